@@ -46,7 +46,7 @@ def study(**changes: Any) -> Study:
 @contextmanager
 def place() -> Iterator[Path]:
     """Yield a folder for a lab and for results, with a lock of its own; nothing of it stays."""
-    with mock.patch.dict(os.environ), calibration_report.place("bb-bench-") as base:
+    with mock.patch.dict(os.environ), calibration_report.make_lab("bb-bench-") as base:
         os.environ["BENCHBOOK_LOCK"] = str(base / "machine.lock")
         yield base
 
@@ -55,5 +55,5 @@ def place() -> Iterator[Path]:
 def opened(of: Study) -> Iterator[tuple[Any, Path]]:
     """Yield the site of a study with its data loaded, and a folder for results."""
     with place() as base, sites.open_site(of, base / "lab") as site:
-        dataset.load(site, of)
+        dataset.load_data(site, of)
         yield site, base

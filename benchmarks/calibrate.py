@@ -22,7 +22,7 @@ from typing import Any
 from benchbook.api import calibration as api
 from benchbook.commands import calibration_report, stage
 from benchbook.commands import record as recording
-from benchbook.compare.stats.calibration import KINDS, KNOWN, LENGTHS, ROWS, SAME, sentences
+from benchbook.compare.stats.calibration import KINDS, KNOWN, LENGTHS, ROWS, SAME, render_sentences
 from benchbook.core.artifacts import calibration_store
 from benchbook.core.study.interleaving import RULES, RUNS, TURNS
 from benchbook.core.study.params import Limits
@@ -64,7 +64,7 @@ class Campaign:
 def same() -> Iterator[Campaign]:
     """Yield campaigns of equal arms without end."""
     for number in count(1):
-        of = calibration_report.study(
+        of = calibration_report.build_study(
             port=_port(number), order=TURNS, blocks=BLOCKS, run_s=RUN_S, seed=100 + number
         )
         yield Campaign(f"same-turns-{number}", SAME, "", of)
@@ -83,7 +83,7 @@ def known(repetitions: int, engines: tuple[str, ...] = tuple(EFFECTS)) -> Iterat
                 asked.append((ROWS, ROWS, {"workloads": rows}))
             for (what, name, parts), order in product(asked, (TURNS, RUNS)):
                 plan = _plan(order, number, next(places))
-                of = calibration_report.study({**parts, **MADE_OF["engines"][engine]}, **plan)
+                of = calibration_report.build_study({**parts, **MADE_OF["engines"][engine]}, **plan)
                 yield Campaign(f"known-{engine}-{name}-{order}-{number}", KNOWN, what, of)
 
 
@@ -91,7 +91,7 @@ def lengths(repetitions: int) -> Iterator[Campaign]:
     """Yield campaigns of equal arms at each length of a turn, repetition by repetition."""
     for number, turn_ms in product(range(1, repetitions + 1), TURN_MS):
         plan = _plan(TURNS, number, number) | {"seed": 2000 + number, "turn_ms": turn_ms}
-        yield Campaign(f"lengths-{turn_ms}ms-{number}", LENGTHS, "", calibration_report.study(**plan))
+        yield Campaign(f"lengths-{turn_ms}ms-{number}", LENGTHS, "", calibration_report.build_study(**plan))
 
 
 def _plan(order: str, number: int, place: int) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def wanted(kind: str, campaigns: int, engines: tuple[str, ...] = tuple(EFFECTS))
     `campaigns` counts those of equal arms that are to be there in the end, whatever their numbers; of the
     other kinds, repetitions of each.
     """
-    there = {folder.name for folder in calibration_store.complete(calibration_store.own())}
+    there = {folder.name for folder in calibration_store.complete_folders(calibration_store.clone_folder())}
     if kind == SAME:
         missing = max(0, campaigns - sum(name.startswith("same-turns-") for name in there))
         open_ones = (one for one in same() if one.name not in there)
@@ -133,7 +133,7 @@ def run(
             say(f"{minutes:g} minutes are over; {len(asked) - place + 1} left for another time")
             break
         try:
-            row = api.row(make(one))
+            row = api.row_of_campaign(make(one))
         except LockHeld:
             raise
         except BenchbookError as error:
@@ -150,7 +150,7 @@ def run(
 
 def make(one: Campaign, say: Say = lambda _: None, limits: Limits | None = None) -> Path:
     """Measure one campaign, unless it is whole, and return its folder; one that was cut is removed first."""
-    folder = calibration_store.own() / one.name
+    folder = calibration_store.clone_folder() / one.name
     if (folder / calibration_store.CAMPAIGN).is_file():
         return folder
     shutil.rmtree(folder, ignore_errors=True)
@@ -162,12 +162,12 @@ def make(one: Campaign, say: Say = lambda _: None, limits: Limits | None = None)
         **{"name": one.name, "kind": one.kind, "what": one.what},
         "began_utc": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "load_1min": os.getloadavg()[0],
-        "machine": facts.facts(),
-        "commit": stage.commit(),
+        "machine": facts.collect_facts(),
+        "commit": stage.current_commit(),
     }
     began = time.monotonic()
-    with calibration_report.place() as base:
-        calibration_report.measure(one.of, base / "lab", folder, limits, say)
+    with calibration_report.make_lab() as base:
+        calibration_report.measure_runs(one.of, base / "lab", folder, limits, say)
     # Written last: it marks a campaign as whole.
     files.write_json(folder / calibration_store.CAMPAIGN, told | {"seconds": time.monotonic() - began})
     return folder
@@ -175,28 +175,31 @@ def make(one: Campaign, say: Say = lambda _: None, limits: Limits | None = None)
 
 def record() -> str:
     """Pack the campaigns of this clone beside the recorded studies with their table; say what they show."""
-    whole, target = calibration_store.complete(calibration_store.own()), calibration_store.recorded()
+    whole, target = (
+        calibration_store.complete_folders(calibration_store.clone_folder()),
+        calibration_store.record_folder(),
+    )
     if not whole:
         raise BenchbookError(f"no campaign was made in this clone; {api.BRINGS}")
-    before = calibration_store.table()
-    with recording.aside() as folder:
+    before = calibration_store.read_table()
+    with recording.open_staging() as folder:
         made = folder / target.name
         made.mkdir()
         packed = [pack(part, made / f"{name}.tar.xz") for name, part in parts(whole)]
         size = sum(file.stat().st_size for file in packed)
-        there = sum(file.stat().st_size for file in calibration_store.archives())
+        there = sum(file.stat().st_size for file in calibration_store.list_archives())
         if why := recording.capacity_problem(size - there):
             remedy = "take campaigns out of data/calibration"
             raise BenchbookError(f"calibration: not recorded: {why}; or {remedy}")
         files.write_text(made / calibration_store.table_file().name, table_text(packed))
         shutil.rmtree(target, ignore_errors=True)
         made.replace(target)
-    table = calibration_store.table()
+    table = calibration_store.read_table()
     assert table is not None
     first = f"data/record/{target.name}: {size / 1e3:.0f} kB, {counted(len(table), 'campaign')}"
     gone = 0 if before is None else len(set(before["name"]) - set(table["name"]))
     lost = [f"{counted(gone, 'campaign')} recorded before, not in this clone, gone from it"] if gone else []
-    return "\n".join([first, *lost, *sentences(table), "`git add data/record` and commit"])
+    return "\n".join([first, *lost, *render_sentences(table), "`git add data/record` and commit"])
 
 
 def parts(whole: list[Path]) -> Iterator[tuple[str, list[Path]]]:
@@ -211,26 +214,30 @@ def parts(whole: list[Path]) -> Iterator[tuple[str, list[Path]]]:
 
 def pack(whole: list[Path], target: Path) -> Path:
     """Write campaigns to an archive, files of one name together; the same campaigns give the same bytes."""
-    found = [file for folder in whole for file in folder.rglob("*") if files.kind(file) != files.FOLDER]
-    if odd := [file for file in found if files.kind(file) is not None]:
-        raise BenchbookError(f"not recorded: {odd[0]} is {files.kind(odd[0])}; put the plain file there")
+    found = [
+        file for folder in whole for file in folder.rglob("*") if files.describe_kind(file) != files.FOLDER
+    ]
+    if odd := [file for file in found if files.describe_kind(file) is not None]:
+        raise BenchbookError(
+            f"not recorded: {odd[0]} is {files.describe_kind(odd[0])}; put the plain file there"
+        )
     found.sort(key=lambda file: (file.name, file.as_posix()))
     root = whole[0].parent
-    return tarball.write(target, ((file.relative_to(root).as_posix(), file) for file in found), PRESET)
+    return tarball.write_tar(target, ((file.relative_to(root).as_posix(), file) for file in found), PRESET)
 
 
 def table_text(archives: list[Path]) -> str:
     """Return the table that follows from the raw logs of archives, as CSV."""
-    with api.unpacked(archives) as folder:
-        return api.read(folder).to_csv(index=False)
+    with api.unpack_archives(archives) as folder:
+        return api.read_campaigns(folder).to_csv(index=False)
 
 
 def check() -> str:
     """Say that the recorded table follows from the recorded raw logs; BenchbookError with what differs."""
     file = calibration_store.table_file()
-    if not (calibration_store.archives() and file.is_file()):
+    if not (calibration_store.list_archives() and file.is_file()):
         raise BenchbookError(f"no calibration is recorded; {api.BRINGS}")
-    made, kept = table_text(calibration_store.archives()), file.read_text(encoding="utf-8")
+    made, kept = table_text(calibration_store.list_archives()), file.read_text(encoding="utf-8")
     if wrong := list(numeric_equality.row_differences(kept, made, api.DECIMALS)):
         raise BenchbookError(
             f"data/record/calibration/{file.name} does not follow from the archives: {'; '.join(wrong[:8])}"

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from benchbook import sites
-from benchbook.compare.stats.equivalence import label
+from benchbook.compare.stats.equivalence import label_interval
 from benchbook.compare.stats.intervals import Interval, t_interval
 from benchbook.core.study.study import Study
 from benchbook.measure import dataset, statement_counters, sysbench
 from benchbook.plan import order, schedule
-from benchbook.read.sysbench_log import parse
+from benchbook.read.sysbench_log import parse_log
 from benchbook.sites import settings
 from benchmarks import bench_site
 from benchmarks.table import Row, main
@@ -54,7 +54,7 @@ def rows(is_full: bool) -> list[Row]:
     with bench_site.place() as base:
         for variant, workload, qps in _visits(variants, base, is_full):
             log_qps.setdefault((variant, workload), []).append(float(np.log(qps)))
-    assert set(settings.complete({}, "mariadb")) >= set(MAKERS)
+    assert set(settings.complete_settings({}, "mariadb")) >= set(MAKERS)
     return [
         _row(variant, workload, np.array(found) - np.array(log_qps["ours", workload]))
         for (variant, workload), found in sorted(log_qps.items())
@@ -64,7 +64,7 @@ def rows(is_full: bool) -> list[Row]:
 
 def _row(variant: str, workload: str, ratios: np.ndarray) -> Row:
     interval = t_interval(ratios, 0.95)
-    return Row(f"settings: {variant}, {workload}", _told(interval), "our defaults", label(interval))
+    return Row(f"settings: {variant}, {workload}", _told(interval), "our defaults", label_interval(interval))
 
 
 def _told(interval: Interval) -> str:
@@ -88,20 +88,20 @@ def _visits(
     variants: dict[str, dict[str, Any]], base: Path, is_full: bool
 ) -> Iterator[tuple[str, str, float]]:
     for block in range(BLOCKS[is_full]):
-        for variant in order.shuffled(list(variants), SEED, block):
+        for variant in order.shuffle_items(list(variants), SEED, block):
             of = _study(variants[variant], is_full)
             with sites.open_site(of, base / "lab") as site:
                 if not site.has_snapshot(dataset.label(of)):
-                    dataset.load(site, of)
+                    dataset.load_data(site, of)
                 else:
                     site.restore(dataset.label(of))
-                with statement_counters.session(site) as connection:
-                    dataset.prewarm(connection, of.dataset.tables)
+                with statement_counters.open_session(site) as connection:
+                    dataset.prewarm_tables(connection, of.dataset.tables)
                 for run in schedule.plan_runs("settings", of, {}):
                     if run.arm == "direct":
-                        argv = sysbench.run(site.up("direct"), run)
+                        argv = sysbench.run_argv(site.up("direct"), run)
                         said = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
-                        log = parse(said)
+                        log = parse_log(said)
                         assert log.final is not None and log.final.queries and log.measured_s
                         yield variant, run.workload, log.final.queries / log.measured_s
 

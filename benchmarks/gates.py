@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from benchbook.compare.stats.noninferiority import Answer, decide
+from benchbook.compare.stats.noninferiority import Answer, decide_contrast
 from benchbook.compare.stats.pairs import BlockRatios
 from benchbook.core.study import params
 from benchmarks.table import ROOT, Row, main
@@ -50,7 +50,7 @@ def answers(
         blocks = pd.DataFrame({4: drawn.mean(axis=1) + math.log1p(-lost)}, index=range(1, BLOCKS + 1))
         ids = dict.fromkeys(blocks.index, ("",))
         ratios = BlockRatios("base", "head", "oltp", "qps", blocks, ids, (), None, (4,))
-        found[decide(ratios, margin, settings, is_over=True).answer] += 1
+        found[decide_contrast(ratios, margin, settings, is_over=True).answer] += 1
     return found
 
 

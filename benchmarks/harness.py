@@ -62,10 +62,10 @@ def _reading(blocks: int) -> list[Row]:
 
         site.clock = half_read
         _walk(site, study, base)
-        plans = schedule.table(schedule.plan_runs("bench", study, {}))
+        plans = schedule.schedule_table(schedule.plan_runs("bench", study, {}))
         raw = base / "raw"
         runs = tidy.read_study(raw, base / "void", plans, bench_site.LIMITS)["runs"].to_pandas()
-        turned = [one.evidence()["turns"] for one in run_folder.listing(raw)]
+        turned = [one.evidence()["turns"] for one in run_folder.list_folders(raw)]
     qps = np.log(runs.pivot(index="block", columns=["workload", "arm"], values="qps"))
     gained = (qps["first"]["one"] - qps["first"]["other"] + qps["second"]["other"] - qps["second"]["one"]) / 2
     found = t_interval(gained.to_numpy(), 0.95)
@@ -98,14 +98,14 @@ def _compare(name: str, study: Study) -> list[Row]:
     ]  # fmt: skip
 
 
-def _walk(site: Any, study: Study, base: Path) -> tuple[scheduler.Walk, float, float]:
+def _walk(site: Any, study: Study, base: Path) -> tuple[scheduler.MatrixRunner, float, float]:
     runs = schedule.plan_runs("bench", study, {})
-    judge = partial(validity.judge, limits=bench_site.LIMITS)
-    state = scheduler.Walk(
+    judge = partial(validity.judge_run, limits=bench_site.LIMITS)
+    state = scheduler.MatrixRunner(
         study, runs, site, base / "raw", base / "void", judge, bench_site.LIMITS, say=lambda _: None
     )
     began, cpu = time.monotonic(), time.process_time()
-    scheduler.walk(state)
+    scheduler.run_missing(state)
     return state, time.monotonic() - began, time.process_time() - cpu
 
 
@@ -114,7 +114,7 @@ def _loop(site: Any, study: Study, base: Path) -> tuple[float, float]:
     lines = ["set -u", f"cd {shlex.quote(str(base))}"]
     runs = schedule.plan_runs("bench", study, {})
     for run in runs:
-        argv = sysbench.run(site.up(study.deployed(run.arm)), run)
+        argv = sysbench.run_argv(site.up(study.deployed(run.arm)), run)
         lines.append(f"{shlex.join(argv)} > {run.run_id}.out 2> {run.run_id}.err")
     script = base / "loop.sh"
     script.write_text("\n".join(lines) + "\n", encoding="utf-8")

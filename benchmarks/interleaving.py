@@ -80,11 +80,11 @@ def ask(kind: str, question: str, blocks: int, rounds: int, port: int) -> Row:
                 "site": {"port": port, "cpus": "split"},
             }
             asked = {"order": order, "blocks": blocks, "run_s": RUN_S[kind], "seed": 100 + number}
-            of = calibration_report.study(parts, **asked)
+            of = calibration_report.build_study(parts, **asked)
             with bench_site.place() as base:
                 began = time.monotonic()
                 limits = Limits(**bench_site.LIMITS)
-                runs = calibration_report.measure(of, base / "lab", base, limits, lambda _: None)
+                runs = calibration_report.measure_runs(of, base / "lab", base, limits, lambda _: None)
                 wall_s[order] += time.monotonic() - began
             ratios[order] += list(log_ratios(runs, *of.arms)) if set(of.arms) <= set(runs.arm) else []
     found = {order: t_interval(values, LEVEL) for order, values in ratios.items()}

@@ -21,7 +21,7 @@ from benchbook.core.study.study import Study
 from benchbook.measure import dataset, scheduler, statement_counters, sysbench
 from benchbook.plan import order, schedule
 from benchbook.read import tidy, validity
-from benchbook.read.sysbench_log import parse
+from benchbook.read.sysbench_log import parse_log
 from benchmarks import bench_site
 from benchmarks.table import Row, main
 
@@ -47,12 +47,12 @@ def rows(is_full: bool) -> list[Row]:
         }
     )
     with bench_site.opened(in_turns) as (site, base):
-        with statement_counters.session(site) as connection:
-            dataset.prewarm(connection, study.dataset.tables)
+        with statement_counters.open_session(site) as connection:
+            dataset.prewarm_tables(connection, study.dataset.tables)
         run = next(run for run in schedule.plan_runs("live", study, {}) if run.arm == "direct")
-        argv = sysbench.run(site.up("direct"), run)
+        argv = sysbench.run_argv(site.up("direct"), run)
         for number in range(ROUNDS[is_full]):
-            for kind in order.shuffled(sorted(errors), SEED, number):
+            for kind in order.shuffle_items(sorted(errors), SEED, number):
                 errors[kind].append(
                     _error_in_turns(site, in_turns, number, base / f"turns-{number}")
                     if kind == "turns"
@@ -76,9 +76,11 @@ def _error_in_turns(site: Any, study: Study, number: int, into: Path) -> float:
     site.study = asked
     runs = schedule.plan_runs("live", asked, {})
     where = (into / "raw", into / "void")
-    judge = partial(validity.judge, limits=limits)
-    scheduler.walk(scheduler.Walk(asked, runs, site, *where, judge, limits.model_dump(), lambda _: None))
-    made = tidy.read_study(*where, schedule.table(runs), limits)["runs"].to_pandas()
+    judge = partial(validity.judge_run, limits=limits)
+    scheduler.run_missing(
+        scheduler.MatrixRunner(asked, runs, site, *where, judge, limits.model_dump(), lambda _: None)
+    )
+    made = tidy.read_study(*where, schedule.schedule_table(runs), limits)["runs"].to_pandas()
     return float(log_ratios(made, "direct", "again").iloc[0])
 
 
@@ -92,7 +94,7 @@ def _error(argv: list[str], arms: list[str]) -> float:
     """Make the runs and return the difference of the arms' mean log throughput; 0 would be right."""
     log_qps: dict[str, list[float]] = {arm: [] for arm in ARMS}
     for arm in arms:
-        final: Any = parse(subprocess.run(argv, capture_output=True, text=True, check=True).stdout).final
+        final: Any = parse_log(subprocess.run(argv, capture_output=True, text=True, check=True).stdout).final
         log_qps[arm].append(float(np.log(final.queries_per_s)))
     return float(np.mean(log_qps["B"]) - np.mean(log_qps["A"]))
 

@@ -102,7 +102,7 @@ def _totals(events: int, window_s: int, total_s: int, counts: np.ndarray) -> lis
     reads, writes, other = (each * events for each in STATEMENTS)
     queries, values = reads + writes + other, np.asarray(histogram.value_of(np.flatnonzero(counts)))
     sum_ms = float((values * counts[counts > 0]).sum())
-    mean_ms, percentile_ms = sum_ms / events, float(histogram.percentile(counts, PERCENTILE) or 0.0)
+    mean_ms, percentile_ms = sum_ms / events, float(histogram.bucket_percentile(counts, PERCENTILE) or 0.0)
     return [
         "SQL statistics:",
         "    queries performed:",
@@ -158,7 +158,7 @@ def _shared(folder: Path, number: int, seconds: int) -> tuple[Path, tuple[int, i
 
 
 def _listed(path: Path) -> dict[str, Any]:
-    return {"sha256": files.sha256(path), "bytes": path.stat().st_size}
+    return {"sha256": files.digest_file(path), "bytes": path.stat().st_size}
 
 
 def _plan(position: int, seconds: int) -> dict[str, Any]:
@@ -198,7 +198,7 @@ def _argv(plan: dict[str, Any]) -> list[str]:
         "mysql-ssl": "off",
     }  # fmt: skip
     run = PlannedRun.of(plan)
-    own, of_script = place | sysbench_options.general(run), sysbench_options.of_script(run)
+    own, of_script = place | sysbench_options.general_options(run), sysbench_options.of_script(run)
     return [
         "sysbench", "--config-file=/run/account.cnf", *(f"--{name}={value}" for name, value in own.items()),
         plan["script"], *(f"--{name}={value}" for name, value in of_script.items()), "run",

@@ -69,7 +69,7 @@ def agrees_with_findings(scenario: Scenario, campaigns: int) -> int:
             ratios[run.block - 1, level] += log if arm else -log
             columns = ("run_id", "block", "position", "group", "arm", "workload", "threads")
             runs.append({name: getattr(run, name) for name in columns} | {"qps": float(np.exp(log))})
-        made = findings.make("simulated", study(seed), _tidy(runs), Analysis())
+        made = findings.build_findings("simulated", study(seed), _tidy(runs), Analysis())
         interval = t_interval(ratios.mean(axis=1), Analysis().level)
         found = [getattr(made.findings[0], name) for name in ("effect", "low", "high")]
         expected = [interval.effect, interval.low, interval.high]

@@ -23,8 +23,8 @@ def rows(is_full: bool) -> list[Row]:
         clone = clone_of(Path(place) / "clone")
         whole_s, whole_cpu_s = _spent(clone)
         again_s, again_cpu_s = _spent(clone)
-    known = [session for study in record.read().studies.values() for session in study.sessions.values()]
-    what = f"make pages, {len(record.read().studies)} studies, {len(known)} sessions"
+    known = [session for study in record.read_index().studies.values() for session in study.sessions.values()]
+    what = f"make pages, {len(record.read_index().studies)} studies, {len(known)} sessions"
     return [
         Row(what, f"{whole_s:.0f} s (CPU {whole_cpu_s:.0f} s)", goal=f"≤ {GOAL_S} s", met=whole_s <= GOAL_S),
         Row("make pages, nothing changed", f"{again_s:.1f} s (CPU {again_cpu_s:.1f} s)"),

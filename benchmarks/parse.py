@@ -22,7 +22,7 @@ from typing import Any
 
 from benchbook.core.util import files, parallel
 from benchbook.read import tidy
-from benchbook.read.sysbench_log import parse
+from benchbook.read.sysbench_log import parse_log
 from benchmarks import logs, plain
 from benchmarks.table import ROOT, Row, main
 
@@ -73,7 +73,7 @@ def rows(is_full: bool) -> list[Row]:
 
 def _parsers(rounds: int) -> tuple[float, list[Row]]:
     texts = [logs.output(number, 600)[0] for number in range(TEXTS)]
-    ours = _each_ms(parse, texts, rounds)
+    ours = _each_ms(parse_log, texts, rounds)
     regex = _each_ms(plain.parse, texts, rounds)
     few = _each_ms(plain.three_fields, texts, rounds)
     return regex, [
@@ -120,8 +120,8 @@ def measure(root: str) -> None:
     data = Path(root) / "data" / "made-up"
     schedule = pd.read_csv(data / "schedule.csv")
     began = time.monotonic()
-    with parallel.each(len(schedule), CORES) as each:
-        made = tidy.parse(data / "raw", data / "void", schedule, data / "tidy", each=each)
+    with parallel.map_tasks(len(schedule), CORES) as each:
+        made = tidy.parse_study(data / "raw", data / "void", schedule, data / "tidy", each=each)
     seconds = time.monotonic() - began
     assert made.rows["runs"] == len(schedule), made.refused.to_pylist()[:1]
     mib = {

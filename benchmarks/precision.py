@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from benchbook.compare.stats.equivalence import label
+from benchbook.compare.stats.equivalence import label_interval
 from benchbook.compare.stats.intervals import t_interval
 from benchbook.core.study.params import Analysis
 from benchmarks.machines import SCENARIOS, STEP_S, Scenario, speed
@@ -171,12 +171,12 @@ def _looks(errors: Array) -> tuple[float, float, Array]:
         misses, shown, decided = False, False, None
         for look in ANALYSIS.looks:
             interval = t_interval(row[:look], ANALYSIS.level)
-            if not shown and label(interval) in ("higher", "lower"):
+            if not shown and label_interval(interval) in ("higher", "lower"):
                 shown = True
             if decided is None:
                 ahead = t_interval(row[:look] + EFFECT, ANALYSIS.level)
                 misses = not ahead.log_low <= EFFECT <= ahead.log_high
-                decided = look if label(ahead) != "not shown" else None
+                decided = look if label_interval(ahead) != "not shown" else None
         covered += not misses
         false += shown
         blocks.append(decided or ANALYSIS.looks[-1])

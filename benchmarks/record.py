@@ -33,40 +33,40 @@ Known = tuple[record.RecordedSession, dict[str, Any]]
 def rows(is_full: bool) -> list[Row]:
     """Make a record of 2,000 sessions (a tenth of them as quick) in a temporary folder, and time it."""
     many = SESSIONS if is_full else SESSIONS // 10
-    real = record.read()
+    real = record.read_index()
     known = [(session, json.loads(session.where.results.read_bytes())) for session in real.sessions()]
     archives = [
         session.where.archive for session in real.sessions("quick") if session.where.archive.is_file()
     ]
-    with tempfile.TemporaryDirectory(prefix="bb-record-") as place, paths.at(Path(place)):
+    with tempfile.TemporaryDirectory(prefix="bb-record-") as place, paths.use_root(Path(place)):
         resample(real, known, many, random.Random(1))
         what = f"record of {many} sessions"
-        read_s, index = timed(record.read)
-        manifest = archive.manifest(archives[-1])
+        read_s, index = timed(record.read_index)
+        manifest = archive.read_manifest(archives[-1])
         names = sorted(index.studies)
 
         def take() -> None:
             """All that taking a session asks of the record itself; its own archive is verified before."""
-            known = record.read()
+            known = record.read_index()
             list(recording.known_already(known, "quick", "20300101T0000Z-0000", manifest))
             recording.capacity_problem(10)
             newest = known.newest("quick")
-            where = paths.recorded("quick", "20300101T0000Z-0000")
+            where = paths.recorded_paths("quick", "20300101T0000Z-0000")
             sessions.write_results(where, newest.results)
             record.write_study("quick", known.studies["quick"].with_session(where.session_id, newest.entry))
 
         take_s, _ = timed(take)
-        paths.recorded("quick", "20300101T0000Z-0000").results.unlink()
+        paths.recorded_paths("quick", "20300101T0000Z-0000").results.unlink()
         record.write_study("quick", index.studies["quick"])
         for name in names:
             newest = index.newest(name).where.findings
             newest.parent.mkdir(parents=True, exist_ok=True)
             newest.write_text("{}", encoding="utf-8")
         pool_s, _ = timed(lambda: pool_all(names, index))
-        effects_s, _ = timed(effects.refresh)
-        again_s, _ = timed(effects.refresh)
+        effects_s, _ = timed(effects.refresh_files)
+        again_s, _ = timed(effects.refresh_files)
         packed_mb = git_mb(Path(place))
-        table_mb = sum(file.stat().st_size for file in effects.folder().rglob("*.parquet")) / 1e6
+        table_mb = sum(file.stat().st_size for file in effects.dataset_folder().rglob("*.parquet")) / 1e6
     return [
         Row(f"{what}: read the index", f"{read_s:.2f} s"),
         Row(f"{what}: take one more", f"{take_s:.2f} s", goal=f"≤ {TAKE_S:g} s", met=take_s <= TAKE_S),
@@ -80,16 +80,16 @@ def rows(is_full: bool) -> list[Row]:
 
 def pool_all(names: list[str], index: record.Index) -> None:
     """Pool every study, as `make pages` does where all changed."""
-    with parallel.processes() as submit:
-        root = paths.root()
+    with parallel.process_pool() as submit:
+        root = paths.find_root()
         for task in [submit(pool, str(root), name) for name in names]:
             task.result()
 
 
 def pool(root: str, name: str) -> None:
     """Pool one study below a root, in a process of its own."""
-    with paths.at(Path(root)):
-        rebuild_record.pool(name, record.read())
+    with paths.use_root(Path(root)):
+        rebuild_record.pool_study(name, record.read_index())
 
 
 def resample(real: record.Index, known: Sequence[Known], many: int, draw: random.Random) -> None:
@@ -114,7 +114,7 @@ def resample(real: record.Index, known: Sequence[Known], many: int, draw: random
         for found in document["findings"]["findings"]:
             for part in (found, *found.get("levels", ())):
                 redraw(part, draw)
-        where = paths.recorded(name, name_of)
+        where = paths.recorded_paths(name, name_of)
         written = sessions.write_results(where, record.Results.parse(document, where.results))
         new[name][name_of] = entry.model_copy(update={"results": written})
     for name, entries in new.items():

@@ -36,9 +36,9 @@ def rows(is_full: bool) -> list[Row]:
 
 def recorded(is_full: bool) -> list[Path]:
     """Archives of the five studies in the record."""
-    index = record.read()
+    index = record.read_index()
     return [
-        paths.recorded(name, session).archive
+        paths.recorded_paths(name, session).archive
         for name in STUDIES
         for session in index.studies[name].sessions
         if is_full or session == index.studies[name].newest

@@ -143,5 +143,5 @@ def open_folder():
     folder = Path(tempfile.mkdtemp(prefix="bb-", dir=rooms.folder()))
     folder.chmod(0o711)
     yield folder
-    assert teardown.down(folder).is_clean
+    assert teardown.tear_down(folder).is_clean
     shutil.rmtree(folder)

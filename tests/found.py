@@ -6,12 +6,12 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from benchbook.compare.text import labels
-from benchbook.core.artifacts.artifact import Part
-from benchbook.core.artifacts.findings import Answer, Contrast, Finding, Findings, Level
+from benchbook.core.artifacts.artifact import DocumentPart
+from benchbook.core.artifacts.findings import Answer, Contrast, Finding, Findings, LevelContrast
 from benchbook.read.schemas import SCHEMAS
 
-P = TypeVar("P", bound=Part)
-_NAMES = {"workload": labels.workload, "baseline": labels.arm, "treatment": labels.arm}
+P = TypeVar("P", bound=DocumentPart)
+_NAMES = {"workload": labels.label_workload, "baseline": labels.label_arm, "treatment": labels.label_arm}
 
 
 def changed(whole: P, **given: Any) -> P:
@@ -34,10 +34,12 @@ def runs(rows: Any, **given: Any) -> pd.DataFrame:
     return table.assign(**rest)
 
 
-def level(threads: int, effect: float | None, low: float | None, high: float | None, **given: Any) -> Level:
+def level(
+    threads: int, effect: float | None, low: float | None, high: float | None, **given: Any
+) -> LevelContrast:
     """Return a contrast at one number of threads."""
     made = {"level": 0.98, "n": 5, "label": "not shown", "note": None}
-    return Level(**{**made, "threads": threads, "effect": effect, "low": low, "high": high, **given})
+    return LevelContrast(**{**made, "threads": threads, "effect": effect, "low": low, "high": high, **given})
 
 
 def finding(**given: Any) -> Finding:
@@ -107,7 +109,7 @@ def _filled(made: dict[str, Any]) -> dict[str, Any]:
 
 
 def _plain(given: Any) -> Any:
-    if isinstance(given, Part):
+    if isinstance(given, DocumentPart):
         return given.plain
     if isinstance(given, dict):
         return {key: _plain(value) for key, value in given.items()}

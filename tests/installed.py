@@ -40,5 +40,5 @@ def package(folder: Path, points: Mapping[str, Mapping[str, str]] = OTHERS) -> I
 
 def forget() -> None:
     """Look for engines and proxies anew when they are asked for next."""
-    descriptors.engines.cache_clear()
-    descriptors.proxies.cache_clear()
+    descriptors.load_engines.cache_clear()
+    descriptors.load_proxies.cache_clear()

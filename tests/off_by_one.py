@@ -74,7 +74,7 @@ def main(root: Path, names: list[str]) -> None:
 
     found = {}
     for name in names:
-        refused, differs = sessions.from_raw(record.read().newest(name), root / name)
+        refused, differs = sessions.from_raw(record.read_index().newest(name), root / name)
         found[name] = [*refused, *differs]
     print(json.dumps(found))
 

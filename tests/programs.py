@@ -70,7 +70,7 @@ def begin() -> Callable[[], None]:
     made = {} if depth.IS_DEEP else {HOME: str(folder)}
     (folder / MODULES).mkdir(parents=True)
     (folder / MODULES / "oltp_common.lua").write_text(COMMON, encoding="utf-8")
-    variable, program = local_machine.variable(INSTALLER), local_machine.find(INSTALLER)
+    variable, program = local_machine.name_variable(INSTALLER), local_machine.find_program(INSTALLER)
     try:
         account = labs.service_user(ACCOUNT)
     except SiteError:

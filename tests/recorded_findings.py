@@ -9,7 +9,7 @@ from benchbook.core.artifacts.findings import Findings
 @cache
 def recorded_findings() -> dict[tuple[str, str], Findings]:
     """Findings by study and session."""
-    known = record.read().sessions()
+    known = record.read_index().sessions()
     return {(session.where.name, session.id): session.results.findings for session in known}
 
 

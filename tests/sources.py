@@ -12,13 +12,13 @@ from benchbook.read import published
 @cache
 def read(name: str) -> Published:
     """Return a source with its tables."""
-    return published.load(name)
+    return published.load_source(name)
 
 
 @cache
 def audited(name: str) -> Audit:
     """Return the audit of a source."""
-    return audit.audit(read(name))
+    return audit.audit_source(read(name))
 
 
 def every() -> dict[str, Published]:

@@ -13,7 +13,7 @@ from benchbook.core.study.model import PlannedRun
 from benchbook.core.study.study import Study
 from benchbook.core.util import files
 from benchbook.measure import scheduler, servers
-from benchbook.measure.run_executor import Run, execute
+from benchbook.measure.run_executor import RunContext, execute_run
 from benchbook.plan import schedule
 from benchbook.read import validity
 from tests import beside, rooms
@@ -43,7 +43,9 @@ def made(site: Any, run: PlannedRun, connections: Sequence[Any], into: Path) -> 
     """Make a run on an arm that is up; return it, again where a busy machine gave it too little time."""
     first, *others = connections
     for number in range(3):
-        folder = execute(Run(run, site, run.arm, first, LIMITS, tuple(others)), into / str(number), 1)
+        folder = execute_run(
+            RunContext(run, site, run.arm, first, LIMITS, tuple(others)), into / str(number), 1
+        )
         if not is_starved(judge(folder).reasons):
             break
     return folder
@@ -52,12 +54,12 @@ def made(site: Any, run: PlannedRun, connections: Sequence[Any], into: Path) -> 
 def measured(site: Any, study: Study, arm: str, into: Path) -> RunFolder:
     """Bring an arm up and make its first planned run."""
     site.up(arm)
-    with servers.sessions(site, study, [arm]) as connections:
+    with servers.open_sessions(site, study, [arm]) as connections:
         return made(site, planned(study, arm), connections[arm], into)
 
 
 def judge(folder: RunFolder) -> validity.Judgement:
-    return validity.judge(folder, LIMITS)
+    return validity.judge_run(folder, LIMITS)
 
 
 class Store:
@@ -69,15 +71,15 @@ class Store:
         self.said: list[str] = []
         self.judge: Callable[[RunFolder], validity.Judgement] = judge
 
-    def walk(self) -> scheduler.Walk:
+    def walk(self) -> scheduler.MatrixRunner:
         where = (self.site, self.raw, self.void)
-        return scheduler.walk(
-            scheduler.Walk(
+        return scheduler.run_missing(
+            scheduler.MatrixRunner(
                 self.study, self.runs, *where, lambda folder: self.judge(folder), LIMITS, self.said.append
             )
         )
 
-    def walk_alone(self, tries: Sequence[bool] = (True, True, True)) -> scheduler.Walk:
+    def walk_alone(self, tries: Sequence[bool] = (True, True, True)) -> scheduler.MatrixRunner:
         """Walk, in the tries that say so with the machine alone while runs are made, afresh where its host or
         other tests took it away; the last try stands."""
         together = scheduler.execute_together
@@ -95,19 +97,19 @@ class Store:
                 shutil.rmtree(folder, ignore_errors=True)
         return state
 
-    def walk_undisturbed(self) -> scheduler.Walk:
+    def walk_undisturbed(self) -> scheduler.MatrixRunner:
         """Walk beside other tests, and alone where these left runs too little time."""
         return self.walk_alone((False, True, True))
 
     def walk_with(
         self, act: Callable[[], object], arm: str = "*", clients: int = 1, after_s: float = 0.5
-    ) -> scheduler.Walk:
+    ) -> scheduler.MatrixRunner:
         """Walk with something done once, some seconds after so many clients of an arm have begun."""
         with beside.once(lambda: beside.begun(self.raw, arm) >= clients, act, after_s):
             return self.walk()
 
     def kept(self) -> list[RunFolder]:
-        return list(run_folder.listing(self.raw))
+        return list(run_folder.list_folders(self.raw))
 
     def voids(self) -> dict[str, tuple[str, str]]:
         """Return status and reasons by arm and attempt of what was voided."""
@@ -132,4 +134,4 @@ class Store:
         for folder in self.kept():
             assert folder.verify() == []
             assert judge(folder).status == "valid", judge(folder).reasons
-        assert run_folder.unfinished(self.raw) == []
+        assert run_folder.list_unfinished(self.raw) == []

@@ -8,7 +8,7 @@ import pytest
 
 from benchbook.core.artifacts import run_folder
 from benchbook.read import tidy, validity
-from benchbook.read.sysbench_log import parse
+from benchbook.read.sysbench_log import parse_log
 from benchmarks import bench_site, gates, logs, plain, precision
 from benchmarks.machines import SCENARIOS, STEP_S, Scenario, speed
 from benchmarks.order import BLOCKS, LEVELS, agrees_with_findings, placed
@@ -18,15 +18,15 @@ STILL = Scenario("still", second=0.0)
 
 def test_made_up_folders_are_valid_in_every_check(tmp_path):
     schedule = logs.campaign(tmp_path, 4, seconds=40)
-    folders = list(run_folder.listing(tmp_path / "raw"))
-    assert [validity.judge(folder).reasons for folder in folders] == [[]] * 4
+    folders = list(run_folder.list_folders(tmp_path / "raw"))
+    assert [validity.judge_run(folder).reasons for folder in folders] == [[]] * 4
     assert len(tidy.read_study(tmp_path / "raw", tmp_path / "void", schedule)["intervals"]) == 160
 
 
 def test_the_plain_parser_reads_the_same_numbers():
     text, _ = logs.output(3, 60)
     intervals, bars, totals = plain.parse(text)
-    log = parse(text)
+    log = parse_log(text)
     for found, ours in zip(intervals, log.intervals, strict=True):
         assert {name: getattr(ours, name) for name in found} == found
     assert [count for _, count in bars] == log.histogram.counts.tolist()

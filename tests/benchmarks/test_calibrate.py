@@ -37,14 +37,14 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def measured(clone: Path) -> Path:
     """A clone with the five campaigns that were measured for tests."""
     with tarfile.open(DATA) as tar:
-        tar.extractall(calibration_store.own(), filter="data")
+        tar.extractall(calibration_store.clone_folder(), filter="data")
     return clone
 
 
 @pytest.fixture
 def few(measured: Path) -> Path:
     """A clone with the two smallest of them."""
-    for folder in calibration_store.complete(calibration_store.own()):
+    for folder in calibration_store.complete_folders(calibration_store.clone_folder()):
         if not folder.name.startswith("lengths-"):
             shutil.rmtree(folder)
     return measured
@@ -58,10 +58,10 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     def measure(of: Any, lab: Path, into: Path, *_: Any) -> None:
         names.append(into.name)
         assert not (into / "raw").exists()
-        with api.unpacked([DATA]) as folder:
+        with api.unpack_archives([DATA]) as folder:
             shutil.copytree(folder / "same-turns-1" / "raw", into / "raw")
 
-    monkeypatch.setattr(calibration_report, "measure", measure)
+    monkeypatch.setattr(calibration_report, "measure_runs", measure)
     return names
 
 
@@ -97,7 +97,7 @@ def test_every_known_effect_is_measured_by_both_orders_next_to_each_other():
 
 def test_turns_can_be_had_for_every_campaign_that_asks_for_them():
     asked = [*calibrate.known(1), *calibrate.lengths(1), *firsts(1)]
-    told = {one.name: interleaving.obstacles(one.of, name) for one in asked for name in one.of.workloads}
+    told = {one.name: interleaving.find_obstacles(one.of, name) for one in asked for name in one.of.workloads}
     assert not {name: reasons for name, reasons in told.items() if reasons}
 
 
@@ -107,7 +107,9 @@ def test_lengths_are_interleaved():
 
 
 def test_what_is_there_is_not_asked_for_again_whatever_its_number(measured: Path):
-    (calibration_store.own() / "same-turns-1").rename(calibration_store.own() / "same-turns-2")
+    (calibration_store.clone_folder() / "same-turns-1").rename(
+        calibration_store.clone_folder() / "same-turns-2"
+    )
     assert [one.name for one in calibrate.wanted("same", 3)] == ["same-turns-1", "same-turns-3"]
     assert calibrate.wanted("same", 1) == []
     assert len(calibrate.wanted("known", 1, ("mariadb",))) == 14 - 2
@@ -115,7 +117,7 @@ def test_what_is_there_is_not_asked_for_again_whatever_its_number(measured: Path
 
 
 def test_one_that_was_cut_is_made_from_the_start_and_a_whole_one_is_left(clone: Path, made: list[str]):
-    cut = calibration_store.own() / "same-turns-1"
+    cut = calibration_store.clone_folder() / "same-turns-1"
     (cut / "raw" / "half").mkdir(parents=True)
     assert calibrate.run("same", 2, say=lambda _: None) == 0
     assert made == ["same-turns-1", "same-turns-2"]
@@ -135,49 +137,49 @@ def test_what_this_machine_cannot_make_keeps_no_other_back(clone: Path, monkeypa
     def refuse(*_: Any) -> None:
         raise SiteError("there is no such server here")
 
-    monkeypatch.setattr(calibration_report, "measure", refuse)
+    monkeypatch.setattr(calibration_report, "measure_runs", refuse)
     said: list[str] = []
     assert calibrate.run("known", 1, engines=("tidb",), say=said.append) == 1
     assert len(said) == 13 and said[1].endswith("not made: there is no such server here")
-    assert calibration_store.complete(calibration_store.own()) == []
+    assert calibration_store.complete_folders(calibration_store.clone_folder()) == []
 
 
 def test_recorded_campaigns_have_the_same_bytes_again_and_a_table_that_follows(measured: Path):
     told = calibrate.record()
     assert "5 campaigns" in told and "of 1 known effects" in told
-    first = {file.name: file.read_bytes() for file in calibration_store.archives()}
+    first = {file.name: file.read_bytes() for file in calibration_store.list_archives()}
     assert list(first) == ["known-1.tar.xz", "lengths-1.tar.xz", "same-1.tar.xz"]
     kept = calibration_store.table_file().read_text()
     calibrate.record()
-    assert {file.name: file.read_bytes() for file in calibration_store.archives()} == first
+    assert {file.name: file.read_bytes() for file in calibration_store.list_archives()} == first
     assert calibration_store.table_file().read_text() == kept
     assert calibrate.check().startswith("5 recorded campaigns made again")
-    shutil.rmtree(calibration_store.own())
+    shutil.rmtree(calibration_store.clone_folder())
     recorded = api.calibration()
     assert recorded.is_recorded
-    table = calibration_store.table()
+    table = calibration_store.read_table()
     assert table is not None and table["name"].tolist() == recorded.campaigns["name"].tolist()
-    assert list(compare.sentences(table)) == recorded.sentences
-    assert list(sessions.strangers(index.read())) == [], "it is no study of the record"
+    assert list(compare.render_sentences(table)) == recorded.sentences
+    assert list(sessions.find_unmatched(index.read_index())) == [], "it is no study of the record"
 
 
 def test_further_campaigns_change_the_last_archive_of_their_kind_alone(few, monkeypatch):
     monkeypatch.setattr(calibrate, "OF_AN_ARCHIVE", 1)
     calibrate.record()
-    before = {file.name: file.read_bytes() for file in calibration_store.archives()}
-    later = calibration_store.own() / "lengths-0ms-1"
-    shutil.copytree(calibration_store.own() / "lengths-20ms-1", later)
+    before = {file.name: file.read_bytes() for file in calibration_store.list_archives()}
+    later = calibration_store.clone_folder() / "lengths-0ms-1"
+    shutil.copytree(calibration_store.clone_folder() / "lengths-20ms-1", later)
     told = files.read_json(later / calibration_store.CAMPAIGN)
     files.write_json(later / calibration_store.CAMPAIGN, told | {"name": later.name, "began_utc": "2999"})
     calibrate.record()
-    after = {file.name: file.read_bytes() for file in calibration_store.archives()}
+    after = {file.name: file.read_bytes() for file in calibration_store.list_archives()}
     assert set(after) - set(before) == {"lengths-3.tar.xz"}
     assert {name: after[name] for name in before} == before
 
 
 def test_what_is_recorded_no_longer_is_told(few: Path):
     calibrate.record()
-    shutil.rmtree(calibration_store.own() / "lengths-20ms-1")
+    shutil.rmtree(calibration_store.clone_folder() / "lengths-20ms-1")
     assert "1 campaign\n1 campaign recorded before, not in this clone, gone from it\n" in calibrate.record()
 
 
@@ -185,7 +187,7 @@ def test_a_machine_that_is_held_ends_it_at_once(clone: Path, monkeypatch: pytest
     def refuse(*_: Any) -> None:
         raise LockHeld("held by another")
 
-    monkeypatch.setattr(calibration_report, "measure", refuse)
+    monkeypatch.setattr(calibration_report, "measure_runs", refuse)
     with pytest.raises(LockHeld):
         calibrate.run("lengths", 1, say=lambda _: None)
 
@@ -207,7 +209,7 @@ def test_nothing_made_is_nothing_to_record(clone: Path):
         calibrate.check()
 
 
-@pytest.mark.skipif(not calibration_store.archives(), reason="no calibration is recorded yet")
+@pytest.mark.skipif(not calibration_store.list_archives(), reason="no calibration is recorded yet")
 @pytest.mark.slow
 def test_the_recorded_table_follows_from_the_recorded_logs():
     assert "all as recorded" in calibrate.check()
@@ -221,17 +223,17 @@ def lab(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("BENCHBOOK_LAB_DIR", str(folder / "labs"))
     monkeypatch.setenv("BENCHBOOK_LOCK", str(folder / "machine.lock"))
     yield folder
-    assert teardown.down(folder).is_clean
+    assert teardown.tear_down(folder).is_clean
     shutil.rmtree(folder)
 
 
 @pytest.mark.server
 def test_a_campaign_on_a_real_server_is_whole_and_is_not_made_again(clone: Path, lab: Path):
     short = {"blocks": 2, "discard_s": 0.3, "run_s": 1}
-    of = calibration_report.study({"threads": [1]}, rooms.port(470), order="turns", seed=5, **short)
+    of = calibration_report.build_study({"threads": [1]}, rooms.port(470), order="turns", seed=5, **short)
     one = calibrate.Campaign("same-turns-1", compare.SAME, "", of)
     folder = calibrate.make(one, limits=Limits(**LIMITS))
-    row = api.row(folder, Limits(**LIMITS))
+    row = api.row_of_campaign(folder, Limits(**LIMITS))
     assert (row["runs"], row["n"], row["order"]) == (4, 2, "turns")
     assert len(row["log_ratios"].split()) == 2 and row["seconds"] > 4
     written = {file: file.stat().st_mtime_ns for file in folder.rglob("*")}

@@ -50,9 +50,9 @@ def search(
         if place in unbuilt:
             raise packages.NotBuiltError("no compiler")
         if place in undecided:
-            return bisect.Told("undecided", "-2 %")
-        told = bisect.Told("slower", "-5 %", half)
-        return told if place >= slow_from else bisect.Told("not slower", "0 %")
+            return bisect.GateAnswer("undecided", "-2 %")
+        told = bisect.GateAnswer("slower", "-5 %", half)
+        return told if place >= slow_from else bisect.GateAnswer("not slower", "0 %")
 
     asked: list[tuple[int, float]] = []
     margins: list[float] = []
@@ -64,19 +64,19 @@ def search(
 @pytest.mark.parametrize("slow_from", range(16))
 def test_the_first_slower_commit_of_sixteen_takes_five_gates(slow_from: int):
     made = search(slow_from)
-    assert bisect.narrowed(made) == [COMMITS[slow_from]]
+    assert bisect.narrow_commits(made) == [COMMITS[slow_from]]
     # The last one, and then log2(16) of those before it.
     assert len(made.asked) <= 5
 
 
 def test_commits_that_cannot_be_built_stay_in_question():
-    assert bisect.narrowed(search(9, unbuilt=(7, 8))) == COMMITS[7:10]
-    assert bisect.narrowed(search(12, unbuilt=(7, 8))) == [COMMITS[12]]
+    assert bisect.narrow_commits(search(9, unbuilt=(7, 8))) == COMMITS[7:10]
+    assert bisect.narrow_commits(search(12, unbuilt=(7, 8))) == [COMMITS[12]]
 
 
 def test_an_undecided_gate_gets_more_minutes_and_then_ends_the_search():
     made = search(12, undecided=(7,))
-    assert bisect.narrowed(made) == COMMITS
+    assert bisect.narrow_commits(made) == COMMITS
     assert made.asked == [(15, 5.0), (7, 5.0), (7, 10.0), (7, 20.0)]
 
 
@@ -84,16 +84,16 @@ def test_an_undecided_gate_gets_more_minutes_and_then_ends_the_search():
 def test_the_others_are_asked_for_half_of_what_the_bad_commit_lost(half: float, then: float):
     """A gate that tells 17 % from nothing is short where one of 3 % stays undecided for long."""
     made = search(11, half=half)
-    assert bisect.narrowed(made) == [COMMITS[11]]
+    assert bisect.narrow_commits(made) == [COMMITS[11]]
     assert made.margins == [0.03, *[then] * (len(made.asked) - 1)]
 
 
 def test_a_bad_commit_that_is_not_slower_leaves_nothing_to_look_for():
     made = search(99)
-    assert bisect.narrowed(made) == [] and bisect.EXIT_CODES[0] == 1
-    assert "0000000000 is not slower: there is nothing to look for" in bisect.told(made, [], str)
+    assert bisect.narrow_commits(made) == [] and bisect.EXIT_CODES[0] == 1
+    assert "0000000000 is not slower: there is nothing to look for" in bisect.describe_result(made, [], str)
     with pytest.raises(BenchbookError, match="the bad commit 0000000000 is undecided: there is nothing"):
-        bisect.narrowed(search(99, undecided=(15,)))
+        bisect.narrow_commits(search(99, undecided=(15,)))
 
 
 needs_a_compiler = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
@@ -122,32 +122,32 @@ def repo(tmp_path: Path) -> Path:
 
 @needs_a_compiler
 def test_a_commit_is_built_once_and_says_why_it_cannot_be(repo: Path, tmp_path: Path):
-    head = commit_builds.commit(str(repo), "main", "--bad")
+    head = commit_builds.resolve_commit(str(repo), "main", "--bad")
     asked = Build(repo=str(repo), ref="main", command=BUILD, binary="out/sbin/mariadbd")
-    made = packages.build(repo, tmp_path, asked, head)
+    made = packages.build_commit(repo, tmp_path, asked, head)
     assert "change 16" in made.read_text()
     made.write_text("as it was built")
-    again = packages.build(repo, tmp_path, asked, head)
+    again = packages.build_commit(repo, tmp_path, asked, head)
     assert again.read_text() == "as it was built"
     with pytest.raises(packages.NotBuiltError, match="`echo no; exit 3` ended with 3: no"):
-        packages.build(repo, tmp_path, asked.model_copy(update={"command": "echo no; exit 3"}), head)
+        packages.build_commit(repo, tmp_path, asked.model_copy(update={"command": "echo no; exit 3"}), head)
     with pytest.raises(InputErrors, match="--good: nowhere: git knows no such commit"):
-        commit_builds.commit(str(repo), "nowhere", "--good")
+        commit_builds.resolve_commit(str(repo), "nowhere", "--good")
 
 
 @needs_a_compiler
 def test_a_search_that_ends_in_the_middle_leaves_nothing_in_the_clone(repo: Path):
     asked = Build(repo=str(repo), ref="main", command=BUILD, binary="out/sbin/mariadbd")
-    with pytest.raises(KeyboardInterrupt), commit_builds.builder(asked, None) as build:
-        made = build(commit_builds.commit(str(repo), "main", "--bad"))
+    with pytest.raises(KeyboardInterrupt), commit_builds.open_builder(asked, None) as build:
+        made = build(commit_builds.resolve_commit(str(repo), "main", "--bad"))
         raise KeyboardInterrupt
     listed = subprocess.run(["git", "worktree", "list"], cwd=repo, capture_output=True, text=True, check=True)
     assert not made.exists() and listed.stdout.count("\n") == 1
 
 
 def test_both_arms_are_the_baseline_but_for_their_binary():
-    asked = gate.ask("gate", "3%", "2")
-    made = commit_builds.arms(asked.study, {"good": Path("/a/mariadbd"), "asked": Path("/b/mariadbd")})
+    asked = gate.read_request("gate", "3%", "2")
+    made = commit_builds.build_arms(asked.study, {"good": Path("/a/mariadbd"), "asked": Path("/b/mariadbd")})
     assert made.baseline == "good"
     assert {name: arm.engine.binary for name, arm in made.arms.items()} == {
         "good": "/a/mariadbd",
@@ -157,7 +157,9 @@ def test_both_arms_are_the_baseline_but_for_their_binary():
 
 def test_what_neither_words_nor_study_say_of_a_build_is_asked_for_at_once():
     with pytest.raises(InputErrors) as caught:
-        commit_builds.asked(gate.ask("gate", "3%", "2").study, repo=None, build="make", binary=None)
+        commit_builds.resolve_build(
+            gate.read_request("gate", "3%", "2").study, repo=None, build="make", binary=None
+        )
     assert caught.value.errors == [
         "--repo: missing; give it, or write engine.build.repo in the study",
         "--binary: missing; give it, or write engine.build.binary in the study",
@@ -165,13 +167,13 @@ def test_what_neither_words_nor_study_say_of_a_build_is_asked_for_at_once():
 
 
 def test_a_study_that_is_built_needs_no_words_and_is_measured_by_its_programs():
-    study = gate.ask("gate", "3%", "2").study
+    study = gate.read_request("gate", "3%", "2").study
     build = Build(repo="../server", ref="v1", command="make", binary="out/mariadbd")
     study = study.model_copy(update={"engine": study.engine.model_copy(update={"build": build})})
-    how = commit_builds.asked(study, repo=None, build="make -j9", binary=None)
+    how = commit_builds.resolve_build(study, repo=None, build="make -j9", binary=None)
     assert how.command == "make -j9" and how.binary == "out/mariadbd"
-    assert how.repo == str(paths.root().parent / "server")
-    made = commit_builds.arms(study, {"good": Path("/a/mariadbd"), "asked": Path("/b/mariadbd")})
+    assert how.repo == str(paths.find_root().parent / "server")
+    made = commit_builds.build_arms(study, {"good": Path("/a/mariadbd"), "asked": Path("/b/mariadbd")})
     assert made.engine.build is None and made.arms["asked"].engine.binary == "/b/mariadbd"
 
 

@@ -15,7 +15,7 @@ from benchbook.sites.machine import capabilities
 from benchbook.sites.topology import teardown
 from benchbook.sites.workspace import lab_id
 
-ABLE = os.geteuid() == 0 and all(ability.ok for ability in capabilities.network()[:3])
+ABLE = os.geteuid() == 0 and all(ability.ok for ability in capabilities.check_network()[:3])
 # A gate in short: its lab, a site that turns signals into an exit, a namespace where there can be one.
 AT_WORK = f"""
 import time
@@ -23,11 +23,11 @@ from benchbook.commands import calibration_report
 from benchbook.sites import workspace as labs
 from benchbook.sites.local import network
 from benchbook.sites.processes import signal_handling
-with calibration_report.place("gate-") as base:
-    with signal_handling.caught():
+with calibration_report.make_lab("gate-") as base:
+    with signal_handling.catch_signals():
         lab = labs.open_lab(base / "lab")
         if {ABLE}:
-            network.Network(lab.token).pod(1)
+            network.LabNetwork(lab.token).pod(1)
         print(base, lab.token, flush=True)
         time.sleep(60)
 """
@@ -57,11 +57,11 @@ def begun(labs_of_clone: Path) -> Iterator[Callable[[], Begun]]:
     for one in started:
         one.kill()
         one.wait()
-    assert teardown.down(labs_of_clone).is_clean
+    assert teardown.tear_down(labs_of_clone).is_clean
 
 
 def in_kernel(id: str) -> list[str]:
-    return network.present(id)
+    return network.list_objects(id)
 
 
 def test_down_removes_what_a_killed_command_left(begun: Callable[[], Begun], labs_of_clone: Path):
@@ -69,10 +69,10 @@ def test_down_removes_what_a_killed_command_left(begun: Callable[[], Begun], lab
     process.kill()
     process.wait()
     assert base.is_dir() and bool(in_kernel(id)) is ABLE
-    report = teardown.down(labs_of_clone)
+    report = teardown.tear_down(labs_of_clone)
     assert report.is_clean and str(base) in report.removed
     assert not base.exists() and in_kernel(id) == []
-    assert str(teardown.down(labs_of_clone)) == "nothing was left"
+    assert str(teardown.tear_down(labs_of_clone)) == "nothing was left"
 
 
 def test_the_next_command_removes_it_too_and_leaves_one_that_is_at_work(begun: Callable[[], Begun]):
@@ -81,7 +81,7 @@ def test_the_next_command_removes_it_too_and_leaves_one_that_is_at_work(begun: C
     process.wait()
     other, kept, kept_id = begun()
     assert not base.exists() and in_kernel(id) == []
-    with calibration_report.place() as mine:
+    with calibration_report.make_lab() as mine:
         assert mine.is_dir() and kept.is_dir() and bool(in_kernel(kept_id)) is ABLE
     assert not mine.exists() and other.poll() is None
 
@@ -95,7 +95,7 @@ def test_a_command_that_is_asked_to_end_leaves_nothing(begun: Callable[[], Begun
 
 def test_down_asks_a_living_command_to_end(begun: Callable[[], Begun], labs_of_clone: Path):
     process, base, _ = begun()
-    report = teardown.down(labs_of_clone)
+    report = teardown.tear_down(labs_of_clone)
     assert process.wait(timeout=30) == -signal.SIGTERM
     assert report.is_clean and not base.exists()
     assert [line for line in report.stopped if line.startswith(f"pid {process.pid} ")]
@@ -107,7 +107,7 @@ def test_labs_of_another_clone_are_left_alone(begun, labs_of_clone, monkeypatch)
     process.wait()
     others = labs_of_clone.with_name(f"others-{labs_of_clone.name}")
     monkeypatch.setenv("BENCHBOOK_LAB_DIR", str(others))
-    with calibration_report.place():
+    with calibration_report.make_lab():
         assert base.is_dir()
-    assert str(teardown.down(others)) == "nothing was left"
+    assert str(teardown.tear_down(others)) == "nothing was left"
     assert base.is_dir() and bool(in_kernel(id)) is ABLE

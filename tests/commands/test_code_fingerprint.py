@@ -40,8 +40,14 @@ def module(target: str) -> Path:
 def targets(study: Study) -> list[str]:
     """Return the lines of the registry that a study names."""
     engines = {study.engine.name, *(arm.engine.name for arm in study.arms.values() if arm.engine)}
-    found = [registry.SITES[study.site.kind], *(descriptors.engine(name).code for name in engines if name)]
-    return [*found, *(one.code for arm in study.arms.values() if (one := descriptors.between(arm.access)))]
+    found = [
+        registry.SITES[study.site.kind],
+        *(descriptors.find_engine(name).code for name in engines if name),
+    ]
+    return [
+        *found,
+        *(one.code for arm in study.arms.values() if (one := descriptors.find_intermediary(arm.access))),
+    ]
 
 
 def test_the_studies_looked_at_have_every_kind_of_site_and_engine():
@@ -79,10 +85,10 @@ def test_what_is_not_the_studys_kind_is_not_in_it():
 def test_another_engine_or_proxy_is_not_in_it():
     local, hosts = (code_fingerprint.of_study(tree.study(name)) for name in ("quick", "tidb-upgrade"))
     names = ("mariadb", "postgresql", "tidb")
-    mariadb, postgresql, tidb = (module(descriptors.engine(name).code) for name in names)
+    mariadb, postgresql, tidb = (module(descriptors.find_engine(name).code) for name in names)
     assert mariadb in local and not {postgresql, tidb} & set(local)
     assert tidb in hosts and not {postgresql, mariadb} & set(hosts)
-    haproxy, tiproxy = (module(descriptors.proxy(name).code) for name in ("haproxy", "tiproxy"))
+    haproxy, tiproxy = (module(descriptors.find_proxy(name).code) for name in ("haproxy", "tiproxy"))
     assert haproxy in local and tiproxy not in local
 
 
@@ -97,10 +103,10 @@ def test_an_engine_and_a_proxy_of_another_package_are_in_it_with_what_they_stand
     with package(tmp_path):
         found = code_fingerprint.of_study(Study.model_validate(asked))
     others = {tree.ROOT / "tests" / "others" / f"{name}.py" for name in ("small_engine", "socat_proxy")}
-    stands_on = {module(descriptors.engine("mariadb").code), module("benchbook.sites.proxies.proxy")}
+    stands_on = {module(descriptors.find_engine("mariadb").code), module("benchbook.sites.proxies.proxy")}
     assert others | stands_on <= set(found)
     # Where the package lies on this machine is not said.
-    assert code_fingerprint._named(Path("/opt/some/package/engine.py")) == "package/engine.py"
+    assert code_fingerprint._name_file(Path("/opt/some/package/engine.py")) == "package/engine.py"
 
 
 def test_a_changed_byte_changes_the_files_of_its_studies_only(tmp_path, monkeypatch):
@@ -116,12 +122,12 @@ def test_a_changed_byte_changes_the_files_of_its_studies_only(tmp_path, monkeypa
     monkeypatch.setattr(code_fingerprint, "SITES", package / "sites")
 
     def written() -> list[bytes]:
-        assert code_fingerprint.run() == 0
-        return [paths.code(name).read_bytes() for name in OF_KINDS]
+        assert code_fingerprint.write_fingerprints() == 0
+        return [paths.code_file(name).read_bytes() for name in OF_KINDS]
 
     def change(path: Path) -> list[bool]:
         """Change a file of the package; return which of the studies have another list now."""
-        before = [paths.code(name).read_bytes() for name in OF_KINDS]
+        before = [paths.code_file(name).read_bytes() for name in OF_KINDS]
         changed = package / path.relative_to(tree.PACKAGE)
         changed.write_text(changed.read_text() + "\n# changed\n")
         return [one != other for one, other in zip(before, written(), strict=True)]

@@ -72,22 +72,22 @@ def test_a_session_ends_when_its_lease_is_over_though_its_connection_stands(tmp_
 
 def test_occasions_are_named_before_anything_is_sent():
     one = ["AMD 25 17"] * 50
-    assert fleet_sessions.foresee(50, one, "processor model").startswith(
+    assert fleet_sessions.describe_occasions(50, one, "processor model").startswith(
         "50 sessions, 1 processor model: 1 occasion; equal machines"
     )
-    assert fleet_sessions.foresee(2, ["a", "b", ""], "processor model") == (
+    assert fleet_sessions.describe_occasions(2, ["a", "b", ""], "processor model") == (
         "2 sessions, 2 processor models: 2 occasions (1 machine not reached)"
     )
 
 
 def test_a_session_that_was_begun_in_vain_is_counted_once():
     missed = record.NotRecorded(begun="2026-01-01T00:00Z", processor="x", why="its fleet was gone")
-    before = record.read()
+    before = record.read_index()
     written = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(record, "write_study", lambda _, study: written.append(study))
         assert "is counted as not recorded: its fleet was gone" in fleet_sessions.count_lost("quick", missed)
-        patch.setattr(record, "read", lambda: record.Index(studies={"quick": written[0]}))
+        patch.setattr(record, "read_index", lambda: record.Index(studies={"quick": written[0]}))
         fleet_sessions.count_lost("quick", missed)
     assert len(written) == 1
     counted = written[0].not_recorded
@@ -98,14 +98,14 @@ def test_a_study_of_another_kind_of_site_is_refused_before_it_is_sent(tmp_path: 
     file = tmp_path / "hosts.yaml"
     file.write_text("hosts: {a: {host: 192.0.2.1, roles: [client]}}\n")
     with pytest.raises(InputErrors, match=r"site\.kind: kubernetes: each host of a fleet measures on itself"):
-        fleet.run(["cluster-network"], file, 1, "true", anyway=False, resume=None)
+        fleet.run_fleet(["cluster-network"], file, 1, "true", anyway=False, resume=None)
 
 
 def test_the_commit_that_is_sent_is_whole_for_git_and_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     clone = tmp_path / "clone"
-    subprocess.run(["git", "clone", "-q", f"file://{paths.root()}", str(clone)], check=True)
-    monkeypatch.setattr(fleet.paths, "root", lambda: clone)
-    packed = fleet.pack(tmp_path / "tree.tar.gz")
+    subprocess.run(["git", "clone", "-q", f"file://{paths.find_root()}", str(clone)], check=True)
+    monkeypatch.setattr(fleet.paths, "find_root", lambda: clone)
+    packed = fleet.pack_clone(tmp_path / "tree.tar.gz")
     assert packed.stat().st_size < 4_000_000
     with tarfile.open(packed) as tar:
         tar.extractall(tmp_path / "there", filter="data")

@@ -27,7 +27,7 @@ def test_each_session_has_a_node_of_its_own_and_a_second_attempt(tmp_path: Path)
         "container: {securityContext: {privileged: true}}\n"
         "resources: {requests: {cpu: '4'}}\n"
     )
-    made = fleet_kubernetes.manifest(fleet._cluster(file), "ab12", 20, "true")
+    made = fleet_kubernetes.build_manifest(fleet._read_cluster(file), "ab12", 20, "true")
     spec, pod = made["spec"], made["spec"]["template"]["spec"]
     assert (spec["completions"], spec["parallelism"], spec["completionMode"]) == (20, 20, "Indexed")
     # One more attempt for each index, and no index takes the others along.
@@ -52,7 +52,7 @@ def test_a_key_that_no_cluster_has_is_refused_by_its_line(tmp_path: Path):
     file = tmp_path / "cluster.yaml"
     file.write_text("image: bench:1\nnamespaces: bench\n")
     with pytest.raises(InputErrors, match="namespace"):
-        fleet._cluster(file)
+        fleet._read_cluster(file)
 
 
 def pod(index: str, uid: str, node: str, phase: str = "Running") -> Any:
@@ -79,7 +79,7 @@ class Stand:
     def pods(self, *_: str, **__: str) -> Any:
         found = self.looks.pop(0) if len(self.looks) > 1 else self.looks[0]
         if found is None:
-            raise api.Away("the cluster can't be reached")
+            raise api.ApiUnavailable("the cluster can't be reached")
         return Space(items=[] if self.removed else found)
 
     def apply(self, manifest: dict[str, Any]) -> None:
@@ -94,12 +94,12 @@ class Stand:
         options.pop("tail_lines", None)
         return call(*words, **options)
 
-    def run(self, _: str, name: str, argv: list[str]) -> api.Done:
+    def run(self, _: str, name: str, argv: list[str]) -> api.CommandResult:
         is_there = argv[0] == "touch" or name in self.packed
         packed = io.BytesIO()
         with tarfile.open(fileobj=packed, mode="w") as tar:
             tar.addfile(tarfile.TarInfo("data/record/tiny/2026-01-01T0000Z-abcd.tar.xz"))
-        return api.Done(int(not is_there), packed.getvalue(), b"")
+        return api.CommandResult(int(not is_there), packed.getvalue(), b"")
 
 
 @pytest.fixture
@@ -108,14 +108,14 @@ def stood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Stand, i
 
     def measure(stand: Stand, sessions: int) -> tuple[int, list[str]]:
         said: list[str] = []
-        monkeypatch.setattr(fleet_kubernetes, "Cluster", lambda _: stand)
+        monkeypatch.setattr(fleet_kubernetes, "KubernetesCluster", lambda _: stand)
         monkeypatch.setattr(fleet_kubernetes, "POLL_S", 0.01)
         monkeypatch.setattr(fleet_kubernetes.InCluster, "_send", lambda *_: None)
-        place = fleet_kubernetes.Place(image="bench:1")
+        place = fleet_kubernetes.ClusterPlace(image="bench:1")
         (tmp_path / "arrived").mkdir()
         asked = (place, ["tiny"], "ab12", "true", "", tmp_path / "tree.tar.gz", tmp_path / "arrived")
         monkeypatch.setattr("builtins.print", said.append)
-        monkeypatch.setattr(fleet_sessions.paths, "root", lambda: tmp_path)
+        monkeypatch.setattr(fleet_sessions.paths, "find_root", lambda: tmp_path)
         return fleet_kubernetes.InCluster(*asked, say=said.append).measure(sessions), said
 
     return measure
@@ -124,7 +124,9 @@ def stood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Stand, i
 def test_an_api_that_goes_away_is_waited_for_and_a_lost_session_made_once_more(stood, monkeypatch):
     recorded: list[str] = []
     line = "data/record/tiny/{}: took"
-    monkeypatch.setattr(recording, "take", lambda file: recorded.append(file.name) or line.format(file.name))
+    monkeypatch.setattr(
+        recording, "take_archive", lambda file: recorded.append(file.name) or line.format(file.name)
+    )
     first, again, other = pod("0", "a", "node1"), pod("0", "b", "node2"), pod("1", "c", "node3")
     looks = [[first, other], None, None, [first, other], [other], [again, other]]
     stand = Stand(looks, packed=("fleet-0-b", "fleet-1-c"))
@@ -146,7 +148,7 @@ def test_sessions_that_are_refused_are_kept_and_those_lost_twice_are_named(stood
     def refuse(file: Path) -> str:
         raise BenchbookError(f"{file.name}: not recorded")
 
-    monkeypatch.setattr(recording, "take", refuse)
+    monkeypatch.setattr(recording, "take_archive", refuse)
     waiting = pod("2", "d", "", "Pending")
     waiting.status.conditions = [
         Space(type="PodScheduled", status="False", reason="Unschedulable", message="0/2 nodes")
@@ -173,7 +175,7 @@ def test_what_stops_a_fleet_removes_its_job(stood, monkeypatch):
 
 def test_a_resumed_fleet_takes_what_had_arrived_and_waits_for_the_others_alone(stood, monkeypatch, tmp_path):
     """Its Job is there, and one of its pods has ended since its archive was taken."""
-    monkeypatch.setattr(recording, "take", lambda file: f"data/record/tiny/{file.name}: took")
+    monkeypatch.setattr(recording, "take_archive", lambda file: f"data/record/tiny/{file.name}: took")
     stand = Stand([[pod("1", "b", "node2")]], packed=("fleet-1-b",))
     stand.completed = "0"
     taken, said = stood(stand, 2)
@@ -182,9 +184,11 @@ def test_a_resumed_fleet_takes_what_had_arrived_and_waits_for_the_others_alone(s
 
 def test_a_pod_has_whole_cores_of_its_own_only_if_limits_say_so():
     whole = {"cpu": "4", "memory": "8Gi"}
-    assert fleet_kubernetes.Place(image="b:1", resources={"limits": whole, "requests": whole}).is_guaranteed
+    assert fleet_kubernetes.ClusterPlace(
+        image="b:1", resources={"limits": whole, "requests": whole}
+    ).is_guaranteed
     for resources in ({}, {"requests": whole}, {"limits": {**whole, "cpu": "3500m"}}):
-        assert not fleet_kubernetes.Place(image="b:1", resources=resources).is_guaranteed
+        assert not fleet_kubernetes.ClusterPlace(image="b:1", resources=resources).is_guaranteed
 
 
 @pytest.mark.parametrize("sent", [10, 20])

@@ -30,29 +30,29 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def test_options_alone_make_a_file_that_plan_accepts(root, capsys):
     question = 'Does a "larger" pool help: by 5 % # or C:\\more?'
     assert cli.main(["new", "--name", "pool", "--question", question, "--differs", POOLS]) == 0
-    study = load.study("pool")
+    study = load.load_study("pool")
     assert study.question == question and study.baseline == "small"
     assert study.arms["large"].engine.settings == {"innodb_buffer_pool_size": 268435456}
     assert study.threads == (1, 8) and list(study.workloads) == ["oltp_point_select", "oltp_read_write"]
-    summary = schedule.summary("pool", study)
+    summary = schedule.describe_plan("pool", study)
     assert "20 at most, fewer once all is decided at a look, order drawn by each session" in summary
     assert "make plan STUDY=pool" in capsys.readouterr().out
     text = (root / "studies" / "pool.yaml").read_text()
     assert text.count("#") > 8 and text.startswith("# yaml-language-server")
 
 
-@pytest.mark.parametrize("engine", new.engines())
+@pytest.mark.parametrize("engine", new.list_engines())
 def test_the_defaults_are_valid_for_each_engine(root, engine):
     given = ["--name", "mine", "--question", "What does it cost?", "--engine", engine]
     assert cli.main(["new", *given, "--load", "oltp_read_only,16 4"]) == 0
-    study = load.study("mine")
+    study = load.load_study("mine")
     assert list(study.arms) == ["direct", "haproxy"] and study.threads == (16, 4)
 
 
 def test_two_versions_differ_in_their_version(root):
     given = ["--name", "v", "--question", "What changed?", "--engine", "tidb"]
     assert cli.main(["new", *given, "--differs", "old: version=5.0; new: version=6.6"]) == 0
-    assert load.study("v").arms["old"].engine.version == "5.0"
+    assert load.load_study("v").arms["old"].engine.version == "5.0"
 
 
 @pytest.mark.parametrize(
@@ -75,8 +75,8 @@ def test_each_of_the_six_questions_becomes_a_study_that_is_planned(root, capsys,
     (root / "workloads" / "mine.lua").write_text("function event() con:query('SELECT 1') end\n")
     words = ["new", "--about", about, "--name", "mine", "--question", "Which one serves more?", *given]
     assert cli.main(words) == 0, capsys.readouterr().err
-    study = load.study("mine")
-    assert order in schedule.summary("mine", study)
+    study = load.load_study("mine")
+    assert order in schedule.describe_plan("mine", study)
     second = list(study.arms.values())[1]
     if about == "engines":
         assert second.engine.name == "postgresql"
@@ -108,7 +108,7 @@ def test_the_options_of_a_script_are_written_with_its_own_defaults(root):
     (folder / "tpc-c.lua").write_text('require("common")\nfunction event() end\n')
     words = ["--about", "script", "--name", "mine", "--question", "Which?", "--load", "workloads/tpc-c.lua 4"]
     assert cli.main(["new", *words]) == 0
-    found = load.study("mine").workloads["tpc_c"]
+    found = load.load_study("mine").workloads["tpc_c"]
     assert found.options == {
         "scale": 100, "trx_level": "RR", "force_pk": False, "mysql_storage_engine": "innodb"
     }  # fmt: skip
@@ -122,10 +122,10 @@ def test_the_options_of_a_script_are_written_with_its_own_defaults(root):
 def test_two_engines_get_the_same_memory_durability_log_and_isolation(root):
     given = ["--about", "engines", "--name", "mine", "--question", "Which one serves more?"]
     assert cli.main(["new", *given]) == 0
-    study = load.study("mine")
+    study = load.load_study("mine")
     for arm, engine in (("mariadb", "mariadb"), ("postgresql", "postgresql")):
         asked = engine_of(study, arm)
-        alike = descriptors.engine(engine).meanings.values()
+        alike = descriptors.find_engine(engine).meanings.values()
         assert asked.name == engine
         assert asked.settings == {name: value for one in alike for name, value in one.items()}
     assert study.arms["postgresql"].engine.settings["synchronous_commit"] == "on"
@@ -136,7 +136,7 @@ def test_two_commits_are_two_arms_and_all_that_a_search_needs(root, capsys):
     words += "after: ref=main~2"
     given = ["--about", "versions", "--name", "mine", "--question", "Is it slower?", "--differs", words]
     assert cli.main(["new", *given]) == 0, capsys.readouterr().err
-    study = load.study("mine")
+    study = load.load_study("mine")
     built = [engine_of(study, arm).build for arm in ("before", "after")]
     assert [one.ref for one in built] == ["v1.4", "main~2"] and study.engine.build == built[0]
     assert built[1].command == "make -j2 && make check" and built[1].binary == "build/mariadbd"
@@ -180,7 +180,7 @@ def test_without_a_terminal_a_missing_answer_is_an_error(root, capsys):
 
 @pytest.mark.parametrize("text", ["a; a", "a: x=1; b: x=1", "a; B", "a: =1; b", "a: x=1 2; b", ""])
 def test_arms_that_are_the_same_or_unreadable_are_refused(text):
-    assert new._differs(text)
+    assert new._check_differs(text)
 
 
 def test_a_person_on_a_terminal_is_asked_six_times_and_again_after_a_mistake(root):
@@ -193,4 +193,6 @@ def test_a_person_on_a_terminal_is_asked_six_times_and_again_after_a_mistake(roo
     os.close(mine), os.close(theirs)
     assert child.returncode == 0, told
     assert told.count(": ") >= 6 and "write lower-case letters" in told
-    assert yaml_file.read(root / "studies" / "proxy.yaml").data["question"] == "What does a proxy cost?"
+    assert (
+        yaml_file.read_mapping(root / "studies" / "proxy.yaml").data["question"] == "What does a proxy cost?"
+    )

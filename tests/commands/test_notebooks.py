@@ -17,7 +17,7 @@ plt.close(figure)"""
 
 WHERE = """import os, sys
 from benchbook.core.util import paths
-print(os.getcwd(), paths.root())
+print(os.getcwd(), paths.find_root())
 print("x", file=sys.stderr)"""
 
 
@@ -26,7 +26,7 @@ def execute(folder: Path, *sources: str, **parameters: str) -> list[nbformat.Not
     cells = [new_code_cell(source) for source in sources]
     cells[0].metadata["tags"] = ["parameters"]
     nbformat.write(new_notebook(cells=cells), folder / "made.ipynb")
-    notebooks.execute(folder / "made.ipynb", folder / "out" / "made.ipynb", folder, parameters)
+    notebooks.execute_notebook(folder / "made.ipynb", folder / "out" / "made.ipynb", folder, parameters)
     return written(folder)
 
 

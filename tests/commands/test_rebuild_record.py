@@ -25,12 +25,12 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0})
     monkeypatch.setattr(sessions, "from_raw", make)
     monkeypatch.setattr(sessions, "check_archive", lambda session, root: [])
-    monkeypatch.setattr(rebuild_record, "pool", pool)
-    monkeypatch.setattr(record_pages, "render", render)
+    monkeypatch.setattr(rebuild_record, "pool_study", pool)
+    monkeypatch.setattr(record_pages, "render_pages", render)
     shutil.copytree(tree.ROOT / "notebooks", tmp_path / "notebooks")
     for name, session in (("ant", FIRST), ("ant", NEXT), ("bee", FIRST)):
-        files.write_text(paths.recorded(name, session).archive, f"what {name} measured")
-        files.write_text(paths.recorded(name, session).results, "{}")
+        files.write_text(paths.recorded_paths(name, session).archive, f"what {name} measured")
+        files.write_text(paths.recorded_paths(name, session).results, "{}")
     write({})
     return tmp_path
 
@@ -41,7 +41,7 @@ def write(more: dict[str, object], newest: tuple[str, str] = ("ant", NEXT)) -> N
     for name, session in (("ant", FIRST), ("ant", NEXT), ("bee", FIRST)):
         changed = more if (name, session) == newest else {}
         index = index.with_session(name, "made up", session, entry(**changed))
-    record.write(index)
+    record.write_index(index)
 
 
 def make(session: record.RecordedSession, root: Path) -> tuple[list[str], list[str]]:
@@ -53,8 +53,8 @@ def make(session: record.RecordedSession, root: Path) -> tuple[list[str], list[s
 
 def pool(name: str, index: record.Index) -> bool:
     made = index.newest(name).where.findings.read_text()
-    found = compared.pool(name, brought(-0.3 if "turned" in made else 0.3))
-    found.model_copy(update={"title": made}).write(record.places(name).pooled)
+    found = compared.pool_sessions(name, brought(-0.3 if "turned" in made else 0.3))
+    found.model_copy(update={"title": made}).write(record.session_paths(name).pooled)
     return True
 
 
@@ -66,13 +66,13 @@ def render(where: paths.RecordedPaths, entry: record.Entry, differs: list[str]) 
 def made(capsys: pytest.CaptureFixture[str]) -> list[str]:
     """Make the record again; return the sessions that had to be, sorted."""
     capsys.readouterr()
-    assert rebuild_record.run() == []
+    assert rebuild_record.rebuild_record() == []
     lines = capsys.readouterr().out.splitlines()
     return sorted(line.split(": ")[1] for line in lines if line.startswith("record "))
 
 
 def test_only_the_sessions_that_something_changed_of_are_made_again(root, capsys):
-    ant = paths.recorded("ant", NEXT)
+    ant = paths.recorded_paths("ant", NEXT)
     newest, all_three = f"ant {NEXT}", [f"ant {FIRST}", f"ant {NEXT}", f"bee {FIRST}"]
     assert made(capsys) == all_three
     assert made(capsys) == []
@@ -91,9 +91,9 @@ def test_only_the_sessions_that_something_changed_of_are_made_again(root, capsys
 
 def test_a_page_is_rendered_again_when_its_answer_turns_in_another_study(root, capsys):
     made(capsys)
-    paths.recorded("bee", FIRST).archive.write_text("turned")
+    paths.recorded_paths("bee", FIRST).archive.write_text("turned")
     write({"doubts": ("turned",)}, ("bee", FIRST))
-    rebuild_record.run()
+    rebuild_record.rebuild_record()
     told = capsys.readouterr().out
     assert f"record 1 of 1: bee {FIRST}" in told
     assert "page of ant: rendered" in told and "page of bee: rendered" in told
@@ -101,29 +101,29 @@ def test_a_page_is_rendered_again_when_its_answer_turns_in_another_study(root, c
 
 
 def test_a_value_that_differs_is_told_until_it_is_as_recorded_and_takes_no_page_away(root, capsys):
-    ant = paths.recorded("ant", NEXT)
+    ant = paths.recorded_paths("ant", NEXT)
     made(capsys)
-    assert rebuild_record.run() == []
+    assert rebuild_record.rebuild_record() == []
     ant.archive.write_text("other values")
     for _ in range(2):
-        assert rebuild_record.run() == ["qps: 1 in the archive, 2 here"]
+        assert rebuild_record.rebuild_record() == ["qps: 1 in the archive, 2 here"]
     capsys.readouterr()
-    assert rebuild_record.command(write=False) == 0
+    assert rebuild_record.run_command(write=False) == 0
     assert capsys.readouterr().err.endswith("Not as recorded:\nqps: 1 in the archive, 2 here\n")
-    assert ant.report.is_file() and paths.recorded("bee", FIRST).report.is_file()
+    assert ant.report.is_file() and paths.recorded_paths("bee", FIRST).report.is_file()
     ant.archive.write_text("what ant measured")
-    assert made(capsys) == [f"ant {NEXT}"] and rebuild_record.run() == []
+    assert made(capsys) == [f"ant {NEXT}"] and rebuild_record.rebuild_record() == []
 
 
 def test_what_is_recorded_no_more_goes_with_its_pages(root: Path, capsys: pytest.CaptureFixture[str]):
     made(capsys)
-    gone = paths.recorded("gone", FIRST)
+    gone = paths.recorded_paths("gone", FIRST)
     for file in (gone.findings, gone.report, gone.run_pages / "index.html"):
         files.write_text(file, "")
     (gone.report.parent / ".gitkeep").write_text("")
     assert made(capsys) == []
     assert not gone.base.parent.exists() and not gone.report.exists() and not gone.run_pages.exists()
-    assert (gone.report.parent / ".gitkeep").is_file() and paths.recorded("ant", NEXT).report.is_file()
+    assert (gone.report.parent / ".gitkeep").is_file() and paths.recorded_paths("ant", NEXT).report.is_file()
 
 
 def test_a_change_of_the_code_asks_for_what_is_made_with_it_alone(root, monkeypatch):
@@ -131,18 +131,18 @@ def test_a_change_of_the_code_asks_for_what_is_made_with_it_alone(root, monkeypa
     package = root / "lib" / "benchbook"
     shutil.copytree(code_fingerprint.PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(code_fingerprint, "PACKAGE", package)
-    before = rebuild_record._code(root)
+    before = rebuild_record._digest_code(root)
     for name in ("show/claims_page.py", "show/home_page.py"):
         more(package / name)
-    assert rebuild_record._code(root) == before
+    assert rebuild_record._digest_code(root) == before
     for name in ("show/templates/page/style.css", "show/table.py", "compare/meta/change_points.py"):
         more(package / name)
-        after = rebuild_record._code(root)
+        after = rebuild_record._digest_code(root)
         assert after.evidence == before.evidence and after.pages != before.pages, name
         before = after
     for name in ("compare/inference/decisions.py", "evidence/recompute.py"):
         more(package / name)
-        after = rebuild_record._code(root)
+        after = rebuild_record._digest_code(root)
         assert after.evidence != before.evidence and after.pages != before.pages, name
         before = after
 

@@ -19,7 +19,9 @@ def test_a_session_of_which_one_arm_is_superseded_is_pooled_without_that_arm():
         name: {"findings": one.findings.plain, "facts": {"study": "quick", "arms": one.facts}, "design": {}}
         for name, one in made.items()
     }
-    found = review_record._pooled("quick", entries, lambda _, name: json.dumps(results[name], default=str))
+    found = review_record._pool_results(
+        "quick", entries, lambda _, name: json.dumps(results[name], default=str)
+    )
     assert [one.id for one in found.sessions] == [*made] and not found.left_out
     (contrast,) = found.contrasts
     assert [one.reason for one in contrast.whole.seen] == ["superseded: It was cold.", None]

@@ -14,11 +14,11 @@ from benchbook.sites.processes import process
 def test_what_a_stage_had_on_this_machine_goes_with_it(code, is_left, open_folder, monkeypatch):
     """One that failed has left its site in order; a lab may then be another's, which holds the lock."""
     monkeypatch.setenv("BENCHBOOK_LAB_DIR", str(open_folder / f"stage-{code}"))
-    monkeypatch.setattr(stage, "execute", lambda *_, **__: code)
-    lab = labs.open_lab(labs.lab_folder(paths.root(), "quick"))
+    monkeypatch.setattr(stage, "execute_notebook", lambda *_, **__: code)
+    lab = labs.open_lab(labs.lab_folder(paths.find_root(), "quick"))
     with subprocess.Popen(["/bin/sleep", "60"], env={process.TOKEN: lab.token}) as server:
         try:
-            assert stage.run("provision", "quick") == code
+            assert stage.run_stage("provision", "quick") == code
             assert (server.poll() is None) is is_left
         finally:
             server.kill()

@@ -75,9 +75,9 @@ def prepare(name: str, clone: Clone) -> None:
 
 def living(mark: str, clone: Clone) -> list[str]:
     """Return the command lines of living processes that have a mark in their environment, or are of a lab."""
-    marked = [pid for pid in procfs.pids() if procfs.environment(pid).get(MARK) == mark]
+    marked = [pid for pid in procfs.list_pids() if procfs.read_environment(pid).get(MARK) == mark]
     found = {*marked, *(child.pid for child in teardown.find_processes(clone.lab, set()))}
-    return [procfs.command(pid) for pid in sorted(found) if procfs.is_alive(pid)]
+    return [procfs.read_command(pid) for pid in sorted(found) if procfs.is_alive(pid)]
 
 
 def left(mark: str, clone: Clone, within_s: float = 15.0) -> list[str]:
@@ -138,4 +138,4 @@ def test_a_command_that_is_killed_at_any_moment_leaves_nothing_running(name: str
 @pytest.mark.parametrize("name", MEASURING)
 def test_a_command_that_is_killed_with_servers_leaves_none_of_them(name: str, clone: Clone):
     kill(name, MEASURING[name], clone, HOLDING_S)
-    assert teardown.down(clone.lab).is_clean
+    assert teardown.tear_down(clone.lab).is_clean

@@ -62,7 +62,7 @@ def make_study():
             engine={"settings": settings or {}},
             arms=arms
             if isinstance(arms, dict)
-            else {arm: {"access": arm if arm in descriptors.proxies() else "direct"} for arm in arms},
+            else {arm: {"access": arm if arm in descriptors.load_proxies() else "direct"} for arm in arms},
             aa=aa and {name: tuple(values) for name, values in aa.items()},
             dataset={"tables": 1, "table_size": 100},
             workloads=workloads or {"oltp_point_select": {}},

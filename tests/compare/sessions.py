@@ -5,7 +5,7 @@ from itertools import count
 
 from scipy.special import stdtrit
 
-from benchbook.compare.meta.meta_analysis import Brought, brought
+from benchbook.compare.meta.meta_analysis import SessionResult, build_session
 from benchbook.core.artifacts.findings import Finding
 from tests import found
 
@@ -64,7 +64,7 @@ def session(
     design: str = "a1",
     name: str = "",
     **more,
-) -> Brought:
+) -> SessionResult:
     """Bring a session with these findings, measured on a machine of two cores with HAProxy 2.6."""
     machine = {"cpu_model": processor, "cores": 2, "kernel": "6.18"}
     engine = {"name": "mariadb", "version": "10.11.19"}
@@ -74,10 +74,10 @@ def session(
     }
     whole = found.findings(*findings, title="What does a proxy cost?", aa=aa)
     whole = whole.model_copy(update={"quiet": found.changed(whole.quiet, steal_pct=0.5)})
-    return brought(name or f"s{next(_NUMBER)}", measured, design, whole, arms, **more)
+    return build_session(name or f"s{next(_NUMBER)}", measured, design, whole, arms, **more)
 
 
-def sessions(*logs: float, error: float = 0.005, processors=PROCESSORS, **more) -> list[Brought]:
+def sessions(*logs: float, error: float = 0.005, processors=PROCESSORS, **more) -> list[SessionResult]:
     """Bring a session a day, each with one log effect, on the processors in turn."""
     return [
         session(

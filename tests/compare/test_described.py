@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from benchbook.compare.claims import evaluate
-from benchbook.compare.claims.study_cells import Evidence
+from benchbook.compare.claims.study_cells import StudyEvidence
 from benchbook.compare.inference import caveats, findings
 from benchbook.core.study.params import Analysis
 
@@ -31,8 +31,8 @@ def said(make_study):
             for second, qps in enumerate(values, start=1)
         ]
         study = make_study(blocks=blocks)
-        evidence = Evidence(study, runs, Analysis(), pd.DataFrame(rows), None, facts)
-        return caveats.described(evidence, NAMES)
+        evidence = StudyEvidence(study, runs, Analysis(), pd.DataFrame(rows), None, facts)
+        return caveats.describe_runs(evidence, NAMES)
 
     return say
 
@@ -72,9 +72,9 @@ def test_a_long_run_is_told_by_its_levels_and_stalls(said) -> None:
 
 
 def test_a_study_that_can_decide_is_not_described(said, make_study) -> None:
-    nothing = evaluate.Put([], [], [])
+    nothing = evaluate.ClaimAssignment([], [], [])
     for blocks, needs_seconds in (4, True), (5, False):
-        tables = findings.tables(make_study(blocks=blocks), Analysis(), nothing)
+        tables = findings.required_tables(make_study(blocks=blocks), Analysis(), nothing)
         assert ("intervals" in tables) == needs_seconds
     assert said([("lost", [100.0] * 30 + [0.0] * 30)], LOST, blocks=5) is None
     assert said([("steady", [100.0] * 60)], {}) is None

@@ -11,39 +11,48 @@ from benchbook.core import schema_docs
 from benchbook.core.study import registry, study_hosts
 from benchbook.core.study.params import Analysis, Limits, Params
 from benchbook.core.study.study import Study
-from benchbook.core.study.study_arm import Arm, ArmData, Cpu, Kernel, Load, Neighbour, Zones
+from benchbook.core.study.study_arm import Arm, ArmData, Cpu, Kernel, Load, Neighbour, ZoneDistance
 from benchbook.core.study.study_cluster import ArmEvent, Cluster, Event
-from benchbook.core.study.study_hosts import Existing, Place
+from benchbook.core.study.study_hosts import ArmAddress, Existing
 from benchbook.core.study.study_kubernetes import (
     Gke,
+    GuaranteedResources,
     Images,
     Kubernetes,
-    Placement,
+    NodePlacement,
+    NodePool,
+    OperatorCluster,
     PodResources,
-    Pool,
-    Resources,
     Storage,
-    TidbCluster,
     TidbPart,
 )
-from benchbook.core.study.study_sections import Build, Dataset, Engine, Plan, Site, TwinArm, WarmUp, Workload
+from benchbook.core.study.study_sections import (
+    Build,
+    Dataset,
+    Engine,
+    Plan,
+    SiteSection,
+    TwinArm,
+    WarmUp,
+    Workload,
+)
 from benchbook.core.util import paths
 
 SECTIONS = {
     "`studies/NAME.yaml`": Study,
-    "`site`": Site,
+    "`site`": SiteSection,
     "`site.existing`": Existing,
     "`site.tiup`": study_hosts.Tiup,
     "`site.tiup.pd`, `site.tiup.tikv`, `site.tiup.tidb`": study_hosts.TiupPart,
     "`site.kubernetes`": Kubernetes,
     "`site.kubernetes.images`": Images,
     "`site.kubernetes.server`, `site.kubernetes.client`, `arms.NAME.resources.requests`, "
-    "`arms.NAME.resources.limits`": Resources,
+    "`arms.NAME.resources.limits`": GuaranteedResources,
     "`site.kubernetes.storage`": Storage,
-    "`site.kubernetes.tidb`": TidbCluster,
+    "`site.kubernetes.tidb`": OperatorCluster,
     "`site.kubernetes.tidb.pd`, `site.kubernetes.tidb.tikv`, `site.kubernetes.tidb.tidb`": TidbPart,
     "`site.kubernetes.gke`": Gke,
-    "`site.kubernetes.gke.pools.NAME`": Pool,
+    "`site.kubernetes.gke.pools.NAME`": NodePool,
     "`engine`, `arms.NAME.engine`": Engine,
     "`engine.build`, `arms.NAME.engine.build`": Build,
     "`engine.cluster`, `arms.NAME.engine.cluster`": Cluster,
@@ -51,17 +60,17 @@ SECTIONS = {
     "`arms.NAME`": Arm,
     "`arms.NAME.cpu.NAME`": Cpu,
     "`arms.NAME.neighbour`": Neighbour,
-    "`arms.NAME.zones`": Zones,
+    "`arms.NAME.zones`": ZoneDistance,
     "`arms.NAME.kernel`": Kernel,
     "`arms.NAME.data`": ArmData,
     "`arms.NAME.load`": Load,
-    "`arms.NAME.placement`": Placement,
+    "`arms.NAME.placement`": NodePlacement,
     "`arms.NAME.proxy`": study_hosts.HostProxy,
     "`arms.NAME.numa`": study_hosts.Numa,
     "`arms.NAME.resources`": PodResources,
     "`arms.NAME.event`": ArmEvent,
     "`arms.NAME.parts`": study_hosts.PartSettings,
-    "`arms.NAME.endpoint`": Place,
+    "`arms.NAME.endpoint`": ArmAddress,
     "`aa`": TwinArm,
     "`dataset`": Dataset,
     "`workloads.NAME`": Workload,
@@ -86,7 +95,7 @@ def checked(command: str) -> int:
 
 @pytest.mark.parametrize(("command", "file"), CHECKED)
 def test_the_file_in_the_repository_is_current(command: str, file: str):
-    assert (paths.root() / file).is_file()
+    assert (paths.find_root() / file).is_file()
     assert checked(command) == 0, f"run `benchbook {command}` and commit {file}"
 
 
@@ -110,7 +119,7 @@ def test_a_file_that_is_behind_is_told_and_not_written(command, tmp_path, monkey
 @cache
 def tables() -> dict[str, list[list[str]]]:
     """Return the rows of each section of the page."""
-    parts = re.split(r"^##+ (.*)\n", schema_docs.page(), flags=re.M)[1:]
+    parts = re.split(r"^##+ (.*)\n", schema_docs.render_page(), flags=re.M)[1:]
     return {
         heading: [
             list(re.fullmatch(r"- `(\w+)`(.*?): (.*)", line).groups())  # type: ignore[union-attr]
@@ -145,7 +154,7 @@ def test_values_limits_and_defaults_are_those_of_the_model():
 
 
 def test_the_schema_knows_meaning_and_choices_of_a_key():
-    built = json.loads(json.dumps(schema_docs.schemas()["study.schema.json"]))
-    assert built["$defs"]["Arm"]["properties"]["access"]["enum"] == registry.access()
+    built = json.loads(json.dumps(schema_docs.build_schemas()["study.schema.json"]))
+    assert built["$defs"]["Arm"]["properties"]["access"]["enum"] == registry.list_access()
     assert "Seconds measured" in built["$defs"]["Plan"]["properties"]["run_s"]["description"]
     assert built["additionalProperties"] is False

@@ -47,13 +47,13 @@ def test_every_kind_of_site_has_its_line_and_every_key_of_an_arm_is_made_somewhe
     ],
 )
 def test_a_refusal_names_key_kind_reason_and_what_to_write(kind: str, arm: dict, said: str):
-    ((_, sentence),) = registry.refused(kind, Arm.model_validate(arm, strict=False))
+    ((_, sentence),) = registry.find_refusals(kind, Arm.model_validate(arm, strict=False))
     assert sentence.startswith(said)
 
 
 def test_hosts_leave_an_arm_out_for_what_is_not_of_one_kind_alone():
     network, socket = (Arm.model_validate(one) for one in ({"network": "pod"}, {"access": "socket"}))
-    assert list(registry.mistakes("ssh", {"a": network})) == []
-    assert list(registry.mistakes("existing", {"a": network})) != []
-    (told,) = registry.mistakes("ssh", {"a": socket})
+    assert list(registry.find_mistakes("ssh", {"a": network})) == []
+    assert list(registry.find_mistakes("existing", {"a": network})) != []
+    (told,) = registry.find_mistakes("ssh", {"a": socket})
     assert told.startswith("arms.a.access: socket: not supported with site.kind: ssh: clients on other")

@@ -151,7 +151,7 @@ def partition(seconds: float | None) -> Callable[[Scene], None]:
 
 def reload_proxy(scene: Scene) -> None:
     """Start a second proxy that takes the port over and asks the first to end softly, as a reload does."""
-    argv = procfs.command(scene.proxy).split()
+    argv = procfs.read_command(scene.proxy).split()
     second = subprocess.Popen(
         [*argv, "-sf", str(scene.proxy)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
@@ -168,7 +168,9 @@ def second_client(scene: Scene) -> None:
     """Run another sysbench on the same server."""
     endpoint = Endpoint("127.0.0.1", scene.study.site.port, "sbtest", scene.site.lab.secret)
     planned = scene.runs[0]
-    argv = [word for word in sysbench.run(endpoint, planned) if not word.startswith("--report-checkpoints")]
+    argv = [
+        word for word in sysbench.run_argv(endpoint, planned) if not word.startswith("--report-checkpoints")
+    ]
     second = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def end() -> None:

@@ -99,7 +99,7 @@ def lab() -> Iterator[Path]:
     options = ["mount", "-t", "tmpfs", "-o", f"size={DISK},mode=0711", "benchbook-fault", str(folder)]
     has_disk = os.geteuid() == 0 and subprocess.run(options, check=False).returncode == 0
     yield folder / "lab"
-    assert teardown.down(folder).is_clean
+    assert teardown.tear_down(folder).is_clean
     if has_disk:
         subprocess.run(["umount", str(folder)], check=True)
     shutil.rmtree(folder)
@@ -115,7 +115,7 @@ def site(lab: Path, make_study: Callable[..., Study], book: Book) -> Iterator[An
         patch.setenv("BENCHBOOK_LOCK", str(lock))
         with sites.open_site(study, lab) as opened:
             if not opened.has_snapshot(plan_data(study).label):
-                dataset.load(opened, plan_data(study))
+                dataset.load_data(opened, plan_data(study))
             yield opened
         left = leftovers.after(lambda: leftovers.of(lab, (PORT, PORT + 1)) + leftovers.held(lock))
         book.orphans += left

@@ -27,7 +27,7 @@ def of(lab_root: Path, numbers: Iterable[int] = (), spared: Iterable[int] = ()) 
     """
     spared = set(spared)
     found = [
-        f"process {child.pid}: {procfs.command(child.pid)}"
+        f"process {child.pid}: {procfs.read_command(child.pid)}"
         for child in teardown.find_processes(lab_root, set())
         if child.pid not in spared
     ]

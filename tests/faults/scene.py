@@ -101,18 +101,18 @@ class Scene:
     def judge(self, folder: RunFolder) -> validity.Judgement:
         """Judge as run-matrix does; the first attempt by the limits of this fault."""
         limits = LIMITS if self.judged else {**LIMITS, **self.limits}
-        found = validity.judge(folder, limits)
+        found = validity.judge_run(folder, limits)
         self.judged.append(found)
         self.settle()
         return found
 
-    def walk(self, fault: Callable[[Scene], None] | None, when: str = "running") -> scheduler.Walk:
+    def walk(self, fault: Callable[[Scene], None] | None, when: str = "running") -> scheduler.MatrixRunner:
         """Walk the schedule with a fault in the first attempt: `early`, before the first look at the server;
         `before` the client begins; or while it is `running`."""
         with self._disturbed(fault, when):
             try:
-                return scheduler.walk(
-                    scheduler.Walk(
+                return scheduler.run_missing(
+                    scheduler.MatrixRunner(
                         self.study,
                         self.runs,
                         self.site,
@@ -173,7 +173,7 @@ class Scene:
         argv = asked.argv
         if self.endpoint is not None:
             planned = next(run for run in self.runs if asked.out.parent.name.startswith(run.run_id))
-            argv = sysbench.run(self.endpoint, planned)
+            argv = sysbench.run_argv(self.endpoint, planned)
         return replace(asked, argv=[*self.prefix, *argv])
 
     def voids(self) -> list[dict[str, Any]]:
@@ -198,20 +198,22 @@ class Scene:
     def assert_resumed(self) -> None:
         """Check that the walk went on: every planned run is there, whole, valid, on the prepared tables."""
         assert self.columns() == ["id", "k", "c", "pad"], "the run was made again on a table that was altered"
-        assert {folder.name for folder in run_folder.listing(self.raw)} == {run.run_id for run in self.runs}
-        for folder in run_folder.listing(self.raw):
+        assert {folder.name for folder in run_folder.list_folders(self.raw)} == {
+            run.run_id for run in self.runs
+        }
+        for folder in run_folder.list_folders(self.raw):
             assert folder.verify() == []
-            assert validity.judge(folder, LIMITS).status == "valid"
-        assert run_folder.unfinished(self.raw) == []
+            assert validity.judge_run(folder, LIMITS).status == "valid"
+        assert run_folder.list_unfinished(self.raw) == []
 
     def assert_resumed_for(self, *arms: str) -> None:
         """Check that the runs of these arms are there, whole and valid."""
-        kept = list(run_folder.listing(self.raw)) + [
+        kept = list(run_folder.list_folders(self.raw)) + [
             RunFolder(note.with_name(note.name.removesuffix(".void.json")))
             for note in self.void.glob("*.void.json")
             if files.read_json(note)["status"] == "earlier"
         ]
-        valid = [folder for folder in kept if validity.judge(folder, LIMITS).status == "valid"]
+        valid = [folder for folder in kept if validity.judge_run(folder, LIMITS).status == "valid"]
         assert {folder.plan()["arm"] for folder in valid} == set(arms)
 
     def assert_nothing_left(self) -> None:

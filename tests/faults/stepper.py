@@ -60,16 +60,16 @@ def main() -> None:
     asked = study(port)
     with sites.open_site(asked, lab) as site:
         if not site.has_snapshot(plan_data(asked).label):
-            dataset.load(site, plan_data(asked))
+            dataset.load_data(site, plan_data(asked))
         steps = count_steps(store, last)
-        scheduler.walk(
-            scheduler.Walk(
+        scheduler.run_missing(
+            scheduler.MatrixRunner(
                 asked,
                 schedule.plan_runs("steps", asked, {}),
                 site,
                 store / "raw",
                 store / "void",
-                lambda folder: validity.judge(folder, LIMITS),
+                lambda folder: validity.judge_run(folder, LIMITS),
                 LIMITS,
             )
         )

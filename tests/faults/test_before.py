@@ -22,7 +22,7 @@ from benchbook.core.artifacts import run_folder
 from benchbook.core.util import paths
 from benchbook.core.util.errors import BenchbookError, SiteError
 from benchbook.measure import dataset, preflight, scheduler
-from benchbook.measure.statement_counters import session
+from benchbook.measure.statement_counters import open_session
 from benchbook.sites.processes import procfs
 from tests import ports
 from tests.faults import leftovers
@@ -46,16 +46,16 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounts need root")
 def test_a_server_that_cannot_take_the_study_is_refused(row, name, low, usual, said, scene, inject):
     here = scene(threads=(1, 64))
     here.site.up("direct")
-    with session(here.site) as connection:
-        assert preflight.server(here.study, connection) == []
+    with open_session(here.site) as connection:
+        assert preflight.check_server(here.study, connection) == []
     inject(row, f"{name} = {low}, seen before the first run")
     here.sql(f"SET GLOBAL {name} = {low}")
     here.undo(lambda: here.sql(f"SET GLOBAL {name} = {usual}"))
     with (
-        session(here.site) as connection,
+        open_session(here.site) as connection,
         pytest.raises(BenchbookError, match=r"^this can't be measured: .*" + said),
     ):
-        preflight.refuse(preflight.server(here.study, connection))
+        preflight.refuse_problems(preflight.check_server(here.study, connection))
 
 
 def test_too_few_open_files_are_refused_before_any_server_starts(make_study, tmp_path, inject):
@@ -63,7 +63,7 @@ def test_too_few_open_files_are_refused_before_any_server_starts(make_study, tmp
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (100, hard))
     try:
-        found = preflight.machine(make_study(threads=(64,)), {"raw logs": tmp_path}, {"free_mib": 1})
+        found = preflight.check_machine(make_study(threads=(64,)), {"raw logs": tmp_path}, {"free_mib": 1})
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert found == [
@@ -86,7 +86,7 @@ def test_too_little_space_is_refused_before_any_server_starts(make_study, tmp_pa
     with pytest.raises(
         BenchbookError, match=r"MiB are free for raw logs, 10000000 are needed .*; free some space"
     ):
-        scheduler.run("test", study, runs, {}, {}, where, lambda folder: None, limits)
+        scheduler.complete_schedule("test", study, runs, {}, {}, where, lambda folder: None, limits)
     assert not (tmp_path / "lab").exists()
 
 
@@ -108,7 +108,7 @@ def test_a_full_disk_for_logs_costs_one_run(left, site, make_study, book, open_f
 
     said = ""
     try:
-        with preflight.told(here.raw):
+        with preflight.explain_errors(here.raw):
             here.walk(fill, "before")
     except BenchbookError as error:
         said = str(error)
@@ -116,7 +116,7 @@ def test_a_full_disk_for_logs_costs_one_run(left, site, make_study, book, open_f
     assert said == "" or "no space left on the disk of" in said
     if said:
         # The run was lost before it was judged: nothing valid is there, and the same command goes on.
-        assert list(run_folder.listing(here.raw)) == []
+        assert list(run_folder.list_folders(here.raw)) == []
         here.walk(None)
     assert here.voids()[0]["status"] in ("killed", "invalid", "indeterminate")
     here.assert_resumed()
@@ -199,7 +199,7 @@ def _another_server(here: Scene, folder: Path) -> Iterator[int]:
     """Kill the server and start one on a copy of its data, on the same port."""
     with here.site.admin().connect() as connection:
         data = Path(connection.exec_driver_sql("SELECT @@datadir").scalar_one())
-    binary, words = os.readlink(f"/proc/{here.server}/exe"), procfs.command(here.server)
+    binary, words = os.readlink(f"/proc/{here.server}/exe"), procfs.read_command(here.server)
     usual = Path(re.search(r"--defaults-file=(\S+)", words)[1]).read_text(encoding="utf-8")
     os.kill(here.server, signal.SIGKILL)
     shutil.copytree(data, folder, ignore=shutil.ignore_patterns("*.sock"))
@@ -233,7 +233,7 @@ def test_a_disk_that_fills_up_in_a_stage_is_told_in_words(tmp_path, small_disk, 
     (root / "notebooks").mkdir()
     nbformat.write(nbformat.v4.new_notebook(cells=[cell]), root / "notebooks" / "full.ipynb")
     monkeypatch.setenv("BENCHBOOK_ROOT", str(root))
-    assert stage.execute("full", root / "data", root / "data" / "failed", is_here=False) != 0
+    assert stage.execute_notebook("full", root / "data", root / "data" / "failed", is_here=False) != 0
     said = capfd.readouterr().err
     assert (
         "full failed: " in said and "is full (" in said and "free some space and run the stage again" in said
@@ -250,7 +250,7 @@ def test_a_server_that_is_started_again_between_runs_is_told_in_words(scene, inj
     def kill(*_: Any) -> None:
         os.kill(here.server, signal.SIGKILL)
         time.sleep(0.2)
-        with session(here.site) as connection:
+        with open_session(here.site) as connection:
             connection.exec_driver_sql("SELECT 1")
 
     monkeypatch.setattr(dataset, "prewarm_all", kill)
@@ -258,7 +258,7 @@ def test_a_server_that_is_started_again_between_runs_is_told_in_words(scene, inj
         pytest.raises(
             BenchbookError, match=r"ended, was restarted or refused while no run was going on .* are kept"
         ),
-        preflight.told(here.raw),
+        preflight.explain_errors(here.raw),
     ):
         here.walk(None)
     monkeypatch.undo()

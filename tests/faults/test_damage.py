@@ -49,7 +49,7 @@ def read(base: Path, schedule: pd.DataFrame) -> tuple[list[Any], list[Any], list
 
 def test_the_run_of_these_tests_is_valid(tmp_path: Path):
     folder, schedule = made(tmp_path)
-    assert validity.judge(folder, LIMITS).status == "valid"
+    assert validity.judge_run(folder, LIMITS).status == "valid"
     runs, refused, _ = read(tmp_path, schedule)
     assert (len(runs), refused) == (1, [])
 
@@ -68,8 +68,8 @@ def test_a_file_of_a_run_that_holds_something_else_is_named(name, value, tmp_pat
     assert name in refused[0]["reasons"]
     if name not in (run_folder.MANIFEST, run_folder.MONITOR):
         part = folder.path.rename(folder.path.with_name(folder.name + run_folder.PART))
-        run_folder.keep(run_folder.seal(part, 1), base / "raw")
-        assert validity.judge(folder, LIMITS).status != "valid"
+        run_folder.move_to_raw(run_folder.seal_folder(part, 1), base / "raw")
+        assert validity.judge_run(folder, LIMITS).status != "valid"
         assert read(base, schedule)[0] == []
 
 
@@ -86,7 +86,7 @@ def test_a_file_of_a_run_that_was_cut_costs_that_run_alone(name, where, tmp_path
     assert runs == [] and refused[0]["status"] == "broken" and name in refused[0]["reasons"]
     said: list[str] = []
     missing = store.tidy_up(
-        [_planned(schedule)], tmp_path / "raw", tmp_path / "void", validity.judge, said.append
+        [_planned(schedule)], tmp_path / "raw", tmp_path / "void", validity.judge_run, said.append
     )
     assert len(missing) == 1, "it is run again"
     assert name in "\n".join(said)
@@ -107,7 +107,7 @@ def _planned(schedule: pd.DataFrame) -> PlannedRun:
 def test_a_damaged_note_of_a_void_is_named_and_stops_nothing(value, tmp_path_factory):
     base = tmp_path_factory.getbasetemp() / "notes"
     folder, schedule = made(base)
-    run_folder.void(folder.path, base / "void", "invalid", ["V1 exit code: exit code 1"])
+    run_folder.void_folder(folder.path, base / "void", "invalid", ["V1 exit code: exit code 1"])
     note = base / "void" / f"{folder.name}.a1.void.json"
     note.write_bytes(value.encode("utf-8", "surrogatepass"))
     _, refused, voids = read(base, schedule)
@@ -115,8 +115,8 @@ def test_a_damaged_note_of_a_void_is_named_and_stops_nothing(value, tmp_path_fac
     assert "unreadable" in [row["status"] for row in refused]
     assert any(note.name in row["reasons"] for row in refused)
     planned, say = [_planned(schedule)], lambda said: None
-    assert len(store.tidy_up(planned, base / "raw", base / "void", validity.judge, say)) == 1
-    assert store.attempts(base / "void", folder.name) == 0
+    assert len(store.tidy_up(planned, base / "raw", base / "void", validity.judge_run, say)) == 1
+    assert store.count_attempts(base / "void", folder.name) == 0
 
 
 @pytest.fixture
@@ -146,13 +146,13 @@ def test_a_params_file_or_a_source_with_damage_is_refused_in_words(data: st.Data
     path.write_bytes(whole[:place] + other + (whole[place + 1 :] if data.draw(st.booleans()) else b""))
     try:
         if name == "params.yaml":
-            load.params()
+            load.load_params()
         elif name.startswith("studies"):
-            load.study("quick")
+            load.load_study("quick")
         else:
             from benchbook.core.published import source as sources
 
-            sources.load("tiproxy-haproxy")
+            sources.load_source("tiproxy-haproxy")
     except InputErrors as refused:
         assert refused.errors
         assert all(Path(name).name in line or "studies" in line for line in refused.errors), refused.errors

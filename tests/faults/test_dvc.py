@@ -134,14 +134,14 @@ def test_what_the_cache_has_not_is_seen(clone: Clone, inject: Callable[..., None
     inject("F39", "objects gone from DVC's cache")
     code, said = clone.run(*REPRO, "--force")
     assert code == 0, said
-    assert repro.absent(clone.path) == []
+    assert repro.find_absent(clone.path) == []
     for path in (clone.path / ".dvc" / "cache" / "files").rglob("*"):
         if path.is_file():
             path.unlink()
-    assert "data/tiny/raw" in repro.absent(clone.path)
+    assert "data/tiny/raw" in repro.find_absent(clone.path)
     assert "are free on the disk of" in repro.cache_space(clone.path)
     assert clone.run("dvc", "commit", "-f")[0] == 0
-    assert repro.absent(clone.path) == []
+    assert repro.find_absent(clone.path) == []
 
 
 @pytest.mark.parametrize(

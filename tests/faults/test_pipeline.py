@@ -99,7 +99,7 @@ def measuring(clone: Clone) -> bool:
 
 def forget_a_run(clone: Clone) -> None:
     """Take the last run away, so that there is something to measure."""
-    last = max(run_folder.listing(clone.data / "raw"), key=lambda folder: folder.plan()["position"])
+    last = max(run_folder.list_folders(clone.data / "raw"), key=lambda folder: folder.plan()["position"])
     shutil.rmtree(last.path)
     # Each strike before was a try of its group, and of those there are few.
     shutil.rmtree(clone.data / "void", ignore_errors=True)
@@ -168,9 +168,9 @@ def test_a_pipeline_that_is_struck_leaves_nothing_and_goes_on(link, signum, stag
     assert code == 0, said
     assert leftovers.after(lambda: look(clone)) == []
     if stage == "run-matrix":
-        kept = list(run_folder.listing(clone.data / "raw"))
+        kept = list(run_folder.list_folders(clone.data / "raw"))
         assert len(kept) == 3, said
-        assert {validity.judge(RunFolder(folder.path), LIMITS).status for folder in kept} == {"valid"}
+        assert {validity.judge_run(RunFolder(folder.path), LIMITS).status for folder in kept} == {"valid"}
 
 
 @pytest.mark.faults

@@ -48,7 +48,7 @@ def clone(open_folder: Path) -> Iterator[Clone]:
     code, said = made.run("dvc", "repro", "warm-up@tiny", timeout_s=1200)
     assert code == 0, said
     yield made
-    assert teardown.down(made.lab).is_clean
+    assert teardown.tear_down(made.lab).is_clean
 
 
 def blocks(clone: Clone, number: int) -> None:
@@ -100,7 +100,7 @@ def finished(clone: Clone) -> dict[str, dict[str, bytes]]:
     for members in groups(clone).values():
         folders = [RunFolder(raw / name) for name in members]
         if all(folder.path.is_dir() for folder in folders) and all(
-            validity.judge(folder, LIMITS).status == "valid" for folder in folders
+            validity.judge_run(folder, LIMITS).status == "valid" for folder in folders
         ):
             found |= {folder.path.name: files(folder.path) for folder in folders}
     return found
@@ -182,11 +182,11 @@ def test_killed_at_random_nothing_is_stopped_lost_or_mixed(clone, inject, book):
     assert sorted(path.name for path in raw.iterdir()) == sorted(
         name for one in planned.values() for name in one
     ), void
-    assert run_folder.unfinished(raw) == []
+    assert run_folder.list_unfinished(raw) == []
     for members in planned.values():
         folders = [RunFolder(raw / name) for name in members]
         assert all(folder.verify() == [] for folder in folders), struck.killed
-        assert {validity.judge(folder, LIMITS).status for folder in folders} == {"valid"}
+        assert {validity.judge_run(folder, LIMITS).status for folder in folders} == {"valid"}
         assert len({folder.manifest().attempt for folder in folders}) == 1, "made at different times"
         assert len({folder.text(run_folder.TURNS) for folder in folders}) == 1, "turns of different groups"
     print(f"{len(struck.killed)} kills: {', '.join(struck.killed)}; {len(planned)} groups, all whole")
@@ -206,7 +206,7 @@ def test_killed_in_any_stage_the_same_command_goes_on_to_the_end(clone, inject, 
             process.wait(after_s)
         there = [process.pid, *(pid for pids in victims(process, clone).values() for pid in pids)]
         struck = rng.choice(there)
-        what = f"{procfs.program(struck)} ended with {signum.name} after {after_s:.1f} s of all stages"
+        what = f"{procfs.read_program(struck)} ended with {signum.name} after {after_s:.1f} s of all stages"
         inject("F68", what)
         print(f"{number + 1} of {KILLS}: {what}", flush=True)
         with contextlib.suppress(ProcessLookupError):

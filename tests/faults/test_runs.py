@@ -222,7 +222,7 @@ def test_a_storm_of_deadlocks_is_given_up_and_never_reported(scene, inject):
     inject("F14", "a storm of deadlocks")
     state = here.walk(None)
     here.assert_noticed("V8", words="ignored errors per transaction")
-    assert list(run_folder.listing(here.raw)) == []
+    assert list(run_folder.list_folders(here.raw)) == []
     assert len(here.voids()) == 2
     assert state.abandoned == [here.runs[0].group]
     here.assert_nothing_left()

@@ -99,7 +99,7 @@ class Watcher(threading.Thread):
     def run(self) -> None:
         while not self.ended.wait(0.05):
             self.looks += 1
-            for pid in procfs.pids():
+            for pid in procfs.list_pids():
                 for name in ("cmdline", "environ"):
                     try:
                         self.seen.add(Path(f"/proc/{pid}/{name}").read_bytes())
@@ -159,7 +159,7 @@ def _fail(clone: Clone) -> None:
     process = clone.start("benchbook", "stage", "warm-up", "tiny")
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and process.poll() is None:
-        servers = [pid for pid in clone.processes() if procfs.program(pid) == "mariadbd"]
+        servers = [pid for pid in clone.processes() if procfs.read_program(pid) == "mariadbd"]
         if servers:
             time.sleep(0.3)
             # Each one, until the stage fails: one that only makes the data folder may have ended by itself.

@@ -70,7 +70,8 @@ def undisturbed(steps: Steps, tmp_path_factory: pytest.TempPathFactory) -> tuple
 
 def verdicts(store: Path) -> dict[str, str]:
     return {
-        folder.name: validity.judge(folder, LIMITS).status for folder in run_folder.listing(store / "raw")
+        folder.name: validity.judge_run(folder, LIMITS).status
+        for folder in run_folder.list_folders(store / "raw")
     }
 
 
@@ -98,7 +99,7 @@ def test_killed_at_a_step_the_store_ends_as_an_undisturbed_one(
     resumed = steps.walk(tmp_path)
     assert resumed.returncode == 0, resumed.stderr
     assert verdicts(tmp_path) == expected
-    assert run_folder.unfinished(tmp_path / "raw") == []
+    assert run_folder.list_unfinished(tmp_path / "raw") == []
     notes = [files.read_json(note) for note in (tmp_path / "void").glob("*.void.json")]
     broken = [note for note in notes if note["status"] in ("killed", "broken")]
     assert len(broken) <= 1, "a kill costs one run at most"

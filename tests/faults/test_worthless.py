@@ -6,7 +6,7 @@ code and the evidence that the run would have left. Cutting, losing and doubling
 
 import pytest
 
-from benchbook.read.validity import judge
+from benchbook.read.validity import judge_run
 from tests.faults.book import Book
 from tests.read.corpus import cases
 
@@ -24,7 +24,7 @@ def test_a_worthless_run_is_not_valid(start: str, book: Book):
     found = [case for case in cases() if case.name.startswith(start) and case.plan]
     assert found, f"no recorded run {start}"
     for case in found:
-        judged = judge(case.run())
+        judged = judge_run(case.run())
         if judged.status == "valid":
             book.valid_verdicts.append(case.name)
         assert judged.status != "valid", case.name
@@ -34,9 +34,11 @@ def test_a_worthless_run_is_not_valid(start: str, book: Book):
 @pytest.mark.parametrize("start", PREPARED)
 def test_a_worthless_preparation_is_no_run(start: str):
     for case in [case for case in cases() if case.name.startswith(start)]:
-        assert case.status != "complete" or not case.plan or judge(case.run()).status != "valid", case.name
+        assert case.status != "complete" or not case.plan or judge_run(case.run()).status != "valid", (
+            case.name
+        )
 
 
 def test_good_runs_are_still_valid():
     """A judge that refused everything would pass the test above."""
-    assert sum(judge(case.run()).status == "valid" for case in cases() if case.plan) >= 3
+    assert sum(judge_run(case.run()).status == "valid" for case in cases() if case.plan) >= 3

@@ -39,9 +39,9 @@ def ids() -> list[str]:
 def ways() -> dict[str, list[str]]:
     """Return for each claim the studies that are asked it: those that judge it first."""
     found: dict[str, list[str]] = {}
-    for name in paths.studies():
+    for name in paths.list_studies():
         one = tree.study(name)
-        for claim in dict.fromkeys((*one.claims, *setup_notes.illustrated(one))):
+        for claim in dict.fromkeys((*one.claims, *setup_notes.illustrated_claims(one))):
             found.setdefault(claim, []).append(name)
     return {
         claim: sorted(names, key=lambda name: (claim not in tree.study(name).claims, name))
@@ -102,13 +102,13 @@ def judged(name: str) -> dict[str, object]:
     """Really judge a study's claims by made-up tables, with its own claims as its notebook does."""
     one = tree.study(name)
     answered = tree.claims_of(tuple(one.claims))
-    shown = tree.claims_of(tuple(setup_notes.illustrated(one)))
-    put = evaluate.put(one, answered, shown)
+    shown = tree.claims_of(tuple(setup_notes.illustrated_claims(one)))
+    put = evaluate.assign_claims(one, answered, shown)
     assert put.left == [], name
     facts = {arm: {"cpu": {"proxy": {"quota_cores": 4.0}}} for arm in one.arms}
     loads = {arm: {"seconds": 10.0 + place} for place, arm in enumerate(one.arms)}
     given = {"facts": facts, "asked": put.asked, "loads": loads}
-    made = findings.make(name, one, made_up(one), Analysis(), put.effects, **given)
+    made = findings.build_findings(name, one, made_up(one), Analysis(), put.effects, **given)
     return {"made": made, "study": one}
 
 
@@ -142,13 +142,16 @@ def test_that_is_true_of_most_claims_and_the_others_say_what_they_would_take():
 
 
 def test_every_study_can_be_asked_all_that_it_names():
-    for name in paths.studies():
+    for name in paths.list_studies():
         one = tree.study(name)
-        named, shown = tree.claims_of(tuple(one.claims)), tree.claims_of(tuple(setup_notes.illustrated(one)))
-        assert evaluate.put(one, named, shown).left == [], name
+        named, shown = (
+            tree.claims_of(tuple(one.claims)),
+            tree.claims_of(tuple(setup_notes.illustrated_claims(one))),
+        )
+        assert evaluate.assign_claims(one, named, shown).left == [], name
 
 
-@pytest.mark.parametrize("name", paths.studies())
+@pytest.mark.parametrize("name", paths.list_studies())
 def test_an_arm_that_illustrates_a_claim_says_what_it_stands_in_for(name: str):
     silent = [arm for arm, one in tree.study(name).arms.items() if one.illustrates and not one.stands_in_for]
     assert silent == [], "the first page would show its effect beside the claim without that"
@@ -168,7 +171,7 @@ def test_the_table_of_the_load_balancer_is_another_one_and_gives_no_verdict():
     from benchbook.compare.claims.printed_cells import judge_claim
     from benchbook.read import published
 
-    found = judge_claim(published.load("tidb-kubernetes"), "load-balancer")
+    found = judge_claim(published.load_source("tidb-kubernetes"), "load-balancer")
     assert (found["verdict"], found["mean"]) == ("not derivable", None)
     assert "the table load-balancer is the table cos, number for number" in found["reason"]
     assert found["cells"] and all(cell["is_inside"] is None for cell in found["cells"])

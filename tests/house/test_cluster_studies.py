@@ -22,7 +22,7 @@ PUBLISHED_MINUTES = {
 # Small ones for a cluster of one machine, each at most this many minutes.
 SMALL = ("cluster-access", "cluster-network", "cluster-qos")
 SMALL_MINUTES = 12
-ALL = paths.studies()
+ALL = paths.list_studies()
 
 
 def study(name: str) -> Study:
@@ -38,24 +38,24 @@ def levels(cells: pd.DataFrame) -> set[int]:
 
 
 def test_no_study_for_a_cluster_is_left_out():
-    found = {name for name in ALL if "kind: kubernetes" in paths.study(name).file.read_text()}
+    found = {name for name in ALL if "kind: kubernetes" in paths.study_paths(name).file.read_text()}
     assert found == {*PUBLISHED_MINUTES, *SMALL}
 
 
 @pytest.mark.parametrize("name", SMALL)
 def test_a_small_one_is_done_in_minutes_and_tells_how_to_get_its_cluster(name: str):
     asked = study(name)
-    runs = schedule.sketched(name, asked)
-    assert schedule.seconds(asked, runs) + schedule.pilot_seconds(asked) <= 60 * SMALL_MINUTES
+    runs = schedule.sketch_runs(name, asked)
+    assert schedule.estimate_seconds(asked, runs) + schedule.pilot_seconds(asked) <= 60 * SMALL_MINUTES
     assert {run.order for run in runs} == {"runs" if name == "cluster-qos" else "turns"}
-    text = paths.study(name).file.read_text(encoding="utf-8")
+    text = paths.study_paths(name).file.read_text(encoding="utf-8")
     assert f"make repro STUDY={name}" in text and "tools/images/one-machine.sh up" in text
     assert f"`{name}`" in (tree.ROOT / "docs" / "kubernetes.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_every_claim_that_a_study_names_is_answered(name: str):
-    assert evaluate.put(study(name), tree.claims_of(study(name).claims), {}).left == []
+    assert evaluate.assign_claims(study(name), tree.claims_of(study(name).claims), {}).left == []
 
 
 @pytest.mark.parametrize("name", PUBLISHED_MINUTES)
@@ -63,14 +63,14 @@ def test_sizes_levels_and_time_are_those_that_the_source_prints(name: str):
     asked, options = study(name), tree.document(origin(name)).sysbench.options
     assert (asked.dataset.tables, asked.dataset.table_size) == (options["tables"], options["table-size"])
     assert set(asked.threads) <= levels(tree.cells_of(origin(name))) | {options.get("threads")}
-    seconds = schedule.seconds(asked, schedule.sketched(name, asked))
+    seconds = schedule.estimate_seconds(asked, schedule.sketch_runs(name, asked))
     assert 0.9 * 60 * PUBLISHED_MINUTES[name] < seconds <= 1.01 * 60 * PUBLISHED_MINUTES[name]
 
 
 @pytest.mark.parametrize("name", [name for name in PUBLISHED_MINUTES if name.startswith("tidb")])
 def test_settings_of_cluster_and_nodes_are_the_sources(name: str):
     printed = tree.document("tidb-kubernetes").configuration
-    here = placement_module.asked(study(name))
+    here = placement_module.get_section(study(name))
     assert here.tidb is not None and here.gke is not None
     kernel = {"net.core.somaxconn": 32768, "vm.swappiness": 0, "net.ipv4.tcp_syncookies": 0}
     assert here.gke.sysctls == kernel == {key: printed["kernel"][key] for key in kernel}
@@ -86,7 +86,7 @@ def test_settings_of_cluster_and_nodes_are_the_sources(name: str):
 @pytest.mark.parametrize("name", [name for name in PUBLISHED_MINUTES if name.startswith("tidb")])
 def test_every_cluster_of_an_arm_has_nodes_of_its_own(name: str):
     asked = study(name)
-    here, chains = placement_module.asked(asked), placement_module.chains(asked)
+    here, chains = placement_module.get_section(asked), placement_module.build_chains(asked)
     used: dict[str, set[str]] = {}
     for arm, chain in chains.items():
         placement = asked.arms[arm].placement
@@ -99,11 +99,11 @@ def test_every_cluster_of_an_arm_has_nodes_of_its_own(name: str):
 def test_the_zones_have_three_clients_and_one_in_each_zone():
     asked = study("tidb-kubernetes-zones")
     assert {arm.clients for arm in asked.arms.values()} == {3}
-    gke = placement_module.asked(asked).gke
+    gke = placement_module.get_section(asked).gke
     assert gke is not None
     assert gke.pools["load-one"].nodes == 3 and len(gke.pools["load-one"].zones or ()) == 1
     assert gke.pools["load-several"].nodes == 1 and gke.pools["load-several"].zones is None
-    placed = {chain.client.where.nodes for chain in placement_module.chains(asked).values()}
+    placed = {chain.client.where.nodes for chain in placement_module.build_chains(asked).values()}
     assert placed == {(("benchbook-pool", "load-one"),), (("benchbook-pool", "load-several"),)}
 
 
@@ -111,7 +111,8 @@ def test_a_pod_of_the_baselines_own_class_without_a_neighbour_shows_nothing_of_c
     """Of MySQL without Kubernetes a cluster can make a pod alone: it is BestEffort, as the arm beside it."""
     asked = study("mysql-kubernetes-qos")
     classes = {
-        arm: chain.server.where.resources.qos_class for arm, chain in placement_module.chains(asked).items()
+        arm: chain.server.where.resources.qos_class
+        for arm, chain in placement_module.build_chains(asked).items()
     }
     assert classes == {"bare-metal": "BestEffort", "best-effort": "BestEffort", "guaranteed": "Guaranteed"}
     arm = asked.arms["best-effort"]
@@ -121,11 +122,11 @@ def test_a_pod_of_the_baselines_own_class_without_a_neighbour_shows_nothing_of_c
 
 @pytest.mark.parametrize("name", PUBLISHED_MINUTES)
 def test_plan_and_manifests_of_each_are_made(name: str):
-    text = plan_output.text(name, study(name)) + site_commands.cluster_summary(study(name))
+    text = plan_output.render_plan(name, study(name)) + site_commands.cluster_summary(study(name))
     assert "needs" in text and "makes in namespace" in text
-    assert "kind: " in plan_output.yaml(name, study(name))
+    assert "kind: " in plan_output.render_manifests(name, study(name))
     if name.startswith("tidb"):
         assert "TiDB Operator 1.3.10 for TiDB v3.0.1" in text
         # 16 × 10,000,000 rows of 250 bytes, three times over three TiKVs.
         assert "about 37 GiB in each TiKV of a cluster, of which no copy is kept" in text
-        assert "enableDynamicConfiguration: false" in plan_output.yaml(name, study(name))
+        assert "enableDynamicConfiguration: false" in plan_output.render_manifests(name, study(name))

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from benchbook.core.study.params import Params
 from benchbook.core.study.study import Study
-from benchbook.core.study.study_base import described
+from benchbook.core.study.study_base import key_descriptions
 from tests.house import tree
 
 PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
@@ -122,7 +122,7 @@ def keys(model: type[BaseModel], prefix: str = "") -> list[tuple[str, str | None
     """Return every key of a model with what is said about it, models inside included."""
     found = []
     for name, info in model.model_fields.items():
-        found.append((f"{prefix}{name}", described(model).get(name)))
+        found.append((f"{prefix}{name}", key_descriptions(model).get(name)))
         inside = _models(info.annotation)
         for one in inside:
             found += keys(one, f"{prefix}{name}.")

@@ -39,7 +39,7 @@ def levels(cells: pd.DataFrame) -> set[int]:
 
 
 def test_no_study_for_hosts_is_left_out():
-    found = {name for name in paths.studies() if "kind: ssh" in paths.study(name).file.read_text()}
+    found = {name for name in paths.list_studies() if "kind: ssh" in paths.study_paths(name).file.read_text()}
     assert found == set(PUBLISHED_MINUTES)
 
 
@@ -53,19 +53,19 @@ def test_sizes_and_levels_are_those_that_the_source_prints(name: str):
 @pytest.mark.parametrize("name", PUBLISHED_MINUTES)
 def test_it_takes_no_longer_than_what_was_published(name: str):
     asked, most = study(name), PUBLISHED_MINUTES[name]
-    seconds = schedule.seconds(asked, schedule.sketched(name, asked))
+    seconds = schedule.estimate_seconds(asked, schedule.sketch_runs(name, asked))
     assert seconds <= 60 * (most if most is not None else 400)
     assert most is None or seconds > 0.9 * 60 * most, "and the time is used"
 
 
 @pytest.mark.parametrize("name", PUBLISHED_MINUTES)
 def test_claims_that_it_names_are_answered(name: str):
-    assert evaluate.put(study(name), tree.claims_of(study(name).claims), {}).left == []
+    assert evaluate.assign_claims(study(name), tree.claims_of(study(name).claims), {}).left == []
 
 
 def test_the_open_files_that_the_study_of_idle_connections_asks_for_are_those_that_hosts_are_held_to():
     asked = study("tiproxy-haproxy-idle")
-    text = paths.study("tiproxy-haproxy-idle").file.read_text(encoding="utf-8")
+    text = paths.study_paths("tiproxy-haproxy-idle").file.read_text(encoding="utf-8")
     most = max((arm for arm in asked.arms.values() if arm.load), key=lambda arm: arm.load.connections)
     # 15,000 connections, two files each at a proxy, and 1,024 for all else: 31,024 and 16,024.
     for role, told in (("proxy", "lb1 must allow 31,024"), ("server", "every other host 16,024")):

@@ -83,10 +83,10 @@ def params(name: str) -> dict[str, set[str]]:
 
 
 def asked(path: Path, function: str) -> set[str]:
-    """Return the sections a notebook asks `load.study(name, …)` or `load.params(…)` for."""
+    """Return the sections a notebook asks `load.load_study(name, …)` or `load.load_params(…)` for."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(tree.code(path))):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == f"load.{function}":
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == f"load.load_{function}":
             given = node.args[1:] if function == "study" else node.args
             assert given, f"load.{function}() without sections reads all of them; name those it needs"
             found |= {ast.literal_eval(argument) for argument in given}

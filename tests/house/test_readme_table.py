@@ -13,7 +13,7 @@ BLOCK = re.compile(r"(?<=```text\n)Change in .*?(?=\n```)", re.DOTALL)
 
 
 def test_readme_shows_the_table_of_the_newest_recorded_session():
-    table = build_results(record.read().newest("quick").results.findings)
+    table = build_results(record.read_index().newest("quick").results.findings)
     lines = [results_view.caption_of(table), *results_view.render_text(table, 100)]
     expected = "\n".join(lines).replace("\xa0", " ")
     text = README.read_text(encoding="utf-8")

@@ -24,7 +24,7 @@ def snippets() -> dict[str, str]:
 
 
 def keys(text: str) -> list[str]:
-    return list(yaml_file.parse(text.encode(), "snippet").data)
+    return list(yaml_file.parse_mapping(text.encode(), "snippet").data)
 
 
 def is_other(text: str) -> bool:
@@ -54,7 +54,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("name", sorted(STUDIES))
 def test_a_study_of_a_page_is_whole(name: str, root: Path, capsys: pytest.CaptureFixture[str]):
     (root / "studies" / f"{name}.yaml").write_text(STUDIES[name])
-    assert paths.study(name).file.is_file()
+    assert paths.study_paths(name).file.is_file()
     code = cli.main(["plan", name])
     said = capsys.readouterr()
     assert code == 0, said.err

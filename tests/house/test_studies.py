@@ -16,8 +16,9 @@ SUFFIX = "-full"
 # By their text: each worker collects all tests, and would parse all studies for these names.
 FULL = sorted(
     f"{name}{SUFFIX}"
-    for name in paths.studies()
-    if name.startswith("lab-") and f"\n{study_variants.SECTION}:" in paths.study(name).file.read_text("utf-8")
+    for name in paths.list_studies()
+    if name.startswith("lab-")
+    and f"\n{study_variants.SECTION}:" in paths.study_paths(name).file.read_text("utf-8")
 )
 # The sources have no latency at a fixed rate, no run beyond 500 connections, no cold start, no pod network
 # with writes, no system that one machine can have, no level of one thread, and no Unix socket beside TCP.
@@ -41,12 +42,14 @@ def named(one: Study) -> set[str]:
 
 
 def test_a_study_of_the_lab_with_a_section_of_sizes_has_the_one_of_its_source_there():
-    named = (study_variants.names(study) for study in paths.studies() if study.startswith("lab-"))
+    named = (
+        study_variants.variant_names(study) for study in paths.list_studies() if study.startswith("lab-")
+    )
     assert sorted(name for names in named for name in names) == FULL
 
 
 def test_every_study_of_the_lab_that_answers_a_source_has_its_sizes():
-    studies = {name for name in paths.studies() if name.startswith("lab-")}
+    studies = {name for name in paths.list_studies() if name.startswith("lab-")}
     # No source has a cluster on one machine; on hosts it is a study of its own.
     asked = {name for name in studies - WITHOUT if study(name).engine.cluster is None and named(study(name))}
     assert {f"{name}{SUFFIX}" for name in asked} <= set(FULL)
@@ -54,8 +57,8 @@ def test_every_study_of_the_lab_that_answers_a_source_has_its_sizes():
 
 def test_no_study_is_another_one_at_another_size():
     """A size is a section of its study; a second file would have to be kept the same by hand."""
-    written = paths.studies()
-    assert not [name for name in written if study_variants.origin(name) is not None]
+    written = paths.list_studies()
+    assert not [name for name in written if study_variants.find_origin(name) is not None]
     assert not [
         path for path in (tree.ROOT / "studies").rglob("*-full.yaml") if not tree.is_ignored(str(path))
     ]
@@ -71,7 +74,7 @@ def test_a_full_variant_asks_the_same_of_the_same_arms(name: str):
     assert {arm.network for arm in whole.arms.values()} == {arm.network for arm in small.arms.values()}
     assert whole.plan.seed == small.plan.seed
     # Short runs in turns come in more blocks; at either size a verdict must be looked for at the last one.
-    assert {whole.plan.blocks, small.plan.blocks} <= {*load.params("analysis").analysis.looks, 1}
+    assert {whole.plan.blocks, small.plan.blocks} <= {*load.load_params("analysis").analysis.looks, 1}
     if set(whole.arms) == set(small.arms):
         for arm in small.arms:
             for key in ("load", "qos", "capture", "neighbour", "zones", "engine", "data"):
@@ -102,21 +105,23 @@ def test_the_small_one_is_done_in_twenty_minutes(name: str):
     from benchbook.plan import schedule
 
     small = study(name.removesuffix(SUFFIX))
-    seconds = schedule.seconds(small, schedule.sketched(name, small)) + schedule.pilot_seconds(small)
+    seconds = schedule.estimate_seconds(small, schedule.sketch_runs(name, small)) + schedule.pilot_seconds(
+        small
+    )
     assert seconds <= 60 * MINUTES
 
 
 @full
 def test_claims_that_it_names_find_their_arms(name: str):
     whole = study(name)
-    assert evaluate.put(whole, tree.claims_of(whole.claims), {}).left == []
+    assert evaluate.assign_claims(whole, tree.claims_of(whole.claims), {}).left == []
 
 
 def test_engines_are_compared_with_the_same_memory_durability_log_and_isolation():
     asked = study("lab-engines")
     for arm in asked.arms:
         engine = engine_of(asked, arm)
-        meanings = descriptors.engine(engine.name).meanings
+        meanings = descriptors.find_engine(engine.name).meanings
         # All have UTF-8; of what is recorded the report says that MariaDB's order of text is another.
         alike = [one for about, one in meanings.items() if about not in descriptors.TEXT]
         assert engine.settings == {name: value for one in alike for name, value in one.items()}, arm
@@ -139,12 +144,12 @@ def test_the_readme_leads_from_each_question_to_its_folder_and_a_study_in_it():
     folders = {path.name for path in (tree.ROOT / "studies").iterdir() if path.is_dir()}
     assert sorted(folder for _, folder, _ in rows) == sorted(folders)
     for shown, folder, name in rows:
-        assert shown == folder and paths.study(name).file.parent.name == folder
+        assert shown == folder and paths.study_paths(name).file.parent.name == folder
 
 
 def test_a_study_names_its_schema_from_where_it_lies():
-    for name in paths.studies():
-        file = paths.study(name).file
+    for name in paths.list_studies():
+        file = paths.study_paths(name).file
         (named,) = re.findall(r"^# yaml-language-server: \$schema=(\S+)$", file.read_text(), re.M)
         assert (file.parent / named).resolve() == tree.ROOT / "schemas" / "study.schema.json"
 

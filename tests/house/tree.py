@@ -117,25 +117,25 @@ def floors(names: Collection[str]) -> set[str]:
 @cache
 def study(name: str) -> Study:
     """Return a study, at the size that its name asks for; read once for all tests."""
-    return load.study(name)
+    return load.load_study(name)
 
 
 @cache
 def document(name: str) -> Source:
     """Return a published source, read once for all tests."""
-    return source.load(name)
+    return source.load_source(name)
 
 
 @cache
 def cells_of(name: str) -> pd.DataFrame:
     """Return the cells of a source's tables, read once for all tests; none may change them."""
-    return published.load(name).cells
+    return published.load_source(name).cells
 
 
 @cache
 def claims_of(names: tuple[str, ...]) -> Mapping[str, Claim]:
     """Return published claims by their names, read once for all tests."""
-    return published.claims(names)
+    return published.resolve_claims(names)
 
 
 def notebooks() -> list[Path]:

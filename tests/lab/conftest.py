@@ -55,11 +55,11 @@ def _here(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def _calibrate() -> None:
     """Put the campaigns of two and three blocks there that were measured for these tests."""
     with tarfile.open(Path(__file__).parents[1] / "data" / "calibration.tar.xz") as tar:
-        tar.extractall(calibration_store.own(), filter="data")
+        tar.extractall(calibration_store.clone_folder(), filter="data")
 
 
 def _measure() -> None:
-    where, study, params = paths.study("two-arms"), load.study("two-arms"), load.params()
+    where, study, params = paths.study_paths("two-arms"), load.load_study("two-arms"), load.load_params()
     where.raw.mkdir(parents=True)
     facts = {
         "study": "two-arms",
@@ -67,12 +67,12 @@ def _measure() -> None:
     }
     files.write_json(where.facts, facts)
     runs = schedule.plan_runs("two-arms", study, {})
-    files.write_csv(where.schedule, schedule.table(runs))
+    files.write_csv(where.schedule, schedule.schedule_table(runs))
     for run in runs:
         measure(where.raw, run)
     voided(where.void, runs[0])
-    tidy.parse(where.raw, where.void, schedule.table(runs), where.tidy, params.limits)
-    frames = tidy.load(where.tidy)
+    tidy.parse_study(where.raw, where.void, schedule.schedule_table(runs), where.tidy, params.limits)
+    frames = tidy.load_tables(where.tidy)
     checks = consistency.of_runs(frames["runs"])
-    made = findings.make("two-arms", study, frames, params.analysis, (), checks, facts["arms"])
+    made = findings.build_findings("two-arms", study, frames, params.analysis, (), checks, facts["arms"])
     made.write(where.findings)

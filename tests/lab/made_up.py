@@ -49,5 +49,5 @@ def voided(into: Path, run: PlannedRun) -> None:
     elsewhere = into.parent / "elsewhere"
     elsewhere.mkdir()
     folder = measure(elsewhere, replace(run))
-    run_folder.void(folder.path, into, "invalid", ["V10 ledger: 41 more than <counted>"])
+    run_folder.void_folder(folder.path, into, "invalid", ["V10 ledger: 41 more than <counted>"])
     elsewhere.rmdir()

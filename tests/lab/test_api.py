@@ -15,7 +15,7 @@ from IPython.core.completer import provisionalcompleter
 from IPython.core.interactiveshell import InteractiveShell
 
 import benchbook as bb
-from benchbook.compare.meta.meta_analysis import pool
+from benchbook.compare.meta.meta_analysis import pool_sessions
 from benchbook.core.artifacts import effects as dataset
 from benchbook.core.artifacts import meta_analysis as core
 from benchbook.core.artifacts import record as index
@@ -88,7 +88,7 @@ def test_what_editors_are_told_is_what_there_is():
 def test_the_tables_have_the_columns_that_are_documented_and_remember_their_name(monkeypatch):
     study = bb.study("two-arms")
     other = session(finding(part(0.1, 0.1)), measured="2026-12-01T01:00", design="b2")
-    monkeypatch.setattr(core, "of", lambda name: pool(name, [*sessions(0.1, 0.2), other]))
+    monkeypatch.setattr(core, "read_pooled", lambda name: pool_sessions(name, [*sessions(0.1, 0.2), other]))
     together = bb.pooled("two-arms")
     tables = {
         **{name: getattr(study, name) for name in ("runs", "turns", "intervals", "histograms", "monitor")},
@@ -263,8 +263,8 @@ def test_looking_at_a_study_is_quick():
 
 def test_all_effects_are_one_table_with_both_ends_in_one_unit(monkeypatch, tmp_path):
     """Beside what was measured here, which lost a fifth, every recorded session, from the Parquet dataset."""
-    monkeypatch.setattr(dataset, "refresh", lambda: tmp_path)
-    monkeypatch.setattr(index, "read", lambda: SimpleNamespace(studies={"two-arms": None}))
+    monkeypatch.setattr(dataset, "refresh_files", lambda: tmp_path)
+    monkeypatch.setattr(index, "read_index", lambda: SimpleNamespace(studies={"two-arms": None}))
     for name, effect in (("two-arms", 0.105), ("other", 0.221)):
         recorded = {"session": "20260101T0000Z-0001", "treatment": "haproxy", "effect": effect, "low": 0.1}
         (tmp_path / f"study={name}").mkdir()
@@ -319,7 +319,7 @@ def test_a_record_that_is_not_made_yet_says_what_makes_it(tmp_path):
     here = Path("data") / "record" / "quick"
     (tmp_path / here).mkdir(parents=True)
     shutil.copy(tree.ROOT / here / "index.json", tmp_path / here)
-    with paths.at(tmp_path):
+    with paths.use_root(tmp_path):
         shown = bb.record()["quick"]
         assert repr(shown) == "quick: recorded, but not made from its raw logs yet; run `make pages` first"
         for ask in (lambda: shown.runs, lambda: shown.question, lambda: bb.pooled("quick")):
@@ -331,7 +331,7 @@ def test_an_earlier_session_is_unpacked_to_look_at(monkeypatch):
     monkeypatch.setenv("BENCHBOOK_ROOT", str(tree.ROOT))
     listed = bb.study("lab-idle").sessions
     chosen = listed.names[-1]
-    recorded = next(one for one in index.read().sessions("lab-idle") if one.id == chosen)
+    recorded = next(one for one in index.read_index().sessions("lab-idle") if one.id == chosen)
     earlier = bb.study("lab-idle", session=chosen[:13])
     assert len(earlier.runs) == recorded.entry.runs == listed.table.runs.iloc[-1]
     of_git = recorded.results.findings.findings
@@ -347,8 +347,8 @@ def test_a_stage_notebook_opened_on_a_bare_clone_reads_the_record(tmp_path, monk
     (tmp_path / "data" / "published" / "a-document").mkdir(parents=True)
     monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
     index.use_recorded_where_unmeasured("quick", "tidy")
-    assert paths.root() == tmp_path
-    (index.places("quick").tidy).mkdir(parents=True)
+    assert paths.find_root() == tmp_path
+    (index.session_paths("quick").tidy).mkdir(parents=True)
     index.use_recorded_where_unmeasured("quick", "tidy")
-    assert paths.root() != tmp_path and paths.study("quick").tidy.is_dir()
-    assert (paths.root() / "data" / "published" / "a-document").is_dir()
+    assert paths.find_root() != tmp_path and paths.study_paths("quick").tidy.is_dir()
+    assert (paths.find_root() / "data" / "published" / "a-document").is_dir()

@@ -19,7 +19,7 @@ def own(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A clone of its own with the same campaigns, to be spoilt."""
     shutil.copytree(made / "data" / "calibration", tmp_path / "data" / "calibration")
     monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
-    return calibration_store.own()
+    return calibration_store.clone_folder()
 
 
 def test_every_campaign_is_a_row_that_follows_from_its_raw_logs():
@@ -29,7 +29,7 @@ def test_every_campaign_is_a_row_that_follows_from_its_raw_logs():
     one = table.set_index("name").loc[SAME]
     assert (one["n"], one["runs"], one["order"], one["turn_ms"]) == (3, 6, "turns", 50)
     by_hand = []
-    folders = list(run_folder.listing(calibration_store.own() / SAME / "raw"))
+    folders = list(run_folder.list_folders(calibration_store.clone_folder() / SAME / "raw"))
     for block in (1, 2, 3):
         qps = {}
         for folder in folders:
@@ -57,9 +57,9 @@ def test_a_campaign_that_was_cut_is_no_row(own: Path):
 
 
 def test_a_run_that_is_not_as_it_was_written_is_left_out(own: Path):
-    folder = next(one for one in run_folder.listing(own / SAME / "raw") if one.plan()["block"] == 1)
+    folder = next(one for one in run_folder.list_folders(own / SAME / "raw") if one.plan()["block"] == 1)
     (folder.path / run_folder.OUT).write_text(folder.text(run_folder.OUT) + "\n")
-    row = api.row(own / SAME)
+    row = api.row_of_campaign(own / SAME)
     assert (row["runs"], row["n"], row["low"]) == (5, 2, None)
 
 

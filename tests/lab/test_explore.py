@@ -7,7 +7,7 @@ from pathlib import Path
 import matplotlib as mpl
 import pytest
 
-from benchbook.compare.meta.meta_analysis import pool
+from benchbook.compare.meta.meta_analysis import pool_sessions
 from benchbook.core.artifacts import meta_analysis
 from benchbook.core.util import paths
 from benchbook.show import page
@@ -60,7 +60,7 @@ def test_it_runs_on_a_made_up_study(path: Path, monkeypatch: pytest.MonkeyPatch)
     logs = tree.ROOT / "tests" / "data" / "logs" / "folder-numbered-results-with-description"
     own = {"start": {}, "your_logs": {"folder": str(logs)}}
     own["browse"] = {"study": "two-arms", "folder": str(logs)}
-    root = paths.root()
+    root = paths.find_root()
     if path.stem == "pool_sessions":
         brought = [
             session(
@@ -70,7 +70,7 @@ def test_it_runs_on_a_made_up_study(path: Path, monkeypatch: pytest.MonkeyPatch)
             )
             for place, log in enumerate((0.1, 0.2, 0.4))
         ]
-        monkeypatch.setattr(meta_analysis, "of", lambda name: pool(name, brought))
+        monkeypatch.setattr(meta_analysis, "read_pooled", lambda name: pool_sessions(name, brought))
     if path.stem == "judge_a_claim":
         root, own["judge_a_claim"] = tree.ROOT, {"session": "20261126T0804Z-43a5"}
     study = own.get(path.stem, {"study": "two-arms"})
@@ -79,7 +79,7 @@ def test_it_runs_on_a_made_up_study(path: Path, monkeypatch: pytest.MonkeyPatch)
     shown = [output for cell in executed.cells for output in cell.get("outputs", [])]
     assert len(shown) >= 3
     # A picture without words for those who can't see it is refused.
-    assert "<main" in page.html(executed)
+    assert "<main" in page.render_html(executed)
     if path.stem == "compare_two_arms":
         # Ratios of the five blocks: 80/100, 88/110, 97/120, 103/130, 112/140; geometric mean 0.800112.
         table = next(output.data["text/plain"] for output in shown if "by hand" in output.data["text/plain"])

@@ -64,7 +64,7 @@ def _minutes(study) -> float:
     from benchbook.plan import schedule
 
     runs = schedule.plan_runs("own", study, {})
-    return (schedule.seconds(study, runs) + schedule.pilot_seconds(study)) / 60
+    return (schedule.estimate_seconds(study, runs) + schedule.pilot_seconds(study)) / 60
 
 
 @pytest.fixture(scope="module")

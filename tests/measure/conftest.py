@@ -35,7 +35,7 @@ def lab() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="bb-measure-", dir=rooms.folder()))
     folder.chmod(0o711)
     yield folder / "lab"
-    assert teardown.down(folder).is_clean
+    assert teardown.tear_down(folder).is_clean
     shutil.rmtree(folder)
 
 
@@ -46,5 +46,5 @@ def site(lab: Path, make_study: Callable[..., Study], monkeypatch: pytest.Monkey
     study = make_study()
     with sites.open_site(study, lab) as opened:
         if not opened.has_snapshot(plan_data(study).label):
-            dataset.load(opened, plan_data(study))
+            dataset.load_data(opened, plan_data(study))
         yield opened

@@ -21,7 +21,7 @@ from benchbook.core.study.model import Endpoint
 from benchbook.core.study.study import Study
 from benchbook.core.util import files
 from benchbook.measure import clients, run_executor, statement_counters
-from benchbook.read.sysbench_log import parse
+from benchbook.read.sysbench_log import parse_log
 from benchbook.sites import contract
 from benchbook.sites.engines import dialect
 from tests.read import corpus, synthetic
@@ -353,7 +353,7 @@ class Site(contract.Site):
             percentile=int(asked["percentile"]), seed=int(asked["rand-seed"]),
         )  # fmt: skip
         plan = {**planned, "threads": threads}
-        client.server.counters.update(corpus.books(parse(out), plan))
+        client.server.counters.update(corpus.books(parse_log(out), plan))
         code, out = self.spoil(client, out) or (0, out)
         client.out.write_text(out, encoding="utf-8")
         # Clients of one run do their work at the same time.

@@ -41,7 +41,7 @@ from tests.measure.test_sysbench import ENDPOINT, planned
     ],
 )
 def test_ids_are_looked_at_in_windows_evenly_apart(first: int, last: int, count: int, ends: Any, many: int):
-    found = statement_counters._windows(first, last, count)
+    found = statement_counters._sample_windows(first, last, count)
     assert len(found) == many
     assert (found and (found[0][0], found[-1][1])) == (ends or [])
     if many > 1:
@@ -63,20 +63,20 @@ def test_a_sample_tells_the_ids_and_how_many_of_those_asked_for_are_there(ids, t
     words = SimpleNamespace(tables=lambda _: ["sbtest1", "sbtest2", "others"])
     answer = SimpleNamespace(one=lambda: ids, scalar_one=lambda: there)
     connection: Any = SimpleNamespace(info={"dialect": words}, execute=lambda _: answer)
-    assert statement_counters.sample(connection) == {"sbtest1": found, "sbtest2": found}
+    assert statement_counters.sample_ids(connection) == {"sbtest1": found, "sbtest2": found}
 
 
 @pytest.mark.parametrize(("rows", "is_small"), [(4_000_000, True), (4_000_001, False)])
 def test_tables_of_a_script_have_a_checksum_up_to_five_million_rows(monkeypatch, rows, is_small):
     counted = {"account": rows, "log": 1_000_000}
-    monkeypatch.setattr(custom_data, "tables", lambda _: list(counted))
-    monkeypatch.setattr(custom_data, "_checksum", lambda _, name: len(name))
+    monkeypatch.setattr(custom_data, "list_tables", lambda _: list(counted))
+    monkeypatch.setattr(custom_data, "_table_checksum", lambda _, name: len(name))
 
     def answer(asked: object) -> SimpleNamespace:
         return SimpleNamespace(scalar_one=lambda: counted[str(asked).split("`")[1]])
 
     connection: Any = SimpleNamespace(execute=answer)
-    assert custom_data.describe(connection) == {
+    assert custom_data.describe_tables(connection) == {
         "account": {"rows": rows, "checksum": 7 if is_small else None},
         "log": {"rows": 1_000_000, "checksum": 3 if is_small else None},
     }
@@ -87,7 +87,7 @@ def test_tables_that_a_script_made_otherwise_are_named_the_first_three_of_them()
     other = {name: {"rows": 2} for name in "abcd"}
     study: Any = None
     with pytest.raises(BenchbookError) as error:
-        custom_data.found(study, {"direct": one, "again": dict(one), "before": other})
+        custom_data.record_scripts(study, {"direct": one, "again": dict(one), "before": other})
     said = str(error.value)
     assert said.startswith("the script's prepare made other rows for arm before than for direct: a has")
     assert said.count("recorded are") == 3 and "c has {'rows': 2}, recorded are {'rows': 1}; let it" in said
@@ -98,7 +98,7 @@ def test_of_loaders_that_fail_the_first_three_are_named(make_study: Any):
     site = stand_in.Site(study)
     site.spoil = lambda client, out: (1, "")
     with pytest.raises(BenchbookError) as error:
-        dataset.load(site, plan_data(study))
+        dataset.load_data(site, plan_data(study))
     assert str(error.value).count("sysbench ended with exit code 1") == 3
 
 
@@ -109,11 +109,11 @@ def test_a_walk_tells_after_each_run_how_long_is_left_and_what_it_has_not_told_y
     run: Any = SimpleNamespace(block=1, workload="reads", threads=1, arm="direct")
     monkeypatch.setattr(scheduler, "time", SimpleNamespace(monotonic=lambda: 1090.0))
     verdict: Any = SimpleNamespace(status="invalid", qps=None, reasons=["V1 exit code", "V6 time"])
-    scheduler._tell(state, run, verdict, {"V1 exit code"})
+    scheduler._report_run(state, run, verdict, {"V1 exit code"})
     assert said == [
         "[2/5] block 1 · reads · 1 thread · direct: invalid · 2 min 15 s left", "    V6 time"
     ]  # fmt: skip
-    assert [scheduler._clock(seconds) for seconds in (0.4, 59.4, 59.5, 120.0)] == [
+    assert [scheduler._format_duration(seconds) for seconds in (0.4, 59.4, 59.5, 120.0)] == [
         "0 s", "59 s", "1 min 00 s", "2 min 00 s"
     ]  # fmt: skip
 
@@ -121,7 +121,7 @@ def test_a_walk_tells_after_each_run_how_long_is_left_and_what_it_has_not_told_y
 def test_the_overhead_is_what_a_walk_took_beside_sysbench_for_each_run():
     fields: Any = {"spent_s": 100.0, "sysbench_s": 60.0, "done": 8}
     nothing: Any = None
-    walk = scheduler.Walk(nothing, [], None, Path(), Path(), nothing, {}, **fields)
+    walk = scheduler.MatrixRunner(nothing, [], None, Path(), Path(), nothing, {}, **fields)
     # (100 - 60) / 8
     assert walk.table()["overhead_s a run"][0] == 5.0
     walk.done = 0
@@ -130,18 +130,18 @@ def test_the_overhead_is_what_a_walk_took_beside_sysbench_for_each_run():
 
 def test_options_are_kept_as_asked_and_those_that_sysbench_took_of_them(tmp_path: Path):
     run = planned("oltp_point_select")
-    asked = sysbench.general(ENDPOINT, run)
+    asked = sysbench.general_options(ENDPOINT, run)
     taken = {name: value for name, value in asked.items() if name != "time"}
 
     def client(start: Any) -> Any:
-        assert start.argv == sysbench.show(tmp_path / "sysbench.cnf")
+        assert start.argv == sysbench.show_argv(tmp_path / "sysbench.cnf")
         shown = {**taken, "luajit-cmd": "on"}
         start.out.write_text("".join(f"{name.replace('-', '_')}={value}\n" for name, value in shown.items()))
         ended = SimpleNamespace(wait=lambda timeout: 0, poll=lambda: 0)
         return SimpleNamespace(popen=ended)
 
     site: Any = SimpleNamespace(client=client)
-    found = sysbench.write(site, "direct", ENDPOINT, run, tmp_path / "sysbench.cnf")
+    found = sysbench.write_options(site, "direct", ENDPOINT, run, tmp_path / "sysbench.cnf")
     assert found == {"asked": asked, "taken": taken}
     assert (tmp_path / "sysbench.cnf").read_text() == sysbench.in_file(asked)
 
@@ -186,7 +186,7 @@ def test_the_proof_of_a_data_set_has_what_was_asked_beside_what_was_found(make_s
     }
     asked = make_study(dataset={"tables": 2, "table_size": 1200}).dataset
     good, bad, seed = "the server has what was asked", "DIFFERS", "what seed 3 gives"
-    assert [tuple(row) for row in dataset.proof(state, asked).to_numpy()] == [
+    assert [tuple(row) for row in dataset.proof_table(state, asked).to_numpy()] == [
         ("sbtest1", "rows", "1,200", "1,200", good),
         ("sbtest1", "index", "k_1", "PRIMARY, k_1", good),
         ("sbtest1", "checksum", seed, 7, "compared before every measurement"),
@@ -198,13 +198,13 @@ def test_the_proof_of_a_data_set_has_what_was_asked_beside_what_was_found(make_s
 
 def test_files_of_own_scripts_that_warm_up_did_not_see_so_are_named(monkeypatch: pytest.MonkeyPatch):
     now = SimpleNamespace(digests=lambda: {"a.lua": "1", "b.lua": "2", "c.lua": "3"})
-    monkeypatch.setattr(custom_data.custom_scripts, "of", lambda study: {"mine": now})
+    monkeypatch.setattr(custom_data.custom_scripts, "load_scripts", lambda study: {"mine": now})
     known = {"scripts": {"mine": {"sha256": {"a.lua": "1", "b.lua": "9", "d.lua": "4"}}}}
     study: Any = None
-    assert [text.partition(" is not")[0] for text in custom_data.changed(study, known)] == [
+    assert [text.partition(" is not")[0] for text in custom_data.find_changed_scripts(study, known)] == [
         f"workloads.mine.script: {name}.lua" for name in "bcd"
     ]
-    assert len(custom_data.changed(study, {})) == 3
+    assert len(custom_data.find_changed_scripts(study, {})) == 3
 
 
 def test_what_a_cold_arm_read_at_first_is_its_servers_first_second(tmp_path: Path):
@@ -248,16 +248,16 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> stand_in.Clock:
     return made
 
 
-def running(*processes: Timed) -> list[clients.Running]:
+def running(*processes: Timed) -> list[clients.RunningClient]:
     each = (SimpleNamespace(popen=process) for process in processes)
-    return [clients.Running(number, [], client) for number, client in enumerate(each)]
+    return [clients.RunningClient(number, [], client) for number, client in enumerate(each)]
 
 
 def test_a_client_that_ends_in_time_ended_by_itself_and_one_that_was_killed_by_a_signal(clock):
     own = running(Timed(clock, 3.0), Timed(clock, 2.0, -signal.SIGSEGV))
-    clients.wait(own[:1], 10.0)
+    clients.wait_for_clients(own[:1], 10.0)
     assert (own[0].exit_code, own[0].ended_by, own[0].ended_s) == (0, "itself", stand_in.BEGUN_S + 3)
-    clients.wait(own[1:], 10.0)
+    clients.wait_for_clients(own[1:], 10.0)
     assert (own[1].exit_code, own[1].ended_by) == (-signal.SIGSEGV, "signal")
 
 
@@ -265,7 +265,7 @@ def test_a_client_that_ends_in_time_ended_by_itself_and_one_that_was_killed_by_a
 def test_a_client_that_does_not_end_is_asked_to_and_then_made_to(clock, is_deaf: bool, got: list[int]):
     process = Timed(clock, 1000.0, is_deaf=is_deaf)
     (one,) = running(process)
-    clients.wait([one], 10.0)
+    clients.wait_for_clients([one], 10.0)
     assert (process.got, one.exit_code, one.ended_by) == (got, -got[-1], "deadline")
     assert one.ended_s == stand_in.BEGUN_S + 10 + (5 if is_deaf else 0)
 
@@ -273,7 +273,7 @@ def test_a_client_that_does_not_end_is_asked_to_and_then_made_to(clock, is_deaf:
 def test_one_client_that_fails_ends_the_others_and_the_end_of_the_run_is_its(clock):
     processes = [Timed(clock, 1000.0), Timed(clock, 2.0, 1), Timed(clock, 1000.0)]
     own = running(*processes)
-    clients.wait(own, 100.0)
+    clients.wait_for_clients(own, 100.0)
     assert [one.ended_by for one in own] == ["another client", "itself", "another client"]
     assert [process.got for process in processes] == [[15], [], [15]]
     assert clients.first_failed(own) is own[1] and clock.now < stand_in.BEGUN_S + 5
@@ -281,7 +281,7 @@ def test_one_client_that_fails_ends_the_others_and_the_end_of_the_run_is_its(clo
 
 def test_clients_that_end_well_do_not_end_each_other(clock):
     own = running(Timed(clock, 2.0), Timed(clock, 4.0), Timed(clock, 3.0))
-    clients.wait(own, 100.0)
+    clients.wait_for_clients(own, 100.0)
     assert {(one.exit_code, one.ended_by) for one in own} == {(0, "itself")}
     assert clients.first_failed(own) is own[0]
 
@@ -321,7 +321,7 @@ def test_a_walk_ends_where_a_quarter_of_its_groups_was_given_up(monkeypatch, tri
     )  # fmt: skip
     members: Any = [SimpleNamespace(group="last", run_id="a"), SimpleNamespace(group="last", run_id="b")]
     for tries, is_given_up in (({"a": 2, "b": 1}, False), ({"a": 2, "b": 3}, True)):
-        monkeypatch.setattr(scheduler, "attempts", lambda void, run_id, tries=tries: tries[run_id])
+        monkeypatch.setattr(scheduler, "count_attempts", lambda void, run_id, tries=tries: tries[run_id])
         assert scheduler._is_given_up(state, members) is is_given_up
     assert said[0] == "last: given up after 2 repeats; the report says so"
     assert said[1:] == [state.not_here] * is_over

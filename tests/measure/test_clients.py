@@ -43,7 +43,7 @@ def site(lab: Path, study: Study) -> Iterator[Any]:
     os.environ["BENCHBOOK_LOCK"] = str(lab.parent / "machine.lock")
     try:
         with sites.open_site(study, lab.parent / "three") as opened:
-            dataset.load(opened, plan_data(study))
+            dataset.load_data(opened, plan_data(study))
             opened.restore(plan_data(study).label)
             yield opened
     finally:
@@ -54,7 +54,7 @@ def site(lab: Path, study: Study) -> Iterator[Any]:
 
 def made(site: Any, study: Study, arm: str, into: Path) -> run_folder.RunFolder:
     """Make the first planned run of an arm."""
-    return run_folder.keep(measured(site, study, arm, into / "made"), into)
+    return run_folder.move_to_raw(measured(site, study, arm, into / "made"), into)
 
 
 def have_begun(into: Path) -> bool:
@@ -77,7 +77,7 @@ def test_sums_of_three_clients_are_what_three_servers_counted(site: Any, study: 
     folder = made(site, study, "three", tmp_path)
     now = {name: counted(site, "three", name) for name in names}
     grown = {name: [new - old for old, new in zip(before[name], now[name], strict=True)] for name in names}
-    judged = validity.judge(folder, LIMITS)
+    judged = validity.judge_run(folder, LIMITS)
     assert judged.status == "valid", judged.reasons
     each, whole = judged.evidence.clients, judged.evidence
     # Our own looks are SELECTs and COMMITs too, so these are the counters that only sysbench moves.
@@ -98,14 +98,14 @@ def test_sums_of_three_clients_are_what_three_servers_counted(site: Any, study: 
 
 
 def test_two_clients_of_one_server_share_its_books(site: Any, study: Study, tmp_path: Path):
-    judged = validity.judge(made(site, study, "pair", tmp_path), LIMITS)
+    judged = validity.judge_run(made(site, study, "pair", tmp_path), LIMITS)
     assert judged.status == "valid", judged.reasons
     assert judged.ledger == "agrees" and "servers" not in judged.evidence.seen
     seeds = [one.log.header.seed for one in judged.evidence.clients]
     assert len(set(seeds)) == 2, "each asks for rows of its own"
     folder = tmp_path / judged.evidence.plan["run_id"]
     for number, one in enumerate(judged.evidence.seen["clients"]):
-        file = folder / run_folder.of_client(number, "sysbench.cnf")
+        file = folder / run_folder.client_file(number, "sysbench.cnf")
         assert f"rand-seed={seeds[number]}\n" in file.read_text()
         assert not [word for word in one["argv"] if word.startswith(("--threads", "--mysql-p"))]
         assert (
@@ -144,14 +144,14 @@ def test_a_killed_server_of_one_client_makes_the_run_invalid_and_comes_back(site
         lambda: beside.begun(tmp_path / "made" / "0") == 3, lambda: os.kill(pid, signal.SIGKILL), 0.5
     ):
         folder = made(site, study, "three", tmp_path)
-    judged = validity.judge(folder, LIMITS)
+    judged = validity.judge_run(folder, LIMITS)
     assert judged.status == "invalid"
     reasons = "\n".join(judged.reasons)
     assert "V1 exit code: " in reasons and "client 2: exit code 1" in reasons
     assert "server 2: the server does not answer" in str(folder.evidence()["ledger"]["reason"])
     assert [one["server_answers"] for one in folder.evidence()["servers"]] == [True, True, False]
     site.restore(plan_data(study).label)
-    judged = validity.judge(made(site, study, "three", tmp_path / "again"), LIMITS)
+    judged = validity.judge_run(made(site, study, "three", tmp_path / "again"), LIMITS)
     assert judged.status == "valid", judged.reasons
 
 
@@ -168,7 +168,7 @@ def test_a_client_that_hangs_is_ended_at_the_deadline_and_named(site, study, tmp
         folder = made(site, study, "three", tmp_path)
     ended = [one["ended_by"] for one in folder.evidence()["clients"]]
     assert ended == ["itself", "deadline", "itself"]
-    judged = validity.judge(folder, LIMITS)
+    judged = validity.judge_run(folder, LIMITS)
     assert judged.status == "invalid"
     (first, *_) = judged.reasons
     assert first == "V1 exit code: client 1: exit code -9; client 1: ended by deadline"
@@ -177,7 +177,7 @@ def test_a_client_that_hangs_is_ended_at_the_deadline_and_named(site, study, tmp
 
 @pytest.mark.slow
 @pytest.mark.skipif(
-    not build.recipe("6.6").target.is_file(), reason="no TiDB was built here; `make tidb` builds it"
+    not build.make_recipe("6.6").target.is_file(), reason="no TiDB was built here; `make tidb` builds it"
 )
 def test_two_clients_on_two_tidb_servers_agree_with_the_books_of_each(lab, make_study, tmp_path, monkeypatch):
     monkeypatch.setenv("BENCHBOOK_LOCK", str(tmp_path / "machine.lock"))
@@ -188,9 +188,9 @@ def test_two_clients_on_two_tidb_servers_agree_with_the_books_of_each(lab, make_
         plan={"seed": 3, "blocks": 1, "discard_s": 1, "run_s": 2, "order": "runs"},
     )
     with sites.open_site(study, lab.parent / "tidb") as opened:
-        dataset.load(opened, plan_data(study))
+        dataset.load_data(opened, plan_data(study))
         opened.restore(plan_data(study).label)
-        judged = validity.judge(made(opened, study, "pair", tmp_path / "runs"), LIMITS)
+        judged = validity.judge_run(made(opened, study, "pair", tmp_path / "runs"), LIMITS)
         ports = [engine.port for engine in opened.endpoints("pair")]
     assert judged.status == "valid", judged.reasons
     assert judged.ledger == "agrees" and ports == [PORT + 10, PORT + 12]

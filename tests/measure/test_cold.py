@@ -49,7 +49,7 @@ def folder() -> Iterator[Path]:
         made = Path(name)
         made.chmod(0o711)
         yield made
-        assert teardown.down(made).is_clean
+        assert teardown.tear_down(made).is_clean
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def store(asked: Study, folder: Path, tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("BENCHBOOK_LOCK", str(folder / "machine.lock"))
     with sites.open_site(asked, folder / "cold") as opened:
         if not opened.has_snapshot(plan_data(asked).label):
-            dataset.load(opened, plan_data(asked))
+            dataset.load_data(opened, plan_data(asked))
         yield Store(opened, asked, tmp_path)
 
 
@@ -83,7 +83,7 @@ def test_a_cold_arm_is_cold_and_a_warm_one_warm_and_data_are_proven_in_both(stor
     assert read["cold"] > 100 > read["warm"]
     # It reads pages of 16 KiB from its first query on.
     assert seen["cold"]["read_kib_first_s"] > 100 * 16 > seen["warm"]["read_kib_first_s"]
-    checks = [one for folder in store.kept() for one in validity.judge(folder).checks if one.id == "V25"]
+    checks = [one for folder in store.kept() for one in validity.judge_run(folder).checks if one.id == "V25"]
     assert len(checks) == 2 and all(one.passed for one in checks)
 
 
@@ -93,8 +93,8 @@ def test_a_cold_arm_that_was_read_before_its_first_query_is_void(store, monkeypa
 
     def warmed(site: Any, arm: str) -> None:
         chill(site, arm)
-        with statement_counters.session(site, arm) as connection:
-            dataset.describe(connection, plan_data(store.study))
+        with statement_counters.open_session(site, arm) as connection:
+            dataset.describe_data(connection, plan_data(store.study))
 
     monkeypatch.setattr(type(store.site), "chill", warmed)
     store.study = store.study.model_copy(

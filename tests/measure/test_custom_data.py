@@ -91,7 +91,7 @@ def of_scripts(make_study, tmp_path: Path) -> Callable[..., Study]:
         for name, extra in scripts.items():
             file = tmp_path / f"{name}.lua"
             file.write_text(SCRIPT.replace("TABLE_NAME", name).replace("EXTRA", extra))
-            script = os.path.relpath(file, paths.root())
+            script = os.path.relpath(file, paths.find_root())
             workloads[name] = {"script": script, "options": {"accounts": 50}, "rate": rate}
         own = {"workloads": workloads, "arms": TWO, "warm_up": {"pilot_s": 1}}
         return make_study(**own | changes)
@@ -101,19 +101,21 @@ def of_scripts(make_study, tmp_path: Path) -> Callable[..., Study]:
 
 def measured(
     study: Study, lab: Path, into: Path, monkeypatch
-) -> tuple[scheduler.Walk, dict[str, Any], list[Any]]:
+) -> tuple[scheduler.MatrixRunner, dict[str, Any], list[Any]]:
     monkeypatch.setenv("BENCHBOOK_LOCK", str(lab.parent / "machine.lock"))
     limits = Limits(client_wait=10, pause_ms=10_000, steal_pct=100).model_dump()
     with sites.open_site(study, lab) as site:
-        dataset.load(site, plan_data(study))
-        warm_up.warm(site, study)
-        own = warm_up.own_found(site, study)
-        folders = warm_up.pilots("test", study, site, into / "pilots", limits, lambda _: None)
-        known = pilot_parameters.own_record(own, tidy.pilot_totals(folders))
+        dataset.load_data(site, plan_data(study))
+        warm_up.warm_up_data(site, study)
+        own = warm_up.record_custom_scripts(site, study)
+        folders = warm_up.run_pilots("test", study, site, into / "pilots", limits, lambda _: None)
+        known = pilot_parameters.script_record(own, tidy.pilot_totals(folders))
         runs = schedule.plan_runs("test", study, {}, known)
-        judge = partial(validity.judge, limits=limits)
+        judge = partial(validity.judge_run, limits=limits)
         where = (into / "raw", into / "void")
-        walk = scheduler.walk(scheduler.Walk(study, runs, site, *where, judge, limits, lambda _: None))
+        walk = scheduler.run_missing(
+            scheduler.MatrixRunner(study, runs, site, *where, judge, limits, lambda _: None)
+        )
         judged = [judge(folder) for folder in _folders(into)]
     return walk, known, judged
 
@@ -172,7 +174,7 @@ def test_a_prepare_that_fails_ends_the_stage_with_its_words(of_scripts, lab, tmp
     file.write_text(file.read_text().replace("balance INT,", "balance NOTHING,"))
     monkeypatch.setenv("BENCHBOOK_LOCK", str(lab.parent / "machine.lock"))
     with sites.open_site(study, lab) as site, pytest.raises(BenchbookError) as caught:
-        dataset.load(site, plan_data(study))
+        dataset.load_data(site, plan_data(study))
     assert "workloads.mine: its prepare failed: FATAL" in str(caught.value)
     assert "Unknown data type" in str(caught.value)
 
@@ -181,9 +183,9 @@ def test_a_changed_module_is_refused_before_the_first_run(of_scripts, lab, tmp_p
     study = of_scripts({"mine": ""})
     monkeypatch.setenv("BENCHBOOK_LOCK", str(lab.parent / "machine.lock"))
     with sites.open_site(study, lab) as site:
-        dataset.load(site, plan_data(study))
-        known = warm_up.own_found(site, study)
-        dataset.ensure_own(site, plan_data(study), known)
+        dataset.load_data(site, plan_data(study))
+        known = warm_up.record_custom_scripts(site, study)
+        dataset.ensure_custom_tables(site, plan_data(study), known)
         (tmp_path / "common.lua").write_text(COMMON + "-- another\n")
         with pytest.raises(BenchbookError, match=r"workloads\.mine\.script: common\.lua is not what"):
-            dataset.ensure_own(site, plan_data(study), known)
+            dataset.ensure_custom_tables(site, plan_data(study), known)

@@ -11,7 +11,7 @@ from benchbook.core.study.study import Study
 from benchbook.core.util.errors import BenchbookError
 from benchbook.measure import dataset, statement_counters
 from benchbook.measure.data_plan import plan_data
-from benchbook.measure.statement_counters import session
+from benchbook.measure.statement_counters import open_session
 from benchbook.sites.agent import files
 from tests import rooms
 from tests.sites.hosts.test_postgresql import SMALL
@@ -42,7 +42,7 @@ def state(rows: dict[str, int], indexes: dict[str, list[str]] | None = None) -> 
     ],
 )
 def test_what_is_missing_is_said_in_words(make_study: Make, found: dict[str, Any], said: list[str]):
-    assert dataset.problems(found, plan_data(make_study())) == said
+    assert dataset.find_problems(found, plan_data(make_study())) == said
 
 
 def test_another_data_set_has_another_copy(make_study: Make):
@@ -60,7 +60,7 @@ def test_another_data_set_has_another_copy(make_study: Make):
 @pytest.mark.server
 def test_the_same_seed_loads_the_same_rows(site: Any, make_study: Make):
     study = make_study()
-    once, twice = dataset.load(site, plan_data(study)), dataset.load(site, plan_data(study))
+    once, twice = dataset.load_data(site, plan_data(study)), dataset.load_data(site, plan_data(study))
     assert once == twice
     assert once["rows"] == {"sbtest1": 200, "sbtest2": 200}
     assert len(set(once["checksums"].values())) == 2, "tables differ from each other"
@@ -69,12 +69,12 @@ def test_the_same_seed_loads_the_same_rows(site: Any, make_study: Make):
 @pytest.mark.server
 def test_damaged_data_is_said_and_put_back(site: Any, make_study: Make):
     study = make_study()
-    known = dataset.ensure(site, plan_data(study))
+    known = dataset.ensure_data(site, plan_data(study))
     assert known.pop("events") == []
-    with session(site) as connection:
+    with open_session(site) as connection:
         connection.exec_driver_sql("TRUNCATE TABLE sbtest1")
         connection.exec_driver_sql("ALTER TABLE sbtest2 DROP INDEX k_2")
-    again = dataset.ensure(site, plan_data(study), known)
+    again = dataset.ensure_data(site, plan_data(study), known)
     assert again.pop("events") == [
         "sbtest1 has 0 rows, the study says 200; the prepared copy is put back",
         "sbtest2 has no index k_2; the prepared copy is put back",
@@ -86,18 +86,18 @@ def test_damaged_data_is_said_and_put_back(site: Any, make_study: Make):
 def test_changed_rows_are_put_back_without_a_word(site: Any, make_study: Make):
     """Writing workloads change rows; that is no fault, and every block starts from the same bytes."""
     study = make_study()
-    known = dataset.ensure(site, plan_data(study))
-    with session(site) as connection:
+    known = dataset.ensure_data(site, plan_data(study))
+    with open_session(site) as connection:
         connection.exec_driver_sql("UPDATE sbtest1 SET k = k + 1")
-    assert dataset.ensure(site, plan_data(study), known) == known
+    assert dataset.ensure_data(site, plan_data(study), known) == known
 
 
 @pytest.mark.server
 def test_a_lost_copy_is_loaded_again_as_it_was(site: Any, make_study: Make, monkeypatch: pytest.MonkeyPatch):
     study = make_study()
-    known = dataset.ensure(site, plan_data(study))
+    known = dataset.ensure_data(site, plan_data(study))
     monkeypatch.setattr(site, "has_snapshot", lambda label=None, arm=None: False)
-    again = dataset.ensure(site, plan_data(study), known)
+    again = dataset.ensure_data(site, plan_data(study), known)
     assert again["fingerprint"] == known["fingerprint"]
     assert again["events"] == ["the prepared copy is gone; the tables are loaded again from the study's seed"]
 
@@ -105,33 +105,33 @@ def test_a_lost_copy_is_loaded_again_as_it_was(site: Any, make_study: Make, monk
 @pytest.mark.server
 def test_data_that_cannot_be_what_was_recorded_is_refused(site: Any, make_study: Make):
     study = make_study()
-    known = dataset.ensure(site, plan_data(study))
+    known = dataset.ensure_data(site, plan_data(study))
     recorded = known | {"fingerprint": "0", "checksums": {"sbtest1": 1, "sbtest2": 2}}
     with pytest.raises(
         BenchbookError, match=r"could not be brought back as it was: checksums is .*prepare@STUDY"
     ):
-        dataset.ensure(site, plan_data(study), recorded)
+        dataset.ensure_data(site, plan_data(study), recorded)
 
 
 @pytest.mark.server
 def test_a_server_that_does_not_write_fails_the_stage(site: Any, make_study: Make):
     """sysbench's own prepare would exit 0."""
     site.up("direct")
-    with session(site) as connection:
+    with open_session(site) as connection:
         connection.exec_driver_sql("SET GLOBAL read_only = ON")
         try:
             with pytest.raises(BenchbookError, match=r"prepare failed: sbtest1 is missing; .*1290"):
-                dataset.load(site, plan_data(make_study()))
+                dataset.load_data(site, plan_data(make_study()))
         finally:
             connection.exec_driver_sql("SET GLOBAL read_only = OFF")
-    events = dataset.ensure(site, plan_data(make_study()))["events"]
+    events = dataset.ensure_data(site, plan_data(make_study()))["events"]
     assert events[0] == "sbtest1 is missing; the prepared copy is put back"
 
 
 @pytest.mark.server
 def test_an_account_without_the_right_fails_the_stage(site: Any, make_study: Make):
     site.up("direct")
-    with session(site) as connection:
+    with open_session(site) as connection:
         (grants,) = [
             row[0]
             for row in connection.exec_driver_sql("SHOW GRANTS FOR benchbook@'127.0.0.1'")
@@ -140,13 +140,13 @@ def test_an_account_without_the_right_fails_the_stage(site: Any, make_study: Mak
         connection.exec_driver_sql("REVOKE CREATE ON sbtest.* FROM benchbook@'127.0.0.1'")
         try:
             with pytest.raises(BenchbookError, match=r"prepare failed: sbtest1 is missing; .*1142"):
-                dataset.load(site, plan_data(make_study()))
+                dataset.load_data(site, plan_data(make_study()))
         finally:
             connection.exec_driver_sql(grants)
-    assert dataset.ensure(site, plan_data(make_study()))["rows"] == {"sbtest1": 200, "sbtest2": 200}
+    assert dataset.ensure_data(site, plan_data(make_study()))["rows"] == {"sbtest1": 200, "sbtest2": 200}
 
 
-THERE = all(files.programs(name) for name in ("mariadbd", "postgres"))
+THERE = all(files.find_programs(name) for name in ("mariadbd", "postgres"))
 
 
 @pytest.mark.server
@@ -160,16 +160,16 @@ def test_two_engines_hold_the_same_rows_and_are_measured(open_folder: Path, tmp_
         threads=(1,),
     )
     with sites.open_site(asked, open_folder / "engines") as site:
-        state = dataset.load(site, plan_data(asked))
+        state = dataset.load_data(site, plan_data(asked))
         assert state["indexes"] == {"sbtest1": ["id unique", "k"], "sbtest2": ["id unique", "k"]}
         assert len({*state["checksums"].values()}) == 2, "the tables hold different rows"
         for arm in asked.arms:
             judged = judge(measured(site, asked, arm, tmp_path / arm))
             assert (judged.reasons, judged.status, judged.ledger) == ([], "valid", "agrees")
-        with statement_counters.session(site, "postgres") as connection:
+        with statement_counters.open_session(site, "postgres") as connection:
             connection.exec_driver_sql("UPDATE sbtest2 SET pad = 'x' WHERE id = 7")
             connection.commit()
-            changed = dataset.describe(connection, plan_data(asked))["checksums"]
+            changed = dataset.describe_data(connection, plan_data(asked))["checksums"]
         # A single changed row of one engine is seen.
         assert changed["sbtest1"] == state["checksums"]["sbtest1"]
         assert changed["sbtest2"] != state["checksums"]["sbtest2"]

@@ -31,13 +31,13 @@ def keeping(**info: Any) -> Any:
 
 def test_a_moment_keeps_what_our_own_looks_do_not_move_and_the_work_apart():
     connection = keeping(opened=lambda: 3)
-    found = server_drift.moment(connection, STATUS, 9.0, 100.0)
+    found = server_drift.keep_reading(connection, STATUS, 9.0, 100.0)
     counted = {"Com_insert": 5, "Connections": 12, "Aborted_connects": 1, "Affected_rows": 30}
     assert found.counters == counted | {"Innodb_rows_updated": 4}
     assert found.work == {"Handler_read_key": 60}
     assert (found.uptime_s, found.at_s, found.own) == (9.0, 100.0, 3)
     assert connection.info["moment"] is found
-    assert server_drift.moment(keeping(), STATUS, 9.0, 100.0).own is None
+    assert server_drift.keep_reading(keeping(), STATUS, 9.0, 100.0).own is None
 
 
 def test_the_time_of_a_reading_is_that_of_its_uptime_however_long_the_books_were_waited_for(monkeypatch):
@@ -49,29 +49,31 @@ def test_the_time_of_a_reading_is_that_of_its_uptime_however_long_the_books_were
         return {}, {}, now[0] - 90.0
 
     monkeypatch.setattr(statement_counters, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    monkeypatch.setattr(statement_counters.dialect, "of", lambda connection: SimpleNamespace(counters=read))
+    monkeypatch.setattr(
+        statement_counters.dialect, "get_dialect", lambda connection: SimpleNamespace(counters=read)
+    )
     connection = keeping()
-    statement_counters.snapshot(connection)
-    connection.info["held"] = server_drift.Held(
-        server_drift.latest(connection), {}, server_drift.Look({}, {}, {}, {})
+    statement_counters.read_counters(connection)
+    connection.info["held"] = server_drift.Baseline(
+        server_drift.latest_reading(connection), {}, server_drift.ServerSnapshot({}, {}, {}, {})
     )
     now[0] += 5.0
-    statement_counters.snapshot(connection)
-    found = server_drift.between(connection)
+    statement_counters.read_counters(connection)
+    found = server_drift.count_between(connection)
     assert (found["seconds"], found["uptime_s"]) == (5.0, 5.0)
 
 
-def at(connection: Any, uptime_s: float, at_s: float, **counters: int) -> server_drift.Moment:
+def at(connection: Any, uptime_s: float, at_s: float, **counters: int) -> server_drift.CounterReading:
     names = {name: str(value) for name, value in counters.items()}
-    return server_drift.moment(connection, names, uptime_s, at_s)
+    return server_drift.keep_reading(connection, names, uptime_s, at_s)
 
 
 def test_between_two_runs_only_what_grew_is_kept_and_connections_apart():
     connection = keeping(opened=iter([2, 5]).__next__)
     was = at(connection, 10.0, 100.0, Com_insert=5, Com_update=1, Connections=9, Aborted_connects=2)
-    connection.info["held"] = server_drift.Held(was, {}, server_drift.Look({}, {}, {}, {}))
+    connection.info["held"] = server_drift.Baseline(was, {}, server_drift.ServerSnapshot({}, {}, {}, {}))
     at(connection, 14.0, 104.0004, Com_insert=8, Com_update=1, Connections=13, Aborted_connects=3)
-    assert server_drift.between(connection) == {
+    assert server_drift.count_between(connection) == {
         "seconds": 4.0,
         "uptime_s": 4.0,
         "connections": 4,
@@ -93,30 +95,33 @@ def test_between_two_runs_only_what_grew_is_kept_and_connections_apart():
 def test_what_is_not_counted_between_two_runs_is_named(info: dict[str, Any], is_shared: bool, reason: str):
     connection = keeping(**info)
     was = at(connection, 10.0, 100.0, Connections=9)
-    connection.info["held"] = server_drift.Held(was, {}, server_drift.Look({}, {}, {}, {}))
+    connection.info["held"] = server_drift.Baseline(was, {}, server_drift.ServerSnapshot({}, {}, {}, {}))
     at(connection, 10.0, 100.0, Connections=9)
-    found = server_drift.between(connection)
+    found = server_drift.count_between(connection)
     assert (found["not_held"], found["is_shared"]) == ({"connections": reason}, is_shared)
 
 
 def test_changes_are_what_is_other_new_or_gone_in_order_forty_at_most_and_short():
     was, now = {"a": "1", "b": "2", "c": "3"}, {"a": "1", "b": "9", "d": "x" * 201}
-    assert server_drift.changes(was, now) == {
+    assert server_drift.diff_items(was, now) == {
         "b": ["2", "9"],
         "c": ["3", None],
         "d": [None, "x" * 200 + " …"],
     }
-    assert server_drift.changes({}, {"d": "x" * 200}) == {"d": [None, "x" * 200]}
+    assert server_drift.diff_items({}, {"d": "x" * 200}) == {"d": [None, "x" * 200]}
     many = {f"{number:03}": "1" for number in range(50)}
-    assert list(server_drift.changes({}, many)) == sorted(many)[:40]
+    assert list(server_drift.diff_items({}, many)) == sorted(many)[:40]
 
 
 def test_a_digest_is_of_the_items_whatever_their_order():
     # printf '{"a": "1", "b": "2"}' | sha256sum
     due = "0e09eeab5bdeab40e2af08a4432d53de29fc2ba94dfa38fae0871d749681cf68"
-    one, other = server_drift.digest({"a": "1", "b": "2"}), server_drift.digest({"b": "2", "a": "1"})
+    one, other = (
+        server_drift.digest_items({"a": "1", "b": "2"}),
+        server_drift.digest_items({"b": "2", "a": "1"}),
+    )
     assert one == other == due
-    assert server_drift.digest({"a": "2", "b": "1"}) != due
+    assert server_drift.digest_items({"a": "2", "b": "1"}) != due
 
 
 ASKED = {
@@ -133,7 +138,7 @@ ASKED = {
 
 
 def test_a_strangers_items_at_the_measured_tables_are_told_from_ours():
-    assert server_drift.unasked_of(ASKED) == {}
+    assert server_drift.foreign_items(ASKED) == {}
     made = {
         "trigger sbtest1.slow": "BEFORE",
         "index sbtest1.k_1_more": "1, pad",
@@ -141,13 +146,13 @@ def test_a_strangers_items_at_the_measured_tables_are_told_from_ours():
         "constraint sbtest1.more": "CHECK (k > 0)",
         "rule sbtest1.also": "DO ALSO",
     }
-    assert server_drift.unasked_of(ASKED | made) == made
+    assert server_drift.foreign_items(ASKED | made) == made
 
 
 def test_what_works_for_a_whole_server_is_a_strangers_on_our_own_server_alone():
     made = {"event mysql.burn": "ENABLED", "settings of all databases.sbtest": "{work_mem=1}"}
-    assert server_drift.unasked_of(ASKED | made) == made
-    assert server_drift.unasked_of(ASKED | made, is_ours=False) == {}
+    assert server_drift.foreign_items(ASKED | made) == made
+    assert server_drift.foreign_items(ASKED | made, is_ours=False) == {}
 
 
 class Words:
@@ -183,7 +188,7 @@ def looked_at(**info: Any) -> tuple[Any, Words]:
     words = Words()
     connection = SimpleNamespace(info={"dialect": words, **info}, engine=words)
     at(connection, 1.0, 1.0)
-    server_drift.begin(connection)
+    server_drift.begin_session(connection)
     return connection, words
 
 
@@ -192,17 +197,17 @@ def test_a_run_is_told_what_changed_since_the_start_and_what_while_it_went_on():
     words.settings |= {"cache": "16M", "log_ts": "2"}
     words.tables |= {"trigger sbtest1.slow": "BEFORE"}
     words.counted = {"own": "7"}
-    found = server_drift.before(connection)
+    found = server_drift.look_before(connection)
     assert found["settings"]["changed_between"] == {"cache": ["8M", "16M"]}
-    assert found["settings"]["at_start"] == server_drift.digest({"cache": "8M"})
-    assert found["settings"]["before"] == server_drift.digest({"cache": "16M"})
+    assert found["settings"]["at_start"] == server_drift.digest_items({"cache": "8M"})
+    assert found["settings"]["before"] == server_drift.digest_items({"cache": "16M"})
     assert found["tables"]["changed_between"] == {"trigger sbtest1.slow": [None, "BEFORE"]}
     # What is a stranger's was that when the server was first seen; what came later has changed.
     assert found["unasked"] == {"tables": {}, "settings": {"cache": "8M"}}
     assert (found["written_between"], found["not_held"]) == ({"own": ["5", "7"]}, {"events": "no right"})
     words.settings |= {"cache": "32M"}
     now = at(connection, 2.0, 2.0)
-    ended = server_drift.after(connection, found, now)
+    ended = server_drift.look_after(connection, found, now)
     # Held against the look before the run; what had changed by then is kept beside it.
     assert ended["settings"]["changed_in_run"] == {"cache": ["16M", "32M"]}
     assert ended["settings"]["changed_between"] == {"cache": ["8M", "16M"]}
@@ -210,7 +215,7 @@ def test_a_run_is_told_what_changed_since_the_start_and_what_while_it_went_on():
     assert ended["tables"]["after"] == found["tables"]["before"]
     assert connection.info["held"].moment is now
     # The next run is held against the first look again, and against what was written by the end of this one.
-    again = server_drift.before(connection)
+    again = server_drift.look_before(connection)
     assert again["settings"]["changed_between"] == {"cache": ["8M", "32M"]}
     assert again["written_between"] == {}
 
@@ -218,22 +223,22 @@ def test_a_run_is_told_what_changed_since_the_start_and_what_while_it_went_on():
 def test_a_second_session_holds_a_server_to_what_it_was_in_the_first():
     connection, words = looked_at()
     words.settings["cache"] = "16M"
-    server_drift.begin(connection)
-    assert server_drift.before(connection)["settings"]["changed_between"] == {"cache": ["8M", "16M"]}
+    server_drift.begin_session(connection)
+    assert server_drift.look_before(connection)["settings"]["changed_between"] == {"cache": ["8M", "16M"]}
 
 
 def test_where_an_engine_does_not_count_writes_or_connections_that_is_no_change():
     connection, words = looked_at(opened=lambda: 2)
     words.counted = {}
-    assert server_drift.before(connection)["written_between"] == {}
+    assert server_drift.look_before(connection)["written_between"] == {}
     at(connection, 1.0, 1.0)
-    found = server_drift.between(connection)
+    found = server_drift.count_between(connection)
     assert (found["connections"], found["not_held"]) == (None, {"connections": "not counted here"})
 
 
 def test_a_server_of_somebody_else_has_its_settings_set_by_hand_and_that_is_not_ours_to_tell():
     connection, _ = looked_at(is_theirs=True)
-    assert server_drift.before(connection)["unasked"] == {"tables": {}}
+    assert server_drift.look_before(connection)["unasked"] == {"tables": {}}
 
 
 def test_what_an_arm_was_is_kept_from_the_first_call_on():
@@ -246,7 +251,7 @@ def test_what_an_arm_was_is_kept_from_the_first_call_on():
 
 def test_what_any_engine_says_moves_by_itself_is_not_held(monkeypatch: pytest.MonkeyPatch):
     clocked = replace(mariadb.TRAITS, name="clocked", moving=frozenset({"clocked_at"}))
-    monkeypatch.setattr(descriptors, "engines", lambda: {"clocked": clocked})
+    monkeypatch.setattr(descriptors, "load_engines", lambda: {"clocked": clocked})
     said = {
         "max_connections": "9",
         "clocked_at": "7",
@@ -257,4 +262,4 @@ def test_what_any_engine_says_moves_by_itself_is_not_held(monkeypatch: pytest.Mo
     words = SimpleNamespace(
         variables=lambda _: said, definitions=lambda _: ({}, {}), set_by_hand=lambda _: {}
     )
-    assert server_drift.see(keeping(dialect=words)).settings == {"max_connections": "9"}
+    assert server_drift.take_snapshot(keeping(dialect=words)).settings == {"max_connections": "9"}

@@ -50,7 +50,7 @@ def open_store(lab, make_study, tmp_path, monkeypatch) -> Iterator[Callable[...,
         opened.append(site)
         entered = site.__enter__()
         if not entered.has_snapshot(plan_data(study).label):
-            dataset.load(entered, plan_data(study))
+            dataset.load_data(entered, plan_data(study))
         return Store(entered, study, tmp_path)
 
     yield make
@@ -119,8 +119,8 @@ def test_a_driver_that_dies_voids_the_run_and_the_run_is_repeated(open_store):
 
 
 @pytest.mark.skipif(
-    (TIPROXY := local_machine.find("tiproxy")) is None or TiProxy.unable_to_capture(Path(TIPROXY)),
-    reason=f"no TiProxy of 1.3.0 or later in the PATH or in {local_machine.variable('tiproxy')}",
+    (TIPROXY := local_machine.find_program("tiproxy")) is None or TiProxy.unable_to_capture(Path(TIPROXY)),
+    reason=f"no TiProxy of 1.3.0 or later in the PATH or in {local_machine.name_variable('tiproxy')}",
 )
 def test_a_real_tiproxy_captures_while_a_run_goes_on_and_only_in_its_arm(open_store):
     arms = {"off": {"access": "tiproxy"}, "on": {"access": "tiproxy", "capture": True}}
@@ -146,14 +146,14 @@ def test_a_server_stopped_for_a_second_shows_in_the_latency_finding(open_store, 
 
     V14 would void what a stranger stopped, so it looks away here.
     """
-    monkeypatch.setattr(checks_machine, "strangers", lambda run: iter(()))
+    monkeypatch.setattr(checks_machine, "check_strangers", lambda run: iter(()))
     store = open_store(
         arms={"direct": {}, "stopped": {"stands_in_for": "a server that stops for a second in each run"}},
         workloads={"oltp_point_select": {"rate": 2000}},
         threads=(8,),
         plan={"seed": 3, "blocks": 5, "discard_s": 1, "run_s": 6, "max_repeats": 3},
     )
-    wait, stops = clients.wait, []
+    wait, stops = clients.wait_for_clients, []
 
     def stop_once(pid: int) -> None:
         time.sleep(3.0)
@@ -174,13 +174,13 @@ def test_a_server_stopped_for_a_second_shows_in_the_latency_finding(open_store, 
             if thread is not None:
                 thread.join()
 
-    monkeypatch.setattr(clients, "wait", waiting)
+    monkeypatch.setattr(clients, "wait_for_clients", waiting)
     store.walk()
     store.assert_complete()
     assert len(stops) >= 5
-    tables = tidy.read_study(store.raw, store.void, schedule.table(store.runs), LIMITS)
+    tables = tidy.read_study(store.raw, store.void, schedule.schedule_table(store.runs), LIMITS)
     frames = {name: pa.Table.to_pandas(tables[name]) for name in ("runs", "voids", "histograms")}
-    found = findings.make("test", store.study, frames, Analysis())
+    found = findings.build_findings("test", store.study, frames, Analysis())
     p99 = next(one for one in found.findings if one.metric == "latency_p99_ms")
     # A sixth of the transactions waited up to a second: the slowest hundredth 0.9 s and more.
     assert frames["runs"].query("arm == 'stopped'")["latency_p99_ms"].min() > 850

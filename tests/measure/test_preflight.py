@@ -12,7 +12,7 @@ from tests.plan.test_schedule import make
 def test_a_twin_that_would_mislead_is_refused_however_measuring_begins():
     arms = {"a": {"engine": {"version": "5.0"}}, "b": {"engine": {"version": "6.6"}}}
     study = make(arms=arms, engine={"name": "tidb"}, aa={"threads": (4,)}, plan={"order": None})
-    (told,) = preflight.machine(study, {}, {})
+    (told,) = preflight.check_machine(study, {}, {})
     assert told.startswith("aa.threads: [4]: ") and "write aa: {}" in told
 
 
@@ -25,13 +25,13 @@ def test_each_connection_is_an_open_file_and_64_are_our_own(monkeypatch, spare, 
         f"{allowed} open files are allowed, {study.sessions} connections need {allowed + 1}; "
         "run `ulimit -n 65536` first, or measure fewer threads"
     )
-    assert preflight.machine(study, {}, {}) == ([due] if is_told else [])
+    assert preflight.check_machine(study, {}, {}) == ([due] if is_told else [])
 
 
 def test_no_limit_of_open_files_is_enough(monkeypatch: pytest.MonkeyPatch):
     none = preflight.resource.RLIM_INFINITY
     monkeypatch.setattr(preflight.resource, "getrlimit", lambda _: (none, none))
-    assert preflight.machine(make(), {}, {}) == []
+    assert preflight.check_machine(make(), {}, {}) == []
 
 
 @pytest.mark.parametrize(("less", "is_told"), [(0, False), (1, True)])
@@ -39,7 +39,7 @@ def test_room_is_looked_for_where_something_will_be_written(monkeypatch, tmp_pat
     monkeypatch.setattr(preflight, "free_bytes", lambda _: 100 * 1024 * 1024 - less)
     folder = tmp_path / "raw"
     due = f"{folder}: 99 MiB are free for raw, 100 are needed (limits.free_mib); free some space"
-    assert preflight.machine(make(), {"raw": folder}, {"free_mib": 100}) == ([due] if is_told else [])
+    assert preflight.check_machine(make(), {"raw": folder}, {"free_mib": 100}) == ([due] if is_told else [])
 
 
 def limited(is_read_only: bool = False, **allowed: int) -> Any:
@@ -60,8 +60,8 @@ def test_a_servers_limits_hold_what_the_most_threads_ask_for():
         "max_user_connections": most,
         "max_prepared_stmt_count": most * (tables * 9 + 2),
     }
-    assert preflight.server(study, limited(**least)) == []
-    told = preflight.server(study, limited(**{name: value - 1 for name, value in least.items()}))
+    assert preflight.check_server(study, limited(**least)) == []
+    told = preflight.check_server(study, limited(**{name: value - 1 for name, value in least.items()}))
     assert [text.partition(",")[0] for text in told] == [
         f"{name} is {value - 1}" for name, value in least.items()
     ]
@@ -71,11 +71,11 @@ def test_a_servers_limits_hold_what_the_most_threads_ask_for():
 @pytest.mark.parametrize(("none", "told"), [(0, ["max_prepared_stmt_count"]), (-1, [])])
 def test_no_limit_is_written_as_nought_or_less_but_no_statements_are_none(none: int, told: list[str]):
     names = ("max_connections", "max_user_connections", "max_prepared_stmt_count")
-    found = preflight.server(make(), limited(**dict.fromkeys(names, none)))
+    found = preflight.check_server(make(), limited(**dict.fromkeys(names, none)))
     assert [text.partition(" ")[0] for text in found] == told
 
 
 def test_a_server_that_takes_no_writes_is_refused():
-    assert preflight.server(make(), limited(is_read_only=True)) == [
+    assert preflight.check_server(make(), limited(is_read_only=True)) == [
         "the server is read_only; set it OFF, or the run never ends"
     ]

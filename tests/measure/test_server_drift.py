@@ -42,7 +42,7 @@ class Scene:
 
     def between(self, act: Callable[[Scene], None]) -> list[str]:
         """Return what is found wrong with a run before which something was done, after one that was sound."""
-        with servers.sessions(self.site, self.study, ["direct"]) as connections:
+        with servers.open_sessions(self.site, self.study, ["direct"]) as connections:
             (connection,) = connections["direct"]
             server_drift.arm_at_start(connection, "direct", self.site.identity("direct"))
             assert self.faults(connection) == []
@@ -58,11 +58,16 @@ class Scene:
             "identity_before": identity,
             "identity_at_start": server_drift.arm_at_start(connection, "direct", identity),
         }
-        was = statement_counters.before(connection, 2)
+        was = statement_counters.record_before(connection, 2)
         within(self)
-        seen |= statement_counters.after(connection, was, 2, {})
+        seen |= statement_counters.record_after(connection, was, 2, {})
         run = Evidence({"arm_setting": {}}, seen, "", "")
-        checks = (checks_server.arm, checks_server.settings, checks_server.tables, checks_server.between)
+        checks = (
+            checks_server.check_arm,
+            checks_server.check_settings,
+            checks_server.check_tables,
+            checks_server.check_between,
+        )
         return [fault for check in checks for fault in check(run)]
 
 
@@ -174,7 +179,7 @@ def test_what_is_changed_between_two_runs_is_named(act, undo, words, scene):
 
 
 def test_what_is_changed_in_a_run_is_named_too(scene: Scene):
-    with servers.sessions(scene.site, scene.study, ["direct"]) as connections:
+    with servers.open_sessions(scene.site, scene.study, ["direct"]) as connections:
         (connection,) = connections["direct"]
         found = scene.faults(connection, said("SET GLOBAL general_log = ON"))
         assert "server variable general_log was OFF, is ON in the run" in found
@@ -184,19 +189,19 @@ def test_what_is_changed_in_a_run_is_named_too(scene: Scene):
 def test_a_setting_that_was_changed_stays_found_in_every_later_block(scene: Scene):
     """A server that can't be started again keeps what was done to it."""
     assert scene.between(said("SET GLOBAL sync_binlog = 7")) != []
-    with servers.sessions(scene.site, scene.study, ["direct"]) as connections:
+    with servers.open_sessions(scene.site, scene.study, ["direct"]) as connections:
         found = scene.faults(connections["direct"][0])
     scene.say("SET GLOBAL sync_binlog = 0")
     assert "server variable sync_binlog was 0, is 7 between the runs" in found
 
 
 def test_the_looks_are_quick(scene: Scene):
-    with servers.sessions(scene.site, scene.study, ["direct"]) as connections:
+    with servers.open_sessions(scene.site, scene.study, ["direct"]) as connections:
         (connection,) = connections["direct"]
         taken = []
         for _ in range(10):
             begun = time.monotonic()
-            server_drift.see(connection)
+            server_drift.take_snapshot(connection)
             taken.append((time.monotonic() - begun) * 1000)
     print(f"one look at settings and definitions: {min(taken):.1f} ms")
     # A busy machine may add to each of them, and can't take away.
@@ -223,4 +228,4 @@ def test_a_proxy_that_is_told_something_else_between_two_runs_is_named(command, 
     finally:
         proxy.stop()
     run = Evidence({"arm_setting": {}}, {"identity_at_start": before, "identity_before": after}, "", "")
-    assert words in "\n".join(checks_server.arm(run))
+    assert words in "\n".join(checks_server.check_arm(run))

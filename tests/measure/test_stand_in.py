@@ -34,17 +34,21 @@ class Store:
         self.study, self.site = study, stand_in.Site(study)
         self.raw, self.void = base / "raw", base / "void"
         self.runs, self.said = schedule.plan_runs("test", study, {}), []
-        dataset.load(self.site, plan_data(study))
+        dataset.load_data(self.site, plan_data(study))
         self.site.done.clear()
 
-    def walk(self, judge: Callable[[RunFolder], Any] = validity.judge, stop: Any = None) -> scheduler.Walk:
+    def walk(
+        self, judge: Callable[[RunFolder], Any] = validity.judge_run, stop: Any = None
+    ) -> scheduler.MatrixRunner:
         where = (self.site, self.raw, self.void)
-        state = scheduler.Walk(self.study, self.runs, *where, judge, {"steal_pct": 10.0}, self.said.append)
+        state = scheduler.MatrixRunner(
+            self.study, self.runs, *where, judge, {"steal_pct": 10.0}, self.said.append
+        )
         state.stop = stop
-        return scheduler.walk(state)
+        return scheduler.run_missing(state)
 
     def kept(self) -> set[str]:
-        return {folder.name for folder in run_folder.listing(self.raw)}
+        return {folder.name for folder in run_folder.list_folders(self.raw)}
 
     def voids(self) -> dict[str, tuple[str, list[str]]]:
         """Return status and reasons by voided folder."""
@@ -71,8 +75,8 @@ def test_every_run_passes_every_check_and_its_record_is_what_happened(store):
     state = made.walk()
     assert made.kept() == {run.run_id for run in made.runs}
     assert (state.done, state.abandoned, made.voids()) == (2, [], {})
-    for folder in run_folder.listing(made.raw):
-        judged = validity.judge(folder)
+    for folder in run_folder.list_folders(made.raw):
+        judged = validity.judge_run(folder)
         assert judged.status == "valid", judged.reasons
         assert (judged.warnings, judged.ledger) == ((), "agrees")
         seen = folder.evidence()
@@ -134,7 +138,7 @@ def test_a_group_with_a_run_that_is_not_valid_is_voided_whole_and_made_again(sto
     def judge(folder: RunFolder) -> Any:
         is_bad = folder.plan()["position"] == 1 and not second
         second.extend([folder] * (folder.plan()["position"] == 1))
-        judged = validity.judge(folder)
+        judged = validity.judge_run(folder)
         return (
             stand_in.SimpleNamespace(status=status, reasons=["V16 machine: stolen"], qps=None)
             if is_bad
@@ -165,7 +169,7 @@ def test_a_group_is_given_up_after_its_repeats_and_the_next_one_made(store, repe
         return (
             stand_in.SimpleNamespace(status="invalid", reasons=["V1"], qps=None)
             if is_bad
-            else validity.judge(folder)
+            else validity.judge_run(folder)
         )
 
     state = made.walk(judge)
@@ -203,7 +207,7 @@ def test_a_server_that_is_gone_before_a_run_voids_what_began(store):
         if not second:
             second.append(folder)
             made.site.server(None).fails = gone
-        return validity.judge(folder)
+        return validity.judge_run(folder)
 
     def gone(statement: str) -> Exception | None:
         if "GLOBAL STATUS" in statement:
@@ -225,8 +229,8 @@ def test_a_server_that_is_gone_before_a_run_voids_what_began(store):
 def test_several_clients_and_servers_are_one_run(store, arm, clients, servers):
     made = store(arms=THREE, threads=(6,))
     made.walk()
-    folder = next(one for one in run_folder.listing(made.raw) if one.plan()["arm"] == arm)
-    judged, seen = validity.judge(folder), folder.evidence()
+    folder = next(one for one in run_folder.list_folders(made.raw) if one.plan()["arm"] == arm)
+    judged, seen = validity.judge_run(folder), folder.evidence()
     assert judged.status == "valid", judged.reasons
     assert judged.qps == clients * 2000
     assert [one["number"] for one in seen["clients"]] == list(range(clients))
@@ -267,15 +271,15 @@ def test_a_client_that_fails_voids_the_run_of_all(store):
 def test_sessions_of_others_are_seen_on_both_sides_of_a_run(store, when):
     made = store()
     server, connection = made.site.server(None), made.site.admin().connect()
-    was = statement_counters.before(connection, 2)
+    was = statement_counters.record_before(connection, 2)
     assert was["foreign_sessions"] == 0
     server.sessions.extend(["someone", "another"])
     if when == "before":
-        was = statement_counters.before(connection, 2)
+        was = statement_counters.record_before(connection, 2)
         assert was["foreign_sessions"] == 2
         server.sessions.clear()
     begun = made.site.clock.now
-    now = statement_counters.after(connection, was, 2, {})
+    now = statement_counters.record_after(connection, was, 2, {})
     assert now["foreign_sessions"] == 2
     # Sessions of sysbench's that are about to close are waited for, up to 5 s.
     assert made.site.clock.now - begun == pytest.approx(5.0 if when == "after" else 0.0, abs=0.02)
@@ -308,7 +312,7 @@ def test_connections_that_are_not_sysbenchs_are_counted_apart(store):
     """Probes of a proxy, and the load beside a run."""
     made = store()
     connection, server = made.site.admin().connect(), made.site.server(None)
-    was = statement_counters.before(connection, 2)
+    was = statement_counters.record_before(connection, 2)
     server.counters["Aborted_connects"] += 5
     for arrangement, own in (
         ({}, 0),
@@ -316,7 +320,7 @@ def test_connections_that_are_not_sysbenchs_are_counted_apart(store):
         ({"has_probes": True, "load": {"connections": 30}}, 35),
         ({"load": {"connections": None}}, 0),
     ):
-        now = statement_counters.after(connection, was, 2, arrangement)
+        now = statement_counters.record_after(connection, was, 2, arrangement)
         assert now["ledger"]["own_connections"] == own, arrangement
 
 
@@ -332,7 +336,7 @@ def test_several_servers_are_summed_and_kept():
         }
         for number in range(2)
     ]  # fmt: skip
-    whole = statement_counters.together(each)
+    whole = statement_counters.merge_records(each)
     assert whole["ledger"] == {
         "available": True, "reason": "server 0: no right", "own_connections": 1,
         "before": {"Com_select": 20, "Questions": 2}, "after": {"Com_select": 61},
@@ -340,9 +344,9 @@ def test_several_servers_are_summed_and_kept():
     }  # fmt: skip
     assert (whole["foreign_sessions"], whole["server_answers"], whole["servers"]) == (1, True, each)
     each[1]["ledger"] |= {"available": False, "after": None}
-    assert statement_counters.together(each)["ledger"]["after"] is None
-    assert statement_counters.together(each)["ledger"]["available"] is False
-    assert statement_counters.together(each[:1]) is each[0]
+    assert statement_counters.merge_records(each)["ledger"]["after"] is None
+    assert statement_counters.merge_records(each)["ledger"]["available"] is False
+    assert statement_counters.merge_records(each[:1]) is each[0]
 
 
 def test_the_ledger_takes_the_counters_it_knows_and_the_uptime(store):
@@ -350,11 +354,11 @@ def test_the_ledger_takes_the_counters_it_knows_and_the_uptime(store):
     server = made.site.server(None)
     server.counters.update(Com_select=7, Slow_launch_threads=9)
     made.site.clock.now += 12
-    counters, uptime_s = statement_counters.snapshot(made.site.admin().connect())
+    counters, uptime_s = statement_counters.read_counters(made.site.admin().connect())
     assert set(counters) == {*dialect.COUNTERS, "Statements"} and counters["Com_select"] == 7
     assert uptime_s == 62
     own = stand_in.Connection(server, {"books": lambda: ({"Com_select": 3}, 4.5)})
-    assert statement_counters.snapshot(own) == ({"Com_select": 3}, 4.5)
+    assert statement_counters.read_counters(own) == ({"Com_select": 3}, 4.5)
 
 
 def test_sessions_of_the_server_and_of_others_accounts_are_not_foreign(store):
@@ -363,13 +367,13 @@ def test_sessions_of_the_server_and_of_others_accounts_are_not_foreign(store):
     server.sessions.extend(["event_scheduler", "app", "sb"])
     for info, others in (({}, 2), ({"only_user": "sb"}, 1), ({"session": 11}, 2)):
         connection = stand_in.Connection(server, info)
-        assert dialect.of(connection).foreign_sessions(connection) == others
-    assert dialect.of(server_side := stand_in.Connection(server)).connected(server_side) == 4
+        assert dialect.get_dialect(connection).foreign_sessions(connection) == others
+    assert dialect.get_dialect(server_side := stand_in.Connection(server)).connected(server_side) == 4
 
 
 def test_each_server_of_an_arm_has_one_session_that_arms_share(store):
     made = store(arms=THREE, threads=(6,))
-    with servers.sessions(made.site, made.study, made.study.arms) as opened:
+    with servers.open_sessions(made.site, made.study, made.study.arms) as opened:
         assert [len(opened[arm]) for arm in THREE] == [1, 1, 3]
         assert opened["one"][0] is opened["pair"][0]
         assert len({id(connection.server) for connection in opened["three"]}) == 3
@@ -378,7 +382,7 @@ def test_each_server_of_an_arm_has_one_session_that_arms_share(store):
 def test_loaded_data_is_what_the_study_asks_for_and_is_kept(make_study):
     study = make_study()
     site = stand_in.Site(study)
-    state = dataset.load(site, plan_data(study))
+    state = dataset.load_data(site, plan_data(study))
     assert (state["rows"], state["loads"]) == ({"sbtest1": 200, "sbtest2": 200}, {})
     assert state["indexes"] == {"sbtest1": ["PRIMARY", "k_1"], "sbtest2": ["PRIMARY", "k_2"]}
     assert state["checksums"] == {"sbtest1": 1200, "sbtest2": 1200}
@@ -386,36 +390,36 @@ def test_loaded_data_is_what_the_study_asks_for_and_is_kept(make_study):
     assert list(site.kept) == [plan_data(study).label]
     before = dict(site.server(None).tables)
     site.server(None).tables["sbtest9"] = 5
-    dataset.load(site, plan_data(study))
+    dataset.load_data(site, plan_data(study))
     assert site.server(None).tables == before, "tables of another study are dropped"
 
 
 def test_data_that_is_there_is_restored_and_compared_with_what_was_recorded(make_study):
     study = make_study()
     site = stand_in.Site(study)
-    known = dataset.load(site, plan_data(study))
-    assert dataset.ensure(site, plan_data(study), known)["events"] == []
+    known = dataset.load_data(site, plan_data(study))
+    assert dataset.ensure_data(site, plan_data(study), known)["events"] == []
     site.server(None).tables["sbtest2"] = 150
-    found = dataset.ensure(site, plan_data(study), known)
+    found = dataset.ensure_data(site, plan_data(study), known)
     assert found["events"] == ["sbtest2 has 150 rows, the study says 200; the prepared copy is put back"]
     assert site.server(None).tables["sbtest2"] == 200
     site.kept.clear()
-    found = dataset.ensure(site, plan_data(study), known)
+    found = dataset.ensure_data(site, plan_data(study), known)
     assert found["events"] == ["the prepared copy is gone; the tables are loaded again from the study's seed"]
     assert found["fingerprint"] == known["fingerprint"]
     other = known | {"fingerprint": "0", "rows": {"sbtest1": 1, "sbtest2": 200}}
     with pytest.raises(BenchbookError, match=r"rows is .* prepare recorded .*'sbtest1': 1"):
-        dataset.ensure(site, plan_data(study), other)
+        dataset.ensure_data(site, plan_data(study), other)
 
 
 def test_a_copy_that_is_no_longer_what_it_was_is_loaded_again(make_study):
     study = make_study()
     site = stand_in.Site(study)
-    known = dataset.load(site, plan_data(study))
+    known = dataset.load_data(site, plan_data(study))
     (copy,) = site.kept.values()
     for tables, _ in copy.values():
         del tables["sbtest1"]
-    found = dataset.ensure(site, plan_data(study), known)
+    found = dataset.ensure_data(site, plan_data(study), known)
     assert found["events"] == ["the prepared copy: sbtest1 is missing; the tables are loaded again"]
     assert found["rows"] == {"sbtest1": 200, "sbtest2": 200}
 
@@ -429,7 +433,7 @@ def test_a_loader_that_fails_fails_the_stage(make_study, said, fault):
     site = stand_in.Site(study)
     site.spoil = lambda client, out: said if "--table-number=2" in client.argv else None
     with pytest.raises(BenchbookError, match=f"prepare failed: {fault}"):
-        dataset.load(site, plan_data(study))
+        dataset.load_data(site, plan_data(study))
     assert not site.kept
 
 
@@ -438,7 +442,7 @@ def test_arms_that_differ_in_their_data_have_a_copy_each_and_the_order_of_loadin
     site, started = stand_in.Site(study), []
     site.spoil = lambda client, out: started.append(client.argv)
     assert dataset.arm_of_each_copy(site) == ["direct", "before"]
-    state = dataset.load(site, plan_data(study))
+    state = dataset.load_data(site, plan_data(study))
     assert ["--index-first=on" in argv for argv in started] == [False, False, True, True]
     assert {arm: load["index"] for arm, load in state["loads"].items()} == {
         "direct": "after the rows", "again": "after the rows", "before": "before the rows"
@@ -467,20 +471,20 @@ def test_a_run_brings_the_site_up_only_if_something_is_missing(store, monkeypatc
         yield made.site
 
     monkeypatch.setattr(scheduler, "open_site", open_site)
-    monkeypatch.setattr(scheduler.provision, "verify", lambda *asked: proven.append(asked))
-    known = dataset.describe(made.site.admin().connect(), plan_data(made.study))
+    monkeypatch.setattr(scheduler.provision, "verify_facts", lambda *asked: proven.append(asked))
+    known = dataset.describe_data(made.site.admin().connect(), plan_data(made.study))
     facts = Facts(study="test", arms={"direct": {}})
     where = paths.StudyPaths("test", tmp_path)
-    asked = ("test", made.study, made.runs, facts, known, where, validity.judge)
+    asked = ("test", made.study, made.runs, facts, known, where, validity.judge_run)
     with pytest.raises(BenchbookError) as refused:
-        scheduler.run(*asked, {"free_mib": 10**9})
+        scheduler.complete_schedule(*asked, {"free_mib": 10**9})
     for name, folder in (("raw logs", where.raw), ("the lab", "")):
         assert f"MiB are free for {name}, 1000000000 are needed" in str(refused.value), folder
     assert not opened
-    state = scheduler.run(*asked, {"free_mib": 1})
+    state = scheduler.complete_schedule(*asked, {"free_mib": 1})
     assert (state.done, len(opened), proven) == (2, 1, [(made.site, made.study, facts)])
-    assert {folder.name for folder in run_folder.listing(where.raw)} == {run.run_id for run in made.runs}
-    scheduler.run(*asked, {"free_mib": 10**9})
+    assert {folder.name for folder in run_folder.list_folders(where.raw)} == {run.run_id for run in made.runs}
+    scheduler.complete_schedule(*asked, {"free_mib": 10**9})
     assert len(opened) == 1
     assert capsys.readouterr().out.endswith("all 2 runs are there already\n")
 
@@ -489,16 +493,16 @@ def test_a_checksum_that_all_engines_make_where_another_takes_part(make_study):
     study = make_study(arms={"direct": {}, "other": {"engine": {"name": "tidb", "version": "6.6"}}})
     site = stand_in.Site(study)
     site.server(None).tables["sbtest1"] = site.server(None).tables["sbtest2"] = 200
-    state = dataset.describe(site.admin().connect(), plan_data(study))
+    state = dataset.describe_data(site.admin().connect(), plan_data(study))
     assert state["checksums"] == {"sbtest1": 2200, "sbtest2": 2200}
 
 
 def test_warming_analyzes_keeps_and_prewarms(make_study):
     study = make_study()
     site = stand_in.Site(study)
-    dataset.load(site, plan_data(study))
+    dataset.load_data(site, plan_data(study))
     site.done.clear()
-    answers = warm_up.warm(site, study)
+    answers = warm_up.warm_up_data(site, study)
     assert [answer["Table"] for answer in answers] == ["sbtest1", "sbtest2"]
     assert all("arm" not in answer for answer in answers), "the baseline needs no name"
     assert site.done == ["restore", "snapshot direct"]
@@ -511,15 +515,15 @@ def test_pilots_are_whole_runs_without_discard(make_study, tmp_path, monkeypatch
     study = make_study(threads=(2, 4, 8), warm_up={"pilot_s": 2})
     site = stand_in.Site(study)
     site.clock.install(monkeypatch)
-    dataset.load(site, plan_data(study))
+    dataset.load_data(site, plan_data(study))
     said: list[str] = []
-    folders = warm_up.pilots("test", study, site, tmp_path / "pilots", {}, said.append)
+    folders = warm_up.run_pilots("test", study, site, tmp_path / "pilots", {}, said.append)
     # Two arms at the lowest and the highest level.
     assert [(one.plan()["threads"], one.plan()["arm"]) for one in folders] == [
         (2, "direct"), (2, "proxy"), (8, "direct"), (8, "proxy"),
     ]  # fmt: skip
     assert said[0] == "pilot 1 of 4: oltp_read_write, 2 threads, direct, 2 s"
-    assert all(validity.judge(folder).status == "valid" for folder in folders)
+    assert all(validity.judge_run(folder).status == "valid" for folder in folders)
     assert site.done[-1] == "restore"
 
 

@@ -54,13 +54,13 @@ class Store:
 
     def make(self, run: PlannedRun) -> Path:
         """Begin a run and leave all that a run leaves, each with its own bytes."""
-        part = run_folder.begin(self.raw, run.to_dict())
+        part = run_folder.begin_folder(self.raw, run.to_dict())
         for name in run_folder.CONTENT[1:]:
             (part / name).write_text(f"{name} of {run.run_id}\n")
         return part
 
     def keep(self, run: PlannedRun, attempt: int = 1) -> None:
-        run_folder.keep(run_folder.seal(self.make(run), attempt), self.raw)
+        run_folder.move_to_raw(run_folder.seal_folder(self.make(run), attempt), self.raw)
 
     def tidy_up(self, runs: list[PlannedRun] | None = None) -> list[str]:
         judge: Callable = lambda folder: self.bad.get(folder.name, Verdict())  # noqa: E731
@@ -121,7 +121,9 @@ def test_a_killed_run_is_kept_as_evidence_and_made_again(tmp_path: Path):
     assert half.tidy_up() == ids(RUNS), "its partner was measured within another start of the servers"
     assert half.voids() == {f"{RUNS[1].run_id}.a1": "killed", f"{RUNS[0].run_id}.a1": "apart"}
     for run in RUNS[:2]:
-        assert store.attempts(half.void, run.run_id) == 0, "a kill is no fault of a run and costs no attempt"
+        assert store.count_attempts(half.void, run.run_id) == 0, (
+            "a kill is no fault of a run and costs no attempt"
+        )
     assert half.said[1] == f"{RUNS[0].group}: 1 of 3 runs were there; the whole group is made again"
     assert "killed before it ended" in half.said[0]
     assert before <= half.digests()
@@ -129,7 +131,7 @@ def test_a_killed_run_is_kept_as_evidence_and_made_again(tmp_path: Path):
 
 def test_a_run_killed_between_seal_and_name_is_made_again(tmp_path: Path):
     sealed = Store(tmp_path)
-    run_folder.seal(sealed.make(RUNS[0]), 1)
+    run_folder.seal_folder(sealed.make(RUNS[0]), 1)
     assert sealed.tidy_up() == ids(RUNS)
     assert sealed.voids() == {f"{RUNS[0].run_id}.a1": "killed"}
 
@@ -239,12 +241,12 @@ def test_attempts_count_what_went_wrong_and_nothing_else(kept: Store):
     for number, status in enumerate(
         ("invalid", "killed", "partner", "earlier", "broken", "indeterminate"), start=1
     ):
-        run_folder.void(kept.raw / run_id, kept.void, status, [])
+        run_folder.void_folder(kept.raw / run_id, kept.void, status, [])
         assert (kept.void / f"{run_id}.a{number}").is_dir()
         kept.keep(RUNS[0])
-    assert store.attempts(kept.void, run_id) == 3
-    assert store.attempts(kept.void, RUNS[1].run_id) == 0
-    assert store.attempts(kept.base / "nowhere", run_id) == 0
+    assert store.count_attempts(kept.void, run_id) == 3
+    assert store.count_attempts(kept.void, RUNS[1].run_id) == 0
+    assert store.count_attempts(kept.base / "nowhere", run_id) == 0
 
 
 def test_strange_files_do_no_harm(kept: Store):
@@ -284,12 +286,12 @@ def test_the_schedule_follows_from_the_kept_seed_and_from_a_study_file_that_name
     place, asked = where(tmp_path), study(plan=PLAN)
     seed = store.begin_session(place, asked)
     made = schedule.plan_runs("s", asked, {}, seed=seed)
-    named = study(plan=PLAN | {"seed": store.session(place)["seed"]})
+    named = study(plan=PLAN | {"seed": store.read_session(place)["seed"]})
     assert made == schedule.plan_runs("s", named, {})
     assert [run.run_id for run in made] != [
         run.run_id for run in schedule.plan_runs("s", asked, {}, seed=seed % 2**30 + 1)
     ]
-    assert f"order drawn from seed {seed}" in schedule.summary("s", asked, seed=seed)
+    assert f"order drawn from seed {seed}" in schedule.describe_plan("s", asked, seed=seed)
 
 
 def test_a_study_file_with_another_seed_begins_another_session(tmp_path: Path):
@@ -303,4 +305,4 @@ def test_without_a_seed_nothing_is_planned_and_the_sketch_says_that_it_is_drawn_
     asked = study(plan=PLAN)
     with pytest.raises(BenchbookError, match="no session drew one"):
         schedule.plan_runs("s", asked, {})
-    assert "order drawn by each session" in schedule.summary("s", asked)
+    assert "order drawn by each session" in schedule.describe_plan("s", asked)

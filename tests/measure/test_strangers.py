@@ -82,7 +82,7 @@ def test_packets_that_a_rule_drops_void_the_run_and_the_rule_is_said(lab, make_s
     rate = {"oltp_read_write": {"rate": 100}}
     study = make_study(arms=pods, plan={**RUNS, "run_s": 6}, threads=(4,), workloads=rate)
     with sites.open_site(study, lab.parent / "pods") as site:
-        dataset.load(site, plan_data(study))
+        dataset.load_data(site, plan_data(study))
         site.up("direct")
 
         @contextmanager
@@ -117,7 +117,7 @@ def test_what_was_made_before_the_first_run_of_a_session_is_named(site, make_stu
     site.up("direct")
     scene = Scene(site, make_study)
     scene.say(statement)
-    with servers.sessions(site, scene.study, ["direct"]) as connections:
+    with servers.open_sessions(site, scene.study, ["direct"]) as connections:
         found = scene.faults(connections["direct"][0])
     site.restore()
     site.up("direct")

@@ -77,7 +77,7 @@ OWN = {
 
 @pytest.mark.parametrize("script", sysbench_workloads.SCRIPTS)
 def test_every_option_is_explicit(script: str):
-    said = "\n".join(sysbench.run(ENDPOINT, planned(script))) + "\n"
+    said = "\n".join(sysbench.run_argv(ENDPOINT, planned(script))) + "\n"
     assert said == f"{BEFORE}{script}\n{AFTER}{OWN.get(script, '')}run\n"
 
 
@@ -97,8 +97,8 @@ def test_every_option_is_explicit(script: str):
     ids=lambda value: str(value) if isinstance(value, dict) else "",
 )  # fmt: skip
 def test_a_setting_reaches_the_command_line(changes: dict[str, Any], there: set[str], gone: set[str]):
-    plain = set(sysbench.run(ENDPOINT, planned("oltp_read_write")))
-    said = set(sysbench.run(ENDPOINT, planned("oltp_read_write", **changes)))
+    plain = set(sysbench.run_argv(ENDPOINT, planned("oltp_read_write")))
+    said = set(sysbench.run_argv(ENDPOINT, planned("oltp_read_write", **changes)))
     assert said - plain == there - plain
     assert gone <= plain - said
 
@@ -120,21 +120,23 @@ def test_every_option_of_a_workload_is_passed_on(key: str):
     reached = [
         script
         for script in ("oltp_read_write", "select_random_points", "select_random_ranges")
-        if sysbench.run(ENDPOINT, planned(script, workload=base))
-        != sysbench.run(ENDPOINT, planned(script, workload=base | {key: OTHER.get(key, 77)}))
+        if sysbench.run_argv(ENDPOINT, planned(script, workload=base))
+        != sysbench.run_argv(ENDPOINT, planned(script, workload=base | {key: OTHER.get(key, 77)}))
     ]
     assert reached
 
 
 def test_an_own_script_gets_its_own_options_and_no_others():
     own = {"script": "../beside/mine.lua", "options": {"use_fk": False, "scale": 3, "level": "RC"}}
-    given = sysbench.run(ENDPOINT, planned("mine.lua", workload=own))
+    given = sysbench.run_argv(ENDPOINT, planned("mine.lua", workload=own))
     after = given[given.index("mine.lua") :]
     assert after == ["mine.lua", "--use-fk=off", "--scale=3", "--level=RC", "run"]
 
 
 def test_a_socket_takes_the_place_of_host_and_port():
-    argv = sysbench.run(dataclasses.replace(ENDPOINT, socket=Path("/lab/m.sock")), planned("oltp_insert"))
+    argv = sysbench.run_argv(
+        dataclasses.replace(ENDPOINT, socket=Path("/lab/m.sock")), planned("oltp_insert")
+    )
     assert "--mysql-socket=/lab/m.sock" in argv
     assert not [word for word in argv if word.startswith(("--mysql-host", "--mysql-port"))]
 
@@ -144,7 +146,10 @@ def test_the_account_stands_in_no_argument(script: str, tmp_path: Path):
     secret = tmp_path / "sysbench.cnf"
     secret.write_text('mysql-user="canary-user"\nmysql-password="canary-word"\n')
     endpoint = dataclasses.replace(ENDPOINT, secret=secret)
-    for argv in (sysbench.run(endpoint, planned(script)), sysbench.once(endpoint, 1, sysbench.LOAD)):
+    for argv in (
+        sysbench.run_argv(endpoint, planned(script)),
+        sysbench.once_argv(endpoint, 1, sysbench.LOAD),
+    ):
         assert "canary" not in " ".join(argv)
         assert not [word for word in argv if "password" in word or "mysql-user" in word]
 
@@ -156,7 +161,7 @@ def test_the_real_sysbench_knows_every_option(script: str, tmp_path: Path):
     secret = tmp_path / "sysbench.cnf"
     secret.write_text('mysql-user="nobody"\n')
     endpoint = dataclasses.replace(ENDPOINT, secret=secret)
-    argv = sysbench.run(endpoint, planned(script, discard_s=0, run_s=1, threads=1))
+    argv = sysbench.run_argv(endpoint, planned(script, discard_s=0, run_s=1, threads=1))
     argv[argv.index("--events=0")] = "--events=5"
     dry = [argv[0], "--mysql-dry-run=on", *argv[1:]]
     taken = subprocess.run(dry, capture_output=True, text=True, timeout=60)
@@ -170,7 +175,9 @@ def test_the_real_sysbench_knows_every_option(script: str, tmp_path: Path):
 @pytest.mark.parametrize(("index", "is_first"), [("before", True), ("after", False)])
 def test_an_index_that_is_asked_for_before_the_rows_is_made_before_them(make_study, index, is_first):
     study = make_study(arms={"direct": {"data": {"index": index}}, "proxy": {"access": "haproxy"}})
-    found = sysbench.argvs(plan_data(study), "direct", Endpoint("127.0.0.1", 23560, "sbtest", "/run/secret"))
+    found = sysbench.loader_argvs(
+        plan_data(study), "direct", Endpoint("127.0.0.1", 23560, "sbtest", "/run/secret")
+    )
     assert ["--index-first=on" in argv for argv in found] == [is_first, is_first]
     assert [argv[-1] for argv in found] == ["run", "run"]
 
@@ -178,7 +185,7 @@ def test_an_index_that_is_asked_for_before_the_rows_is_made_before_them(make_stu
 def test_the_loader_gives_each_table_its_own_seed(make_study: Callable[..., Study]):
     study = make_study(dataset={"tables": 3, "table_size": 1000, "seed": 7})
     endpoint = Endpoint("127.0.0.1", 33061, "sbtest", "/run/secret")
-    assert sysbench.argvs(plan_data(study), "direct", endpoint)[2] == [
+    assert sysbench.loader_argvs(plan_data(study), "direct", endpoint)[2] == [
         "sysbench",
         "--config-file=/run/secret",
         "--db-driver=mysql",
@@ -239,16 +246,16 @@ def test_loaders_that_do_not_end_are_killed_and_named_when_the_longest_time_is_o
 
 def test_a_sysbench_that_goes_on_ends_with_what_it_was_started_for():
     child = Held()
-    with sysbench.started(SimpleNamespace(client=lambda start: child), object()) as given:
+    with sysbench.start_client(SimpleNamespace(client=lambda start: child), object()) as given:
         assert given is child and child.ended == []
     assert child.ended == ["killed", "waited for"]
 
 
 def taken(file: Path) -> dict[str, str]:
     """Ask the real sysbench what it takes from a file."""
-    answer = subprocess.run(sysbench.show(file), capture_output=True, text=True, timeout=30, check=True)
+    answer = subprocess.run(sysbench.show_argv(file), capture_output=True, text=True, timeout=30, check=True)
     assert answer.stderr == ""
-    return sysbench.shown(answer.stdout)
+    return sysbench.parse_shown(answer.stdout)
 
 
 @pytest.mark.parametrize(
@@ -264,7 +271,7 @@ def taken(file: Path) -> dict[str, str]:
 )
 @pytest.mark.parametrize("tls", ["off", "required"])
 def test_sysbench_takes_every_option_from_the_file(run, tls: str, tmp_path: Path):
-    asked = sysbench.general(dataclasses.replace(ENDPOINT, tls=tls), run)
+    asked = sysbench.general_options(dataclasses.replace(ENDPOINT, tls=tls), run)
     file = tmp_path / "sysbench.cnf"
     file.write_text(sysbench.in_file(asked))
     said = taken(file)
@@ -281,12 +288,12 @@ def test_a_switch_that_is_off_is_left_out_since_sysbench_takes_it_for_on(tmp_pat
 def test_an_account_is_never_shown(tmp_path: Path):
     file = tmp_path / "x.cnf"
     file.write_text('mysql-user="somebody"\nmysql-password="hidden"\n')
-    out = subprocess.run(sysbench.show(file), capture_output=True, text=True, timeout=30).stdout
+    out = subprocess.run(sysbench.show_argv(file), capture_output=True, text=True, timeout=30).stdout
     assert "hidden" not in out and "somebody" not in out and "mysql_host" in out
 
 
 def test_with_a_file_the_command_line_has_the_account_the_script_and_its_own_options():
-    argv = sysbench.run(ENDPOINT, planned("oltp_point_select"), Path("/run/sysbench.cnf"))
+    argv = sysbench.run_argv(ENDPOINT, planned("oltp_point_select"), Path("/run/sysbench.cnf"))
     assert argv[:4] == [
         "sysbench",
         "--config-file=/run/sysbench.cnf",

@@ -58,18 +58,20 @@ def test_tpcc_on_two_servers_that_others_run(endpoints, lab, tmp_path, monkeypat
     limits = Limits(client_wait=10, pause_ms=10_000, steal_pct=100).model_dump()
     data = plan_data(study)
     with sites.open_site(study, lab) as site:
-        loaded = dataset.load(site, data)
-        warm_up.warm(site, study)
-        found = warm_up.own_found(site, study)
-        folders = warm_up.pilots("test", study, site, tmp_path / "pilots", limits, lambda _: None)
-        known = pilot_parameters.own_record(found, tidy.pilot_totals(folders))
+        loaded = dataset.load_data(site, data)
+        warm_up.warm_up_data(site, study)
+        found = warm_up.record_custom_scripts(site, study)
+        folders = warm_up.run_pilots("test", study, site, tmp_path / "pilots", limits, lambda _: None)
+        known = pilot_parameters.script_record(found, tidy.pilot_totals(folders))
         # What the pilots wrote is found on the servers, which keep no copy, and both are loaded again.
-        events = dataset.ensure(site, data, loaded, known["own"])["events"]
+        events = dataset.ensure_data(site, data, loaded, known["own"])["events"]
         assert [event for event in events if "orders1 has" in event and "loaded again" in event]
         runs = schedule.plan_runs("test", study, {}, known)
-        judge = partial(validity.judge, limits=limits)
+        judge = partial(validity.judge_run, limits=limits)
         where = (tmp_path / "raw", tmp_path / "void")
-        state = scheduler.walk(scheduler.Walk(study, runs, site, *where, judge, limits, lambda _: None))
+        state = scheduler.run_missing(
+            scheduler.MatrixRunner(study, runs, site, *where, judge, limits, lambda _: None)
+        )
         assert not state.abandoned and state.done == 2
         removed = " ".join(site.remove())
     tables = known["own"]["tables"]

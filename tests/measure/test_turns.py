@@ -99,7 +99,7 @@ def test_a_group_leaves_a_folder_an_arm_whose_books_agree_to_the_query(store: St
     store.assert_complete()
     tried = 3 + len(store.voids())
     assert (state.done, state.abandoned, store.wrong(), stopped()) == (tried, [], {}, []), store.said
-    tables = tidy.read_study(store.raw, store.void, schedule.table(store.runs), LIMITS)
+    tables = tidy.read_study(store.raw, store.void, schedule.schedule_table(store.runs), LIMITS)
     runs = tables["runs"].to_pandas().set_index("arm")
     assert set(runs["order"]) == {"turns"} and set(runs["ledger"]) == {"agrees"}
     assert runs["stopped"].to_dict() == {
@@ -129,7 +129,7 @@ def test_arms_on_one_server_share_its_books_and_leave_it_as_it_is(store: Store):
         assert set(beside) == set(seen) - {arm}
         assert all("queries performed" in client["out"] for (client,) in beside.values())
     with store.site.admin().connect() as connection:
-        assert dialect.of(connection).variables(connection)["userstat"] == "OFF"
+        assert dialect.get_dialect(connection).variables(connection)["userstat"] == "OFF"
 
 
 def test_one_statement_of_a_stranger_in_the_turns_voids_the_group(pair: Store):

@@ -11,7 +11,7 @@ import pytest
 from benchbook.core.study.study import Study
 from benchbook.measure import dataset, warm_up
 from benchbook.measure.data_plan import plan_data
-from benchbook.measure.statement_counters import session
+from benchbook.measure.statement_counters import open_session
 from tests import beside
 from tests.limits import LIMITS
 
@@ -21,7 +21,7 @@ Make = Callable[..., Study]
 def test_a_study_without_pilots_says_so_and_keeps_none(make_study: Make, tmp_path: Path):
     (tmp_path / "pilots" / "old").mkdir(parents=True)
     said: list[str] = []
-    made = warm_up.pilots(
+    made = warm_up.run_pilots(
         "s", make_study(warm_up={"pilot_s": 0}), None, tmp_path / "pilots", LIMITS, said.append
     )
     assert (made, list((tmp_path / "pilots").iterdir())) == ([], [])
@@ -31,9 +31,9 @@ def test_a_study_without_pilots_says_so_and_keeps_none(make_study: Make, tmp_pat
 @pytest.mark.server
 def test_pilots_are_whole_runs_and_the_data_is_put_back(site: Any, make_study: Make, tmp_path: Path):
     study = make_study(warm_up={"pilot_s": 1})
-    known = dataset.ensure(site, plan_data(study))
+    known = dataset.ensure_data(site, plan_data(study))
     said: list[str] = []
-    folders = warm_up.pilots("s", study, site, tmp_path / "pilots", LIMITS, said.append)
+    folders = warm_up.run_pilots("s", study, site, tmp_path / "pilots", LIMITS, said.append)
     assert [(folder.plan()["arm"], folder.plan()["block"]) for folder in folders] == [
         ("direct", 0),
         ("proxy", 0),
@@ -43,8 +43,8 @@ def test_pilots_are_whole_runs_and_the_data_is_put_back(site: Any, make_study: M
         assert folder.evidence()["exit_code"] == 0
         assert "report-checkpoints" not in " ".join(folder.evidence()["argv"])
     assert said[0] == "pilot 1 of 2: oltp_read_write, 2 threads, direct, 1 s"
-    with session(site) as connection:
-        assert dataset.describe(connection, plan_data(study))["fingerprint"] == known["fingerprint"]
+    with open_session(site) as connection:
+        assert dataset.describe_data(connection, plan_data(study))["fingerprint"] == known["fingerprint"]
 
 
 @pytest.mark.server
@@ -55,7 +55,7 @@ def test_a_pilot_whose_server_dies_is_made_once_more(site: Any, make_study: Make
     site.up("direct")
     pid, pilots = site.identity("direct")["pid"], tmp_path / "pilots"
     with beside.once(lambda: beside.begun(pilots), lambda: os.kill(pid, signal.SIGKILL), 0.5):
-        folders = warm_up.pilots("s", study, site, pilots, LIMITS, said.append)
+        folders = warm_up.run_pilots("s", study, site, pilots, LIMITS, said.append)
     assert len(said) == 3 and said[1].endswith("; the pilot is made once more")
     assert [folder.evidence()["exit_code"] for folder in folders] == [0, 0]
     assert [folder.evidence()["attempt"] for folder in folders] == [2, 1]
@@ -65,10 +65,10 @@ def test_a_pilot_whose_server_dies_is_made_once_more(site: Any, make_study: Make
 @pytest.mark.server
 def test_warming_up_keeps_the_statistics_and_the_rows(site: Any, make_study: Make):
     study = make_study()
-    known = dataset.ensure(site, plan_data(study))
-    answers = warm_up.warm(site, study)
+    known = dataset.ensure_data(site, plan_data(study))
+    answers = warm_up.warm_up_data(site, study)
     assert {answer["Table"] for answer in answers} == {"sbtest.sbtest1", "sbtest.sbtest2"}
     assert any(answer["Msg_text"] == "OK" for answer in answers)
-    again = dataset.ensure(site, plan_data(study), known)
+    again = dataset.ensure_data(site, plan_data(study), known)
     assert again.pop("events") == []
     assert again["fingerprint"] == known["fingerprint"]

@@ -3,9 +3,9 @@
 import re
 
 from benchbook.core.study import descriptors
-from benchbook.sites.proxies.proxy import Pod, Proxy
+from benchbook.sites.proxies.proxy import Proxy, ProxyPod
 
-TRAITS = descriptors.Proxy(
+TRAITS = descriptors.ProxyDescriptor(
     name="socat",
     product="socat",
     code="tests.others.socat_proxy:Socat",
@@ -17,7 +17,7 @@ TRAITS = descriptors.Proxy(
     driver=None,
     relays_tls=True,
     has_children=True,
-    refused=descriptors.only(),
+    refused=descriptors.allow_only(),
 )
 
 
@@ -34,7 +34,7 @@ class Socat(Proxy):
         self._begin([self.binary, listen, f"TCP:{self.servers[0]}"], self.holds_port)
 
 
-class SocatInPod(Pod):
+class SocatInPod(ProxyPod):
     """The same in a pod, which is told where it leads by a script."""
 
     @classmethod

@@ -79,7 +79,7 @@ def laboratory() -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BENCHBOOK_LOCK", str(folder / "machine.lock"))
         yield folder
-        assert teardown.down(folder).is_clean
+        assert teardown.tear_down(folder).is_clean
     shutil.rmtree(folder)
 
 
@@ -122,14 +122,14 @@ def measured(study: Study, lab: Path, base: Path) -> Findings:
     """Measure a study and return its findings."""
     with sites.open_site(study, lab / "lab") as site:
         if not site.has_snapshot(plan_data(study).label):
-            dataset.load(site, plan_data(study))
+            dataset.load_data(site, plan_data(study))
         store = Store(site, study, base)
         store.walk_alone()
         facts = {arm: site.facts(arm) for arm in study.arms}
-    tidy.parse(store.raw, store.void, schedule.table(store.runs), base / "tidy", LIMITS)
-    frames = tidy.load(base / "tidy")
+    tidy.parse_study(store.raw, store.void, schedule.schedule_table(store.runs), base / "tidy", LIMITS)
+    frames = tidy.load_tables(base / "tidy")
     checks = consistency.of_runs(frames["runs"])
-    found = findings.make("planted", study, frames, Analysis(), (), checks, facts)
+    found = findings.build_findings("planted", study, frames, Analysis(), (), checks, facts)
     for one in found.causes.contrasts:
         print(one.threads, one.qps, one.cost, one.sentence or one.reason)
     print(*[(one.threads, one.arm, one.places) for one in found.causes.cells], sep="\n")
@@ -155,7 +155,7 @@ def triggered(patch: pytest.MonkeyPatch, lab: Path, tables: int, body: str) -> l
     A trigger that nobody asked for voids each run and is named there (V13): here that is let pass, for what
     it costs to be seen.
     """
-    patch.setattr(server_drift, "unasked_of", lambda tables, is_ours=True: {})
+    patch.setattr(server_drift, "foreign_items", lambda tables, is_ours=True: {})
     file = lab / "triggers.sql"
     lines = [
         f"CREATE OR REPLACE DEFINER='root'@'localhost' TRIGGER sbtest.slow{number} "
@@ -175,7 +175,7 @@ def planted(
     Arms change places from block to block; the settings that a server is started with say whose it is. What
     a server is to do once it has its tables waits for them.
     """
-    start, found, arm_at = process.start, list[str](), dict[str, bool]()
+    start, found, arm_at = process.start_child, list[str](), dict[str, bool]()
 
     def started(role: str, argv: Any, **how: Any) -> process.Child:
         has_tables = True
@@ -195,5 +195,5 @@ def planted(
             argv = [*argv, *options]
         return start(role, argv, **how)
 
-    patch.setattr(process, "start", started)
+    patch.setattr(process, "start_child", started)
     return found

@@ -20,7 +20,7 @@ from ruamel.yaml import YAML
 
 from benchbook.commands.fleet_kubernetes import INDEX, LABEL
 from benchbook.core.util.errors import SiteError
-from benchbook.sites.kube.api import VARIABLES, Cluster
+from benchbook.sites.kube.api import VARIABLES, KubernetesCluster
 from tests.pipeline import clone as clones
 from tests.sites import kubernetes_study
 
@@ -60,7 +60,7 @@ def inventory(folder: Path) -> Path:
 class Fleet:
     """A fleet that was started, and its pods as the cluster has them."""
 
-    def __init__(self, clone: clones.Clone, cluster: Cluster, argv: list[str]) -> None:
+    def __init__(self, clone: clones.Clone, cluster: KubernetesCluster, argv: list[str]) -> None:
         self.cluster, self.clone = cluster, clone
         self.process = subprocess.Popen(
             argv, cwd=clone.path, text=True, start_new_session=True,
@@ -99,7 +99,7 @@ class Fleet:
 
 @pytest.fixture
 def start() -> Iterator[Callable[..., Fleet]]:
-    cluster = Cluster()
+    cluster = KubernetesCluster()
     nodes = [one.metadata.name for one in cluster.core.list_node().items if not one.spec.taints]
     if len(nodes) < 2:
         pytest.skip(f"the cluster has {len(nodes)} free nodes; a fleet has one for each session")

@@ -22,7 +22,9 @@ def lab() -> Iterator[Path]:
 
 def named(study: Study, lab: Path, tmp_path: Path) -> dict[int, Cause]:
     """Measure a study and return the causes that its page names, by level."""
-    return {one.threads: one for one in bottleneck_section.known(planted.measured(study, lab, tmp_path))}
+    return {
+        one.threads: one for one in bottleneck_section.select_causes(planted.measured(study, lab, tmp_path))
+    }
 
 
 def test_a_server_that_burns_time_is_named(lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

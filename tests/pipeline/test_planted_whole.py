@@ -86,7 +86,7 @@ def _told(plant: Plant, base: Path) -> dict[int, str]:
             begun = plant.plant(patch, lab)
             found = planted.measured(plant.study(), lab, base / number)
         assert begun, f"{plant.what}: was not planted"
-        if told := {one.threads: one.short or "" for one in bottleneck_section.known(found)}:
+        if told := {one.threads: one.short or "" for one in bottleneck_section.select_causes(found)}:
             break
     return told
 

@@ -53,20 +53,20 @@ def test_make_hands_the_study_that_was_named_on(given: list[str], only: str):
 def test_a_study_that_the_pipeline_does_not_know_yet_is_added(clone: Path, capsys):
     file = clone / "params.yaml"
     file.write_text(LISTED)
-    assert studies.enlist(clone, "own") is True
+    assert studies.enlist_study(clone, "own") is True
     assert file.read_text() == LISTED.replace(QUICK, f"{QUICK}  own: studies/own.yaml\n")
     assert "own added under studies" in capsys.readouterr().out
-    assert studies.enlist(clone, "own") is False
+    assert studies.enlist_study(clone, "own") is False
     file.write_text("studies: {quick: studies/quick.yaml}\n")
     with pytest.raises(InputErrors, match=r"params\.yaml: studies: own is not there; add the line"):
-        studies.enlist(clone, "own")
+        studies.enlist_study(clone, "own")
 
 
 def test_a_study_in_a_folder_is_added_with_its_file(clone: Path):
     (clone / "studies" / "pool").mkdir(parents=True)
     (clone / "studies" / "pool" / "own.yaml").write_text("")
     (clone / "params.yaml").write_text(LISTED)
-    studies.enlist(clone, "own")
+    studies.enlist_study(clone, "own")
     assert "\n  own: studies/pool/own.yaml\n" in (clone / "params.yaml").read_text()
 
 
@@ -74,7 +74,7 @@ def test_names_without_files_are_refused_with_the_lines_to_write(clone: Path):
     (clone / "dvc.yaml").write_text("stages: {}\n")
     (clone / "params.yaml").write_text("studies:\n  - quick\n  - own\n")
     said = r"params\.yaml:1: studies: .* write\nstudies:\n  quick: studies/quick\.yaml\n  own: studies/own"
-    for asked in (lambda: repro.run([], "own"), repro.pages):
+    for asked in (lambda: repro.run_pipeline([], "own"), repro.rebuild_pages):
         with pytest.raises(InputErrors, match=said):
             asked()
 
@@ -85,10 +85,10 @@ def test_one_study_asks_for_no_other_and_its_answer_waits_for_no_page(clone, mon
     What is recorded is not made again on the way.
     """
     done: list[list[str]] = []
-    monkeypatch.setattr(repro, "_dvc", lambda root, words: done.append(words) or (0, False))
-    monkeypatch.setattr(terminal_summary, "text", lambda study: done.append(["answer", study]) or [])
-    monkeypatch.setattr(pages, "make", lambda with_record: done.append(["pages", with_record]) or 0)
-    assert repro._repro(clone, ["--force"], "own") == (0, False)
+    monkeypatch.setattr(repro, "_run_dvc", lambda root, words: done.append(words) or (0, False))
+    monkeypatch.setattr(terminal_summary, "render_answer", lambda study: done.append(["answer", study]) or [])
+    monkeypatch.setattr(pages, "make_pages", lambda with_record: done.append(["pages", with_record]) or 0)
+    assert repro._run_repro(clone, ["--force"], "own") == (0, False)
     assert done == [["repro", "--force", "report@own", "runs@own"], ["answer", "own"], ["pages", False]]
 
 
@@ -117,39 +117,41 @@ def test_a_study_without_its_baseline_fails_at_once_unless_it_was_measured(clone
     """A password that nobody set is told before any stage; an answer that is there needs none."""
     monkeypatch.delenv("BENCH_PASSWORD", raising=False)
     arms = "a: endpoint=db-a:3306; b: endpoint=db-b:3306"
-    new.write(new.Answers("servers", "own", "Which is it?", arms, "mariadb", ("oltp_point_select",), (1,)))
+    new.write_study(
+        new.Answers("servers", "own", "Which is it?", arms, "mariadb", ("oltp_point_select",), (1,))
+    )
     why = "site.existing.password_env: BENCH_PASSWORD: this variable is not set; "
     why += "`export BENCH_PASSWORD=...` first"
     with pytest.raises(InputErrors) as caught:
-        list(repro._expected("own"))
+        list(repro._list_expected("own"))
     assert caught.value.errors == [f"own: a, its baseline: {why}"]
     (clone / "data" / "own").mkdir(parents=True)
     (clone / "data" / "own" / "facts.json").write_text("{}")
-    assert list(repro._expected("own"))[1] == f"own: a will be skipped: {why}"
+    assert list(repro._list_expected("own"))[1] == f"own: a will be skipped: {why}"
     monkeypatch.setenv("BENCH_PASSWORD", "word")
-    assert list(repro._expected("own")) == [f"own: measured {schedule.PRIORITY['raised']}"]
+    assert list(repro._list_expected("own")) == [f"own: measured {schedule.PRIORITY['raised']}"]
 
 
 def test_who_asks_for_one_page_gets_those_that_it_leads_to(clone: Path, monkeypatch: pytest.MonkeyPatch):
     """As the tutorial does with `make repro ARGS=report@own`: no link of the page may be dead."""
     done: list[list[str]] = []
-    monkeypatch.setattr(repro, "_dvc", lambda root, words: done.append(words) or (0, False))
-    monkeypatch.setattr(repro, "_tell", lambda root, studies: None)
-    monkeypatch.setattr(pages, "make", lambda with_record: done.append(["pages", with_record]) or 0)
+    monkeypatch.setattr(repro, "_run_dvc", lambda root, words: done.append(words) or (0, False))
+    monkeypatch.setattr(repro, "_print_answers", lambda root, studies: None)
+    monkeypatch.setattr(pages, "make_pages", lambda with_record: done.append(["pages", with_record]) or 0)
     (clone / "studies").mkdir(exist_ok=True)
     (clone / "studies" / "own.yaml").write_text("")
     (clone / "params.yaml").write_text(
         "studies: {own: studies/own.yaml}\nsources: []\nanalysis: {}\nlimits: {}\n"
     )
-    assert repro._repro(clone, ["--force", "report@own"], None) == (0, False)
+    assert repro._run_repro(clone, ["--force", "report@own"], None) == (0, False)
     assert done == [["repro", "--force", "report@own", "runs@own"], ["pages", False]]
 
 
 def test_a_study_that_could_not_be_measured_has_no_answer_and_asks_for_no_pages(clone, monkeypatch, capsys):
     done: list[list[str]] = []
-    monkeypatch.setattr(repro, "_dvc", lambda root, words: done.append(words) or (255, False))
-    monkeypatch.setattr(terminal_summary, "text", lambda study: pytest.fail("there is none"))
-    assert repro._repro(clone, [], "own") == (1, False)
+    monkeypatch.setattr(repro, "_run_dvc", lambda root, words: done.append(words) or (255, False))
+    monkeypatch.setattr(terminal_summary, "render_answer", lambda study: pytest.fail("there is none"))
+    assert repro._run_repro(clone, [], "own") == (1, False)
     told = "failed; fix the error above; nothing was measured yet; the same command goes on\n"
     assert capsys.readouterr().err == told
     assert done == [["repro", "report@own", "runs@own"]]
@@ -159,8 +161,8 @@ def test_after_a_failure_no_link_of_what_is_there_is_dead(clone: Path, monkeypat
     page = clone / "reports" / "studies" / "own.html"
     page.parent.mkdir(parents=True)
     page.write_text('<a href="../index.html">Findings</a> <a href="../runs/own/index.html#run-1">1</a>')
-    monkeypatch.setattr(repro, "_dvc", lambda root, words: (1, False))
-    assert repro._repro(clone, [], "own") == (1, False)
+    monkeypatch.setattr(repro, "_run_dvc", lambda root, words: (1, False))
+    assert repro._run_repro(clone, [], "own") == (1, False)
     first, runs = (clone / "reports" / name for name in ("index.html", "runs/own/index.html"))
     assert "<code>make pages</code> makes it" in first.read_text()
     assert 'id="run-1"' in runs.read_text() and "<code>make repro STUDY=own</code>" in runs.read_text()
@@ -172,7 +174,7 @@ def test_after_a_failure_no_link_of_what_is_there_is_dead(clone: Path, monkeypat
 def test_a_second_one_is_refused_in_one_line(clone: Path):
     hold = (
         "import sys; from pathlib import Path; from benchbook.commands import repro\n"
-        f"with repro.alone(Path({str(clone)!r})): print('held', flush=True); sys.stdin.read()"
+        f"with repro.lock_clone(Path({str(clone)!r})): print('held', flush=True); sys.stdin.read()"
     )
     other = subprocess.Popen(
         [sys.executable, "-c", hold], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -180,12 +182,12 @@ def test_a_second_one_is_refused_in_one_line(clone: Path):
     try:
         assert other.stdout.readline() == "held\n"
         named = rf"another `make repro` .* \(process {other.pid}\)"
-        with pytest.raises(BenchbookError, match=named) as refusal, repro.alone(clone):
+        with pytest.raises(BenchbookError, match=named) as refusal, repro.lock_clone(clone):
             pass
         assert "\n" not in str(refusal.value)
     finally:
         other.communicate()
-    with repro.alone(clone):
+    with repro.lock_clone(clone):
         pass
 
 
@@ -194,7 +196,7 @@ def test_a_dvc_that_runs_is_named_before_anything_starts(clone: Path):
     try:
         held = {"write": {str(clone / "data"): {"pid": child.pid, "cmd": "dvc repro"}}, "read": {}}
         (clone / ".dvc" / "tmp" / "rwlock").write_text(json.dumps(held))
-        (line,) = repro.locks(clone)
+        (line,) = repro.explain_locks(clone)
         assert f"process {child.pid}" in line and "wait until it ends" in line
     finally:
         child.kill()
@@ -214,17 +216,18 @@ def test_a_misspelt_stage_is_answered_with_the_nearest(clone: Path):
 def test_what_was_kept_is_counted_when_it_is_stopped(clone: Path):
     """Of the folders, one is half a run and one is of a schedule that is gone: neither is counted."""
     assert (
-        terminal_summary.ended("stopped", ["own"])
+        terminal_summary.describe_end("stopped", ["own"])
         == "stopped; nothing was measured yet; the same command goes on"
     )
     planned(clone, "own", 12, 4)
     assert (
-        terminal_summary.ended("stopped", ["own"]) == "stopped; 4 of 12 runs kept; the same command goes on"
+        terminal_summary.describe_end("stopped", ["own"])
+        == "stopped; 4 of 12 runs kept; the same command goes on"
     )
     planned(clone, "done", 3, 3)
     told = "stopped; all runs of done are kept; the same command goes on"
-    assert terminal_summary.ended("stopped", ["done"]) == told
-    assert "4 of 12 runs kept (own)" in terminal_summary.ended("stopped", ["done", "own"])
+    assert terminal_summary.describe_end("stopped", ["done"]) == told
+    assert "4 of 12 runs kept (own)" in terminal_summary.describe_end("stopped", ["done", "own"])
 
 
 def test_the_answer_is_words_without_markup(clone: Path):
@@ -234,9 +237,9 @@ def test_the_answer_is_words_without_markup(clone: Path):
         blocks={"complete": 1, "planned": 5},
         look={"n": 0, "next": 5, "level": 0.98, "note": ""},
     )
-    assert terminal_summary.text("own") == []
+    assert terminal_summary.render_answer("own") == []
     found.write(clone / "data" / "own" / "findings.json")
-    text = "\n".join(terminal_summary.text("own"))
+    text = "\n".join(terminal_summary.render_answer("own"))
     assert text.startswith("own: Does it cost anything?\n  ")
     assert "1 of" in text and "2 runs" in text
     assert "<" not in text and "&" not in text

@@ -34,12 +34,15 @@ def drift_seen(ordered: list[list[str]], one: str, two: str) -> int:
 
 def test_a_draw_depends_on_every_part_and_on_nothing_else():
     # printf 7/cells/1 | sha256sum | cut -c 1-16
-    assert f"{order.draw(7, 'cells', 1):016x}" == "e176761adc60484c"
-    assert len({order.draw(*parts) for parts in [(7, "a", 1), (8, "a", 1), (7, "b", 1), (7, "a", 2)]}) == 4
+    assert f"{order.draw_number(7, 'cells', 1):016x}" == "e176761adc60484c"
+    assert (
+        len({order.draw_number(*parts) for parts in [(7, "a", 1), (8, "a", 1), (7, "b", 1), (7, "a", 2)]})
+        == 4
+    )
 
 
 def test_the_order_of_a_seed_is_the_same_for_ever():
-    assert order.shuffled("abcde", 20261120, "cells", 1) == list("abedc")
+    assert order.shuffle_items("abcde", 20261120, "cells", 1) == list("abedc")
     assert ["".join(group) for group in groups(["A", "B"], 20261120, 1, 4)[0]] == ["BA", "AB", "AB", "BA"]
     assert ["".join(block[0]) for block in groups(list("ABC"), 20261120, 3, 1)] == ["BCA", "CAB", "CBA"]
     assert order.run_seed(20261120, 1, "oltp_point_select", 4) == 82877195
@@ -54,10 +57,10 @@ def test_arms_that_write_have_seeds_next_to_each_other():
 
 @given(SEEDS, st.lists(st.integers(), unique=True, min_size=1, max_size=8), st.integers())
 def test_one_more_item_moves_no_other(seed: int, items: list[int], new: int):
-    before = order.shuffled(items, seed)
+    before = order.shuffle_items(items, seed)
     assert sorted(before) == sorted(items)
-    assert order.shuffled(items[::-1], seed) == before
-    assert [item for item in order.shuffled({*items, new}, seed) if item in items] == before
+    assert order.shuffle_items(items[::-1], seed) == before
+    assert [item for item in order.shuffle_items({*items, new}, seed) if item in items] == before
 
 
 @given(SEEDS, st.integers(1, 6), st.integers(1, 4))
@@ -87,7 +90,7 @@ def test_the_first_letter_is_drawn():
 
 @pytest.mark.parametrize(("arms", "rows"), [(3, 6), (4, 4), (5, 10)])
 def test_a_williams_square_is_balanced(arms: int, rows: int):
-    square = order.williams(arms)
+    square = order.williams_square(arms)
     assert len(square) == rows
     assert all(sorted(row) == list(range(arms)) for row in square)
     places = Counter((place, arm) for row in square for place, arm in enumerate(row))
@@ -100,7 +103,7 @@ def test_a_williams_square_is_balanced(arms: int, rows: int):
 @given(seed=SEEDS)
 @settings(max_examples=depth.examples(20))
 def test_more_arms_walk_the_whole_square_across_blocks(arms: str, seed: int):
-    rows = len(order.williams(len(arms)))
+    rows = len(order.williams_square(len(arms)))
     walked = [group for block in groups(list(arms), seed, rows, 1) for group in block]
     assert len({tuple(group) for group in walked}) == rows
     assert all(drift_seen(walked, one, two) == 0 for one, two in pairwise(arms))

@@ -107,10 +107,10 @@ def test_nothing_is_planned_at_a_rate_that_no_pilot_found():
             study, pilots({key: value for key, value in SEEN.items() if key[1] == 4})
         )
     with pytest.raises(BenchbookError, match=r"at-half\.rate: the pilots settled none at 4 threads"):
-        pilot_parameters.rates(study, {})
+        pilot_parameters.settled_rates(study, {})
     dead = pilot_parameters.settle_rates(study, pilots(dict.fromkeys(SEEN, 0.5)))
     with pytest.raises(BenchbookError, match="settled none"):
-        pilot_parameters.rates(study, {"rates": dead})
+        pilot_parameters.settled_rates(study, {"rates": dead})
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_nothing_is_planned_at_a_rate_that_no_pilot_found():
     [(0.99, 0), (1.0, 1), (9.9, 9), (10.0, 10), (99.9, 99), (100.0, 100), (119.9, 110), (98_765.0, 98_000)],
 )
 def test_a_rate_has_two_digits_and_is_never_rounded_up(rate: float, down: int):
-    assert pilot_parameters._down(rate) == down
+    assert pilot_parameters._round_down(rate) == down
 
 
 def test_a_study_that_asks_for_a_share_without_pilots_is_refused():
@@ -127,7 +127,7 @@ def test_a_study_that_asks_for_a_share_without_pilots_is_refused():
 
 
 def test_the_summary_says_that_rates_are_still_open():
-    assert schedule.summary("s", make()).splitlines()[-1] == (
+    assert schedule.describe_plan("s", make()).splitlines()[-1] == (
         "  rates       50 % of saturation in at-half, 90 % of saturation in at-most; the pilots settle them"
     )
 
@@ -141,8 +141,8 @@ def test_a_workload_that_names_its_script_is_that_of_the_same_name(closed, share
         shared: (named if shared == "named" else {}) | {"rate": {"share": 0.5}},
     }
     study = make(workloads=workloads)
-    assert pilot_parameters.piloted(study, shared) == closed
-    assert pilot_parameters.piloted(study, closed) == closed
+    assert pilot_parameters.pilot_workload_of(study, shared) == closed
+    assert pilot_parameters.pilot_workload_of(study, closed) == closed
 
 
 # 3 reads, a write and 2 others an event; a read and no other with which each of 4 threads begins.
@@ -157,13 +157,13 @@ def pilot(**changes: int) -> dict[str, int]:
 def test_statements_that_all_events_share_are_a_rule():
     # At 8 threads and 500 events: 3 * 500 + 8, 500, 2 * 500.
     more = pilot(threads=8, events=500, reads=1508, writes=500, other=1000)
-    assert pilot_parameters.statements({"mine": [pilot(), more]}) == {"mine": RULE}
+    assert pilot_parameters.statement_counts({"mine": [pilot(), more]}) == {"mine": RULE}
 
 
 def test_a_mixture_errors_and_silence_give_no_rule():
     for changed in (pilot(reads=301), pilot(reads=350), pilot(errors=1), pilot(events=0)):
-        assert pilot_parameters.statements({"mine": [changed]}) == {"mine": {}}
-    assert pilot_parameters.statements({"mine": [pilot(), pilot(reads=404)]}) == {"mine": {}}
+        assert pilot_parameters.statement_counts({"mine": [changed]}) == {"mine": {}}
+    assert pilot_parameters.statement_counts({"mine": [pilot(), pilot(reads=404)]}) == {"mine": {}}
 
 
 @pytest.mark.parametrize(
@@ -182,14 +182,14 @@ def test_a_mixture_errors_and_silence_give_no_rule():
 def test_a_thread_begins_with_ten_statements_at_the_most(events: int, beside: int, at_begin: int | None):
     one = pilot(events=events, reads=3 * events + beside, writes=events, other=2 * events)
     due = RULE | {"thread": {"reads": at_begin, "writes": 0, "other": 0}}
-    assert pilot_parameters.statements({"mine": [one]}) == {"mine": {} if at_begin is None else due}
+    assert pilot_parameters.statement_counts({"mine": [one]}) == {"mine": {} if at_begin is None else due}
 
 
 def test_plans_carry_digests_and_statements_and_nothing_without_own_scripts():
     own = {"scripts": {"mine": {"text": {"mine.lua": ""}, "sha256": {"mine.lua": "e3b0"}}}, "tables": {}}
-    record = pilot_parameters.own_record(own, {"mine": [pilot()]})
-    assert pilot_parameters.own_carried(record) == {
+    record = pilot_parameters.script_record(own, {"mine": [pilot()]})
+    assert pilot_parameters.carried_scripts(record) == {
         "mine": {"files": {"mine.lua": "e3b0"}, "statements": RULE}
     }
-    assert pilot_parameters.own_record({}, {}) == {}
-    assert pilot_parameters.own_carried({}) == {}
+    assert pilot_parameters.script_record({}, {}) == {}
+    assert pilot_parameters.carried_scripts({}) == {}

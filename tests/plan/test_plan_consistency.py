@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from benchbook.core.study.model import fingerprint
+from benchbook.core.study.model import compute_fingerprint
 from benchbook.core.study.study import Study
 from benchbook.plan import plan_consistency, schedule
 from tests.plan.test_schedule import make
@@ -16,23 +16,23 @@ LOADED = {"tables": 2, "table_size": 1000, "seed": 3, "rows": {"sbtest1": 1000, 
 def loaded(**changes: Any) -> dict[str, Any]:
     """What dataset.json says, with the fingerprint of what it says."""
     data = LOADED | {"seed": make().dataset.seed} | changes
-    return {"fingerprint": fingerprint(data)} | data
+    return {"fingerprint": compute_fingerprint(data)} | data
 
 
 def test_data_as_asked_for_contradict_nothing_and_notes_beside_them_are_not_in_their_fingerprint():
-    assert list(plan_consistency.of_data(loaded(), make())) == []
+    assert list(plan_consistency.check_dataset(loaded(), make())) == []
     beside = {"loads": {"direct": {"seconds": 2}}, "events": ["the prepared copy is gone"]}
-    assert list(plan_consistency.of_data(loaded() | beside, make())) == []
+    assert list(plan_consistency.check_dataset(loaded() | beside, make())) == []
 
 
 def test_data_that_are_others_are_named():
     changed = loaded() | {"checksums": {"sbtest1": 7}}
-    made = fingerprint({name: value for name, value in changed.items() if name != "fingerprint"})
-    assert list(plan_consistency.of_data(changed, make())) == [
+    made = compute_fingerprint({name: value for name, value in changed.items() if name != "fingerprint"})
+    assert list(plan_consistency.check_dataset(changed, make())) == [
         f"dataset.json: its content has the fingerprint {made}, it says {changed['fingerprint']}"
     ]
     few = loaded(table_size=999, rows={"sbtest1": 999, "sbtest2": 1000})
-    assert list(plan_consistency.of_data(few, make())) == [
+    assert list(plan_consistency.check_dataset(few, make())) == [
         "dataset.json: table_size is 999, the study has 1000",
         "dataset.json: sbtest1 has 999 rows, the study has 1000",
     ]
@@ -43,7 +43,7 @@ FACTS = {arm: {"machine": {"cores": 2, "load": 0.1}} for arm in ("direct", "prox
 
 def planned(**conditions: dict[str, str]) -> dict[str, dict[str, Any]]:
     """Three runs: two of the first arm and one of the second, each made under what their arm had."""
-    due = schedule.conditions(FACTS, {"fingerprint": "d1"})
+    due = schedule.run_conditions(FACTS, {"fingerprint": "d1"})
     arms = {"r1": "direct", "r2": "direct", "r3": "proxy"}
     return {
         name: {"arm": arm, "conditions": due[arm] | conditions.get(name, {})} for name, arm in arms.items()
@@ -52,16 +52,16 @@ def planned(**conditions: dict[str, str]) -> dict[str, dict[str, Any]]:
 
 def test_each_run_names_the_facts_and_the_data_that_it_was_made_under():
     data = {"fingerprint": "d1"}
-    assert list(plan_consistency.of_conditions(FACTS, data, make(), planned())) == []
-    mine = schedule.conditions(FACTS, data)["direct"]["facts"]
+    assert list(plan_consistency.check_conditions(FACTS, data, make(), planned())) == []
+    mine = schedule.run_conditions(FACTS, data)["direct"]["facts"]
     told = list(
-        plan_consistency.of_conditions(FACTS, data, make(), planned(r2={"facts": "f0"}, r3={"data": "d0"}))
+        plan_consistency.check_conditions(FACTS, data, make(), planned(r2={"facts": "f0"}, r3={"data": "d0"}))
     )
     assert told == [
         f"facts.json: for arm direct its digest is {mine}, and r2 was made under f0",
         "dataset.json: for arm proxy its digest is d1, and r3 was made under d0",
     ]
-    (told_of_two,) = plan_consistency.of_conditions(
+    (told_of_two,) = plan_consistency.check_conditions(
         FACTS, data, make(), planned(r1={"data": "d8"}, r2={"data": "d9"})
     )
     assert told_of_two.endswith("its digest is d1, and r1 and 1 more were made under d8")
@@ -79,34 +79,34 @@ def asking(**settings: Any) -> Study:
 def test_settings_that_the_study_asks_for_are_those_that_the_server_was_asked_for():
     study = asking(max_connections=200, log_bin=False, local_infile=True)
     due = {"max_connections": "200", "log_bin": "OFF", "local_infile": "ON"}
-    assert list(plan_consistency.of_settings(shown(**due), study)) == []
-    assert list(plan_consistency.of_settings(shown(**due | {"log_bin": "ON"}), study)) == [
+    assert list(plan_consistency.check_settings(shown(**due), study)) == []
+    assert list(plan_consistency.check_settings(shown(**due | {"log_bin": "ON"}), study)) == [
         "facts.json: arms.direct: the study asks for log_bin = OFF, the server was asked for ON"
     ]
-    assert list(plan_consistency.of_settings(shown(**due), asking(max_connections=200, log_bin=False))) == [
-        "facts.json: arms.direct: the study asks for local_infile = None, the server was asked for ON"
-    ]
+    assert list(
+        plan_consistency.check_settings(shown(**due), asking(max_connections=200, log_bin=False))
+    ) == ["facts.json: arms.direct: the study asks for local_infile = None, the server was asked for ON"]
 
 
 def test_a_server_that_was_there_before_does_not_tell_who_asked_for_what():
     study = asking(max_connections=200)
     for found in (None, {"max_connections": "151"}, {"max_connections": {"asked": "151"}}):
-        assert list(plan_consistency.of_settings({"direct": {"engine": {"settings": found}}}, study)) == []
+        assert list(plan_consistency.check_settings({"direct": {"engine": {"settings": found}}}, study)) == []
     # An arm that the study has no more asks for nothing.
-    assert list(plan_consistency.of_settings({"gone": shown()["direct"]}, study)) == []
-    assert len(list(plan_consistency.of_settings(shown(), study))) == 1
+    assert list(plan_consistency.check_settings({"gone": shown()["direct"]}, study)) == []
+    assert len(list(plan_consistency.check_settings(shown(), study))) == 1
 
 
 def test_a_schedule_has_the_runs_of_its_study_line_by_line():
     runs = schedule.plan_runs("s", make(), {})
-    text = schedule.table(runs).to_csv(index=False, lineterminator="\n")
-    assert list(plan_consistency.of_schedule(runs, text)) == []
+    text = schedule.schedule_table(runs).to_csv(index=False, lineterminator="\n")
+    assert list(plan_consistency.check_schedule(runs, text)) == []
     first, *lines = text.splitlines()
     other = lines[1].replace(f",{runs[1].arm},", ",other,")
-    assert list(plan_consistency.of_schedule(runs, "\n".join([first, lines[0], other, *lines[2:]]))) == [
+    assert list(plan_consistency.check_schedule(runs, "\n".join([first, lines[0], other, *lines[2:]]))) == [
         f"schedule.csv:3: arm is other, due is {runs[1].arm}"
     ]
-    assert list(plan_consistency.of_schedule(runs, "\n".join([first, *lines[:-1]]))) == [
+    assert list(plan_consistency.check_schedule(runs, "\n".join([first, *lines[:-1]]))) == [
         f"schedule.csv: {len(runs) - 1} runs, the study gives {len(runs)}"
     ]
 
@@ -115,11 +115,11 @@ def test_each_folder_has_the_plan_that_its_study_gives_wherever_it_stood_in_the_
     runs = schedule.plan_runs("s", make(), {})
     plans = {run.run_id: run.to_dict() for run in runs}
     moved = {name: plan | {"position": 99} for name, plan in plans.items()}
-    assert list(plan_consistency.of_plans(runs, moved)) == []
+    assert list(plan_consistency.check_plans(runs, moved)) == []
     name = runs[0].run_id
-    told = list(plan_consistency.of_plans(runs, plans | {name: plans[name] | {"seed": 1, "more": True}}))
+    told = list(plan_consistency.check_plans(runs, plans | {name: plans[name] | {"seed": 1, "more": True}}))
     assert told == [f"raw/{name}: plan.json: more is true, due is null; seed is 1, due is {runs[0].seed}"]
-    assert list(plan_consistency.of_plans(runs, {"b09-x": plans[name]}, "void")) == [
+    assert list(plan_consistency.check_plans(runs, {"b09-x": plans[name]}, "void")) == [
         "void/b09-x: no run that the study, the facts and the data ask for"
     ]
 
@@ -127,11 +127,11 @@ def test_each_folder_has_the_plan_that_its_study_gives_wherever_it_stood_in_the_
 def test_a_folder_is_named_by_the_hash_of_its_plan():
     run = schedule.plan_runs("s", make(), {})[0]
     plan = run.to_dict()
-    assert list(plan_consistency.of_name(run.run_id, plan, "raw")) == []
+    assert list(plan_consistency.check_name(run.run_id, plan, "raw")) == []
     told = f"raw/other: plan.json gives the name {run.run_id}"
-    assert list(plan_consistency.of_name("other", plan, "raw")) == [told]
-    assert len(list(plan_consistency.of_name(run.run_id, plan | {"run_id": "other"}, "raw"))) == 1
-    assert len(list(plan_consistency.of_name(run.run_id, plan | {"seed": 1}, "raw"))) == 1
+    assert list(plan_consistency.check_name("other", plan, "raw")) == [told]
+    assert len(list(plan_consistency.check_name(run.run_id, plan | {"run_id": "other"}, "raw"))) == 1
+    assert len(list(plan_consistency.check_name(run.run_id, plan | {"seed": 1}, "raw"))) == 1
 
 
 def runs(blocks: int) -> list[Any]:
@@ -163,6 +163,6 @@ def runs(blocks: int) -> list[Any]:
 )
 def test_what_is_missing_was_given_up_or_left_out_after_a_look(gone, given_up, first_stop, said):
     there = {run.run_id for run in runs(3)} - set(gone)
-    found = list(plan_consistency.of_missing(runs(3), there, given_up, first_stop))
+    found = list(plan_consistency.check_missing(runs(3), there, given_up, first_stop))
     cut = [text if ":" in due else text.partition(":")[0] for text, due in zip(found, said, strict=True)]
     assert cut == said

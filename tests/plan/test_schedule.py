@@ -133,7 +133,7 @@ def test_what_an_arm_is_called_is_no_part_of_a_run():
     assert [run.to_dict() for run in named] == [run.to_dict() for run in plain]
     assert ids(make(arms=arms)) == ids(make())
     assert "  arms        direct (TiDB 5.0), proxy (the proxy) (baseline: direct)" in (
-        schedule.summary("s", make(arms=arms)).splitlines()
+        schedule.describe_plan("s", make(arms=arms)).splitlines()
     )
 
 
@@ -203,16 +203,16 @@ def arms(**machine: Any) -> dict[str, Any]:
 
 
 def test_conditions_change_with_what_an_arm_is_and_not_with_the_hour():
-    before = schedule.conditions(arms(), DATA)
+    before = schedule.run_conditions(arms(), DATA)
     assert set(before) == {"direct", "proxy"}
     assert before["direct"]["facts"] != before["proxy"]["facts"]
     assert {one["data"] for one in before.values()} == {"da7a000000"}
     later = arms(python="3.12.0")
     for found in later.values():
         found["moment"] = {"disk_free_mib": 9}
-    assert schedule.conditions(later, DATA) == before
-    assert schedule.conditions(arms(cpu_model="y"), DATA) != before
-    assert schedule.conditions(arms(), {"fingerprint": "other"}) != before
+    assert schedule.run_conditions(later, DATA) == before
+    assert schedule.run_conditions(arms(cpu_model="y"), DATA) != before
+    assert schedule.run_conditions(arms(), {"fingerprint": "other"}) != before
 
 
 def test_arms_read_the_same_rows_and_write_their_own():
@@ -246,7 +246,7 @@ def test_pilots_are_each_arm_at_the_ends_of_the_range():
 
 def test_the_schedule_as_a_table_has_a_row_for_each_run():
     runs = schedule.plan_runs("s", make(), {})
-    table = schedule.table(runs)
+    table = schedule.schedule_table(runs)
     assert list(table.columns) == list(schedule.COLUMNS)
     assert list(table.run_id) == [run.run_id for run in runs]
 
@@ -264,17 +264,19 @@ def test_the_schedule_as_a_table_has_a_row_for_each_run():
 def test_the_starts_of_a_blocks_servers_are_part_of_the_estimate(engine: dict, arm: dict, block_s: float):
     study = make(engine=engine, arms={"direct": {}, "other": arm}, aa=None)
     # 2 blocks x 2 workloads x 2 levels x 2 arms = 16 runs of 5 + 30 + 0.5 s: 568 s.
-    assert schedule.seconds(study, schedule.plan_runs("s", study, {})) == pytest.approx(568 + 2 * block_s)
+    assert schedule.estimate_seconds(study, schedule.plan_runs("s", study, {})) == pytest.approx(
+        568 + 2 * block_s
+    )
 
 
 def test_the_summary_says_what_is_measured_and_how_long_it_takes():
     study = make(aa={"workloads": ("oltp_read_write",), "threads": (4,)}, warm_up={"pilot_s": 20})
     # 2 blocks x (2 workloads x 2 levels x 2 arms + 1 twin) = 18 runs of 5 + 30 + 0.5 s, and 2 x 4 s: 647 s.
     # Pilots: 2 arms x 2 workloads x 2 levels = 8 of 20.5 s: 164 s.
-    assert schedule.seconds(study, schedule.plan_runs("s", study, {})) == pytest.approx(647)
+    assert schedule.estimate_seconds(study, schedule.plan_runs("s", study, {})) == pytest.approx(647)
     assert schedule.pilot_seconds(study) == pytest.approx(164)
     assert schedule.pilot_seconds(make(warm_up={"pilot_s": 0})) == 0
-    assert schedule.summary("proxy", study).splitlines() == [
+    assert schedule.describe_plan("proxy", study).splitlines() == [
         "proxy",
         "  arms        direct, proxy (baseline: direct)",
         "  workloads   oltp_point_select, oltp_read_write",
@@ -292,10 +294,10 @@ def test_a_study_that_may_stop_says_how_long_it_is_to_the_first_look():
     # Twenty blocks of 71 s (below) are 24 minutes, and five of them 6.
     asked = {"workloads": {"oltp_insert": {}}, "threads": (1,), "warm_up": {"pilot_s": 0}}
     study = make(**asked, plan={"blocks": 20, "discard_s": 3, "stop": "decided"})
-    told = schedule.summary("s", study)
+    told = schedule.describe_plan("s", study)
     assert "measuring   about 6 min to the first look and at most 24 min, " in told
     study = make(**asked, plan={"blocks": 5, "discard_s": 3, "stop": "decided"})
-    assert "measuring   about 6 min, " in schedule.summary("s", study)
+    assert "measuring   about 6 min, " in schedule.describe_plan("s", study)
 
 
 @pytest.mark.parametrize(("blocks", "said"), [(1, "about 71 s"), (4, "about 5 min"), (125, "about 2.5 h")])
@@ -307,7 +309,7 @@ def test_long_studies_are_told_in_long_units(blocks: int, said: str):
         plan={"blocks": blocks, "discard_s": 3},
         warm_up={"pilot_s": 0},
     )
-    assert f"measuring   {said}, " in schedule.summary("s", study)
+    assert f"measuring   {said}, " in schedule.describe_plan("s", study)
 
 
 def test_arms_that_were_skipped_have_no_runs_and_leave_the_others_as_they_were():
@@ -319,7 +321,7 @@ def test_arms_that_were_skipped_have_no_runs_and_leave_the_others_as_they_were()
     assert {run.arm for run in skipped} == {"direct", "direct_again", "proxy"}
     assert {run.run_id for run in skipped} == {run.run_id for run in whole if run.arm != "tiproxy"}
     assert {run.arm for run in schedule.pilot_runs("s", study, ["direct", "proxy"])} == {"direct", "proxy"}
-    told = schedule.summary("s", study, {"direct": {}, "proxy": {}}).splitlines()
+    told = schedule.describe_plan("s", study, {"direct": {}, "proxy": {}}).splitlines()
     assert "  skipped     tiproxy" in told and any(f" {len(skipped)}, of them" in line for line in told)
 
 
@@ -327,7 +329,7 @@ def test_arms_that_were_skipped_have_no_runs_and_leave_the_others_as_they_were()
 def test_units_change_at_ninety_seconds_and_at_two_hours(blocks: int, said: str):
     # One block of 2 levels x 2 arms: 4 x (5 + 16 + 0.5) + 4 = 90 s; 79 of them are 118.5 min, 80 are 2 h.
     study = make(workloads={"oltp_insert": {}}, plan={"blocks": blocks, "run_s": 16}, warm_up={"pilot_s": 0})
-    assert f"measuring   {said}, " in schedule.summary("s", study)
+    assert f"measuring   {said}, " in schedule.describe_plan("s", study)
 
 
 def test_the_order_of_cells_is_drawn_from_these_very_words():

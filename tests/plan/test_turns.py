@@ -52,7 +52,7 @@ def test_a_closed_loop_on_this_machine_takes_turns_and_each_run_names_its_partne
 def test_what_turns_would_falsify_is_measured_in_whole_runs_and_named(changes: dict[str, Any], named: str):
     study = closed(**changes)
     assert set(orders(study).values()) == {"runs"}
-    line = next(line for line in schedule.summary("s", study).splitlines() if "  order " in line)
+    line = next(line for line in schedule.describe_plan("s", study).splitlines() if "  order " in line)
     assert f"because turns can't be had: {named}" in line
     with pytest.raises(ValidationError, match=f"plan.order: turns: {named}.*write order: runs"):
         closed(**changes | {"plan": changes.get("plan", {}) | {"order": "turns"}})
@@ -71,8 +71,8 @@ def test_engines_of_their_own_take_turns_also_where_none_could_be_shared():
 def test_a_tidb_of_its_own_takes_turns_with_a_twin_that_has_one_too():
     arms = {"a": {"engine": {"version": "5.0"}}, "b": {"engine": {"version": "6.6"}}}
     study = closed(arms=arms, aa={}, engine={"name": "tidb"})
-    assert set(orders(study).values()) == {"turns"} and words.has_own_twin(study)
-    assert not words.has_own_twin(closed(aa={})), "MariaDB's arms share a server"
+    assert set(orders(study).values()) == {"turns"} and words.has_separate_twin(study)
+    assert not words.has_separate_twin(closed(aa={})), "MariaDB's arms share a server"
 
 
 def test_a_twin_with_a_tidb_of_its_own_serves_as_much_as_the_baseline():
@@ -80,15 +80,15 @@ def test_a_twin_with_a_tidb_of_its_own_serves_as_much_as_the_baseline():
     workloads = {"oltp_point_select": {}, "oltp_read_only": {}}
     tidb = {"arms": arms, "engine": {"name": "tidb"}, "workloads": workloads}
     part = {"workloads": ("oltp_read_only",), "threads": (4,)}
-    first, second = words.misleading(closed(**tidb, aa=part))
+    first, second = words.find_misleading(closed(**tidb, aa=part))
     assert first.startswith("aa.workloads: ['oltp_read_only']: ") and second.startswith("aa.threads: [4]: ")
     assert first.endswith("write aa: {}, or plan.order: runs")
-    (only,) = words.misleading(closed(**tidb, aa={"threads": (4,)}))
+    (only,) = words.find_misleading(closed(**tidb, aa={"threads": (4,)}))
     assert only == second
     everything = {"workloads": tuple(workloads), "threads": (1, 4)}
     for fine in ({"aa": {}}, {"aa": None}, {"aa": everything}, {"aa": part, "plan": {"order": "runs"}}):
-        assert not list(words.misleading(closed(**tidb | fine))), fine
-    assert not list(words.misleading(closed(aa={"threads": (4,)}))), "the twin is MariaDB's own server"
+        assert not list(words.find_misleading(closed(**tidb | fine))), fine
+    assert not list(words.find_misleading(closed(aa={"threads": (4,)}))), "the twin is MariaDB's own server"
 
 
 POD = {"pod": {"network": "pod"}, "host": {}}
@@ -274,7 +274,7 @@ def test_what_goes_on_by_the_clock_takes_slow_turns_and_the_plan_says_why(arm, t
     other = {"zones": {"latency_ms": 0}} if "zones" in arm else {}
     study = closed(arms={"a": other, "b": arm})
     assert {(run.order, run.turn_ms) for run in schedule.plan_runs("s", study, {})} == {("turns", turn_ms)}
-    line = next(line for line in schedule.summary("s", study).splitlines() if "  order " in line)
+    line = next(line for line in schedule.describe_plan("s", study).splitlines() if "  order " in line)
     assert f"slow turns of {turn_ms} ms or more" in line and f".{next(iter(arm))}" in line
     with pytest.raises(ValidationError, match=rf"plan.turn_ms: 50: arms\..*write {turn_ms} or more"):
         closed(arms={"a": other, "b": arm}, plan={"turn_ms": 50})
@@ -289,13 +289,13 @@ def test_an_arm_has_as_many_turns_as_whole_rounds_fit_into_its_seconds():
 
 
 def test_two_arms_go_abba_and_the_first_letter_changes_from_block_to_block():
-    first, second = (order.rounds(("a", "b"), block, "w", 4) for block in (1, 2))
+    first, second = (order.turn_rounds(("a", "b"), block, "w", 4) for block in (1, 2))
     assert {tuple(one[0]) for one in (first, second)} == {("a", "b", "b", "a"), ("b", "a", "a", "b")}
 
 
 @pytest.mark.parametrize("arms", [("a", "b", "c"), ("a", "b", "c", "d")], ids=len)
 def test_more_arms_follow_each_other_equally_often(arms: tuple[str, ...]):
-    rounds = order.rounds(arms, 1, "w", 4)
+    rounds = order.turn_rounds(arms, 1, "w", 4)
     assert all(sorted(row) == list(arms) for row in rounds)
     follows = Counter(pair for row in rounds for pair in pairwise(row))
     assert len(follows) == len(arms) * (len(arms) - 1) and len(set(follows.values())) == 1

@@ -12,7 +12,7 @@ from benchbook.core.artifacts import applied_config
 from benchbook.core.study import sysbench_options, sysbench_workloads
 from benchbook.core.study.model import PlannedRun
 from benchbook.read.evidence import Evidence
-from benchbook.read.sysbench_log import parse
+from benchbook.read.sysbench_log import parse_log
 
 DATA = Path(__file__).parents[1] / "data" / "sysbench"
 
@@ -99,8 +99,8 @@ CONFIG = "[mariadbd]\nmax_connections=1024"
 ARGV = "/usr/sbin/mariadbd\n--defaults-file=SERVER/my.cnf"
 WHO = {
     "pid": 10, "started": 5.0, "version": "10.11.6", "datadir": "/d/", "port": 33060,
-    "config_hash": applied_config.digest(CONFIG),
-    "started_with": {"mariadbd.argv": applied_config.digest(ARGV)},
+    "config_hash": applied_config.digest_text(CONFIG),
+    "started_with": {"mariadbd.argv": applied_config.digest_text(ARGV)},
 }  # fmt: skip
 
 
@@ -111,7 +111,7 @@ def healthy(out: str, plan: dict[str, Any], err: str = "", changed: dict[str, An
     """
     plan = {**PLAN, **plan}
     plan["options"] = {**OPTIONS, **plan["options"]}
-    log = parse(out)
+    log = parse_log(out)
     lasted = log.final.total_time_s if log.final and log.final.total_time_s else 1.0
     sizes = {f"sbtest{number}": plan["table_size"] for number in range(1, plan["tables"] + 1)}
     seen: dict[str, Any] = {
@@ -170,7 +170,7 @@ def healthy(out: str, plan: dict[str, Any], err: str = "", changed: dict[str, An
     grown = books(log, plan)
     seen["ledger"]["before"] = dict.fromkeys(grown, 1000)
     seen["ledger"]["after"] = {name: 1000 + count for name, count in grown.items()}
-    one = sysbench_workloads.transaction(PlannedRun.of(plan))
+    one = sysbench_workloads.find_transaction(PlannedRun.of(plan))
     if one is not None and log.final is not None:
         seen["rows_after"]["sbtest1"] += one.growth * sum(block.writes or 0 for block in log.summaries)
     return Evidence(plan, merged(seen, changed or {}), out, err)
@@ -179,7 +179,7 @@ def healthy(out: str, plan: dict[str, Any], err: str = "", changed: dict[str, An
 def argv(plan: dict[str, Any], tls: str = "off") -> list[str]:
     """Return the command line of a planned run."""
     planned, ssl = PlannedRun.of(plan), "off" if tls == "off" else "on"
-    asked = PLACE | {"mysql-ssl": ssl} | sysbench_options.general(planned)
+    asked = PLACE | {"mysql-ssl": ssl} | sysbench_options.general_options(planned)
     return [
         "sysbench",
         "--config-file=/run/account.cnf",
@@ -192,7 +192,7 @@ def argv(plan: dict[str, Any], tls: str = "off") -> list[str]:
 
 def in_a_file(plan: dict[str, Any], taken: dict[str, str]) -> dict[str, Any]:
     """Return what is seen of a client with its options in a file; `taken` is what sysbench took otherwise."""
-    asked = PLACE | {"mysql-ssl": "off"} | sysbench_options.general(PlannedRun.of(plan))
+    asked = PLACE | {"mysql-ssl": "off"} | sysbench_options.general_options(PlannedRun.of(plan))
     words = [word for word in argv(plan) if word.split("=")[0][2:] not in asked]
     return {
         "argv": [words[0], "--config-file=/run/sysbench.cnf", *words[1:]],

@@ -137,12 +137,12 @@ def folder(
 ) -> run_folder.RunFolder:
     """Write a whole run folder with evidence that agrees with its output, but for `changed`."""
     run = replace(healthy(out, plan, "", changed), plan=plan)
-    part = run_folder.begin(raw, plan)
+    part = run_folder.begin_folder(raw, plan)
     (part / run_folder.OUT).write_text(out, encoding="utf-8")
     (part / run_folder.ERR).write_text("", encoding="utf-8")
     (part / run_folder.MONITOR).write_text(monitor(plan["discard_s"] + plan["run_s"]), encoding="utf-8")
     run_folder.files.write_json(part / run_folder.EVIDENCE, run.seen)
-    return run_folder.keep(run_folder.seal(part, attempt), raw)
+    return run_folder.move_to_raw(run_folder.seal_folder(part, attempt), raw)
 
 
 def three(
@@ -153,7 +153,7 @@ def three(
     `servers` of 3 gives each its own, 1 gives them one. `changed` overrides parts of what was seen.
     """
     plan = planned(threads=6, arm_setting={"access": "direct", "clients": 3, "servers": servers})
-    seeds = [client_sharding.share(plan, number, 3)["seed"] for number in range(3)]
+    seeds = [client_sharding.split_plan(plan, number, 3)["seed"] for number in range(3)]
     outs = outs or tuple(
         output(threads=2, tps=tps, seed=seed, latency_ms=latency_ms)
         for tps, seed, latency_ms in zip((100, 120, 140), seeds, LATENCIES_MS, strict=True)
@@ -171,7 +171,7 @@ def three(
     seen["start_spread_ms"] = 6.5
     seen["clients"] = [
         {"number": number, "server": number % servers, "exit_code": 0, "ended_by": "itself",
-         "runqueue_wait_s": 0.1, "argv": argv(plan | client_sharding.share(plan, number, 3))}
+         "runqueue_wait_s": 0.1, "argv": argv(plan | client_sharding.split_plan(plan, number, 3))}
         for number in range(3)
     ]  # fmt: skip
     others = tuple((out, "") for out in outs[1:])
@@ -181,10 +181,10 @@ def three(
 def folder_of_three(raw: Path) -> run_folder.RunFolder:
     """Write the whole run folder of `three`."""
     run = three()
-    part = run_folder.begin(raw, run.plan)
+    part = run_folder.begin_folder(raw, run.plan)
     for number, (out, err) in enumerate([(run.out, ""), *run.others]):
-        (part / run_folder.of_client(number, run_folder.OUT)).write_text(out, encoding="utf-8")
-        (part / run_folder.of_client(number, run_folder.ERR)).write_text(err, encoding="utf-8")
+        (part / run_folder.client_file(number, run_folder.OUT)).write_text(out, encoding="utf-8")
+        (part / run_folder.client_file(number, run_folder.ERR)).write_text(err, encoding="utf-8")
     (part / run_folder.MONITOR).write_text(monitor(7), encoding="utf-8")
     run_folder.files.write_json(part / run_folder.EVIDENCE, run.seen)
-    return run_folder.keep(run_folder.seal(part, 1), raw)
+    return run_folder.move_to_raw(run_folder.seal_folder(part, 1), raw)

@@ -25,7 +25,7 @@ def of_seen(**seen: Any) -> Evidence:
 
 def of(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     run = of_seen(arrangement={"cluster": {"before": before, "after": after}})
-    return [*checks_cluster.cluster(run, Limits())]
+    return [*checks_cluster.check_cluster(run, Limits())]
 
 
 def changed(**keys: Any) -> dict[str, Any]:
@@ -64,11 +64,11 @@ def test_a_region_without_a_leader_and_a_pd_that_does_not_tell_void_the_run() ->
 
 def test_arms_without_a_cluster_have_nothing_to_show_and_a_cluster_must_have_been_looked_at() -> None:
     alone = of_seen(arrangement={}, identity_before={})
-    assert [*checks_cluster.cluster(alone, Limits())] == []
+    assert [*checks_cluster.check_cluster(alone, Limits())] == []
     with pytest.raises(Missing, match="which server"):
-        list(checks_cluster.cluster(of_seen(arrangement={}), Limits()))
+        list(checks_cluster.check_cluster(of_seen(arrangement={}), Limits()))
     with pytest.raises(Missing, match="not looked at"):
-        list(checks_cluster.cluster(of_seen(identity_before={"cluster": {}}), Limits()))
+        list(checks_cluster.check_cluster(of_seen(identity_before={"cluster": {}}), Limits()))
 
 
 EVENT = {
@@ -86,8 +86,8 @@ def with_event(event: dict[str, Any], after: dict[str, Any]) -> Any:
 
 def test_a_store_that_was_killed_as_planned_may_have_lost_its_leaders_and_is_said() -> None:
     run = with_event(EVENT, changed(leaders={"2": "store-2", "8": "store-2", "12": "store-2"}))
-    assert [*checks_cluster.cluster(run, Limits())] == []
-    assert checks_cluster.said(run) == [
+    assert [*checks_cluster.check_cluster(run, Limits())] == []
+    assert checks_cluster.describe_moves(run) == [
         "planned: store-1, which led 2 of 3 regions, was killed at 60.1 s, started again at 90.2 s, and "
         "answered at 91.0 s"
     ]
@@ -96,16 +96,16 @@ def test_a_store_that_was_killed_as_planned_may_have_lost_its_leaders_and_is_sai
 def test_an_event_that_was_late_or_failed_or_left_something_down_voids_the_run() -> None:
     # Killed at 1065.1 - 1000 = 65.1 s, back 1090.2 - 1065.1 = 25.1 s later.
     late = with_event(EVENT | {"killed_s": 1065.1}, LOOK)
-    assert [*checks_cluster.cluster(late, Limits())] == [
+    assert [*checks_cluster.check_cluster(late, Limits())] == [
         "store-1 was killed after 65.1 s, 60 s were planned",
         "store-1 was started again after 25.1 s, 30 s were planned",
     ]
     failed = with_event({"asked": EVENT["asked"], "error": "SiteError: the run ended before it"}, LOOK)
-    assert [*checks_cluster.cluster(failed, Limits())] == [
+    assert [*checks_cluster.check_cluster(failed, Limits())] == [
         "the planned event was not carried out: SiteError: the run ended before it"
     ]
     gone = with_event(EVENT, changed(ended=["store-2"], leaders=LOOK["leaders"] | {"8": None}))
-    assert [*checks_cluster.cluster(gone, Limits())] == [
+    assert [*checks_cluster.check_cluster(gone, Limits())] == [
         "store-2 had ended after the run",
         "1 region had no leader after the run",
     ]
@@ -127,19 +127,19 @@ def test_leaders_that_move_in_an_operators_cluster_are_said_and_a_store_that_is_
     after = changed(leaders=LOOK["leaders"] | {"8": "store-2"})
     looks = {"is_managed": True, "before": LOOK, "after": after}
     run = of_seen(arrangement={"cluster": looks})
-    assert [*checks_cluster.cluster(run, Limits())] == []
-    assert checks_cluster.said(run) == ["1 leader moved from store-1 to store-2"]
+    assert [*checks_cluster.check_cluster(run, Limits())] == []
+    assert checks_cluster.describe_moves(run) == ["1 leader moved from store-1 to store-2"]
     looks["after"] = changed(stores=LOOK["stores"] | {"store-1": {"id": 1, "state": "Down"}})
-    assert [*checks_cluster.cluster(run, Limits())] == ["store-1 was Down after the run"]
+    assert [*checks_cluster.check_cluster(run, Limits())] == ["store-1 was Down after the run"]
     looks["after"] = {"ended": [], "reason": "PD does not tell: TimeoutError"}
-    assert [*checks_cluster.cluster(run, Limits())] == []
-    assert checks_cluster.said(run) == [
+    assert [*checks_cluster.check_cluster(run, Limits())] == []
+    assert checks_cluster.describe_moves(run) == [
         "stores and leaders were not looked at: PD does not tell: TimeoutError"
     ]
 
 
 def test_a_cluster_of_others_that_was_not_looked_at_is_no_lack_and_our_own_is() -> None:
-    assert [*checks_cluster.cluster(of_seen(identity_before={"cluster": "uid"}), Limits())] == []
+    assert [*checks_cluster.check_cluster(of_seen(identity_before={"cluster": "uid"}), Limits())] == []
     own = of_seen(identity_before={"cluster": {"pd": {"pid": 1}}})
     with pytest.raises(Missing, match="not looked at"):
-        list(checks_cluster.cluster(own, Limits()))
+        list(checks_cluster.check_cluster(own, Limits()))

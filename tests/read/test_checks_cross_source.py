@@ -14,7 +14,7 @@ ARMS = ("direct", "haproxy")
 
 
 def faults(run: Evidence) -> list[str]:
-    return [*checks_cross_source.physics(run, Limits())]
+    return [*checks_cross_source.check_sources(run, Limits())]
 
 
 def whole(changed: dict[str, Any] | None = None, monitor: str | None = None, **setting: Any) -> Evidence:
@@ -269,7 +269,7 @@ def begun(begins: str | None, pages: int, of_pool: int = 32_768, **changed: Any)
 
 
 def cache_faults(run: Evidence) -> list[str]:
-    return [*checks_server.cache(run, Limits())]
+    return [*checks_server.check_cache(run, Limits())]
 
 
 @pytest.mark.parametrize(
@@ -324,5 +324,5 @@ def test_two_counters_of_the_same_pages_agree_whichever_has_those_read_ahead(pag
     held = {"pages": 9, "pages_of_pool": 99, "page_bytes": 16_384, "pages_read": pages}
     held["bytes_read"] = pages * 16_384
     run = Evidence({}, {"cache": {"before": held}, "work": {"before": work}}, "", None)
-    said = [one for one in checks_cross_source._memory(run) if "by one counter" in one]
+    said = [one for one in checks_cross_source._check_memory(run) if "by one counter" in one]
     assert bool(said) is is_told

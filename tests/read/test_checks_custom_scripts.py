@@ -45,12 +45,12 @@ def run(plan: dict[str, Any] | None = None, **changed: int) -> Any:
     ],
 )
 def test_events_consist_of_what_the_pilots_showed(changed: dict[str, int], said: list[str]):
-    assert [*checks_custom_scripts.work(run(**changed))] == said
+    assert [*checks_custom_scripts.check_work(run(**changed))] == said
 
 
 def test_a_mixture_has_no_rule():
     for own in ({}, {"own": {}}, {"own": {"statements": {}}}):
-        assert [*checks_custom_scripts.work(run({"own": None} | own, reads=1))] == []
+        assert [*checks_custom_scripts.check_work(run({"own": None} | own, reads=1))] == []
 
 
 @pytest.mark.parametrize(
@@ -72,19 +72,21 @@ def test_a_mixture_has_no_rule():
     ],
 )
 def test_the_server_counts_as_many_statements_over_a_connection_a_thread(changed, said: list[str]):
-    assert [*checks_custom_scripts.ledger(run(**changed))] == said
+    assert [*checks_custom_scripts.check_ledger(run(**changed))] == said
 
 
 def test_reads_find_rows():
     assert (
-        [*checks_custom_scripts.hits(run())] == [] == [*checks_custom_scripts.hits(run(reads=0, Rows_sent=0))]
+        [*checks_custom_scripts.check_hits(run())]
+        == []
+        == [*checks_custom_scripts.check_hits(run(reads=0, Rows_sent=0))]
     )
-    assert [*checks_custom_scripts.hits(run(Rows_sent=0))] == ["304 reads found no row"]
+    assert [*checks_custom_scripts.check_hits(run(Rows_sent=0))] == ["304 reads found no row"]
 
 
 def test_files_are_those_of_the_plan():
     def said(files: dict[str, str]) -> list[str]:
-        return [*checks_custom_scripts.files(run({"own": {"files": files}}))]
+        return [*checks_custom_scripts.check_files(run({"own": {"files": files}}))]
 
     assert said({"mine.lua": "a" * 64}) == []
     assert said({"mine.lua": "b" * 64, "more.lua": "c" * 64}) == [
@@ -94,5 +96,5 @@ def test_files_are_those_of_the_plan():
     assert said({}) == ["the script's file mine.lua was aaaaaaaaaa, absent asked"]
     pilot = run()
     del pilot.plan["own"]
-    assert [*checks_custom_scripts.files(pilot)] == []
-    assert [*checks_custom_scripts.files(run({"script": "oltp_read_only", "own": {"files": {}}}))] == []
+    assert [*checks_custom_scripts.check_files(pilot)] == []
+    assert [*checks_custom_scripts.check_files(run({"script": "oltp_read_only", "own": {"files": {}}}))] == []

@@ -15,7 +15,7 @@ def failed(judged: validity.Judgement) -> dict[str, str]:
 
 
 def of(changed=None, **kept) -> validity.Judgement:
-    return validity.judge(synthetic.three(changed, **kept))
+    return validity.judge_run(synthetic.three(changed, **kept))
 
 
 def clients(**changed) -> list[dict]:
@@ -47,17 +47,17 @@ def test_the_client_that_was_killed_is_named_and_so_are_those_it_took_along():
 def test_a_client_whose_log_is_cut_makes_the_run_invalid():
     run = synthetic.three()
     outs = (run.out, run.others[0][0], run.others[1][0][:1500])
-    judged = validity.judge(synthetic.three(outs=(run.out, run.others[0][0], run.others[1][0])))
+    judged = validity.judge_run(synthetic.three(outs=(run.out, run.others[0][0], run.others[1][0])))
     assert judged.status == "valid"
     cut = synthetic.Evidence(run.plan, run.seen, outs[0], "", others=((outs[1], ""), (outs[2], "")))
-    judged = validity.judge(cut)
+    judged = validity.judge_run(cut)
     assert judged.status == "invalid" and judged.qps is None
     assert failed(judged)["V3"].startswith("client 2: ")
 
 
 def test_a_client_without_a_log_is_missing_evidence_not_less_load():
     run = synthetic.three()
-    judged = validity.judge(
+    judged = validity.judge_run(
         synthetic.Evidence(run.plan, run.seen, run.out, "", others=(run.others[0], ("", None)))
     )
     assert judged.status == "invalid"
@@ -69,7 +69,7 @@ def test_each_client_has_the_seed_and_the_threads_of_its_share():
     swapped = synthetic.Evidence(
         run.plan, run.seen, run.others[0][0], "", others=((run.out, ""), run.others[1])
     )
-    assert failed(validity.judge(swapped))["V5"].startswith("client 0: seed ")
+    assert failed(validity.judge_run(swapped))["V5"].startswith("client 0: seed ")
     lone = synthetic.output(threads=3, tps=140, seed=1)
     found = failed(of(outs=(run.out, run.others[0][0], lone)))
     assert "client 2: threads 3, asked 2" in found["V5"]
@@ -110,7 +110,7 @@ def test_evidence_of_each_that_is_missing_never_passes(lost):
 def test_clients_that_did_not_begin_together_are_no_run():
     assert failed(of({"start_spread_ms": 251.0})) == {"V22": "the clients began 251 ms apart, at most 250 ms"}
     assert (
-        validity.judge(synthetic.three({"start_spread_ms": 251.0}), Limits(start_spread_ms=300)).status
+        validity.judge_run(synthetic.three({"start_spread_ms": 251.0}), Limits(start_spread_ms=300)).status
         == "valid"
     )
 
@@ -128,16 +128,16 @@ def test_one_client_that_starved_is_found_although_the_others_did_not():
 
 def test_a_folder_of_three_is_read_with_all_its_logs(tmp_path):
     folder = synthetic.folder_of_three(tmp_path)
-    judged = validity.judge(folder)
+    judged = validity.judge_run(folder)
     assert (judged.status, judged.qps) == ("valid", 7200), judged.reasons
     log = folder.path / "client-2" / "sysbench.out"
     log.write_text(log.read_text().replace("14.29", "14.30"))
     assert (
-        failed(validity.judge(folder))["V19"]
+        failed(validity.judge_run(folder))["V19"]
         == "client-2/sysbench.out: its bytes are not those of the manifest"
     )
     log.unlink()
-    assert validity.judge(folder).status == "invalid"
+    assert validity.judge_run(folder).status == "invalid"
 
 
 def test_a_file_of_options_that_sysbench_did_not_take_whole_is_told():
@@ -145,14 +145,14 @@ def test_a_file_of_options_that_sysbench_did_not_take_whole_is_told():
     plan = synthetic.planned(arm_setting=setting)
     seen = corpus.in_a_file(plan, taken={"rand-type": "special"})
     run = corpus.healthy(synthetic.output(), plan, "", seen)
-    assert failed(validity.judge(run)) == {"V5": "the file says rand-type=uniform, sysbench took special"}
+    assert failed(validity.judge_run(run)) == {"V5": "the file says rand-type=uniform, sysbench took special"}
     lost = corpus.healthy(synthetic.output(), plan, "", seen | {"options": "ABSENT"})
-    assert validity.judge(lost).status == "indeterminate", "nobody looked at what it did"
+    assert validity.judge_run(lost).status == "indeterminate", "nobody looked at what it did"
 
 
 def test_every_check_says_what_it_means_to_pass():
     """The pages list the checks in their own words; one that is made for each client must not lose them."""
-    rows = {row[0]: row[2] for row in run_tables.checks(validity.CHECKS).rows}
+    rows = {row[0]: row[2] for row in run_tables.tabulate_checks(validity.CHECKS).rows}
     assert len(rows) == len(validity.CHECKS)
     assert [id for id, meaning in rows.items() if len(meaning.split()) < 3] == []
     assert rows["V1"] == "Sysbench ended by itself, with 0."

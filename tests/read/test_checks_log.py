@@ -29,40 +29,40 @@ def rated(rate: int, queue: int = 0, achieved: int | None = None):
 def test_a_rate_that_is_reached():
     run = rated(400)
     assert run.log.status == "complete", run.log.why
-    assert [*checks_log.work(run, LIMITS)] == []
+    assert [*checks_log.check_work(run, LIMITS)] == []
 
 
 def test_a_rate_that_is_not():
     # 400/s in 5 s are 2000 arrivals; allowed are 2 % (8/s) and three standard deviations
     # (3 x sqrt(2000) / 5 = 26.8/s).
-    assert [*checks_log.work(rated(400, achieved=366), LIMITS)] == []
-    assert [*checks_log.work(rated(400, achieved=364), LIMITS)] == ["364.0 transactions/s, 400 asked"]
+    assert [*checks_log.check_work(rated(400, achieved=366), LIMITS)] == []
+    assert [*checks_log.check_work(rated(400, achieved=364), LIMITS)] == ["364.0 transactions/s, 400 asked"]
 
 
 def test_a_backlog_from_the_discard_is_found():
     # 50 ms of arrivals at 400/s and one transaction a thread may wait: 20 + 4.
-    assert [*checks_log.work(rated(400, queue=24), LIMITS)] == []
-    assert len([*checks_log.work(rated(400, queue=25), LIMITS)]) == 2
+    assert [*checks_log.check_work(rated(400, queue=24), LIMITS)] == []
+    assert len([*checks_log.check_work(rated(400, queue=25), LIMITS)]) == 2
 
 
 @pytest.mark.parametrize("run_s, faults", [(5, 0), (6, 1), (4, 0), (3, 1)])
 def test_length_may_exceed_the_plan_by_a_second(run_s, faults):
     run = corpus.healthy(synthetic.output(), synthetic.planned(run_s=run_s))
-    assert len([*checks_log.duration(run, LIMITS)]) == faults
+    assert len([*checks_log.check_duration(run, LIMITS)]) == faults
 
 
 def test_long_runs_may_exceed_it_by_two_percent():
     # 2 + 98 s end after 102 s: 2 % of 100 s.
     out = synthetic.output(run_s=100)
-    assert [*checks_log.duration(corpus.healthy(out, synthetic.planned(run_s=98)), LIMITS)] == []
-    assert len([*checks_log.duration(corpus.healthy(out, synthetic.planned(run_s=97)), LIMITS)]) == 1
+    assert [*checks_log.check_duration(corpus.healthy(out, synthetic.planned(run_s=98)), LIMITS)] == []
+    assert len([*checks_log.check_duration(corpus.healthy(out, synthetic.planned(run_s=97)), LIMITS)]) == 1
 
 
 def test_one_report_line_may_be_missing_at_the_end():
     for left, faults in ((7, 0), (6, 0), (5, 1)):
         lines = synthetic.output().splitlines(keepends=True)
         kept = [line for line in lines if not ("thds" in line and int(line[2 : line.index("s")]) > left)]
-        found = [*checks_log.intervals(corpus.healthy("".join(kept), synthetic.planned()), LIMITS)]
+        found = [*checks_log.check_intervals(corpus.healthy("".join(kept), synthetic.planned()), LIMITS)]
         assert bool(found) == bool(faults), found
 
 
@@ -71,7 +71,7 @@ def test_a_slow_rate_may_leave_seconds_without_a_transaction():
     out = synthetic.output().replace("tps: 100.00 qps: 2000.00 (r/w/o: 1400.00/400.00/200.00)", idle, 1)
     for rate, is_fault in ((0, True), (19, False), (20, True)):
         run = corpus.healthy(out, synthetic.planned(rate=rate))
-        assert any("no transaction" in fault for fault in checks_log.intervals(run, LIMITS)) == is_fault
+        assert any("no transaction" in fault for fault in checks_log.check_intervals(run, LIMITS)) == is_fault
 
 
 def test_the_last_queue_line_may_be_cut_off_and_no_other():
@@ -79,9 +79,9 @@ def test_the_last_queue_line_may_be_cut_off_and_no_other():
     plan = synthetic.planned(rate=400, script="oltp_point_select")
     for second, is_fault in ((7, False), (5, True)):
         cut = corpus.healthy(run.out.replace(f"[ {second}s ] queue length: 25, concurrency: 1\n", ""), plan)
-        assert bool([*checks_log.intervals(cut, LIMITS)]) == is_fault
+        assert bool([*checks_log.check_intervals(cut, LIMITS)]) == is_fault
         # A backlog at the end is still seen, in the line before.
-        assert len([*checks_log.work(cut, LIMITS)]) == 2
+        assert len([*checks_log.check_work(cut, LIMITS)]) == 2
 
 
 def test_threads_that_leave_in_time_are_a_fault_and_after_it_they_explain_a_late_end():
@@ -89,9 +89,9 @@ def test_threads_that_leave_in_time_are_a_fault_and_after_it_they_explain_a_late
     out = out.replace("[ 7s ] thds: 4", "[ 7s ] thds: 1")
     run = corpus.healthy(out, synthetic.planned(run_s=5))
     assert run.log.status == "complete"
-    assert [*checks_log.intervals(run, LIMITS)] == ["3 threads of 4 at second 6"]
+    assert [*checks_log.check_intervals(run, LIMITS)] == ["3 threads of 4 at second 6"]
     late = corpus.healthy(out, synthetic.planned(run_s=3))
-    assert [*checks_log.duration(late, LIMITS)] == [
+    assert [*checks_log.check_duration(late, LIMITS)] == [
         "total time 7.0000 s, asked 5 s: 3 of 4 threads were in a last transaction"
     ]
 
@@ -104,9 +104,9 @@ def test_at_a_rate_a_second_of_waiting_is_latency_and_a_second_of_nothing_is_not
     )
     assert stopped != run.out
     plan = synthetic.planned(rate=400, script="oltp_point_select")
-    assert [*checks_log.intervals(corpus.healthy(stopped, plan), LIMITS)] == []
+    assert [*checks_log.check_intervals(corpus.healthy(stopped, plan), LIMITS)] == []
     nothing = stopped.replace("[ 5s ] queue length: 24", "[ 5s ] queue length: 0")
-    assert [*checks_log.intervals(corpus.healthy(nothing, plan), LIMITS)] == [
+    assert [*checks_log.check_intervals(corpus.healthy(nothing, plan), LIMITS)] == [
         "no transaction in the interval at second 5"
     ]
 
@@ -122,7 +122,7 @@ def test_a_second_of_nothing_is_a_fault_before_a_planned_event_and_what_is_measu
 
     def killed(second: float) -> list[str]:
         cluster = {"cluster": {"event": {"killed_s": began + second}}}
-        return [*checks_log.intervals(replace(run, seen=run.seen | {"arrangement": cluster}), LIMITS)]
+        return [*checks_log.check_intervals(replace(run, seen=run.seen | {"arrangement": cluster}), LIMITS)]
 
     assert killed(6.0) == ["no transaction in the interval at second 5"]
     assert killed(4.2) == []
@@ -132,20 +132,20 @@ def test_reconnects_void_a_run():
     out = synthetic.output().replace(
         "reconnects:                          0 ", "reconnects:                          1 "
     )
-    assert "2 reconnects" in checks_log.errors(corpus.healthy(out, synthetic.planned()), LIMITS)
+    assert "2 reconnects" in checks_log.check_errors(corpus.healthy(out, synthetic.planned()), LIMITS)
 
 
 def test_errors_void_a_run_and_the_limit_is_named_with_what_makes_fewer():
     few, many = (corpus.healthy(synthetic.output(errors=count), synthetic.planned()) for count in (3, 30))
-    assert [*checks_log.errors(few, LIMITS)] == []
-    (said,) = [*checks_log.errors(many, LIMITS)]
+    assert [*checks_log.check_errors(few, LIMITS)] == []
+    (said,) = [*checks_log.check_errors(many, LIMITS)]
     assert said.startswith("6.00 % ignored errors per transaction, at most 1 %; raise plan.run_s")
     assert said.endswith("limits.error_ratio in params.yaml")
 
 
 def test_statements_of_another_script_are_found():
     run = corpus.healthy(synthetic.output(statements=(14, 0, 2)), synthetic.planned())
-    assert "no write changed a row" in checks_log.work(run, LIMITS)
+    assert "no write changed a row" in checks_log.check_work(run, LIMITS)
 
 
 def test_begin_and_commit_alone_are_no_work():
@@ -154,13 +154,13 @@ def test_begin_and_commit_alone_are_no_work():
     )
     plan = synthetic.planned(script="oltp_read_only", options=off)
     run = corpus.healthy(synthetic.output(statements=(0, 0, 2)), plan)
-    assert [*checks_log.work(run, LIMITS)] == ["the options leave no statement but BEGIN and COMMIT"]
+    assert [*checks_log.check_work(run, LIMITS)] == ["the options leave no statement but BEGIN and COMMIT"]
 
 
 def test_a_script_without_a_rule_can_not_be_judged():
     run = corpus.healthy(synthetic.output(), synthetic.planned(script="own_script"))
     with pytest.raises(Missing, match="no rule for the script own_script"):
-        list(checks_log.work(run, LIMITS))
+        list(checks_log.check_work(run, LIMITS))
 
 
 ARGV = corpus.argv(synthetic.planned())
@@ -193,19 +193,19 @@ def with_(name: str, value: str) -> list[str]:
     ],
 )
 def test_another_option_than_the_plan_has(name, value, asked):
-    judged = validity.judge(run(with_(name, value)))
+    judged = validity.judge_run(run(with_(name, value)))
     assert judged.reasons == [f"V5 options: --{name} is {value}, {asked} asked"]
 
 
 def test_an_option_that_is_not_there():
     argv = [word for word in ARGV if not word.startswith("--rand-type")]
-    found = [*checks_log.command_line(run(argv))]
+    found = [*checks_log.check_command_line(run(argv))]
     assert found == ["--rand-type is not on the command line, uniform asked"]
 
 
 def test_an_option_more_and_an_option_twice():
     argv = [*ARGV[:-1], "--warmup-time=5", "--threads=4", "run"]
-    assert [*checks_log.command_line(run(argv))] == [
+    assert [*checks_log.check_command_line(run(argv))] == [
         "--threads is given twice",
         "--warmup-time=5 is on the command line, and the plan does not ask for it",
     ]
@@ -214,15 +214,15 @@ def test_an_option_more_and_an_option_twice():
 @pytest.mark.parametrize("words", [("oltp_read_only", "run"), ("oltp_read_write", "prepare"), ("run",), ()])
 def test_another_script_or_command(words):
     argv = [word for word in ARGV if word not in ("oltp_read_write", "run")]
-    found = [*checks_log.command_line(run([*argv, *words]))]
+    found = [*checks_log.check_command_line(run([*argv, *words]))]
     assert found == [
         f"the command is {' '.join(['sysbench', *words])!r}, 'sysbench oltp_read_write run' asked"
     ]
 
 
 def test_another_program_is_found_and_another_folder_of_it_is_not():
-    assert [*checks_log.command_line(run(["/usr/bin/sysbench", *ARGV[1:]]))] == []
-    assert len([*checks_log.command_line(run(["/usr/bin/mysqlslap", *ARGV[1:]]))]) == 1
+    assert [*checks_log.check_command_line(run(["/usr/bin/sysbench", *ARGV[1:]]))] == []
+    assert len([*checks_log.check_command_line(run(["/usr/bin/mysqlslap", *ARGV[1:]]))]) == 1
 
 
 def test_no_server_or_two_and_another_driver():
@@ -234,25 +234,27 @@ def test_no_server_or_two_and_another_driver():
         if not word.startswith("--mysql-host")
     ]
     for argv in (no_port, by_both):
-        assert [*checks_log.command_line(run(argv))] == ["the command line names no server, or two"]
-    assert [*checks_log.command_line(run(by_socket))] == []
-    found = [*checks_log.command_line(run(with_("db-driver", "pgsql")))]
+        assert [*checks_log.check_command_line(run(argv))] == ["the command line names no server, or two"]
+    assert [*checks_log.check_command_line(run(by_socket))] == []
+    found = [*checks_log.check_command_line(run(with_("db-driver", "pgsql")))]
     assert found == ["--db-driver=pgsql, mysql expected"]
 
 
 def test_encryption_on_the_command_line_is_the_one_asked():
-    found = [*checks_log.command_line(run(with_("mysql-ssl", "on")))]
+    found = [*checks_log.check_command_line(run(with_("mysql-ssl", "on")))]
     assert found == ["--mysql-ssl=on, encryption off asked"]
     secret = {"asked": "required", "cipher": "TLS_AES_256_GCM_SHA384"}
-    assert [*checks_log.command_line(run(with_("mysql-ssl", "on"), tls=secret))] == []
-    found = [*checks_log.command_line(run(ARGV, tls=secret))]
+    assert [*checks_log.check_command_line(run(with_("mysql-ssl", "on"), tls=secret))] == []
+    found = [*checks_log.check_command_line(run(ARGV, tls=secret))]
     assert found == ["--mysql-ssl=off, encryption required asked"]
 
 
 def test_one_account_and_no_other_file_of_options():
-    found = [*checks_log.command_line(run([ARGV[0], "--config-file=/tmp/mine.cnf", *ARGV[1:]]))]
+    found = [*checks_log.check_command_line(run([ARGV[0], "--config-file=/tmp/mine.cnf", *ARGV[1:]]))]
     assert found == ["2 options --config-file, 1 expected"]
-    assert [*checks_log.command_line(run([ARGV[0], *ARGV[2:]]))] == ["0 options --config-file, 1 expected"]
+    assert [*checks_log.check_command_line(run([ARGV[0], *ARGV[2:]]))] == [
+        "0 options --config-file, 1 expected"
+    ]
 
 
 def test_a_file_of_options_asks_what_the_plan_asks():
@@ -261,18 +263,18 @@ def test_a_file_of_options_asks_what_the_plan_asks():
         seen = corpus.in_a_file(plan, taken={})
         for side in seen["options"].values():
             side |= changed
-        found = [*checks_log.command_line(corpus.healthy(synthetic.output(), plan, "", seen))]
+        found = [*checks_log.check_command_line(corpus.healthy(synthetic.output(), plan, "", seen))]
         assert found == faults
 
 
 def test_a_run_without_its_command_line_is_not_judged():
-    assert validity.judge(run("ABSENT")).status == "indeterminate"  # type: ignore[arg-type]
+    assert validity.judge_run(run("ABSENT")).status == "indeterminate"  # type: ignore[arg-type]
 
 
 def test_each_client_has_its_share_of_threads_rate_and_seed():
     clients = synthetic.three().seen["clients"]
     clients[2] |= {"argv": clients[1]["argv"]}
-    judged = validity.judge(synthetic.three({"clients": clients}))
+    judged = validity.judge_run(synthetic.three({"clients": clients}))
     assert any(reason.startswith("V5 options: client 2: --rand-seed is ") for reason in judged.reasons)
 
 
@@ -283,9 +285,9 @@ def test_what_measuring_starts_is_what_judging_expects(script, tls):
     plan = synthetic.planned(script=script)
     fields = {name: plan[name] for name in PlannedRun.__dataclass_fields__ if name in plan}
     endpoint = Endpoint("127.0.0.1", 33060, "sbtest", Path("/run/account.cnf"), tls=tls)
-    argv = sysbench.run(endpoint, PlannedRun(**fields))
+    argv = sysbench.run_argv(endpoint, PlannedRun(**fields))
     seen = {"argv": argv, "tls": {"asked": tls, "cipher": "" if tls == "off" else "TLS_AES_256_GCM_SHA384"}}
-    assert [*checks_log.command_line(corpus.healthy(synthetic.output(), plan, "", seen))] == []
+    assert [*checks_log.check_command_line(corpus.healthy(synthetic.output(), plan, "", seen))] == []
 
 
 def test_a_run_of_another_driver_is_held_to_that_driver():
@@ -298,7 +300,7 @@ def test_a_run_of_another_driver_is_held_to_that_driver():
 
     def faults(argv: list[str]) -> list[str]:
         seen = {"argv": argv, "tls": {"asked": "off"}}
-        return [*checks_log.command_line(corpus.healthy(synthetic.output(), plan, "", seen))]
+        return [*checks_log.check_command_line(corpus.healthy(synthetic.output(), plan, "", seen))]
 
     assert faults(asked) == []
     assert faults([*asked[:1], "--db-driver=mysql", *asked[2:]]) == ["--db-driver=mysql, pgsql expected"]
@@ -317,8 +319,8 @@ def test_an_arm_over_a_socket_is_held_to_it(driver, place):
     found = {}
     for socket in (None, Path("/lab/server/.s.PGSQL.5432")):
         endpoint = Endpoint("127.0.0.1", 5432, "sbtest", Path("/a.cnf"), socket, driver=driver)
-        argv = sysbench.run(endpoint, PlannedRun(**fields))
+        argv = sysbench.run_argv(endpoint, PlannedRun(**fields))
         seen = {"argv": argv, "tls": {"asked": "off"}}
-        found[socket] = [*checks_log.command_line(corpus.healthy(synthetic.output(), plan, "", seen))]
+        found[socket] = [*checks_log.check_command_line(corpus.healthy(synthetic.output(), plan, "", seen))]
     assert [word for word in argv if word.startswith(place)]
     assert list(found.values()) == [["the command line names no socket, access: socket asked"], []]

@@ -34,7 +34,7 @@ def faults(arrangement: dict[str, Any], asked: dict[str, Any] | None = None, **s
     there = ASKED.get(kind or "", {}) | {key: True for key in arrangement if key == "capture"}
     plan = synthetic.planned(arm_setting={"access": "direct", **(there if asked is None else asked)})
     seen = {"arrangement": arrangement, **({"identity_before": signs} if signs else {})}
-    return [*checks_machine.arrangement(corpus.healthy(synthetic.output(), plan, "", seen), Limits())]
+    return [*checks_machine.check_arrangement(corpus.healthy(synthetic.output(), plan, "", seen), Limits())]
 
 
 def test_loads_that_were_there_are_no_fault():
@@ -106,7 +106,9 @@ def test_a_site_that_does_not_make_what_the_arm_asks_for_has_no_valid_run(asked:
     plan = synthetic.planned(arm_setting={"access": "haproxy", **asked})
     run = corpus.healthy(synthetic.output(), plan, "", {"arrangement": {}})
     (key,) = asked
-    assert [*checks_machine.arrangement(run, Limits())] == [f"the arm asks for {key}, and there was none"]
+    assert [*checks_machine.check_arrangement(run, Limits())] == [
+        f"the arm asks for {key}, and there was none"
+    ]
 
 
 def test_a_capture_that_ended_early_voids_the_run_with_the_proxys_reason():
@@ -121,7 +123,7 @@ def test_a_client_that_uses_as_much_as_its_limit_is_at_its_limit(cpu_s: float, s
     """7 s on one core: 3.5 s are 50 %."""
     changed = {"client": {"cpu_s": cpu_s}, "sysbench_s": 7.0}
     run = corpus.healthy(synthetic.output(), synthetic.planned(), "", changed)
-    assert [*checks_machine.client(run, Limits(client_cpu=0.5))] == said
+    assert [*checks_machine.check_client(run, Limits(client_cpu=0.5))] == said
 
 
 NETWORK = {"parts": ["client", "server"], "is_shared": True, "rules": 0, "dropped": 0, "sent": 9, "again": 0}
@@ -148,7 +150,10 @@ def run(plan: dict[str, Any] | None = None, where: str = "machine", **changes: A
 def test_a_quiet_run_and_one_made_before_this_was_looked_for_have_nothing_to_say():
     # 10 of 100,000 segments are the share that chance may have.
     for one in (run(), Evidence({}, {}, "", ""), Evidence({}, {"strangers": None}, "", "")):
-        assert ([*checks_machine.strangers(one)], list(checks_machine.near_strangers(one))) == ([], [])
+        assert (
+            [*checks_machine.check_strangers(one)],
+            list(checks_machine.describe_near_strangers(one)),
+        ) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -172,13 +177,13 @@ def test_a_quiet_run_and_one_made_before_this_was_looked_for_have_nothing_to_say
     ],
 )
 def test_what_touches_an_arm_is_a_fault(changes: dict[str, Any], words: str):
-    assert [*checks_machine.strangers(run(**changes))] == [words]
+    assert [*checks_machine.check_strangers(run(**changes))] == [words]
 
 
 def test_a_tracer_at_either_end_is_a_fault_and_one_of_the_stage_is_none():
     traced = {"traced": "gdb"}
     seen = {"identity_before": {"place": traced}, "identity_after": {"server_place": traced}}
-    assert [*checks_machine.strangers(Evidence({}, seen, "", ""))] == [
+    assert [*checks_machine.check_strangers(Evidence({}, seen, "", ""))] == [
         "server was traced by gdb after the run"
     ]
 
@@ -186,24 +191,24 @@ def test_a_tracer_at_either_end_is_a_fault_and_one_of_the_stage_is_none():
 def test_in_turns_the_clock_alone_can_tell_whose_stops_they_are():
     stops = {"continued": ["server"], "stopped": {"client": 9}}
     one = run(TURNS, **stops)
-    assert [*checks_machine.strangers(one)] == []
+    assert [*checks_machine.check_strangers(one)] == []
     one.seen["turns"] = {"halted": 12, "count": 200}
     stood = "at the end of 12 of its 200 turns a part of the arm stood still"
-    assert [*checks_machine.strangers(one)] == [stood]
+    assert [*checks_machine.check_strangers(one)] == [stood]
     one.seen["turns"] = {"halted": 0, "count": 200}
-    assert [*checks_machine.strangers(one)] == []
+    assert [*checks_machine.check_strangers(one)] == []
 
 
 def test_nineteen_segments_are_chance_whatever_their_share():
-    assert [*checks_machine.strangers(run(connections={"sent": 100, "again": 19}))] == []
-    assert [*checks_machine.strangers(run(connections={"sent": 100, "again": 20}))] != []
-    assert [*checks_machine.strangers(run(connections=None))] == []
+    assert [*checks_machine.check_strangers(run(connections={"sent": 100, "again": 19}))] == []
+    assert [*checks_machine.check_strangers(run(connections={"sent": 100, "again": 20}))] != []
+    assert [*checks_machine.check_strangers(run(connections=None))] == []
 
 
 def test_between_machines_what_is_sent_again_is_said_and_voids_nothing():
     one = run(where="machine_server", connections={"sent": 1000, "again": 100})
-    assert [*checks_machine.strangers(one)] == []
-    assert list(checks_machine.near_strangers(one)) == [
+    assert [*checks_machine.check_strangers(one)] == []
+    assert list(checks_machine.describe_near_strangers(one)) == [
         "100 of 1000 segments were sent again (10.00 %) (machine_server)"
     ]
 
@@ -214,8 +219,8 @@ def test_what_may_have_touched_an_arm_is_said():
     networks = [NETWORK | {"rules": 3000, "dropped": 7}]
     one = run(counting=["perf"], networks=networks, limits=limits, held_back=held)
     where = "in the network of client and server"
-    assert [*checks_machine.strangers(one)] == []
-    assert list(checks_machine.near_strangers(one)) == [
+    assert [*checks_machine.check_strangers(one)] == []
+    assert list(checks_machine.describe_near_strangers(one)) == [
         "perf counted events of performance; of which processes, the kernel does not say",
         f"all ran under {QUOTA}, which no arm asks for, but for server",
         "the CPU quota of /slow.slice held the run back for 1.53 s",

@@ -38,7 +38,7 @@ BASELINE = {
 
 
 def test_the_books_agree_to_the_query():
-    assert [*checks_server.ledger(bracket("00_baseline_ok", BASELINE), LIMITS)] == []
+    assert [*checks_server.check_ledger(bracket("00_baseline_ok", BASELINE), LIMITS)] == []
 
 
 def test_a_server_is_held_against_all_runs_that_it_served_at_once():
@@ -46,11 +46,11 @@ def test_a_server_is_held_against_all_runs_that_it_served_at_once():
     alone = bracket("00_baseline_ok", {name: 2 * count for name, count in BASELINE.items()})
     other = {"plan": alone.plan, "clients": [{"out": alone.out, "err": alone.err}]}
     both = replace(alone, seen=alone.seen | {"beside": [other]})
-    assert [*checks_server.ledger(both, LIMITS)] == []
-    assert len([*checks_server.ledger(alone, LIMITS)]) == len(BASELINE)
+    assert [*checks_server.check_ledger(both, LIMITS)] == []
+    assert len([*checks_server.check_ledger(alone, LIMITS)]) == len(BASELINE)
     silent = replace(alone, seen=alone.seen | {"beside": [other | {"clients": [{"out": "", "err": ""}]}]})
     with pytest.raises(Missing):
-        list(checks_server.ledger(silent, LIMITS))
+        list(checks_server.check_ledger(silent, LIMITS))
 
 
 def test_the_runs_beside_are_read_from_the_evidence(tmp_path: Path):
@@ -66,7 +66,7 @@ def test_the_runs_beside_are_read_from_the_evidence(tmp_path: Path):
 @pytest.mark.parametrize("beside", [5, ["x"], [{}], [{"plan": {}, "clients": []}]])
 def test_runs_beside_that_cannot_be_read_leave_the_ledger_open(tmp_path: Path, beside: object):
     run = synthetic.folder(tmp_path, synthetic.planned(), synthetic.output(), {"beside": beside})
-    found = {check.id: check for check in validity.judge(run).checks}
+    found = {check.id: check for check in validity.judge_run(run).checks}
     assert found["V10"].passed is None and not found["V10"].is_excused
 
 
@@ -74,7 +74,7 @@ def test_runs_beside_that_cannot_be_read_leave_the_ledger_open(tmp_path: Path, b
 @pytest.mark.parametrize("off", [-1, 1])
 def test_one_more_or_less_is_found(counter, off):
     faults = [
-        *checks_server.ledger(
+        *checks_server.check_ledger(
             bracket("00_baseline_ok", {**BASELINE, counter: BASELINE[counter] + off}), LIMITS
         )
     ]
@@ -101,10 +101,11 @@ def test_what_a_server_did_again_by_itself_may_be_counted_again(counter: str, mo
     """As optimistic TiDB 3.0 does where `tidb_disable_txn_auto_retry` is off."""
     books = {**BASELINE, counter: BASELINE[counter] + more}
     assert (
-        bool([*checks_server.ledger(bracket("00_baseline_ok", {**books, "Retries": 3}), LIMITS)]) is is_found
+        bool([*checks_server.check_ledger(bracket("00_baseline_ok", {**books, "Retries": 3}), LIMITS)])
+        is is_found
     )
     for none in ({"Retries": 0}, {}):
-        assert [*checks_server.ledger(bracket("00_baseline_ok", {**books, **none}), LIMITS)]
+        assert [*checks_server.check_ledger(bracket("00_baseline_ok", {**books, **none}), LIMITS)]
 
 
 def test_statements_that_are_not_prepared_are_counted_once_however_often_they_are_done():
@@ -112,9 +113,9 @@ def test_statements_that_are_not_prepared_are_counted_once_however_often_they_ar
     books = {**BASELINE, "Com_stmt_execute": 0, "Com_stmt_prepare": 0, "Retries": 3}
     plan = corpus.case("00_baseline_ok").run().plan
     text = {"options": {**plan["options"], "ps_mode": "disable"}}
-    assert [*checks_server.ledger(bracket("00_baseline_ok", books, **text), LIMITS)] == []
+    assert [*checks_server.check_ledger(bracket("00_baseline_ok", books, **text), LIMITS)] == []
     books["Com_update"] += 1
-    assert [*checks_server.ledger(bracket("00_baseline_ok", books, **text), LIMITS)] == [
+    assert [*checks_server.check_ledger(bracket("00_baseline_ok", books, **text), LIMITS)] == [
         "Com_update grew by 19587, sysbench says 19586"
     ]
 
@@ -164,7 +165,7 @@ def test_books_of_an_old_tidb_agree_with_conflicts_and_show_a_strangers_update(s
         books = none | grown | {"Com_update": grown["Com_update"] + more, "Retries": counted}
         ledger = {"available": True, "reason": None, "own_connections": 0, "absent": {"Connections": "old"}}
         ledger |= {"before": dict.fromkeys(books, 0), "after": books}
-        return [*checks_server.ledger(counting(script, done, ledger), LIMITS)]
+        return [*checks_server.check_ledger(counting(script, done, ledger), LIMITS)]
 
     assert faults(0, retries) == []
     assert [fault.split()[0] for fault in faults(1, retries)] == ["Com_update"]
@@ -182,16 +183,16 @@ def test_an_engine_that_lacks_transactions_is_held_to_its_statements_and_changed
     # Of PostgreSQL: 4 writes in each of 9793 transactions changed a row (the log: 39172 writes).
     gone = ("Com_begin", "Com_commit", "Com_stmt_execute")
     books = {**BASELINE, "Rows_changed": 4 * 9793}
-    assert [*checks_server.ledger(lacking(books, *gone), LIMITS)] == []
+    assert [*checks_server.check_ledger(lacking(books, *gone), LIMITS)] == []
     more = {**books, "Rows_changed": 4 * 9793 + 1}
-    assert [*checks_server.ledger(lacking(more, *gone), LIMITS)] == [
+    assert [*checks_server.check_ledger(lacking(more, *gone), LIMITS)] == [
         "Rows_changed grew by 39173, sysbench says 39172"
     ]
 
 
 def test_reads_can_not_be_lacked():
     with pytest.raises(Excused, match="no Com_select"):
-        list(checks_server.ledger(lacking(BASELINE, "Com_select"), LIMITS))
+        list(checks_server.check_ledger(lacking(BASELINE, "Com_select"), LIMITS))
 
 
 def test_failed_transactions_are_in_the_servers_books():
@@ -203,22 +204,22 @@ def test_failed_transactions_are_in_the_servers_books():
         "Com_stmt_execute": 33742 + 6819,
         "Connections": 64,
     }
-    assert [*checks_server.ledger(bracket("08_deadlock_default_ignored", grown), LIMITS)] == []
+    assert [*checks_server.check_ledger(bracket("08_deadlock_default_ignored", grown), LIMITS)] == []
     grown["Com_begin"] = 3041
-    assert len([*checks_server.ledger(bracket("08_deadlock_default_ignored", grown), LIMITS)]) == 1
+    assert len([*checks_server.check_ledger(bracket("08_deadlock_default_ignored", grown), LIMITS)]) == 1
 
 
 def test_both_blocks_count():
     # 2 s of discard and 5 s of window at 100 transactions a second: the server saw all 700.
     run = corpus.healthy(synthetic.output(), synthetic.planned())
     assert run.grown("Com_commit") == 700
-    assert [*checks_server.ledger(run, LIMITS)] == []
+    assert [*checks_server.check_ledger(run, LIMITS)] == []
 
 
 def test_statements_that_are_not_prepared():
     run = corpus.healthy(synthetic.output(), synthetic.planned(options={"ps_mode": "disable"}))
     assert run.grown("Com_stmt_execute") == 0
-    assert [*checks_server.ledger(run, LIMITS)] == []
+    assert [*checks_server.check_ledger(run, LIMITS)] == []
 
 
 def test_our_own_connections_are_known():
@@ -228,7 +229,7 @@ def test_our_own_connections_are_known():
         "",
         {"ledger": {"own_connections": 2, "after": {"Connections": 1006}}},
     )
-    assert [*checks_server.ledger(run, LIMITS)] == []
+    assert [*checks_server.check_ledger(run, LIMITS)] == []
 
 
 def test_our_own_looks_send_rows_too():
@@ -241,18 +242,18 @@ def test_our_own_looks_send_rows_too():
             "",
             {"ledger": {"after": {"Rows_sent": 1000 + sent + extra}}},
         )
-        assert len([*checks_server.hits(run, LIMITS)]) == faults
+        assert len([*checks_server.check_hits(run, LIMITS)]) == faults
 
 
 def test_point_selects_that_miss_are_found():
     # 55656 reads; 99 % of the keys were not in the table.
     run = bracket("26_localhost_uses_socket_not_port", {"Rows_sent": 557})
-    assert "sent 557 rows" in next(checks_server.hits(run, LIMITS))
+    assert "sent 557 rows" in next(checks_server.check_hits(run, LIMITS))
 
 
 def test_writes_that_change_nothing_are_found():
     run = corpus.case("20c_update_empty").run()
-    assert [*checks_server.hits(run, LIMITS)] == ["0 of 90013 writes changed a row"]
+    assert [*checks_server.check_hits(run, LIMITS)] == ["0 of 90013 writes changed a row"]
 
 
 def test_an_insert_run_grows_its_tables_by_its_writes():
@@ -260,13 +261,15 @@ def test_an_insert_run_grows_its_tables_by_its_writes():
     plan = synthetic.planned(script="oltp_insert")
     run = corpus.healthy(out, plan)
     assert run.get("rows_after", "sbtest1") == 10_000 + 700
-    assert [*checks_server.data(run, LIMITS)] == []
+    assert [*checks_server.check_data(run, LIMITS)] == []
     lost = corpus.healthy(out, plan, "", {"rows_after": {"sbtest1": 10_600}})
-    assert [*checks_server.data(lost, LIMITS)] == ["the run changed the number of rows by 600, 700 expected"]
+    assert [*checks_server.check_data(lost, LIMITS)] == [
+        "the run changed the number of rows by 600, 700 expected"
+    ]
     # the neighbour in the block inserted before
     later = {"sbtest2": 12_000}
     assert [
-        *checks_server.data(
+        *checks_server.check_data(
             corpus.healthy(out, plan, "", {"rows_before": later, "rows_after": later}), LIMITS
         )
     ] == []
@@ -277,7 +280,7 @@ def test_a_site_without_a_ledger_is_excused():
         synthetic.output(), synthetic.planned(), "", {"ledger": {"available": False, "reason": "x"}}
     )
     with pytest.raises(Excused, match="ledger not available: x"):
-        list(checks_server.ledger(run, LIMITS))
+        list(checks_server.check_ledger(run, LIMITS))
 
 
 @pytest.mark.parametrize(("grown", "is_fault"), [(5, True), (6, False), (12, False), (13, True)])
@@ -286,13 +289,13 @@ def test_uptime_may_differ_by_its_rounding_and_our_looks(grown: int, is_fault: b
     run = corpus.healthy(
         synthetic.output(), synthetic.planned(), "", {"uptime_before_s": 50, "uptime_after_s": 50 + grown}
     )
-    assert bool([*checks_server.identity(run, LIMITS)]) == is_fault
+    assert bool([*checks_server.check_identity(run, LIMITS)]) == is_fault
 
 
 def test_what_changed_of_a_server_is_named_with_what_it_was():
     changed = {"identity_before": {"pid": 17}, "identity_after": {"pid": 18}}
     run = corpus.healthy(synthetic.output(), synthetic.planned(), "", changed)
-    assert next(iter(checks_server.identity(run, LIMITS))) == "pid changed from 17 to 18"
+    assert next(iter(checks_server.check_identity(run, LIMITS))) == "pid changed from 17 to 18"
 
 
 @pytest.mark.parametrize(
@@ -309,7 +312,7 @@ def test_an_arm_with_the_quota_of_another_is_no_run_of_it(asked, had, fault):
     who = {name: {"server_group": {"quota_cores": had, "shares": 1024}} for name in evidence.IDENTITIES}
     plan = synthetic.planned(arm_setting={"cpu": {"server": {"quota": asked}}})
     run = corpus.healthy(synthetic.output(), plan, "", who)
-    assert [*checks_server.identity(run, LIMITS)] == ([fault] if fault else [])
+    assert [*checks_server.check_identity(run, LIMITS)] == ([fault] if fault else [])
 
 
 @pytest.mark.parametrize(
@@ -323,14 +326,16 @@ def test_a_server_has_the_weight_that_its_arm_asks_for(qos: str, shares: int, is
     who = {name: {"server_group": {"quota_cores": None, "shares": shares}} for name in evidence.IDENTITIES}
     run = corpus.healthy(synthetic.output(), synthetic.planned(arm_setting={"qos": qos}), "", who)
     due = [f"the server had a weight of {shares}, its arm asks for qos {qos}"] if is_fault else []
-    assert [*checks_server.identity(run, LIMITS)] == due
+    assert [*checks_server.check_identity(run, LIMITS)] == due
 
 
 def test_uptime_tells_a_restart():
     run = corpus.healthy(
         synthetic.output(), synthetic.planned(), "", {"uptime_before_s": 50, "uptime_after_s": 52}
     )
-    assert [*checks_server.identity(run, LIMITS)] == ["the server's uptime grew by 2 s in a run of 7.0 s"]
+    assert [*checks_server.check_identity(run, LIMITS)] == [
+        "the server's uptime grew by 2 s in a run of 7.0 s"
+    ]
 
 
 def without_rows_sent(**changed):
@@ -344,12 +349,12 @@ def without_rows_sent(**changed):
 
 def test_a_counter_that_the_engine_lacks_is_told_as_a_warning_and_one_that_is_just_missing_is_not():
     with pytest.raises(Excused, match="no Rows_sent: TiDB doesn't count"):
-        list(checks_server.hits(without_rows_sent(), LIMITS))
+        list(checks_server.check_hits(without_rows_sent(), LIMITS))
     run = without_rows_sent()
     del run.seen["ledger"]["absent"]
     with pytest.raises(Missing, match="Rows_sent"):
-        list(checks_server.hits(run, LIMITS))
-    assert [*checks_server.ledger(without_rows_sent(), LIMITS)] == []
+        list(checks_server.check_hits(run, LIMITS))
+    assert [*checks_server.check_ledger(without_rows_sent(), LIMITS)] == []
 
 
 def run(changed: dict | None = None, **plan):
@@ -362,9 +367,14 @@ def settings(**changed) -> dict:
 
 def test_a_server_that_stood_still_has_no_faults():
     sound = run()
-    checks = (checks_server.settings, checks_server.tables, checks_server.arm, checks_server.between)
+    checks = (
+        checks_server.check_settings,
+        checks_server.check_tables,
+        checks_server.check_arm,
+        checks_server.check_between,
+    )
     assert [[*check(sound)] for check in checks] == [[], [], [], []]
-    assert validity.judge(sound).status == "valid"
+    assert validity.judge_run(sound).status == "valid"
 
 
 def test_a_setting_names_itself_what_it_was_and_when():
@@ -373,7 +383,7 @@ def test_a_setting_names_itself_what_it_was_and_when():
         changed_between={"general_log": ["OFF", "ON"], "new": [None, "1"]},
         changed_in_run={"gone": ["2", None]},
     )  # fmt: skip
-    assert [*checks_server.settings(run(seen))] == [
+    assert [*checks_server.check_settings(run(seen))] == [
         "server variable general_log was OFF, is ON between the runs",
         "server variable new was added (1) between the runs",
         "server variable gone was removed (it was 2) in the run",
@@ -382,7 +392,7 @@ def test_a_setting_names_itself_what_it_was_and_when():
 
 def test_a_digest_that_differs_counts_without_its_items():
     """Whoever takes the items out of the evidence has not made the settings the same."""
-    assert [*checks_server.settings(run(settings(after="x")))] == [
+    assert [*checks_server.check_settings(run(settings(after="x")))] == [
         "server variable settings: the digest changed in the run"
     ]
 
@@ -390,12 +400,12 @@ def test_a_digest_that_differs_counts_without_its_items():
 @pytest.mark.parametrize("kind", ["settings", "tables"])
 @pytest.mark.parametrize("when", ["at_start", "before", "after"])
 def test_a_look_that_is_missing_makes_the_run_indeterminate(kind: str, when: str):
-    assert validity.judge(run({"state": {kind: {when: None}}})).status == "indeterminate"
+    assert validity.judge_run(run({"state": {kind: {when: None}}})).status == "indeterminate"
 
 
 def test_without_the_counters_of_the_run_before_a_run_is_indeterminate():
     with pytest.raises(Missing):
-        list(checks_server.between(run({"state": {"between": None}})))
+        list(checks_server.check_between(run({"state": {"between": None}})))
 
 
 @pytest.mark.parametrize(
@@ -411,33 +421,33 @@ def test_without_the_counters_of_the_run_before_a_run_is_indeterminate():
     ],
 )
 def test_what_a_server_did_for_others_between_the_runs_is_named(seen: dict, words: str):
-    judged = validity.judge(run({"state": {"between": seen}}))
+    judged = validity.judge_run(run({"state": {"between": seen}}))
     assert judged.status == "invalid" and f"V14 alone: {words}" in judged.reasons
 
 
 def test_probes_of_a_proxy_are_no_foreign_connections():
     """Three of our own, and two that a proxy dropped before it logged in."""
     seen = {"state": {"between": {"connections": 5, "refused": 2}}, "arrangement": {"has_probes": True}}
-    assert [*checks_server.between(run(seen))] == []
+    assert [*checks_server.check_between(run(seen))] == []
 
 
 def test_on_a_shared_server_only_its_tables_and_uptime_are_held():
     shared = {"is_shared": True, "connections": 900, "counters": {"Com_update": 7}}
-    assert [*checks_server.between(run({"state": {"between": shared}}))] == []
+    assert [*checks_server.check_between(run({"state": {"between": shared}}))] == []
     written = {"written_between": {"sbtest1": ["a", "written b"]}, "between": shared}
-    assert [*checks_server.between(run({"state": written}))] == [
+    assert [*checks_server.check_between(run({"state": written}))] == [
         "sbtest1 was written to between the runs (written b)"
     ]
 
 
 def test_what_could_not_be_held_is_said_with_the_run():
-    judged = validity.judge(run({"state": {"between": {"not_held": {"connections": "others use it"}}}}))
+    judged = validity.judge_run(run({"state": {"between": {"not_held": {"connections": "others use it"}}}}))
     assert judged.warnings == ("not held between the runs: connections (others use it)",)
 
 
 def test_a_part_that_was_moved_between_the_runs_is_named():
     seen = run({"identity_at_start": {"pid": 70, "server_place": {"nice": "0"}}})
-    assert "V12 identity: pid changed from 70" in validity.judge(seen).reasons[0]
+    assert "V12 identity: pid changed from 70" in validity.judge_run(seen).reasons[0]
 
 
 def sampled(one: dict, when: str = "before", script: str = "oltp_read_write") -> list[str]:
@@ -446,7 +456,9 @@ def sampled(one: dict, when: str = "before", script: str = "oltp_read_write") ->
     samples = {f"sample_{at}": {"sbtest1": whole, "sbtest2": whole} for at in ("before", "after")}
     samples[f"sample_{when}"] = {"sbtest1": whole, "sbtest2": whole | one}
     plan = {"tables": 2, "table_size": 1000, "script": script}
-    return [*checks_server.data(run({"rows_before": None, "rows_after": None, **samples}, **plan), LIMITS)]
+    return [
+        *checks_server.check_data(run({"rows_before": None, "rows_after": None, **samples}, **plan), LIMITS)
+    ]
 
 
 @pytest.mark.parametrize("when", ["before", "after"])

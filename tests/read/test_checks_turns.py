@@ -39,7 +39,7 @@ def taken(text: str | None = None, **changed: Any) -> Evidence:
 
 
 def faults(run: Evidence) -> list[str]:
-    return [*checks_turns.turns(run, Limits())]
+    return [*checks_turns.check_turns(run, Limits())]
 
 
 def test_turns_as_planned_pass_and_whole_runs_have_nothing_to_show():
@@ -153,7 +153,7 @@ def test_a_client_waits_at_its_end_for_the_one_that_started_last():
         clock = {"exit_code": 0, "gone": None, "started": [100.0, 100.0 + apart_s]}
         late = taken(clock=clock)
         late.__dict__["log"] = log
-        told = [*checks_log.duration(late, Limits())]
+        told = [*checks_log.check_duration(late, Limits())]
         assert any(f"total time {at:.4f} s" in fault for fault in told) == is_late, told
 
 
@@ -165,7 +165,7 @@ def latencies(threads: int, turns: int, events: int, active_s: float) -> dict[st
         active_s=active_s,
         planned=SimpleNamespace(order="turns", turn_ms=50),
     )
-    return rows.in_turns(run)
+    return rows.columns_in_turns(run)
 
 
 def test_the_mean_is_littles_law_and_percentiles_stay_where_pauses_are_few():
@@ -185,19 +185,19 @@ def test_turns_allow_more_of_what_the_host_takes_since_it_meets_all_arms():
     whole = replace(run, seen=run.seen | {"steal_pct": 25.0})
     in_turns = taken(written())
     in_turns = replace(in_turns, seen=in_turns.seen | {"steal_pct": 25.0})
-    assert [*checks_machine.machine(whole, Limits())] == [
+    assert [*checks_machine.check_machine(whole, Limits())] == [
         "25.0 % of the machine's time was stolen, at most 10 %"
     ]
-    assert [*checks_machine.machine(in_turns, Limits())] == []
+    assert [*checks_machine.check_machine(in_turns, Limits())] == []
     much = replace(in_turns, seen=in_turns.seen | {"steal_pct": 41.0})
-    assert [*checks_machine.machine(much, Limits())] == [
+    assert [*checks_machine.check_machine(much, Limits())] == [
         "41.0 % of the machine's time was stolen, at most 40 %"
     ]
 
 
 def test_a_run_without_a_turn_fails_with_a_sentence():
     run = taken("turn,arm,begin_us,end_us\n", count=0, idle=0)
-    judged = {one.id: one for one in validity.judge(run).checks}
+    judged = {one.id: one for one in validity.judge_run(run).checks}
     assert judged["V15"].passed is False
     said = "no turn of its arm was taken, so what the client had of its cores is not known"
     assert judged["V15"].detail == said
@@ -213,4 +213,7 @@ def test_a_checkpoint_may_wait_for_the_clients_own_turn(turn_ms: int, is_late: b
     log = replace(run.log, summaries=at)
     late = replace(run, plan=run.plan | {"turn_ms": turn_ms, "discard_s": 1})
     late.__dict__["log"] = log
-    assert any("the discard took 3.4 s" in fault for fault in checks_log.duration(late, Limits())) == is_late
+    assert (
+        any("the discard took 3.4 s" in fault for fault in checks_log.check_duration(late, Limits()))
+        == is_late
+    )

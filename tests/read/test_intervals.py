@@ -5,9 +5,9 @@ import re
 import pytest
 
 from benchbook.read import grammar
-from benchbook.read.intervals import Intervals, columns, parse_interval_line
+from benchbook.read.intervals import Intervals, parse_columns, parse_interval_line
 from benchbook.read.published_table import interval_numbers
-from benchbook.read.sysbench_log import parse
+from benchbook.read.sysbench_log import parse_log
 from tests.read import synthetic
 from tests.read.corpus import cases
 
@@ -22,19 +22,19 @@ def test_columns_have_the_bits_that_the_text_says():
     lines = "".join(LINE.format(s=second, tps=value) for second, value in enumerate(values, 1))
     assert grammar.REPORTS.fullmatch(lines)
     apart = [parse_interval_line(line, 14 + at) for at, line in enumerate(lines.splitlines())]
-    found = Intervals([columns(lines, 14)])
+    found = Intervals([parse_columns(lines, 14)])
     assert list(found) == apart
     assert [type(value) for value in found[0]] == [type(value) for value in apart[0]]
-    both = Intervals([apart[:3], columns(lines, 17), apart[3:5]])
+    both = Intervals([apart[:3], parse_columns(lines, 17), apart[3:5]])
     assert (len(both), both[-1]) == (405, apart[4])
     assert both.column("tps").tolist() == [interval.tps for interval in both]
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
 def test_every_recorded_output_says_the_same_both_ways(case, monkeypatch):
-    together = parse(case.out)
+    together = parse_log(case.out)
     monkeypatch.setattr(grammar, "REPORTS", re.compile("(?!)"))
-    apart = parse(case.out)
+    apart = parse_log(case.out)
     assert list(together.intervals) == list(apart.intervals)
     assert (together.status, together.why, together.summaries) == (apart.status, apart.why, apart.summaries)
 
@@ -42,7 +42,7 @@ def test_every_recorded_output_says_the_same_both_ways(case, monkeypatch):
 def test_a_line_that_comes_twice_is_named_by_its_number():
     lines = synthetic.output(run_s=30).splitlines(keepends=True)
     at = next(number for number, line in enumerate(lines) if line.startswith("[ 20s ] thds"))
-    found = parse("".join([*lines[: at + 1], *lines[at:]]))
+    found = parse_log("".join([*lines[: at + 1], *lines[at:]]))
     assert f"line {at + 2}: label 20 s where 21 s is due" in found.why
 
 
@@ -53,7 +53,7 @@ def test_a_number_that_sysbench_cannot_count_is_noticed(key: str, odd: str):
     at = next(number for number, line in enumerate(lines) if line.startswith("[ 20s ] thds"))
     before, _, after = lines[at].partition(f"{key}: ")
     lines[at] = f"{before}{key}: {odd}{after[after.index(' ') :]}"
-    assert parse("".join(lines)).status == "truncated"
+    assert parse_log("".join(lines)).status == "truncated"
 
 
 COMMON = (

@@ -7,7 +7,7 @@ import pytest
 
 from benchbook.core.util import histogram
 from benchbook.read import log_consistency
-from benchbook.read.sysbench_log import parse
+from benchbook.read.sysbench_log import parse_log
 from tests.read import synthetic
 
 # Part of the reason, what is replaced in a healthy output with a checkpoint, and by what; the last match of
@@ -52,7 +52,7 @@ def changed(pattern: str, by: str) -> str:
 
 @pytest.mark.parametrize("said, change", CHANGES.items(), ids=CHANGES)
 def test_one_changed_number_is_found(said, change):
-    log = parse(changed(*change))
+    log = parse_log(changed(*change))
     assert log.status == "truncated"
     assert any(said in reason for reason in log.why), log.why
 
@@ -61,10 +61,10 @@ def test_a_percentile_above_the_maximum_is_found_without_a_histogram_too():
     out = synthetic.output()
     head, _, tail = out.partition("Latency histogram")
     without = head + tail[tail.index("SQL statistics") :]
-    assert parse(without).why == ()
+    assert parse_log(without).why == ()
     match = list(re.finditer(r"99th percentile:( +)39\.65", without))[-1]
     # The longest took 40 ms; 500 events have five above their 99th percentile, and threads are only four.
-    log = parse(
+    log = parse_log(
         without[: match.start()] + match.expand(r"99th percentile:\g<1>80.03") + without[match.end() :]
     )
     assert log.status == "complete", (
@@ -72,27 +72,27 @@ def test_a_percentile_above_the_maximum_is_found_without_a_histogram_too():
     )
     once = synthetic.output(discard_s=0)
     whole = once.partition("Latency histogram")[0] + once[once.index("SQL statistics") :]
-    assert parse(whole).why == ()
+    assert parse_log(whole).why == ()
     assert whole.count("39.65") == 1
-    (said,) = parse(whole.replace("39.65", "80.03")).why
+    (said,) = parse_log(whole.replace("39.65", "80.03")).why
     assert "99th percentile 80.03 ms, max is 40.0" in said
 
 
 def test_a_maximum_far_beyond_the_histogram_is_found_where_latencies_are_beyond_its_range():
-    log = parse(changed(r"max:( +)40\.00", r"max:\g<1>400000.00"))
+    log = parse_log(changed(r"max:( +)40\.00", r"max:\g<1>400000.00"))
     assert any("the histogram ends at 39.650 ms, max is 400000.0 ms" in reason for reason in log.why), log.why
 
 
 @pytest.mark.parametrize("digits", ["\u0661\u0660\u0660", "\uff11\uff10\uff10"])
 @pytest.mark.parametrize("line", [r"tps: 100", r"transactions: +500", r"max: +40"])
 def test_digits_of_other_scripts_are_no_numbers_of_sysbench(line, digits):
-    log = parse(changed(rf"({line[: line.rindex(' ')]}.*? )\d+", rf"\g<1>{digits}"))
+    log = parse_log(changed(rf"({line[: line.rindex(' ')]}.*? )\d+", rf"\g<1>{digits}"))
     assert log.status == "truncated"
     assert any("no line of sysbench" in reason for reason in log.why), log.why
 
 
 def test_report_lines_that_are_all_negative_are_found():
-    log = parse(synthetic.output().replace("tps: 100.00", "tps: -100.00"))
+    log = parse_log(synthetic.output().replace("tps: 100.00", "tps: -100.00"))
     assert any("tps is -100.0" in reason for reason in log.why), log.why
 
 
@@ -100,21 +100,21 @@ def test_report_lines_that_are_all_negative_are_found():
     "change", [(r"reconnects:( +)0 ", r"reconnects:\g<1>-0 "), (r"err/s: 0", "err/s: -0")]
 )
 def test_a_zero_below_zero_is_no_number_of_sysbench(change):
-    log = parse(changed(*change))
+    log = parse_log(changed(*change))
     assert log.status == "truncated"
     assert any("no line of sysbench" in reason for reason in log.why), log.why
 
 
 def test_few_long_transactions_that_threads_do_not_share_evenly_agree():
     # 5 of 3 s each: 1.6667 a thread make 5.0001 events, which are 0.3 ms too much.
-    assert parse(synthetic.output(threads=3, tps=1)).why == ()
+    assert parse_log(synthetic.output(threads=3, tps=1)).why == ()
 
 
 def test_report_lines_must_add_up_to_the_totals():
     # 7 lines of 100 events against 200 + 500; a tenth less in every line after the checkpoint is 50 events.
     out = synthetic.output()
     head, tail = out.split("[ 3s ]")
-    log = parse(head + "[ 3s ]" + tail.replace("tps: 100.00", "tps: 80.00"))
+    log = parse_log(head + "[ 3s ]" + tail.replace("tps: 100.00", "tps: 80.00"))
     assert log.why == ("line 48: the report lines make 400 events, the total is 500",)
 
 
@@ -125,14 +125,14 @@ def test_report_lines_must_add_up_to_the_totals():
 def test_a_total_that_is_no_number_is_found(line, number):
     """Nothing that is compared with NaN differs from it, so it would agree with everything."""
     pattern = rf"({re.escape(line)}:( +)(?:5\.0000/)?)\d+\.\d\d\n"
-    log = parse(changed(pattern, rf"\g<1>{number}\n"))
+    log = parse_log(changed(pattern, rf"\g<1>{number}\n"))
     assert any(f" is {float(number)}" in reason for reason in log.why), log.why
     assert log.status == "truncated"
 
 
 @pytest.mark.parametrize("name", ["tps", "qps", "(ms,99%)", "err/s", "reconn/s"])
 def test_a_report_line_with_what_is_no_number_is_found(name):
-    log = parse(changed(rf"({re.escape(name)}:? )\d+\.\d\d", r"\g<1>nan"))
+    log = parse_log(changed(rf"({re.escape(name)}:? )\d+\.\d\d", r"\g<1>nan"))
     assert any(" is nan" in reason for reason in log.why), log.why
 
 
@@ -147,7 +147,7 @@ def test_a_report_line_with_what_is_no_number_is_found(name):
 def test_every_series_of_the_report_lines_is_held_against_its_total(told, pattern, by):
     out = synthetic.output()
     head, tail = out.split("[ 3s ]")
-    log = parse(re.sub(pattern, by, head) + "[ 3s ]" + tail)
+    log = parse_log(re.sub(pattern, by, head) + "[ 3s ]" + tail)
     assert any(told in reason for reason in log.why), log.why
 
 
@@ -155,7 +155,7 @@ def of_the_lost_second(latency_ms: float) -> list[str]:
     """Return the problems of an output that lost its last report line, with bars of `latency_ms` beside."""
     out = synthetic.output(tps=1000, latency_ms=latency_ms)
     last = out.rindex("[ 7s ] thds")
-    return list(parse(out[:last] + out[out.index("\n", last) + 1 :]).why)
+    return list(parse_log(out[:last] + out[out.index("\n", last) + 1 :]).why)
 
 
 def test_what_no_report_line_tells_of_must_fit_into_its_second():
@@ -184,35 +184,35 @@ def histogram_of(bars: dict[float, int]) -> str:
 )
 def test_a_histogram_holds_the_latencies_that_were_timed(bars, told):
     """The buckets beside that of 40 ms are at 38.94 and 40.37 ms; one further is no rounding."""
-    why = [reason for reason in parse(histogram_of(bars)).why if "percentile" not in reason]
+    why = [reason for reason in parse_log(histogram_of(bars)).why if "percentile" not in reason]
     assert [reason.partition(": ")[2] for reason in why[:1]] == ([told] if told else [])
 
 
 def test_a_lost_bar_is_missed_by_the_count_of_events():
-    assert parse(synthetic.output().replace("* 500\n", "* 499\n")).status == "truncated"
+    assert parse_log(synthetic.output().replace("* 500\n", "* 499\n")).status == "truncated"
 
 
 def test_a_lost_checkpoint_is_missed():
     out = synthetic.output()
     start, end = out.index("[ 2s ] Checkpoint"), out.index("[ 2s ] thds")
-    assert parse(out[:start] + out[end:]).status == "truncated"
+    assert parse_log(out[:start] + out[end:]).status == "truncated"
 
 
 def test_no_total_time_no_window():
     out = synthetic.output(discard_s=0)
-    log = parse(out.replace("    total time:                          5.0000s\n", ""))
+    log = parse_log(out.replace("    total time:                          5.0000s\n", ""))
     assert log.measured_s is None
 
 
 def test_a_printed_latency_is_of_its_bucket_or_of_one_beside_it():
     # Bucket 500 is from 8.057 to 8.203 ms; what is printed is within 0.005 ms of what was measured.
-    assert log_consistency._around(8.13) == (499, 501)
-    assert log_consistency._around(8.203) == (499, 502)
+    assert log_consistency._bucket_range(8.13) == (499, 501)
+    assert log_consistency._bucket_range(8.203) == (499, 502)
 
 
 def test_the_longest_transactions_are_taken_from_their_end():
     counts = np.array([3, 4, 5])
-    assert [list(log_consistency.longest(counts, many)) for many in (0, 5, 7, 99)] == [
+    assert [list(log_consistency.count_longest(counts, many)) for many in (0, 5, 7, 99)] == [
         [0, 0, 0], [0, 0, 5], [0, 2, 5], [3, 4, 5]
     ]  # fmt: skip
 
@@ -222,5 +222,5 @@ def test_as_many_transactions_fit_into_a_time_as_the_shortest_of_them_take():
     counts = np.zeros(histogram.BUCKETS, dtype=int)
     counts[0], counts[500] = 5, 10
     times = (0.0, 0.0021, 8.1, 8.2, 20.0, 81.0, 82.0)
-    assert [log_consistency.fitting(counts, spent_ms) for spent_ms in times] == [0, 2, 5, 6, 7, 14, 15]
+    assert [log_consistency.count_fitting(counts, spent_ms) for spent_ms in times] == [0, 2, 5, 6, 7, 14, 15]
     assert log_consistency.spent_ms(counts) == pytest.approx(0.005 + 81.2959, abs=1e-4)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.read.log_extraction import MOST_BYTES, NotText, decode, extract_outputs, parse_output
+from benchbook.read.log_extraction import MOST_BYTES, NotText, decode_text, extract_outputs, parse_output
 from tests import depth
 from tests.read import corpus
 
@@ -18,7 +18,7 @@ CONTROL = (LOGS / "1.0.17-whole-control.txt").read_text()
 
 def read(data: bytes | str) -> list[tuple[str, int | None, float | None]]:
     """Status, threads and queries a second of each output in a file."""
-    text, undone = decode(data.encode() if isinstance(data, str) else data)
+    text, undone = decode_text(data.encode() if isinstance(data, str) else data)
     logs = [parse_output(output)[0] for output in extract_outputs(text, undone)]
     return [(log.status, log.header.threads, log.final and log.final.queries_per_s) for log in logs]
 
@@ -232,10 +232,10 @@ def test_what_is_no_text_is_named():
         (gzip.compress(CONTROL.encode())[:200], ""),
     ):
         try:
-            text, _ = decode(data)
+            text, _ = decode_text(data)
         except NotText as error:
             assert what in str(error)
         else:
             assert not has_run(text)
     with pytest.raises(NotText, match="MiB"):
-        decode(gzip.compress(b"sysbench " * (MOST_BYTES // 9 + 1000)))
+        decode_text(gzip.compress(b"sysbench " * (MOST_BYTES // 9 + 1000)))

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from benchbook.read import tidy
-from benchbook.read.sysbench_log import parse
+from benchbook.read.sysbench_log import parse_log
 from tests.read import synthetic
 
 
@@ -30,7 +30,7 @@ def pilots(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
                 arm=arm, workload=workload, threads=4, script="mine.lua" if workload == "mine" else workload
             ),
             get={"sysbench_s": took_s}.__getitem__,
-            log=parse(text),
+            log=parse_log(text),
             out=text,
         )
         for arm, workload, text, took_s in each
@@ -50,7 +50,7 @@ def test_pilots_have_a_row_a_second_and_the_time_that_their_client_took_to_start
 
 def test_a_pilot_without_a_total_time_tells_no_start(pilots):
     cut = pilots[0]
-    cut.log = parse(cut.out.partition("SQL statistics")[0])
+    cut.log = parse_log(cut.out.partition("SQL statistics")[0])
     assert tidy.pilot_series([cut]).starting_s.isna().all()
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.compare.claims.audit import audit
+from benchbook.compare.claims.audit import audit_source
 from benchbook.core.published import source
 from benchbook.core.published.claim import Claim
 from benchbook.core.published.source import Published
@@ -78,7 +78,7 @@ def change(file: Path, old: str, new: str) -> None:
 
 def mistakes() -> list[str]:
     with pytest.raises(InputErrors) as caught:
-        published.load("sixth")
+        published.load_source("sixth")
     return caught.value.errors
 
 
@@ -99,12 +99,12 @@ def mistakes() -> list[str]:
 )
 def test_what_a_document_does_not_say_is_null(sixth: Path, old: str, new: str):
     change(sixth / "source.yaml", old, new)
-    claims = {one.id: one.verdict for one in audit(published.load("sixth")).claims}
+    claims = {one.id: one.verdict for one in audit_source(published.load_source("sixth")).claims}
     assert claims == {"sixth/faster": "holds"}
 
 
 def test_a_sixth_source_is_data_alone(sixth: Path):
-    cells = published.load("sixth").cells
+    cells = published.load_source("sixth").cells
     assert cells.loc[(cells["arm"] == "fast") & (cells["metric"] == "qps"), "value"].tolist() == [2000, 3900]
 
 
@@ -191,12 +191,12 @@ def test_rows_in_falling_order_are_carried_if_the_document_prints_them_so(sixth:
         "    at: {workload: reads}",
         "    at: {workload: reads}\n    is_unordered: true",
     )
-    assert len(published.load("sixth").cells) == 8
+    assert len(published.load_source("sixth").cells) == 8
 
 
 def test_units_become_those_of_the_metric_s_name(sixth: Path):
     change(sixth / "source.yaml", "unit: 1/s", "unit: 1000/s")
-    cells = published.load("sixth").cells
+    cells = published.load_source("sixth").cells
     assert cells.loc[cells["metric"] == "qps", "value"].tolist() == [1e6, 2e6, 1.9e6, 3.9e6]
     assert cells.loc[cells["metric"] == "qps", "printed"].tolist() == ["1000", "2000", "1900", "3900"]
     # All four end in two zeros: known to 50 thousands.
@@ -215,7 +215,7 @@ def test_arms_may_stand_side_by_side_in_one_row(sixth: Path):
     )
     text = text.replace("[threads, arm, qps, latency_avg_ms]", "[threads, slow, fast]")
     (sixth / "source.yaml").write_text(text, encoding="utf-8")
-    cells = published.load("sixth").cells
+    cells = published.load_source("sixth").cells
     assert cells[["arm", "threads", "value"]].to_numpy().tolist() == [
         ["slow", 1, 1000], ["fast", 1, 2000], ["slow", 2, 1900], ["fast", 2, 3900],
     ]  # fmt: skip
@@ -235,7 +235,7 @@ def test_arms_that_look_like_numbers_stay_what_they_are_under_any_heading(sixth:
         change(file, old, new)
     table = TABLE.replace("arm", "release").replace("slow", "1.20").replace("fast", "1.21")
     (sixth / "main.csv").write_text(table)
-    assert set(published.load("sixth").cells["arm"]) == {"1.20", "1.21"}
+    assert set(published.load_source("sixth").cells["arm"]) == {"1.20", "1.21"}
     change(sixth / "main.csv", "1,1.20,", "1,1.2,")
     assert mistakes()[0].startswith(
         "data/published/sixth/main.csv:2: release: 1.2: no such arm; did you mean 1.2"
@@ -243,7 +243,10 @@ def test_arms_that_look_like_numbers_stay_what_they_are_under_any_heading(sixth:
 
 
 def test_a_claim_has_the_name_that_a_study_gives_it():
-    assert published.claims(["tidb-kubernetes/host-network"])["tidb-kubernetes/host-network"].metric == "qps"
+    assert (
+        published.resolve_claims(["tidb-kubernetes/host-network"])["tidb-kubernetes/host-network"].metric
+        == "qps"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -288,12 +291,12 @@ def test_printed_report_lines_go_through_the_parser_of_our_own_logs(five: dict[s
 
 def test_a_cut_report_line_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     folder = tmp_path / "data" / "published" / "mysql-kubernetes"
-    shutil.copytree(paths.source("mysql-kubernetes").published, folder)
+    shutil.copytree(paths.source_paths("mysql-kubernetes").published, folder)
     log = folder / "bare-metal.log"
     log.write_text(log.read_text(encoding="utf-8").rstrip()[:-9] + "\n", encoding="utf-8")
     monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
     with pytest.raises(InputErrors, match=r"bare-metal\.log:3: line: .*not a report line of sysbench"):
-        published.load("mysql-kubernetes")
+        published.load_source("mysql-kubernetes")
 
 
 def test_half_of_the_last_place_follows_the_column(five: dict[str, Published]):
@@ -308,7 +311,7 @@ def test_half_of_the_last_place_follows_the_column(five: dict[str, Published]):
 
 def test_a_table_stands_for_the_arm_and_the_workload_that_it_is_about():
     """Somebody else's study has no such table; a claim on it is put to the arms and the workload."""
-    loaded = source.load("tiproxy-haproxy")
+    loaded = source.load_source("tiproxy-haproxy")
 
     def told(baseline: object, treatment: object) -> Claim:
         claim = Claim.model_validate(
@@ -318,7 +321,7 @@ def test_a_table_stands_for_the_arm_and_the_workload_that_it_is_about():
                 "band": {"point": "-30 %"},
             }
         )  # fmt: skip
-        return source.put(loaded.model_copy(update={"claims": {"asked": claim}}), "asked")
+        return source.claim_for_study(loaded.model_copy(update={"claims": {"asked": claim}}), "asked")
 
     one = told("haproxy-read-only", "tiproxy-read-only")
     assert (one.baseline, one.treatment) == ({"arm": "haproxy"}, {"arm": "tiproxy"})

@@ -50,7 +50,7 @@ def lasting(seconds: float) -> dict[str, Any]:
     ],
 )
 def test_moments_lengths_and_sysbenchs_clock_are_of_one_run(changed: dict[str, Any], said: list[str]):
-    assert list(run_consistency.of_times(run(changed))) == said
+    assert list(run_consistency.check_times(run(changed))) == said
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_moments_lengths_and_sysbenchs_clock_are_of_one_run(changed: dict[str, A
     ],
 )
 def test_an_attempt_has_those_before_it_among_the_voids(attempt: int, voided: int, said: list[str]):
-    assert list(run_consistency.of_attempt(run(), SimpleNamespace(attempt=attempt), voided)) == said
+    assert list(run_consistency.check_attempt(run(), SimpleNamespace(attempt=attempt), voided)) == said
 
 
 def look(begun: float, ended: float, before: int, after: int, **changed: Any) -> dict[str, Any]:
@@ -105,19 +105,19 @@ def since(connections: int, seconds: float) -> dict[str, Any]:
     ],
 )
 def test_a_server_counts_on_from_run_to_run(later: dict[str, Any], said: list[str]):
-    assert list(run_consistency.chained({"b": later, "a": look(0, 10, 10, 14)})) == said
+    assert list(run_consistency.find_chain_breaks({"b": later, "a": look(0, 10, 10, 14)})) == said
 
 
 def test_runs_of_two_groups_follow_each_other():
     def told(begin: float, group: str) -> list[str]:
         spans = {
-            "b": (run_consistency.moment(at(begin)), run_consistency.moment(at(20)), group),
-            "a": (run_consistency.moment(at(0)), run_consistency.moment(at(10)), "one"),
+            "b": (run_consistency.parse_moment(at(begin)), run_consistency.parse_moment(at(20)), group),
+            "a": (run_consistency.parse_moment(at(0)), run_consistency.parse_moment(at(10)), "one"),
         }
-        return list(run_consistency.overlapping(spans))
+        return list(run_consistency.find_overlaps(spans))
 
     assert told(9.0, "two") == []
     assert told(8.9, "two") == ["b: it began while a was still running"]
     assert told(8.9, "one") == []
     with pytest.raises(ValueError, match="a moment without a zone"):
-        run_consistency.moment("2026-01-05T10:00:00")
+        run_consistency.parse_moment("2026-01-05T10:00:00")

@@ -18,7 +18,7 @@ def beginning(told: list[dict[str, Any]], spread: float = 10.0, clients: int = 2
     seen = {"clients": told, "start_spread_ms": spread}
     setting = {"clients": clients, "servers": 2}
     run: Any = SimpleNamespace(seen=seen, plan={"arm_setting": setting}, get=seen.__getitem__)
-    return [*validity.beginning(run, LIMITS)]
+    return [*validity.check_beginning(run, LIMITS)]
 
 
 def test_all_clients_of_a_plan_run_on_their_servers_and_begin_at_one_moment():
@@ -33,7 +33,7 @@ def test_all_clients_of_a_plan_run_on_their_servers_and_begin_at_one_moment():
     assert beginning(two, clients=1) == ["2 clients ran, 1 asked"]
     nothing: Any = SimpleNamespace(seen={})
     with pytest.raises(Missing):
-        list(validity.beginning(nothing, LIMITS))
+        list(validity.check_beginning(nothing, LIMITS))
 
 
 def client(waited: float | None, total_s: float | None = 5.0) -> Any:
@@ -46,15 +46,15 @@ def client(waited: float | None, total_s: float | None = 5.0) -> Any:
 
 def test_each_of_several_clients_gets_the_cores_it_asks_for(monkeypatch: pytest.MonkeyPatch):
     """Two threads for 5 s may wait for 0.05 of 10 s."""
-    monkeypatch.setattr(checks_machine, "client", lambda run, limits: [])
+    monkeypatch.setattr(checks_machine, "check_client", lambda run, limits: [])
     run: Any = SimpleNamespace(clients=[client(0.5), client(0.6), client(None), client(9.0, None)])
-    assert [*validity.client(run, LIMITS)] == [
+    assert [*validity.check_client(run, LIMITS)] == [
         "client 1: threads waited 0.06 s for a core each second, at most 0.05 s"
     ]
     run.clients = [client(0.6)]
-    assert [*validity.client(run, LIMITS)] == [], "what one client waited is that of the run"
-    monkeypatch.setattr(checks_machine, "client", lambda run, limits: ["all of them waited"])
-    assert [*validity.client(run, LIMITS)] == ["all of them waited"]
+    assert [*validity.check_client(run, LIMITS)] == [], "what one client waited is that of the run"
+    monkeypatch.setattr(checks_machine, "check_client", lambda run, limits: ["all of them waited"])
+    assert [*validity.check_client(run, LIMITS)] == ["all of them waited"]
 
 
 def each(*found: list[str | Exception] | Exception) -> tuple[bool | None, str]:
@@ -67,7 +67,7 @@ def each(*found: list[str | Exception] | Exception) -> tuple[bool | None, str]:
             yield one
 
     run: Any = SimpleNamespace(clients=found)
-    made = validity._check(run, LIMITS, "V1", "exit code", check)
+    made = validity._run_check(run, LIMITS, "V1", "exit code", check)
     assert made.is_excused == (made.passed is None and not any(isinstance(one, Missing) for one in found))
     return made.passed, made.detail
 

@@ -28,10 +28,10 @@ def bytes_of(folder):
 def test_the_bytes_do_not_tell_how_many_processes_read_them(tmp_path, monkeypatch):
     monkeypatch.setattr(parallel, "WORTH_IT", 1)
     raw, void, schedule = study(tmp_path, plans(8))
-    tidy.parse(raw, void, schedule, tmp_path / "one")
-    with parallel.each(len(schedule), cores=2) as each:
+    tidy.parse_study(raw, void, schedule, tmp_path / "one")
+    with parallel.map_tasks(len(schedule), cores=2) as each:
         assert each is not map
-        tidy.parse(raw, void, schedule, tmp_path / "two", each=each)
+        tidy.parse_study(raw, void, schedule, tmp_path / "two", each=each)
     assert bytes_of(tmp_path / "one") == bytes_of(tmp_path / "two")
 
 
@@ -40,9 +40,9 @@ def test_batches_hold_what_the_tables_in_memory_hold(tmp_path):
     schedule = schedule[schedule.position != 7]
     (raw / plans(8)[7]["run_id"]).rename(tmp_path / "away")
     (raw / plans(8)[4]["run_id"] / "sysbench.out").write_text("cut")
-    found = tidy.parse(raw, void, schedule, tmp_path / "batches")
+    found = tidy.parse_study(raw, void, schedule, tmp_path / "batches")
     write(tidy.read_study(raw, void, schedule), tmp_path / "whole")
-    batches, whole = tidy.load(tmp_path / "batches"), tidy.load(tmp_path / "whole")
+    batches, whole = tidy.load_tables(tmp_path / "batches"), tidy.load_tables(tmp_path / "whole")
     for name, table in whole.items():
         pd.testing.assert_frame_equal(batches[name], table)
         assert found.rows[name] == len(table)
@@ -52,7 +52,7 @@ def test_batches_hold_what_the_tables_in_memory_hold(tmp_path):
 def test_a_stranger_stops_it_before_anything_is_written(tmp_path):
     raw, void, schedule = study(tmp_path, plans(4))
     with pytest.raises(BenchbookError, match=plans(4)[3]["run_id"]):
-        tidy.parse(raw, void, schedule[schedule.position != 3], tmp_path / "tidy")
+        tidy.parse_study(raw, void, schedule[schedule.position != 3], tmp_path / "tidy")
     assert not (tmp_path / "tidy").exists()
 
 
@@ -64,11 +64,11 @@ def test_a_fifo_or_a_link_is_named_at_once_and_nothing_waits_for_it(tmp_path, pl
     os.mkfifo(raw / run / place)
     began = time.monotonic()
     with pytest.raises(BenchbookError, match=f"raw/{run}/{place} is a FIFO: run folders hold plain"):
-        tidy.parse(raw, void, schedule, tmp_path / "tidy")
+        tidy.parse_study(raw, void, schedule, tmp_path / "tidy")
     (raw / run / place).unlink()
     (raw / run / place).symlink_to("/dev/zero")
     with pytest.raises(BenchbookError, match=f"raw/{run}/{place} is a symbolic link"):
-        tidy.parse(raw, void, schedule, tmp_path / "tidy")
+        tidy.parse_study(raw, void, schedule, tmp_path / "tidy")
     # The checks that run-matrix asks see it too, and do not wait either.
     refused = tidy.read_study(raw, void, schedule)["refused"].to_pylist()
     assert [(row["status"], "symbolic link" in row["reasons"]) for row in refused] == [("broken", True)]
@@ -80,14 +80,14 @@ def test_a_note_in_void_that_is_a_fifo_is_named_at_once(tmp_path):
     void.mkdir()
     os.mkfifo(void / "b01-read.a1.void.json")
     with pytest.raises(BenchbookError, match=r"void/b01-read\.a1\.void\.json is a FIFO"):
-        tidy.parse(raw, void, schedule, tmp_path / "tidy")
+        tidy.parse_study(raw, void, schedule, tmp_path / "tidy")
 
 
 def test_a_study_without_any_run_has_empty_tables(tmp_path):
     schedule = pd.DataFrame([{**synthetic.planned(), "position": 0}])
-    found = tidy.parse(tmp_path / "raw", tmp_path / "void", schedule, tmp_path / "tidy")
+    found = tidy.parse_study(tmp_path / "raw", tmp_path / "void", schedule, tmp_path / "tidy")
     assert found.rows["runs"] == 0 and found.refused["status"].to_pylist() == ["missing"]
-    assert len(tidy.load(tmp_path / "tidy")["intervals"]) == 0
+    assert len(tidy.load_tables(tmp_path / "tidy")["intervals"]) == 0
 
 
 def test_results_come_in_order_and_only_a_few_ahead(monkeypatch):
@@ -99,7 +99,7 @@ def test_results_come_in_order_and_only_a_few_ahead(monkeypatch):
             asked.append(number)
             yield number
 
-    with parallel.each(40, cores=2) as each:
+    with parallel.map_tasks(40, cores=2) as each:
         results = iter(each(partial(divmod, 100), (number + 1 for number in tasks())))
         assert next(results) == (100, 0)
         assert len(asked) <= 1 + 2 * parallel.AHEAD + 1

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from benchbook.read.sysbench_log import parse
+from benchbook.read.sysbench_log import parse_log
 from tests import depth
 from tests.read import corpus, synthetic
 
@@ -14,7 +14,7 @@ WITH_CHECKPOINT = "checkpoint_histogram"
 
 
 def is_complete(text: str) -> bool:
-    return parse(text).status == "complete"
+    return parse_log(text).status == "complete"
 
 
 def lines(out: str) -> list[int]:
@@ -81,7 +81,7 @@ def test_no_lost_line_passes(name, silent):
 
 def test_any_other_lost_report_line_is_missed_by_its_label():
     lines = corpus.case("00_baseline_ok").out.splitlines(keepends=True)
-    log = parse("".join(line for line in lines if not line.startswith("[ 3s ]")))
+    log = parse_log("".join(line for line in lines if not line.startswith("[ 3s ]")))
     assert log.why == (
         "line 15: label 4 s where 3 s is due",
         "line 18: the report lines make 8321 events, the total is 9793",
@@ -89,7 +89,7 @@ def test_any_other_lost_report_line_is_missed_by_its_label():
 
 
 def test_checkpoint_run_has_two_blocks_and_one_histogram():
-    log = parse(corpus.case(WITH_CHECKPOINT).out)
+    log = parse_log(corpus.case(WITH_CHECKPOINT).out)
     checkpoint, final = log.summaries
     assert (checkpoint.is_checkpoint, checkpoint.checkpoint_s, checkpoint.events) == (True, 2, 600)
     assert (final.is_checkpoint, final.events) == (False, 877)
@@ -99,7 +99,7 @@ def test_checkpoint_run_has_two_blocks_and_one_histogram():
 
 
 def test_every_field_of_a_common_output():
-    log = parse(corpus.case("00_baseline_ok").out)
+    log = parse_log(corpus.case("00_baseline_ok").out)
     assert (log.header.version, log.header.threads, log.header.interval_s, log.header.seed) == (
         "1.0.20",
         4,
@@ -137,14 +137,14 @@ def test_every_field_of_a_common_output():
 
 
 def test_version_1_1_has_other_totals():
-    log = parse(corpus.case("v11_warmup_rate").out)
+    log = parse_log(corpus.case("v11_warmup_rate").out)
     assert (log.header.version, log.header.warm_up_s, log.header.rate) == ("1.1.0", 2, 200)
     assert (log.final.events_per_s, log.final.total_time_s, log.final.events) == (189.8072, 3.0012, 190)
     assert log.intervals[0].queue_length == 0
 
 
 def test_a_message_may_span_lines():
-    log = parse(corpus.case("25_prepare_serial_table_exists").out)
+    log = parse_log(corpus.case("25_prepare_serial_table_exists").out)
     assert [message.level for message in log.messages] == ["fatal", "fatal"]
     assert log.messages[0].text.endswith(") /*! ENGINE = innodb */ '")
     assert log.messages[0].text.count("\n") == 6
@@ -152,38 +152,38 @@ def test_a_message_may_span_lines():
 
 def test_a_message_inside_a_line_is_found():
     # Text over 4 KiB loses its line end, so the next message sticks to it.
-    log = parse(corpus.case("00_baseline_ok").out.replace("[ 3s ] thds: 4", "[ 3s ] thdsFATAL: gone"))
+    log = parse_log(corpus.case("00_baseline_ok").out.replace("[ 3s ] thds: 4", "[ 3s ] thdsFATAL: gone"))
     assert log.status == "failed"
     assert log.messages[0].text.startswith("FATAL: gone")
 
 
 def test_forced_shutdown_keeps_its_numbers_and_fails():
-    log = parse(corpus.case("forced").out)
+    log = parse_log(corpus.case("forced").out)
     assert (log.status, log.final.unfinished, log.final.events) == ("failed", 3, 20)
     assert [report.tps for report in log.intervals] == [8.98, 10.01, 1.00]
 
 
 def test_repeated_messages_are_seen():
-    log = parse(corpus.case("noconn").out)
+    log = parse_log(corpus.case("noconn").out)
     assert [message.level for message in log.messages].count("repeated") == 3
 
 
 def test_what_was_read_is_kept_whatever_happened():
-    log = parse(corpus.case("05_server_kill9_midrun").out)
+    log = parse_log(corpus.case("05_server_kill9_midrun").out)
     assert log.status == "failed"
     assert (len(log.intervals), log.final, log.header.threads) == (2, None, 4)
-    cut = parse(corpus.case("00_baseline_ok").out[:1500])
+    cut = parse_log(corpus.case("00_baseline_ok").out[:1500])
     assert (cut.status, len(cut.intervals), cut.summaries[0].reads) == ("truncated", 6, 137102)
 
 
 def test_the_reason_names_line_and_text():
     out = corpus.case("00_baseline_ok").out.replace("General statistics:", "General  statistics:")
-    assert parse(out).why[0] == "line 30: no line of sysbench: 'General  statistics:'"
+    assert parse_log(out).why[0] == "line 30: no line of sysbench: 'General  statistics:'"
 
 
 def test_a_built_output_is_complete():
     for discard in (0, 2):
-        log = parse(synthetic.output(discard_s=discard))
+        log = parse_log(synthetic.output(discard_s=discard))
         assert log.why == ()
         assert log.measured_s == 5
 
@@ -219,7 +219,7 @@ def test_damage_never_ends_in_an_error(name):
             text[at] = chance.choice(
                 ["0", "-", "9" * 400, "\n", "nan", ".", "", " ", text[chance.randrange(len(text))]]
             )
-        log = parse("".join(text))
+        log = parse_log("".join(text))
         assert (log.status == "complete") == (log.why == ())
 
 
@@ -227,11 +227,11 @@ def test_damage_never_ends_in_an_error(name):
     "text", ["", "\n", "\n\n", "\0", "x", "\ufffd\n", "]\n", "[\n", "(last message repeated 1 times)\n"]
 )
 def test_no_text_is_complete_by_chance(text):
-    assert parse(text).status == "truncated"
+    assert parse_log(text).status == "truncated"
 
 
 def test_words_of_debugging_stand_anywhere():
     out = synthetic.output()
     begun = out.index("[ 3s ]")
-    shown = parse(f"{out[:begun]}DEBUG: Worker thread (#0) initialized\n{out[begun:]}")
+    shown = parse_log(f"{out[:begun]}DEBUG: Worker thread (#0) initialized\n{out[begun:]}")
     assert (shown.status, [message.level for message in shown.messages]) == ("complete", ["debug"])

@@ -46,7 +46,7 @@ def study(tmp_path: Path, runs: list[dict], changed: dict | None = None) -> tupl
 
 
 def write(tables, into: Path) -> None:
-    """Write tables as files, whole, where `tidy.parse` writes them batch by batch."""
+    """Write tables as files, whole, where `tidy.parse_study` writes them batch by batch."""
     into.mkdir(parents=True, exist_ok=True)
     for name in SCHEMAS:
         table = tables[name].cast(tidy.schema_of(name))
@@ -55,7 +55,7 @@ def write(tables, into: Path) -> None:
 
 def frames(tmp_path: Path, tables) -> dict[str, pd.DataFrame]:
     write(tables, tmp_path / "tidy")
-    return tidy.load(tmp_path / "tidy")
+    return tidy.load_tables(tmp_path / "tidy")
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def test_tidb_tikv_and_pd_are_told_apart_from_the_server_they_are_together(whole
         for second in (4, 5)
         for part, (cores, mib) in used.items()
     ]  # fmt: skip
-    seen = rows._load(
+    seen = rows._load_columns(
         costs.monitor_table("\n".join([head, *lines]) + "\n"), 2, 7.0, {"machine_cores": 2, "steal_pct": 0.0}
     )
     for part, (cores, mib) in used.items():
@@ -111,7 +111,7 @@ def test_bytes_and_memory_are_those_of_the_window_and_older_runs_have_no_bytes(w
         (2, 900, 99.0), (4, 50, 10.0), (5, 70, 30.0), (9, 900, 99.0)
     )]  # fmt: skip
     monitor = costs.monitor_table("\n".join([f"{head},received_mib_s,sent_mib_s", *lines]) + "\n")
-    seen = rows._load(monitor, 2, 7.0, {"machine_cores": 2, "steal_pct": 0.0})
+    seen = rows._load_columns(monitor, 2, 7.0, {"machine_cores": 2, "steal_pct": 0.0})
     assert (seen["received_proxy_mib_s"], seen["memory_proxy_mib"]) == (20.0, 70.0)
     assert np.isnan(seen["sent_server_mib_s"])
 
@@ -121,9 +121,9 @@ def test_the_lowest_qps_is_that_of_five_seconds_of_the_window(whole):
     assert list(whole["runs"].lowest_qps) == [2000.0, 2020.0, 2040.0, 2060.0]
     out = synthetic.output(run_s=12).splitlines()
     slow = [line.replace("qps: 2000.00", "qps: 1000.00") if line.startswith("[ 9s") else line for line in out]
-    judged = validity.judge(corpus.healthy("\n".join(slow) + "\n", synthetic.planned(run_s=10)))
+    judged = validity.judge_run(corpus.healthy("\n".join(slow) + "\n", synthetic.planned(run_s=10)))
     # Seconds 3 to 7 have 2000, 8 to 12 one of 1000: (4 x 2000 + 1000) / 5.
-    assert rows._lowest(judged) == 1800.0
+    assert rows._lowest_mean(judged) == 1800.0
 
 
 def test_series_know_their_run_and_what_is_discarded(whole):
@@ -173,7 +173,7 @@ def test_the_same_folders_give_the_same_bytes(tmp_path):
         copy = tmp_path / name / "raw"
         shutil.copytree(raw, copy)
         order = schedule if name == "a" else schedule.iloc[::-1]
-        tidy.parse(copy, void, order, tmp_path / name / "tidy")
+        tidy.parse_study(copy, void, order, tmp_path / name / "tidy")
     for table in SCHEMAS:
         one, two = (tmp_path / name / "tidy" / f"{table}.parquet" for name in ("a", "b"))
         assert one.read_bytes() == two.read_bytes()
@@ -258,14 +258,14 @@ def test_voided_attempts_are_listed_with_their_reasons(tmp_path):
     runs = plans()
     raw, void, schedule = study(tmp_path, runs)
     again = runs[0]
-    run_folder.void(
+    run_folder.void_folder(
         raw / again["run_id"],
         void,
         "invalid",
         ["V14 alone: 1 foreign sessions on the server", "V20 pauses: x"],
     )
     synthetic.folder(raw, again, synthetic.output())
-    run_folder.void(raw / runs[1]["run_id"], void, "killed", ["the run was killed before it ended"])
+    run_folder.void_folder(raw / runs[1]["run_id"], void, "killed", ["the run was killed before it ended"])
     tables = tidy.read_study(raw, void, schedule)
     (voided,) = tables["voids"].to_pylist()
     assert voided["reasons"] == "V14 alone: 1 foreign sessions on the server; V20 pauses: x"
@@ -287,7 +287,7 @@ def test_a_monitor_that_can_not_be_read_drops_the_run(tmp_path):
     (folder / "monitor.csv").write_text("second,part\n1,client,3\n")
     manifest = json.loads((folder / "manifest.json").read_text())
     manifest["files"]["monitor.csv"] = {
-        "sha256": run_folder.files.sha256(folder / "monitor.csv"),
+        "sha256": run_folder.files.digest_file(folder / "monitor.csv"),
         "bytes": (folder / "monitor.csv").stat().st_size,
     }
     (folder / "manifest.json").write_text(json.dumps(manifest))
@@ -306,4 +306,4 @@ def test_tables_of_another_version_are_refused(tmp_path):
     write(tables, tmp_path / "tidy")
     pd.DataFrame({"run_id": ["x"]}).to_parquet(tmp_path / "tidy" / "runs.parquet")
     with pytest.raises(ValueError, match="run parse again"):
-        tidy.load(tmp_path / "tidy")
+        tidy.load_tables(tmp_path / "tidy")

@@ -8,8 +8,8 @@ from pydantic import ValidationError
 
 from benchbook.core.study.params import Limits
 from benchbook.read import validity
-from benchbook.read.sysbench_log import parse
-from benchbook.read.validity import judge
+from benchbook.read.sysbench_log import parse_log
+from benchbook.read.validity import judge_run
 from tests.read import corpus, synthetic
 from tests.read.corpus import DATA, Case, cases
 
@@ -48,7 +48,7 @@ def ids(judged: validity.Judgement, passed: bool | None) -> list[str]:
 
 
 def of(changed=None, out: str = HEALTHY, **plan) -> validity.Judgement:
-    return judge(corpus.healthy(out, synthetic.planned(**plan), "", changed))
+    return judge_run(corpus.healthy(out, synthetic.planned(**plan), "", changed))
 
 
 def test_a_healthy_run_passes_every_check():
@@ -175,13 +175,13 @@ def test_limits_move_the_verdict():
     changed = {"client": {"runqueue_wait_s": 20.0}}
     run = corpus.healthy(HEALTHY, synthetic.planned(), "", changed)
     # 20 s of waiting by 4 threads in 7 s: 0.714 a second.
-    assert judge(run, {"client_wait": 0.72}).status == "valid"
-    assert judge(run, Limits(client_wait=0.71)).status == "invalid"
+    assert judge_run(run, {"client_wait": 0.72}).status == "valid"
+    assert judge_run(run, Limits(client_wait=0.71)).status == "invalid"
 
 
 def test_unknown_limits_are_refused():
     with pytest.raises(ValidationError, match="client_wiat"):
-        judge(corpus.healthy(HEALTHY, synthetic.planned()), {"client_wiat": 1.0})
+        judge_run(corpus.healthy(HEALTHY, synthetic.planned()), {"client_wiat": 1.0})
 
 
 def test_being_slow_is_no_reason():
@@ -191,7 +191,7 @@ def test_being_slow_is_no_reason():
 
 def test_a_folder_on_disk(tmp_path):
     folder = synthetic.folder(tmp_path, synthetic.planned(), HEALTHY)
-    judged = judge(folder)
+    judged = judge_run(folder)
     assert (judged.status, judged.qps) == ("valid", 2000.0)
 
 
@@ -203,13 +203,13 @@ def test_an_edited_log_is_found_by_its_hash(tmp_path):
             "max:                                   40.00", "max:                                   40.01"
         )
     )
-    judged = judge(folder)
+    judged = judge_run(folder)
     assert (judged.status, ids(judged, False)) == ("invalid", ["V19"])
 
 
 def test_a_folder_without_files_is_invalid_not_an_error(tmp_path):
     (tmp_path / "r").mkdir()
-    judged = judge(validity.RunFolder(tmp_path / "r"))
+    judged = judge_run(validity.RunFolder(tmp_path / "r"))
     assert judged.status == "invalid"
     assert ids(judged, True) == []
 
@@ -222,14 +222,14 @@ def test_evidence_with_what_is_no_number_is_no_evidence(tmp_path, number):
     written = file.read_text()
     file.write_text(written.replace('"steal_pct": 0.0', f'"steal_pct": {number}'))
     assert file.read_text() != written
-    judged = judge(folder)
+    judged = judge_run(folder)
     assert "V16" in ids(judged, None), judged.reasons
 
 
 def test_evidence_that_is_no_json_is_missing(tmp_path):
     folder = synthetic.folder(tmp_path, synthetic.planned(), HEALTHY)
     (folder.path / "evidence.json").write_text(json.dumps({"exit_code": 0})[:-2])
-    assert judge(folder).status == "invalid"
+    assert judge_run(folder).status == "invalid"
 
 
 RUNS = [case for case in cases() if case.plan]
@@ -237,14 +237,14 @@ RUNS = [case for case in cases() if case.plan]
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
 def test_status(case: Case):
-    log = parse(case.out)
+    log = parse_log(case.out)
     assert log.status == case.status, log.why
     assert (log.why == ()) == (log.status == "complete")
 
 
 @pytest.mark.parametrize("case", RUNS, ids=lambda case: case.name)
 def test_verdict(case: Case):
-    judged = judge(case.run())
+    judged = judge_run(case.run())
     failed = tuple(check.id for check in judged.checks if check.passed is False)
     assert (judged.status, failed) == (case.verdict, case.because), judged.reasons
 
@@ -257,7 +257,7 @@ def test_exit_code_0_is_no_proof(case: Case):
         r"|mh|rate|v11",
         case.name,
     )
-    assert (judge(case.run()).status == "valid") == (worthless is None)
+    assert (judge_run(case.run()).status == "valid") == (worthless is None)
 
 
 def test_no_recorded_output_is_without_a_case():

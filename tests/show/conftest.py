@@ -30,7 +30,7 @@ def build(made: Evidence, root: Path) -> Built:
     synthetic.write(made, root)
     start = time.process_time()
     notebook = notebooks.execute(REPORT, root, study=made.name)
-    text = page.html(notebook, study=made.name, commit="0a1b2c3")
+    text = page.render_html(notebook, study=made.name, commit="0a1b2c3")
     seconds = time.process_time() - start
     path = root / "reports" / "studies" / f"{made.name}.html"
     path.parent.mkdir(parents=True)

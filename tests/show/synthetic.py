@@ -12,7 +12,7 @@ from scipy.special import stdtrit
 from benchbook.compare.stats import pairs
 from benchbook.compare.text import conclusions, labels
 from benchbook.core.artifacts.findings import Finding, Findings
-from benchbook.show.evidence import Evidence
+from benchbook.show.evidence import ReportInputs
 from tests.found import changed, finding
 from tests.found import findings as whole
 from tests.found import runs as runs_of
@@ -24,7 +24,7 @@ ARMS = {"direct": 1.0, "haproxy": 0.88, "direct_again": 1.0}
 
 def evidence(
     blocks: int = 5, seed: int = 7, treatment: str = "haproxy", workloads: dict | None = None
-) -> Evidence:
+) -> ReportInputs:
     """Make a whole study with a proxy that costs about 12 %, and one voided pair."""
     random = np.random.default_rng(seed)
     runs = _runs(random, blocks, treatment, workloads or WORKLOADS)
@@ -36,7 +36,7 @@ def evidence(
         folder=[f"void/{run_id}.a1" for run_id in voids["run_id"]],
         reasons=[reasons, "partner of a voided run"],
     )
-    return Evidence(
+    return ReportInputs(
         name="quick",
         folder=Path("data/quick"),
         findings=findings(runs, blocks, treatment),
@@ -175,10 +175,10 @@ def findings(runs: pd.DataFrame, blocks: int, treatment: str = "haproxy") -> Fin
         "names": {
             "arms": {
                 "direct": "direct connections",
-                treatment: labels.arm(treatment),
+                treatment: labels.label_arm(treatment),
                 "direct_again": "direct connections again",
             },
-            "workloads": {name: labels.workload(name) for name in dict.fromkeys(runs["workload"])},
+            "workloads": {name: labels.label_workload(name) for name in dict.fromkeys(runs["workload"])},
         },
         "quiet": {
             "cores": 2,
@@ -188,7 +188,7 @@ def findings(runs: pd.DataFrame, blocks: int, treatment: str = "haproxy") -> Fin
             "steal_pct": 0.0,
             "line": "Load 0.4 on 2 cores before measuring; other programs used 0.05 cores during runs.",
         },
-        "partners": pairs.blocks(runs),
+        "partners": pairs.partner_gaps(runs),
         "warnings": [
             {
                 "title": "Short runs",
@@ -289,21 +289,21 @@ FACTS = {
 }
 
 
-def with_folders(made: Evidence, voids: pd.DataFrame) -> Evidence:
+def with_folders(made: ReportInputs, voids: pd.DataFrame) -> ReportInputs:
     """Give a study other voids and folder names that a disk takes, whatever its arms are called."""
     runs = made.runs.assign(folder=[f"raw/{number}" for number in range(len(made.runs))])
     voids = voids.assign(folder=[f"void/{number}" for number in range(len(voids))])
     return replace(made, runs=runs, voids=voids)
 
 
-def empty(made: Evidence) -> Evidence:
+def empty(made: ReportInputs) -> ReportInputs:
     """Give the same study with nothing measured."""
     tables = ("runs", "intervals", "voids")
     cut = {name: getattr(made, name).head(0) for name in tables}
     return replace(made, findings=changed(made.findings, aa=None, findings=[]), **cut)
 
 
-def write(made: Evidence, root: Path) -> None:
+def write(made: ReportInputs, root: Path) -> None:
     """Write a study's files where the pipeline leaves them, with one raw log for each run."""
     folder = root / "data" / made.name
     (folder / "tidy").mkdir(parents=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.compare.claims.audit import audit
+from benchbook.compare.claims.audit import audit_source
 from benchbook.core.artifacts import record as index
 from benchbook.core.artifacts.findings import Finding
 from benchbook.core.published.audit import Audit
@@ -25,11 +25,11 @@ def audits() -> dict[str, Audit]:
 
 def whole(one: Audit) -> str:
     parts = [
-        audit_page.opening,
-        audit_page.arithmetic,
+        audit_page.render_opening,
+        audit_page.render_arithmetic,
         audit_page.checks,
-        audit_page.measured,
-        audit_page.printed,
+        audit_page.tabulate_setup,
+        audit_page.render_tables,
     ]
     shown = [part(one) for part in (*parts, audit_page.leaves_open)]
     return "\n".join(part._repr_html_() for part in shown)
@@ -37,7 +37,7 @@ def whole(one: Audit) -> str:
 
 @pytest.mark.parametrize("name", names())
 def test_every_printed_number_is_on_the_page(audits: dict[str, Audit], name: str):
-    page = audit_page.printed(audits[name])._repr_html_()
+    page = audit_page.render_tables(audits[name])._repr_html_()
     for table in audits[name].tables:
         for row in table.rows:
             for cell in row:
@@ -46,16 +46,16 @@ def test_every_printed_number_is_on_the_page(audits: dict[str, Audit], name: str
 
 def test_every_claim_shows_verdict_figures_and_arithmetic(audits: dict[str, Audit]):
     found = audits["tidb-kubernetes"]
-    page = audit_page.arithmetic(found)._repr_html_()
+    page = audit_page.render_arithmetic(found)._repr_html_()
     assert page.count(">does not hold<") == found.counts.does_not_hold
     assert "255981.11 / 246386.44 − 1 = +3.89 %" in page
     assert "+9.46 % at workload oltp_point_select, threads 1500" in page
-    machines = audit_page.recomputed(found.claims[5]).replace("\xa0", " ")
+    machines = audit_page.describe_recomputed(found.claims[5]).replace("\xa0", " ")
     assert machines == "+42.6 to +66.0 % by cell, all 6 inside"
 
 
 def test_the_load_balancer_verdict_says_that_its_table_is_another_one_s(audits: dict[str, Audit]):
-    line = audit_page.opening(audits["tidb-kubernetes"])._repr_html_().split("<li><span")[3]
+    line = audit_page.render_opening(audits["tidb-kubernetes"])._repr_html_().split("<li><span")[3]
     assert (
         "not derivable" in line and "Care: checks fail (equal tables, host-network and load-balancer" in line
     )
@@ -64,11 +64,13 @@ def test_the_load_balancer_verdict_says_that_its_table_is_another_one_s(audits: 
 def test_one_changed_digit_changes_the_page(tmp_path, monkeypatch, audits):
     import shutil
 
-    shutil.copytree(paths.source("tidb-upgrade").published, tmp_path / "data" / "published" / "tidb-upgrade")
+    shutil.copytree(
+        paths.source_paths("tidb-upgrade").published, tmp_path / "data" / "published" / "tidb-upgrade"
+    )
     file = tmp_path / "data" / "published" / "tidb-upgrade" / "write-only-versions.csv"
     file.write_text(file.read_text(encoding="utf-8").replace("8210", "8310"), encoding="utf-8")
     monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
-    before, after = whole(audits["tidb-upgrade"]), whole(audit(published.load("tidb-upgrade")))
+    before, after = whole(audits["tidb-upgrade"]), whole(audit_source(published.load_source("tidb-upgrade")))
     # 23300 / 8310 - 1 = 180.39 %
     assert "+183.80 %" in before and "+180.39 %" in after and "+183.80 %" not in after
 
@@ -83,7 +85,7 @@ def test_what_a_document_says_is_text_and_nothing_else(audits: dict[str, Audit])
 
 @pytest.mark.parametrize("name", names())
 def test_figures_hold_the_numbers_they_show(audits: dict[str, Audit], name: str):
-    drawn = audit_page.pictures(audits[name])
+    drawn = audit_page.draw_pictures(audits[name])
     alts = [panel.alt for picture in drawn for panel in picture.panels]
     assert drawn and all(alts)
     told = " ".join(alts)
@@ -116,8 +118,8 @@ def rows(page: str) -> list[list[str]]:
 
 
 def test_the_first_page_sets_what_was_published_beside_its_own_tables(site: Path):
-    seen = claim_status.load()
-    table = rows(claims_page.claims(seen)._repr_html_())
+    seen = claim_status.load_status()
+    table = rows(claims_page.render_claims(seen)._repr_html_())
     assert len(table) == len(seen.claims) >= 39
     host = next(row for row in table if "Host network gives" in row[0])
     assert (
@@ -131,13 +133,13 @@ def test_the_first_page_sets_what_was_published_beside_its_own_tables(site: Path
 def test_a_study_that_answers_a_claim_fills_its_row(site: Path):
     study = found.findings(finding("tidb-kubernetes/host-network"), title="Networks")
     study.write(site / "data" / "networks" / "findings.json")
-    seen = claim_status.load()
-    filled = [row for row in rows(claims_page.claims(seen)._repr_html_()) if "Measured: " in row[4]]
+    seen = claim_status.load_status()
+    filled = [row for row in rows(claims_page.render_claims(seen)._repr_html_()) if "Measured: " in row[4]]
     assert len(filled) == 1 and "Host network gives" in filled[0][0]
     for part in ("+6.1", "+4.9 to +7.9", "5 blocks", "confirmed", "studies/networks.html"):
         assert part in filled[0][4].replace("\N{NO-BREAK SPACE}", " ")
-    assert "1 is confirmed, 0 are contradicted" in claims_page.opening(seen).text
-    assert "Networks" in claims_page.studies(seen)._repr_html_()
+    assert "1 is confirmed, 0 are contradicted" in claims_page.render_opening(seen).text
+    assert "Networks" in claims_page.tabulate_studies(seen)._repr_html_()
 
 
 def illustrate(site: Path, **more: object) -> None:
@@ -149,15 +151,15 @@ def illustrate(site: Path, **more: object) -> None:
     files.write_text(site / "studies" / "lab.yaml", f"{text}  host: {host}\n")
 
 
-def shown_of_host(seen: claim_status.Standing) -> str:
+def shown_of_host(seen: claim_status.ClaimStatus) -> str:
     """Return what the first page's table says stands behind the claim about host networks."""
-    table = rows(claims_page.claims(seen)._repr_html_())
+    table = rows(claims_page.render_claims(seen)._repr_html_())
     return next(row for row in table if "Host network gives" in row[0])[4]
 
 
 def test_an_illustration_that_goes_the_other_way_says_so(site: Path):
     illustrate(site, effect=-0.05, low=-0.07, high=-0.03)
-    assert "The direction is opposite to the published one." in shown_of_host(claim_status.load())
+    assert "The direction is opposite to the published one." in shown_of_host(claim_status.load_status())
 
 
 def test_an_illustration_judges_nothing_and_says_what_would(site: Path):
@@ -166,7 +168,7 @@ def test_an_illustration_judges_nothing_and_says_what_would(site: Path):
         site / "studies" / "own.yaml",
         "site: {kind: kubernetes}\nengine: {name: tidb}\narms: {}\nclaims: [tidb-kubernetes/host-network]\n",
     )
-    seen = claim_status.load()
+    seen = claim_status.load_status()
     host = shown_of_host(seen)
     assert "opposite" not in host
     assert "Illustrated, not judged:" in host and "one machine, namespaces, MariaDB" in host
@@ -174,10 +176,10 @@ def test_an_illustration_judges_nothing_and_says_what_would(site: Path):
     told = "would answer it (a cluster, TiDB, not measured here yet)."
     assert f"Open. <code>make repro STUDY=own</code> {told}" in host
     assert not any(verdict in host for verdict in ("confirmed", "contradicted", "inconclusive", "Measured"))
-    told = claims_page.opening(seen).text.replace("\N{NO-BREAK SPACE}", " ")
+    told = claims_page.render_opening(seen).text.replace("\N{NO-BREAK SPACE}", " ")
     assert "1 claim is illustrated by something that stands in for what was published" in told
     assert seen.studies[0].origin == "one machine, namespaces, MariaDB, measured in this clone"
-    group = home_page.groups(seen, {})[0]
+    group = home_page.group_questions(seen, {})[0]
     assert len(group.rows) == 4 and [line.name.partition(":")[0] for line in group.rows[0].lines] == [
         "lab here"
     ]
@@ -189,7 +191,7 @@ def test_several_studies_that_would_answer_a_claim_are_all_named(site: Path):
         files.write_text(site / "studies" / f"{name}.yaml", asked)
     first = "Open. <code>make repro STUDY=reads</code> would answer it (hosts, TiDB, not measured here yet)"
     others = "; so would updates and writes, each by its own workloads."
-    assert first + others in shown_of_host(claim_status.load())
+    assert first + others in shown_of_host(claim_status.load_status())
 
 
 def test_what_an_arm_stands_in_for_is_told_as_its_file_says_it_now_while_the_arm_is_the_same(site: Path):
@@ -198,9 +200,9 @@ def test_what_an_arm_stands_in_for_is_told_as_its_file_says_it_now_while_the_arm
     def stand_ins(file: str, arms: str) -> list[str]:
         head = "site: {kind: local}\nengine: {name: mariadb}\narms:\n"
         files.write_text(site / file, f"{head}{arms}")
-        index.write(index.Index().with_session("lab", "A lab", session, entry()))
-        found.findings(finding(None), title="A lab").write(paths.recorded("lab", session).findings)
-        (measured,) = claim_status.measured()
+        index.write_index(index.Index().with_session("lab", "A lab", session, entry()))
+        found.findings(finding(None), title="A lab").write(paths.recorded_paths("lab", session).findings)
+        (measured,) = claim_status.load_studies()
         return measured.stand_ins("s/c")
 
     recorded = f"data/recorded/lab/{session}/studies/lab.yaml"
@@ -226,18 +228,18 @@ def test_a_cluster_of_one_node_is_not_sold_as_more(site: Path, nodes: tuple[str,
     moment = dict(zip(("client_node", "server_node"), nodes, strict=True))
     facts = {"arms": {"pod": {"moment": moment}, "host": {"moment": moment}}}
     files.write_json(site / "data" / "lab" / "facts.json", facts)
-    assert f"</a> ({told}, MariaDB, measured in this clone)" in shown_of_host(claim_status.load())
+    assert f"</a> ({told}, MariaDB, measured in this clone)" in shown_of_host(claim_status.load_status())
 
 
 def test_one_source_alone(site: Path):
-    assert {claim.names[0] for claim in claim_status.load("tidb-upgrade").claims} == {"tidb-upgrade"}
+    assert {claim.names[0] for claim in claim_status.load_status("tidb-upgrade").claims} == {"tidb-upgrade"}
 
 
 def test_an_empty_site_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
-    seen = claim_status.load()
-    assert "No source has been audited yet" in claims_page.claims(seen)._repr_html_()
-    assert "Nothing has been measured yet" in claims_page.studies(seen)._repr_html_()
+    seen = claim_status.load_status()
+    assert "No source has been audited yet" in claims_page.render_claims(seen)._repr_html_()
+    assert "Nothing has been measured yet" in claims_page.tabulate_studies(seen)._repr_html_()
 
 
 def test_the_walk_through_is_a_source_that_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -252,11 +254,11 @@ def test_the_walk_through_is_a_source_that_works(tmp_path: Path, monkeypatch: py
     (folder / "reads.csv").write_text(table, encoding="utf-8")
     (folder / "source.yaml").write_text(description, encoding="utf-8")
     monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
-    found = audit(published.load("example"))
+    found = audit_source(published.load_source("example"))
     # 2.1, 2.1132, 2.3041: geometric mean 2.1704, in the band 1.8 to 2.2 times; latencies 0.38 to 0.81 ms.
     verdicts = {claim.id: claim.verdict for claim in found.claims}
     assert list(verdicts.values()) == ["holds", "holds", "not derivable"]
     assert found.claims[0].mean == pytest.approx(1.1704, abs=1e-4)
     # Threads / QPS at 32 plain: 1.87; at 32 cached: 0.812; all within rounding.
     assert not [check for check in found.checks if check.passed is False]
-    assert whole(found) and audit_page.pictures(found)
+    assert whole(found) and audit_page.draw_pictures(found)

@@ -36,11 +36,15 @@ def found(*cells: dict[str, Any], low: float = 0.2) -> Findings:
 
 def test_instructions_have_columns_where_the_kernel_counted_them_and_nowhere_else():
     counted = cell("haproxy", cpu_us=28.0, instructions=41_000.0)
-    (table,) = bottleneck_section.tables(found(cell("direct", cpu_us=40.0, instructions=52_000.0), counted))
+    (table,) = bottleneck_section.build_tables(
+        found(cell("direct", cpu_us=40.0, instructions=52_000.0), counted)
+    )
     assert [column.unit for column in table.columns].count("instructions") == 2
     assert table.rows[0][4:6] == ["40.0", "28.0"] and table.rows[0][7] == "96 %, saturated"
     assert table.rows[0][9:11] == ["52,000", "41,000"]
-    (table,) = bottleneck_section.tables(found(cell("direct", cpu_us=40.0), cell("haproxy", cpu_us=28.0)))
+    (table,) = bottleneck_section.build_tables(
+        found(cell("direct", cpu_us=40.0), cell("haproxy", cpu_us=28.0))
+    )
     assert "instructions" not in [column.unit for column in table.columns]
 
 
@@ -52,12 +56,12 @@ def test_what_percentiles_rest_on_is_a_row_an_arm():
             {"arm": "haproxy", "runs": 10, "events_beyond": 300, "pauses": None, "by_one_pause": None},
         ],
     }  # fmt: skip
-    (table,) = figures.percentiles(findings(finding(**own), names=NAMES))
+    (table,) = figures.tabulate_percentiles(findings(finding(**own), names=NAMES))
     assert table.rows == [
         ["point selects", "p99 latency", "direct connections", "10", "310", "34", "0"],
         ["point selects", "p99 latency", "HAProxy", "10", "300", "not known", "not known"],
     ]
-    assert figures.percentiles(findings(finding(**own | {"support": None}), names=NAMES)) == []
+    assert figures.tabulate_percentiles(findings(finding(**own | {"support": None}), names=NAMES)) == []
 
 
 def test_causes_beyond_four_are_folded_and_none_is_left_out():
@@ -68,13 +72,13 @@ def test_causes_beyond_four_are_folded_and_none_is_left_out():
         for threads in range(1, 8)
     ]
     told = first.causes.model_copy(update={"contrasts": tuple(several)})
-    (why, *_) = bottleneck_section.shown(first.model_copy(update={"causes": told}))
+    (why, *_) = bottleneck_section.render_section(first.model_copy(update={"causes": told}))
     seen, folded = why.text.split("<summary>3 more</summary>")
     assert (seen.count(": of "), folded.count(": of ")) == (4, 3)
     assert "HAProxy, point selects, 1\xa0thread: of 1." in seen
     alike = tuple(one.model_copy(update={"sentence": "it is full"}) for one in several[:3])
     told = first.causes.model_copy(update={"contrasts": alike})
-    (why, *_) = bottleneck_section.shown(first.model_copy(update={"causes": told}))
+    (why, *_) = bottleneck_section.render_section(first.model_copy(update={"causes": told}))
     assert "HAProxy, point selects, 1, 2 and 3\xa0threads: it is full." in why.text
 
 
@@ -84,16 +88,16 @@ def test_an_earlier_session_tells_why_where_the_newest_does_not_and_says_which_i
     (one, *rest) = first.causes.contrasts
     one = one.model_copy(update={"sentence": "server CPU-bound", "reason": None})
     told = first.model_copy(update={"causes": first.causes.model_copy(update={"contrasts": (one, *rest)})})
-    (why, _) = bottleneck_section.shown(found(*both))
+    (why, _) = bottleneck_section.render_section(found(*both))
     assert "<p>It is open.</p>" in why.text
-    (why, _) = bottleneck_section.shown(found(*both, low=-0.1))
+    (why, _) = bottleneck_section.render_section(found(*both, low=-0.1))
     assert "<p>No difference in queries a second was shown.</p>" in why.text
-    (why, _) = bottleneck_section.shown(
+    (why, _) = bottleneck_section.render_section(
         found(*both), [("EPYC Zen 3", "2026-11-23", told), ("older", "2026-11-22", told)]
     )
     assert ": server CPU-bound (EPYC Zen 3, 2026-11-23)." in why.text
     assert "older" not in why.text
-    assert bottleneck_section.shown(findings()) == []
+    assert bottleneck_section.render_section(findings()) == []
 
 
 def at_eight(change: float, short: str) -> Findings:
@@ -114,7 +118,7 @@ def test_an_effect_that_turns_between_machines_is_explained_on_each_the_newest_o
         ("Xeon", "2026-11-24", at_eight(0.1, "not told")),
         ("Zen 3", "2026-11-23", at_eight(0.18, "server full; 14 % less")),
     ]
-    (why, _) = bottleneck_section.shown(newest, earlier, "Zen 5")
+    (why, _) = bottleneck_section.render_section(newest, earlier, "Zen 5")
     lines = re.findall(r"<li>(.*?)</li>", why.text)
     assert lines == [
         "−25.0\xa0% on Zen 5: client and proxy full.",

@@ -6,14 +6,14 @@ import pandas as pd
 from benchbook.compare.stats import slice_counts, steady_state
 from benchbook.core.util import number_format
 from benchbook.show import tables
-from benchbook.show.caveats_section import points
+from benchbook.show.caveats_section import build_caveats
 from tests.found import changed
 
 APART = "arms were voided at different rates: that itself is a finding"
 
 
 def _points(findings, runs, warm_up=None):
-    return points(SimpleNamespace(findings=findings, runs=runs, warm_up=warm_up))
+    return build_caveats(SimpleNamespace(findings=findings, runs=runs, warm_up=warm_up))
 
 
 def _by_name(findings, runs):
@@ -66,7 +66,7 @@ def test_a_check_without_anything_to_check_neither_passed_nor_failed(made):
     found = changed(made.findings, checks=checks)
     text = _by_name(found, made.runs)["Checks"].text.replace("\xa0", " ")
     assert text == "1 consistency check, all passed. Nothing to check for Little's law."
-    shown = tables.checks(found)._repr_html_()
+    shown = tables.tabulate_checks(found)._repr_html_()
     assert "failed" not in shown.split("<tbody>")[1] and "nothing to check" in shown
     none = _by_name(changed(made.findings, checks=checks[1:]), made.runs)["Checks"]
     assert none.is_care
@@ -128,7 +128,7 @@ def test_turns_say_what_stands_still_and_why_the_log_has_other_rates(made):
     runs = made.runs.assign(order="turns", turn_ms=50, turns=60, active_s=3.0, stopped="client")
     runs.loc[runs["arm"] == "haproxy", "stopped"] = "client, proxy"
     runs = runs.assign(latency_p99_ms=float("nan"))
-    said = _by_name(changed(made.findings, turns=slice_counts.summary(runs, {})), runs)["Turns"].text
+    said = _by_name(changed(made.findings, turns=slice_counts.summarize_turns(runs, {})), runs)["Turns"].text
     assert "these stand still: client of direct connections; client and proxy of HAProxy." in said
     assert "too small by the number of arms" in said and "percentiles are left out" in said
     assert "Turns" not in _by_name(made.findings, made.runs)

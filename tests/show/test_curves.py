@@ -7,7 +7,7 @@ import re
 import pytest
 from bs4 import BeautifulSoup
 
-from benchbook.compare.meta.meta_analysis import pool
+from benchbook.compare.meta.meta_analysis import pool_sessions
 from benchbook.core.artifacts.findings import Finding
 from benchbook.show import curves, forest
 from tests import found
@@ -84,7 +84,7 @@ def test_each_session_is_a_line_beside_their_mean():
         )
         for day, more in ((1, 0.0), (2, 0.02))
     ]
-    pooled = pool("quick", made)
+    pooled = pool_sessions("quick", made)
     drawn, ids = curves.over_sessions(pooled)
     assert drawn is not None and ids == {pooled.contrasts[0].id}
     (curve,) = next(iter(drawn.panels.values()))

@@ -52,7 +52,7 @@ def test_the_page_of_a_study_says_so_beside_what_it_illustrates_and_not_beside_w
     later = {"low": 0.55, "high": 0.68, "scale": "share", "band": [None, -0.02]}
     one = answer(later, sentence="Mean latency: after +60 %.")
     other = changed(one, judged=True, verdict="contradicted")
-    (table,) = tables.asked(found.findings(claims=[one, other]))
+    (table,) = tables.tabulate_claims(found.findings(claims=[one, other]))
     shown, judged = (row[2] for row in table.rows)
     assert shown == "Mean latency: after +60 %. The direction is opposite to the published one."
     assert judged == "Mean latency: after +60 %."
@@ -76,6 +76,6 @@ def test_workloads_of_a_pair_that_went_the_other_way_are_named():
 )
 def test_a_ratio_of_ratios_is_explained_where_it_stands(kind: str, where: str, told: str):
     own = {"where": where, "low": 0.1, "high": 0.2}
-    (table,) = tables.asked(found.findings(claims=[answer(own, kind=kind, sentence="QPS: +15 %.")]))
+    (table,) = tables.tabulate_claims(found.findings(claims=[answer(own, kind=kind, sentence="QPS: +15 %.")]))
     seen = table.rows[0][2]
     assert seen.startswith("QPS: +15 %.") and (told in seen if told else seen == "QPS: +15 %.")

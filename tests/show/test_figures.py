@@ -13,8 +13,8 @@ from tests.show import synthetic
 from tests.show.figures.edge import inked_edges
 
 DRAWN = {
-    "throughput": lambda made: figures.qps(made.runs, made.arms),
-    "seconds": lambda made: figures.seconds(made.intervals, made.runs, made.arms),
+    "throughput": lambda made: figures.draw_throughput(made.runs, made.arms),
+    "seconds": lambda made: figures.draw_seconds(made.intervals, made.runs, made.arms),
 }
 
 
@@ -51,21 +51,21 @@ def test_no_label_is_cut(drawn, anchor):
 
 def test_one_thread_is_no_plural_and_what_was_not_measured_is_not_told(made):
     runs = made.runs.assign(latency_p99_ms=np.nan)
-    alt = " ".join(one.alt for one in figures.qps(runs, made.arms).panels).replace("\xa0", " ")
+    alt = " ".join(one.alt for one in figures.draw_throughput(runs, made.arms).panels).replace("\xa0", " ")
     assert " at 1 thread, " in alt and "1 threads" not in alt and ": ." not in alt
 
 
 def test_throughput_tells_the_geometric_mean(made):
     runs = made.runs[(made.runs["workload"] == "oltp_read_write") & (made.runs["threads"] == 16)]
     mean = np.exp(np.log(runs.loc[runs["arm"] == "haproxy", "qps"]).mean())
-    told = figures.qps(made.runs, made.arms).panels[1].alt
+    told = figures.draw_throughput(made.runs, made.arms).panels[1].alt
     assert f"{number_format.format_significant(mean)} at 16\xa0threads" in told.split("haproxy:")[1]
 
 
 def test_a_stall_is_told_and_a_discarded_second_is_none(made):
     slow = made.intervals["is_discarded"]
     intervals = made.intervals.assign(qps=made.intervals["qps"].where(~slow, 0.0))
-    told = " ".join(one.alt for one in figures.seconds(intervals, made.runs, made.arms).panels)
+    told = " ".join(one.alt for one in figures.draw_seconds(intervals, made.runs, made.arms).panels)
     assert told.count("1\xa0stalled second") == 1
     assert told.count("0\xa0stalled seconds") == 3
 
@@ -87,8 +87,8 @@ def test_names_with_markup_and_formulas_are_drawn_as_they_are(made):
 
 def test_every_arm_keeps_its_colour_and_marker(made):
     assert made.arms == ("direct", "haproxy", "direct_again")
-    assert len({theme.marker(arm, made.arms) for arm in made.arms}) == 3
-    assert theme.colour("direct", made.arms) == theme.colour("direct", ("direct", "other"))
+    assert len({theme.marker_of_arm(arm, made.arms) for arm in made.arms}) == 3
+    assert theme.colour_of_arm("direct", made.arms) == theme.colour_of_arm("direct", ("direct", "other"))
 
 
 def _luminance(shade: str) -> float:

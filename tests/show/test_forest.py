@@ -11,8 +11,10 @@ from benchbook.show import forest
 from tests.found import changed
 
 
-def drawn(row: forest.Row, scale: forest.Scale) -> str:
-    return base64.b64decode(forest.bar(row, scale).text.partition("base64,")[2].partition('"')[0]).decode()
+def drawn(row: forest.ForestRow, scale: forest.Scale) -> str:
+    return base64.b64decode(
+        forest.draw_bar(row, scale).text.partition("base64,")[2].partition('"')[0]
+    ).decode()
 
 
 def test_halving_and_doubling_are_equally_far_from_zero_and_what_is_beyond_stands_at_the_edge():
@@ -55,7 +57,7 @@ def test_what_could_not_be_computed_is_said_and_not_drawn(made):
 
 
 def test_dots_are_full_where_decided_the_bar_has_its_ends_and_a_claim_its_band():
-    row = forest.Row("", dots=((0.1, True), (0.0, False)), ends=(-0.5, 1.0), band=(None, 0))
+    row = forest.ForestRow("", dots=((0.1, True), (0.0, False)), ends=(-0.5, 1.0), band=(None, 0))
     told = drawn(row, forest.Scale(-1, 1))
     decided, open_ = re.findall(r'<circle[^>]* fill="([^"]+)"', told)
     assert decided != open_ and re.findall(r'<circle[^>]* stroke="([^"]+)"', told) == [decided, decided]
@@ -68,7 +70,7 @@ def test_dots_are_full_where_decided_the_bar_has_its_ends_and_a_claim_its_band()
     [(((0.1, True), (0.2, True)), "higher"), (((-0.1, True), (0.2, True)), ""), ((), "")],
 )
 def test_a_direction_needs_decided_effects_of_one_sign(dots, direction):
-    assert forest.Row("", dots=dots).direction == direction
+    assert forest.ForestRow("", dots=dots).direction == direction
 
 
 def test_workloads_of_one_line_each_need_no_headings_and_those_of_more_have_them(made):

@@ -7,17 +7,17 @@ from typing import Any
 
 from benchbook.core.artifacts.findings import Finding
 from benchbook.core.artifacts.meta_analysis import (
-    Contrast,
+    MetaAnalysis,
+    ObservedEffect,
     Occasion,
-    Pooled,
+    PooledContrast,
     PooledEffect,
     Processor,
-    Seen,
-    Session,
+    StudySession,
 )
 from benchbook.show import forest, home_page
-from benchbook.show.claim_status import Measured, Standing
-from benchbook.show.home_page import HEADLINES, answer, draw_line
+from benchbook.show.claim_status import ClaimStatus, MeasuredStudy
+from benchbook.show.home_page import HEADLINES, draw_line, summarize_record
 from tests import found, sources
 
 STUDY = {"title": "What does a proxy cost?", "question": "", "baseline": "direct"}
@@ -32,12 +32,14 @@ def finding(effect: float, low: float, high: float, label: str, **more: Any) -> 
     return found.finding(**{**CONTRAST, "effect": effect, "low": low, "high": high, "label": label, **more})
 
 
-def groups(*own: Finding, pooled: dict[str, Pooled] | None = None) -> list[home_page.Group]:
-    study = Measured("lab", found.findings(*own, **STUDY), True)
-    return home_page.groups(Standing([], [study], {}, pooled=pooled or {}), {"lab": "tidb-cluster"})
+def groups(*own: Finding, pooled: dict[str, MetaAnalysis] | None = None) -> list[home_page.QuestionGroup]:
+    study = MeasuredStudy("lab", found.findings(*own, **STUDY), True)
+    return home_page.group_questions(
+        ClaimStatus([], [study], {}, pooled=pooled or {}), {"lab": "tidb-cluster"}
+    )
 
 
-def lines(*own: Finding, pooled: dict[str, Pooled] | None = None) -> list[forest.Row]:
+def lines(*own: Finding, pooled: dict[str, MetaAnalysis] | None = None) -> list[forest.ForestRow]:
     return [*groups(*own, pooled=pooled)[0].rows[0].lines]
 
 
@@ -72,25 +74,27 @@ def test_each_thread_level_has_its_line_and_no_number_stands_for_both():
     assert [one.direction for one in quiet] == [""]
 
 
-def session(effect: float, label: str, reason: str | None = None) -> Seen:
+def session(effect: float, label: str, reason: str | None = None) -> ObservedEffect:
     ends = {"low": effect - 0.02, "high": effect + 0.02}
-    return Seen(session="s", effect=effect, label=label, reason=reason, **ends)
+    return ObservedEffect(session="s", effect=effect, label=label, reason=reason, **ends)
 
 
-def pooled(*seen: Seen, **more: Any) -> dict[str, Pooled]:
+def pooled(*seen: ObservedEffect, **more: Any) -> dict[str, MetaAnalysis]:
     whole = PooledEffect(
         threads=None, seen=seen, occasions=(), processors=2, label="depends on the machine",
         **{"range_low": -0.17, "range_high": 0.27, **more},
     )  # fmt: skip
     machines = tuple(
-        Session(
+        StudySession(
             id=f"s{one}", measured="2026-01-01T00:00", design="d",
             processor=Processor(name="EPYC", family=25, model=one % 2, stepping=1),
         )
         for one in range(len(seen))
     )  # fmt: skip
-    one = Contrast(**CONTRAST, names=NAMES, whole=whole, levels=(), one_number=True)
-    return {"lab": Pooled(study="lab", title="", level=0.9, design="d", sessions=machines, contrasts=(one,))}
+    one = PooledContrast(**CONTRAST, names=NAMES, whole=whole, levels=(), one_number=True)
+    return {
+        "lab": MetaAnalysis(study="lab", title="", level=0.9, design="d", sessions=machines, contrasts=(one,))
+    }
 
 
 def test_sessions_are_dots_and_the_bar_is_where_a_further_one_is_expected():
@@ -111,23 +115,23 @@ def test_an_arm_that_no_row_above_tells_of_has_its_own_beside_the_published_find
     pod = finding(-0.05, -0.06, -0.04, "lower", id="oltp_point_select.pod.qps", treatment="pod")
     own = found.findings(finding(0.24, 0.2, 0.3, "higher"), pod, **STUDY)
     shown = {"pod": ["tidb-kubernetes/host-network"]}
-    study = Measured("quick", own, True, illustrates=shown)
-    (group,) = home_page.groups(Standing([audit], [study], {}), {"quick": ""})
+    study = MeasuredStudy("quick", own, True, illustrates=shown)
+    (group,) = home_page.group_questions(ClaimStatus([audit], [study], {}), {"quick": ""})
     top, last = group.rows[0], group.rows[-1]
     assert top.question.startswith("Host network") and ["pod" in one.way for one in top.lines] == [True]
     assert last.question == STUDY["title"] and ["haproxy" in one.way for one in last.lines] == [True]
     assert last.claims == (), "the claim stands above"
     by_id = {one.id: one.claim for one in audit.claims}
-    alone = Measured("quick", found.findings(pod, **STUDY), True, illustrates=shown)
-    (group,) = home_page.groups(Standing([audit], [alone], {}), {"quick": ""})
+    alone = MeasuredStudy("quick", found.findings(pod, **STUDY), True, illustrates=shown)
+    (group,) = home_page.group_questions(ClaimStatus([audit], [alone], {}), {"quick": ""})
     assert [row.question for row in group.rows] == [by_id[name] for name in HEADLINES]
 
 
 def test_what_was_measured_here_stands_beside_what_is_recorded_with_its_own_numbers():
     known = pooled(session(-0.17, "lower"), session(0.27, "higher"))
     one = found.findings(finding(0.9, 0.8, 1.0, "higher"), **STUDY)
-    studies = [Measured("lab", one), Measured("lab", one, True)]
-    (group,) = home_page.groups(Standing([], studies, {}, pooled=known), {"lab": "proxies"})
+    studies = [MeasuredStudy("lab", one), MeasuredStudy("lab", one, True)]
+    (group,) = home_page.group_questions(ClaimStatus([], studies, {}, pooled=known), {"lab": "proxies"})
     here, recorded = group.rows
     assert here.question == f"{STUDY['title']} (measured in this clone)" != recorded.question
     assert told(here.lines[0].told).startswith("+90.0 %") and here.sessions == "one session on one machine"
@@ -142,7 +146,7 @@ def test_small_effects_stand_apart_from_zero_and_what_was_published_is_shaded():
     at = home_page.SCALE
     places = [at(value) for value in (-0.6, -0.09, 0.0, 0.038, 0.07, 0.6)]
     assert places == sorted(places) and min(b - a for a, b in pairwise(places)) > 4
-    row = forest.Row("", dots=((0.1, True), (0.01, False)), band=(0.05, 0.09))
+    row = forest.ForestRow("", dots=((0.1, True), (0.01, False)), band=(0.05, 0.09))
     drawn = base64.b64decode(draw_line(row).text.partition("base64,")[2].partition('"')[0]).decode()
     dots = re.findall(r'<circle[^>]* fill="([^"]+)" stroke="([^"]+)"', drawn)
     assert sorted(fill == stroke for fill, stroke in dots) == [False, True]
@@ -158,11 +162,11 @@ def test_why_is_told_in_a_few_words_and_only_where_a_cause_is_known():
         "sentence": "server CPU-bound", "short": "server CPU-bound; its CPU time per query falls by 28 %",
     }  # fmt: skip
 
-    def row(*contrasts: dict[str, Any], passed: bool = True) -> home_page.Row:
+    def row(*contrasts: dict[str, Any], passed: bool = True) -> home_page.QuestionRow:
         law = {"law": "no part is busier than its cores", "passed": passed, "detail": ""}
         books = {"level": 0.98, "cells": [], "contrasts": contrasts, "physics": [law]}
-        study = Measured("lab", found.findings(own, causes=books, **STUDY), True)
-        return home_page.groups(Standing([], [study], {}), {})[0].rows[0]
+        study = MeasuredStudy("lab", found.findings(own, causes=books, **STUDY), True)
+        return home_page.group_questions(ClaimStatus([], [study], {}), {})[0].rows[0]
 
     assert told(row(cause).why) == "at 8 threads: server CPU-bound; its CPU time per query falls by 28 %"
     assert row(cause).why_way == "record/studies/lab.html#why"
@@ -170,8 +174,10 @@ def test_why_is_told_in_a_few_words_and_only_where_a_cause_is_known():
     # Another session tells why where the newest doesn't.
     silent = {"level": 0.98, "cells": [], "contrasts": [{**cause, "sentence": None}], "physics": []}
     other = found.findings(causes={**silent, "contrasts": [cause]})
-    study = Measured("lab", found.findings(own, causes=silent, **STUDY), True, explained=[other])
-    assert told(home_page.groups(Standing([], [study], {}), {})[0].rows[0].why) == told(row(cause).why)
+    study = MeasuredStudy("lab", found.findings(own, causes=silent, **STUDY), True, explained=[other])
+    assert told(home_page.group_questions(ClaimStatus([], [study], {}), {})[0].rows[0].why) == told(
+        row(cause).why
+    )
     assert row({**cause, "treatment": "pod"}).why == "", "that is another effect"
     broken = row(cause, passed=False)
     assert broken.why == "the counters contradict each other" and not broken.lines, "no effect is shown"
@@ -185,7 +191,7 @@ def test_the_first_page_says_how_many_claims_hold_and_how_many_effects_carry():
         changes = {"label": label, "occasions": (once,) * occasions}
         return lab.contrasts[0].whole.model_copy(update=changes)
 
-    def contrast(whole: PooledEffect, *levels: PooledEffect) -> Contrast:
+    def contrast(whole: PooledEffect, *levels: PooledEffect) -> PooledContrast:
         changes = {"whole": whole, "levels": levels, "one_number": not levels}
         return lab.contrasts[0].model_copy(update=changes)
 
@@ -200,11 +206,11 @@ def test_the_first_page_says_how_many_claims_hold_and_how_many_effects_carry():
         audit.model_copy(update={"claims": claims[:3]}),
         audit.model_copy(update={"source": "my-own", "claims": claims[3:]}),
     ]
-    assert told(answer(Standing(audits, [], {}, pooled=known))) == (
+    assert told(summarize_record(ClaimStatus(audits, [], {}, pooled=known))) == (
         "Of 3 claims of 1 published report, their own tables bear out 2, contradict 1 and leave 0 open. "
         "Of 1 claim of 1 other source, their own tables bear out 0, contradict 0 and leave 1 open. "
         "Of 3 effects "
         "measured in several sessions, none of them made by the study itself, 2 keep one direction, 1 depend "
         "on the machine, and 0 stay open."
     )
-    assert answer(Standing([], [], {})) == ""
+    assert summarize_record(ClaimStatus([], [], {})) == ""

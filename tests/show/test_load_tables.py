@@ -49,7 +49,7 @@ def test_an_arm_without_a_proxy_has_an_empty_cell_and_columns_nobody_has_are_not
         sent_proxy_mib_s=[np.nan, 100.0, 104.0],
         memory_proxy_mib=[np.nan] * 3,
     )
-    head, direct, haproxy = cells(tables.parts(of(table)))
+    head, direct, haproxy = cells(tables.tabulate_usage(of(table)))
     assert not any("MiB" in name and "MiB/s" not in name for name in head)
     assert direct[2:] == ["direct", "", ""]
     assert haproxy[2:] == ["haproxy", "0.600", "102"]
@@ -64,7 +64,7 @@ def test_the_parts_of_a_tidb_cluster_have_columns_of_their_own():
         cpu_pd_cores=[0.5],
         memory_tikv_mib=[900.0],
     )
-    head, row = cells(tables.parts(of(table)))
+    head, row = cells(tables.tabulate_usage(of(table)))
     assert row[3:] == ["7.00", "3.00", "3.50", "0.500", "900"]
     assert [name.split(",")[0].split(" ")[0] for name in head[3:]] == ["Server", "TiDB", "TiKV", "PD", "TiKV"]
 
@@ -72,7 +72,7 @@ def test_the_parts_of_a_tidb_cluster_have_columns_of_their_own():
 def test_stores_that_are_no_tikv_are_not_called_so():
     used = {"cpu_tidb_cores": [3.0], "cpu_tikv_cores": [3.5], "memory_tikv_mib": [900.0]}
     facts = {"arms": {"three-stores": {"engine": {"storage": "unistore, not TiKV: 3 stores, each row on 3"}}}}
-    found = tables.parts(of(runs(arm=["three-stores"], **used), facts=facts))
+    found = tables.tabulate_usage(of(runs(arm=["three-stores"], **used), facts=facts))
     assert [name.startswith("Store (unistore)") for name in cells(found)[0][3:]] == [False, True, True]
     assert "TiDB, store (unistore) and PD together" in found.caption and "TiKV" not in found._repr_html_()
 
@@ -85,12 +85,12 @@ def test_only_long_runs_are_listed_with_their_stalls_and_levels():
     intervals = pd.DataFrame(
         {"run_id": "r0", "second": np.arange(1.0, 601), "qps": qps, "is_discarded": False}
     )
-    (table,) = tables.stability(of(runs(arm=["pod"]), intervals))
+    (table,) = tables.tabulate_stability(of(runs(arm=["pod"]), intervals))
     (_, row) = cells(table)
     assert row[4] == "600"
     assert row[7] == "1: second 51 (2 s)"
     assert row[8].startswith("2: 70") and "for 33 %" in row[8] and "for 67 %" in row[8]
-    assert tables.stability(of(runs(arm=["pod"], run_s=[60]), intervals)) == []
+    assert tables.tabulate_stability(of(runs(arm=["pod"], run_s=[60]), intervals)) == []
 
 
 NEAR = {"engine": {"cluster": {"stores": 3, "zones": {"latency_ms": 0.0, "tidb_beside": ["store-1"]}}}}
@@ -120,7 +120,9 @@ def led(*stores: str) -> dict[str, str | None]:
 
 def test_each_arm_has_a_line_that_counts_the_leaders_of_its_runs(tmp_path: Path):
     first, second = led(*["store-1"] * 2, *["store-2"] * 2), led("store-1", *["store-3"] * 3)
-    (table,) = tables.leaders(seen(tmp_path, 1.0, [("near", first), ("near", second), ("near_again", first)]))
+    (table,) = tables.tabulate_leaders(
+        seen(tmp_path, 1.0, [("near", first), ("near", second), ("near_again", first)])
+    )
     # Beside TiDB are 2 of 4 leaders in one run and 1 of 4 in the other: 37.5 %.
     assert list(map(list, table.rows)) == [
         ["one zone", 2, "4", "store-1 1 to 2, store-2 0 to 2, store-3 0 to 3", "37.5"],
@@ -130,9 +132,9 @@ def test_each_arm_has_a_line_that_counts_the_leaders_of_its_runs(tmp_path: Path)
 
 
 def test_without_zones_no_store_is_nearer_than_another(tmp_path: Path):
-    (table,) = tables.leaders(seen(tmp_path, 1.0, [("near", led("store-1", "store-2"))], {}))
+    (table,) = tables.tabulate_leaders(seen(tmp_path, 1.0, [("near", led("store-1", "store-2"))], {}))
     assert "zone" not in re.sub("<[^>]+>", "", table._repr_html_()).replace("one zone", "")
 
 
 def test_a_study_without_clusters_has_no_such_table(tmp_path: Path):
-    assert tables.leaders(seen(tmp_path, float("nan"), [("near", {})])) == []
+    assert tables.tabulate_leaders(seen(tmp_path, float("nan"), [("near", {})])) == []

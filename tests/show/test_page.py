@@ -125,7 +125,7 @@ def test_the_same_outputs_give_the_same_bytes(built):
         cell["id"] = f"other-{number}"
         if cell.cell_type == "code":
             cell.execution_count = number + 10
-    assert page.html(again, study="quick", commit="0a1b2c3") == built.text
+    assert page.render_html(again, study="quick", commit="0a1b2c3") == built.text
 
 
 def test_hostile_names_and_texts_stay_text(tmp_path: Path):
@@ -143,7 +143,7 @@ def test_hostile_names_and_texts_stay_text(tmp_path: Path):
 
 
 def _page(*cells) -> BeautifulSoup:
-    return BeautifulSoup(page.html(new_notebook(cells=list(cells))), "html.parser")
+    return BeautifulSoup(page.render_html(new_notebook(cells=list(cells))), "html.parser")
 
 
 def test_other_outputs_are_shown_without_colours_codes_and_hidden_cells():
@@ -176,7 +176,7 @@ def test_a_picture_without_alt_text_is_refused_and_one_with_it_is_shown():
 
 def test_rendering_writes_the_page_where_it_is_asked_to(tmp_path: Path):
     nbformat.write(new_notebook(cells=[new_markdown_cell("# A & B\n\ntext")]), tmp_path / "a.ipynb")
-    path = page.render(tmp_path / "a.ipynb", tmp_path / "reports" / "a.html")
+    path = page.render_page(tmp_path / "a.ipynb", tmp_path / "reports" / "a.html")
     soup = BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
     assert soup.title.string == soup.h1.get_text() == "A & B"
 
@@ -186,7 +186,7 @@ def test_a_table_of_a_notebook_scrolls_in_a_box_of_its_own():
     table = f"<table>{head}<tbody><tr><th>0</th><td>1</td></tr></tbody></table>"
     cells = [new_markdown_cell("# One\n\n## Two")]
     cells += [new_code_cell("", outputs=[new_output("display_data", {"text/html": table})]) for _ in range(2)]
-    soup = BeautifulSoup(page.html(new_notebook(cells=cells)), "html.parser")
+    soup = BeautifulSoup(page.render_html(new_notebook(cells=cells)), "html.parser")
     boxes = soup.select("div.scroll[role=region][tabindex='0'] > table")
     assert len(boxes) == 2
     assert [box.parent["aria-label"] for box in boxes] == ["Table 1: Two", "Table 2: Two"]
@@ -215,7 +215,7 @@ def _executed(number: int) -> nbformat.NotebookNode:
 
 def test_two_executions_give_the_same_bytes():
     first, second = (
-        nbformat.writes(page.canonical(_executed(number), Path(f"/home/me{number}/work")))
+        nbformat.writes(page.canonical_notebook(_executed(number), Path(f"/home/me{number}/work")))
         for number in (1, 2)
     )
     assert first == second
@@ -224,7 +224,7 @@ def test_two_executions_give_the_same_bytes():
 
 def test_outputs_tags_and_the_given_notebook_are_kept():
     given = _executed(1)
-    clean = page.canonical(given)
+    clean = page.canonical_notebook(given)
     assert clean.cells[1].outputs[0].data["text/html"] == "<p>7</p>"
     assert clean.cells[1].metadata == {"tags": ["hide-input"]}
     assert given.cells[1].execution_count == 1

@@ -3,7 +3,7 @@
 import pytest
 from bs4 import BeautifulSoup
 
-from benchbook.compare.meta.meta_analysis import pool
+from benchbook.compare.meta.meta_analysis import pool_sessions
 from benchbook.compare.text.results_table import build_pooled_results, build_results
 from benchbook.show import results_view
 from tests.compare.sessions import finding, part, session, sessions
@@ -58,7 +58,7 @@ def test_colour_is_only_where_it_is_asked_for():
 
 def test_recorded_sessions_stand_beside_each_effect():
     levels = {1: part(-0.2, 0.01, label="lower"), 8: part(0.2, 0.01)}
-    recorded = pool(
+    recorded = pool_sessions(
         "quick",
         [
             session(
@@ -81,7 +81,7 @@ def test_recorded_sessions_stand_beside_each_effect():
 
 
 def test_what_depends_on_the_machine_names_both_machines():
-    recorded = pool("quick", sessions(-0.2, 0.3))
+    recorded = pool_sessions("quick", sessions(-0.2, 0.3))
     (row,) = build_pooled_results(recorded).rows
     assert row.elsewhere.kind == "depends on the machine" and all(row.elsewhere.machines)
     (note,) = results_view.machine_notes(build_pooled_results(recorded))

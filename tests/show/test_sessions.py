@@ -6,7 +6,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 import benchbook
-from benchbook.compare.meta.meta_analysis import pool
+from benchbook.compare.meta.meta_analysis import pool_sessions
 from benchbook.core.artifacts import meta_analysis as core
 from benchbook.core.util.errors import NotThere
 from benchbook.show import forest
@@ -22,7 +22,7 @@ def text(html) -> str:
 @pytest.fixture
 def study():
     odd = session(finding(part(0.1, 0.01)), measured="2026-11-20T01:00", design="b2")
-    return pool("quick", [*sessions(-0.16, -0.165, -0.155, -0.16), odd])
+    return pool_sessions("quick", [*sessions(-0.16, -0.165, -0.155, -0.16), odd])
 
 
 def test_it_is_said_what_effects_over_sessions_rest_on(study):
@@ -44,14 +44,14 @@ def test_every_session_has_its_line_in_the_forest_and_its_row_in_the_table(study
     assert [row.told[:3] for row in rows] == ["−15", "−15", "−14", "−15"]
     (row,) = forest.over_sessions(study).rows
     assert len(row.dots) == 4 and "expected −15 to −14" in row.told.replace("\xa0", " ")
-    table, left = shown.moderating(study), shown.left_out(study)
+    table, left = shown.tabulate_moderators(study), shown.left_out(study)
     assert [row[0] for row in table.rows] == [one.id for one in study.sessions]
     # A log effect of 0.1 is 10.5 %.
     assert left.rows[0][2:] == ["+11\xa0%", "another design (b2, not a1)"]
 
 
 def test_what_depends_on_the_machine_has_no_mean():
-    found = pool("quick", sessions(-0.2, 0.3))
+    found = pool_sessions("quick", sessions(-0.2, 0.3))
     (row,) = forest.over_sessions(found).rows
     assert row.square is None and "depends on the machine" in row.told
     # Log effects of −0.2 and 0.3 are −18.1 and +35.0 %.
@@ -59,23 +59,26 @@ def test_what_depends_on_the_machine_has_no_mean():
 
 
 def test_one_session_draws_no_forest_and_has_nothing_to_be_held_beside():
-    found = pool("quick", sessions(0.1))
+    found = pool_sessions("quick", sessions(0.1))
     assert len(forest.over_sessions(found).rows) == 1 and not found.left_out
 
 
 def test_a_session_of_ones_own_stands_beside(study):
     far = session(finding(part(0.2, 0.01)), measured="2026-12-01T01:00", processor=MILAN)
-    told = text(shown.beside(far, study))
+    told = text(shown.render_comparison(far, study))
     assert "The effect here lies outside what was expected: HAProxy" in told
     assert "HAProxy on point selects +22 % (expected −17" in told
     other = session(finding(part(0.2, 0.01)), measured="2026-12-01T01:00", design="b2")
-    assert shown.beside(other, study).text == ""
+    assert shown.render_comparison(other, study).text == ""
 
 
 def test_joined_studies_begin_with_the_sign_that_turns():
-    quick, threads = pool("quick", sessions(0.3)), pool("lab-threads", sessions(-0.2, processors=(MILAN,)))
-    assert shown.joined([quick]) == []
-    (table,) = shown.joined([quick, threads])
+    quick, threads = (
+        pool_sessions("quick", sessions(0.3)),
+        pool_sessions("lab-threads", sessions(-0.2, processors=(MILAN,))),
+    )
+    assert shown.tabulate_shared([quick]) == []
+    (table,) = shown.tabulate_shared([quick, threads])
     (row,) = table.rows
     assert text(row[1]) == "Turns"
     smallest, largest = (BeautifulSoup(one.text, "html.parser").a for one in row[2:4])
@@ -106,15 +109,15 @@ def test_pooled_sessions_are_there_by_name(tmp_path, monkeypatch, study):
     assert found.left_out["reason"].tolist() == ["another design (b2, not a1)"]
     # A recorded session lies beside the pooled ones of its study.
     monkeypatch.setenv("BENCHBOOK_ROOT", str(folder / study.sessions[0].id))
-    assert core.of("quick") == study
-    assert core.of("other") is None
+    assert core.read_pooled("quick") == study
+    assert core.read_pooled("other") is None
 
 
 def test_what_was_tried_is_said_with_its_count():
     told = text(
-        shown.coverage(
+        shown.render_coverage(
             [
-                pool(
+                pool_sessions(
                     "quick",
                     sessions(
                         0.10,
@@ -133,7 +136,7 @@ def test_what_was_tried_is_said_with_its_count():
 def test_a_study_with_recorded_sessions_answers_over_them_first(made, tmp_path):
     folder = tmp_path / "data" / "recorded" / made.name
     folder.mkdir(parents=True)
-    pool(made.name, sessions(-0.16, -0.165, -0.155, -0.16)).write(folder / core.FILE)
+    pool_sessions(made.name, sessions(-0.16, -0.165, -0.155, -0.16)).write(folder / core.FILE)
     page = build(made, folder / "s1").soup
     answer = page.select_one("section.answer")
     row = answer.select_one("table.results tbody tr:not(.group)").get_text(" ")

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pandas as pd
 
-from benchbook.core.artifacts.applied_config import digest
+from benchbook.core.artifacts.applied_config import digest_text
 from benchbook.show import setup_section
 from tests.found import findings
 
@@ -30,7 +30,7 @@ def seen(arms, dataset=None, names=None, applied=None, runs=RUNS[:0]):
 
 
 def told(arms, dataset=None, **more):
-    return [line.replace("\xa0", " ") for line in setup_section.of(seen(arms, dataset, **more))]
+    return [line.replace("\xa0", " ") for line in setup_section.describe_setup(seen(arms, dataset, **more))]
 
 
 def test_the_first_lines_have_what_an_expert_asks_for_first():
@@ -88,7 +88,7 @@ def test_settings_of_two_engines_stand_side_by_side_by_what_they_are_about():
     text = {"maria": {"character set": "latin1", "order of text": "utf8mb4_bin"}}
     text["postgres"] = {"character set": "UTF8", "order of text": "C"}
     loads = {"loads": {arm: {"text": of_arm} for arm, of_arm in text.items()}}
-    (table,) = setup_section.beside(seen(arms, loads, {"maria": "MariaDB"}))
+    (table,) = setup_section.compare_engines(seen(arms, loads, {"maria": "MariaDB"}))
     assert [one.label for one in table.columns] == ["What it is about", "Alike", "MariaDB", "postgres"]
     left = "not stated: as its package has it"
     # What is not alike comes first, then what can't be said; sizes and words are compared, not spellings.
@@ -102,9 +102,12 @@ def test_settings_of_two_engines_stand_side_by_side_by_what_they_are_about():
         ["memory for pages", "yes", "innodb_buffer_pool_size = 268435456", "shared_buffers = 256MB"],
         ["order of text", "yes", "columns = utf8mb4_bin", "columns = C"],
     ]  # fmt: skip
-    assert setup_section.of(seen(arms, loads))[0] == "not alike: torn pages are mended and character set"
+    assert (
+        setup_section.describe_setup(seen(arms, loads))[0]
+        == "not alike: torn pages are mended and character set"
+    )
     # What was measured before columns were read does not say what they held.
-    (table,) = setup_section.beside(seen(arms))
+    (table,) = setup_section.compare_engines(seen(arms))
     assert ["order of text", "can't be said", left, "not read"] in table.rows
 
 
@@ -113,7 +116,7 @@ def test_an_engine_with_other_memory_is_not_alike_and_one_that_has_no_pages_does
         arms = {}
         for arm, (name, key, asked, got) in {"a": first, "b": second}.items():
             arms[arm] = {"engine": {"name": name, "settings": {key: {"asked": asked, "got": got}}}}
-        (table,) = setup_section.beside(seen(arms))
+        (table,) = setup_section.compare_engines(seen(arms))
         return next(row[1] for row in table.rows if row[0] == "memory for pages")
 
     maria = ("mariadb", "innodb_buffer_pool_size", "512M", "536870912")
@@ -128,22 +131,22 @@ def test_one_engine_alone_has_a_table_where_servers_differ_in_what_nobody_stated
             "engine": {"name": "mariadb", "unstated": {"innodb_flush_log_at_trx_commit": flush}, **engine}
         }
 
-    (table,) = setup_section.beside(seen({"old": engine("1"), "new": engine("2")}))
+    (table,) = setup_section.compare_engines(seen({"old": engine("1"), "new": engine("2")}))
     name = "not stated: innodb_flush_log_at_trx_commit"
     assert table.rows == [["a commit waits for the disk", "no", f"{name} = 1", f"{name} = 2"]]
     asked = {"settings": {"innodb_flush_log_at_trx_commit": {"asked": "1"}}}
     for alike in (engine("1"), engine("2", **asked)):
-        assert setup_section.beside(seen({"old": engine("1"), "new": alike})) == []
-    assert setup_section.beside(seen({"old": engine("1")})) == []
+        assert setup_section.compare_engines(seen({"old": engine("1"), "new": alike})) == []
+    assert setup_section.compare_engines(seen({"old": engine("1")})) == []
 
 
 def test_each_file_is_folded_under_its_name_with_its_arms_and_is_only_text():
     common, own = "x=<b>1</b>", "frontend client"
-    engine = {"config_hash": digest(common)}
+    engine = {"config_hash": digest_text(common)}
     arms = {"direct": {"engine": engine}, "haproxy": {"engine": engine}}
-    arms["haproxy"]["proxy"] = {"config_hash": digest(own)}
+    arms["haproxy"]["proxy"] = {"config_hash": digest_text(own)}
     kept = {"my-1.cnf": common, "haproxy-2.cfg": own, "store-3.toml": "y"}
-    (block,) = setup_section.files(seen(arms, names={"direct": "direct connections"}, applied=kept))
+    (block,) = setup_section.render_files(seen(arms, names={"direct": "direct connections"}, applied=kept))
     assert "<summary>my-1.cnf: direct connections, haproxy</summary>" in block.text
     assert "<summary>haproxy-2.cfg: haproxy</summary>" in block.text
     # A store's digest is in the runs alone.
@@ -152,4 +155,4 @@ def test_each_file_is_folded_under_its_name_with_its_arms_and_is_only_text():
 
 
 def test_where_none_was_kept_nothing_is_shown():
-    assert setup_section.files(seen({})) == []
+    assert setup_section.render_files(seen({})) == []

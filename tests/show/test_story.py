@@ -2,44 +2,46 @@
 
 from dataclasses import replace
 
-from benchbook.compare.meta.meta_analysis import pool
+from benchbook.compare.meta.meta_analysis import pool_sessions
 from benchbook.show import story
-from benchbook.show.claim_status import Measured, Standing
+from benchbook.show.claim_status import ClaimStatus, MeasuredStudy
 from benchbook.show.forest import on_throughput
 from tests import found, sources
 from tests.compare.sessions import sessions
 
-NOTHING = Standing([], [], {})
+NOTHING = ClaimStatus([], [], {})
 
 
 def test_without_a_record_it_says_what_makes_one():
-    assert "run `make pages` first" in story.opening(NOTHING).text
-    assert story.forest(NOTHING).rows == () and story.labels(NOTHING).rows == []
+    assert "run `make pages` first" in story.render_opening(NOTHING).text
+    assert story.draw_forest(NOTHING).rows == () and story.tabulate_labels(NOTHING).rows == []
 
 
 def test_an_effect_of_several_sessions_is_drawn_and_counted_by_how_far_it_carries():
     """Log ratios of −0.2 and −0.21 on two occasions: both lost a fifth, one direction."""
-    found = pool("made", sessions(-0.2, -0.21))
+    found = pool_sessions("made", sessions(-0.2, -0.21))
     seen = replace(NOTHING, pooled={"made": found})
-    counted = {row[0].text.partition(">")[2].partition("<")[0]: row[1] for row in story.labels(seen).rows}
+    counted = {
+        row[0].text.partition(">")[2].partition("<")[0]: row[1] for row in story.tabulate_labels(seen).rows
+    }
     assert sum(counted.values()) == len(list(on_throughput([found])))
-    (row,) = story.forest(seen).rows
+    (row,) = story.draw_forest(seen).rows
     assert row.name == "HAProxy on point selects (made)" and len(row.dots) == 2
-    assert "2 sessions" in story.opening(seen).text.replace("\N{NO-BREAK SPACE}", " ")
+    assert "2 sessions" in story.render_opening(seen).text.replace("\N{NO-BREAK SPACE}", " ")
 
 
 def test_what_several_sessions_measured_for_a_claim_is_their_mean_as_on_the_first_page():
     """Log ratios −0.2 and −0.21: −18.1 and −18.9 %, the newest; exp(−0.205) − 1 = −18.5 % is their mean."""
-    over = pool("quick", sessions(-0.2, -0.21))
+    over = pool_sessions("quick", sessions(-0.2, -0.21))
     (contrast,) = over.contrasts
     ours = {key: getattr(contrast, key) for key in ("id", "workload", "baseline", "treatment", "metric")}
     own = found.findings(found.finding(**ours, effect=-0.189, label="lower"), baseline=contrast.baseline)
     shown = {contrast.treatment: ["tidb-kubernetes/host-network"]}
-    seen = Standing(
-        [sources.audited("tidb-kubernetes")], [Measured("quick", own, True, illustrates=shown)], {}
+    seen = ClaimStatus(
+        [sources.audited("tidb-kubernetes")], [MeasuredStudy("quick", own, True, illustrates=shown)], {}
     )
-    (of_sessions,) = story.measured(replace(seen, pooled={"quick": over})).rows
-    (of_one,) = story.measured(seen).rows
+    (of_sessions,) = story.tabulate_measured(replace(seen, pooled={"quick": over})).rows
+    (of_one,) = story.tabulate_measured(seen).rows
     assert (
         of_sessions[4].replace("\N{NO-BREAK SPACE}", " ") == "−19 %, seen −19 to −18 % (2 sessions)"
         and of_sessions[5].replace("\N{NO-BREAK SPACE}", " ") == "−18.9 %"
@@ -49,8 +51,8 @@ def test_what_several_sessions_measured_for_a_claim_is_their_mean_as_on_the_firs
 
 
 def test_what_no_session_shows_is_counted_as_not_shown_and_not_drawn():
-    apart = pool("made", sessions(0.05, -0.05, error=0.02))
+    apart = pool_sessions("made", sessions(0.05, -0.05, error=0.02))
     seen = replace(NOTHING, pooled={"made": apart})
-    (row,) = story.labels(seen).rows
+    (row,) = story.tabulate_labels(seen).rows
     assert "not shown" in row[0].text and row[1] == 1
-    assert story.forest(seen).rows == ()
+    assert story.draw_forest(seen).rows == ()

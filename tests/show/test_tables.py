@@ -29,9 +29,9 @@ def _soup(table) -> BeautifulSoup:
 
 def test_every_cell_can_be_found_from_its_headings(made):
     for table in (
-        tables.effects(made.findings),
-        run_tables.runs(made.runs, "x"),
-        tables.checks(made.findings),
+        tables.tabulate_effects(made.findings),
+        run_tables.tabulate_runs(made.runs, "x"),
+        tables.tabulate_checks(made.findings),
     ):
         soup = _soup(table)
         headings = soup.thead.find_all("th")
@@ -43,7 +43,7 @@ def test_every_cell_can_be_found_from_its_headings(made):
 
 
 def test_findings_show_effect_interval_n_and_verdict_and_can_be_linked(made):
-    soup = _soup(tables.effects(made.findings))
+    soup = _soup(tables.tabulate_effects(made.findings))
     first = made.findings.findings[0]
     row = soup.find(id=f"finding-{first.id}").find_parent("tr").get_text("|")
     for text in (
@@ -57,13 +57,13 @@ def test_findings_show_effect_interval_n_and_verdict_and_can_be_linked(made):
 
 def test_a_finding_without_headline_shows_no_effect(made):
     found = changed(made.findings.findings[0], headline=False, label="depends on threads")
-    text = _soup(tables.effects(changed(made.findings, aa=None, findings=[found]))).tbody.get_text()
+    text = _soup(tables.tabulate_effects(changed(made.findings, aa=None, findings=[found]))).tbody.get_text()
     assert "depends on threads" in text
     assert number_format.format_percent(found.effect) not in text
 
 
 def test_runs_are_in_order_linked_and_carry_their_warnings_as_footnotes(made):
-    table = run_tables.runs(made.runs.sample(frac=1, random_state=1), "../data/quick")
+    table = run_tables.tabulate_runs(made.runs.sample(frac=1, random_state=1), "../data/quick")
     soup = _soup(table)
     assert [int(row.th.span.get_text()) for row in soup.tbody.find_all("tr")] == list(range(65))
     log, *_ = soup.tbody.tr.find_all("a")
@@ -76,16 +76,16 @@ def test_runs_are_in_order_linked_and_carry_their_warnings_as_footnotes(made):
 
 def test_a_ledger_that_could_not_be_read_is_a_footnote(made):
     runs = made.runs.head(2).assign(ledger=["agrees", "not available: no right to read it"])
-    assert run_tables.runs(runs, "x").notes.texts == ["ledger not available: no right to read it"]
+    assert run_tables.tabulate_runs(runs, "x").notes.texts == ["ledger not available: no right to read it"]
 
 
 def test_the_same_warning_is_one_footnote(made):
     runs = made.runs.assign(warnings="short; slow disk")
-    assert run_tables.runs(runs, "x").notes.texts == ["short", "slow disk"]
+    assert run_tables.tabulate_runs(runs, "x").notes.texts == ["short", "slow disk"]
 
 
 def test_every_reason_of_a_void_is_listed(made):
-    reasons = [item.get_text() for item in _soup(run_tables.voids(made.voids, "x")).find_all("li")]
+    reasons = [item.get_text() for item in _soup(run_tables.tabulate_voids(made.voids, "x")).find_all("li")]
     assert "V20 pause: no tick for 612 ms" in reasons
     assert len(reasons) == 3
 
@@ -93,16 +93,16 @@ def test_every_reason_of_a_void_is_listed(made):
 def test_hostile_names_and_logs_stay_text(made):
     evil = "<script>alert(1)</script>\x1b[31m"
     voids = made.voids.assign(reasons=evil, arm=evil, workload=f'" onmouseover="{evil}')
-    shown = _soup(run_tables.voids(voids, '"><script>'))
+    shown = _soup(run_tables.tabulate_voids(voids, '"><script>'))
     assert shown.script is None
     assert "<script>alert(1)</script>" in shown.get_text()
     assert "\x1b" not in str(shown)
-    facts = _soup(tables.facts({evil: {evil: evil}}, evil, "facts"))
+    facts = _soup(tables.tabulate_facts({evil: {evil: evil}}, evil, "facts"))
     assert facts.script is None
 
 
 def test_facts_of_arms_stand_side_by_side(made):
-    soup = _soup(tables.facts(made.facts, "Arms", "arms", made.named))
+    soup = _soup(tables.tabulate_facts(made.facts, "Arms", "arms", made.named))
     assert [cell.get_text() for cell in soup.thead.find_all("th")] == [
         "Fact",
         "direct connections",
@@ -114,15 +114,15 @@ def test_facts_of_arms_stand_side_by_side(made):
 
 
 def test_a_fact_nobody_reported_is_said_to_be_missing():
-    soup = _soup(tables.facts({"governor": None, "empty": {}}, "Facts", "facts"))
+    soup = _soup(tables.tabulate_facts({"governor": None, "empty": {}}, "Facts", "facts"))
     assert soup.tbody.tr.td.get_text() == "not reported"
-    assert "Not recorded." in tables.facts(None, "Facts", "facts")._repr_html_()
+    assert "Not recorded." in tables.tabulate_facts(None, "Facts", "facts")._repr_html_()
 
 
 def test_a_setting_is_one_row_and_a_list_of_records_one_row_each():
     asked = {"asked": "ON", "from": "benchbook", "got": "OFF"}
     taken = {"asked": "2", "from": "study", "got": "2"}
-    table = tables.facts(
+    table = tables.tabulate_facts(
         {"log": asked, "flush": taken, "pilots": [{"arm": "a", "s": None}]}, "Facts", "facts"
     )
     assert table.rows == [
@@ -133,38 +133,38 @@ def test_a_setting_is_one_row_and_a_list_of_records_one_row_each():
 
 
 def test_a_fitted_peak_has_its_interval_and_no_column_where_nothing_was_fitted(made):
-    assert len(tables.scaling(made.findings).columns) == 6
+    assert len(tables.tabulate_scaling(made.findings).columns) == 6
     peak = {"value": 11.42, "low": 9.96, "high": 13.1, "level": 0.95, "n": 5}
     first, *rest = made.findings.scaling
     fitted = changed(first, peak_threads=peak, peak_qps=peak, reason=None)
-    table = tables.scaling(changed(made.findings, scaling=[fitted, *rest]))
+    table = tables.tabulate_scaling(changed(made.findings, scaling=[fitted, *rest]))
     assert table.rows[0][-3:] == ["11.4 (9.96 to 13.1)", "11.4 (9.96 to 13.1)", ""]
     assert table.rows[1][-3:-1] == ["", ""]
 
 
 def test_failed_checks_come_first(made):
     failed = {"check": "ledger", "passed": False, "where": "b01", "detail": "41 more"}
-    table = tables.checks(changed(made.findings, checks=[*made.findings.checks, failed]))
+    table = tables.tabulate_checks(changed(made.findings, checks=[*made.findings.checks, failed]))
     assert table.rows[0][0] == "ledger"
 
 
 def test_empty_tables_say_so(made):
     empty = pd.DataFrame(columns=made.voids.columns)
-    assert "No run was voided." in run_tables.voids(empty, "x")._repr_html_()
+    assert "No run was voided." in run_tables.tabulate_voids(empty, "x")._repr_html_()
     same = changed(made.findings, facts_differ=[])
-    assert "same facts" in tables.differences(same, made.named)._repr_html_()
+    assert "same facts" in tables.tabulate_differences(same, made.named)._repr_html_()
 
 
 @pytest.mark.parametrize("word", [*templating.LABELS, *templating.VERDICTS, *templating.RESULTS.values()])
 def test_every_word_that_claims_something_has_its_colour(word):
-    shown = templating.badge(word).text
+    shown = templating.render_badge(word).text
     kind = word.replace(" ", "-")
     assert shown == f'<span class="badge {kind}">{word}</span>'
     assert (f".badge.{kind}" in STYLE) == (word not in PLAIN)
 
 
 def test_an_unknown_word_looks_like_no_verdict_and_breaks_nothing():
-    assert templating.badge('passed" onclick="x').text.startswith('<span class="badge">passed&quot;')
+    assert templating.render_badge('passed" onclick="x').text.startswith('<span class="badge">passed&quot;')
 
 
 def test_arms_that_share_data_share_a_row_with_rows_a_second():
@@ -177,7 +177,7 @@ def test_arms_that_share_data_share_a_row_with_rows_a_second():
             "last": {"index": "after the rows", "seconds": 12.5},
         },
     }
-    (table,) = tables.loading(dataset, {"first": "the first"})
+    (table,) = tables.tabulate_loading(dataset, {"first": "the first"})
     # 4 x 50,000 rows in 8 s are 25,000 a second, in 12.5 s 16,000.
     assert [row[:2] for row in table.rows] == [
         ["the first, cold", "before the rows"],
@@ -188,8 +188,12 @@ def test_arms_that_share_data_share_a_row_with_rows_a_second():
 
 
 def test_data_that_were_loaded_once_for_all_arms_have_no_table():
-    assert tables.loading({"tables": 1, "table_size": 10, "loads": {}}, {}) == []
-    assert tables.loading({"tables": 1, "table_size": 10}, {}) == tables.loading(None, {}) == []
+    assert tables.tabulate_loading({"tables": 1, "table_size": 10, "loads": {}}, {}) == []
+    assert (
+        tables.tabulate_loading({"tables": 1, "table_size": 10}, {})
+        == tables.tabulate_loading(None, {})
+        == []
+    )
 
 
 @pytest.mark.parametrize(
@@ -210,5 +214,5 @@ def test_what_a_limit_held_back_has_a_row_with_shares_and_seconds(arm, periods, 
     runs = pd.DataFrame({"arm": "a", "folder": ["one", "two"]})
     findings = SimpleNamespace(names=SimpleNamespace(arms={}))
     seen = SimpleNamespace(facts={"arms": {"a": arm}}, runs=runs, folder=tmp_path, findings=findings)
-    found = tables.throttling(seen)
+    found = tables.tabulate_throttling(seen)
     assert [row[3:] for table in found for row in table.rows] == ([shown] if shown else [])

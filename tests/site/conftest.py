@@ -14,9 +14,9 @@ import pytest
 from benchbook.commands import pages
 from benchbook.compare.stats import steady_state
 from benchbook.core.artifacts import applied_config, run_folder
-from benchbook.core.study.model import Endpoint, PlannedRun, fingerprint
+from benchbook.core.study.model import Endpoint, PlannedRun, compute_fingerprint
 from benchbook.core.study.study import Study
-from benchbook.core.study.validation_errors import validate
+from benchbook.core.study.validation_errors import validate_document
 from benchbook.core.util import files, paths, yaml_file
 from benchbook.measure import sysbench
 from benchbook.plan import schedule
@@ -67,7 +67,7 @@ DATA = {
 
 def study() -> Study:
     """The made-up study as a type."""
-    return validate(yaml_file.parse(STUDY.encode(), "studies/made.yaml"), Study)
+    return validate_document(yaml_file.parse_mapping(STUDY.encode(), "studies/made.yaml"), Study)
 
 
 def fact_file() -> dict:
@@ -77,7 +77,7 @@ def fact_file() -> dict:
 
 def data_file() -> dict:
     """What prepare would have loaded."""
-    return {**DATA, "fingerprint": fingerprint(DATA), "loads": {}}
+    return {**DATA, "fingerprint": compute_fingerprint(DATA), "loads": {}}
 
 
 def run(into: Path, planned: PlannedRun, began: str, tps: int, attempt: int = 1) -> run_folder.RunFolder:
@@ -86,7 +86,7 @@ def run(into: Path, planned: PlannedRun, began: str, tps: int, attempt: int = 1)
     end = datetime.datetime.fromisoformat(began) + datetime.timedelta(seconds=lasts)
     seen = {
         "attempt": attempt, "started_utc": began, "ended_utc": end.isoformat(timespec="milliseconds"),
-        "machine_cores": 2, "argv": sysbench.run(ENDPOINT, planned),
+        "machine_cores": 2, "argv": sysbench.run_argv(ENDPOINT, planned),
     }  # fmt: skip
     out = synthetic.output(tps=tps, seed=planned.seed, discard_s=planned.discard_s, run_s=planned.run_s)
     return synthetic.folder(into, plan, out, seen, attempt)
@@ -95,7 +95,7 @@ def run(into: Path, planned: PlannedRun, began: str, tps: int, attempt: int = 1)
 def measure(root: Path) -> None:
     """Leave what run-matrix leaves: a schedule, valid runs, pilots and one voided attempt."""
     where, spec, facts, data = paths.StudyPaths("made", root), study(), fact_file(), data_file()
-    runs = schedule.plan_runs("made", spec, schedule.conditions(facts["arms"], data))
+    runs = schedule.plan_runs("made", spec, schedule.run_conditions(facts["arms"], data))
     for number, planned in enumerate(runs):
         tps = ARMS[planned.arm] + NOISE[planned.block - 1] + number % 3
         # The second run has one attempt behind it.
@@ -103,16 +103,16 @@ def measure(root: Path) -> None:
     pilots = schedule.pilot_runs("made", spec)
     for number, planned in enumerate(pilots):
         run(where.pilots, planned, f"2026-01-05T09:{number:02d}:00.000+00:00", ARMS[planned.arm])
-    files.write_csv(where.schedule, schedule.table(runs))
+    files.write_csv(where.schedule, schedule.schedule_table(runs))
     spoilt = {"exit_code": 1, "started_utc": "2026-01-05T10:00:30.000+00:00"}
     aside = synthetic.folder(
         root / "aside", runs[1].to_dict(), "FATAL: <script>alert(1)</script>\n", spoilt, 1
     )
-    run_folder.void(aside.path, where.void, "invalid", ["V1 exit code: exit code 1"])
+    run_folder.void_folder(aside.path, where.void, "invalid", ["V1 exit code: exit code 1"])
     files.write_json(where.facts, facts)
-    applied_config.write(where.applied, [("my.cnf", corpus.CONFIG), ("mariadbd.argv", corpus.ARGV)])
+    applied_config.write_texts(where.applied, [("my.cnf", corpus.CONFIG), ("mariadbd.argv", corpus.ARGV)])
     files.write_json(where.dataset, data)
-    series = tidy.pilot_series(run_folder.listing(where.pilots))
+    series = tidy.pilot_series(run_folder.list_folders(where.pilots))
     files.write_json(
         where.warm_up, {"analyze": [], **asdict(steady_state.discard_advice(series)), "rates": []}
     )
@@ -120,8 +120,8 @@ def measure(root: Path) -> None:
 
 def publish(root: Path, to: Path) -> str:
     """Put the site of a repository together in a folder."""
-    with paths.at(root):
-        return pages.publish(to)
+    with paths.use_root(root):
+        return pages.publish_site(to)
 
 
 def make(root: Path) -> Path:
@@ -156,7 +156,7 @@ def render(root: Path) -> None:
         if into:
             copy = root / "data" / f".{name}.ipynb"
             nbformat.write(executed, copy)
-            page.render(copy, into, study=given.get("study"), root=root)
+            page.render_page(copy, into, study=given.get("study"), root=root)
 
 
 @pytest.fixture(scope="session")
@@ -185,5 +185,5 @@ def public(site: Path) -> Path:
 def logs_parsed_once() -> Iterator[None]:
     """A forger changes a file or two; the other logs say what they said of the forgery before."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(evidence, "parse", functools.cache(evidence.parse))
+        patch.setattr(evidence, "parse_log", functools.cache(evidence.parse_log))
         yield

@@ -17,7 +17,7 @@ from benchbook.evidence import archive, recompute, verify
 def packed(site: Path, tmp_path_factory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BENCHBOOK_ROOT", str(site))
-        return archive.pack("made", tmp_path_factory.mktemp("archive") / "made.tar.gz", "0a1b2c3")
+        return archive.pack_study("made", tmp_path_factory.mktemp("archive") / "made.tar.gz", "0a1b2c3")
 
 
 def entries(packed: Path) -> list[tuple[tarfile.TarInfo, bytes]]:
@@ -41,7 +41,9 @@ def entry(name: str, kind: bytes = tarfile.REGTYPE, target: str = "") -> tarfile
 
 def test_it_holds_the_whole_evidence_and_the_same_bytes_each_time(packed, site, tmp_path, monkeypatch):
     monkeypatch.setenv("BENCHBOOK_ROOT", str(site))
-    assert archive.pack("made", tmp_path / "again.tar.gz", "0a1b2c3").read_bytes() == packed.read_bytes()
+    assert (
+        archive.pack_study("made", tmp_path / "again.tar.gz", "0a1b2c3").read_bytes() == packed.read_bytes()
+    )
     names = [one.name for one, _ in entries(packed)]
     assert names[0] == "made/manifest.json" and names[1:] == sorted(names[1:])
     data = site / "data" / "made"
@@ -58,7 +60,10 @@ def test_it_has_the_same_bytes_from_whatever_folder_the_study_lies_in(packed, si
     folder.mkdir()
     file.rename(folder / "made.yaml")
     try:
-        assert archive.pack("made", tmp_path / "moved.tar.gz", "0a1b2c3").read_bytes() == packed.read_bytes()
+        assert (
+            archive.pack_study("made", tmp_path / "moved.tar.gz", "0a1b2c3").read_bytes()
+            == packed.read_bytes()
+        )
     finally:
         (folder / "made.yaml").rename(file)
         folder.rmdir()
@@ -66,13 +71,13 @@ def test_it_has_the_same_bytes_from_whatever_folder_the_study_lies_in(packed, si
 
 def test_as_xz_it_holds_the_same_in_the_same_bytes_each_time(packed, site, tmp_path, monkeypatch):
     monkeypatch.setenv("BENCHBOOK_ROOT", str(site))
-    first, second = (archive.pack("made", tmp_path / f"{name}.tar.xz", "0a1b2c3") for name in "ab")
+    first, second = (archive.pack_study("made", tmp_path / f"{name}.tar.xz", "0a1b2c3") for name in "ab")
     assert first.read_bytes() == second.read_bytes()
     assert first.stat().st_size < packed.stat().st_size
-    digests = {archive.unpack(one, tmp_path / one.name[:1] / "out").digest for one in (first, packed)}
+    digests = {archive.unpack_archive(one, tmp_path / one.name[:1] / "out").digest for one in (first, packed)}
     assert len(digests) == 1
     with pytest.raises(BenchbookError, match=r"made\.zip: not an archive by its name; it must end in"):
-        archive.pack("made", tmp_path / "made.zip")
+        archive.pack_study("made", tmp_path / "made.zip")
 
 
 def test_a_link_in_the_evidence_is_not_followed_into_the_archive(site, tmp_path, monkeypatch):
@@ -82,7 +87,7 @@ def test_a_link_in_the_evidence_is_not_followed_into_the_archive(site, tmp_path,
     link.symlink_to("/etc/shadow")
     try:
         with pytest.raises(BenchbookError, match="not exported: secret is a symbolic link"):
-            archive.pack("made", tmp_path / "made.tar.gz")
+            archive.pack_study("made", tmp_path / "made.tar.gz")
     finally:
         link.unlink()
 
@@ -94,14 +99,14 @@ def test_a_study_that_is_not_measured_or_was_touched_is_not_exported(site, tmp_p
     log.write_bytes(before + b"\n")
     try:
         with pytest.raises(BenchbookError, match=r"sysbench\.out: its bytes are not those"):
-            archive.pack("made", tmp_path / "made.tar.gz")
+            archive.pack_study("made", tmp_path / "made.tar.gz")
     finally:
         log.write_bytes(before)
     assert not list(tmp_path.iterdir())
 
 
 def test_unpacked_it_is_what_was_packed(packed, site, tmp_path):
-    contents = archive.unpack(packed, tmp_path)
+    contents = archive.unpack_archive(packed, tmp_path)
     assert contents.manifest.commit == "0a1b2c3"
     for name in contents.manifest.files:
         if name != archive.README:
@@ -112,18 +117,18 @@ def test_one_flipped_byte_is_named(packed, tmp_path):
     changed = [(one, b"x" + content[1:] if one.name.endswith("facts.json") else content)
                for one, content in entries(packed)]  # fmt: skip
     with pytest.raises(BenchbookError, match=r"1 of \d+ files.*\n  data/made/facts.json: its bytes"):
-        archive.unpack(repack(tmp_path / "a.tar.gz", changed), tmp_path / "out")
+        archive.unpack_archive(repack(tmp_path / "a.tar.gz", changed), tmp_path / "out")
 
 
 def test_a_file_too_few_and_a_file_too_many_are_named(packed, tmp_path):
     known = entries(packed)
     with pytest.raises(BenchbookError, match="missing"):
-        archive.unpack(repack(tmp_path / "a.tar.gz", known[:-1]), tmp_path / "a")
+        archive.unpack_archive(repack(tmp_path / "a.tar.gz", known[:-1]), tmp_path / "a")
     extra = [*known, (entry("made/data/made/raw/extra/sysbench.out"), b"x")]
     with pytest.raises(BenchbookError, match="not a file that the manifest lists"):
-        archive.unpack(repack(tmp_path / "b.tar.gz", extra), tmp_path / "b")
+        archive.unpack_archive(repack(tmp_path / "b.tar.gz", extra), tmp_path / "b")
     with pytest.raises(BenchbookError, match="or there twice"):
-        archive.unpack(repack(tmp_path / "c.tar.gz", [*known, known[5]]), tmp_path / "c")
+        archive.unpack_archive(repack(tmp_path / "c.tar.gz", [*known, known[5]]), tmp_path / "c")
 
 
 @pytest.mark.parametrize(
@@ -140,7 +145,7 @@ def test_a_name_outside_the_study_is_refused_before_anything_is_written(packed, 
     )
     out = tmp_path / "deep" / "out"
     with pytest.raises(BenchbookError, match="not a place of an archive"):
-        archive.unpack(made, out)
+        archive.unpack_archive(made, out)
     assert not out.exists() and not (tmp_path / "evil").exists() and not (tmp_path / "deep" / "evil").exists()
 
 
@@ -153,7 +158,7 @@ def test_only_plain_files_are_taken(packed, tmp_path, kind, target):
     made = [(entry(one.name, kind, target), b"") if one.name.endswith("facts.json") else (one, content)
             for one, content in known]  # fmt: skip
     with pytest.raises(BenchbookError, match=r"facts\.json/?' is a .*; only plain files are taken"):
-        archive.unpack(repack(tmp_path / "a.tar.gz", made), tmp_path / "out")
+        archive.unpack_archive(repack(tmp_path / "a.tar.gz", made), tmp_path / "out")
 
 
 @pytest.mark.parametrize("cut", [0, 10, 5000])
@@ -161,9 +166,9 @@ def test_half_an_archive_is_refused_in_words(packed, tmp_path, cut):
     half = tmp_path / "half.tar.gz"
     half.write_bytes(packed.read_bytes()[:cut])
     with pytest.raises(BenchbookError, match=r"not a whole .tar.gz|does not begin with"):
-        archive.unpack(half, tmp_path / "out")
+        archive.unpack_archive(half, tmp_path / "out")
     with pytest.raises(BenchbookError, match="no such file"):
-        archive.unpack(tmp_path / "none.tar.gz", tmp_path / "out")
+        archive.unpack_archive(tmp_path / "none.tar.gz", tmp_path / "out")
 
 
 def forged(packed: Path, into: Path, place: str, old: bytes, new: bytes) -> Path:
@@ -179,9 +184,11 @@ def forged(packed: Path, into: Path, place: str, old: bytes, new: bytes) -> Path
 
 def test_a_forged_version_is_named_and_nothing_is_made_of_it(packed, tmp_path, monkeypatch):
     monkeypatch.delenv("BENCHBOOK_ROOT", raising=False)
-    monkeypatch.setattr(verify.recompute, "compared", lambda *_: pytest.fail("analyzed what is not sound"))
+    monkeypatch.setattr(
+        verify.recompute, "compare_results", lambda *_: pytest.fail("analyzed what is not sound")
+    )
     made = forged(packed, tmp_path / "a.tar.gz", "data/made/facts.json", b"10.11.6", b"11.4.2\\u001b[2J")
-    found = verify.verify(made)
+    found = verify.verify_archive(made)
     assert not found.is_same and found.findings is None
     text = " ".join(str(found).split())
     assert "WRONG facts.json: for arm direct its digest is" in text
@@ -197,17 +204,17 @@ def test_an_archive_without_a_part_is_refused_by_name(packed, tmp_path):
     kept = [(one, was) for one, was in others if not one.name.endswith(("warm_up.json", "findings.json"))]
     made = repack(tmp_path / "a.tar.gz", [(first, json.dumps(manifest).encode()), *kept])
     with pytest.raises(BenchbookError, match=r"no data/made/warm_up\.json, data/made/findings\.json in"):
-        verify.verify(made)
+        verify.verify_archive(made)
 
 
 @pytest.mark.slow
 def test_it_gives_the_same_findings_again_and_tells_when_it_does_not(packed, tmp_path, monkeypatch):
     monkeypatch.delenv("BENCHBOOK_ROOT", raising=False)
-    found = verify.verify(packed)
+    found = verify.verify_archive(packed)
     assert found.is_same and "the same values" in str(found)
     made = forged(packed, tmp_path / "a.tar.gz", "data/made/findings.json", b'"n": 5', b'"n": 9')
     made = forged(made, tmp_path / "b.tar.gz", "data/made/metrics.json", b'"n": 5', b'"n": 7')
-    found = verify.verify(made)
+    found = verify.verify_archive(made)
     assert not found.is_same and "findings.json: findings[0].n: 9 recorded, 5 here" in str(found)
     assert "metrics.json: read.haproxy.qps.n: 7 recorded, 5 here" in found.differences
 
@@ -215,5 +222,5 @@ def test_it_gives_the_same_findings_again_and_tells_when_it_does_not(packed, tmp
 @pytest.mark.parametrize("findings", [b"[]", b"3", b"{}"])
 def test_findings_of_another_kind_are_other_findings_and_no_traceback(findings: bytes, tmp_path: Path):
     (tmp_path / "findings.json").write_text('{"made_by": "here", "study": "own"}')
-    (said,) = recompute.differing({"findings.json": findings}, tmp_path)
+    (said,) = recompute.find_differences({"findings.json": findings}, tmp_path)
     assert said.startswith("findings.json: ")

@@ -31,7 +31,7 @@ def call(file, into):
     resource.setrlimit(resource.RLIMIT_AS, ({MEMORY}, {MEMORY}))
     resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
     try:
-        archive.unpack(Path(file), Path(into))
+        archive.unpack_archive(Path(file), Path(into))
         said = "taken"
     except BenchbookError as error:
         said = str(error)
@@ -270,7 +270,7 @@ def test_a_bomb_is_named_and_takes_neither_memory_nor_disk(name, tmp_path, unpac
 
 def test_the_archive_they_are_made_of_is_taken(tmp_path):
     for kind, made in (("gz", WHOLE), ("xz-raw", lzma.compress(WHOLE))):
-        contents = archive.unpack(packed(kind, made, tmp_path), tmp_path / kind)
+        contents = archive.unpack_archive(packed(kind, made, tmp_path), tmp_path / kind)
         assert contents.study == "made"
         assert (tmp_path / kind / PLACE).read_bytes() == b"a log\n"
 
@@ -305,12 +305,12 @@ def altered(changes: dict[int, bytes]) -> bytes:
 )
 def test_a_header_that_we_would_not_write_is_refused(changes, said, tmp_path):
     with pytest.raises(BenchbookError, match=said):
-        archive.unpack(packed("gz", altered(changes), tmp_path), tmp_path / "out")
+        archive.unpack_archive(packed("gz", altered(changes), tmp_path), tmp_path / "out")
 
 
 def test_times_in_a_gnu_header_are_no_folder(tmp_path):
     made = altered({257: b"ustar  \0", 345: b"14543612345\0"})
-    archive.unpack(packed("gz", made, tmp_path), tmp_path / "out")
+    archive.unpack_archive(packed("gz", made, tmp_path), tmp_path / "out")
     assert (tmp_path / "out" / PLACE).read_bytes() == b"a log\n"
 
 
@@ -319,11 +319,11 @@ def test_nothing_may_follow_the_end(what, tmp_path):
     file = tmp_path / "made.tar.gz"
     file.write_bytes(gzip.compress(WHOLE) + AFTER[what])
     with pytest.raises(BenchbookError, match="something follows its end"):
-        archive.unpack(file, tmp_path / "out")
+        archive.unpack_archive(file, tmp_path / "out")
     xz = tmp_path / "made.tar.xz"
     xz.write_bytes(lzma.compress(WHOLE) + AFTER[what])
     with pytest.raises(BenchbookError, match="something follows its end"):
-        archive.unpack(xz, tmp_path / "out-xz")
+        archive.unpack_archive(xz, tmp_path / "out-xz")
 
 
 ODD = {
@@ -356,7 +356,7 @@ ODD = {
 def test_what_is_no_plain_tar_of_plain_files_is_refused(what, tmp_path):
     made, said = ODD[what]
     with pytest.raises(BenchbookError, match=said):
-        archive.unpack(packed("gz", made, tmp_path), tmp_path / "out")
+        archive.unpack_archive(packed("gz", made, tmp_path), tmp_path / "out")
     assert {file.name for file in tmp_path.rglob("*") if file.is_file()} <= {"made.tar.gz", "sysbench.out"}
 
 
@@ -382,7 +382,7 @@ NAMES = {
 def test_names_that_are_not_ours_or_not_apart_are_refused_before_anything_is_written(what, tmp_path):
     files, said = NAMES[what]
     with pytest.raises(BenchbookError, match=said):
-        archive.unpack(
+        archive.unpack_archive(
             packed("gz", member("made/manifest.json", manifest(files)) + END, tmp_path), tmp_path / "out"
         )
     assert not (tmp_path / "out").exists()
@@ -393,7 +393,7 @@ def test_what_would_not_fit_is_refused_before_a_byte_is_written(tmp_path, monkey
     with pytest.raises(
         BenchbookError, match=r"200 MB beside them, and 100 MB are free; nothing was unpacked"
     ):
-        archive.unpack(packed("gz", WHOLE, tmp_path), tmp_path / "out")
+        archive.unpack_archive(packed("gz", WHOLE, tmp_path), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -406,5 +406,5 @@ def test_tars_of_other_programs_are_read_as_well(tmp_path):
                 entry = tarfile.TarInfo(f"made/{name}")
                 entry.size, entry.mtime, entry.uname = len(content), 1767607200, "somebody"
                 tar.addfile(entry, io.BytesIO(content))
-        archive.unpack(packed("gz", stream.getvalue(), tmp_path), tmp_path / str(number))
+        archive.unpack_archive(packed("gz", stream.getvalue(), tmp_path), tmp_path / str(number))
         assert (tmp_path / str(number) / place).read_bytes() == b"x"

@@ -11,10 +11,10 @@ import pytest
 
 from benchbook.core.artifacts import run_folder
 from benchbook.core.artifacts.run_folder import RunFolder
-from benchbook.core.study.model import fingerprint, run_id_of
+from benchbook.core.study.model import compute_fingerprint, run_id_of
 from benchbook.core.util import files, paths
 from benchbook.evidence import archive, consistency_checks
-from benchbook.evidence.archive_reader import Unpacked
+from benchbook.evidence.archive_reader import ArchiveContents
 from tests.site import conftest
 from tests.site.conftest import STUDY
 
@@ -51,12 +51,12 @@ def seal(folder: Path) -> None:
     manifest = json.loads((folder / "manifest.json").read_text())
     for name in manifest["files"]:
         file = folder / name
-        manifest["files"][name] = {"sha256": files.sha256(file), "bytes": file.stat().st_size}
+        manifest["files"][name] = {"sha256": files.digest_file(file), "bytes": file.stat().st_size}
     files.write_json(folder / "manifest.json", manifest)
 
 
-def prove(root: Path, here: Path) -> consistency_checks.Proof:
-    return consistency_checks.prove(root, "made", here)
+def prove(root: Path, here: Path) -> consistency_checks.ConsistencyReport:
+    return consistency_checks.check_consistency(root, "made", here)
 
 
 def change(file: Path, edit: Callable[[Any], Any]) -> None:
@@ -88,7 +88,7 @@ def command_line(where: paths.StudyPaths) -> Path:
 
 
 def runs(where: paths.StudyPaths) -> list[Path]:
-    return [folder.path for folder in run_folder.listing(where.raw)]
+    return [folder.path for folder in run_folder.list_folders(where.raw)]
 
 
 def of_facts(edit: Callable[[Any], Any]) -> Forgery:
@@ -107,7 +107,7 @@ def of_data(is_whole: bool = True, **values: Any) -> Forgery:
     def edit(data: dict[str, Any]) -> None:
         data.update(values)
         content = {name: data[name] for name in data if name not in ("fingerprint", "loads")}
-        data["fingerprint"] = fingerprint(content) if is_whole else data["fingerprint"]
+        data["fingerprint"] = compute_fingerprint(content) if is_whole else data["fingerprint"]
 
     return lambda where: change(where.dataset, edit)
 
@@ -118,7 +118,7 @@ def of_study(old: str, new: str) -> Forgery:
 
 def of_evidence(edit: Callable[[Any], Any], at: int = 3, place: str = "raw") -> Forgery:
     def forge(where: paths.StudyPaths) -> None:
-        folder = [one.path for one in run_folder.listing(getattr(where, place))][at]
+        folder = [one.path for one in run_folder.list_folders(getattr(where, place))][at]
         change(folder / "evidence.json", edit)
         seal(folder)
 
@@ -127,7 +127,7 @@ def of_evidence(edit: Callable[[Any], Any], at: int = 3, place: str = "raw") -> 
 
 def of_file(name: str, edit: Callable[[Path], None], at: int = 3, place: str = "raw") -> Forgery:
     def forge(where: paths.StudyPaths) -> None:
-        folder = [one.path for one in run_folder.listing(getattr(where, place))][at]
+        folder = [one.path for one in run_folder.list_folders(getattr(where, place))][at]
         edit(folder / name)
         seal(folder)
 
@@ -169,12 +169,14 @@ def same_seed(where: paths.StudyPaths) -> None:
 
 def set_aside(where: paths.StudyPaths) -> None:
     """Void a good run that does not please, with a reason."""
-    run_folder.void(runs(where)[3], where.void, "invalid", ["V20 pauses: the machine paused for 999 ms"])
+    run_folder.void_folder(
+        runs(where)[3], where.void, "invalid", ["V20 pauses: the machine paused for 999 ms"]
+    )
 
 
 def no_partner(where: paths.StudyPaths) -> None:
     folder = runs(where)[6]
-    run_folder.void(folder, where.void, "partner", [f"stands next to {runs(where)[7].name}"])
+    run_folder.void_folder(folder, where.void, "partner", [f"stands next to {runs(where)[7].name}"])
 
 
 def gone(where: paths.StudyPaths, *folders: Path) -> None:
@@ -356,7 +358,7 @@ NAMED: dict[str, tuple[Forgery, str]] = {
         "its note is of",
     ),
     "a note without its folder": (
-        lambda where: gone(where, next(one.path for one in run_folder.listing(where.void))),
+        lambda where: gone(where, next(one.path for one in run_folder.list_folders(where.void))),
         "a note without its folder",
     ),
     "a run less": (lambda where: gone(where, runs(where)[3]), "b02-read-t0004: b02.* was due and not there"),
@@ -480,8 +482,8 @@ def test_a_partner_of_a_run_with_earlier_settings_is_no_forgery(honest, tmp_path
     (failed,) = [RunFolder(path) for path in where.void.iterdir() if path.is_dir()]
     group, name = failed.planned().group, failed.planned().run_id
     beside = next(path for path in runs(where) if RunFolder(path).planned().group == group)
-    run_folder.void(beside, where.void, "partner", [f"stands next to {name}"])
-    held = Unpacked(root, "made")
+    run_folder.void_folder(beside, where.void, "partner", [f"stands next to {name}"])
+    held = ArchiveContents(root, "made")
     (partner,) = [one for one in held.voids if one[0].status == "partner"]
     held.__dict__["runs"] = [run for run in held.runs if run.run_id != name]
     assert not list(consistency_checks._of_void(held, *partner))
@@ -498,7 +500,7 @@ def test_a_run_may_carry_further_files_that_its_manifest_lists(honest, here, tmp
     folder = runs(paths.StudyPaths("made", root))[3]
     (folder / "turns.parquet").write_bytes(b"PAR1")
     manifest = RunFolder(folder).manifest().plain
-    manifest["files"]["turns.parquet"] = {"sha256": files.sha256(folder / "turns.parquet"), "bytes": 4}
+    manifest["files"]["turns.parquet"] = {"sha256": files.digest_file(folder / "turns.parquet"), "bytes": 4}
     files.write_json(folder / "manifest.json", manifest)
     assert prove(root, here).wrong == []
     (folder / "turns.parquet").write_bytes(b"PAR2")

@@ -82,7 +82,7 @@ def test_every_run_and_every_voided_attempt_has_its_row(site):
     page = soup(site / "reports" / "runs" / "made" / "index.html")
     there = {tag["id"] for tag in page.find_all("span", id=True) if tag["id"].startswith("run-")}
     data = site / "data" / "made"
-    folders = [*run_folder.listing(data / "raw"), *run_folder.listing(data / "void")]
+    folders = [*run_folder.list_folders(data / "raw"), *run_folder.list_folders(data / "void")]
     assert len(folders) == 16
     assert there == {f"run-{folder.name}" for folder in folders}
     void = page.find(id="voids").find_next("tbody").get_text()

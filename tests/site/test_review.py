@@ -42,7 +42,7 @@ def test_keys_notebooks_and_new_findings_stand_on_one_page_without_network(clone
     (clone / "lib" / "new.py").write_text("print('<b>')\n")
     (clone / "data" / "made").mkdir()
     findings(FOUND).write(clone / "data" / "made" / "findings.json")
-    text = review.review("main").read_text()
+    text = review.write_review("main").read_text()
     page = BeautifulSoup(text, "html.parser")
     (row,) = page.find(id="keys").find_next("tbody").find_all("tr")
     assert [cell.get_text() for cell in row.find_all(["th", "td"])] == [
@@ -61,22 +61,22 @@ def test_a_study_that_moved_to_another_folder_is_compared_with_itself(clone):
     folder = clone / "studies" / "pool"
     folder.mkdir()
     (clone / "studies" / "made.yaml").rename(folder / "made.yaml")
-    assert "No key changed." in review.review("main").read_text()
+    assert "No key changed." in review.write_review("main").read_text()
     (folder / "made.yaml").write_text(STUDY.replace("threads: [4]\nplan", "threads: [4, 8]\nplan"))
-    page = BeautifulSoup(review.review("main").read_text(), "html.parser")
+    page = BeautifulSoup(review.write_review("main").read_text(), "html.parser")
     (row,) = page.find(id="keys").find_next("tbody").find_all("tr")
     assert [cell.get_text() for cell in row.find_all(["th", "td"])] == [
         "studies/pool/made.yaml: threads", "[4]", "[4, 8]"]  # fmt: skip
 
 
 def test_nothing_changed_is_said(clone):
-    text = BeautifulSoup(review.review("main").read_text(), "html.parser").get_text()
+    text = BeautifulSoup(review.write_review("main").read_text(), "html.parser").get_text()
     assert "No key changed." in text and "No notebook changed." in text and "No file changed." in text
 
 
 def test_an_unknown_base_is_refused(clone):
     with pytest.raises(BenchbookError, match="git knows no such commit"):
-        review.review("nowhere")
+        review.write_review("nowhere")
 
 
 @pytest.mark.parametrize(
@@ -102,11 +102,11 @@ def test_findings_of_other_inputs_are_called_stale(clone, monkeypatch):
     done = subprocess.CompletedProcess([], 0, json.dumps(status), "")
     with monkeypatch.context() as patched:
         patched.setattr(subprocess, "run", lambda *_, **__: done)
-        assert review.stale() == {"made": ["analyze"]}
-    monkeypatch.setattr(review, "stale", lambda: {"made": ["analyze"]})
+        assert review.find_stale() == {"made": ["analyze"]}
+    monkeypatch.setattr(review, "find_stale", lambda: {"made": ["analyze"]})
     (clone / "data" / "made").mkdir()
     findings(FOUND).write(clone / "data" / "made" / "findings.json")
-    assert "Now is stale: what analyze read has changed since" in review.review("main").read_text()
+    assert "Now is stale: what analyze read has changed since" in review.write_review("main").read_text()
 
 
 def test_the_record_is_reviewed_by_sessions_and_what_they_say_together(clone):
@@ -133,7 +133,7 @@ def test_the_record_is_reviewed_by_sessions_and_what_they_say_together(clone):
     for argv in (["add", "-f", "data"], ["commit", "-qm", "one session"]):
         subprocess.run(["git", "-C", clone, *argv], check=True, env=os.environ | who)
     record(both)
-    page = BeautifulSoup(review.review("HEAD").read_text(), "html.parser")
+    page = BeautifulSoup(review.write_review("HEAD").read_text(), "html.parser")
     (added,) = page.find(id="record").find_next("tbody").find_all("tr")
     assert "made" in added.get_text() and "added" in added.get_text()
     row = page.find(id="record-made").find_next("tbody").find("tr").get_text(" ").replace("\xa0", " ")
@@ -142,5 +142,5 @@ def test_the_record_is_reviewed_by_sessions_and_what_they_say_together(clone):
 
 def test_a_new_section_is_one_row_and_a_changed_value_another():
     then, now = {"arms": {"a": {"x": 1}}}, {"arms": {"a": {"x": 2}, "b": {"x": 1, "y": 2}}}
-    assert list(review.differing(then, now)) == [
+    assert list(review.diff_keys(then, now)) == [
         ["arms.a.x", "1", "2"], ["arms.b", "not there", '{"x": 1, "y": 2}']]  # fmt: skip

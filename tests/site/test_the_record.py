@@ -54,7 +54,7 @@ def clone(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path
     git(root, "commit", "-qm", "Propose the study")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BENCHBOOK_ROOT", str(root))
-        assert "recorded with a doubt: the check “equal tables” fails" in record.add("made")
+        assert "recorded with a doubt: the check “equal tables” fails" in record.add_session("made")
         yield root
 
 
@@ -65,20 +65,22 @@ def at(clone: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_index_says_what_was_recorded_where_and_how_it_can_be_checked(at: Path):
-    session, entry = only(index.read())
+    session, entry = only(index.read_index())
     packed = at / "data" / "record" / "made" / f"{session}.tar.xz"
     # 5 blocks of direct, direct_again and haproxy at one level.
     assert (entry.runs, entry.blocks, entry.measured[:10]) == (15, 5, "2026-01-05")
     # The made-up logs differ in little but their counts, which is just what that check is for.
     assert len(entry.doubts) == 1 and entry.doubts[0].startswith("the check “equal tables” fails")
-    assert entry.sha256 == files.sha256(packed) and entry.bytes == packed.stat().st_size
+    assert entry.sha256 == files.digest_file(packed) and entry.bytes == packed.stat().st_size
     assert session.startswith("20260105T") and "2 cores of made up" in entry.machine.told
     assert entry.registered.startswith("Held: ")
-    assert set(index.read().studies["made"].columns[entry.columns]) == set(schemas.SCHEMAS)
+    assert set(index.read_index().studies["made"].columns[entry.columns]) == set(schemas.SCHEMAS)
     assert len(entry.logs.split()) == 15
     results = packed.with_suffix("").with_suffix(".json")
-    assert entry.results == files.sha256(results)
-    assert index.results(index.places("made"), entry).findings == Findings.read(paths.study("made").findings)
+    assert entry.results == files.digest_file(results)
+    assert index.read_results(index.session_paths("made"), entry).findings == Findings.read(
+        paths.study_paths("made").findings
+    )
 
 
 def test_recording_one_does_not_keep_the_next_from_being_recorded(at: Path):
@@ -87,7 +89,7 @@ def test_recording_one_does_not_keep_the_next_from_being_recorded(at: Path):
     before = params.read_text()
     params.write_text(before.replace("[made]", "[made, next]"))
     try:
-        assert list(record.edited("made")) == []
+        assert list(record.find_edits("made")) == []
     finally:
         params.write_text(before)
 
@@ -95,9 +97,9 @@ def test_recording_one_does_not_keep_the_next_from_being_recorded(at: Path):
 def test_the_record_is_made_again_to_the_byte_with_every_link_leading_somewhere(at, monkeypatch):
     for name in ("index.html", "method.html"):
         assert (at / "reports" / name).is_file()
-    assert rebuild_record.run() == []
-    again = index.places("made")
-    own = paths.study("made")
+    assert rebuild_record.rebuild_record() == []
+    again = index.session_paths("made")
+    own = paths.study_paths("made")
     assert again.findings.read_bytes() == own.findings.read_bytes()
     for table in own.tidy.iterdir():
         assert (again.tidy / table.name).read_bytes() == table.read_bytes()
@@ -114,9 +116,9 @@ def test_the_record_is_made_again_to_the_byte_with_every_link_leading_somewhere(
     assert not dead
     told = (at / "reports" / "record" / "studies" / "made.html").read_text()
     assert "Held: question, arms" in told and (at / "reports/record/studies/made.md").is_file()
-    monkeypatch.setattr(rebuild_record, "_one", None)
-    monkeypatch.setattr(rebuild_record, "_show", None)
-    assert rebuild_record.run() == [], "what stands is not made again"
+    monkeypatch.setattr(rebuild_record, "_rebuild_session", None)
+    monkeypatch.setattr(rebuild_record, "_render_page", None)
+    assert rebuild_record.rebuild_record() == [], "what stands is not made again"
 
 
 def repacked(archive: Path, change, mtime: int = 1) -> None:
@@ -136,55 +138,57 @@ def broken(at: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
     With one core none is started for it, which would import everything first.
     """
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
-    archive, entries = index.places("made").archive, index.read()
+    archive, entries = index.session_paths("made").archive, index.read_index()
     shutil.copyfile(archive, tmp_path / "whole")
     shutil.rmtree(at / "data" / "recorded", ignore_errors=True)
     yield archive
     shutil.copyfile(tmp_path / "whole", archive)
-    index.write(entries)
+    index.write_index(entries)
     shutil.rmtree(at / "data" / "recorded", ignore_errors=True)
 
 
 def test_one_changed_digit_in_a_raw_log_is_refused_by_name(broken: Path):
-    name = sorted(paths.study("made").raw.iterdir())[3].name
+    name = sorted(paths.study_paths("made").raw.iterdir())[3].name
     log = f"made/data/made/raw/{name}/sysbench.out"
 
     def change(file: str, content: bytes) -> bytes:
         return content.replace(b"tps: 1", b"tps: 2", 1) if file == log else content
 
     repacked(broken, change)
-    assert f"raw/{name}/sysbench.out: its bytes are not those" in "".join(rebuild_record.run())
+    assert f"raw/{name}/sysbench.out: its bytes are not those" in "".join(rebuild_record.rebuild_record())
 
 
 def test_another_archive_than_the_recorded_one_is_refused(broken: Path):
     repacked(broken, lambda _, content: content, mtime=7)
-    (found,) = rebuild_record.run()
+    (found,) = rebuild_record.rebuild_record()
     assert "not the archive of index.json: its sha256 begins" in found
 
 
 def test_archives_and_index_name_each_other(at: Path):
-    session, entry = only(index.read())
+    session, entry = only(index.read_index())
     gone = index.Index().with_session("gone", "Gone", session, entry)
-    first, second, _ = sessions.strangers(gone)
+    first, second, _ = sessions.find_unmatched(gone)
     assert f"data/record/made/{session}.tar.xz: not in index.json" in first
     assert f"there is no data/record/gone/{session}.json" in second
 
 
 def test_a_session_is_refused_under_another_name_and_named_where_it_lies_twice(at: Path):
-    session, entry = only(index.read())
-    packed = index.places("made").archive
+    session, entry = only(index.read_index())
+    packed = index.session_paths("made").archive
     with pytest.raises(InputErrors, match=f"it is the session {session}"):
-        record.take(packed)
-    both = index.read().with_session("made", "Made", "20260106T0000Z-0000", entry)
-    (found,) = sessions.doubled(both)
+        record.take_archive(packed)
+    both = index.read_index().with_session("made", "Made", "20260106T0000Z-0000", entry)
+    (found,) = sessions.find_duplicates(both)
     assert f"made/20260106T0000Z-0000.tar.xz: has runs of data/record/made/{session}.tar.xz" in found
 
 
 def test_what_does_not_follow_from_its_archive_in_an_entry_is_named(broken: Path):
-    session, entry = only(index.read())
+    session, entry = only(index.read_index())
     wrong = {"design": "0" * 12, "seed": entry.seed + 1, "measured": "2026-01-05T23:59Z"}
-    index.write(index.read().with_session("made", "Made", session, entry.model_copy(update=wrong)))
-    told, shown = "\n".join(rebuild_record.run()), index.places("made").report.read_text()
+    index.write_index(
+        index.read_index().with_session("made", "Made", session, entry.model_copy(update=wrong))
+    )
+    told, shown = "\n".join(rebuild_record.rebuild_record()), index.session_paths("made").report.read_text()
     for key, value in wrong.items():
         assert f"{key}: index.json says {value}" in told
         assert f"{key}: index.json says {value}, its raw files" in shown
@@ -192,12 +196,12 @@ def test_what_does_not_follow_from_its_archive_in_an_entry_is_named(broken: Path
 
 def test_a_value_that_came_out_otherwise_is_named_and_its_page_says_so(broken, tmp_path, monkeypatch):
     _of_another_code(broken, tmp_path / "root", monkeypatch)
-    session, entry = only(index.read())
-    changed = entry.model_copy(update={"sha256": files.sha256(broken)})
-    index.write(index.read().with_session("made", "Made", session, changed))
+    session, entry = only(index.read_index())
+    changed = entry.model_copy(update={"sha256": files.digest_file(broken)})
+    index.write_index(index.read_index().with_session("made", "Made", session, changed))
     told = "findings.json: blocks.complete: 4 recorded, 5 here"
-    assert any(told in text for text in rebuild_record.run())
-    assert told in index.places("made").report.read_text()
+    assert any(told in text for text in rebuild_record.rebuild_record())
+    assert told in index.session_paths("made").report.read_text()
 
 
 def test_an_edited_tree_is_refused_by_the_file(at: Path):
@@ -206,32 +210,32 @@ def test_an_edited_tree_is_refused_by_the_file(at: Path):
     file.write_text(before + "\n# more\n")
     try:
         with pytest.raises(InputErrors, match=r"the tree is edited: studies/made\.yaml; commit"):
-            record.add("made")
+            record.add_session("made")
     finally:
         file.write_text(before)
 
 
 def test_an_unfinished_study_is_refused_whatever_is_said(at: Path, tmp_path: Path):
-    run = sorted(paths.study("made").raw.iterdir())[0]
+    run = sorted(paths.study_paths("made").raw.iterdir())[0]
     run.rename(tmp_path / run.name)
     try:
         with pytest.raises(InputErrors, match="14 of 15 runs are there"):
-            record.add("made")
+            record.add_session("made")
     finally:
         (tmp_path / run.name).rename(run)
 
 
 def test_blocks_that_are_missing_keep_a_study_out_and_blocks_that_were_never_planned_do_not(at, monkeypatch):
-    study, file = load.study("made"), paths.study("made").findings
+    study, file = load.load_study("made"), paths.study_paths("made").findings
     early = {"n": 0, "level": 0.98, "next": 5, "note": ""}
     planned = found.changed(Findings.read(file), look=early, blocks={"planned": 5, "complete": 4}).plain
     monkeypatch.setattr(files, "read_json", lambda path: planned)
-    assert list(record.unfinished("made", study)) == [
+    assert list(record.find_unfinished("made", study)) == [
         "4 complete blocks are fewer than the first look needs, so nothing is decided"
     ]
     planned["blocks"] = {"planned": 2, "complete": 2}
-    assert list(record.unfinished("made", study)) == []
-    (told,) = record.against(found.changed(QUIET, look=early), "Held: x")
+    assert list(record.find_unfinished("made", study)) == []
+    (told,) = record.find_objections(found.changed(QUIET, look=early), "Held: x")
     assert told == "nothing is decided: it plans fewer blocks than the first look needs (5)"
 
 
@@ -252,49 +256,49 @@ WIDE = found.finding(
     ],
 )
 def test_what_speaks_against_a_study_is_named(changed: dict, registered: str, reason: str):
-    (told,) = record.against(found.changed(QUIET, **changed), registered)
+    (told,) = record.find_objections(found.changed(QUIET, **changed), registered)
     assert reason in told
 
 
 def test_a_quiet_registered_study_has_nothing_against_it():
-    assert list(record.against(QUIET, "Held: question stands")) == []
+    assert list(record.find_objections(QUIET, "Held: question stands")) == []
 
 
 def test_after_a_change_of_the_code_the_record_is_made_again_and_says_what_changed(
     broken: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """The recorded findings are those of another code: here, of one that found one block less."""
-    session, entry = only(index.read())
+    session, entry = only(index.read_index())
     as_recorded = f"made {session}: as recorded"
-    assert record.rewrite() == as_recorded
+    assert record.rewrite_sessions() == as_recorded
     _of_another_code(broken, tmp_path / "root", monkeypatch)
     with pytest.raises(BenchbookError, match=r"not the archive of index\.json; take it from git"):
-        record.rewrite()
-    packed = index.places("made").archive
-    changed = entry.model_copy(update={"sha256": files.sha256(packed)})
-    index.write(index.read().with_session("made", "Made", session, changed))
-    told = record.rewrite()
+        record.rewrite_sessions()
+    packed = index.session_paths("made").archive
+    changed = entry.model_copy(update={"sha256": files.digest_file(packed)})
+    index.write_index(index.read_index().with_session("made", "Made", session, changed))
+    told = record.rewrite_sessions()
     assert f"made {session}: written again by the present code:" in told
     assert "findings.json: blocks.complete" in told
-    _, fresh = only(index.read())
+    _, fresh = only(index.read_index())
     assert (fresh.tables, fresh.measured, fresh.commit) == (entry.tables, entry.measured, entry.commit)
-    assert fresh.sha256 == files.sha256(packed)
-    assert record.rewrite() == as_recorded
+    assert fresh.sha256 == files.digest_file(packed)
+    assert record.rewrite_sessions() == as_recorded
     other = fresh.model_copy(update={"seed": fresh.seed + 1})
-    index.write(index.read().with_session("made", "Made", session, other))
+    index.write_index(index.read_index().with_session("made", "Made", session, other))
     with pytest.raises(BenchbookError, match=r"seed: .*index\.json says otherwise than its raw files"):
-        record.rewrite()
+        record.rewrite_sessions()
 
 
 def _of_another_code(packed: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace the findings of an archive by others, whole and with their hashes."""
     root.mkdir()
-    archive.unpack(packed, root)
+    archive.unpack_archive(packed, root)
     file = root / "data" / "made" / "findings.json"
     file.write_text(file.read_text().replace('"complete": 5', '"complete": 4'))
     with monkeypatch.context() as patch:
         patch.setenv("BENCHBOOK_ROOT", str(root))
-        archive.pack("made", packed)
+        archive.pack_study("made", packed)
 
 
 @pytest.mark.parametrize(
@@ -305,9 +309,9 @@ def test_the_explorations_run_on_what_is_recorded_where_nothing_was_measured(at,
     """One's own findings are put aside; what `make lab` unpacks is then what each notebook reads."""
     import matplotlib as mpl
 
-    if not index.places("made").findings.is_file():
-        assert rebuild_record.run() == []
-    own = paths.study("made").findings
+    if not index.session_paths("made").findings.is_file():
+        assert rebuild_record.rebuild_record() == []
+    own = paths.study_paths("made").findings
     own.rename(own.with_suffix(".aside"))
     try:
         given = {} if name == "start" else {"study": "made"}
@@ -321,24 +325,24 @@ def test_the_explorations_run_on_what_is_recorded_where_nothing_was_measured(at,
 
 def test_a_session_is_superseded_with_a_reason_unless_nothing_would_be_left(broken: Path):
     """An arm alone can be taken out; the session then stands with its other arms."""
-    session, _ = only(index.read())
+    session, _ = only(index.read_index())
     with pytest.raises(InputErrors) as refused:
-        record.supersede(session, " ", ["hapraxy"])
+        record.supersede_session(session, " ", ["hapraxy"])
     assert "--because: missing" in str(refused.value) and "did you mean haproxy?" in str(refused.value)
     with pytest.raises(InputErrors, match="nothing of made would be left; record another session first"):
-        record.supersede(session, "It never was cold.")
-    told = record.supersede(session, "It never was cold.", ["haproxy"])
+        record.supersede_session(session, "It never was cold.")
+    told = record.supersede_session(session, "It never was cold.", ["haproxy"])
     assert told.endswith(f"made/index.json: haproxy of {session} is superseded: It never was cold.")
-    _, entry = only(index.read())
+    _, entry = only(index.read_index())
     assert entry.is_pooled and entry.superseded.arms == ("haproxy",)
-    found = rebuild_record.study("made")
+    found = rebuild_record.rebuild_study("made")
     (contrast,) = found.contrasts
     assert contrast.whole.label == "not computed"
     assert contrast.whole.seen[0].reason == "superseded: It never was cold."
     other = entry.model_copy(update={"superseded": None, "measured": "2026-01-06T00:00Z"})
-    index.write(index.read().with_session("made", "Made", "20260106T0000Z-0000", other))
-    record.supersede("20260106T0000Z-0000", "Measured twice.")
-    assert index.read().studies["made"].newest == session
+    index.write_index(index.read_index().with_session("made", "Made", "20260106T0000Z-0000", other))
+    record.supersede_session("20260106T0000Z-0000", "Measured twice.")
+    assert index.read_index().studies["made"].newest == session
 
 
 class Served(SimpleHTTPRequestHandler):
@@ -384,62 +388,66 @@ def remote(request: pytest.FixtureRequest, broken: Path, tmp_path: Path) -> Iter
 
 
 def test_an_archive_goes_to_the_remote_and_comes_back_only_as_it_was(remote: Path, broken: Path):
-    session, entry = only(index.read())
+    session, entry = only(index.read_index())
     whole = broken.read_bytes()
     assert record.to_remote().startswith("0 archives"), "the newest stays, so that pages need no network"
     later = entry.model_copy(update={"measured": "2026-01-06T00:00Z", "logs": ""})
-    index.write(index.read().with_session("made", "Made", "20260106T0000Z-0000", later))
+    index.write_index(index.read_index().with_session("made", "Made", "20260106T0000Z-0000", later))
     assert record.to_remote().startswith("1 archive ")
     (sent,) = [file for file in remote.rglob("*") if file.is_file()]
     assert not broken.exists() and sent.read_bytes() == whole
     assert sent.relative_to(remote).as_posix() == f"benchbook/{entry.sha256[:2]}/{entry.sha256[2:]}.tar.xz"
-    assert record.fetch([session]) == "1 archive fetched and checked, 0 were here"
+    assert record.fetch_archives([session]) == "1 archive fetched and checked, 0 were here"
     assert broken.read_bytes() == whole
     broken.unlink()
     sent.write_bytes(whole[:-1] + b"x")
     with pytest.raises(BenchbookError, match="its bytes are others"):
-        record.fetch([session])
+        record.fetch_archives([session])
     sent.unlink()
     with pytest.raises(BenchbookError, match="the remote has no such archive"):
-        record.fetch([session])
+        record.fetch_archives([session])
     with pytest.raises(InputErrors, match="--fetch: gone: no such session or study"):
-        record.fetch(["gone"])
+        record.fetch_archives(["gone"])
     assert not broken.exists() and not list(broken.parent.glob(".*"))
 
 
 def test_what_the_record_can_not_take_is_refused_before_and_kept_after(broken, tmp_path, monkeypatch):
     packed = shutil.copyfile(broken, tmp_path / "theirs.tar.xz")
-    monkeypatch.setattr(record, "size", lambda: record.MOST_BYTES - 100)
+    monkeypatch.setattr(record, "record_size", lambda: record.MOST_BYTES - 100)
     told = "would make the record larger than the 40 MB that a clone carries; `benchbook record --to-remote`"
     assert told in str(record.capacity_problem(101)) and record.capacity_problem(100) is None
     assert "3 archives of" in str(record.capacity_problem(50, 3))
-    index.write(index.Index())
+    index.write_index(index.Index())
     with pytest.raises(
         BenchbookError, match=r"The archive is kept: data/refused/theirs-[0-9a-f]{8}\.tar\.xz"
     ):
-        record.take(packed)
-    (kept,) = (paths.root() / "data" / "refused").iterdir()
+        record.take_archive(packed)
+    (kept,) = (paths.find_root() / "data" / "refused").iterdir()
     assert kept.read_bytes() == packed.read_bytes()
 
 
 def test_a_retired_study_stays_readable_and_keeps_its_reason(broken: Path):
-    told = record.retire("made", "quick asks it.")
+    told = record.retire_study("made", "quick asks it.")
     assert told == "data/record/made/index.json: made is retired: quick asks it."
-    session, entry = only(index.read())
-    index.write(index.read().with_session("made", "Made", session, entry))
-    assert index.read().studies["made"].retired == "quick asks it."
+    session, entry = only(index.read_index())
+    index.write_index(index.read_index().with_session("made", "Made", session, entry))
+    assert index.read_index().studies["made"].retired == "quick asks it."
     with pytest.raises(InputErrors, match="--retire: mode: not in the record; did you mean made"):
-        record.retire("mode", "It is another's.")
+        record.retire_study("mode", "It is another's.")
 
 
 def test_a_look_at_another_design_before_takes_held_away_and_is_named(broken: Path):
-    _, entry = only(index.read())
+    _, entry = only(index.read_index())
     root = broken.parents[3]
     file = root / "studies" / "made.yaml"
-    assert registration.still("made", entry.registered, entry.measured, file) == entry.registered
+    assert (
+        registration.confirm_registration("made", entry.registered, entry.measured, file) == entry.registered
+    )
     earlier = entry.model_copy(update={"measured": "2025-12-31T00:00Z"})
-    index.write(index.read().with_session("made", "Made", "20251231T0000Z-0000", earlier))
-    told = registration.still("made", entry.registered, entry.measured, file).replace("\xa0", " ")
+    index.write_index(index.read_index().with_session("made", "Made", "20251231T0000Z-0000", earlier))
+    told = registration.confirm_registration("made", entry.registered, entry.measured, file).replace(
+        "\xa0", " "
+    )
     assert told == (
         "Not held: 1 session had been looked at before the study was as it is: 2025-12-31 00:00 UTC, "
         "of a design that git does not have."
@@ -447,20 +455,20 @@ def test_a_look_at_another_design_before_takes_held_away_and_is_named(broken: Pa
 
 
 def test_what_stands_behind_the_word_of_who_recorded_is_named(at: Path, tmp_path: Path):
-    session, _ = only(index.read())
+    session, _ = only(index.read_index())
     packed = at / "data" / "record" / "made" / f"{session}.tar.xz"
     none = "0 further sessions of the same design in the record, 0 other processors among them"
-    assert list(verify.binds(packed)) == ["no commit of this clone has it yet", none]
+    assert list(verify.describe_provenance(packed)) == ["no commit of this clone has it yet", none]
     git(at, "add", "data/record")
     git(at, "commit", "-qm", "Record it")
     elsewhere = shutil.copyfile(packed, tmp_path / "received.tar.xz")
-    first, last = verify.binds(elsewhere)
+    first, last = verify.describe_provenance(elsewhere)
     assert re.fullmatch(
         "commit [0-9a-f]{7,} of 2026-01-01 by t, not signed, first brought this archive", first
     )
     assert last == none
     elsewhere.write_bytes(b"another")
-    assert list(verify.binds(elsewhere)) == [verify.UNBOUND]
+    assert list(verify.describe_provenance(elsewhere)) == [verify.UNBOUND]
 
 
 @pytest.mark.parametrize(
@@ -468,8 +476,8 @@ def test_what_stands_behind_the_word_of_who_recorded_is_named(at: Path, tmp_path
 )
 def test_an_earlier_session_is_named_too_where_its_entry_does_not_follow(broken, tmp_path, key, wrong):
     """Earlier sessions are not made again, and pooled by what their entries say."""
-    _, entry = only(index.read())
-    whole = index.read().newest("made")
+    _, entry = only(index.read_index())
+    whole = index.read_index().newest("made")
     assert sessions.check_archive(whole, tmp_path / "as-recorded") == []
     changed = replace(whole, entry=entry.model_copy(update={key: wrong}))
     named = sessions.check_archive(changed, tmp_path / "changed")

@@ -15,8 +15,8 @@ from kubernetes import client
 
 from benchbook.core.util.errors import SiteError
 from benchbook.sites.kube import tidb, wait
-from benchbook.sites.kube.api import Cluster
-from benchbook.sites.kube.tidb_cluster import PodPlacement
+from benchbook.sites.kube.api import KubernetesCluster
+from benchbook.sites.kube.tidb_cluster import PodPlacementDriver
 from benchbook.sites.machine.contract import Request
 from benchbook.sites.tidb import status
 
@@ -53,7 +53,7 @@ class Operator(threading.Thread):
     def __init__(self, namespace: str, image: str | None) -> None:
         super().__init__(daemon=True)
         self.namespace, self.image = namespace, image
-        self.cluster = Cluster()
+        self.cluster = KubernetesCluster()
         self._over = threading.Event()
         self.trouble: Exception | None = None
         self._made: set[str] = set()
@@ -89,7 +89,9 @@ class Operator(threading.Thread):
             label = f"{tidb.INSTANCE}={name},{tidb.COMPONENT}={part}"
             pods = self.cluster.core.list_namespaced_pod
             mine = self.cluster.ask(pods, self.namespace, label_selector=label).items
-            is_ready = len(mine) == spec[part]["replicas"] and all(wait.state(pod) is None for pod in mine)
+            is_ready = len(mine) == spec[part]["replicas"] and all(
+                wait.describe_lack(pod) is None for pod in mine
+            )
             if part == "tikv" and name not in self._made and any(_restarts(pod) for pod in mine):
                 self._begin_again(name)
                 return
@@ -113,10 +115,10 @@ class Operator(threading.Thread):
         """Say whether PD has every region on all stores: unistore may end where a split comes before that."""
         names = {str(pod.status.pod_ip): pod.metadata.name for pod in pods}
         try:
-            state = PodPlacement(f"{name}-pd-0", PORTS["pd"], names, self).state()
+            state = PodPlacementDriver(f"{name}-pd-0", PORTS["pd"], names, self).state()
         except (SiteError, OSError, ValueError):
             return False
-        return not status.faults(state, len(pods), len(pods))
+        return not status.find_faults(state, len(pods), len(pods))
 
     def _begin_again(self, name: str) -> None:
         """Remove the parts with their data, as the lab does where a new store ended by itself."""

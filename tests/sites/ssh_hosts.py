@@ -119,7 +119,7 @@ class Machine:
         It is what `ip netns pids` prints; tests that look every moment would start it hundreds of times.
         """
         its = (NAMESPACES / self.namespace).stat().st_ino
-        return [pid for pid in procfs.pids() if _network(pid) == its]
+        return [pid for pid in procfs.list_pids() if _network(pid) == its]
 
     def commands(self) -> dict[int, str]:
         """Return the command lines of all that runs in its network."""

@@ -66,7 +66,7 @@ def of_cluster(port: int, stack: ExitStack, folder: Path) -> tuple[Study, Path]:
     """The cluster that a variable names, with an image of all programs; what is left in it is removed."""
     if not any(os.environ.get(name) for name in VARIABLES):
         pytest.skip(f"no cluster: neither {' nor '.join(VARIABLES)} is set")
-    stack.callback(teardown.down, folder / "contract-pods")
+    stack.callback(teardown.tear_down, folder / "contract-pods")
     section = {"images": kubernetes_study.IMAGES, "wait_s": 120}
     asked = study("kubernetes", port, DIRECT, SMALL, kubernetes=section)
     return asked, folder / "contract-pods"
@@ -113,7 +113,7 @@ def site(request, open_folder, port, tmp_path_factory) -> Iterator[Site]:
         else:
             asked, home = study("local", port, DIRECT, SMALL), open_folder / "contract"
         opened = stack.enter_context(sites.open_site(asked, home))
-        dataset.load(opened, plan_data(asked))
+        dataset.load_data(opened, plan_data(asked))
         yield opened
 
 
@@ -144,7 +144,7 @@ def test_the_rooms_that_answer_doctor_and_clean_answer_alike():
 @pytest.mark.server
 def test_an_arm_that_is_up_is_the_same_arm_until_it_is_stopped(site: Site):
     assert site.able == ["direct", "proxy"] and site.missing("proxy") is None
-    assert feasibility.foreseen(site.study) == feasibility.of_site(site, site.study.arms) == {}
+    assert feasibility.find_infeasible(site.study) == feasibility.of_site(site, site.study.arms) == {}
     assert [name for group in site.data_groups() for name in group] == ["direct", "proxy"]
     for arm in site.able:
         place = site.up(arm)
@@ -164,8 +164,8 @@ def test_what_was_applied_to_an_arm_is_what_its_runs_name_by_digest_and_holds_no
         password = labs.read_secret(site.up(arm).secret)[1]
         texts = dict(site.applied(arm))
         said = (site.identity(arm), site.facts(arm))
-        named = {digest for one in said for _, digest in applied_config.digests(one)}
-        assert {applied_config.digest(text) for text in texts.values()} == named
+        named = {digest for one in said for _, digest in applied_config.find_digests(one)}
+        assert {applied_config.digest_text(text) for text in texts.values()} == named
         assert not any(password in text for text in texts.values())
         for line in Path("/proc").glob("[0-9]*/cmdline"):
             with contextlib.suppress(OSError):
@@ -182,9 +182,9 @@ def test_what_was_applied_to_an_arm_is_what_its_runs_name_by_digest_and_holds_no
 def test_a_run_is_valid_to_the_query_and_its_monitor_has_the_same_columns(site: Site, tmp_path: Path):
     planned = next(one for one in schedule.plan_runs("test", site.study, {}) if one.arm == "proxy")
     site.up("proxy")
-    with statement_counters.session(site, "proxy") as connection:
+    with statement_counters.open_session(site, "proxy") as connection:
         folder = walks.made(site, planned, [connection], tmp_path)
-    judged, evidence = validity.judge(folder, LIMITS), folder.evidence()
+    judged, evidence = validity.judge_run(folder, LIMITS), folder.evidence()
     assert (judged.reasons, judged.status, judged.ledger) == ([], "valid", "agrees")
     table = pd.read_csv(folder.path / "monitor.csv")
     assert tuple(table.columns) == COLUMNS and {"client", "machine"} <= set(table.part)
@@ -235,9 +235,9 @@ def test_prepared_data_is_known_by_its_label_and_is_there_after_it_was_put_back(
     with pytest.raises(SiteError, match="prepare stage"):
         site.restore("other")
     site.up("direct")
-    with statement_counters.session(site, "direct") as connection:
+    with statement_counters.open_session(site, "direct") as connection:
         data = plan_data(site.study)
-        assert dataset.problems(dataset.describe(connection, data), data) == []
+        assert dataset.find_problems(dataset.describe_data(connection, data), data) == []
     assert site.log_errors(mark, "direct") == []
 
 

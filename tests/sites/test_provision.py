@@ -9,7 +9,7 @@ from benchbook.sites import provision
 
 
 def skip(make_study, lacking: dict[str, str]) -> dict[str, str]:
-    return provision.skip(SimpleNamespace(missing=lacking.get), make_study())
+    return provision.find_skipped(SimpleNamespace(missing=lacking.get), make_study())
 
 
 def test_an_arm_is_skipped_with_its_reason_while_another_treatment_is_left(make_study) -> None:
@@ -17,7 +17,7 @@ def test_an_arm_is_skipped_with_its_reason_while_another_treatment_is_left(make_
     arms = {**study.arms, "service": study.arms["direct"].model_copy(update={"access": "service"})}
     study = study.model_copy(update={"arms": arms})
     site = SimpleNamespace(missing={"service": "no iptables"}.get)
-    assert provision.skip(site, study) == {"service": "no iptables"}
+    assert provision.find_skipped(site, study) == {"service": "no iptables"}
 
 
 def test_nothing_is_skipped_where_everything_can_be_made(make_study) -> None:
@@ -31,7 +31,7 @@ def test_without_baseline_or_any_treatment_the_study_stops_with_the_reason(make_
 
 
 def test_arms_are_shown_as_they_were_asked_for(make_study) -> None:
-    table = provision.asked(make_study()).set_index("arm")
+    table = provision.tabulate_arms(make_study()).set_index("arm")
     assert dict(table["access"]) == {"direct": "direct", "relay": "haproxy"}
 
 
@@ -39,7 +39,7 @@ def test_each_arm_is_shown_with_its_own_engine_and_version(make_study) -> None:
     study = make_study()
     changed = study.arms["direct"].model_validate({"engine": {"name": "tidb", "version": "6.6"}})
     study = study.model_copy(update={"arms": {**study.arms, "other": changed}})
-    table = provision.asked(study).set_index("arm")
+    table = provision.tabulate_arms(study).set_index("arm")
     assert dict(table["engine"]) == {"direct": "mariadb", "relay": "mariadb", "other": "tidb 6.6"}
 
 

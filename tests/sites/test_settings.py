@@ -29,7 +29,7 @@ from benchbook.sites.descriptors import mariadb
     ],
 )
 def test_the_same_value_written_differently_is_taken(asked, got: str) -> None:
-    assert settings.same(asked, got)
+    assert settings.is_same_value(asked, got)
 
 
 @pytest.mark.parametrize(
@@ -47,44 +47,50 @@ def test_the_same_value_written_differently_is_taken(asked, got: str) -> None:
     ],
 )
 def test_another_value_is_not_taken(asked, got: str) -> None:
-    assert not settings.same(asked, got)
+    assert not settings.is_same_value(asked, got)
 
 
 def test_a_setting_the_server_does_not_know_differs() -> None:
-    assert settings.differences({"no_such": 1}, {"other": "1"}) == {"no_such": (1, None)}
+    assert settings.find_differences({"no_such": 1}, {"other": "1"}) == {"no_such": (1, None)}
 
 
 def test_isolation_is_read_back_under_the_name_that_mariadb_10_tells_it_by() -> None:
     asked = {"transaction_isolation": "READ-COMMITTED"}
-    assert settings.differences(asked, {"tx_isolation": "READ-COMMITTED"}) == {}
-    told = settings.differences(asked, {"tx_isolation": "REPEATABLE-READ"})
+    assert settings.find_differences(asked, {"tx_isolation": "READ-COMMITTED"}) == {}
+    told = settings.find_differences(asked, {"tx_isolation": "REPEATABLE-READ"})
     assert told == {"transaction_isolation": ("READ-COMMITTED", "REPEATABLE-READ")}
 
 
 def test_skipped_features_are_read_back_as_switched_off() -> None:
-    assert settings.differences({"skip_log_bin": True}, {"log_bin": "OFF"}) == {}
-    assert settings.differences({"skip_log_bin": True}, {"log_bin": "ON"}) == {"skip_log_bin": (True, "ON")}
-    assert settings.differences({"skip_name_resolve": True}, {"skip_name_resolve": "ON"}) == {}
+    assert settings.find_differences({"skip_log_bin": True}, {"log_bin": "OFF"}) == {}
+    assert settings.find_differences({"skip_log_bin": True}, {"log_bin": "ON"}) == {
+        "skip_log_bin": (True, "ON")
+    }
+    assert settings.find_differences({"skip_name_resolve": True}, {"skip_name_resolve": "ON"}) == {}
 
 
 def test_the_study_wins_over_the_defaults_and_may_switch_the_binary_log_on() -> None:
-    merged = settings.complete({"innodb_buffer_pool_size": "1G", "log_bin": "binlog"}, "mariadb")
+    merged = settings.complete_settings({"innodb_buffer_pool_size": "1G", "log_bin": "binlog"}, "mariadb")
     assert merged["innodb_buffer_pool_size"] == "1G"
     assert "skip_log_bin" not in merged and merged["performance_schema"] is False
 
 
 def test_places_and_doors_are_not_for_the_study() -> None:
     asked = {"bind_address": "0.0.0.0", "datadir": "/", "max_connections": 5}
-    assert mariadb.reserved(asked) == ["bind_address", "datadir"]
+    assert mariadb.find_reserved(asked) == ["bind_address", "datadir"]
     for name, key in (("mariadb", "bind_address"), ("tidb", "status.status-host")):
         with pytest.raises(SiteError, match=rf"engine\.settings\.{key}: not a study's to set"):
             settings.must_be_free(SimpleNamespace(name=name, settings={key: "0.0.0.0"}))
 
 
 def test_the_digest_ignores_where_the_lab_is_and_what_changes_by_itself() -> None:
-    one = settings.digest({"datadir": "/a/server/data/", "timestamp": "1", "x": "1"}, Path("/a"))
-    assert one == settings.digest({"datadir": "/b/c/server/data/", "timestamp": "2", "x": "1"}, Path("/b/c"))
-    assert one != settings.digest({"datadir": "/a/server/data/", "timestamp": "1", "x": "2"}, Path("/a"))
+    one = settings.hash_variables({"datadir": "/a/server/data/", "timestamp": "1", "x": "1"}, Path("/a"))
+    assert one == settings.hash_variables(
+        {"datadir": "/b/c/server/data/", "timestamp": "2", "x": "1"}, Path("/b/c")
+    )
+    assert one != settings.hash_variables(
+        {"datadir": "/a/server/data/", "timestamp": "1", "x": "2"}, Path("/a")
+    )
 
 
 def test_the_same_server_in_another_place_has_the_same_digests(tmp_path: Path) -> None:
@@ -92,7 +98,7 @@ def test_the_same_server_in_another_place_has_the_same_digests(tmp_path: Path) -
     one, two = tmp_path / "server", tmp_path / "server-2"
     places = {"datadir": "{}/data/", "port": "1", "bind_address": "127.0.0.1", "report_port": "1", "x": "1"}
     found = [
-        settings.digest(
+        settings.hash_variables(
             {key: value.format(folder) for key, value in places.items()} | {"port": str(number)}, folder
         )
         for number, folder in enumerate((one, two))
@@ -102,7 +108,7 @@ def test_the_same_server_in_another_place_has_the_same_digests(tmp_path: Path) -
         folder.mkdir()
         text = f"[mariadbd]\nport={number}\nbind_address=10.0.0.{number}\ndatadir={folder}/data\nx=1\n"
         (folder / "my.cnf").write_text(text)
-    texts = {settings.lasting((folder / "my.cnf").read_text(), folder) for folder in (one, two)}
+    texts = {settings.neutralize_text((folder / "my.cnf").read_text(), folder) for folder in (one, two)}
     assert texts == {"[mariadbd]\ndatadir=SERVER/data\nx=1"}
     (two / "my.cnf").write_text(text.replace("x=1", "x=2"))
-    assert settings.lasting((two / "my.cnf").read_text(), two) not in texts
+    assert settings.neutralize_text((two / "my.cnf").read_text(), two) not in texts

@@ -27,4 +27,4 @@ def test_a_server_that_is_gone_is_named_in_the_error() -> None:
         raise pymysql.err.OperationalError(2003, "refused")
 
     with pytest.raises(SiteError, match=r"the server on db1 does not answer: .*refused"):
-        sql.identity(sql.engine(gone), "the server on db1")
+        sql.read_identity(sql.make_engine(gone), "the server on db1")

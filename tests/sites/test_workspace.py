@@ -26,10 +26,10 @@ def test_two_clones_and_two_studies_have_different_labs(tmp_path, monkeypatch) -
 
 
 def test_the_disk_of_a_folder_that_is_not_there_yet_is_that_of_the_nearest_above_it(tmp_path: Path) -> None:
-    assert labs.nearest(tmp_path / "a" / "b") == labs.nearest(tmp_path) == tmp_path
+    assert labs.find_nearest(tmp_path / "a" / "b") == labs.find_nearest(tmp_path) == tmp_path
     free = labs.free_bytes(tmp_path / "a" / "b")
     assert abs(free - labs.free_bytes(tmp_path)) < 1 << 30
-    moment = facts.moment(tmp_path / "a" / "b")
+    moment = facts.read_moment(tmp_path / "a" / "b")
     assert abs((moment["disk_free_mib"] << 20) - free) < 1 << 30
 
 

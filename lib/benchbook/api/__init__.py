@@ -1,1 +1,1 @@
-"""What `import benchbook as bb` offers to people who look by hand; it reads what the pipeline left."""
+"""The interface `import benchbook as bb` for work by hand; it reads the pipeline's output."""

@@ -1,4 +1,4 @@
-"""The calibration as a table: every campaign parsed again from its raw logs, and what all of them show."""
+"""Calibration as a table: every campaign parsed again from its raw logs, and a joint result."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.api.columns import documented
-from benchbook.api.lookup import NotThere, Told
+from benchbook.api.columns import document_table
+from benchbook.api.lookup import Delegated, NotThere
 from benchbook.compare.stats import calibration as compare
 from benchbook.compare.stats.intervals import t_interval
 from benchbook.core.artifacts import calibration_store
@@ -25,7 +25,7 @@ from benchbook.core.util import files, numeric_equality, parallel
 from benchbook.core.util.errors import BenchbookError
 from benchbook.plan import schedule
 from benchbook.read import tidy
-from benchbook.show.markup import element, join
+from benchbook.show.markup import join_html, make_element
 
 NAME = "calibration"
 """Name of the study that every campaign is, in its run folders."""
@@ -36,7 +36,7 @@ BRINGS = "`make calibrate ARGS=same` makes campaigns, `make calibrate ARGS=recor
 
 @dataclass(frozen=True, repr=False)
 class Calibration:
-    """Campaigns whose answer is known, one row each in `campaigns`, and what they show."""
+    """Campaigns with a known answer, one row each in `campaigns`, and their joint result."""
 
     is_recorded: bool = False
 
@@ -44,27 +44,28 @@ class Calibration:
     def campaigns(self) -> pd.DataFrame:
         """One row a campaign, made from its raw logs."""
         if not self.is_recorded:
-            return read(calibration_store.own())
-        with unpacked(calibration_store.archives()) as folder:
-            return read(folder)
+            return read_campaigns(calibration_store.clone_folder())
+        with unpack_archives(calibration_store.list_archives()) as folder:
+            return read_campaigns(folder)
 
-    same = Told[pd.DataFrame](
+    same = Delegated[pd.DataFrame](
         lambda one: one._of(compare.SAME),
         "The campaigns of equal arms in turns, of which each difference is a false alarm.",
     )
-    known = Told[pd.DataFrame](
-        lambda one: compare.effects(one._of(compare.KNOWN)), "Each known effect by turns and by whole runs."
+    known = Delegated[pd.DataFrame](
+        lambda one: compare.compare_orders(one._of(compare.KNOWN)),
+        "Each known effect by turns and by whole runs.",
     )
-    lengths = Told[pd.DataFrame](
-        lambda one: compare.lengths(one._of(compare.LENGTHS)),
+    lengths = Delegated[pd.DataFrame](
+        lambda one: compare.estimate_spreads(one._of(compare.LENGTHS)),
         "The spread of a block's log ratio at each length of a turn.",
     )
-    alarms = Told[compare.Share | None](
-        lambda one: compare.alarms(one.same),
+    alarms = Delegated[compare.Share | None](
+        lambda one: compare.count_false_alarms(one.same),
         "The false alarms of equal arms, with the interval of their share.",
     )
-    sentences = Told[list[str]](
-        lambda one: list(compare.sentences(one.campaigns)), "What it shows, a sentence a question."
+    sentences = Delegated[list[str]](
+        lambda one: list(compare.render_sentences(one.campaigns)), "What it shows, a sentence a question."
     )
 
     def _of(self, kind: str) -> pd.DataFrame:
@@ -76,35 +77,37 @@ class Calibration:
 
     def _repr_html_(self) -> str:
         first, *rest = repr(self).splitlines()
-        return join([element("p", element("b", first)), *(element("p", one) for one in rest)]).text
+        return join_html(
+            [make_element("p", make_element("b", first)), *(make_element("p", one) for one in rest)]
+        ).text
 
 
 def calibration(is_recorded: bool = False) -> Calibration:
-    """Return the calibration made in this clone, or else the recorded one; NotThere if neither is there."""
-    if not is_recorded and calibration_store.complete(calibration_store.own()):
+    """Calibration of this clone, or else the recorded one; NotThere if neither is there."""
+    if not is_recorded and calibration_store.complete_folders(calibration_store.clone_folder()):
         return Calibration()
-    if calibration_store.archives():
+    if calibration_store.list_archives():
         return Calibration(is_recorded=True)
     raise NotThere(f"no calibration is recorded in this clone, and none was made here; {BRINGS}")
 
 
-def read(folder: Path) -> pd.DataFrame:
-    """Return the table of all complete campaigns below a folder, sorted, made from their logs in parallel."""
-    whole = calibration_store.complete(folder)
-    with parallel.each(RUNS_OF_A_CAMPAIGN * len(whole)) as each:
-        rows = list(each(row, whole))
-    table = documented("campaigns", pd.DataFrame(rows))
+def read_campaigns(folder: Path) -> pd.DataFrame:
+    """Table of all complete campaigns below a folder, sorted, made from their logs in parallel."""
+    whole = calibration_store.complete_folders(folder)
+    with parallel.map_tasks(RUNS_OF_A_CAMPAIGN * len(whole)) as each:
+        rows = list(each(row_of_campaign, whole))
+    table = document_table("campaigns", pd.DataFrame(rows))
     table = table.astype(dict.fromkeys(("effect", "low", "high"), float))
     return table.sort_values(["kind", "began_utc", "name"], ignore_index=True)
 
 
-def row(folder: Path, limits: Limits | None = None) -> dict[str, Any]:
-    """Return the row of one campaign, by limits (None: the defaults); BenchbookError if it is damaged."""
+def row_of_campaign(folder: Path, limits: Limits | None = None) -> dict[str, Any]:
+    """Row of one campaign, by limits (None: the defaults); BenchbookError if it is damaged."""
     try:
         told = files.read_json(folder / calibration_store.CAMPAIGN)
-        of = calibration_store.study(folder)
+        of = calibration_store.read_study(folder)
         # Without a number they were planned by the first rules.
-        planned = schedule.table(schedule.plan_runs(NAME, of, {}, {"rules": told.get("rules", 1)}))
+        planned = schedule.schedule_table(schedule.plan_runs(NAME, of, {}, {"rules": told.get("rules", 1)}))
         tables = tidy.read_study(
             folder / calibration_store.RAW, folder / calibration_store.VOID, planned, limits
         )
@@ -130,7 +133,7 @@ def row(folder: Path, limits: Limits | None = None) -> dict[str, Any]:
         "run_s": of.plan.run_s,
         "seed": of.plan.seed,
         **lasted,
-        "active_s": round(numeric_equality.total(runs.measured_s), 3),
+        "active_s": round(numeric_equality.exact_sum(runs.measured_s), 3),
         "runs": len(runs),
         "voids": tables["voids"].num_rows,
         "n": found.n,
@@ -150,8 +153,8 @@ def ratios_of(of: Study, what: str, runs: pd.DataFrame) -> pd.Series:
 
 
 @contextmanager
-def unpacked(archives: Sequence[Path]) -> Iterator[Path]:
-    """Yield a folder with the campaigns of some archives; nothing of it stays."""
+def unpack_archives(archives: Sequence[Path]) -> Iterator[Path]:
+    """Folder with the campaigns of some archives, as a context; nothing of it stays."""
     with tempfile.TemporaryDirectory(prefix="benchbook-calibration-") as folder:
         for archive in archives:
             try:

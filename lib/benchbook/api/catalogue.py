@@ -1,4 +1,4 @@
-"""What `import benchbook as bb` offers: studies and sources by name, each with how far it has come."""
+"""Content of `import benchbook as bb`: studies and sources by name, each with its progress."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.api.columns import documented, frame_html
-from benchbook.api.lookup import Named, NotThere
+from benchbook.api.columns import document_table, frame_html
+from benchbook.api.lookup import NamedCollection, NotThere
 from benchbook.api.source import Source
 from benchbook.api.study import Study
 from benchbook.core.artifacts import effects as dataset
@@ -17,14 +17,14 @@ from benchbook.core.artifacts import record as index
 from benchbook.core.util import paths, source_files
 from benchbook.core.util.errors import BenchbookError
 from benchbook.show import study_answer
-from benchbook.show.markup import Html, element
+from benchbook.show.markup import Html, make_element
 
 HERE = "here"
 _recorded = partial(Study, is_recorded=True)
 
 
-class Studies(Named[Study]):
-    """All studies; what was measured is shown first, and the rest folded away."""
+class Studies(NamedCollection[Study]):
+    """All studies; measured ones are shown first, and the rest folded away."""
 
     def _split(self) -> tuple[pd.DataFrame, pd.DataFrame]:
         is_measured = (self.table.runs > 0) | (self.table.findings > 0)
@@ -43,26 +43,28 @@ class Studies(Named[Study]):
             return super()._repr_html_()
         measured, others = self._split()
         first = (
-            element("p", "Nothing was measured here yet.").text if measured.empty else frame_html(measured)
+            make_element("p", "Nothing was measured here yet.").text
+            if measured.empty
+            else frame_html(measured)
         )
         count = f"{len(others)} not measured yet"
-        rest = element("details", element("summary", count), Html(frame_html(others)))
+        rest = make_element("details", make_element("summary", count), Html(frame_html(others)))
         return first + (rest.text if len(others) else "")
 
 
-def studies() -> Named[Study]:
-    """Return every study that has a file, sorted by name."""
-    names = paths.studies()
+def studies() -> NamedCollection[Study]:
+    """Every study that has a file, sorted by name."""
+    names = paths.list_studies()
 
     def table() -> pd.DataFrame:
-        return documented("studies", pd.DataFrame([_study(Study(name)) for name in names]))
+        return document_table("studies", pd.DataFrame([_row_of_study(Study(name)) for name in names]))
 
     return Studies("study", names, Study, table, "write one: docs/tutorial.md shows how")
 
 
-def record() -> Named[Study]:
-    """Return every recorded study, sorted by name."""
-    recorded = index.read()
+def record() -> NamedCollection[Study]:
+    """Every recorded study, sorted by name."""
+    recorded = index.read_index()
     known = recorded.studies
 
     def row(name: str) -> dict[str, Any]:
@@ -79,21 +81,23 @@ def record() -> Named[Study]:
         }
 
     def table() -> pd.DataFrame:
-        return documented("record", pd.DataFrame(map(row, sorted(known))))
+        return document_table("record", pd.DataFrame(map(row, sorted(known))))
 
-    return Named("recorded study", sorted(known), _recorded, table, "make record STUDY=name adds one")
+    return NamedCollection(
+        "recorded study", sorted(known), _recorded, table, "make record STUDY=name adds one"
+    )
 
 
 def study(name: str, session: str | None = None) -> Study:
-    """A study as measured here, or as recorded where it has no findings here; or one recorded session of it.
+    """A study as it was measured here, or as it was recorded if it has no findings here.
 
     A session is named by its id or the start of one, as in `bb.study(name).sessions`; its archive is unpacked
     where `make pages` left nothing of it.
     """
-    recorded = index.read().studies
+    recorded = index.read_index().studies
     if session is not None:
         return (_recorded(name) if name in recorded else studies()[name]).sessions(session)
-    if name in recorded and not paths.study(name).findings.is_file():
+    if name in recorded and not paths.study_paths(name).findings.is_file():
         return _recorded(name)
     return studies()[name]
 
@@ -108,14 +112,14 @@ def effects(study: str | None = None) -> pd.DataFrame:
     asked = [studies()[study]] if study is not None else list(studies())
     own = [row for one in asked for row in _measured_here(one)]
     frames = [pd.DataFrame(own)] if own else []
-    if index.read().studies:
-        recorded = pd.read_parquet(dataset.refresh()).astype({"study": object})
+    if index.read_index().studies:
+        recorded = pd.read_parquet(dataset.refresh_files()).astype({"study": object})
         frames.append(recorded if study is None else recorded[recorded.study == study])
     found = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
     if found.empty:
         which = f"{asked[0].name}: no effects" if len(asked) == 1 else "no effects"
         raise NotThere(f"{which} yet; `make repro` measures a study")
-    return documented("effects", found.astype({"threads": "Int64"}))
+    return document_table("effects", found.astype({"threads": "Int64"}))
 
 
 def _measured_here(study: Study) -> Iterator[dict[str, Any]]:
@@ -133,12 +137,12 @@ def _measured_here(study: Study) -> Iterator[dict[str, Any]]:
 
 
 def source(name: str) -> Source:
-    """Return one published document by its folder in `data/published/`."""
+    """One published document by its folder in `data/published/`."""
     return sources()[name]
 
 
-def sources() -> Named[Source]:
-    """Return every published document that is carried, sorted by name."""
+def sources() -> NamedCollection[Source]:
+    """Every published document that is carried, sorted by name."""
     names = source_files.source_names()
 
     def table() -> pd.DataFrame:
@@ -152,12 +156,12 @@ def sources() -> Named[Source]:
             }
             for one in map(Source, names)
         ]
-        return documented("sources", pd.DataFrame(rows))
+        return document_table("sources", pd.DataFrame(rows))
 
-    return Named("source", names, Source, table, "docs/adding-a-source.md shows how")
+    return NamedCollection("source", names, Source, table, "docs/adding-a-source.md shows how")
 
 
-def _study(one: Study) -> dict[str, object]:
+def _row_of_study(one: Study) -> dict[str, object]:
     row: dict[str, object] = {"study": one.name, "question": "", "runs": 0, "planned": None}
     row |= {"findings": 0, "next": ""}
     try:
@@ -166,5 +170,5 @@ def _study(one: Study) -> dict[str, object]:
         row["findings"] = len(one.findings) if one.is_analyzed else 0
         row["next"] = one.next_step
     except BenchbookError as error:
-        row["next"] = f"mend {paths.study(one.name).shown}: {str(error).splitlines()[0]}"
+        row["next"] = f"mend {paths.study_paths(one.name).shown}: {str(error).splitlines()[0]}"
     return row

@@ -1,4 +1,4 @@
-"""What every column of every table of the API means, and tables that fit a terminal.
+"""Meaning of every column of every table of the API, and tables that fit a terminal.
 
 What all rows share stands above them, fractions are shown in per cent.
 """
@@ -12,17 +12,17 @@ from pathlib import Path
 
 import pandas as pd
 
-from benchbook.core.artifacts.artifact import Part
+from benchbook.core.artifacts.artifact import DocumentPart
 from benchbook.core.util.errors import NotThere, did_you_mean
 from benchbook.read import schemas
 from benchbook.read.schemas import SCHEMAS, Column
-from benchbook.show.templating import render
+from benchbook.show.templating import render_template
 
 
 @cache
-def known() -> dict[str, dict[str, Column]]:
-    """Return type, unit and meaning of each column of each table, in their order."""
-    return SCHEMAS | schemas.read(Path(__file__).parent)
+def read_meanings() -> dict[str, dict[str, Column]]:
+    """Type, unit and meaning of each column of each table, in their order."""
+    return SCHEMAS | schemas.read_columns(Path(__file__).parent)
 
 
 class Meanings(pd.DataFrame):
@@ -33,33 +33,35 @@ class Meanings(pd.DataFrame):
 
 
 def columns(table: str | pd.DataFrame | None = None) -> pd.DataFrame:
-    """Return type, unit and meaning by column; for all tables at once also the table's name in front."""
+    """Type, unit and meaning by column; for all tables at once also the table's name in front."""
     if table is None:
-        parts = [columns(name).reset_index().assign(table=name) for name in known()]
+        parts = [columns(name).reset_index().assign(table=name) for name in read_meanings()]
         return pd.concat(parts, ignore_index=True)[["table", "column", "type", "unit", "meaning"]]
     if isinstance(table, pd.DataFrame):
         name = table.attrs.get("table")
         if name is None:
-            raise NotThere(f"there is no such table; the tables are {', '.join(known())}")
-        own = [column for column in table.columns if column in known()[name]]
+            raise NotThere(f"there is no such table; the tables are {', '.join(read_meanings())}")
+        own = [column for column in table.columns if column in read_meanings()[name]]
         return Meanings(columns(name).reindex(own))
-    if table not in known():
-        raise NotThere(f"{table}: no such table; {did_you_mean(str(table), known())}")
-    meanings = pd.DataFrame.from_dict(known()[table], orient="index", columns=["type", "unit", "meaning"])
+    if table not in read_meanings():
+        raise NotThere(f"{table}: no such table; {did_you_mean(str(table), read_meanings())}")
+    meanings = pd.DataFrame.from_dict(
+        read_meanings()[table], orient="index", columns=["type", "unit", "meaning"]
+    )
     return Meanings(meanings.rename_axis("column"))
 
 
-def documented(name: str, frame: pd.DataFrame) -> pd.DataFrame:
+def document_table(name: str, frame: pd.DataFrame) -> pd.DataFrame:
     """Put a table's columns in their documented order and let it remember its name and fit a terminal."""
-    own = known().get(name) if name not in SCHEMAS else None
-    ordered = Table(frame if own is None else frame.reindex(columns=list(own)))
+    own = read_meanings().get(name) if name not in SCHEMAS else None
+    ordered = TerminalTable(frame if own is None else frame.reindex(columns=list(own)))
     ordered.attrs["table"] = name
     return ordered
 
 
-def of_parts(name: str, parts: Iterable[Part]) -> pd.DataFrame:
+def of_parts(name: str, parts: Iterable[DocumentPart]) -> pd.DataFrame:
     """Return parts of findings or of an audit as the documented table of that name, one row each."""
-    return documented(name, pd.DataFrame([one.plain for one in parts]))
+    return document_table(name, pd.DataFrame([one.plain for one in parts]))
 
 
 # Columns that hold fractions: shown with a sign and in per cent, kept as they are.
@@ -69,12 +71,12 @@ FRACTIONS = frozenset(
 _SHORTEST, _LONGEST = 16, 60
 
 
-class Table(pd.DataFrame):
-    """A frame whose text is as wide as the terminal; what does not fit is named below it."""
+class TerminalTable(pd.DataFrame):
+    """A frame with text as wide as the terminal; columns that do not fit are named below it."""
 
     @property
-    def _constructor(self) -> type[Table]:
-        return Table
+    def _constructor(self) -> type[TerminalTable]:
+        return TerminalTable
 
     def __repr__(self) -> str:
         if self.empty or self.columns.nlevels > 1:
@@ -83,16 +85,16 @@ class Table(pd.DataFrame):
         shown = pd.DataFrame(self)
         for name in FRACTIONS & set(shown.columns):
             shown[name] = [f"{100 * one:+.1f} %" if pd.notna(one) else "" for one in shown[name]]
-        head, shown = _shared(shown)
+        head, shown = _split_shared(shown)
         left_out: list[str] = []
-        while (text := _fitted(shown, width)) is None and len(shown.columns) > 1:
+        while (text := _fit_columns(shown, width)) is None and len(shown.columns) > 1:
             left_out.insert(0, str(shown.columns[-1]))
             shown = shown.iloc[:, :-1]
         more = f"and {len(left_out)} more columns: {', '.join(left_out)}" if left_out else ""
-        return "\n".join(part for part in (_cut(head, width), text, _cut(more, width)) if part)
+        return "\n".join(part for part in (_cut_text(head, width), text, _cut_text(more, width)) if part)
 
 
-def _shared(shown: pd.DataFrame) -> tuple[str, pd.DataFrame]:
+def _split_shared(shown: pd.DataFrame) -> tuple[str, pd.DataFrame]:
     """Take out the columns that say the same of every row, and say it once."""
     if len(shown) < 3:
         return "", shown
@@ -103,28 +105,28 @@ def _shared(shown: pd.DataFrame) -> tuple[str, pd.DataFrame]:
     return "every row: " + ", ".join(known) if known else "", shown.drop(columns=same)
 
 
-def _fitted(shown: pd.DataFrame, width: int) -> str | None:
-    """Return the table with names whole and sentences as long as they may be; None where it is wider."""
+def _fit_columns(shown: pd.DataFrame, width: int) -> str | None:
+    """Table with names whole and sentences cut to fit; None if it is wider all the same."""
     has_name = shown.index.name is not None
     for longest in range(_LONGEST, _SHORTEST - 1, -4):
-        cut = shown.map(lambda one, most=longest: _cut(str(one), most) if " " in str(one) else one)
+        cut = shown.map(lambda one, most=longest: _cut_text(str(one), most) if " " in str(one) else one)
         text = cut.to_string(index=has_name, max_rows=100, na_rep="", float_format="{:.6g}".format)
         if max(map(len, text.splitlines())) <= width:
             return text
     return text if len(shown.columns) == 1 else None
 
 
-def _cut(text: str, width: int) -> str:
+def _cut_text(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def frame_html(frame: pd.DataFrame) -> str:
     """Write a small table of texts as HTML, every cell escaped, long ones wrapped and set left."""
-    rows = [[_cell(value) for value in row] for row in frame.itertuples(index=False)]
-    return render("frame.html.j2", columns=list(frame.columns), rows=rows).text
+    rows = [[_format_cell(value) for value in row] for row in frame.itertuples(index=False)]
+    return render_template("frame.html.j2", columns=list(frame.columns), rows=rows).text
 
 
-def _cell(value: object) -> object:
+def _format_cell(value: object) -> object:
     if value is None or value is pd.NA or value != value:
         return ""
     return f"{value:.4g}" if isinstance(value, float) else value

@@ -56,14 +56,14 @@ class Logs:
 
     @property
     def caveats(self) -> pd.DataFrame:
-        """What could be wrong, one row each, with file and line."""
+        """Possible faults, one row each, with file and line."""
         return pd.DataFrame(
             [vars(caveat) for caveat in self.read.caveats], columns=["path", "line", "kind", "text"]
         )
 
     @property
     def left_out(self) -> pd.DataFrame:
-        """Files, or parts of them, that are no run, and why."""
+        """Files, or parts of them, that are no run, each with the reason."""
         return pd.DataFrame([vars(part) for part in self.read.left_out], columns=["path", "line", "reason"])
 
     @property
@@ -73,11 +73,11 @@ class Logs:
 
     @property
     def read_as(self) -> str:
-        """How arms, threads and repetitions were found, as options that say it again."""
+        """Reading of arms, threads and repetitions, as options that say it again."""
         return self.read.layout.sentence(self.read.runs)
 
     def judge(self, claim: str) -> str:
-        """Whether a claim such as "haproxy/direct = -5.8%" holds by these logs."""
+        """Verdict of these logs on a claim such as "haproxy/direct = -5.8%"."""
         return judge_claim(self.read, claim)
 
     def plot(self) -> object:

@@ -1,4 +1,4 @@
-"""Collections whose members are found by name, by Tab and by a near miss, and the error when they are not."""
+"""Collections with members found by name, by Tab and by a near miss, and the error for a miss."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import pandas as pd
 
-from benchbook.api.columns import Table, frame_html
+from benchbook.api.columns import TerminalTable, frame_html
 from benchbook.core.util.errors import NotThere, did_you_mean
-from benchbook.show.markup import element
+from benchbook.show.markup import make_element
 
 T = TypeVar("T")
 
 
-class Told(property, Generic[T]):
-    """A property that hands on what stands at a path of its object, or what `read` makes of the object."""
+class Delegated(property, Generic[T]):
+    """A property that hands on the value at a path of its object, or the result of `read` on it."""
 
     def __init__(self, read: str | Callable[[Any], T], meaning: str) -> None:
         super().__init__(attrgetter(read) if isinstance(read, str) else read)
@@ -30,7 +30,7 @@ class Told(property, Generic[T]):
             raise NotImplementedError
 
 
-class Named(Generic[T]):
+class NamedCollection(Generic[T]):
     """Members in their order: `all["a-name"]`, `all.a_name`, `all[0]`, `all("a-na")`, or in a loop.
 
     An attribute is the name with everything but letters, digits and underscores turned into underscores.
@@ -55,7 +55,7 @@ class Named(Generic[T]):
     @property
     def table(self) -> pd.DataFrame:
         """One row a member."""
-        return self._table() if self._table else Table({self._kind: self._names})
+        return self._table() if self._table else TerminalTable({self._kind: self._names})
 
     def __getitem__(self, key: str | int) -> T:
         if isinstance(key, int):
@@ -67,7 +67,7 @@ class Named(Generic[T]):
         return self._make(key)
 
     def __call__(self, key: str | int) -> T:
-        """Return the member whose name is, or is the only one that begins with, `key`."""
+        """The member with the name `key`, or the only one with a name that begins with it."""
         if isinstance(key, int) or key in self._names:
             return self[key]
         start = str(key).rstrip("…").removesuffix("...")
@@ -83,7 +83,7 @@ class Named(Generic[T]):
         if attribute.startswith("_"):
             raise AttributeError(attribute)
         for name in self._names:
-            if identifier(name) == attribute:
+            if to_identifier(name) == attribute:
                 return self[name]
         raise AttributeError(self._absent(attribute))
 
@@ -97,7 +97,7 @@ class Named(Generic[T]):
         return name in self._names
 
     def __dir__(self) -> list[str]:
-        return ["names", "table", *map(identifier, self._names)]
+        return ["names", "table", *map(to_identifier, self._names)]
 
     def _ipython_key_completions_(self) -> list[str]:
         return self.names
@@ -115,11 +115,11 @@ class Named(Generic[T]):
 
     def _repr_html_(self) -> str:
         if not self._names:
-            return element("p", f"There is no {self._kind}. ", self._hint).text
+            return make_element("p", f"There is no {self._kind}. ", self._hint).text
         return frame_html(self.table)
 
 
-def identifier(name: str) -> str:
+def to_identifier(name: str) -> str:
     """Turn a name into one that can be written after a dot."""
     plain = re.sub(r"\W", "_", name)
     return f"_{plain}" if plain[:1].isdigit() else plain

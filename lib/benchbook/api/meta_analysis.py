@@ -1,4 +1,4 @@
-"""What the recorded sessions of a study say together, as tables and as an object that shows itself."""
+"""Joint results of a study's recorded sessions, as tables and as an object that shows itself."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from functools import cached_property
 
 import pandas as pd
 
-from benchbook.api.columns import Table, documented
-from benchbook.api.lookup import Named, NotThere
-from benchbook.compare.meta.moderators import moderators
+from benchbook.api.columns import TerminalTable, document_table
+from benchbook.api.lookup import NamedCollection, NotThere
+from benchbook.compare.meta.moderators import read_moderators
 from benchbook.compare.text import cpu_models
 from benchbook.compare.text.results_table import build_pooled_results
 from benchbook.core.artifacts import meta_analysis as core
 from benchbook.show import forest, sessions
-from benchbook.show.markup import Html, join
+from benchbook.show.markup import Html, join_html
 from benchbook.show.results_view import render_html, render_text
 
 _IN_OTHER_WORDS = {"seen", "sessions", "occasions", "tau_pct", "within_tau_pct", "q_p", "elsewhere"}
@@ -23,32 +23,34 @@ class Pooled:
     """All recorded sessions of a study: `effects` over them, `sessions` one by one, `left_out`."""
 
     def __init__(self, name: str) -> None:
-        found = core.of(name)
+        found = core.read_pooled(name)
         if found is None:
             raise NotThere(f"{name}: no sessions are recorded, or not made yet; run `make pages` first")
         self.name, self.data = name, found
 
     @cached_property
     def effects(self) -> pd.DataFrame:
-        """A row for each effect over sessions: mean, where a further session is expected, label."""
-        return documented("pooled", effect_rows(self.data))
+        """A row for each effect over sessions: mean, range of a further session, label."""
+        return document_table("pooled", effect_rows(self.data))
 
     @cached_property
     def sessions(self) -> pd.DataFrame:
         """A row for each effect in each session, with processor, kernel, steal and the rest beside it."""
-        frame = Table(session_rows(self.data))
+        frame = TerminalTable(session_rows(self.data))
         frame.attrs["table"] = "pooled_sessions"
         return frame
 
     def plot(self) -> forest.Forest:
-        """Draw every effect: its sessions, their mean, and where a further session is expected."""
+        """Draw every effect: its sessions, their mean, and the range of a further session."""
         return forest.over_sessions(self.data)
 
     @property
-    def by_session(self) -> Named[forest.Forest]:
+    def by_session(self) -> NamedCollection[forest.Forest]:
         """A forest of each contrast, session by session: `by_session[0]`, or by its id."""
         drawn = {one.id: one for one in self.data.contrasts if any(part.sessions for part in one.told)}
-        return Named("contrast", list(drawn), lambda name: forest.by_session(self.data, [drawn[name]]))
+        return NamedCollection(
+            "contrast", list(drawn), lambda name: forest.by_session(self.data, [drawn[name]])
+        )
 
     @property
     def left_out(self) -> pd.DataFrame:
@@ -56,24 +58,24 @@ class Pooled:
         rows = [{"session": one.session.id, "reason": one.reason} for one in self.data.left_out]
         missed = self.data.not_recorded
         rows += [{"session": one.begun, "reason": f"not recorded: {one.why}"} for one in missed]
-        return documented("left_out", pd.DataFrame(rows))
+        return document_table("left_out", pd.DataFrame(rows))
 
     def __repr__(self) -> str:
         lines = render_text(build_pooled_results(self.data))
         return "\n".join([f"{self.name}: {len(self.data.sessions)} sessions", *lines])
 
     def _repr_html_(self) -> str:
-        shown = (one._repr_html_() for one in sessions.evidence(self.data))
+        shown = (one._repr_html_() for one in sessions.build_evidence(self.data))
         table = render_html(build_pooled_results(self.data))
-        return join([table, sessions.render_basis(self.data), *map(Html, shown)]).text
+        return join_html([table, sessions.render_basis(self.data), *map(Html, shown)]).text
 
 
 def pooled(name: str) -> Pooled:
-    """Return what the recorded sessions of a study say together; NotThere where none are recorded or made."""
+    """Joint results of the recorded sessions of a study; NotThere if none are recorded or made."""
     return Pooled(name)
 
 
-def effect_rows(pooled: core.Pooled) -> pd.DataFrame:
+def effect_rows(pooled: core.MetaAnalysis) -> pd.DataFrame:
     """Return a row for each contrast over all threads (`threads` is missing) and at each level."""
     rows = [
         {
@@ -84,13 +86,13 @@ def effect_rows(pooled: core.Pooled) -> pd.DataFrame:
             "occasions": one.k,
             "sessions": len(one.sessions),
         }
-        for contrast, one in _each(pooled)
+        for contrast, one in _pair_effects(pooled)
     ]
     return pd.DataFrame(rows, columns=None if rows else ["threads"]).astype({"threads": "Int64"})
 
 
-def session_rows(pooled: core.Pooled) -> pd.DataFrame:
-    """Return a row for each effect in each session, with what may explain it beside it.
+def session_rows(pooled: core.MetaAnalysis) -> pd.DataFrame:
+    """A row for each effect in each session, with possible explanations beside it.
 
     Effects are fractions, `steal_pct` is per cent, `hour` that of UTC. Each probe of a machine is a column.
     """
@@ -99,17 +101,17 @@ def session_rows(pooled: core.Pooled) -> pd.DataFrame:
             "id": contrast.id,
             "threads": one.threads,
             "session": seen.session,
-            "processor": cpu_models.name(pooled.session(seen.session).processor),
+            "processor": cpu_models.name_processor(pooled.session(seen.session).processor),
             "label": seen.label,
             **seen.model_dump(),
             "measured": pooled.session(seen.session).measured,
-            **moderators(pooled.session(seen.session)),
+            **read_moderators(pooled.session(seen.session)),
         }
-        for contrast, one in _each(pooled)
+        for contrast, one in _pair_effects(pooled)
         for seen in one.seen
     ]
     return pd.DataFrame(rows).astype({"threads": "Int64"}) if rows else pd.DataFrame()
 
 
-def _each(pooled: core.Pooled) -> list[tuple[core.Contrast, core.PooledEffect]]:
+def _pair_effects(pooled: core.MetaAnalysis) -> list[tuple[core.PooledContrast, core.PooledEffect]]:
     return [(contrast, one) for contrast in pooled.contrasts for one in (contrast.whole, *contrast.levels)]

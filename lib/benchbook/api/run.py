@@ -9,8 +9,8 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.api.columns import documented
-from benchbook.api.lookup import Told
+from benchbook.api.columns import document_table
+from benchbook.api.lookup import Delegated
 from benchbook.core.artifacts import run_folder
 from benchbook.core.artifacts.run_folder import RunFolder
 from benchbook.core.study import load
@@ -19,7 +19,7 @@ from benchbook.read import costs, rows, validity
 from benchbook.read.schemas import SCHEMAS
 from benchbook.read.validity import Judgement
 from benchbook.show.markup import Html
-from benchbook.show.templating import render
+from benchbook.show.templating import render_template
 
 _WIDTH, _HEIGHT = 360, 48
 
@@ -33,55 +33,55 @@ class Run:
 
     @cached_property
     def plan(self) -> dict[str, Any]:
-        """What was to be run."""
+        """The plan of the run."""
         return self._files.plan()
 
     @cached_property
     def evidence(self) -> dict[str, Any]:
-        """What was seen before, while and after it ran: command line, identities, ledger, machine."""
+        """Evidence from before, during and after the run: command line, identities, ledger, machine."""
         return self._files.evidence()
 
-    log = Told[str](
+    log = Delegated[str](
         lambda run: run._files.text(run_folder.OUT),
         "What sysbench printed, byte for byte; of several clients the first.",
     )
-    errors = Told[str](lambda run: run._files.text(run_folder.ERR), "What sysbench printed to stderr.")
-    manifest_problems = Told[list[str]](
+    errors = Delegated[str](lambda run: run._files.text(run_folder.ERR), "What sysbench printed to stderr.")
+    manifest_problems = Delegated[list[str]](
         lambda run: run._files.verify(),
         "What differs from the hashes in its manifest; nothing, if the files are as they were written.",
     )
-    status = Told[str]("_judged.status", "`valid`, `invalid` or `indeterminate`, judged now.")
-    reasons = Told[list[str]]("_judged.reasons", "Every check that did not pass, in words.")
-    warnings = Told[list[str]](
+    status = Delegated[str]("_judged.status", "`valid`, `invalid` or `indeterminate`, judged now.")
+    reasons = Delegated[list[str]]("_judged.reasons", "Every check that did not pass, in words.")
+    warnings = Delegated[list[str]](
         lambda run: list(run._judged.warnings),
         "What does not make it invalid but belongs beside its figures.",
     )
-    qps = Told[float | None]("_judged.qps", "Queries a second of the measured window.")
+    qps = Delegated[float | None]("_judged.qps", "Queries a second of the measured window.")
 
     @property
     def intervals(self) -> pd.DataFrame:
         """One row a second: the columns of `intervals`, without run_id."""
-        return _typed("intervals", pd.DataFrame(rows.interval_columns(self._judged)))
+        return _cast_series("intervals", pd.DataFrame(rows.interval_columns(self._judged)))
 
     @property
     def histogram(self) -> pd.DataFrame:
         """Latencies of the measured window: the columns of `histograms`, without run_id."""
-        return _typed("histograms", pd.DataFrame(rows.histogram_columns(self._judged)))
+        return _cast_series("histograms", pd.DataFrame(rows.histogram_columns(self._judged)))
 
     @property
     def monitor(self) -> pd.DataFrame:
         """CPU, memory and pressure a second and part: the columns of `monitor`, without run_id."""
-        return _typed("monitor", costs.monitor_table(self._files.text(run_folder.MONITOR)).to_pandas())
+        return _cast_series("monitor", costs.monitor_table(self._files.text(run_folder.MONITOR)).to_pandas())
 
     @property
     def checks(self) -> pd.DataFrame:
         """Every validity check, judged again with the limits of params.yaml."""
         made = [vars(check) for check in self._judged.checks]
-        return documented("run_checks", pd.DataFrame(made))
+        return document_table("run_checks", pd.DataFrame(made))
 
     @property
     def set_aside(self) -> str | None:
-        """Why its folder was moved to `void`, or None."""
+        """Reason for moving its folder to `void`, or None."""
         note = self.folder.with_name(f"{self.folder.name}.{run_folder.VOID}")
         if not note.is_file():
             return None
@@ -94,7 +94,7 @@ class Run:
 
     @cached_property
     def _judged(self) -> Judgement:
-        return validity.judge(self._files, load.params("limits").limits)
+        return validity.judge_run(self._files, load.load_params("limits").limits)
 
     @property
     def _told(self) -> str:
@@ -116,17 +116,19 @@ class Run:
 
     def _repr_html_(self) -> str:
         given = {"summary": self._told, "checks": self._verdict.partition("; ")[2]}
-        return render("objects/run.html.j2", run=self, series=_sparkline(self.intervals), **given).text
+        return render_template(
+            "objects/run.html.j2", run=self, series=_draw_sparkline(self.intervals), **given
+        ).text
 
 
-def _typed(name: str, series: pd.DataFrame) -> pd.DataFrame:
+def _cast_series(name: str, series: pd.DataFrame) -> pd.DataFrame:
     """Give a run's own series the types that they have among those of all runs."""
     kinds = {"int": "int64", "Int": "Int64"}
     types = {column: kinds[kind] for column, (kind, _, _) in SCHEMAS[name].items() if kind in kinds}
-    return documented(name, series.astype(types))
+    return document_table(name, series.astype(types))
 
 
-def _sparkline(series: pd.DataFrame) -> Html | str:
+def _draw_sparkline(series: pd.DataFrame) -> Html | str:
     """Draw queries in each second as a line; the discarded seconds are shaded."""
     qps = series.qps.dropna()
     if len(qps) < 2 or not qps.max() > 0:
@@ -138,4 +140,4 @@ def _sparkline(series: pd.DataFrame) -> Html | str:
     )
     discarded, most = int(series.is_discarded.sum()), number_format.format_significant(qps.max())
     given = {"seconds": len(qps), "most": most, "discarded": discarded, "shade": f"{discarded * step:.1f}"}
-    return render("sparkline.html.j2", points=points, width=_WIDTH, height=_HEIGHT, **given)
+    return render_template("sparkline.html.j2", points=points, width=_WIDTH, height=_HEIGHT, **given)

@@ -9,10 +9,10 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.api.columns import documented
+from benchbook.api.columns import document_table
 from benchbook.core.artifacts import record
 from benchbook.core.study.params import Params
-from benchbook.core.study.validation_errors import validate
+from benchbook.core.study.validation_errors import validate_document
 from benchbook.core.util import files, parallel, paths, yaml_file
 from benchbook.evidence import archive, archive_store
 from benchbook.read import tidy
@@ -20,18 +20,18 @@ from benchbook.read import tidy
 
 def list_sessions(study: str) -> list[str]:
     """Ids of the recorded sessions of a study, the newest first."""
-    known = record.read().studies
+    known = record.read_index().studies
     return sorted(known[study].sessions, reverse=True) if study in known else []
 
 
 def build_sessions_table(study: str) -> pd.DataFrame:
     """A row a recorded session, the newest first: when, where, how much, and why it is not pooled."""
-    index = record.read()
+    index = record.read_index()
     if study not in index.studies:
-        return documented("sessions", pd.DataFrame())
+        return document_table("sessions", pd.DataFrame())
     design = index.newest(study).entry.design
     rows = [_row(session, design) for session in index.sessions(study)]
-    return documented("sessions", pd.DataFrame(rows[::-1]))
+    return document_table("sessions", pd.DataFrame(rows[::-1]))
 
 
 def _row(session: record.RecordedSession, newest_design: str) -> dict[str, Any]:
@@ -52,22 +52,22 @@ def _row(session: record.RecordedSession, newest_design: str) -> dict[str, Any]:
 
 def find_places(study: str, session: str) -> paths.StudyPaths:
     """Places of a recorded session: as `make pages` left them, or unpacked until this process ends."""
-    made = record.places(study, session)
+    made = record.session_paths(study, session)
     return made if made.findings.is_file() else paths.StudyPaths(study, Path(_unpack(study, session).name))
 
 
 @cache
 def _unpack(study: str, session: str) -> TemporaryDirectory[str]:
     # The cache keeps the folder; it goes with the process.
-    recorded = next(one for one in record.read().sessions(study) if one.id == session)
+    recorded = next(one for one in record.read_index().sessions(study) if one.id == session)
     if not recorded.where.archive.is_file() and archive_store.is_configured():
         archive_store.ArchiveStore().fetch(recorded)
     folder = TemporaryDirectory(prefix="benchbook-session-")
     root = Path(folder.name)
-    archive.unpack(recorded.where.archive, root)
+    archive.unpack_archive(recorded.where.archive, root)
     where = paths.StudyPaths(study, root)
-    params = validate(yaml_file.read(root / "params.yaml", "params.yaml"), Params)
+    params = validate_document(yaml_file.read_mapping(root / "params.yaml", "params.yaml"), Params)
     runs = files.read_csv(where.schedule, "run_id", "block", "position", "arm", "workload", "threads")
-    with parallel.each(len(runs)) as each:
-        tidy.parse(where.raw, where.void, runs, where.tidy, params.limits.model_dump(), each)
+    with parallel.map_tasks(len(runs)) as each:
+        tidy.parse_study(where.raw, where.void, runs, where.tidy, params.limits.model_dump(), each)
     return folder

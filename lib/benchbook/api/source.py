@@ -1,4 +1,4 @@
-"""A published document as an object: its numbers as printed, its claims, and what its own tables say."""
+"""A published document as an object: its printed numbers, its claims, and its tables' results."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from functools import cached_property
 
 import pandas as pd
 
-from benchbook.api.columns import documented, of_parts
-from benchbook.api.lookup import Named, Told
+from benchbook.api.columns import document_table, of_parts
+from benchbook.api.lookup import Delegated, NamedCollection
 from benchbook.api.study import Finding
 from benchbook.compare.claims import audit
 from benchbook.compare.text.conclusions import describe_finding
@@ -18,28 +18,28 @@ from benchbook.core.published.source import Published
 from benchbook.core.util import number_format
 from benchbook.read import published
 from benchbook.show import claim_status
-from benchbook.show.templating import render
+from benchbook.show.templating import render_template
 
 
 @dataclass(frozen=True, repr=False)
 class Claim:
-    """A sentence that was published, with what the document's own tables say of it."""
+    """A published sentence, with the result of the document's own tables for it."""
 
     source: str
-    data: of_source.Claim
+    data: of_source.AuditedClaim
 
-    id = Told[str]("data.id", "`source/claim`, as a study names it under `claims`.")
-    says = Told[str]("data.claim", "What is claimed, in our words.")
-    published = Told[str]("data.published", "The number as published.")
-    recomputed = Told[str]("data.recomputed", "What follows from the document's own tables.")
-    verdict = Told[str](
+    id = Delegated[str]("data.id", "`source/claim`, as a study names it under `claims`.")
+    says = Delegated[str]("data.claim", "What is claimed, in our words.")
+    published = Delegated[str]("data.published", "The number as published.")
+    recomputed = Delegated[str]("data.recomputed", "What follows from the document's own tables.")
+    verdict = Delegated[str](
         "data.verdict", "Holds, does not hold, or not derivable: about the document's own numbers only."
     )
-    reason = Told[str]("data.reason", "Why.")
-    doubts = Told[list[str]](
+    reason = Delegated[str]("data.reason", "Why.")
+    doubts = Delegated[list[str]](
         lambda claim: list(claim.data.doubts), "Failed checks that concern the numbers it rests on."
     )
-    cells = Told[pd.DataFrame](
+    cells = Delegated[pd.DataFrame](
         lambda claim: of_parts("claim_cells", claim.data.cells),
         "The arithmetic of every cell that it speaks of.",
     )
@@ -48,17 +48,21 @@ class Claim:
     def measured(self) -> list[Finding]:
         """Findings of studies here that answer it."""
         return [
-            Finding(study.name, found) for study, found in claim_status.load(self.source).answers(self.id)
+            Finding(study.name, found)
+            for study, found in claim_status.load_status(self.source).answers(self.id)
         ]
 
     @property
     def illustrated(self) -> list[Finding]:
-        """Findings of studies here whose arms stand in for what it names; they judge nothing."""
-        return [Finding(study.name, found) for study, found in claim_status.load(self.source).shows(self.id)]
+        """Findings of studies here with arms that stand in for those it names; they judge nothing."""
+        return [
+            Finding(study.name, found)
+            for study, found in claim_status.load_status(self.source).shows(self.id)
+        ]
 
     @property
     def _here(self) -> list[str]:
-        seen = claim_status.load(self.source)
+        seen = claim_status.load_status(self.source)
         known = [("Measured", *one) for one in seen.answers(self.id)]
         known = known or [("Illustrated", *one) for one in seen.shows(self.id)]
         return [f"{how} here ({study.name}): {describe_finding(found)}" for how, study, found in known]
@@ -73,7 +77,7 @@ class Claim:
         return "\n".join([*lines, *(f"  {told}" for told in self._here)])
 
     def _repr_html_(self) -> str:
-        return render("objects/claim.html.j2", claim=self, here=self._here).text
+        return render_template("objects/claim.html.j2", claim=self, here=self._here).text
 
 
 @dataclass(frozen=True, repr=False)
@@ -85,31 +89,31 @@ class Source:
     @cached_property
     def document(self) -> source.Source:
         """Its `source.yaml`: versions, machines, settings, arms, workloads."""
-        return source.load(self.name)
+        return source.load_source(self.name)
 
-    title = Told[str]("document.title", "Title of the document.")
-    checks = Told[pd.DataFrame](
+    title = Delegated[str]("document.title", "Title of the document.")
+    checks = Delegated[pd.DataFrame](
         lambda source: of_parts("checks", source.audit.checks),
         "Laws of arithmetic that its tables pass or fail.",
     )
-    leaves_open = Told[list[str]](
+    leaves_open = Delegated[list[str]](
         lambda source: list(source.audit.leaves_open), "What the document does not say."
     )
 
     @property
     def cells(self) -> pd.DataFrame:
-        """One row a printed number: table, row, metric, value, what is printed, its unit, and the keys
+        """One row a printed number: table, row, metric, value, printed text, its unit, and the keys
         (arm, workload, threads …) that tell cells apart."""
         return self._published.cells.copy()
 
     @property
-    def tables(self) -> Named[pd.DataFrame]:
+    def tables(self) -> NamedCollection[pd.DataFrame]:
         """Its tables, digit for digit."""
         texts = self._published.texts
-        return Named("table", list(texts), lambda name: texts[name].copy())
+        return NamedCollection("table", list(texts), lambda name: texts[name].copy())
 
     @property
-    def claims(self) -> Named[Claim]:
+    def claims(self) -> NamedCollection[Claim]:
         """Its claims in the document's order."""
         made = {one.names[1]: Claim(self.name, one) for one in self.audit.claims}
 
@@ -118,18 +122,18 @@ class Source:
                 (name, one.says, one.published, one.recomputed, one.verdict) for name, one in made.items()
             ]
             columns = ["claim", "says", "published", "recomputed", "verdict"]
-            return documented("claims", pd.DataFrame(rows, columns=columns))
+            return document_table("claims", pd.DataFrame(rows, columns=columns))
 
-        return Named("claim", list(made), made.__getitem__, table)
+        return NamedCollection("claim", list(made), made.__getitem__, table)
 
     @cached_property
     def audit(self) -> of_source.Audit:
         """All of the audit, as `audit.json` has it, computed now."""
-        return audit.audit(self._published)
+        return audit.audit_source(self._published)
 
     @cached_property
     def _published(self) -> Published:
-        return published.load(self.name)
+        return published.load_source(self.name)
 
     @property
     def _told(self) -> str:
@@ -149,7 +153,7 @@ class Source:
 
     def _repr_html_(self) -> str:
         claims = self._by_name()
-        return render("objects/source.html.j2", source=self, told=self._told, claims=claims).text
+        return render_template("objects/source.html.j2", source=self, told=self._told, claims=claims).text
 
     def _by_name(self) -> list[tuple[str, Claim]]:
         return list(zip(self.claims.names, self.claims, strict=True))

@@ -1,4 +1,4 @@
-"""A study as an object: its tables, findings and single runs, and how far it has come; and each finding."""
+"""A study as an object: its tables, findings, single runs and progress; and each finding."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.api.columns import documented, of_parts
-from benchbook.api.lookup import Named, NotThere, Told
+from benchbook.api.columns import document_table, of_parts
+from benchbook.api.lookup import Delegated, NamedCollection, NotThere
 from benchbook.api.run import Run
 from benchbook.api.sessions import build_sessions_table, find_places, list_sessions
 from benchbook.compare.stats import equivalence
@@ -21,16 +21,16 @@ from benchbook.compare.text.conclusions import describe_finding
 from benchbook.compare.text.results_table import ResultsTable, build_results, rows_of_finding
 from benchbook.core.artifacts import findings, meta_analysis, record, run_folder
 from benchbook.core.artifacts.findings import Findings
-from benchbook.core.artifacts.meta_analysis import Pooled
+from benchbook.core.artifacts.meta_analysis import MetaAnalysis
 from benchbook.core.study import load
 from benchbook.core.study import study as core_study
 from benchbook.core.util import files, number_format, paths
 from benchbook.core.util.errors import did_you_mean
 from benchbook.read import tidy
 from benchbook.show import bottleneck_section, forest, run_tables
-from benchbook.show.markup import element
+from benchbook.show.markup import make_element
 from benchbook.show.results_view import render_html, render_text, results_frame
-from benchbook.show.templating import render
+from benchbook.show.templating import render_template
 
 
 @dataclass(frozen=True, repr=False)
@@ -43,44 +43,46 @@ class Finding:
     study: str
     data: findings.Finding
 
-    id = Told[str]("data.id", "Its name, workload.treatment.metric; also its anchor on the study's page.")
-    workload = Told[str]("data.workload", "The workload.")
-    treatment = Told[str]("data.treatment", "The arm in question.")
-    baseline = Told[str]("data.baseline", "The arm compared against.")
-    metric = Told[str]("data.metric", "What is compared: a column of `runs`.")
-    threads = Told[tuple[int, ...]](lambda one: tuple(one.data.threads), "The thread levels it covers.")
-    effect = Told[float | None](
+    id = Delegated[str](
+        "data.id", "Its name, workload.treatment.metric; also its anchor on the study's page."
+    )
+    workload = Delegated[str]("data.workload", "The workload.")
+    treatment = Delegated[str]("data.treatment", "The arm in question.")
+    baseline = Delegated[str]("data.baseline", "The arm compared against.")
+    metric = Delegated[str]("data.metric", "What is compared: a column of `runs`.")
+    threads = Delegated[tuple[int, ...]](lambda one: tuple(one.data.threads), "The thread levels it covers.")
+    effect = Delegated[float | None](
         "data.effect", "Treatment over baseline, less one: geometric mean over threads, then over blocks."
     )
-    interval = Told[tuple[float | None, float | None]](
+    interval = Delegated[tuple[float | None, float | None]](
         attrgetter("data.low", "data.high"), "Both ends of the interval, at the confidence `level`."
     )
-    level = Told[float]("data.level", "Confidence of the interval.")
-    n = Told[int]("data.n", "Complete blocks that it rests on.")
-    label = Told[str](
+    level = Delegated[float]("data.level", "Confidence of the interval.")
+    n = Delegated[int]("data.n", "Complete blocks that it rests on.")
+    label = Delegated[str](
         "data.label",
         "What is shown: higher, lower, no practical difference, not shown, depends on threads, no useful "
         "interval, or not decided yet.",
     )
-    claim = Told[str | None]("data.claim", "The claim it answers, `source/claim`.")
-    verdict = Told[str | None](
+    claim = Delegated[str | None]("data.claim", "The claim it answers, `source/claim`.")
+    verdict = Delegated[str | None](
         "data.verdict", "Confirmed, contradicted or inconclusive; None without a claim."
     )
-    sentence = Told[str](lambda one: describe_finding(one.data), "All of it in one sentence.")
-    warnings = Told[list[str]](lambda one: list(one.data.warnings), "What speaks against it.")
-    levels = Told[pd.DataFrame](
+    sentence = Delegated[str](lambda one: describe_finding(one.data), "All of it in one sentence.")
+    warnings = Delegated[list[str]](lambda one: list(one.data.warnings), "What speaks against it.")
+    levels = Delegated[pd.DataFrame](
         lambda one: of_parts("levels", one.data.levels),
         "The effect at each thread level, each decided with Holm's correction.",
     )
-    by_threads = Told[pd.DataFrame](
+    by_threads = Delegated[pd.DataFrame](
         lambda one: of_parts("by_threads", one.data.by_threads),
         "The effect at each thread level, exploratory.",
     )
-    runs = Told[list[str]](lambda one: list(one.data.runs), "Ids of the runs that it rests on.")
+    runs = Delegated[list[str]](lambda one: list(one.data.runs), "Ids of the runs that it rests on.")
 
     @property
     def table(self) -> ResultsTable:
-        """Its rows: each thread level, and all together where the effect doesn't depend on them."""
+        """Its rows: each thread level, and all together if the effect doesn't depend on them."""
         return ResultsTable(self.study, "", tuple(rows_of_finding(self.data)))
 
     def plot(self) -> forest.Forest:
@@ -94,12 +96,12 @@ class Finding:
         return "\n".join([*lines, *(f"  ! {text}" for text in self.warnings)])
 
     def _repr_html_(self) -> str:
-        return render("objects/finding.html.j2", found=self, table=render_html(self.table)).text
+        return render_template("objects/finding.html.j2", found=self, table=render_html(self.table)).text
 
 
-def _table(name: str, meaning: str) -> Told[pd.DataFrame]:
+def _table_property(name: str, meaning: str) -> Delegated[pd.DataFrame]:
     # A shallow copy: pandas copies on the first write, so what is cached stays as it was read.
-    return Told(lambda study: documented(name, study._tidy[name].copy(deep=False)), meaning)
+    return Delegated(lambda study: document_table(name, study._tidy[name].copy(deep=False)), meaning)
 
 
 @dataclass(frozen=True, repr=False)
@@ -114,10 +116,10 @@ class Study:
     session: str | None = None
 
     @property
-    def sessions(self) -> Named[Study]:
+    def sessions(self) -> NamedCollection[Study]:
         """Recorded sessions, the newest first, each a study by its id; `sessions.table` has a row each."""
         names = list_sessions(self.name)
-        return Named(
+        return NamedCollection(
             "recorded session",
             names,
             lambda session: Study(self.name, is_recorded=True, session=session),
@@ -128,22 +130,22 @@ class Study:
     @cached_property
     def spec(self) -> core_study.Study:
         """The study file, checked; of a recorded study the one it was measured by."""
-        return load.study_file(self._there("file")) if self.is_recorded else load.study(self.name)
+        return load.study_file(self._there("file")) if self.is_recorded else load.load_study(self.name)
 
-    title = Told[str]("spec.title", "Title of the report.")
-    question = Told[str]("spec.question", "The question, in a sentence.")
-    folder = Told[Path]("_places.data", "Everything the pipeline made for it.")
-    report = Told[Path](lambda study: study._there("report"), "Its page.")
-    dataset = Told[dict[str, Any]](
+    title = Delegated[str]("spec.title", "Title of the report.")
+    question = Delegated[str]("spec.question", "The question, in a sentence.")
+    folder = Delegated[Path]("_places.data", "Everything the pipeline made for it.")
+    report = Delegated[Path](lambda study: study._there("report"), "Its page.")
+    dataset = Delegated[dict[str, Any]](
         lambda study: files.read_json(study._there("dataset")), "What was loaded and checked."
     )
-    warm_up = Told[dict[str, Any]](
+    warm_up = Delegated[dict[str, Any]](
         lambda study: files.read_json(study._there("warm_up")), "What the pilots gave for the discard."
     )
-    checks = Told[pd.DataFrame](
+    checks = Delegated[pd.DataFrame](
         lambda study: of_parts("checks", study._found.checks), "Consistency checks over all runs."
     )
-    warnings = Told[list[str]](
+    warnings = Delegated[list[str]](
         lambda study: [one.text for one in study._found.warnings],
         "What weakens the study, before any finding is read.",
     )
@@ -153,21 +155,21 @@ class Study:
         """The arms: baseline first, the A/A pair's second name last."""
         return (*self.spec.arms, *([self.spec.twin] if self.spec.twin else []))
 
-    runs = _table("runs", "One row a valid run.")
-    intervals = _table("intervals", "One row a second of a run.")
-    turns = _table("turns", "The turns of runs that were made in turns: one row a run and turn.")
-    histograms = _table("histograms", "Latencies: one row a run and bucket.")
-    monitor = _table("monitor", "CPU, memory and pressure: one row a run, second and part.")
-    costs = _table("costs", "What a query cost: one row a run and part.")
-    voids = _table("voids", "One row a voided attempt, with the reasons.")
-    refused = _table("refused", "Folders that were not read, and runs that are missing.")
+    runs = _table_property("runs", "One row a valid run.")
+    intervals = _table_property("intervals", "One row a second of a run.")
+    turns = _table_property("turns", "The turns of runs that were made in turns: one row a run and turn.")
+    histograms = _table_property("histograms", "Latencies: one row a run and bucket.")
+    monitor = _table_property("monitor", "CPU, memory and pressure: one row a run, second and part.")
+    costs = _table_property("costs", "What a query cost: one row a run and part.")
+    voids = _table_property("voids", "One row a voided attempt, with the reasons.")
+    refused = _table_property("refused", "Folders that were not read, and runs that are missing.")
 
     def find_run_page(self, run_id: str) -> str | None:
         """Address of a run on its study's page of runs, from the clone on; None where no page has it."""
         page = self._places.run_pages / "index.html"
         if not page.is_file():
             return None
-        return f"{page.relative_to(paths.root()).as_posix()}#{run_tables.anchor(run_id)}"
+        return f"{page.relative_to(paths.find_root()).as_posix()}#{run_tables.run_anchor(run_id)}"
 
     def between(self, treatment: str, one: str, other: str, metric: str = "qps") -> pd.DataFrame:
         """Return an arm's effect under two workloads, and the one over the other, paired block by block."""
@@ -180,7 +182,7 @@ class Study:
             block_ratios(runs, self.arms[0], treatment, workload, self.spec.threads, metric).ratios
             for workload in (one, other)
         ]
-        analysis = load.params("analysis").analysis
+        analysis = load.load_params("analysis").analysis
         blocks = sorted(set(both[0].index) & set(both[1].index))
         looked = max((look for look in analysis.looks if look <= len(blocks)), default=None)
         ratios = [part.loc[blocks[:looked]] for part in both]
@@ -188,18 +190,22 @@ class Study:
         rows = []
         for name, part in zip(names, (*ratios, ratios[0] - ratios[1]), strict=True):
             found = block_interval(part, analysis.level)
-            label = equivalence.label(found) if looked is not None and found.is_known else "not decided yet"
+            label = (
+                equivalence.label_interval(found)
+                if looked is not None and found.is_known
+                else "not decided yet"
+            )
             rows.append({"workload": name, **found.numbers, "label": label})
-        return documented("between", pd.DataFrame(rows))
+        return document_table("between", pd.DataFrame(rows))
 
     @property
     def table(self) -> pd.DataFrame:
         """The results as every page shows them: a row for each workload, thread level and treatment."""
-        return documented("results", results_frame(build_results(self._found, self._recorded)))
+        return document_table("results", results_frame(build_results(self._found, self._recorded)))
 
     @property
-    def _recorded(self) -> Pooled | None:
-        found = meta_analysis.of(self.name)
+    def _recorded(self) -> MetaAnalysis | None:
+        found = meta_analysis.read_pooled(self.name)
         return found if found and self.is_recorded else None
 
     def plot(self) -> forest.Forest:
@@ -209,17 +215,17 @@ class Study:
     @property
     def schedule(self) -> pd.DataFrame:
         """Every planned run in its order."""
-        return documented("schedule", pd.read_csv(self._there("schedule")))
+        return document_table("schedule", pd.read_csv(self._there("schedule")))
 
     @property
-    def findings(self) -> Named[Finding]:
+    def findings(self) -> NamedCollection[Finding]:
         """The effects, by id, by place, or in a loop; `findings.table` has one row each."""
         made = {one.id: Finding(self.name, one) for one in self._found.findings}
 
         def table() -> pd.DataFrame:
-            return documented("findings", pd.DataFrame([dict(one) for one in self._found.findings]))
+            return document_table("findings", pd.DataFrame([dict(one) for one in self._found.findings]))
 
-        return Named("finding", list(made), made.__getitem__, table, "see `warnings`")
+        return NamedCollection("finding", list(made), made.__getitem__, table, "see `warnings`")
 
     @property
     def claims(self) -> pd.DataFrame:
@@ -235,43 +241,43 @@ class Study:
             for answer in self._found.claims or ()
             for part in answer.parts
         ]
-        return documented("study_claims", pd.DataFrame(rows))
+        return document_table("study_claims", pd.DataFrame(rows))
 
     @property
     def aa(self) -> Finding | None:
-        """The A/A pair: what is found where there is nothing to find."""
+        """The A/A pair: effects found between equal arms."""
         return Finding(self.name, self._found.aa) if self._found.aa else None
 
     @property
     def everything(self) -> list[Finding]:
-        """The A/A pair, where there is one, and all findings."""
+        """The A/A pair, if there is one, and all findings."""
         return [*([self.aa] if self.aa else []), *self.findings]
 
     @property
     def why(self) -> list[str]:
-        """Why its effects are what they are: a sentence for each that the costs of a query explain."""
+        """Causes of its effects: a sentence for each that the costs of a query explain."""
         return [
-            f"{bottleneck_section.where(one, self._found)}: {one.sentence}"
-            for one in bottleneck_section.known(self._found)
+            f"{bottleneck_section.name_place(one, self._found)}: {one.sentence}"
+            for one in bottleneck_section.select_causes(self._found)
         ]
 
     @property
     def facts(self) -> pd.DataFrame:
-        """What each arm was found to be: one row a fact, one column an arm."""
+        """Facts on each arm: one row a fact, one column an arm."""
         arms = files.read_json(self._there("facts"))["arms"]
         flat = {arm: pd.json_normalize(found).iloc[0].astype(object) for arm, found in arms.items()}
         return pd.DataFrame(flat).rename_axis("fact")
 
     @property
-    def run(self) -> Named[Run]:
+    def run(self) -> NamedCollection[Run]:
         """Every run folder by the start of its id, in the order of the schedule; voids and pilots last."""
         planned = [name for name in self._order if name in self._folders]
         names = list(dict.fromkeys([*planned, *self._folders]))
-        return Named("run", names, lambda name: Run(name, self._folders[name]), hint=self.next_step)
+        return NamedCollection("run", names, lambda name: Run(name, self._folders[name]), hint=self.next_step)
 
     @property
     def stages(self) -> pd.DataFrame:
-        """The stages with what each leaves and whether it is there."""
+        """The stages, each with its output and if that is there."""
         runs, planned = self.progress
         rows = []
         for stage, (notebook, leaves) in paths.STAGES.items():
@@ -282,7 +288,7 @@ class Study:
             short = str(place.relative_to(self._places.base))
             rows.append((stage, f"notebooks/{notebook}.ipynb", short, is_done, detail))
         columns = ["stage", "notebook", "leaves", "is_done", "detail"]
-        return documented("stages", pd.DataFrame(rows, columns=columns))
+        return document_table("stages", pd.DataFrame(rows, columns=columns))
 
     @property
     def progress(self) -> tuple[int, int | None]:
@@ -291,12 +297,12 @@ class Study:
 
     @property
     def is_analyzed(self) -> bool:
-        """Whether there are findings."""
+        """True if there are findings."""
         return self._places.findings.is_file()
 
     @property
     def next_step(self) -> str:
-        """The command that brings what is missing; empty when all is there."""
+        """The command for the missing part; empty if all is there."""
         if self.is_recorded:
             return "" if self.is_analyzed else "make pages"
         is_whole = self.is_analyzed and self._places.report.is_file()
@@ -313,9 +319,9 @@ class Study:
 
     def _repr_html_(self) -> str:
         if self.is_recorded and not self.is_analyzed:
-            return element("p", self._absent()).text
+            return make_element("p", self._absent()).text
         table = render_html(build_results(self._found, self._recorded)) if self.is_analyzed else ""
-        return render("objects/study.html.j2", study=self, state=self._state, table=table).text
+        return render_template("objects/study.html.j2", study=self, state=self._state, table=table).text
 
     @property
     def _state(self) -> str:
@@ -335,7 +341,7 @@ class Study:
     def _places(self) -> paths.StudyPaths:
         if self.session is not None:
             return find_places(self.name, self.session)
-        return record.places(self.name) if self.is_recorded else paths.study(self.name)
+        return record.session_paths(self.name) if self.is_recorded else paths.study_paths(self.name)
 
     def _there(self, leaves: str) -> Path:
         place: Path = getattr(self._places, leaves)
@@ -351,7 +357,7 @@ class Study:
     @cached_property
     def _tidy(self) -> dict[str, pd.DataFrame]:
         try:
-            return tidy.load(self._there("tidy"))
+            return tidy.load_tables(self._there("tidy"))
         except (ValueError, FileNotFoundError) as error:
             raise NotThere(f"{self.name}: {error}: make repro ARGS=parse@{self.name}") from None
 
@@ -367,4 +373,4 @@ class Study:
     @cached_property
     def _folders(self) -> dict[str, Path]:
         places = (self._places.raw, self._places.void, self._places.pilots)
-        return {found.name: found.path for place in places for found in run_folder.listing(place)}
+        return {found.name: found.path for place in places for found in run_folder.list_folders(place)}

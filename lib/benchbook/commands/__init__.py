@@ -1,1 +1,1 @@
-"""What a user types: each command is a module, over the floors below."""
+"""Commands that a user types: each command is a module, over the floors below."""

@@ -10,15 +10,15 @@ from benchbook.evidence import archive
 from benchbook.evidence import verify as checking
 
 
-def export(study: str, to: Path | None) -> str:
+def export_archive(study: str, to: Path | None) -> str:
     """Pack a study's whole evidence; return a line on it."""
-    target = to or paths.root() / f"{study}.tar.gz"
-    written = archive.pack(study, target, stage.commit_of_evidence(study))
+    target = to or paths.find_root() / f"{study}.tar.gz"
+    written = archive.pack_study(study, target, stage.commit_of_evidence(study))
     return f"{written}: {written.stat().st_size / 1e6:.1f} MB; `make verify ARCHIVE={written}` checks it"
 
 
-def verify(archive: Path) -> int:
+def verify_archive(archive: Path) -> int:
     """Check an archive; return an exit code."""
-    found = checking.verify(archive)
+    found = checking.verify_archive(archive)
     print(found)
     return 0 if found.is_same else 1

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from benchbook.commands import commit_builds, gate, gate_report
 from benchbook.compare.stats.noninferiority import Answer
 from benchbook.core.util import git
-from benchbook.core.util.errors import BenchbookError, InputErrors, given
+from benchbook.core.util.errors import BenchbookError, InputErrors, require_value
 from benchbook.sites.engines import packages
 
 GOOD, ASKED = "good", "asked"
@@ -28,28 +28,28 @@ EXIT_CODES = {1: 0, 0: 1}
 """By how many commits are left; several end with 2."""
 
 
-class Told(NamedTuple):
-    """What a gate says of a commit: the answer, each effect in words, and half of what was lost at least."""
+class GateAnswer(NamedTuple):
+    """Answer of a gate on a commit, each effect in words, and half of the least certain loss."""
 
     answer: Answer
     effect: str
     half: float = 0.0
 
 
-Gate = Callable[[str, float, float], Told]
+Gate = Callable[[str, float, float], GateAnswer]
 """Asks whether a commit is slower than the good one by a margin, within so many minutes."""
 
 
 @dataclass
 class Search:
-    """Where a search stands: commits after the good one, oldest first, and what is known of them."""
+    """State of a search: commits after the good one, oldest first, and answers known of them."""
 
     commits: Sequence[str]
     ask: Gate
     minutes: float
     margin: float
     say: Callable[[str], None] = print
-    known: dict[str, Told] = field(default_factory=dict)
+    known: dict[str, GateAnswer] = field(default_factory=dict)
     unbuilt: set[str] = field(default_factory=set)
 
     def answer(self, commit: str) -> Answer | None:
@@ -69,8 +69,8 @@ class Search:
         return "undecided"
 
 
-def narrowed(search: Search) -> list[str]:
-    """Return the commits among which the first slower one is, oldest first; one, where all could be decided.
+def narrow_commits(search: Search) -> list[str]:
+    """Commits that hold the first slower one, oldest first; one commit if all could be decided.
 
     The last commit is asked first, and the others whether they have lost half of what it lost at least, where
     that is more than the margin: short gates tell that. Empty where the last is not slower;
@@ -97,39 +97,44 @@ def narrowed(search: Search) -> list[str]:
     return list(search.commits[low : high + 1])
 
 
-def run(
+def run_bisect(
     study: str, good: str, bad: str, slower: str, minutes: str, work: Path | None, **built_by: Any
 ) -> int:
     """Search and print; return 0 if one commit is left, 2 if more are, 1 if the bad one is not slower."""
-    asked = gate.ask(study, slower, minutes)
-    how = commit_builds.asked(asked.study, **built_by)
-    first, last = commit_builds.commit(how.repo, good, "--good"), commit_builds.commit(how.repo, bad, "--bad")
-    says = partial(git.says, root=Path(how.repo))
+    asked = gate.read_request(study, slower, minutes)
+    how = commit_builds.resolve_build(asked.study, **built_by)
+    first, last = (
+        commit_builds.resolve_commit(how.repo, good, "--good"),
+        commit_builds.resolve_commit(how.repo, bad, "--bad"),
+    )
+    says = partial(git.run_git, root=Path(how.repo))
     listed = says("rev-list", "--reverse", "--first-parent", f"{first}..{last}")
     if listed is None:
         raise BenchbookError(f"git can't list the commits of {how.repo} after {good}; see `git fsck` there")
     if not (after := listed.split()):
         raise InputErrors([f"--bad: {bad}: no commit after {good}; write a later one"])
     print(f"bisect: {len(after)} commits after {first[:10]}")
-    with commit_builds.builder(how, work) as build:
+    with commit_builds.open_builder(how, work) as build:
         baseline = build(first)
 
-        def ask(commit: str, minutes: float, margin: float) -> Told:
-            of_commits = commit_builds.arms(asked.study, {GOOD: baseline, ASKED: build(commit)})
+        def ask(commit: str, minutes: float, margin: float) -> GateAnswer:
+            of_commits = commit_builds.build_arms(asked.study, {GOOD: baseline, ASKED: build(commit)})
             of = dataclasses.replace(asked, study=of_commits, minutes=minutes, margin=margin)
-            found = gate.measure(of, say=lambda line: print(f"  {line}", file=sys.stderr))
-            effects = "; ".join(f"{one.workload} {gate_report.effect(one)}" for one in found.decisions)
-            slower = (given(one.interval.log_high) for one in found.decisions if one.answer == "slower")
-            return Told(found.answer, effects, -math.expm1(min(slower, default=0.0) / 2))
+            found = gate.measure_blocks(of, say=lambda line: print(f"  {line}", file=sys.stderr))
+            effects = "; ".join(f"{one.workload} {gate_report.format_effect(one)}" for one in found.decisions)
+            slower = (
+                require_value(one.interval.log_high) for one in found.decisions if one.answer == "slower"
+            )
+            return GateAnswer(found.answer, effects, -math.expm1(min(slower, default=0.0) / 2))
 
         search = Search(after, ask, asked.minutes, asked.margin)
-        left = narrowed(search)
-    print(told(search, left, lambda commit: says("log", "-1", "--format=%h %s", commit) or commit))
+        left = narrow_commits(search)
+    print(describe_result(search, left, lambda commit: says("log", "-1", "--format=%h %s", commit) or commit))
     return EXIT_CODES.get(len(left), 2)
 
 
-def told(search: Search, left: Sequence[str], describe: Callable[[str], str]) -> str:
-    """Say which commit is the first slower one, or among which it is, each with what was measured of it."""
+def describe_result(search: Search, left: Sequence[str], describe: Callable[[str], str]) -> str:
+    """Text on the first slower commit, or the candidates for it, each with its measured effect."""
     if not left:
         return f"the bad commit {search.commits[-1][:10]} is not slower: {NOTHING}"
     first = "the first slower commit" if len(left) == 1 else f"the first slower commit is one of {len(left)}"

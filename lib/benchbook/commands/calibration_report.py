@@ -1,4 +1,4 @@
-"""How precise measuring is on this machine now: questions whose answer is known, put to real servers.
+"""Precision of measuring on this machine now: questions of known answer, put to real servers.
 
 A pair of equal arms has no difference, so its interval is the method's own error. A pair whose difference is
 made on purpose must show it, by turns and by whole runs alike.
@@ -31,20 +31,20 @@ from benchbook.sites.processes import signal_handling
 from benchbook.sites.topology import teardown
 from benchbook.sites.workspace import lab_root
 
-MADE_OF = yaml_file.read(Path(__file__).with_name("calibration.yaml")).data
+MADE_OF = yaml_file.read_mapping(Path(__file__).with_name("calibration.yaml")).data
 MINUTES = 10
 BLOCK_S = 13.0
 """Seconds of a block of one pair with a fresh start of its server, for the forecast."""
 
 
-def study(parts: Mapping[str, Any] | None = None, port: int = 23990, **plan: Any) -> Study:
-    """Return a study of one cell: equal arms, unless `parts`, sections of a study, say otherwise."""
+def build_study(parts: Mapping[str, Any] | None = None, port: int = 23990, **plan: Any) -> Study:
+    """A study of one cell: equal arms, unless `parts`, sections of a study, say otherwise."""
     base = MADE_OF["study"]
     given = {"site": {"port": port}, "plan": base["plan"] | plan, **(parts or {})}
     return Study.model_validate(base | given)
 
 
-def measure(
+def measure_runs(
     of: Study, lab: Path, into: Path, limits: Limits | None = None, say: Callable[[str], None] = print
 ) -> pd.DataFrame:
     """Make all runs of a study in a lab, their folders below `into`; return the table of valid `runs`."""
@@ -52,12 +52,14 @@ def measure(
     runs = schedule.plan_runs("calibration", of, {})
     with open_site(of, lab) as site:
         if not site.has_snapshot(plan_data(of).label):
-            dataset.load(site, plan_data(of))
-        walk(of, runs, site, into, found, say)
-    return tidy.read_study(into / "raw", into / "void", schedule.table(runs), found)["runs"].to_pandas()
+            dataset.load_data(site, plan_data(of))
+        run_planned(of, runs, site, into, found, say)
+    return tidy.read_study(into / "raw", into / "void", schedule.schedule_table(runs), found)[
+        "runs"
+    ].to_pandas()
 
 
-def walk(
+def run_planned(
     of: Study,
     runs: list[PlannedRun],
     site: Site,
@@ -65,42 +67,42 @@ def walk(
     limits: Limits,
     say: Callable[[str], None] = lambda _: None,
     stop: scheduler.Stop | None = None,
-) -> scheduler.Walk:
-    """Make planned runs of a study, their folders below `into`; return what was done."""
-    judge = partial(validity.judge, limits=limits)
+) -> scheduler.MatrixRunner:
+    """Make planned runs of a study, their folders below `into`; return a summary of the work done."""
+    judge = partial(validity.judge_run, limits=limits)
     folders = into / "raw", into / "void"
-    return scheduler.walk(
-        scheduler.Walk(of, runs, site, *folders, judge, limits.model_dump(), say, stop=stop)
+    return scheduler.run_missing(
+        scheduler.MatrixRunner(of, runs, site, *folders, judge, limits.model_dump(), say, stop=stop)
     )
 
 
 @contextmanager
-def place(prefix: str = "calibration-") -> Iterator[Path]:
-    """Yield a folder for a lab, which a server's own user can reach; nothing of it stays.
+def make_lab(prefix: str = "calibration-") -> Iterator[Path]:
+    """Folder for a lab that a server's own user can reach, as a context; nothing of it stays.
 
     It is made in that of this clone's labs, where `down` looks, too, and what others that were killed left
     there is removed first.
     """
-    root = lab_root(paths.root())
-    teardown.sweep(root)
+    root = lab_root(paths.find_root())
+    teardown.sweep_labs(root)
     # Caught here, since a site in this folder would end the process as soon as it is left itself.
-    with signal_handling.caught():
+    with signal_handling.catch_signals():
         base = teardown.make_temporary(root, prefix)
         try:
             yield base
         finally:
-            teardown.clear(base)
+            teardown.clear_folder(base)
 
 
-def noise() -> float:
-    """Measure half a minute of equal arms in turns; return what can be seen now.
+def measure_noise() -> float:
+    """Measure half a minute of equal arms in turns; return the smallest visible effect now.
 
     It is the smallest effect that a pair of arms shows in `MINUTES` with 80 % power, a fraction.
     """
-    of = study()
-    with place() as base:
-        runs = measure(of, base / "lab", base, say=lambda _: None)
+    of = build_study()
+    with make_lab() as base:
+        runs = measure_runs(of, base / "lab", base, say=lambda _: None)
     ratios = log_ratios(runs, *of.arms)
-    spread = sample_size.assured_spread(float(ratios.std(ddof=1)), len(ratios))
+    spread = sample_size.upper_spread_bound(float(ratios.std(ddof=1)), len(ratios))
     blocks = int(MINUTES * 60 / BLOCK_S)
     return sample_size.detectable_effect(spread, blocks, LEVEL) or math.inf

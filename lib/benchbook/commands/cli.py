@@ -1,4 +1,4 @@
-"""The command `benchbook`: what the Makefile's targets and the pipeline's stages call.
+"""The command `benchbook`, called by the Makefile's targets and the pipeline's stages.
 
 `commands.toml` has each with its options; only the module of the one that was asked for is imported.
 """
@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     known = tomllib.loads(KNOWN.read_text(encoding="utf-8"))
     asked = words[0] if words else ""
     try:
-        given = vars(_parser(known, asked).parse_args(words))
+        given = vars(_build_parser(known, asked).parse_args(words))
     except SystemExit as error:
         # Words that can't be read are no answer either.
         raise SystemExit(error.code and known.get(asked, {}).get("failed", error.code)) from None
@@ -44,14 +44,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     # What is said stands in a file or a pipe at once, too.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)
-    process_env.close()
+    process_env.restrict_umask()
     with signal_handling.Command(name, known[name].get("holds", False)) as command:
-        code = _run(known[name], partial(_call, known[name], given), command)
+        code = _run_command(known[name], partial(_call_command, known[name], given), command)
     return signal_handling.STOPPED if command.is_stopped else code
 
 
-def _call(known: Mapping[str, Any], given: dict[str, Any]) -> object:
-    """Result of a command; its module, which may be heavy, is imported once its words are no mistake."""
+def _call_command(known: Mapping[str, Any], given: dict[str, Any]) -> object:
+    """Result of a command; its module, perhaps heavy, is imported once its words are no mistake."""
     passed_on = given.get("words", ())
     named = passed_on[1:2] if passed_on[:1] == ["--study"] else given.get("study") or ()
     for study in [named] if isinstance(named, str) else named:
@@ -60,19 +60,21 @@ def _call(known: Mapping[str, Any], given: dict[str, Any]) -> object:
         file = given.get(word.lstrip("-"))
         if about.get("type") == "file" and file is not None and not file.exists():
             raise BenchbookError(f"{file}: no such file")
-    return _imported(known)(**given)
+    return _import_command(known)(**given)
 
 
-def _imported(known: Mapping[str, Any]) -> Callable[..., object]:
+def _import_command(known: Mapping[str, Any]) -> Callable[..., object]:
     room, _, called = known["run"].partition(".")
     function: Callable[..., object] = getattr(importlib.import_module(f"benchbook.commands.{room}"), called)
     return function
 
 
-def _run(known: Mapping[str, Any], run: Callable[[], object], command: signal_handling.Command) -> int:
+def _run_command(
+    known: Mapping[str, Any], run: Callable[[], object], command: signal_handling.Command
+) -> int:
     try:
         if not known.get("measures"):
-            process_env.hide()
+            process_env.drop_passwords()
         done = run()
         if isinstance(done, int):
             return done
@@ -88,7 +90,7 @@ def _run(known: Mapping[str, Any], run: Callable[[], object], command: signal_ha
         # What it says of parts that were ended by the same signal is no news.
         if command.is_stopped:
             return signal_handling.STOPPED
-        code = _said(error)
+        code = _print_error(error)
         if code is None and ("failed" not in known or not isinstance(error, Exception)):
             raise
         if code is None:
@@ -96,8 +98,8 @@ def _run(known: Mapping[str, Any], run: Callable[[], object], command: signal_ha
         return int(known.get("failed", code))
 
 
-def _said(error: BaseException) -> int | None:
-    """Print an error that says what to do; return its exit code, None for one that does not."""
+def _print_error(error: BaseException) -> int | None:
+    """Print an error that names a remedy; return its exit code, None for one that does not."""
     told, code = f"benchbook: {error}", 1
     if isinstance(error, InputErrors):
         told, code = "\n".join(error.errors), 2
@@ -114,8 +116,8 @@ def _said(error: BaseException) -> int | None:
     return code
 
 
-def _parser(known: Mapping[str, Any], asked: str) -> argparse.ArgumentParser:
-    """Return the parser of all commands, with the options of the one that was asked for."""
+def _build_parser(known: Mapping[str, Any], asked: str) -> argparse.ArgumentParser:
+    """Parser of all commands, with the options of the requested one."""
     parser = argparse.ArgumentParser(
         prog="benchbook",
         description="Reproducible database benchmarks: study files, six notebooks, one report.",
@@ -132,7 +134,7 @@ def _parser(known: Mapping[str, Any], asked: str) -> argparse.ArgumentParser:
             made.add_argument(word, **(about | kind))
         # What follows from the installed engines stands in no file.
         if "options" in one:
-            _imported({"run": one["options"]})(made)
+            _import_command({"run": one["options"]})(made)
     return parser
 
 

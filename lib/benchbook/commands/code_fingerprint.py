@@ -1,4 +1,4 @@
-"""Which code of `sites` a study's measuring runs: one file a study, which its stages depend on.
+"""Code of `sites` that a study's measuring runs: one file a study; its stages depend on that.
 
 A change for one kind of site, engine or proxy then asks no study on another one to be measured again.
 """
@@ -24,11 +24,11 @@ ALWAYS = ("benchbook.sites", "benchbook.sites.provision")
 BY_MODULE = ("engines", "proxies", "tidb", "descriptors")
 
 
-def run() -> int:
+def write_fingerprints() -> int:
     """Write for each study of params.yaml the SHA-256 of each file of `of_study`; return an exit code."""
-    for name in load.params().studies:
-        found = of_study(load.study(name))
-        files.write_json(paths.code(name), {_named(path): files.sha256(path) for path in found})
+    for name in load.load_params().studies:
+        found = of_study(load.load_study(name))
+        files.write_json(paths.code_file(name), {_name_file(path): files.digest_file(path) for path in found})
     return 0
 
 
@@ -41,8 +41,12 @@ def of_study(study: Study) -> list[Path]:
     """
     names = {study.engine.name, *(arm.engine.name for arm in study.arms.values() if arm.engine)}
     # On hosts and in a cluster others make an engine's cluster.
-    engines = [descriptors.engine(name) for name in names if name]
-    proxies = [proxy for arm in study.arms.values() if (proxy := descriptors.between(arm.access)) is not None]
+    engines = [descriptors.find_engine(name) for name in names if name]
+    proxies = [
+        proxy
+        for arm in study.arms.values()
+        if (proxy := descriptors.find_intermediary(arm.access)) is not None
+    ]
     targets = [
         registry.SITES[study.site.kind],
         *(one.code for one in (*engines, *proxies)),
@@ -52,7 +56,7 @@ def of_study(study: Study) -> list[Path]:
     measuring = (f"{PACKAGE.name}.measure.{path.stem}" for path in (PACKAGE / "measure").glob("*.py"))
     roots = [*ALWAYS, *measuring, *(target.partition(":")[0] for target in targets if target)]
     kept = [path for path in SITES.iterdir() if path.is_file()]
-    for path in reached(roots):
+    for path in trace_imports(roots):
         if not path.is_relative_to(PACKAGE):
             kept.append(path)
         if not path.is_relative_to(SITES) or path.parent == SITES:
@@ -62,8 +66,8 @@ def of_study(study: Study) -> list[Path]:
     return sorted({path for path in kept if "__pycache__" not in path.parts})
 
 
-def reached(roots: Iterable[str]) -> set[Path]:
-    """Return the files of modules that some modules import, directly or through others, and their own.
+def trace_imports(roots: Iterable[str]) -> set[Path]:
+    """Files of modules that some modules import, directly or through others, and their own.
 
     Only ours are followed, and those of packages that a root is of.
     """
@@ -72,19 +76,19 @@ def reached(roots: Iterable[str]) -> set[Path]:
     packages = frozenset({PACKAGE.name, *(name.partition(".")[0] for name in waiting)})
     while waiting:
         name = waiting.pop()
-        path = _file(name)
+        path = _find_file(name)
         if path is None or name in seen:
             continue
         seen[name] = path
         parts = name.split(".")
         waiting += [".".join(parts[:depth]) for depth in range(1, len(parts))]
-        waiting += imported(path.read_text(encoding="utf-8"), packages)
+        waiting += list_imports(path.read_text(encoding="utf-8"), packages)
     return {*seen.values()}
 
 
 @cache
-def imported(source: str, packages: Iterable[str] = (PACKAGE.name,)) -> frozenset[str]:
-    """Return what Python code imports of packages, wherever in it; a name in a module may be a module too."""
+def list_imports(source: str, packages: Iterable[str] = (PACKAGE.name,)) -> frozenset[str]:
+    """Imports of packages anywhere in Python code; a name in a module may be a module too."""
     names: set[str] = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
@@ -94,7 +98,7 @@ def imported(source: str, packages: Iterable[str] = (PACKAGE.name,)) -> frozense
     return frozenset(name for name in names if name.partition(".")[0] in packages)
 
 
-def _file(module: str) -> Path | None:
+def _find_file(module: str) -> Path | None:
     if module.partition(".")[0] != PACKAGE.name:
         with contextlib.suppress(ModuleNotFoundError):
             if (found := find_spec(module)) is not None and found.has_location and found.origin is not None:
@@ -104,7 +108,7 @@ def _file(module: str) -> Path | None:
     return next((path for path in (base.with_suffix(".py"), base / "__init__.py") if path.is_file()), None)
 
 
-def _named(path: Path) -> str:
-    """Return a file's name as it is in any clone; of another package the last of its folders."""
+def _name_file(path: Path) -> str:
+    """A file's name as it is in any clone; of another package the last of its folders."""
     root = PACKAGE.parents[1]
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else "/".join(path.parts[-2:])

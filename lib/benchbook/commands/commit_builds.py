@@ -1,4 +1,4 @@
-"""Arms that are commits of a server: which they are, where they are built, the study that compares them."""
+"""Arms that are commits of a server: their choice, their builds, and the study comparing them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from benchbook.sites.engines import packages
 OPTIONS = {"repo": "repo", "build": "command", "binary": "binary"}
 
 
-def asked(study: Study, **given: str | None) -> Build:
-    """Return how a commit is built; InputErrors with each of `OPTIONS` that neither words nor study give."""
+def resolve_build(study: Study, **given: str | None) -> Build:
+    """Build settings of a commit; InputErrors with each of `OPTIONS` that words and study lack."""
     known = study.engine.build.model_dump() if study.engine.build is not None else {"ref": "HEAD"}
     if study.engine.build is not None:
-        known["repo"] = str((paths.root() / known["repo"]).resolve())
+        known["repo"] = str((paths.find_root() / known["repo"]).resolve())
     known |= {OPTIONS[name]: word for name, word in given.items() if word is not None}
     absent = [
         f"--{name}: missing; give it, or write engine.build.{key} in the study"
@@ -35,8 +35,8 @@ def asked(study: Study, **given: str | None) -> Build:
     return Build(**known)
 
 
-def arms(study: Study, binaries: Mapping[str, Path]) -> Study:
-    """Return the study with its baseline arm once for each binary, the first as the new baseline."""
+def build_arms(study: Study, binaries: Mapping[str, Path]) -> Study:
+    """The study with its baseline arm once for each binary, the first as the new baseline."""
     first = study.arms[study.baseline].model_dump(exclude_unset=True)
     of_arm = {key: value for key, value in (first.get("engine") or {}).items() if key != "build"}
     made = {name: first | {"engine": of_arm | {"binary": str(path)}} for name, path in binaries.items()}
@@ -45,27 +45,27 @@ def arms(study: Study, binaries: Mapping[str, Path]) -> Study:
 
 
 @contextmanager
-def builder(asked: Build, work: Path | None) -> Iterator[Callable[[str], Path]]:
-    """Return what builds a commit, once, and gives its program; without `work` nothing of it stays."""
+def open_builder(asked: Build, work: Path | None) -> Iterator[Callable[[str], Path]]:
+    """Function that builds a commit, once, and returns its program; without `work` nothing stays."""
     repo = Path(asked.repo)
     if work is not None:
         work.mkdir(parents=True, exist_ok=True)
-        yield partial(packages.build, repo, work.resolve(), asked)
+        yield partial(packages.build_commit, repo, work.resolve(), asked)
         return
     try:
         with tempfile.TemporaryDirectory(prefix="benchbook-built-") as folder:
             # A server gives its rights away, and its user must reach the program.
             Path(folder).chmod(0o755)
-            yield partial(packages.build, repo, Path(folder).resolve(), asked)
+            yield partial(packages.build_commit, repo, Path(folder).resolve(), asked)
     finally:
-        git.says("worktree", "prune", root=repo)
+        git.run_git("worktree", "prune", root=repo)
 
 
 @contextmanager
-def compared(
+def compare_commits(
     study: Study, base: str | None, head: str | None, work: Path | None, **built_by: Any
 ) -> Iterator[Study]:
-    """Build the two commits that are to be compared, and return the study of them; as it is without any."""
+    """Build the two commits to be compared; the study of them, or the study unchanged without any."""
     refs = {"base": base, "head": head}
     if not any(refs.values()):
         yield study
@@ -74,14 +74,14 @@ def compared(
         f"--{name}: missing; a base and a head are compared" for name, ref in refs.items() if not ref
     ]:
         raise InputErrors(wrong)
-    how = asked(study, **built_by)
-    of = {name: commit(how.repo, str(ref), f"--{name}") for name, ref in refs.items()}
-    with builder(how, work) as build:
-        yield arms(study, {name: build(one) for name, one in of.items()})
+    how = resolve_build(study, **built_by)
+    of = {name: resolve_commit(how.repo, str(ref), f"--{name}") for name, ref in refs.items()}
+    with open_builder(how, work) as build:
+        yield build_arms(study, {name: build(one) for name, one in of.items()})
 
 
-def commit(repo: str, ref: str, option: str) -> str:
-    """Return the commit that a word names; InputErrors, which names the option, where git knows none."""
-    if (found := git.commit(ref, Path(repo))) is None:
+def resolve_commit(repo: str, ref: str, option: str) -> str:
+    """The commit that a word names; InputErrors, naming the option, if git knows none."""
+    if (found := git.resolve_commit(ref, Path(repo))) is None:
         raise InputErrors([f"{option}: {ref}: git knows no such commit in {repo}"])
     return found

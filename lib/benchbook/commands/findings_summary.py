@@ -15,14 +15,14 @@ from benchbook.compare.text.results_table import (
 )
 from benchbook.core.artifacts import record
 from benchbook.core.artifacts.findings import Finding
-from benchbook.core.artifacts.meta_analysis import Pooled
+from benchbook.core.artifacts.meta_analysis import MetaAnalysis
 from benchbook.core.published.audit import Audit
 from benchbook.core.util import files, paths, yaml_file
 from benchbook.core.util.number_format import format_count, glance_percent
-from benchbook.show.audit_page import recomputed
-from benchbook.show.claim_status import Measured, Standing
+from benchbook.show.audit_page import describe_recomputed
+from benchbook.show.claim_status import ClaimStatus, MeasuredStudy
 from benchbook.show.forest import describe_contrast
-from benchbook.show.markup import safe
+from benchbook.show.markup import escape_markdown
 
 FILE = "FINDINGS.md"
 _CLAIMS = ("claim", "published", "its own tables", "computed again", "measured here")
@@ -30,23 +30,33 @@ _EFFECTS = ("study", "treatment", "against", "workload", "metric", "threads", "m
             "sessions", "processors", "label")  # fmt: skip
 
 
-def write(audits: Sequence[Audit]) -> None:
+def write_summary(audits: Sequence[Audit]) -> None:
     """Write the file, made of audits and of the record."""
-    files.write_text(paths.reports() / FILE, render(audits, pooled_studies()))
+    files.write_text(paths.reports_folder() / FILE, render_summary(audits, pooled_studies()))
 
 
-def pooled_studies() -> list[Pooled]:
+def pooled_studies() -> list[MetaAnalysis]:
     """Recorded studies, each over the sessions of its newest design, by the results that git has."""
-    index = record.read()
-    found = (review_record.recorded(name, index.newest(name).entry.design) for name in sorted(index.studies))
+    index = record.read_index()
+    found = (
+        review_record.pool_recorded(name, index.newest(name).entry.design) for name in sorted(index.studies)
+    )
     return [pooled for pooled in found if pooled is not None]
 
 
-def render(audits: Sequence[Audit], studies: Sequence[Pooled]) -> str:
+def render_summary(audits: Sequence[Audit], studies: Sequence[MetaAnalysis]) -> str:
     """Both tables as Markdown."""
-    standing = Standing(audits, recorded_studies(), {}, pooled={pooled.study: pooled for pooled in studies})
+    standing = ClaimStatus(
+        audits, recorded_studies(), {}, pooled={pooled.study: pooled for pooled in studies}
+    )
     claims = [
-        [claim.claim, claim.published, claim.verdict, recomputed(claim), _measured(standing, claim.id)]
+        [
+            claim.claim,
+            claim.published,
+            claim.verdict,
+            describe_recomputed(claim),
+            _measured(standing, claim.id),
+        ]
         for audit in audits
         for claim in audit.claims
     ]
@@ -58,7 +68,7 @@ def render(audits: Sequence[Audit], studies: Sequence[Pooled]) -> str:
             "",
             "## Published claims, by their own tables",
             "",
-            *_table(_CLAIMS, claims),
+            *_render_table(_CLAIMS, claims),
             "",
             f"Measured in one session: {'; '.join(f'{mark} {text}' for mark, text in MEANINGS.items())}.",
             "",
@@ -66,26 +76,26 @@ def render(audits: Sequence[Audit], studies: Sequence[Pooled]) -> str:
             "",
             "Mean change; where nine of ten further sessions are expected, or the range that was seen.",
             "",
-            *_table(_EFFECTS, [row for pooled in studies for row in _effects(pooled)]),
+            *_render_table(_EFFECTS, [row for pooled in studies for row in _list_effects(pooled)]),
             "",
         ]
     )
 
 
-def recorded_studies() -> list[Measured]:
+def recorded_studies() -> list[MeasuredStudy]:
     """Newest session of each recorded study, with the claims that its arms illustrate by the study file."""
-    index = record.read()
+    index = record.read_index()
     studies = []
     for name in sorted(index.studies):
-        file = paths.study(name).file
-        arms = (yaml_file.read(file).data.get("arms") or {}) if file.is_file() else {}
+        file = paths.study_paths(name).file
+        arms = (yaml_file.read_mapping(file).data.get("arms") or {}) if file.is_file() else {}
         illustrates = {arm: (setting or {}).get("illustrates") or [] for arm, setting in arms.items()}
         findings = index.newest(name).pooled_results.findings
-        studies.append(Measured(name, findings, is_recorded=True, illustrates=illustrates))
+        studies.append(MeasuredStudy(name, findings, is_recorded=True, illustrates=illustrates))
     return studies
 
 
-def _measured(standing: Standing, claim: str) -> str:
+def _measured(standing: ClaimStatus, claim: str) -> str:
     """What recorded studies measured for a claim, over sessions where there are several."""
     texts = []
     for study, finding in [*standing.answers(claim), *standing.shows(claim)]:
@@ -93,7 +103,7 @@ def _measured(standing: Standing, claim: str) -> str:
         if contrast is not None and standing.pooled[study.name].made_by(contrast):
             continue
         number = describe_contrast(contrast) if contrast else _describe_session(finding)
-        texts.append(f"{study.name}, {labels.of(finding, 'workload')}: {number}")
+        texts.append(f"{study.name}, {labels.label_role(finding, 'workload')}: {number}")
     return "; ".join(texts)
 
 
@@ -108,21 +118,26 @@ def _describe_session(finding: Finding) -> str:
     return f"{'; '.join(parts)} (1 session)" if parts else "no number"
 
 
-def _effects(pooled: Pooled) -> Iterator[list[object]]:
-    models = dict.fromkeys(cpu_models.name(session.processor) for session in pooled.sessions)
+def _list_effects(pooled: MetaAnalysis) -> Iterator[list[object]]:
+    models = dict.fromkeys(cpu_models.name_processor(session.processor) for session in pooled.sessions)
     processors = ", ".join(sorted(models))
     for row in build_pooled_results(pooled).rows:
         found = row.elsewhere
         if found is not None and found.mean.value is not None:
             is_one_number = found.kind != "depends on the machine"
             yield [
-                *(pooled.study, labels.label(row.treatment), labels.label(row.baseline), row.workload),
+                *(
+                    pooled.study,
+                    labels.strip_article(row.treatment),
+                    labels.strip_article(row.baseline),
+                    row.workload,
+                ),
                 *(name_metric(row.metric), "all" if row.threads is None else row.threads),
                 glance_percent(found.mean.value) if is_one_number else "",
                 *(describe_range(found), found.sessions, processors, found.label),
             ]
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
-    lines = [head, ["---"] * len(head), *([safe(cell) for cell in row] for row in rows)]
+def _render_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
+    lines = [head, ["---"] * len(head), *([escape_markdown(cell) for cell in row] for row in rows)]
     return [f"| {' | '.join(line)} |" for line in lines]

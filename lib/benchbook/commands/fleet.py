@@ -32,13 +32,13 @@ from benchbook.compare.text.results_table import build_pooled_results
 from benchbook.core.artifacts import record
 from benchbook.core.study import inventory, load
 from benchbook.core.study.inventory import Target
-from benchbook.core.study.validation_errors import validate
+from benchbook.core.study.validation_errors import validate_document
 from benchbook.core.util import paths, yaml_file
 from benchbook.core.util.errors import BenchbookError, InputErrors, SiteError
 from benchbook.core.util.plural import count
-from benchbook.evidence.sessions import minute
+from benchbook.evidence.sessions import format_minute
 from benchbook.show import results_view
-from benchbook.sites.hosts.host import close, connect
+from benchbook.sites.hosts.host import close_connection, open_connection
 
 LOST = (OSError, EOFError, paramiko.SSHException)
 AGAIN_S = 5.0
@@ -54,15 +54,15 @@ SERVING = "git -c uploadpack.allowFilter=true -c uploadpack.allowAnySHA1InWant=t
 SCRIPT = Path(__file__).with_name("fleet.sh").read_text(encoding="utf-8")
 
 
-def run(
+def run_fleet(
     study: Sequence[str], on: Path, sessions: int | None, setup: str, anyway: bool, resume: str | None
 ) -> int:
-    """Measure on all hosts at once and record what comes back; return an exit code."""
-    place = _cluster(on)
-    targets = inventory.read(on, str(on)) if place is None else {}
+    """Measure on all hosts at once and record the sessions that come back; return an exit code."""
+    place = _read_cluster(on)
+    targets = inventory.read_hosts(on, str(on)) if place is None else {}
     most = len(targets) if place is None else MOST
     due = sessions or (most if place is None else 1)
-    wrong = [reason for name in study for reason in _unfit(name)]
+    wrong = [reason for name in study for reason in _list_obstacles(name)]
     if not 1 <= due <= most:
         wrong.append(
             f"--sessions: {due}: {on} has {count(most, 'host')}, and a second session in the "
@@ -79,42 +79,42 @@ def run(
     print(f"fleet {token}: whatever ends it, `--resume {token}` with the same words goes on")
     asked = (tuple(study), token, setup, "--anyway" if anyway else "")
     with tempfile.TemporaryDirectory(prefix="benchbook-fleet-") as folder:
-        tree = pack(Path(folder) / "tree.tar.gz")
+        tree = pack_clone(Path(folder) / "tree.tar.gz")
         if place is not None:
             taken = fleet_kubernetes.InCluster(
-                place, *asked, tree=tree, folder=fleet_sessions.arrived(token)
+                place, *asked, tree=tree, folder=fleet_sessions.make_arrivals(token)
             ).measure(due)
         else:
-            taken = OnHosts(*asked, tree=tree, targets=[*targets.values()]).measure(due)
+            taken = HostFleet(*asked, tree=tree, targets=[*targets.values()]).measure(due)
     with contextlib.suppress(OSError):
-        fleet_sessions.arrived(token).rmdir()
+        fleet_sessions.make_arrivals(token).rmdir()
     print(f"{taken} of {count(due * len(study), 'session')} are recorded; {recording.COMMIT}")
     for name in study if taken else ():
-        if (pooled := rebuild_record.study(name)) is not None:
+        if (pooled := rebuild_record.rebuild_study(name)) is not None:
             lines = results_view.render_text(build_pooled_results(pooled))
             print("\n".join([f"{name}, over {count(len(pooled.sessions), 'session')}:", *lines]))
     return int(taken < due * len(study))
 
 
-def _unfit(name: str) -> list[str]:
-    """Reasons why a study is not sent out."""
-    study = load.to_measure(name)
+def _list_obstacles(name: str) -> list[str]:
+    """Reasons against sending a study out."""
+    study = load.load_for_measuring(name)
     if study.site.kind != "local":
         return [
-            f"{paths.study(name).shown}: site.kind: {study.site.kind}: each host of a fleet measures on "
+            f"{paths.study_paths(name).shown}: site.kind: {study.site.kind}: each host of a fleet measures on "
             f"itself; name a study of kind local, or run this one with `make repro STUDY={name}`"
         ]
-    return [f"{name}: {reason}" for reason in recording.edited(name)]
+    return [f"{name}: {reason}" for reason in recording.find_edits(name)]
 
 
-def _cluster(file: Path) -> fleet_kubernetes.Place | None:
-    """Return the cluster that a file describes; None where it is an inventory of hosts."""
-    document = yaml_file.read(file, str(file))
-    return validate(document, fleet_kubernetes.Place) if "image" in document.data else None
+def _read_cluster(file: Path) -> fleet_kubernetes.ClusterPlace | None:
+    """The cluster that a file describes; None if it is an inventory of hosts."""
+    document = yaml_file.read_mapping(file, str(file))
+    return validate_document(document, fleet_kubernetes.ClusterPlace) if "image" in document.data else None
 
 
 @dataclass
-class OnHosts:
+class HostFleet:
     """A fleet's sessions on hosts; `tree` is this clone's commit, packed."""
 
     studies: Sequence[str]
@@ -128,10 +128,10 @@ class OnHosts:
     is_over: bool = False
 
     def measure(self, sessions: int) -> int:
-        """Measure so many sessions and take them into the record as they come; return how many were."""
+        """Measure so many sessions and record them as they come; return the number recorded."""
         with ThreadPoolExecutor(len(self.targets)) as threads:
-            models = [*threads.map(_processor, self.targets)]
-        print(fleet_sessions.foresee(sessions, models, "processor model"))
+            models = [*threads.map(_read_processor, self.targets)]
+        print(fleet_sessions.describe_occasions(sessions, models, "processor model"))
         for target in self.targets:
             self.free.put(target)
         taken = 0
@@ -147,18 +147,18 @@ class OnHosts:
                 # A session that still runs ends with its connection.
                 self.is_over = True
                 for connection in [*self.open.values()]:
-                    close(connection)
+                    close_connection(connection)
         return taken
 
-    def _session(self) -> fleet_sessions.Brought:
-        """Measure one session on a free host, once more where the host is lost: on another if one is free."""
+    def _session(self) -> fleet_sessions.FetchedSessions:
+        """Measure one session on a free host, once more if it is lost: on another if one is free."""
         target = self.free.get()
         try:
             return self._on(target)
         except LOST as error:
             if self.is_over:
                 raise SiteError(f"{target.name}: stopped") from None
-            _say(target, f"lost: {error or type(error).__name__}; once more")
+            _print_line(target, f"lost: {error or type(error).__name__}; once more")
         time.sleep(AGAIN_S)
         again = target if self.free.empty() else self.free.get()
         try:
@@ -167,10 +167,10 @@ class OnHosts:
             reason = error or type(error).__name__
             raise SiteError(f"{again.name}: its session is lost, at the second attempt: {reason}") from None
 
-    def _on(self, target: Target) -> fleet_sessions.Brought:
+    def _on(self, target: Target) -> fleet_sessions.FetchedSessions:
         if self.is_over:
             raise SiteError(f"{target.name}: stopped")
-        connection = connect(target)
+        connection = open_connection(target)
         self.open[target.name] = connection
         endpoint = connection.transport.sock
         if isinstance(endpoint, socket.socket):
@@ -188,11 +188,13 @@ class OnHosts:
             return self._fetch(connection, target, base)
         finally:
             self.open.pop(target.name, None)
-            close(connection)
+            close_connection(connection)
 
-    def _fetch(self, connection: fabric.Connection, target: Target, base: str) -> fleet_sessions.Brought:
-        """Fetch a host's archives, and what other fleets left there; it forgets what has arrived."""
-        brought = fleet_sessions.Brought()
+    def _fetch(
+        self, connection: fabric.Connection, target: Target, base: str
+    ) -> fleet_sessions.FetchedSessions:
+        """Fetch a host's archives, and those other fleets left there; it forgets all that has arrived."""
+        brought = fleet_sessions.FetchedSessions()
         folders = [f"{base}/kept", *(f"{base}/fleet/data/record/{study}" for study in self.studies)]
         with connection.sftp() as sftp:
             for folder in folders:
@@ -201,22 +203,22 @@ class OnHosts:
                     listed = sorted(sftp.listdir(folder))
                 for name in listed:
                     if name.endswith(".tar.xz"):
-                        file = fleet_sessions.arrived(self.token) / f"{target.name}-{name}"
+                        file = fleet_sessions.make_arrivals(self.token) / f"{target.name}-{name}"
                         sftp.get(f"{folder}/{name}", str(file))
                         sftp.posix_rename(f"{folder}/{name}", f"{folder}/{name}.taken")
                         brought.archives.append(file)
                     elif name.endswith(".json"):
                         with sftp.open(f"{folder}/{name}") as note:
-                            begun = minute(str(json.load(note)["begun_utc"]))
+                            begun = format_minute(str(json.load(note)["begun_utc"]))
                         study = name.partition(".")[0]
                         why = f"its fleet was gone before it was whole ({target.name})"
-                        missed = record.NotRecorded(begun=begun, processor=_processor(target), why=why)
+                        missed = record.NotRecorded(begun=begun, processor=_read_processor(target), why=why)
                         brought.lost.append((study, missed))
                         sftp.remove(f"{folder}/{name}")
         return brought
 
     def _run(self, connection: fabric.Connection, target: Target, script: str) -> None:
-        """Run the session to its end and pass on what it says; EOFError where its host is lost."""
+        """Run the session to its end and pass on its output; EOFError if its host is lost."""
         channel, last = connection.transport.open_session(), ""
         channel.set_combine_stderr(True)
         channel.exec_command(f"sh -c {shlex.quote(script)}")
@@ -226,7 +228,7 @@ class OnHosts:
             for line in lines:
                 if line.strip():
                     last = line.rstrip()
-                    _say(target, last)
+                    _print_line(target, last)
         code = channel.recv_exit_status()
         if code == -1:
             raise EOFError("the connection was closed")
@@ -242,26 +244,26 @@ def _keep_lease(channel: paramiko.Channel, every_s: float) -> None:
             channel.status_event.wait(every_s)
 
 
-def _processor(target: Target) -> str:
-    """Model of a host's processor as sessions tell models apart; empty where the host is not reached."""
+def _read_processor(target: Target) -> str:
+    """Model of a host's processor as sessions tell models apart; empty if the host is not reached."""
     try:
-        connection = connect(target)
+        connection = open_connection(target)
     except (*LOST, BenchbookError):
         return ""
     try:
         told = connection.run(PROCESSOR, hide=True, in_stream=False, warn=True).stdout
         return " ".join(told.split()) or "not known"
     finally:
-        close(connection)
+        close_connection(connection)
 
 
-def pack(file: Path) -> Path:
+def pack_clone(file: Path) -> Path:
     """Pack this clone's commit with its git, without history and without recorded archives; the file."""
     tree = file.with_name("tree")
     # Of what is left out git keeps the names, so that the tree is not an edited one.
     filtered = ("--depth=1", "--no-checkout", "--filter=blob:none", "-u", SERVING)
     for words in (
-        ("clone", "-q", *filtered, f"file://{paths.root()}", str(tree)),
+        ("clone", "-q", *filtered, f"file://{paths.find_root()}", str(tree)),
         (
             "-C",
             str(tree),
@@ -282,5 +284,5 @@ def pack(file: Path) -> Path:
     return file
 
 
-def _say(target: Target, text: str) -> None:
+def _print_line(target: Target, text: str) -> None:
     print(f"{target.name}: {text}")

@@ -29,7 +29,7 @@ from benchbook.core.study.study_base import Model
 from benchbook.core.util import yaml_file
 from benchbook.core.util.errors import SiteError
 from benchbook.sites.kube import wait
-from benchbook.sites.kube.api import LOST, Away, Cluster, wait_for
+from benchbook.sites.kube.api import LOST, ApiUnavailable, KubernetesCluster, wait_for
 from benchbook.sites.kube.placement import MANAGER
 
 POLL_S = 3.0
@@ -46,8 +46,8 @@ TAKE = 'p=/session/tree.$$; head -c {0} >$p; [ "$(wc -c <$p)" -eq {0} ] && mv $p
 SCRIPT = Path(__file__).with_name("fleet_pod.sh").read_text(encoding="utf-8")
 
 
-class Place(Model):
-    """Where the pods of a fleet run, in a file that `--on` names. The cluster is that of the kubeconfig."""
+class ClusterPlace(Model):
+    """Place of a fleet's pods, in a file that `--on` names. The cluster is that of the kubeconfig."""
 
     image: str
     """Image with Python, git and what the study measures; `--setup` runs in it."""
@@ -66,15 +66,15 @@ class Place(Model):
 
     @property
     def is_guaranteed(self) -> bool:
-        """Whether a pod gets whole cores of its own under a static CPU manager: QoS Guaranteed."""
+        """True if a pod gets whole cores under a static CPU manager: QoS Guaranteed."""
         limits = self.resources.get("limits", {})
         is_whole = limits.get("cpu", "").isdigit() and "memory" in limits
         return is_whole and self.resources.get("requests", limits) == limits
 
 
-def manifest(place: Place, token: str, sessions: int, script: str) -> dict[str, Any]:
-    """Return the manifest of a fleet's Job: each index one session, once more if it fails."""
-    made = copy.deepcopy(yaml_file.read(Path(__file__).with_name("fleet_job.yaml")).data)
+def build_manifest(place: ClusterPlace, token: str, sessions: int, script: str) -> dict[str, Any]:
+    """Manifest of a fleet's Job: each index one session, once more if it fails."""
+    made = copy.deepcopy(yaml_file.read_mapping(Path(__file__).with_name("fleet_job.yaml")).data)
     spec = made["spec"]
     template, labels = spec["template"], {"app.kubernetes.io/managed-by": MANAGER, LABEL: token}
     made.update(metadata={"name": f"fleet-{token}", "namespace": place.namespace, "labels": labels})
@@ -86,8 +86,8 @@ def manifest(place: Place, token: str, sessions: int, script: str) -> dict[str, 
     pod.update(affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}})
     (container,), own = pod["containers"], pod.pop("tolerations")
     container.update(image=place.image, command=["sh", "-c", script], resources=place.resources)
-    study_variants.patch(container, place.container)
-    study_variants.patch(pod, place.pod)
+    study_variants.apply_patch(container, place.container)
+    study_variants.apply_patch(pod, place.pod)
     pod.update(tolerations=[*pod.get("tolerations", ()), *own])
     return made
 
@@ -96,7 +96,7 @@ def manifest(place: Place, token: str, sessions: int, script: str) -> dict[str, 
 class InCluster:
     """A fleet's sessions in a cluster; `tree` is this clone's commit, packed."""
 
-    place: Place
+    place: ClusterPlace
     studies: Sequence[str]
     token: str
     setup: str
@@ -104,7 +104,7 @@ class InCluster:
     tree: Path
     folder: Path
     say: Callable[[str], None] = print
-    cluster: Cluster = field(init=False)
+    cluster: KubernetesCluster = field(init=False)
     batch: client.BatchV1Api = field(init=False)
     job: tuple[str, str] = field(init=False)
     sent: set[str] = field(default_factory=set)
@@ -114,16 +114,16 @@ class InCluster:
     ended: set[str] = field(default_factory=set)
 
     def measure(self, sessions: int) -> int:
-        """Measure so many sessions and take them into the record as they end; return how many were."""
-        self.cluster = Cluster(self.place.context)
+        """Measure so many sessions and record them as they end; return the number recorded."""
+        self.cluster = KubernetesCluster(self.place.context)
         self.batch = client.BatchV1Api(self.cluster.api)
         self.job = (f"fleet-{self.token}", self.place.namespace)
-        self.say(fleet_sessions.foresee(sessions, self._machine_types(), "machine type"))
+        self.say(fleet_sessions.describe_occasions(sessions, self._machine_types(), "machine type"))
         if not self.place.is_guaranteed:
             self.say("pods share cores: resources.limits has no whole cores and memory, alike in requests")
         named = {"studies": shlex.join(self.studies), "setup": self.setup, "words": self.words}
         script = SCRIPT.format(**named, lease=LEASE_S)
-        self.cluster.apply(manifest(self.place, self.token, sessions, script))
+        self.cluster.apply(build_manifest(self.place, self.token, sessions, script))
         # What has arrived is recorded beside: nobody waits for it longer than a lease.
         with ThreadPoolExecutor(1) as recorder:
             taken = [recorder.submit(self._take, [file]) for file in sorted(self.folder.glob("*.tar.xz"))]
@@ -134,10 +134,10 @@ class InCluster:
         return sum(one.result() for one in taken)
 
     def _take(self, files: Sequence[Path]) -> int:
-        return fleet_sessions.take_brought(fleet_sessions.Brought([*files]), self.studies)
+        return fleet_sessions.take_brought(fleet_sessions.FetchedSessions([*files]), self.studies)
 
     def _machine_types(self) -> list[str]:
-        """Machine type of each node that pods may go to; none where rights don't show them."""
+        """Machine type of each node that pods may go to; none if rights don't show them."""
         selector = ",".join(f"{key}={value}" for key, value in self.place.pod.get("nodeSelector", {}).items())
         try:
             found = self.cluster.ask(self.cluster.core.list_node, label_selector=selector).items
@@ -162,9 +162,9 @@ class InCluster:
                     self.ended.add(pod.metadata.annotations[INDEX])
                     take(files)
             status = self._ask(self.batch.read_namespaced_job_status, *self.job).status
-            lost = numbers(status.failed_indexes or "") - self.ended
+            lost = parse_indexes(status.failed_indexes or "") - self.ended
             # Before a resumed fleet some had been taken already.
-            over = lost | numbers(status.completed_indexes or "")
+            over = lost | parse_indexes(status.completed_indexes or "")
         for index in lost & self.began.keys():
             self._count_lost(index)
         if lost:
@@ -175,7 +175,7 @@ class InCluster:
             self.say(fleet_sessions.count_lost(study, self.began[index]))
 
     def _attend(self, pod: Any) -> list[Path]:
-        """Send a pod what it lacks and pass on what it says; return its archives once they are there."""
+        """Send a pod the files it lacks and pass on its output; return its archives once they exist."""
         space, name, node = self.place.namespace, pod.metadata.name, pod.spec.node_name
         index, uid = pod.metadata.annotations[INDEX], pod.metadata.uid
         if pod.metadata.deletion_timestamp is not None or pod.status.phase != "Running":
@@ -214,10 +214,10 @@ class InCluster:
         return files
 
     def _tell_unready(self, pod: Any) -> None:
-        """Say what a pod waits for that does not come by itself, and the last lines of one that failed."""
-        index, lacking = pod.metadata.annotations[INDEX], wait.state(pod) or ""
+        """Print each thing a pod awaits in vain, and the last lines of one that failed."""
+        index, lacking = pod.metadata.annotations[INDEX], wait.describe_lack(pod) or ""
         if pod.status.phase == "Failed":
-            last = wait.last_words(self.cluster, self.place.namespace, pod.metadata.name)
+            last = wait.read_last_lines(self.cluster, self.place.namespace, pod.metadata.name)
             self._tell(pod, f"session {index} ended: {pod.status.message or last}")
         elif pod.status.phase == "Pending" and not lacking.startswith(SOON):
             self._tell(pod, f"session {index} waits: {lacking}")
@@ -233,12 +233,12 @@ class InCluster:
         return list(self._ask(listed, self.place.namespace, label_selector=label).items)
 
     def _ask(self, call: Callable[..., Any], *words: Any, **options: Any) -> Any:
-        """Ask the cluster; one whose API went away is waited for, in one line."""
+        """Ask the cluster; if its API is gone, wait for it, with a line about that."""
         deadline, is_told = time.monotonic() + AWAY_S, False
         while True:
             try:
                 return self.cluster.ask(call, *words, **options)
-            except Away as error:
+            except ApiUnavailable as error:
                 if time.monotonic() > deadline:
                     raise
                 if not is_told:
@@ -247,7 +247,7 @@ class InCluster:
                 time.sleep(POLL_S)
 
     def _remove(self) -> None:
-        """Remove the Job, wait until its pods are gone, and say which are not."""
+        """Remove the Job, wait until its pods are gone, and print those that are not."""
         try:
             self._ask(self.batch.delete_namespaced_job, *self.job, propagation_policy="Background")
             wait_for(lambda: not self._pods(), GONE_S, POLL_S)
@@ -268,7 +268,7 @@ class InCluster:
             raise SiteError(f"{pod}: this clone's commit did not arrive there; look at its disk")
 
 
-def numbers(text: str) -> set[str]:
-    """Return the indexes that a Job's status lists, such as `0,3-5`, one by one."""
+def parse_indexes(text: str) -> set[str]:
+    """Indexes that a Job's status lists, such as `0,3-5`, one by one."""
     spans = [one.split("-") for one in text.split(",") if one]
     return {str(index) for span in spans for index in range(int(span[0]), int(span[-1]) + 1)}

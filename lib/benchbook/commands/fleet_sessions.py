@@ -1,4 +1,4 @@
-"""Sessions that a fleet brings home: archives until they are recorded, and what was begun in vain."""
+"""Sessions that a fleet brings home: archives until they are recorded, and vain attempts."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from benchbook.core.util.plural import count
 
 
 @dataclass
-class Brought:
-    """What a host has for the record: archives, also of earlier fleets, and sessions that are not whole."""
+class FetchedSessions:
+    """Archives of a host for the record, also of earlier fleets, and sessions that are not whole."""
 
     archives: list[Path] = field(default_factory=list)
     lost: list[tuple[str, record.NotRecorded]] = field(default_factory=list)
 
 
-def arrived(token: str) -> Path:
+def make_arrivals(token: str) -> Path:
     """Folder for a fleet's archives from their arrival until they are recorded; refused ones stay there."""
-    folder = paths.root() / "data" / "fleet" / token
+    folder = paths.find_root() / "data" / "fleet" / token
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
-def foresee(sessions: int, models: Sequence[str], what: str) -> str:
+def describe_occasions(sessions: int, models: Sequence[str], what: str) -> str:
     """Line on the occasions that sessions on machines of these models make, before anything is spent."""
     kinds = {model for model in models if model}
     away = sum(1 for model in models if not model)
@@ -39,12 +39,12 @@ def foresee(sessions: int, models: Sequence[str], what: str) -> str:
     return lines + (f" ({count(away, 'machine')} not reached)" if away else "")
 
 
-def take_brought(brought: Brought, studies: Sequence[str]) -> int:
-    """Record what was brought, and count what was begun in vain; how many of `studies` were taken."""
+def take_brought(brought: FetchedSessions, studies: Sequence[str]) -> int:
+    """Record the fetched archives, and count vain attempts; return the number of `studies` taken."""
     taken = 0
     for file in brought.archives:
         try:
-            line = recording.take(file)
+            line = recording.take_archive(file)
         except InputErrors as error:
             # The record has it: it was recorded before its fleet went on.
             print("\n".join(error.errors))
@@ -63,7 +63,7 @@ def take_brought(brought: Brought, studies: Sequence[str]) -> int:
 
 def count_lost(study: str, missed: record.NotRecorded) -> str:
     """Count a session that was begun elsewhere among the `not_recorded` of its study; a line on it."""
-    known = record.read().studies.get(study)
+    known = record.read_index().studies.get(study)
     if known is None:
         return f"{study}: the session of {missed.begun} is lost, and the record has none to count it beside"
     if missed.begun not in {other.begun for other in known.not_recorded}:

@@ -22,7 +22,7 @@ import pandas as pd
 from benchbook.commands import calibration_report, commit_builds, gate_report
 from benchbook.compare.stats import noninferiority, pairs
 from benchbook.compare.stats import slice_counts as compared_turns
-from benchbook.compare.stats.noninferiority import Decision
+from benchbook.compare.stats.noninferiority import NoninferiorityDecision
 from benchbook.compare.stats.pairs import block_ratios
 from benchbook.core.artifacts import run_folder
 from benchbook.core.study import interleaving as words
@@ -51,8 +51,8 @@ Ready = tuple[dict[str, Any], dict[str, Any]]
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What a gate is asked: study, margin as a fraction of QPS, minutes, and the treatments in question."""
+class GateRequest:
+    """Request for a gate: study, margin as a fraction of QPS, minutes, treatments in question."""
 
     name: str
     study: Study
@@ -63,11 +63,11 @@ class Asked:
 
 
 @dataclass
-class Found:
-    """What a gate found: a decision for each question, the arms' facts, and what was measured."""
+class GateResult:
+    """Result of a gate: a decision for each question, the arms' facts, and the measured blocks."""
 
-    asked: Asked
-    decisions: list[Decision] = field(default_factory=list)
+    asked: GateRequest
+    decisions: list[NoninferiorityDecision] = field(default_factory=list)
     facts: dict[str, Any] = field(default_factory=dict)
     blocks: int = 0
     run_s: int = 0
@@ -79,7 +79,7 @@ class Found:
     @property
     def answer(self) -> noninferiority.Answer:
         """The answer to all questions together."""
-        return noninferiority.together(self.decisions) if self.decisions else "undecided"
+        return noninferiority.combine_answers(self.decisions) if self.decisions else "undecided"
 
     @property
     def word(self) -> str:
@@ -87,7 +87,7 @@ class Found:
         return noninferiority.word_of_all(self.decisions) if self.decisions else "undecided"
 
 
-def run(
+def run_gate(
     study: str,
     slower: str,
     minutes: str,
@@ -98,20 +98,22 @@ def run(
     **commits: Any,
 ) -> int:
     """Measure and decide; return 0 not slower, 1 slower, 2 undecided."""
-    asked = ask(study, slower, minutes, arm, keep)
-    with commit_builds.compared(asked.study, **commits) as of_commits:
-        found = measure(dataclasses.replace(asked, study=of_commits), keep)
-    for file, text in ((junit, gate_report.junit), (markdown, gate_report.markdown)):
+    asked = read_request(study, slower, minutes, arm, keep)
+    with commit_builds.compare_commits(asked.study, **commits) as of_commits:
+        found = measure_blocks(dataclasses.replace(asked, study=of_commits), keep)
+    for file, text in ((junit, gate_report.render_junit), (markdown, gate_report.render_markdown)):
         if file is not None:
             file.parent.mkdir(parents=True, exist_ok=True)
             files.write_text(file, text(found))
-    print(gate_report.text(found))
+    print(gate_report.render_text(found))
     return EXIT[found.answer]
 
 
-def ask(name: str, slower: str, minutes: str, arms: Sequence[str] = (), keep: Path | None = None) -> Asked:
-    """Return what a gate is asked; InputErrors with all mistakes, each with key and remedy."""
-    study, params = load.study(name), load.params()
+def read_request(
+    name: str, slower: str, minutes: str, arms: Sequence[str] = (), keep: Path | None = None
+) -> GateRequest:
+    """Request for a gate; InputErrors with all mistakes, each with key and remedy."""
+    study, params = load.load_study(name), load.load_params()
     wrong = []
     margin = re.fullmatch(r"(\d+(?:\.\d+)?) ?%", slower.strip())
     if margin is None or not 0 < float(margin[1]) < 100:
@@ -127,7 +129,7 @@ def ask(name: str, slower: str, minutes: str, arms: Sequence[str] = (), keep: Pa
                 f"--arm: {arm}: not an arm that is compared with the baseline {study.baseline}; "
                 f"write one of {', '.join(study.treatments)}"
             )
-    file = paths.study(name).shown
+    file = paths.study_paths(name).shown
     if study.site.kind != "local":
         wrong.append(
             f"{file}: site.kind: {study.site.kind}: a gate measures on this machine only; "
@@ -144,20 +146,24 @@ def ask(name: str, slower: str, minutes: str, arms: Sequence[str] = (), keep: Pa
     kept = {arm: one for arm, one in study.arms.items() if arm == study.baseline or not arms or arm in arms}
     plan = study.plan.model_copy(update={"seed": study.plan.seed or store.draw_seed()})
     study = Study.model_validate(dict(study) | {"arms": kept, "aa": None, "claims": (), "plan": plan})
-    return Asked(name, study, float(margin[1]) / 100, float(length[0]), params.limits, params.analysis)
+    return GateRequest(name, study, float(margin[1]) / 100, float(length[0]), params.limits, params.analysis)
 
 
-def measure(asked: Asked, keep: Path | None = None, say: Callable[[str], None] = print) -> Found:
+def measure_blocks(
+    asked: GateRequest, keep: Path | None = None, say: Callable[[str], None] = print
+) -> GateResult:
     """Load, warm up, and make blocks until the question is decided or the time is over."""
-    found, began = Found(asked), time.monotonic()
-    with calibration_report.place("gate-") as base:
-        preflight.refuse(preflight.machine(asked.study, {"the lab": base}, asked.limits.model_dump()))
+    found, began = GateResult(asked), time.monotonic()
+    with calibration_report.make_lab("gate-") as base:
+        preflight.refuse_problems(
+            preflight.check_machine(asked.study, {"the lab": base}, asked.limits.model_dump())
+        )
         try:
             with open_site(asked.study, base / "lab") as site:
-                found.facts = _facts(site, asked.study)
-                data = dataset.load(site, plan_data(asked.study))
-                ready = schedule.conditions(found.facts, data), _settled(asked, site, base)
-                _measure(asked, found, site, base, began, ready, say)
+                found.facts = _read_facts(site, asked.study)
+                data = dataset.load_data(site, plan_data(asked.study))
+                ready = schedule.run_conditions(found.facts, data), _run_pilots(asked, site, base)
+                _run_blocks(asked, found, site, base, began, ready, say)
         finally:
             if keep is not None:
                 # Servers' data and accounts stay behind.
@@ -166,23 +172,29 @@ def measure(asked: Asked, keep: Path | None = None, say: Callable[[str], None] =
                     for place in base.glob(name):
                         (shutil.copytree if place.is_dir() else shutil.copyfile)(place, keep / place.name)
                 files.write_json(keep / "facts.json", {"study": asked.name, "arms": found.facts})
-                files.write_json(keep / "gate.json", gate_report.record(found))
+                files.write_json(keep / "gate.json", gate_report.build_record(found))
     found.spent_s = time.monotonic() - began
     return found
 
 
-def _measure(
-    asked: Asked, found: Found, site: Any, base: Path, began: float, ready: Ready, say: Callable[[str], None]
+def _run_blocks(
+    asked: GateRequest,
+    found: GateResult,
+    site: Any,
+    base: Path,
+    began: float,
+    ready: Ready,
+    say: Callable[[str], None],
 ) -> None:
     end_s = began + asked.minutes * 60 - END_S
-    trial, plan, overhead_s = _trial(asked, site, base, ready, say)
-    spent_s = overhead_s + _seconds(plan) - trial.plan.run_s * len(plan)
-    blocks, each_s = allotted(asked.analysis.looks, end_s - time.monotonic(), spent_s)
+    trial, plan, overhead_s = _run_trial(asked, site, base, ready, say)
+    spent_s = overhead_s + _block_seconds(plan) - trial.plan.run_s * len(plan)
+    blocks, each_s = allot_blocks(asked.analysis.looks, end_s - time.monotonic(), spent_s)
     # One more second of each run is one more of each arm in each cell.
     found.run_s = min(max(int(trial.plan.run_s), int(each_s / len(plan))), MOST_RUN_S)
-    of = _planned(trial, blocks, found.run_s)
+    of = _replan_study(trial, blocks, found.run_s)
     runs = schedule.plan_runs(asked.name, of, *ready)
-    files.write_csv(base / "schedule.csv", schedule.table(runs))
+    files.write_csv(base / "schedule.csv", schedule.schedule_table(runs))
     say(
         f"gate: up to {blocks} blocks with {found.run_s} s of each arm in each cell, "
         f"{max(0.0, end_s - time.monotonic()) / 60:.1f} minutes left"
@@ -191,13 +203,13 @@ def _measure(
 
     def look(is_over: bool) -> None:
         """Decide from the blocks that are there."""
-        tables = tidy.read_study(base / "raw", base / "void", schedule.table(runs), asked.limits)
+        tables = tidy.read_study(base / "raw", base / "void", schedule.schedule_table(runs), asked.limits)
         valid = tables["runs"].to_pandas()
-        found.voided, found.why_void = voids(base)
-        found.decisions = decide(asked, valid, is_over)
+        found.voided, found.why_void = count_voids(base)
+        found.decisions = decide_questions(asked, valid, is_over)
         found.blocks = int(valid.block.nunique()) if len(valid) else 0
         for one in found.decisions:
-            say(f"gate: {found.blocks} blocks: {gate_report.line(one, asked.margin)}")
+            say(f"gate: {found.blocks} blocks: {gate_report.format_decision(one, asked.margin)}")
 
     def stop(made: int) -> str | None:
         """Return why to stop after so many blocks: it is decided, or there is no time for another one."""
@@ -209,14 +221,14 @@ def _measure(
         longest_s = max((later - earlier for earlier, later in pairwise(moments)), default=0.0)
         return f"the {asked.minutes:g} minutes are over" if moments[-1] + longest_s > end_s else None
 
-    walk = calibration_report.walk(of, runs, site, base, asked.limits, stop=stop)
+    walk = calibration_report.run_planned(of, runs, site, base, asked.limits, stop=stop)
     if found.answer == "undecided":
         look(is_over=True)
     found.ended = walk.stopped or found.ended or f"all {blocks} blocks are made"
 
 
-def allotted(looks: Sequence[int], left_s: float, spent_s: float) -> tuple[int, float]:
-    """Return how many blocks to make and the seconds of each that are measured.
+def allot_blocks(looks: Sequence[int], left_s: float, spent_s: float) -> tuple[int, float]:
+    """Number of blocks to make and the seconds of each that are measured.
 
     As many blocks as the last look asks for while no more than a third of a block is spent on anything but
     measuring (`spent_s`); else as many as an earlier look does. Noise within a block falls with its measured
@@ -230,8 +242,8 @@ def allotted(looks: Sequence[int], left_s: float, spent_s: float) -> tuple[int, 
     return blocks, max(0.0, measured_s)
 
 
-def _trial(
-    asked: Asked, site: Any, base: Path, ready: Ready, say: Callable[[str], None]
+def _run_trial(
+    asked: GateRequest, site: Any, base: Path, ready: Ready, say: Callable[[str], None]
 ) -> tuple[Study, list[Any], float]:
     """Make a block that is not counted; return its study, plan and the seconds that it takes beside its runs.
 
@@ -239,30 +251,30 @@ def _trial(
     share.
     """
     study = asked.study
-    is_in_turns = all(words.order(study, workload) == words.TURNS for workload in study.workloads)
+    is_in_turns = all(words.choose_order(study, workload) == words.TURNS for workload in study.workloads)
     run_s = 1 if is_in_turns else words.LEAST_RUN_S
     longer = LONGER_MS if is_in_turns and study.plan.turn_ms is None else ()
     for turn_ms in (study.plan.turn_ms, *longer):
         began = time.monotonic()
-        trial = _planned(study, 1, run_s, turn_ms)
+        trial = _replan_study(study, 1, run_s, turn_ms)
         plan = schedule.plan_runs(asked.name, trial, *ready)
         of_turns = f", turns of {turn_ms} ms" if turn_ms else ""
         say(f"gate: trial block of {len(plan)} runs, not counted{of_turns}")
         into = base / f"trial-{turn_ms or 'settled'}"
-        walk = calibration_report.walk(trial, plan, site, into, asked.limits)
-        overhead_s = max(2.0, time.monotonic() - began - _seconds(plan))
+        walk = calibration_report.run_planned(trial, plan, site, into, asked.limits)
+        overhead_s = max(2.0, time.monotonic() - began - _block_seconds(plan))
         if not walk.abandoned:
             break
     return trial, plan, overhead_s
 
 
-def decide(asked: Asked, runs: pd.DataFrame, is_over: bool) -> list[Decision]:
-    """Return a decision for each treatment at each workload; `runs` are the valid ones."""
+def decide_questions(asked: GateRequest, runs: pd.DataFrame, is_over: bool) -> list[NoninferiorityDecision]:
+    """A decision for each treatment at each workload; `runs` are the valid ones."""
     study = asked.study
     questions = len(study.treatments) * len(study.workloads)
-    usable = pairs.usable(compared_turns.of_one_order(runs, study)[0])[0] if len(runs) else runs
+    usable = pairs.select_usable(compared_turns.select_order(runs, study)[0])[0] if len(runs) else runs
     return [
-        noninferiority.decide(
+        noninferiority.decide_contrast(
             block_ratios(usable, study.baseline, treatment, workload, study.threads),
             *(asked.margin, asked.analysis, questions, is_over),
         )
@@ -271,26 +283,26 @@ def decide(asked: Asked, runs: pd.DataFrame, is_over: bool) -> list[Decision]:
     ]
 
 
-def _settled(asked: Asked, site: Any, base: Path) -> dict[str, Any]:
-    """Warm up, and return what pilots of seconds say of the length of turns and of own scripts."""
+def _run_pilots(asked: GateRequest, site: Any, base: Path) -> dict[str, Any]:
+    """Warm up; return results of pilots of seconds for the length of turns and for custom scripts."""
     study = asked.study
-    warm_up.warm(site, study)
-    found = warm_up.own_found(site, study)
+    warm_up.warm_up_data(site, study)
+    found = warm_up.record_custom_scripts(site, study)
     if not found and (study.plan.turn_ms is not None or study.warm_up.pilot_s == 0):
         return {"rules": words.RULES}
     warm = study.warm_up.model_copy(update={"pilot_s": min(PILOT_S, study.warm_up.pilot_s)})
     short, limits = study.model_copy(update={"warm_up": warm}), asked.limits.model_dump()
-    folders = warm_up.pilots(asked.name, short, site, base / "pilots", limits, lambda _: None)
+    folders = warm_up.run_pilots(asked.name, short, site, base / "pilots", limits, lambda _: None)
     settled = pilot_parameters.settle_turns(study, tidy.pilot_series(folders))
     return {
         "rules": words.RULES,
         "turns": settled,
-        **pilot_parameters.own_record(found, tidy.pilot_totals(folders)),
+        **pilot_parameters.script_record(found, tidy.pilot_totals(folders)),
     }
 
 
-def _facts(site: Any, study: Study) -> dict[str, Any]:
-    """Bring every arm up and return what it is; an arm that can't be made leaves nothing to decide."""
+def _read_facts(site: Any, study: Study) -> dict[str, Any]:
+    """Bring every arm up and return its facts; an arm that can't be made leaves nothing to decide."""
     missing = feasibility.of_site(site, study.arms)
     if missing:
         told = "; ".join(f"arms.{arm}: {reason}" for arm, reason in missing.items())
@@ -303,20 +315,20 @@ def _facts(site: Any, study: Study) -> dict[str, Any]:
     return facts
 
 
-def _planned(study: Study, blocks: int, run_s: int, turn_ms: int | None = None) -> Study:
-    """Return the study with other blocks, seconds of a run, and milliseconds of a turn (None: as it has)."""
+def _replan_study(study: Study, blocks: int, run_s: int, turn_ms: int | None = None) -> Study:
+    """The study with other blocks, seconds of a run, and milliseconds of a turn (None: as it has)."""
     plan = study.plan.model_dump() | {"blocks": blocks, "run_s": run_s, "budget_minutes": 100_000}
     plan |= {"turn_ms": turn_ms} if turn_ms else {}
     return Study.model_validate(dict(study) | {"plan": plan})
 
 
-def _seconds(runs: Sequence[Any]) -> float:
-    """Return the seconds that sysbench's clocks run for a block; those of a group in turns are the same."""
+def _block_seconds(runs: Sequence[Any]) -> float:
+    """Seconds that sysbench's clocks run for a block; those of a group in turns are the same."""
     return sum(sum(words.clock_seconds(run)) / max(1, len(run.partners)) for run in runs)
 
 
-def voids(base: Path) -> tuple[int, str]:
-    """Return how many runs were set aside, and an example of the reason that most of them share."""
+def count_voids(base: Path) -> tuple[int, str]:
+    """Number of runs that were set aside, and an example of the reason that most of them share."""
     notes = [run_folder.read_note(file) for file in sorted((base / "void").glob(f"*.{run_folder.VOID}"))]
     reasons = [one for note in notes if note.status != "partner" for one in note.reasons]
     checks = Counter(one.partition(":")[0] for one in reasons)

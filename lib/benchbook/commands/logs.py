@@ -1,4 +1,4 @@
-"""`benchbook logs PATH…`: what existing logs of sysbench say, without server, root or study file."""
+"""`benchbook logs PATH…`: results of existing logs of sysbench, without server or study file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchbook.log_analysis.comparison import judge_claim, read_logs
 from benchbook.log_analysis.text import render_markdown, render_terminal
 
 
-def report(
+def report_logs(
     paths: list[str],
     by: str | None,
     arm: list[str],
@@ -27,7 +27,7 @@ def report(
     parquet: Path | None,
     draft: Path | None,
 ) -> int:
-    """Print what logs say, and write what was asked for; 1 if no run could be read."""
+    """Print the results of logs, and write the requested files; 1 if no run could be read."""
     globs = []
     for pair in arm:
         name, is_pair, pattern = pair.partition("=")
@@ -43,7 +43,7 @@ def report(
 
         print(json.dumps(as_document(logs), indent=2))
     else:
-        _print(render_markdown(logs) if markdown else render_terminal(logs, width))
+        _print_text(render_markdown(logs) if markdown else render_terminal(logs, width))
     if not logs.runs:
         print("benchbook: no run could be read; docs/logs.md says what is", file=sys.stderr)
         return 1
@@ -66,7 +66,7 @@ def report(
     return 0
 
 
-def _print(text: str) -> None:
+def _print_text(text: str) -> None:
     try:
         print(text)
     except BrokenPipeError:

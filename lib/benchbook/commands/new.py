@@ -15,11 +15,11 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from benchbook.core.study import descriptors, load
-from benchbook.core.study.custom_scripts import OwnScript
+from benchbook.core.study.custom_scripts import CustomScript
 from benchbook.core.study.study import Study
 from benchbook.core.study.study_base import NAME
 from benchbook.core.study.sysbench_workloads import SCRIPTS
-from benchbook.core.study.validation_errors import validate
+from benchbook.core.study.validation_errors import validate_document
 from benchbook.core.util import paths, yaml_file
 from benchbook.core.util.errors import BenchbookError, InputErrors, did_you_mean
 
@@ -37,7 +37,7 @@ KINDS = ASKED["kind"]
 
 @dataclass(frozen=True)
 class Answers:
-    """What was answered; `differs` has two arms or more, as YAML."""
+    """The answers; `differs` has two arms or more, as YAML."""
 
     about: str
     name: str
@@ -48,37 +48,37 @@ class Answers:
     threads: tuple[int, ...]
 
 
-def asked(option: str, about: str = "") -> tuple[str, str]:
-    """Return what is asked for an option of a study about something, and the answer that Enter gives."""
+def get_question(option: str, about: str = "") -> tuple[str, str]:
+    """Question for an option of a study about something, and the answer that Enter gives."""
     one, kind = ASKED["question"][option], KINDS.get(about, {})
-    text = one["text"].format(kinds=", ".join(KINDS), engines=" or ".join(engines()))
+    text = one["text"].format(kinds=", ".join(KINDS), engines=" or ".join(list_engines()))
     example = kind.get("example", {}).get(option)
     default = kind.get("default", {}).get(option, one.get("default", ""))
     return f"{text}, such as {example}" if example else text, default
 
 
-def options(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `benchbook new`; one that is given is not asked for."""
     parser.epilog = (
         "Without a terminal, what has no default must be given. Example: benchbook new --about setting "
         '--name pool --question "Does a larger pool help?" '
-        f'--differs "{asked("differs", "setting")[1]}"'
+        f'--differs "{get_question("differs", "setting")[1]}"'
     )
     for option in CHECKS:
-        text, default = asked(option)
+        text, default = get_question(option)
         told = f"{text} (default: {default})" if default else text
         parser.add_argument(f"--{option}", help=told, metavar="TEXT")
 
 
-def run(**given: str | None) -> int:
-    """Ask what was not given, write `studies/NAME.yaml`, say what to do next; no file is replaced."""
+def run_dialog(**given: str | None) -> int:
+    """Ask for missing answers, write `studies/NAME.yaml`, print the next step; replace no file."""
     wrong: list[str] = []
     told: dict[str, str] = {}
     for option, check in CHECKS.items():
-        text, default = asked(option, told.get("about", ""))
+        text, default = get_question(option, told.get("about", ""))
         answer = given[option]
         if answer is None:
-            answer = _ask(text, default, check) if sys.stdin.isatty() else default
+            answer = _ask_until_valid(text, default, check) if sys.stdin.isatty() else default
         if not answer:
             wrong.append(f"--{option}: missing, and there is no terminal to ask on; give it: {text}")
         elif reason := check(answer):
@@ -86,13 +86,13 @@ def run(**given: str | None) -> int:
         told[option] = answer.strip()
     if wrong:
         raise InputErrors(wrong)
-    load_words = _words(told.pop("load"))
+    load_words = _split_words(told.pop("load"))
     answers = Answers(
         **told,
         workloads=tuple(word for word in load_words if not word.isdigit()),
         threads=tuple(dict.fromkeys(int(word) for word in load_words if word.isdigit())),
     )
-    write(answers)
+    write_study(answers)
     name = answers.name
     print(f"studies/{name}.yaml is written; `make plan STUDY={name}` shows how long it takes,")
     print(f"`make repro STUDY={name}` measures it. Commit the file before: the report shows whether you did.")
@@ -100,15 +100,15 @@ def run(**given: str | None) -> int:
     return 0
 
 
-def write(answers: Answers) -> None:
+def write_study(answers: Answers) -> None:
     """Write the study file, complete and valid or not at all. InputErrors with every mistake in it."""
-    where, content = paths.study(answers.name), text(answers)
+    where, content = paths.study_paths(answers.name), render_study(answers)
     try:
-        validate(yaml_file.parse(content.encode(), where.shown), Study)
+        validate_document(yaml_file.parse_mapping(content.encode(), where.shown), Study)
     except InputErrors:
         # Turns can't be had, so it gets the lengths of whole runs.
-        content = text(answers, IN_RUNS)
-        validate(yaml_file.parse(content.encode(), where.shown), Study)
+        content = render_study(answers, IN_RUNS)
+        validate_document(yaml_file.parse_mapping(content.encode(), where.shown), Study)
     where.file.parent.mkdir(parents=True, exist_ok=True)
     # Exclusive: another program may have made it meanwhile.
     with where.file.open("x", encoding="utf-8") as stream:
@@ -120,8 +120,8 @@ def write(answers: Answers) -> None:
         raise
 
 
-def text(answers: Answers, lengths: tuple[str, str, str] = IN_TURNS) -> str:
-    """Return the study file as YAML with a comment for what a newcomer will want to change."""
+def render_study(answers: Answers, lengths: tuple[str, str, str] = IN_TURNS) -> str:
+    """The study file as YAML with a comment at each value that a newcomer will want to change."""
     # It brings pandas along.
     from benchbook.show import templating
 
@@ -129,27 +129,31 @@ def text(answers: Answers, lengths: tuple[str, str, str] = IN_TURNS) -> str:
     # The commit of the baseline is the study's own, so that a search for another one needs no more words.
     bare = {key: value for key, value in first.items() if "ref" not in first or key not in _OF_BUILD}
     name = answers.engine
-    settings = _settings(_alike(name)) if answers.about == ENGINES else [descriptors.engine(name).example]
+    settings = (
+        _format_settings(_comparable_settings(name))
+        if answers.about == ENGINES
+        else [descriptors.find_engine(name).example]
+    )
     given = {
         "lengths": OF_SCRIPT if answers.about == SCRIPT else lengths,
         "endpoint": first.get("endpoint", "").rpartition(":") if answers.about == SERVERS else None,
-        "engine": "\n".join([f"name: {name}", *settings, *_build(first)]),
-        "settings": "\n".join(_arm(*one, answers.about) for one in [(baseline, bare), *rest]),
-        "options": {word: _options(word) for word in answers.workloads if word.endswith(LUA)},
+        "engine": "\n".join([f"name: {name}", *settings, *_format_build(first)]),
+        "settings": "\n".join(_format_arm(*one, answers.about) for one in [(baseline, bare), *rest]),
+        "options": {word: _script_options(word) for word in answers.workloads if word.endswith(LUA)},
         "is_script": answers.about == SCRIPT,
         "quoted": partial(json.dumps, ensure_ascii=False),
     }
-    return templating.text("study.yaml.j2", of=answers, **given)
+    return templating.render_text("study.yaml.j2", of=answers, **given)
 
 
-def _options(word: str) -> tuple[str, Mapping[str, tuple[str, str]]]:
-    """Return what a script of one's own is called in a study, and the options that it declares."""
+def _script_options(word: str) -> tuple[str, Mapping[str, tuple[str, str]]]:
+    """Name of a custom script in a study, and the options that it declares."""
     name = PurePath(word).stem.lower().replace("-", "_")
-    return name, OwnScript(name, (paths.root() / word).resolve(), {}).declared()
+    return name, CustomScript(name, (paths.find_root() / word).resolve(), {}).declared()
 
 
 def arms_of(differs: str) -> dict[str, dict[str, str]]:
-    """Return the arms of an answer: names with what they set, `name: key=value, key=value; name: …`.
+    """Arms of an answer: names with their settings, `name: key=value, key=value; name: …`.
 
     >>> arms_of("direct; haproxy: access=haproxy")
     {'direct': {}, 'haproxy': {'access': 'haproxy'}}
@@ -172,39 +176,39 @@ _OF_ENGINE = {"engine": "name", "version": "version", "binary": "binary"}
 _OF_BUILD = ("repo", "ref", "command", "binary")
 
 
-def _arm(name: str, settings: Mapping[str, str], about: str) -> str:
+def _format_arm(name: str, settings: Mapping[str, str], about: str) -> str:
     lines = [f"    {key}: {value}" for key, value in settings.items() if key in _OF_ARM]
     if "endpoint" in settings:
         host, _, port = settings["endpoint"].rpartition(":")
         lines.append(f"    endpoint: {{host: {host}, port: {port}}}")
     built = _OF_BUILD if "ref" in settings else ()
     of_engine = [key for key in settings if key in _OF_ENGINE and key not in built]
-    engine = [f'{_OF_ENGINE[key]}: "{settings[key]}"' for key in of_engine] + _build(settings)
+    engine = [f'{_OF_ENGINE[key]}: "{settings[key]}"' for key in of_engine] + _format_build(settings)
     beside = {*_OF_ARM, *_OF_ENGINE, *built, "endpoint"}
     server = {key: value for key, value in settings.items() if key not in beside}
     if about == ENGINES and "engine" in settings:
-        server = _alike(settings["engine"]) | server
-    if engine := [*engine, *_settings(server)]:
+        server = _comparable_settings(settings["engine"]) | server
+    if engine := [*engine, *_format_settings(server)]:
         lines += ["    engine:", textwrap.indent("\n".join(engine), " " * 6)]
     return "\n".join([f"  {name}:", *lines]) if lines else f"  {name}: {{}}"
 
 
-def _settings(server: Mapping[str, str]) -> list[str]:
+def _format_settings(server: Mapping[str, str]) -> list[str]:
     return ["settings:", *(f"  {key}: {value}" for key, value in server.items())] if server else []
 
 
-def _alike(engine: str) -> dict[str, str]:
-    """Return the settings with which an engine is compared with others, as its traits have them."""
-    meanings = descriptors.engine(engine).meanings.values()
+def _comparable_settings(engine: str) -> dict[str, str]:
+    """Settings for comparing an engine with others, from its descriptor."""
+    meanings = descriptors.find_engine(engine).meanings.values()
     return {name: json.dumps(value) for alike in meanings for name, value in alike.items()}
 
 
-def _build(settings: Mapping[str, str]) -> list[str]:
+def _format_build(settings: Mapping[str, str]) -> list[str]:
     named = {key: settings[key] for key in _OF_BUILD if key in settings}
     return [f"build: {json.dumps(named)}"] if "ref" in settings else []
 
 
-def _ask(text: str, default: str, check: Callable[[str], str | None]) -> str:
+def _ask_until_valid(text: str, default: str, check: Callable[[str], str | None]) -> str:
     """Ask until the answer can be used; Enter takes the default."""
     while True:
         answer = input(f"{text}{f' [{default}]' if default else ''}: ").strip() or default
@@ -214,31 +218,31 @@ def _ask(text: str, default: str, check: Callable[[str], str | None]) -> str:
         print(f"  {reason}")
 
 
-def _words(text: str) -> list[str]:
+def _split_words(text: str) -> list[str]:
     return list(dict.fromkeys(re.split(r"[,\s]+", text.strip().strip("[]"))))
 
 
-def _about(text: str) -> str | None:
+def _check_about(text: str) -> str | None:
     return None if text.strip() in KINDS else f"{text}: {did_you_mean(text.strip(), KINDS)}"
 
 
-def _name(text: str) -> str | None:
+def _check_name(text: str) -> str | None:
     if not re.fullmatch(NAME, text.strip()):
         return "write lower-case letters, digits, _ and -, a letter first, 40 at most"
     if text.strip() in load.TAKEN:
         return f"data/{text.strip()} has a meaning of its own; choose another name"
-    if text.strip() in paths.studies():
-        return f"{paths.study(text.strip()).shown} is there already; choose another name"
+    if text.strip() in paths.list_studies():
+        return f"{paths.study_paths(text.strip()).shown} is there already; choose another name"
     return None
 
 
-def _question(text: str) -> str | None:
+def _check_question(text: str) -> str | None:
     if not 3 <= len(text.strip()) <= 1000 or "\n" in text:
         return "write one sentence of 3 to 1000 characters"
     return None
 
 
-def _differs(text: str) -> str | None:
+def _check_differs(text: str) -> str | None:
     try:
         arms = arms_of(text)
     except ValueError as error:
@@ -259,17 +263,17 @@ def _differs(text: str) -> str | None:
     return None
 
 
-def _engine(text: str) -> str | None:
-    return None if text.strip() in engines() else f"{text}: {did_you_mean(text.strip(), engines())}"
+def _check_engine(text: str) -> str | None:
+    return None if text.strip() in list_engines() else f"{text}: {did_you_mean(text.strip(), list_engines())}"
 
 
-def engines() -> list[str]:
-    """Return the engines that run on this machine."""
-    return [name for name, of in descriptors.engines().items() if "local" in of.sites]
+def list_engines() -> list[str]:
+    """Engines that run on this machine."""
+    return [name for name, of in descriptors.load_engines().items() if "local" in of.sites]
 
 
-def _load(text: str) -> str | None:
-    words = _words(text)
+def _check_load(text: str) -> str | None:
+    words = _split_words(text)
     threads = [word for word in words if word.isdigit()]
     scripts = [word for word in words if not word.isdigit()]
     unknown = [word for word in scripts if word not in SCRIPTS and not word.endswith(LUA)]
@@ -281,10 +285,10 @@ def _load(text: str) -> str | None:
 
 
 CHECKS: dict[str, Callable[[str], str | None]] = {
-    "about": _about,
-    "name": _name,
-    "question": _question,
-    "differs": _differs,
-    "engine": _engine,
-    "load": _load,
+    "about": _check_about,
+    "name": _check_name,
+    "question": _check_question,
+    "differs": _check_differs,
+    "engine": _check_engine,
+    "load": _check_load,
 }

@@ -1,7 +1,7 @@
-"""Notebooks executed one after the other in this process, which imports everything once.
+"""Notebooks executed one after the other in this process, with one import of everything.
 
 A kernel of its own for each notebook costs three seconds of a processor: to start, to import what the process
-beside it has imported already. Stages that measure have one all the same (`stage.execute`): they last for
+beside it has imported already. Stages that measure have one all the same (`stage.execute_notebook`): they last for
 minutes, and are ended as a whole.
 """
 
@@ -37,7 +37,7 @@ _QUIET = {
 
 
 class Shell(InteractiveShell):
-    """IPython, with what cells show collected in `shown` as a notebook has it."""
+    """IPython, with the output of cells collected in `shown` as a notebook has it."""
 
     shown: list[NotebookNode]
 
@@ -57,7 +57,7 @@ class Shell(InteractiveShell):
 
 
 class _Hook(DisplayHook):
-    """What the last line of a cell gives."""
+    """Output of the last line of a cell."""
 
     def __call__(self, result: Any = None) -> None:
         if result is None:
@@ -66,18 +66,18 @@ class _Hook(DisplayHook):
         self.fill_exec_result(result)
         shell: Any = self.shell
         count = shell.execution_count
-        shell.show("execute_result", data=_plain(data), metadata=metadata, execution_count=count)
+        shell.show("execute_result", data=_encode_data(data), metadata=metadata, execution_count=count)
 
 
 class _Publisher(DisplayPublisher):
-    """What `display` gives."""
+    """Output of `display`."""
 
     def publish(self, data: dict[str, Any], metadata: Any = None, *_: Any, **__: Any) -> None:
-        self.shell.show("display_data", data=_plain(data), metadata=metadata or {})
+        self.shell.show("display_data", data=_encode_data(data), metadata=metadata or {})
 
 
 class _Stream(io.TextIOBase):
-    """What a cell prints."""
+    """Printed output of a cell."""
 
     encoding, errors = "utf-8", "strict"
 
@@ -90,8 +90,8 @@ class _Stream(io.TextIOBase):
         return len(text)
 
 
-def execute(notebook: Path, target: Path, root: Path, parameters: Mapping[str, str]) -> Path:
-    """Execute a notebook with parameters where `root` is the repository, and write it to `target`.
+def execute_notebook(notebook: Path, target: Path, root: Path, parameters: Mapping[str, str]) -> Path:
+    """Execute a notebook with parameters, `root` as the repository, and write it to `target`.
 
     Raises BenchbookError with the first error of a cell; the notebook is written up to there.
     """
@@ -103,9 +103,11 @@ def execute(notebook: Path, target: Path, root: Path, parameters: Mapping[str, s
         cell = new_code_cell("\n".join(lines), metadata={"tags": ["injected-parameters"]})
         known.cells.insert(next(at for at, of in enumerate(tags, 1) if "parameters" in of), cell)
     failed = None
-    with _at(root), _shell() as shell:
+    with _enter_root(root), _open_shell() as shell:
         for number, cell in enumerate((one for one in known.cells if one.cell_type == "code"), 1):
-            cell.outputs, cell.execution_count = ([], None) if failed else (_run(shell, cell, number), number)
+            cell.outputs, cell.execution_count = (
+                ([], None) if failed else (_run_cell(shell, cell, number), number)
+            )
             failed = failed or next((one for one in cell.outputs if one.output_type == "error"), None)
     target.parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(known, target)
@@ -115,8 +117,8 @@ def execute(notebook: Path, target: Path, root: Path, parameters: Mapping[str, s
 
 
 @contextmanager
-def _shell() -> Iterator[Shell]:
-    """Make a shell of its own for one notebook, whose names no other sees, and let go of it."""
+def _open_shell() -> Iterator[Shell]:
+    """Make a shell for one notebook, with names that no other notebook sees, and release it."""
     os.environ["MPLBACKEND"] = BACKEND
     shell = Shell.instance(config=Config(_QUIET), display_pub_class=_Publisher, displayhook_class=_Hook)
     shell.shown = []
@@ -133,7 +135,7 @@ def _shell() -> Iterator[Shell]:
         Shell.clear_instance()
 
 
-def _run(shell: Shell, cell: NotebookNode, number: int) -> list[NotebookNode]:
+def _run_cell(shell: Shell, cell: NotebookNode, number: int) -> list[NotebookNode]:
     shell.shown, shell.execution_count = [], number
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = _Stream(shell, "stdout"), _Stream(shell, "stderr")  # type: ignore[assignment]
@@ -148,18 +150,18 @@ def _run(shell: Shell, cell: NotebookNode, number: int) -> list[NotebookNode]:
 
 
 @contextmanager
-def _at(root: Path) -> Iterator[None]:
-    """Make a folder the repository and the place, and put back what was."""
+def _enter_root(root: Path) -> Iterator[None]:
+    """Make a folder the repository and the working folder, and restore both afterwards."""
     place = Path.cwd()
     os.chdir(root)
     try:
-        with paths.at(root):
+        with paths.use_root(root):
             yield
     finally:
         os.chdir(place)
 
 
-def _plain(data: Mapping[str, Any]) -> dict[str, Any]:
+def _encode_data(data: Mapping[str, Any]) -> dict[str, Any]:
     return {
         kind: base64.b64encode(one).decode("ascii") if isinstance(one, bytes) else one
         for kind, one in data.items()

@@ -29,27 +29,29 @@ STANDS_IN = "stands in for a page that is not made"
 _LINK = re.compile(r'\bhref="([^"#:]+\.html)(?:#([^"]*))?"')
 
 
-def make(with_record: bool) -> int:
+def make_pages(with_record: bool) -> int:
     """Make the pages of sources, those of the record if asked, then those about everything; return a code.
 
     What stands as it was made from the same is left as it is. At the end what is not as recorded is named.
     """
-    root, file, wrong = paths.root(), paths.root() / "data" / "site" / MADE, list[str]()
+    root, file, wrong = paths.find_root(), paths.find_root() / "data" / "site" / MADE, list[str]()
     (root / "reports" / "record").mkdir(parents=True, exist_ok=True)
     before: dict[str, Any] = files.read_json(file) if file.is_file() else {}
-    with parallel.processes() as submit:
-        audits = [] if before.get("sources") == _sources(root) else load.params("sources").sources
-        made = [submit(stage.audit, name) for name in audits]
+    with parallel.process_pool() as submit:
+        audits = [] if before.get("sources") == _digest_sources(root) else load.load_params("sources").sources
+        made = [submit(stage.run_audit, name) for name in audits]
         if with_record:
-            wrong = rebuild_record.make(submit)
+            wrong = rebuild_record.rebuild_sessions(submit)
         codes = [task.result() for task in made]
-        if before.get("all") != _all(root):
-            codes += [task.result() for task in [submit(stage.page, name) for name in stage.PAGES]]
+        if before.get("all") != _digest_all(root):
+            codes += [task.result() for task in [submit(stage.make_page, name) for name in stage.PAGES]]
     if with_record and not any(codes):
-        findings_summary.write([Audit.read(file) for file in sorted(root.glob("data/audit/*/audit.json"))])
+        findings_summary.write_summary(
+            [Audit.read(file) for file in sorted(root.glob("data/audit/*/audit.json"))]
+        )
     stand_in(root)
     if not any(codes):
-        files.write_json(file, {"sources": _sources(root), "all": _all(root)})
+        files.write_json(file, {"sources": _digest_sources(root), "all": _digest_all(root)})
     if wrong:
         told = "All pages are made. Not as recorded, as their pages say:"
         print("\n".join([told, *wrong]), file=sys.stderr)
@@ -57,7 +59,7 @@ def make(with_record: bool) -> int:
 
 
 def stand_in(root: Path) -> list[Path]:
-    """Put a page that says what to do in place of each that a page leads to and that no stage has made.
+    """Put a page with the remedy in place of each linked page that no stage has made.
 
     A stage that failed or was stopped leaves no page, and others lead to it all the same.
     """
@@ -74,36 +76,38 @@ def stand_in(root: Path) -> list[Path]:
     if not absent:
         return []
     # It brings pandas along.
-    from benchbook.show.templating import render
+    from benchbook.show.templating import render_template
 
     for page, anchors in absent.items():
         kind = page.relative_to(site).parts[0]
         name = page.parent.name if kind == "runs" else page.stem
         command = f"make repro STUDY={name}" if kind in ("studies", "runs") else "make pages"
         given = {"mark": STANDS_IN, "command": command, "anchors": sorted(anchors - {""})}
-        files.write_text(page, render("absent.html.j2", **given).text)
+        files.write_text(page, render_template("absent.html.j2", **given).text)
     return sorted(absent)
 
 
-def _sources(root: Path) -> str:
-    """Return a digest of how all looks that the pages of sources are made from, and they themselves."""
+def _digest_sources(root: Path) -> str:
+    """Digest of the looks of the files behind the pages of sources, and of these pages themselves."""
     folders = ["notebooks", "data/published", "data/audit", "reports/sources"]
-    return _looks(root, [file for folder in folders for file in (root / folder).rglob("*")])
+    return _digest_files(root, [file for folder in folders for file in (root / folder).rglob("*")])
 
 
-def _all(root: Path) -> str:
-    """Return the same for the pages about everything, and what they read of each study."""
+def _digest_all(root: Path) -> str:
+    """Digest of the same for the pages about everything, and of the files they read of each study."""
     data, folders = root / "data", ("studies", "reports", "data/record/calibration")
     # Not the raw files of the record: what is shown of them lies in these, some of which are always written.
     patterns = ("*/*.json", "record/*/index.json", "recorded/*/*.json", "recorded/*/*/data/*/*.json")
     read = [file for pattern in patterns for file in data.glob(pattern) if file.name != MADE]
     seen = [file for folder in folders for file in (root / folder).rglob("*")]
-    return _sources(root) + _looks(root, seen) + files.sha256_all(root, read)
+    return _digest_sources(root) + _digest_files(root, seen) + files.sha256_all(root, read)
 
 
-def _looks(root: Path, found: Sequence[Path]) -> str:
+def _digest_files(root: Path, found: Sequence[Path]) -> str:
     made_with = [file for file in (root / "lib" / "benchbook").rglob("*") if file.suffix != ".pyc"]
-    return files.looks(root, [file for file in (*found, *made_with, paths.params()) if file.is_file()])
+    return files.digest_stats(
+        root, [file for file in (*found, *made_with, paths.params_file()) if file.is_file()]
+    )
 
 
 _WAY = re.compile(r'<a\b[^>]*\bhref="([^"]*)"')
@@ -113,14 +117,14 @@ _UP_TO_DATA = re.compile(r'(<a\b[^>]*\bhref="(?:\.\./)*)\.\./(data/)')
 _PLAIN = ".nojekyll"
 
 
-def publish(to: Path | None) -> str:
-    """Put the site together in one folder: what can be reached from the first page, pages and raw files.
+def publish_site(to: Path | None) -> str:
+    """Put the site together in one folder: pages and raw files reachable from the first page.
 
     Return a line on it. What was in the folder before goes. Raises BenchbookError if there is no site, if a
     link leads nowhere or out of the repository, or if the folder holds something that is not an earlier
     publication.
     """
-    root, into = paths.root(), (to or paths.root() / "public").absolute()
+    root, into = paths.find_root(), (to or paths.find_root() / "public").absolute()
     reports, first = root / "reports", root / "reports" / "index.html"
     if not first.is_file():
         raise BenchbookError("there is no site yet; make repro comes first")

@@ -14,7 +14,7 @@ from papermill import execute_notebook
 START_S, OUTPUT_S = 300, 600
 
 
-def run(notebook: str, target: str, root: str, parameter: str = "", value: str = "") -> None:
+def run_notebook(notebook: str, target: str, root: str, parameter: str = "", value: str = "") -> None:
     """Execute a notebook in a kernel of its own below `root`, with at most one parameter."""
     execute_notebook(
         notebook,
@@ -30,4 +30,4 @@ def run(notebook: str, target: str, root: str, parameter: str = "", value: str =
 
 
 if __name__ == "__main__":
-    run(*sys.argv[1:])
+    run_notebook(*sys.argv[1:])

@@ -1,4 +1,4 @@
-"""The record made again where something changed: sessions, and a page for each study.
+"""The changed parts of the record made again: sessions, and a page for each study.
 
 The newest session of a study is made from its raw files. Of an earlier one git has the results; its archive
 is held against them where it is in the clone. `make record-again` makes all of them from their raw files.
@@ -21,7 +21,7 @@ from pydantic import Field
 from benchbook.commands import code_fingerprint
 from benchbook.core.artifacts import meta_analysis, record
 from benchbook.core.artifacts.artifact import Document
-from benchbook.core.artifacts.meta_analysis import Pooled
+from benchbook.core.artifacts.meta_analysis import MetaAnalysis
 from benchbook.core.artifacts.record import RecordedSession
 from benchbook.core.util import files, parallel, paths
 from benchbook.core.util.errors import BenchbookError
@@ -35,15 +35,15 @@ MADE = "made.json"
 _SHOWN = 5
 
 
-class Code(NamedTuple):
-    """The digests of what makes evidence from raw files, and of what makes pages of it."""
+class CodeDigests(NamedTuple):
+    """Digests of the code that makes evidence from raw files, and of the code for its pages."""
 
     evidence: str
     pages: str
 
 
-class Outcome(Document):
-    """What became of a session: `refused` is no evidence, `differs` names values that came out otherwise."""
+class SessionOutcome(Document):
+    """Outcome of a session: `refused`: it is no evidence, `differs`: values came out otherwise."""
 
     refused: list[str] = Field(default_factory=list)
     differs: list[str] = Field(default_factory=list)
@@ -55,46 +55,46 @@ class Outcome(Document):
         return [*self.refused, *self.differs]
 
 
-class Made(Document):
-    """Of each session of a study how it came out, and what its pooled results and its page were made with."""
+class RebuildState(Document):
+    """Outcome of each session of a study, and the inputs of its pooled results and of its page."""
 
-    sessions: dict[str, Outcome] = Field(default_factory=dict)
+    sessions: dict[str, SessionOutcome] = Field(default_factory=dict)
     pooled: str = ""
     page: str = ""
 
 
-def command(write: bool) -> int | str:
-    """Make recorded sessions again; return an exit code, or what was written into the record."""
-    from benchbook.commands.record import rewrite
+def run_command(write: bool) -> int | str:
+    """Make recorded sessions again; return an exit code, or a text on the changes to the record."""
+    from benchbook.commands.record import rewrite_sessions
 
     if write:
-        return rewrite()
-    if wrong := run():
+        return rewrite_sessions()
+    if wrong := rebuild_record():
         print("\n".join(["Not as recorded:", *wrong]), file=sys.stderr)
     return 0
 
 
-def run() -> list[str]:
-    """Make what does not stand again; return what is wrong, a line each: it stops nothing."""
-    with parallel.processes() as submit:
-        return make(submit)
+def rebuild_record() -> list[str]:
+    """Make the parts again that do not stand; return the faults, a line each: they stop nothing."""
+    with parallel.process_pool() as submit:
+        return rebuild_sessions(submit)
 
 
-def make(submit: parallel.Submit) -> list[str]:
-    """Make again what does not stand of the record, in these processes; return what is wrong with it."""
+def rebuild_sessions(submit: parallel.Submit) -> list[str]:
+    """Make again, in these processes, parts of the record that do not stand; return its faults."""
     from benchbook.evidence import sessions
 
-    index, made_with = record.read(), _code(paths.root())
+    index, made_with = record.read_index(), _digest_code(paths.find_root())
     # The stage's outputs, which DVC asks for where nothing is recorded, too.
-    for folder in (base(), *_pages()):
+    for folder in (base_folder(), *_page_folders()):
         folder.mkdir(parents=True, exist_ok=True)
-    _forget(index)
-    made = {name: _kept(name) for name in index.studies}
-    due = _due(list(index.sessions()), made, made_with)
+    _remove_stale(index)
+    made = {name: _read_state(name) for name in index.studies}
+    due = _select_due(list(index.sessions()), made, made_with)
     # The largest first, so that all processes end at about the same time.
     due.sort(key=lambda session: (not session.is_newest, -session.entry.runs, session.archive_name))
-    tasks = {submit(_one, session): session for session in due}
-    refused = [*sessions.strangers(index), *sessions.doubled(index)]
+    tasks = {submit(_rebuild_session, session): session for session in due}
+    refused = [*sessions.find_unmatched(index), *sessions.find_duplicates(index)]
     for count, done in enumerate(as_completed(tasks), 1):
         session, outcome = tasks[done], done.result()
         made[session.where.name].sessions[session.id] = outcome
@@ -105,16 +105,18 @@ def make(submit: parallel.Submit) -> list[str]:
     again = {session.where.name for session in due if session.is_newest}
     refused += _pages_of(index, made, again, submit, made_with)
     for session in due:
-        _settle(session, made, made_with)
+        _store_state(session, made, made_with)
     for name, one in made.items():
-        one.write(_file(name))
-    print(_summary(index, due))
+        one.write(_state_file(name))
+    print(_summarize_rebuild(index, due))
     outcomes = [outcome for one in made.values() for outcome in one.sessions.values()]
     refused += [text for outcome in outcomes for text in outcome.refused]
     return [*refused, *(text for outcome in outcomes for text in outcome.differs)]
 
 
-def _due(there: Sequence[RecordedSession], made: dict[str, Made], made_with: Code) -> list[RecordedSession]:
+def _select_due(
+    there: Sequence[RecordedSession], made: dict[str, RebuildState], made_with: CodeDigests
+) -> list[RecordedSession]:
     """Sessions that do not stand as they were made, with the present archive, entry and code.
 
     One that was refused never stands: the machine may have been what failed, such as a disk that was full.
@@ -122,16 +124,16 @@ def _due(there: Sequence[RecordedSession], made: dict[str, Made], made_with: Cod
     due = []
     for session in there:
         if not session.is_newest and not session.where.archive.is_file():
-            made[session.where.name].sessions.setdefault(session.id, Outcome())
+            made[session.where.name].sessions.setdefault(session.id, SessionOutcome())
             continue
         outcome = made[session.where.name].sessions.get(session.id)
-        if outcome is None or outcome.refused or outcome.state != _state(session, made_with):
+        if outcome is None or outcome.refused or outcome.state != _digest_session(session, made_with):
             due.append(session)
     return due
 
 
-def _summary(index: record.Index, due: Sequence[RecordedSession]) -> str:
-    """Say how many sessions were made again, and what the others rest on."""
+def _summarize_rebuild(index: record.Index, due: Sequence[RecordedSession]) -> str:
+    """Number of sessions made again, and the basis of the others, as a sentence."""
     again = sum(session.is_newest for session in due)
     told = [f"{len(index.studies)} recorded studies: {again} sessions made again from their raw files"]
     if checked := len(due) - again:
@@ -147,48 +149,52 @@ def _summary(index: record.Index, due: Sequence[RecordedSession]) -> str:
     return "; ".join(told)
 
 
-def study(name: str) -> Pooled | None:
-    """Make the newest session of a study again unless it stands; return what its sessions say together."""
-    index, made_with, made = record.read(), _code(paths.root()), _kept(name)
-    for session in _due([index.newest(name)], {name: made}, made_with):
-        made.sessions[session.id] = _one(session)
-        _settle(session, {name: made}, made_with)
-    is_there = pool(name, index)
-    made.write(_file(name))
-    return meta_analysis.of(name) if is_there else None
+def rebuild_study(name: str) -> MetaAnalysis | None:
+    """Make a study's newest session again unless it stands; return its sessions' joint results."""
+    index, made_with, made = record.read_index(), _digest_code(paths.find_root()), _read_state(name)
+    for session in _select_due([index.newest(name)], {name: made}, made_with):
+        made.sessions[session.id] = _rebuild_session(session)
+        _store_state(session, {name: made}, made_with)
+    is_there = pool_study(name, index)
+    made.write(_state_file(name))
+    return meta_analysis.read_pooled(name) if is_there else None
 
 
-def _settle(session: RecordedSession, made: dict[str, Made], made_with: Code) -> None:
-    """Note what a session stands for: all that is there now, after its page was rendered."""
+def _store_state(session: RecordedSession, made: dict[str, RebuildState], made_with: CodeDigests) -> None:
+    """Note the state that a session's outcome holds for, after its page was rendered."""
     outcomes = made[session.where.name].sessions
-    state = _state(session, made_with)
+    state = _digest_session(session, made_with)
     outcomes[session.id] = outcomes[session.id].model_copy(update={"state": state})
 
 
 def _pages_of(
-    index: record.Index, made: dict[str, Made], again: set[str], submit: parallel.Submit, made_with: Code
+    index: record.Index,
+    made: dict[str, RebuildState],
+    again: set[str],
+    submit: parallel.Submit,
+    made_with: CodeDigests,
 ) -> list[str]:
-    """Pool the sessions of each study that changed, then render each page that does not stand; what failed.
+    """Pool the sessions of changed studies, render each page that does not stand; return failures.
 
     `again` are the studies whose newest session was made again: what a page says of it lies with it.
     """
-    from benchbook.compare.meta.cross_study import elsewhere, joined
+    from benchbook.compare.meta.cross_study import build_rows, sign_reversals
 
     wrong, there = list[str](), list[str]()
     for name in index.studies:
         target = index.newest(name).where
-        state = _digest([files.sha256(target.archive.with_name(record.INDEX)), made_with.evidence])
+        state = _digest_value([files.digest_file(target.archive.with_name(record.INDEX)), made_with.evidence])
         if target.findings.is_file() and target.pooled.is_file() and made[name].pooled == state:
             there.append(name)
             continue
         try:
-            there += [name] if pool(name, index) else []
+            there += [name] if pool_study(name, index) else []
             made[name] = made[name].model_copy(update={"pooled": state})
         except BenchbookError as error:
             wrong.append(f"{name}: {error}")
     # What a page says of other studies' sessions is known when all are pooled.
-    rows = joined(meta_analysis.several())
-    told = {name: elsewhere(name, rows) for name in there}
+    rows = build_rows(meta_analysis.read_all())
+    told = {name: sign_reversals(name, rows) for name in there}
     newest = {name: index.newest(name) for name in told}
 
     def state_of(name: str) -> str:
@@ -196,7 +202,9 @@ def _pages_of(
 
     asked = [name for name in told if name in again or made[name].page != state_of(name)]
     asked.sort(key=lambda name: (-newest[name].entry.runs, name))
-    tasks = {submit(_show, newest[name], made[name].sessions[newest[name].id].all): name for name in asked}
+    tasks = {
+        submit(_render_page, newest[name], made[name].sessions[newest[name].id].all): name for name in asked
+    }
     failed = dict.fromkeys(again - {*told}, "not rendered: its newest session could not be made again")
     for done in as_completed(tasks):
         name = tasks[done]
@@ -204,43 +212,45 @@ def _pages_of(
         failed |= {name: done.result()} if done.result() else {}
         if not done.result():
             made[name] = made[name].model_copy(update={"page": state_of(name)})
-            _settle(newest[name], made, made_with)
+            _store_state(newest[name], made, made_with)
     return [*wrong, *(f"page of {name}: {why}" for name, why in failed.items())]
 
 
-def base() -> Path:
-    """Return the folder of all recorded studies made again."""
-    return paths.root() / "data" / "recorded"
+def base_folder() -> Path:
+    """Folder of all recorded studies made again."""
+    return paths.find_root() / "data" / "recorded"
 
 
-def _file(name: str) -> Path:
-    return base() / name / MADE
+def _state_file(name: str) -> Path:
+    return base_folder() / name / MADE
 
 
-def _kept(name: str) -> Made:
+def _read_state(name: str) -> RebuildState:
     try:
-        return Made.read(_file(name))
+        return RebuildState.read(_state_file(name))
     except BenchbookError:
-        return Made()
+        return RebuildState()
 
 
-def _code(root: Path) -> Code:
-    """Return the digests of the modules and templates that make evidence, and pages with their notebooks."""
+def _digest_code(root: Path) -> CodeDigests:
+    """Digests of the modules and templates that make evidence, and pages with their notebooks."""
     notebooks = [root / "notebooks" / f"{stem}.ipynb" for stem in NOTEBOOKS]
     cells = [cell for one in notebooks for cell in files.read_json(one)["cells"]]
     texts = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
-    begun = [name for text in texts for name in code_fingerprint.imported(text)]
-    evidence = _modules(["benchbook.evidence.sessions"], [floor for floor in FLOORS if floor != "show"])
-    pages = _modules([*begun, "benchbook.commands.record_pages"], FLOORS)
+    begun = [name for text in texts for name in code_fingerprint.list_imports(text)]
+    evidence = _digest_modules(
+        ["benchbook.evidence.sessions"], [floor for floor in FLOORS if floor != "show"]
+    )
+    pages = _digest_modules([*begun, "benchbook.commands.record_pages"], FLOORS)
     both = evidence + pages + files.sha256_all(root, notebooks)
-    return Code(evidence, hashlib.sha256(both.encode()).hexdigest())
+    return CodeDigests(evidence, hashlib.sha256(both.encode()).hexdigest())
 
 
-def _modules(begun: Sequence[str], floors: Sequence[str]) -> str:
-    """Return the digest of the modules of floors that are reached, and of what else these floors hold."""
+def _digest_modules(begun: Sequence[str], floors: Sequence[str]) -> str:
+    """Digest of the modules of floors that are reached, and of all other files of these floors."""
     inside = [code_fingerprint.PACKAGE / floor for floor in floors]
     # Traits are read by all floors, and imported by none.
-    reached = {*code_fingerprint.reached(begun), *(code_fingerprint.PACKAGE / TRAITS).glob("*.py")}
+    reached = {*code_fingerprint.trace_imports(begun), *(code_fingerprint.PACKAGE / TRAITS).glob("*.py")}
     used = {one for one in reached if any(one.is_relative_to(floor) for floor in inside)}
     others = {one for floor in inside for one in floor.rglob("*") if one.is_file()}
     return files.sha256_all(
@@ -248,20 +258,22 @@ def _modules(begun: Sequence[str], floors: Sequence[str]) -> str:
     )
 
 
-def _state(session: RecordedSession, made_with: Code) -> str:
-    """Digest of what a session is made with, and of all that stands of it now."""
+def _digest_session(session: RecordedSession, made_with: CodeDigests) -> str:
+    """Digest of a session's inputs, and of all its outputs as they are now."""
     where = session.where
     left = [file for file in (where.archive, where.results, *where.base.rglob("*")) if file.is_file()]
     entry = session.entry.model_dump(mode="json")
-    return _digest([entry, session.is_newest, made_with.evidence, files.looks(where.clone, left)])
+    return _digest_value(
+        [entry, session.is_newest, made_with.evidence, files.digest_stats(where.clone, left)]
+    )
 
 
-def _digest(value: object) -> str:
+def _digest_value(value: object) -> str:
     return hashlib.sha256(json.dumps(value).encode()).hexdigest()
 
 
-def pool(name: str, index: record.Index) -> bool:
-    """Write what the sessions of a study say together; tell whether there is anything to show of it."""
+def pool_study(name: str, index: record.Index) -> bool:
+    """Write the joint results of a study's sessions; True if there is anything to show of them."""
     from benchbook.compare.meta import meta_analysis as compared
     from benchbook.core.artifacts import design
 
@@ -274,49 +286,51 @@ def pool(name: str, index: record.Index) -> bool:
         entry, found = session.entry, session.pooled_results
         is_other = entry.design != newest.entry.design
         brought.append(
-            compared.brought(
+            compared.build_session(
                 *(session.id, entry.measured, entry.design, found.findings),
                 facts=found.facts.arms,
                 probes=found.facts.probes,
                 superseded=entry.superseded,
-                differs="; ".join(design.differing(found.design, own)) if is_other else "",
+                differs="; ".join(design.describe_differences(found.design, own)) if is_other else "",
             )
         )
-    found_all = compared.pool(name, brought, newest.entry.design)
+    found_all = compared.pool_sessions(name, brought, newest.entry.design)
     known = index.studies[name]
     more = {"not_recorded": known.not_recorded, "retired": known.retired}
     found_all.model_copy(update=more).write(newest.where.pooled)
     return True
 
 
-def _page_state(newest: RecordedSession, made_with: Code, elsewhere: Sequence[str]) -> str:
+def _page_state(newest: RecordedSession, made_with: CodeDigests, elsewhere: Sequence[str]) -> str:
     where = newest.where
     shown = [where.report, where.summary, *where.run_pages.rglob("*"), where.findings, where.pooled]
-    looks = files.looks(where.clone, [file for file in shown if file.is_file()])
-    return _digest([newest.id, newest.entry.model_dump(mode="json"), list(elsewhere), made_with.pages, looks])
+    looks = files.digest_stats(where.clone, [file for file in shown if file.is_file()])
+    return _digest_value(
+        [newest.id, newest.entry.model_dump(mode="json"), list(elsewhere), made_with.pages, looks]
+    )
 
 
-def _pages() -> tuple[Path, ...]:
-    like = paths.recorded("any", "any")
+def _page_folders() -> tuple[Path, ...]:
+    like = paths.recorded_paths("any", "any")
     return like.report.parent, like.run_pages.parent
 
 
-def _forget(index: record.Index) -> None:
-    """Remove what stands of sessions and studies that are recorded no more."""
-    for folder in [one for one in base().iterdir() if one.is_dir()]:
+def _remove_stale(index: record.Index) -> None:
+    """Remove the outputs of sessions and studies that are recorded no more."""
+    for folder in [one for one in base_folder().iterdir() if one.is_dir()]:
         known = index.studies[folder.name].sessions if folder.name in index.studies else {}
         for session in [one for one in folder.iterdir() if one.is_dir() and one.name not in known]:
             shutil.rmtree(session)
         if not known:
             shutil.rmtree(folder)
-    for page in [one for folder in _pages() for one in folder.iterdir()]:
+    for page in [one for folder in _page_folders() for one in folder.iterdir()]:
         name = page.name.partition(".")[0]
         if name and name not in index.studies:
             shutil.rmtree(page) if page.is_dir() else page.unlink()
 
 
-def _one(session: RecordedSession) -> Outcome:
-    """Make one session again below a root of its own, or hold its archive against what git has of it."""
+def _rebuild_session(session: RecordedSession) -> SessionOutcome:
+    """Make one session again below its own root, or compare its archive with its results in git."""
     from benchbook.evidence import archive_store, sessions
 
     where, refused, differs = session.where, list[str](), list[str]()
@@ -334,15 +348,15 @@ def _one(session: RecordedSession) -> Outcome:
         refused = [f"{session.archive_name}: {error}"] if session.entry.is_pooled else []
     more = len(differs) - _SHOWN
     rest = [f"{where.name} {session.id}: and {more} more values"] if more > 0 else []
-    return Outcome(refused=refused, differs=[*differs[:_SHOWN], *rest])
+    return SessionOutcome(refused=refused, differs=[*differs[:_SHOWN], *rest])
 
 
-def _show(session: RecordedSession, wrong: Sequence[str]) -> str:
-    """Render the page of a study from its newest session; return why that failed, if it did."""
+def _render_page(session: RecordedSession, wrong: Sequence[str]) -> str:
+    """Render the page of a study from its newest session; return the reason of a failure, if any."""
     from benchbook.commands import record_pages
 
     try:
-        record_pages.render(session.where, session.entry, wrong)
+        record_pages.render_pages(session.where, session.entry, wrong)
     except Exception as error:  # One page that can't be made takes no other away.
         kind = "" if isinstance(error, BenchbookError) else f"{type(error).__name__}: "
         return f"not rendered: {kind}{error}"

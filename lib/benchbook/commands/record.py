@@ -27,7 +27,7 @@ from benchbook.core.util.errors import BenchbookError, InputErrors, did_you_mean
 from benchbook.core.util.plural import count
 from benchbook.evidence import archive, archive_store, recompute, sessions, verify
 from benchbook.evidence.archive import ROOM_BYTES
-from benchbook.evidence.archive_reader import Unpacked
+from benchbook.evidence.archive_reader import ArchiveContents
 from benchbook.read import tidy
 from benchbook.show import registration, study_answer
 from benchbook.sites.workspace import free_bytes
@@ -43,7 +43,7 @@ USUAL_BYTES = 300_000
 MOST_TOLD = 12
 
 
-def command(
+def run_command(
     study: str | None,
     archives: Sequence[Path],
     session: str | None,
@@ -53,33 +53,33 @@ def command(
     is_to_remote: bool,
     wanted: Sequence[str],
 ) -> str:
-    """Put sessions into the record, say why one counts no more, or move archives; lines on what was done."""
+    """Record sessions, note a reason against one, or move archives; return lines on the work done."""
     if sum(map(bool, (study, archives, session, retired, is_to_remote, wanted))) != 1:
         ways = "a study, --archive with files, --supersede, --retire, --to-remote, --fetch with sessions"
         raise InputErrors([f"record takes one of: {ways}"])
     if is_to_remote:
         return to_remote()
     if wanted:
-        return fetch(wanted)
+        return fetch_archives(wanted)
     if session:
-        return supersede(session, because, arms)
+        return supersede_session(session, because, arms)
     if retired:
-        return retire(retired, because)
-    return take_all(archives) if archives else add(str(study))
+        return retire_study(retired, because)
+    return take_all(archives) if archives else add_session(str(study))
 
 
-def add(name: str) -> str:
-    """Record the session of a study that was measured here; return what was done in a few lines.
+def add_session(name: str) -> str:
+    """Record the session of a study that was measured here; return a few lines on the work done.
 
     InputErrors with every reason against it: an edited tree, an unfinished study, findings that do not follow
     from the raw files. What only weakens it travels with it as a doubt.
     """
-    study = load.study(name)
-    if wrong := [*edited(name), *unfinished(name, study)]:
+    study = load.load_study(name)
+    if wrong := [*find_edits(name), *find_unfinished(name, study)]:
         raise InputErrors([f"{name}: not recorded: {reason}" for reason in wrong])
-    with aside() as folder:
-        packed = archive.pack(name, folder / f"{name}.tar.xz", stage.commit_of_evidence(name))
-        told = take(packed)
+    with open_staging() as folder:
+        packed = archive.pack_study(name, folder / f"{name}.tar.xz", stage.commit_of_evidence(name))
+        told = take_archive(packed)
     return "\n".join([told, COMMIT])
 
 
@@ -88,7 +88,7 @@ def take_all(files_: Sequence[Path]) -> str:
     wrong = []
     for file in files_:
         try:
-            print(take(file), flush=True)
+            print(take_archive(file), flush=True)
         except InputErrors as error:
             wrong += error.errors
         except BenchbookError as error:
@@ -98,7 +98,7 @@ def take_all(files_: Sequence[Path]) -> str:
     return COMMIT
 
 
-def take(file: Path) -> str:
+def take_archive(file: Path) -> str:
     """Check an archive and put it into the record as a session; return a line on it and its doubts.
 
     BenchbookError where its files contradict each other, InputErrors where the record has it or a run of it
@@ -106,16 +106,16 @@ def take(file: Path) -> str:
     its raw files is packed as the present code makes it.
     """
     try:
-        with verify.checked(file) as (checked, root):
+        with verify.open_checked(file) as (checked, root):
             if checked.findings is None:
                 raise BenchbookError(f"{file.name}: not recorded, its files contradict each other\n{checked}")
-            return _take(file, checked, Unpacked(root, checked.contents.study))
+            return _take_checked(file, checked, ArchiveContents(root, checked.contents.study))
     except Doubled as error:
         raise InputErrors(error.reasons) from None
     except BenchbookError as error:
         if not file.is_file():
             raise
-        raise BenchbookError(f"{error}\nThe archive is kept: {_keep(file)}") from None
+        raise BenchbookError(f"{error}\nThe archive is kept: {_keep_refused(file)}") from None
 
 
 class Doubled(Exception):
@@ -126,17 +126,17 @@ class Doubled(Exception):
         self.reasons = reasons
 
 
-def _take(file: Path, checked: verify.Verified, held: Unpacked) -> str:
-    name, commit, index = held.name, checked.contents.manifest.commit, record.read()
-    with paths.at(held.root):
+def _take_checked(file: Path, checked: verify.Verified, held: ArchiveContents) -> str:
+    name, commit, index = held.name, checked.contents.manifest.commit, record.read_index()
+    with paths.use_root(held.root):
         session = sessions.session_id(held)
     if doubled := list(known_already(index, name, session, checked.contents.manifest)):
         raise Doubled([f"{file.name}: not recorded: {reason}" for reason in doubled])
-    where = paths.recorded(name, session)
-    with aside() as folder:
+    where = paths.recorded_paths(name, session)
+    with open_staging() as folder:
         packed = folder / where.archive.name
-        with paths.at(held.root):
-            archive.pack(name, packed, commit)
+        with paths.use_root(held.root):
+            archive.pack_study(name, packed, commit)
         if why := capacity_problem(packed.stat().st_size):
             raise BenchbookError(f"{name}: not recorded: {why}")
         where.archive.parent.mkdir(parents=True, exist_ok=True)
@@ -150,49 +150,51 @@ def _take(file: Path, checked: verify.Verified, held: Unpacked) -> str:
         record.write_study(name, record.Recorded(sessions={session: whole}, **study))
     else:
         record.write_study(name, known.model_copy(update=study).with_session(session, whole))
-    place = where.archive.relative_to(paths.root()).as_posix()
+    place = where.archive.relative_to(paths.find_root()).as_posix()
     findings = checked.findings
     answer = study_answer.sentence_of_session(findings) if findings else "no finding could be computed"
     line = f"{place}: {whole.bytes / 1e3:.0f} kB, {whole.runs} runs; {answer}"
     return "\n".join([line, *(f"  recorded with a doubt: {doubt}" for doubt in whole.doubts)])
 
 
-def _with_tables(known: record.Recorded | None, held: Unpacked) -> tuple[dict[str, Any], dict[str, str]]:
-    """What a study and an entry of it say of a session's tidy tables: their columns, and a digest of them."""
-    tables = tidy.load(held.where.data / "tidy")
+def _with_tables(
+    known: record.Recorded | None, held: ArchiveContents
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Entries of a study and a session on tidy tables: their columns, and a digest of them."""
+    tables = tidy.load_tables(held.where.data / "tidy")
     columns = {name: " ".join(table.columns) for name, table in sorted(tables.items())}
     key = hashlib.sha256(repr(columns).encode()).hexdigest()[:6]
     there = {**(known.columns if known else {}), key: columns}
     return {"columns": there}, {"columns": key, "tables": numeric_equality.tables_digest(tables)}
 
 
-def _keep(file: Path) -> str:
-    """Copy an archive that was refused to where nothing removes it; its place from the root on.
+def _keep_refused(file: Path) -> str:
+    """Copy a refused archive to a place that nothing clears; its path from the root on.
 
     One that stays in data, such as what a fleet brought, is kept where it is.
     """
-    data, kept = paths.root() / "data", file.resolve()
-    if not kept.is_relative_to(data.resolve()) or kept.is_relative_to(paths.record().resolve()):
+    data, kept = paths.find_root() / "data", file.resolve()
+    if not kept.is_relative_to(data.resolve()) or kept.is_relative_to(paths.record_folder().resolve()):
         stem, dot, suffix = file.name.partition(".tar")
-        kept = data.resolve() / "refused" / f"{stem}-{files.sha256(file)[:8]}{dot}{suffix}"
+        kept = data.resolve() / "refused" / f"{stem}-{files.digest_file(file)[:8]}{dot}{suffix}"
         kept.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, kept)
-    return kept.relative_to(paths.root().resolve()).as_posix()
+    return kept.relative_to(paths.find_root().resolve()).as_posix()
 
 
 def capacity_problem(more: int, sessions: int = 1) -> str | None:
-    """Why the record can't take so many sessions of so many bytes each; None where it can.
+    """Reason against so many sessions of so many bytes each in the record; None if they fit.
 
     It is asked before anything is measured, and again before a session is written.
     """
-    left = MOST_BYTES - size()
+    left = MOST_BYTES - record_size()
     if more * sessions > left:
         return (
             f"{count(sessions, 'archive')} of {more / 1e6:.1f} MB would make the record larger than the "
             f"{MOST_BYTES / 1e6:.0f} MB that a clone carries; `benchbook record --to-remote` takes earlier "
             "archives out of git"
         )
-    free = free_bytes(paths.root())
+    free = free_bytes(paths.find_root())
     if more * sessions + ROOM_BYTES > free:
         return f"{free / 1e6:.0f} MB are free on the disk of this clone; make room"
     return None
@@ -200,18 +202,18 @@ def capacity_problem(more: int, sessions: int = 1) -> str | None:
 
 def archive_bytes(name: str) -> int:
     """Bytes that an archive of a study takes: the largest recorded one; of a new study the usual one."""
-    known = record.read().studies.get(name)
+    known = record.read_index().studies.get(name)
     return max(entry.bytes for entry in known.sessions.values()) if known else USUAL_BYTES
 
 
 def to_remote() -> str:
-    """Send the archives of earlier sessions to the DVC remote and take them out of the folder; say how many.
+    """Move archives of earlier sessions from the folder to the DVC remote; return their number.
 
     The newest session of each study stays in git, so that pages need no network. An archive goes only when it
     was read back whole.
     """
     store, sent = archive_store.ArchiveStore(), []
-    for session in record.read().sessions():
+    for session in record.read_index().sessions():
         if not session.is_newest and session.where.archive.is_file():
             store.put(session)
             session.where.archive.unlink()
@@ -220,9 +222,9 @@ def to_remote() -> str:
     return f"{count(len(sent), 'archive')} ({moved / 1e6:.1f} MB) in the remote and no longer here; {COMMIT}"
 
 
-def fetch(names: Sequence[str]) -> str:
-    """Bring archives of sessions, or of all of a study, from the DVC remote; say which."""
-    known, store = list(record.read().sessions()), archive_store.ArchiveStore()
+def fetch_archives(names: Sequence[str]) -> str:
+    """Bring archives of sessions, or of all of a study, from the DVC remote; return their list."""
+    known, store = list(record.read_index().sessions()), archive_store.ArchiveStore()
     wanted = [session for session in known if {session.id, session.where.name} & {*names}]
     found = {name for session in wanted for name in (session.id, session.where.name)}
     if wrong := [
@@ -233,50 +235,56 @@ def fetch(names: Sequence[str]) -> str:
     return f"{count(len(brought), 'archive')} fetched and checked, {len(wanted) - len(brought)} were here"
 
 
-def supersede(session: str, because: str, arms: Sequence[str] = ()) -> str:
+def supersede_session(session: str, because: str, arms: Sequence[str] = ()) -> str:
     """Take a session, or arms of it, out of pooling for a reason that stays with it; return a line on it.
 
     InputErrors where no such session or arm is recorded, without a reason, and where nothing of the study
     would be left: its page would have no session to stand on.
     """
-    index = record.read()
+    index = record.read_index()
     name = next((one for one, study in index.studies.items() if session in study.sessions), None)
     if name is None:
         raise InputErrors([f"--supersede: {session}: no such session in data/record"])
     known = index.studies[name]
     wrong = [] if because.strip() else ["--because: missing; say in a sentence what is wrong with it"]
     wrong += [
-        f"--arms: {arm}: {name} has no such arm; {did_you_mean(arm, list(load.study(name).arms))}"
+        f"--arms: {arm}: {name} has no such arm; {did_you_mean(arm, list(load.load_study(name).arms))}"
         for arm in arms
-        if arm not in load.study(name).arms
+        if arm not in load.load_study(name).arms
     ]
     others = [one for other, one in known.sessions.items() if other != session]
     if not arms and not any(one.is_pooled for one in others):
         wrong.append(f"--supersede: {session}: nothing of {name} would be left; record another session first")
     if wrong:
         raise InputErrors(wrong)
-    reason = record.Superseded(reason=because.strip(), commit=stage.commit() or "not known", arms=tuple(arms))
+    reason = record.Superseded(
+        reason=because.strip(), commit=stage.current_commit() or "not known", arms=tuple(arms)
+    )
     entry = known.sessions[session].model_copy(update={"superseded": reason})
-    file = record.write_study(name, known.with_session(session, entry)).relative_to(paths.root()).as_posix()
+    file = (
+        record.write_study(name, known.with_session(session, entry)).relative_to(paths.find_root()).as_posix()
+    )
     what = f"{', '.join(arms)} of {session}" if arms else session
     return f"{file}: {what} is superseded: {reason.reason}"
 
 
-def retire(name: str, because: str) -> str:
-    """Say of a recorded study that it is measured no more; its sessions stay. Return a line on it."""
-    index = record.read()
+def retire_study(name: str, because: str) -> str:
+    """Mark a recorded study as measured no more; its sessions stay. Return a line on it."""
+    index = record.read_index()
     wrong = [] if because.strip() else ["--because: missing; say in a sentence why it is measured no more"]
     if name not in index.studies:
         wrong.append(f"--retire: {name}: not in the record; {did_you_mean(name, list(index.studies))}")
     if wrong:
         raise InputErrors(wrong)
     study = index.studies[name].model_copy(update={"retired": because.strip()})
-    file = record.write_study(name, study).relative_to(paths.root()).as_posix()
+    file = record.write_study(name, study).relative_to(paths.find_root()).as_posix()
     return f"{file}: {name} is retired: {because.strip()}"
 
 
-def known_already(index: record.Index, name: str, session: str, manifest: archive.Manifest) -> Iterator[str]:
-    """Yield where the record has a session already, whatever its file is called, or one of its runs."""
+def known_already(
+    index: record.Index, name: str, session: str, manifest: archive.ArchiveManifest
+) -> Iterator[str]:
+    """Reasons that the record has a session already, under any file name, or one of its runs."""
     mine = {
         digest[: sessions.LOG_DIGITS]: run
         for run, digest in sessions.runs_of(manifest, run_folder.OUT).items()
@@ -290,48 +298,50 @@ def known_already(index: record.Index, name: str, session: str, manifest: archiv
 
 
 @contextlib.contextmanager
-def aside() -> Iterator[Path]:
-    """Yield a folder beside the record, so that what is whole can be moved into it at once."""
-    paths.record().mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".new-", dir=paths.record()) as folder:
+def open_staging() -> Iterator[Path]:
+    """Folder beside the record, as a context, so that whole results can be moved into it at once."""
+    paths.record_folder().mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".new-", dir=paths.record_folder()) as folder:
         yield Path(folder)
 
 
-def size() -> int:
-    """Return the bytes of all archives of the record, the calibration's among them."""
-    return sum(file.stat().st_size for file in paths.record().rglob("*.tar.xz") if ".new-" not in str(file))
+def record_size() -> int:
+    """Bytes of all archives of the record, the calibration's among them."""
+    return sum(
+        file.stat().st_size for file in paths.record_folder().rglob("*.tar.xz") if ".new-" not in str(file)
+    )
 
 
-def edited(name: str) -> Iterator[str]:
-    """Yield what differs from the commit among the files that the evidence is made with."""
-    whole = study_variants.origin(name) or name
-    asked = [*MADE_WITH, *dict.fromkeys(paths.study(one).shown for one in (whole, name))]
-    listed = git.says("status", "--porcelain", "--untracked-files=all", "--", *asked)
-    committed = git.says("show", "HEAD:params.yaml")
+def find_edits(name: str) -> Iterator[str]:
+    """Differences from the commit among the files that the evidence is made with."""
+    whole = study_variants.find_origin(name) or name
+    asked = [*MADE_WITH, *dict.fromkeys(paths.study_paths(one).shown for one in (whole, name))]
+    listed = git.run_git("status", "--porcelain", "--untracked-files=all", "--", *asked)
+    committed = git.run_git("show", "HEAD:params.yaml")
     if listed is None or committed is None:
         yield "git can't say which commit the code is; record from a clone"
         return
     changed = [line[3:] for line in listed.splitlines()]
     # A study at another size than its file of the tree is no edit of it.
-    if whole != name and paths.study(name).file.read_text(encoding="utf-8") == study_variants.text(
-        name, whole
-    ):
-        changed = [one for one in changed if one != paths.study(name).shown]
-    if _settings(committed) != _settings(paths.params().read_text(encoding="utf-8")):
+    if whole != name and paths.study_paths(name).file.read_text(
+        encoding="utf-8"
+    ) == study_variants.render_variant(name, whole):
+        changed = [one for one in changed if one != paths.study_paths(name).shown]
+    if _read_settings(committed) != _read_settings(paths.params_file().read_text(encoding="utf-8")):
         changed.append("params.yaml (beside its lists of studies and sources)")
     if changed:
         more = f" and {len(changed) - 5} more" if len(changed) > 5 else ""
         yield f"the tree is edited: {', '.join(changed[:5])}{more}; commit, measure with that, then record"
 
 
-def unfinished(name: str, study: Study) -> Iterator[str]:
-    """Yield what keeps a study from being whole and valid."""
-    where = paths.study(name)
+def find_unfinished(name: str, study: Study) -> Iterator[str]:
+    """Reasons that a study is not whole and valid."""
+    where = paths.study_paths(name)
     if not where.findings.is_file() or not (where.tidy / "runs.parquet").is_file():
         yield f"it has no findings; run `make repro STUDY={name}`"
         return
     found = Findings.read(where.findings)
-    kept, planned = terminal_summary.progress(name)
+    kept, planned = terminal_summary.count_progress(name)
     is_decided = study.plan.stop == "decided" and found.blocks.complete == found.look.n
     if not planned or (kept != planned and not (is_decided and found.look.n)):
         yield f"{kept} of {planned} runs are there; run `make repro STUDY={name}` again, it goes on"
@@ -344,8 +354,8 @@ def unfinished(name: str, study: Study) -> Iterator[str]:
         yield "no finding could be computed; its page says why"
 
 
-def against(found: Findings, registered: str) -> Iterator[str]:
-    """Yield what speaks against whole findings: not pre-registered, or not quiet by their own signs."""
+def find_objections(found: Findings, registered: str) -> Iterator[str]:
+    """Objections to whole findings: not pre-registered, or not quiet by their own signs."""
     if not registered.startswith(registration.HELD):
         yield f"pre-registration: {registered}"
     if not found.look.n:
@@ -360,7 +370,7 @@ def against(found: Findings, registered: str) -> Iterator[str]:
         yield f"the A/A pair shows a difference where there is none: {ends}"
     elif aa.label == "depends on threads":
         yield "the A/A pair depends on threads, though its arms are equal at each of them"
-    yield from (f"too wide: {text}" for text in caveats.wide(found.findings))
+    yield from (f"too wide: {text}" for text in caveats.wide_contrasts(found.findings))
     for check in found.checks:
         if check.passed is False:
             yield f"the check “{check.check}” fails: {check.detail}"
@@ -369,57 +379,57 @@ def against(found: Findings, registered: str) -> Iterator[str]:
             yield f"{warning.title.lower()}: {warning.text}"
 
 
-def registered(held: Unpacked) -> str:
-    """Say what git's dates of this clone promise about a session that is unpacked below a root of its own."""
-    ours = paths.study(held.name)
-    theirs = yaml_file.read(held.where.file, held.where.shown).data
-    own = yaml_file.read(ours.file, ours.shown).data if ours.file.is_file() else {}
+def describe_registration(held: ArchiveContents) -> str:
+    """Promise of git's dates in this clone about a session unpacked below a root of its own."""
+    ours = paths.study_paths(held.name)
+    theirs = yaml_file.read_mapping(held.where.file, held.where.shown).data
+    own = yaml_file.read_mapping(ours.file, ours.shown).data if ours.file.is_file() else {}
     runs = pd.read_parquet(held.where.tidy / "runs.parquet")
-    if own and (broken := registration.changed(own, theirs, registration.PROMISED)):
+    if own and (broken := registration.changed_keys(own, theirs, registration.PROMISED)):
         return f"Not held: {', '.join(broken)} are not as the study file of this clone has them."
-    return registration.doubt(held.name, runs).text
+    return registration.check_registration(held.name, runs).text
 
 
-def entry_of(held: Unpacked, packed: Path, more: Mapping[str, Any]) -> record.Entry:
+def entry_of(held: ArchiveContents, packed: Path, more: Mapping[str, Any]) -> record.Entry:
     """The index's entry of a session that is unpacked and analyzed below a root of its own."""
     found = Findings.read(held.where.findings)
     return record.Entry(
-        commit=archive.manifest(packed).commit or "not known",
+        commit=archive.read_manifest(packed).commit or "not known",
         minutes=round(float(found.machine_minutes), 1),
         bytes=packed.stat().st_size,
-        sha256=files.sha256(packed),
+        sha256=files.digest_file(packed),
         **more,
-        **_followed(held, found, registered(held)),
+        **_entry_fields(held, found, describe_registration(held)),
     )
 
 
-def _followed(held: Unpacked, found: Findings, told: str) -> dict[str, Any]:
-    """Return what of an entry follows from a session's raw files, and what is `told` of its registration."""
+def _entry_fields(held: ArchiveContents, found: Findings, told: str) -> dict[str, Any]:
+    """Entry fields that follow from a session's raw files, and the registration text in `told`."""
     return {
         "registered": told,
         "blocks": found.blocks.complete,
-        "doubts": tuple(against(found, told)),
-        **sessions.follows(held),
+        "doubts": tuple(find_objections(found, told)),
+        **sessions.derive_entry(held),
     }
 
 
-def _settings(text: str) -> dict[str, Any]:
+def _read_settings(text: str) -> dict[str, Any]:
     read = YAML(typ="safe").load(text) or {}
     return {key: value for key, value in read.items() if key not in LISTS}
 
 
-def rewrite() -> str:
-    """Write every session again that comes out otherwise now; return what changed, session by session."""
+def rewrite_sessions() -> str:
+    """Write every session again that comes out otherwise now; return the changes by session."""
     told = []
-    for session in record.read().sessions():
+    for session in record.read_index().sessions():
         name = session.where.name
-        changed, fresh = _rewritten(session)
+        changed, fresh = _rewrite_session(session)
         if fresh is None:
             told.append(f"{name} {session.id}: as recorded")
             continue
         study, entry = fresh
         record.write_study(
-            name, record.read().studies[name].model_copy(update=study).with_session(session.id, entry)
+            name, record.read_index().studies[name].model_copy(update=study).with_session(session.id, entry)
         )
         more = f"\n  and {len(changed) - MOST_TOLD} more" if len(changed) > MOST_TOLD else ""
         head = f"{name} {session.id}: written again by the present code:"
@@ -427,10 +437,10 @@ def rewrite() -> str:
     return "\n".join(told) or "nothing is recorded yet"
 
 
-def _rewritten(
+def _rewrite_session(
     session: record.RecordedSession,
 ) -> tuple[list[str], tuple[dict[str, Any], record.Entry] | None]:
-    """Return what differs of a session, and its new entry; its archive is replaced. None: it stays."""
+    """Differences of a session, and its new entry; its archive is replaced. None: it stays."""
     where, entry, place = session.where, session.entry, session.archive_name
     if not where.archive.is_file():
         archive_store.ArchiveStore().fetch(session)
@@ -440,17 +450,17 @@ def _rewritten(
     with tempfile.TemporaryDirectory(prefix=".again-", dir=packed.parent) as folder:
         root = Path(folder)
         try:
-            contents = archive.unpack(packed, root)
-            changed = [*recompute.compared(contents.study, root)]
+            contents = archive.unpack_archive(packed, root)
+            changed = [*recompute.compare_results(contents.study, root)]
         except BenchbookError:
             if entry.is_pooled:
                 raise
             return [], None
-        held = Unpacked(root, contents.study)
-        told = registration.still(held.name, entry.registered, entry.measured, held.where.file)
-        known = record.read().studies[where.name]
-        with paths.at(held.root):
-            followed = _followed(held, Findings.read(held.where.findings), told)
+        held = ArchiveContents(root, contents.study)
+        told = registration.confirm_registration(held.name, entry.registered, entry.measured, held.where.file)
+        known = record.read_index().studies[where.name]
+        with paths.use_root(held.root):
+            followed = _entry_fields(held, Findings.read(held.where.findings), told)
             # What was measured and when is no matter of the code.
             if wrong := [key for key in ("measured", "seed", "runs") if followed[key] != getattr(entry, key)]:
                 said = f"{', '.join(wrong)}: {record.INDEX} says otherwise than its raw files"
@@ -459,9 +469,9 @@ def _rewritten(
             results = sessions.results_of(held)
         if changed:
             target = packed.parent / f".{folder[-8:]}.tar.xz"
-            with paths.at(root):
-                archive.pack(where.name, target, contents.manifest.commit)
-            followed |= {"bytes": target.stat().st_size, "sha256": files.sha256(target)}
+            with paths.use_root(root):
+                archive.pack_study(where.name, target, contents.manifest.commit)
+            followed |= {"bytes": target.stat().st_size, "sha256": files.digest_file(target)}
             target.replace(packed)
         followed |= tables | {"results": sessions.write_results(where, results)}
         fresh = entry.model_copy(update=followed)

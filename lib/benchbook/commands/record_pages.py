@@ -19,34 +19,36 @@ from benchbook.show import page as pages
 _HREF = re.compile(r'(?<=\shref=")([^"#:]+)(?=[#"])')
 
 
-def render(where: paths.RecordedPaths, entry: record.Entry, differs: Sequence[str]) -> None:
+def render_pages(where: paths.RecordedPaths, entry: record.Entry, differs: Sequence[str]) -> None:
     """Render the page of a session that was made again, and those of its runs, on the site of the clone."""
     # The session's settings name its own study and sources, and nothing else.
     file, published = where.base / "params.yaml", where.base / "data" / "published"
     sources = sorted(one.name for one in published.iterdir()) if published.is_dir() else []
     lists = {"studies": {where.name: where.shown}, "sources": sources}
-    settings = yaml_file.read(file, "params.yaml").data
+    settings = yaml_file.read_mapping(file, "params.yaml").data
     with file.open("w", encoding="utf-8") as stream:
         YAML(typ="safe").dump({**settings, **lists}, stream)
     files.write_text(where.base / registration.RECORDED, entry.registered + "\n")
     if differs:
         files.write_text(where.base / caveats_section.DIFFERS, "\n".join(differs) + "\n")
     ours, inside = where.clone, paths.StudyPaths(where.name, where.base)
-    with paths.at(ours):
-        commit, edited = stage.commit(), stage.edited()
+    with paths.use_root(ours):
+        commit, edited = stage.current_commit(), stage.count_edited()
     for done, page in (("report", inside.report), ("runs", inside.run_pages / "index.html")):
         stem = stage.STAGES[done]
         target = inside.notebooks / f"{stem}.ipynb"
-        notebooks.execute(ours / "notebooks" / f"{stem}.ipynb", target, where.base, {"study": where.name})
-        with paths.at(where.base):
-            pages.render(target, page, where.name, commit, where.base, edited)
-    with paths.at(where.base):
-        stage.summarise(where.name, commit, edited)
-    _move(where)
+        notebooks.execute_notebook(
+            ours / "notebooks" / f"{stem}.ipynb", target, where.base, {"study": where.name}
+        )
+        with paths.use_root(where.base):
+            pages.render_page(target, page, where.name, commit, where.base, edited)
+    with paths.use_root(where.base):
+        stage.write_summary(where.name, commit, edited)
+    _move_pages(where)
 
 
-def _move(where: paths.RecordedPaths) -> None:
-    """Put the pages on the site, each link leading to where its target stands then."""
+def _move_pages(where: paths.RecordedPaths) -> None:
+    """Put the pages on the site, each link adapted to the later place of its target."""
     shutil.rmtree(where.run_pages, ignore_errors=True)
     inside = where.base / "reports"
     for file in sorted(inside.rglob("*")):
@@ -56,15 +58,15 @@ def _move(where: paths.RecordedPaths) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         if file.suffix == ".html":
             text = file.read_text(encoding="utf-8")
-            text = _HREF.sub(lambda found: _link(found[1], file, target, where), text)  # noqa: B023
+            text = _HREF.sub(lambda found: _adapt_link(found[1], file, target, where), text)  # noqa: B023
             target.write_text(text, encoding="utf-8")
         else:
             shutil.copyfile(file, target)
     shutil.rmtree(inside)
 
 
-def _link(link: str, file: Path, target: Path, where: paths.RecordedPaths) -> str:
-    """Return a link that leads from a page's place on the site to what it led to before."""
+def _adapt_link(link: str, file: Path, target: Path, where: paths.RecordedPaths) -> str:
+    """A link from a page's place on the site to the same target as before."""
     meant = Path(os.path.normpath(file.parent / link))
     inside, site = where.base / "reports", where.clone / "reports"
     if meant.is_relative_to(inside):

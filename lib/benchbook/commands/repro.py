@@ -42,40 +42,40 @@ FAILED = "failed; fix the error above"
 ENDING_S = 30.0
 
 
-def command(words: list[str]) -> int:
+def run_command(words: list[str]) -> int:
     """Run the pipeline; return an exit code."""
     if HELP & {*words}:
         print("usage: benchbook repro [--study NAME] [words for `dvc repro`, which are these:]\n")
-    return run(words[2:], words[1]) if words[:1] == ["--study"] else run(words)
+    return run_pipeline(words[2:], words[1]) if words[:1] == ["--study"] else run_pipeline(words)
 
 
-def run(arguments: Sequence[str], study: str | None = None) -> int:
+def run_pipeline(arguments: Sequence[str], study: str | None = None) -> int:
     """Look, run `dvc repro` with these arguments, look again; return an exit code that means something.
 
     With `study` only that study is measured; it is added to params.yaml if it is not there yet.
     """
-    root = paths.root()
-    if wrong := studies.unlisted(root):
+    root = paths.find_root()
+    if wrong := studies.find_unlisted(root):
         raise InputErrors(wrong)
     if study:
-        load.to_measure(study)
+        load.load_for_measuring(study)
         studies.write_size(study)
-        studies.complete(study)
-        studies.enlist(root, study)
-    chosen = [study] if study else list(load.params().studies)
-    with alone(root):
-        wrong = [*locks(root), *tracked(root), *no_stages(root, arguments)]
+        studies.complete_study(study)
+        studies.enlist_study(root, study)
+    chosen = [study] if study else list(load.load_params().studies)
+    with lock_clone(root):
+        wrong = [*explain_locks(root), *find_tracked(root), *no_stages(root, arguments)]
         if wrong:
             raise InputErrors(wrong)
         if not (is_asking := ASKING & set(arguments)):
-            print(f"this machine now: {machine.busy()}")
-            for line in [line for name in chosen for line in _expected(name)]:
+            print(f"this machine now: {machine.describe_load()}")
+            for line in [line for name in chosen for line in _list_expected(name)]:
                 print(line)
-        code, is_stopped = _repro(root, list(arguments), study)
+        code, is_stopped = _run_repro(root, list(arguments), study)
         if is_stopped:
-            print(f"\n{terminal_summary.ended('stopped', chosen)}", file=sys.stderr)
+            print(f"\n{terminal_summary.describe_end('stopped', chosen)}", file=sys.stderr)
             return 130
-        missing = [] if is_asking else absent(root)
+        missing = [] if is_asking else find_absent(root)
     if missing:
         raise BenchbookError(
             f"DVC could not keep {', '.join(missing)} in its cache ({cache_space(root)}); free some space, "
@@ -84,33 +84,33 @@ def run(arguments: Sequence[str], study: str | None = None) -> int:
     return code
 
 
-def _expected(name: str) -> Iterator[str]:
-    """Yield what a study will meet; InputErrors where it has no baseline here, and none was found before."""
-    study = load.study(name)
-    skipped = feasibility.foreseen(study)
-    if study.baseline in skipped and not paths.study(name).facts.is_file():
+def _list_expected(name: str) -> Iterator[str]:
+    """Conditions a study will meet; InputErrors without a baseline here or in earlier sessions."""
+    study = load.load_study(name)
+    skipped = feasibility.find_infeasible(study)
+    if study.baseline in skipped and not paths.study_paths(name).facts.is_file():
         raise InputErrors([f"{name}: {study.baseline}, its baseline: {skipped[study.baseline]}"])
     if study.site.precedence:
         yield f"{name}: measured {schedule.PRIORITY[study.site.precedence]}"
     yield from (f"{name}: {arm} will be skipped: {why}" for arm, why in skipped.items())
 
 
-def pages() -> int:
+def rebuild_pages() -> int:
     """Rebuild the record, the audits and the pages about everything; nothing is measured."""
-    root = paths.root()
-    with alone(root):
-        if wrong := [*studies.unlisted(root), *locks(root), *tracked(root)]:
+    root = paths.find_root()
+    with lock_clone(root):
+        if wrong := [*studies.find_unlisted(root), *explain_locks(root), *find_tracked(root)]:
             raise InputErrors(wrong)
-        return made.make(with_record=True)
+        return made.make_pages(with_record=True)
 
 
-def _repro(root: Path, arguments: list[str], study: str | None) -> tuple[int, bool]:
-    """Run DVC for what is measured, print the answers, then render the pages that every page leads to.
+def _run_repro(root: Path, arguments: list[str], study: str | None) -> tuple[int, bool]:
+    """Run DVC for the measured stages, print the answers, then render the pages linked everywhere.
 
     Who asks for a page gets those that it leads to. What is recorded is not made again on the way:
     `make pages` does that.
     """
-    chosen = [study] if study else list(load.params().studies)
+    chosen = [study] if study else list(load.load_params().studies)
     # Words for DVC may name stages, which are then all that is asked for.
     is_whole = study is not None or not any("@" in word for word in arguments)
     pages = [f"{page}@{name}" for name in chosen for page in ("report", "runs")]
@@ -118,36 +118,36 @@ def _repro(root: Path, arguments: list[str], study: str | None) -> tuple[int, bo
     named = [found for found in map(_PAGE.fullmatch, arguments) if found]
     beside = [f"{'runs' if found[1] == 'report' else 'report'}@{found[2]}" for found in named]
     targets = pages if is_whole else [one for one in beside if one not in arguments]
-    for words in _dry(chosen) if is_whole and DRY & set(arguments) else [targets]:
-        code, is_stopped = _dvc(root, ["repro", *arguments, *words])
+    for words in _dry_targets(chosen) if is_whole and DRY & set(arguments) else [targets]:
+        code, is_stopped = _run_dvc(root, ["repro", *arguments, *words])
         if code or is_stopped:
             break
     if code or is_stopped:
         made.stand_in(root)
     if code and not is_stopped:
-        print(terminal_summary.ended(FAILED, chosen), file=sys.stderr)
+        print(terminal_summary.describe_end(FAILED, chosen), file=sys.stderr)
         return 1 if code == DVC_FAILED else code, False
     if is_stopped or ASKING & set(arguments):
         return code, is_stopped
-    _tell(root, chosen)
+    _print_answers(root, chosen)
     if not (is_whole or targets):
         return code, False
     # Nobody waits half a minute for an answer that stands.
     print("\nThe pages that it leads to are being made …")
-    process_env.hide()
-    return made.make(with_record=False), False
+    process_env.drop_passwords()
+    return made.make_pages(with_record=False), False
 
 
-def _dry(chosen: Sequence[str]) -> Iterator[list[str]]:
-    """Yield what to ask DVC in turn to see what it would do, for dry, too, it reads what stages depend on.
+def _dry_targets(chosen: Sequence[str]) -> Iterator[list[str]]:
+    """Targets to ask DVC for in turn in a dry run; even then it reads the dependencies of stages.
 
     The first stage of a study that left nothing is asked for; those after it run in any case, and are forced.
     """
     first, later = [], []
     for name in chosen:
-        where = paths.study(name)
+        where = paths.study_paths(name)
         left = {f"{stage}@{name}": getattr(where, leaves) for stage, (_, leaves) in paths.STAGES.items()}
-        left = {"code": paths.code(name), **left, f"runs@{name}": where.run_pages}
+        left = {"code": paths.code_file(name), **left, f"runs@{name}": where.run_pages}
         stages = list(left)
         begins = next((at for at, stage in enumerate(stages) if not left[stage].exists()), len(stages))
         first += stages[begins : begins + 1] or stages[-2:]
@@ -157,16 +157,16 @@ def _dry(chosen: Sequence[str]) -> Iterator[list[str]]:
         yield ["--force", "--single-item", *later]
 
 
-def _tell(root: Path, names: Sequence[str]) -> None:
-    """Print each study's answer, where it lies among recorded sessions, why, and the way to its page."""
+def _print_answers(root: Path, names: Sequence[str]) -> None:
+    """Print each study's answer, its place among recorded sessions, its cause, and its page."""
     for study in names:
-        if output := terminal_summary.text(study):
+        if output := terminal_summary.render_answer(study):
             page = root / "reports" / "studies" / f"{study}.html"
             print("\n".join(["", *output, *([f"Report: {page}"] if page.is_file() else [])]))
 
 
 @contextlib.contextmanager
-def alone(root: Path) -> Iterator[None]:
+def lock_clone(root: Path) -> Iterator[None]:
     """Hold the clone for one run of the pipeline; BenchbookError naming the other one, at once."""
     file = root / ".dvc" / "tmp" / "benchbook-repro.lock"
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -187,16 +187,16 @@ def alone(root: Path) -> Iterator[None]:
         held.truncate(0)
 
 
-def _stages(root: Path) -> Iterator[tuple[str, dict[str, Any], Any]]:
-    """Yield each stage of dvc.yaml by name, with the studies or sources that it is made for, if for each."""
-    lists = yaml_file.read(root / "params.yaml").data
-    for name, one in yaml_file.read(root / "dvc.yaml").data["stages"].items():
+def _read_stages(root: Path) -> Iterator[tuple[str, dict[str, Any], Any]]:
+    """Each stage of dvc.yaml by name, with the studies or sources it is made for, if for each."""
+    lists = yaml_file.read_mapping(root / "params.yaml").data
+    for name, one in yaml_file.read_mapping(root / "dvc.yaml").data["stages"].items():
         yield name, one, lists.get(one["foreach"].strip("${}"), []) if "foreach" in one else None
 
 
 def no_stages(root: Path, arguments: Sequence[str]) -> list[str]:
     """Name words of the form STAGE@NAME that are no stage, each with the nearest: DVC says only that."""
-    of = {name: items or () for name, _, items in _stages(root)}
+    of = {name: items or () for name, _, items in _read_stages(root)}
     known = [f"{name}@{item}" for name, items in of.items() for item in items]
     wrong = [word for word in arguments if "@" in word and not word.startswith("-") and word not in known]
     found = []
@@ -208,8 +208,8 @@ def no_stages(root: Path, arguments: Sequence[str]) -> list[str]:
     return found
 
 
-def locks(root: Path) -> list[str]:
-    """Explain what a killed DVC left in its lock of readers and writers, with the remedy."""
+def explain_locks(root: Path) -> list[str]:
+    """Explain the state a killed DVC left in its lock of readers and writers, with the remedy."""
     file = root / ".dvc" / "tmp" / "rwlock"
     name = file.relative_to(root)
     try:
@@ -231,23 +231,23 @@ def locks(root: Path) -> list[str]:
         with contextlib.suppress(psutil.NoSuchProcess):
             reused += [pid] if psutil.Process(pid).create_time() > written else []
     return [
-        f"DVC runs in this clone: process {pid}, {procfs.command(pid)[:60]!r}; wait until it ends, or stop "
+        f"DVC runs in this clone: process {pid}, {procfs.read_command(pid)[:60]!r}; wait until it ends, or stop "
         f"it with `kill -INT {pid}`"
         for pid in alive
         if pid not in reused
     ] + [
-        f"{name}: held by process {pid}, which is gone; its number is now {procfs.command(pid)[:60]!r}, and "
+        f"{name}: held by process {pid}, which is gone; its number is now {procfs.read_command(pid)[:60]!r}, and "
         f"DVC would wait for that; if no DVC runs in this clone, `rm {name}`"
         for pid in reused
     ]
 
 
-def tracked(root: Path) -> list[str]:
+def find_tracked(root: Path) -> list[str]:
     """Name outputs of the pipeline that git tracks: DVC would refuse them, but only after the stage ran."""
-    listed = git.says("ls-files", "-z", "--", "data", "reports", root=root) or ""
+    listed = git.run_git("ls-files", "-z", "--", "data", "reports", root=root) or ""
     names = [name for name in listed.split("\0") if name]
     found = []
-    for out in outs(root):
+    for out in list_outs(root):
         inside = [name for name in names if name == out or name.startswith(f"{out}/")]
         if inside:
             found.append(
@@ -257,10 +257,10 @@ def tracked(root: Path) -> list[str]:
     return found
 
 
-def outs(root: Path) -> list[str]:
-    """Return what DVC keeps of every stage, with the names of studies and sources put in."""
+def list_outs(root: Path) -> list[str]:
+    """Outputs that DVC keeps of every stage, with the names of studies and sources put in."""
     found: list[str] = []
-    for _, one, named in _stages(root):
+    for _, one, named in _read_stages(root):
         # DVC has the name of a list's item in ${item}; of a mapping's it is in ${key}.
         word = "${key}" if isinstance(named, dict) else "${item}"
         body = one.get("do", one)
@@ -271,8 +271,8 @@ def outs(root: Path) -> list[str]:
     return found
 
 
-def absent(root: Path) -> list[str]:
-    """Return what DVC has recorded and does not have in its cache."""
+def find_absent(root: Path) -> list[str]:
+    """Outputs that DVC has recorded and does not have in its cache."""
     output = dvc_says(root, "status", "--json")
     try:
         status = json.loads(output.stdout)
@@ -290,14 +290,14 @@ def absent(root: Path) -> list[str]:
 
 
 def cache_space(root: Path) -> str:
-    """Say how much space is free where DVC's cache is."""
+    """Free space on the disk of DVC's cache, as a sentence."""
     folder = Path(root, dvc_says(root, "cache", "dir").stdout.strip() or ".dvc/cache")
     free = free_bytes(folder)
     return f"{free >> 10} KiB are free on the disk of {folder}" + (": it is full" if free < LOW_BYTES else "")
 
 
 def dvc_says(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Return what a command of DVC said and how it ended."""
+    """Output of a command of DVC, and its exit code."""
     asked = [sys.executable, "-m", "dvc", *words]
     return subprocess.run(asked, cwd=root, capture_output=True, text=True, check=False)
 
@@ -307,7 +307,7 @@ HELP = {"--help", "-h"}
 ASKING = DRY | HELP | {"--no-commit"}
 
 
-def _dvc(root: Path, arguments: list[str]) -> tuple[int, bool]:
+def _run_dvc(root: Path, arguments: list[str]) -> tuple[int, bool]:
     """Run DVC in our process group, to die with us; return its exit code and if a signal stopped it."""
     caught: list[int] = []
     is_terminal = sys.stdin is not None and sys.stdin.isatty()
@@ -315,14 +315,14 @@ def _dvc(root: Path, arguments: list[str]) -> tuple[int, bool]:
     def pass_on(number: int, _: object) -> None:
         caught.append(number)
         # What a DVC that has ended leaves behind becomes ours, and is ended below.
-        spawn.prctl(spawn.PR_SET_CHILD_SUBREAPER, 1)
+        spawn.call_prctl(spawn.PR_SET_CHILD_SUBREAPER, 1)
         # The terminal tells the whole group of Ctrl-C; a second word would cut short what DVC does then.
         # Otherwise its stage gets the signal from here: DVC leaves that to the terminal.
         if not (is_terminal and number == signal.SIGINT):
-            for pid in procfs.descendants(os.getpid()) if number == signal.SIGINT else [child.pid]:
-                supervise.tell(pid, signal.Signals(number))
+            for pid in procfs.find_descendants(os.getpid()) if number == signal.SIGINT else [child.pid]:
+                supervise.send_signal(pid, signal.Signals(number))
 
-    child = spawn.popen([sys.executable, "-m", "dvc", *arguments], cwd=root)
+    child = spawn.spawn_program([sys.executable, "-m", "dvc", *arguments], cwd=root)
     wanted = [signal.SIGTERM, signal.SIGHUP, signal.SIGINT]
     before = {number: signal.signal(number, pass_on) for number in wanted}
     try:

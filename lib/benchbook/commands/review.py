@@ -1,4 +1,4 @@
-"""One page for a reviewer: what changed since a commit in notebooks, keys and findings. Needs no network."""
+"""One page for a reviewer: changes since a commit in notebooks, keys and findings; no network."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from benchbook.core.util import files, git, number_format, paths
 from benchbook.core.util.errors import BenchbookError
 from benchbook.show import page
 from benchbook.show.registration import keys_of
-from benchbook.show.table import Table, tabulated
-from benchbook.show.tables import contrast
-from benchbook.show.templating import render
+from benchbook.show.table import Table, build_table
+from benchbook.show.tables import name_contrast
+from benchbook.show.templating import render_template
 
 _ABSENT = "not there"
 # What a notebook's output or metadata says never decides a review: they are stored without either.
@@ -30,40 +30,42 @@ _SETTINGS = re.compile(r"params\.yaml|studies/.+\.yaml")
 _CODE = (".py", ".sh", ".lua", ".css", ".js", ".j2", ".toml", "Makefile")
 
 
-def review(base: str) -> Path:
-    """Write data/review/review.html: the working tree against the commit where it left `base`."""
-    root = paths.root()
-    commit = git.says("merge-base", base, "HEAD")
+def write_review(base: str) -> Path:
+    """Write data/review/review.html: the working tree against its branching point from `base`."""
+    root = paths.find_root()
+    commit = git.run_git("merge-base", base, "HEAD")
     if commit is None:
         raise BenchbookError(f"{base}: git knows no such commit here; write BASE=main or another")
     commit = commit.strip()
-    listed = git.says("diff", "--name-status", "--no-renames", commit) or ""
+    listed = git.run_git("diff", "--name-status", "--no-renames", commit) or ""
     changed = [tuple(line.split("\t", 1)) for line in listed.splitlines()]
-    untracked = git.says("ls-files", "--others", "--exclude-standard") or ""
+    untracked = git.run_git("ls-files", "--others", "--exclude-standard") or ""
     changed += [("new, not in git", name) for name in untracked.splitlines()]
     names = [name for _, name in changed]
     given = {
-        "head": (git.says("rev-parse", "--short=10", "HEAD") or "").strip(),
-        "record": review_record.changed(commit),
-        "findings": _findings(commit, stale()),
-        "keys": _keys(commit, [name for name in names if _SETTINGS.fullmatch(name)]),
-        "notebooks": {name: _difference(commit, name) for name in names if name.endswith(".ipynb")},
-        "code": _code(commit, [(kind, name) for kind, name in changed if name.endswith(_CODE)]),
-        "files": tabulated("files", [(name, _KINDS.get(kind, kind)) for kind, name in changed]),
+        "head": (git.run_git("rev-parse", "--short=10", "HEAD") or "").strip(),
+        "record": review_record.compare_record(commit),
+        "findings": _compare_findings(commit, find_stale()),
+        "keys": _compare_keys(commit, [name for name in names if _SETTINGS.fullmatch(name)]),
+        "notebooks": {name: _diff_notebook(commit, name) for name in names if name.endswith(".ipynb")},
+        "code": _compare_code(commit, [(kind, name) for kind, name in changed if name.endswith(_CODE)]),
+        "files": build_table("files", [(name, _KINDS.get(kind, kind)) for kind, name in changed]),
     }
-    shown = render("review.html.j2", base=base, commit=commit[:10], many=len(names), **given)
+    shown = render_template("review.html.j2", base=base, commit=commit[:10], many=len(names), **given)
     output = nbformat.v4.new_output("display_data", {"text/html": shown.text})
     cells = [nbformat.v4.new_code_cell("", outputs=[output])]
     title = f"What changed since {base}"
     target = root / "data" / "review" / "review.html"
-    files.write_text(target, page.html(nbformat.v4.new_notebook(cells=cells), title, commit=commit[:10]))
+    files.write_text(
+        target, page.render_html(nbformat.v4.new_notebook(cells=cells), title, commit=commit[:10])
+    )
     return target
 
 
-def stale() -> dict[str, list[str]]:
-    """Return each study's stages whose inputs changed after they ran, by `dvc status`; or nothing."""
+def find_stale() -> dict[str, list[str]]:
+    """Stages of each study with inputs that changed after they ran, by `dvc status`; or nothing."""
     try:
-        status = json.loads(repro.dvc_says(paths.root(), "status", "--json").stdout)
+        status = json.loads(repro.dvc_says(paths.find_root(), "status", "--json").stdout)
     except ValueError:
         return {}
     found: dict[str, list[str]] = {}
@@ -76,17 +78,19 @@ def stale() -> dict[str, list[str]]:
     return found
 
 
-def _findings(commit: str, old: Mapping[str, Sequence[str]]) -> Iterator[Table]:
+def _compare_findings(commit: str, old: Mapping[str, Sequence[str]]) -> Iterator[Table]:
     """Put the findings of each study side by side: as DVC has them for the commit, and as they are."""
-    here = {file.parent.name for file in (paths.root() / "data").glob("*/findings.json")}
-    lock = keys_of(git.says("show", f"{commit}:dvc.lock")) or {}
+    here = {file.parent.name for file in (paths.find_root() / "data").glob("*/findings.json")}
+    lock = keys_of(git.run_git("show", f"{commit}:dvc.lock")) or {}
     outs = [out for stage in (lock.get("stages") or {}).values() for out in stage.get("outs", [])]
     then = {Path(out["path"]).parts[1] for out in outs if str(out["path"]).endswith("/findings.json")}
     if not here | then:
-        yield tabulated("findings-of-none", [], "findings")
+        yield build_table("findings-of-none", [], "findings")
     for study in sorted(here | then):
-        after = paths.study(study).findings
-        before, why = _before(study, commit) if study in then else (None, "the study had no findings then")
+        after = paths.study_paths(study).findings
+        before, why = (
+            _read_earlier(study, commit) if study in then else (None, "the study had no findings then")
+        )
         now = Findings.read(after) if after.is_file() else None
         rows = list(side_by_side(before, now))
         caption = why or ("" if now else "Nothing is there now: `dvc pull` or `make repro` brings it.")
@@ -95,19 +99,19 @@ def _findings(commit: str, old: Mapping[str, Sequence[str]]) -> Iterator[Table]:
                 f" Now is stale: what {number_format.join_words(old[study])} read has changed since; "
                 f"`make repro STUDY={study}` brings the numbers of these files."
             )
-        yield tabulated(
-            "then-and-now", rows, f"findings-{study}", study=study, told=caption, contrast=contrast
+        yield build_table(
+            "then-and-now", rows, f"findings-{study}", study=study, told=caption, contrast=name_contrast
         )
 
 
-def _before(study: str, commit: str) -> tuple[Findings | None, str]:
+def _read_earlier(study: str, commit: str) -> tuple[Findings | None, str]:
     # DVC takes most of a second to load, which all other commands can do without.
     import dvc.api
     from dvc.exceptions import DvcException
 
     try:
-        text = dvc.api.read(f"data/{study}/findings.json", repo=str(paths.root()), rev=commit)
-        return Findings.parse(json.loads(text), paths.study(study).findings), ""
+        text = dvc.api.read(f"data/{study}/findings.json", repo=str(paths.find_root()), rev=commit)
+        return Findings.parse(json.loads(text), paths.study_paths(study).findings), ""
     except (DvcException, OSError) as error:
         return (
             None,
@@ -118,14 +122,14 @@ def _before(study: str, commit: str) -> tuple[Findings | None, str]:
 
 
 def side_by_side(then: Findings | None, now: Findings | None) -> Iterator[list[object]]:
-    """Give a row for every finding of either, A/A included, with what changed in words."""
+    """Rows for every finding of either, A/A included, with the change in words."""
     before, after = ({one.id: one for one in (found.everything if found else ())} for found in (then, now))
     for name, one in {**before, **after}.items():
         old, new = before.get(name), after.get(name)
-        yield [one, old, new, _change(old, new)]
+        yield [one, old, new, _describe_change(old, new)]
 
 
-def _change(old: Finding | None, new: Finding | None) -> str:
+def _describe_change(old: Finding | None, new: Finding | None) -> str:
     if old is None or new is None:
         return "new" if old is None else "gone"
     words = [key for key in ("verdict", "label") if getattr(old, key) != getattr(new, key)]
@@ -135,44 +139,44 @@ def _change(old: Finding | None, new: Finding | None) -> str:
     return "the same" if same else "numbers moved"
 
 
-def _keys(commit: str, names: Sequence[str]) -> Table:
+def _compare_keys(commit: str, names: Sequence[str]) -> Table:
     rows = []
-    listed = git.says("ls-tree", "-r", "--name-only", commit, "--", "studies") or ""
+    listed = git.run_git("ls-tree", "-r", "--name-only", commit, "--", "studies") or ""
     earlier = {Path(name).stem: name for name in listed.splitlines() if name.endswith(".yaml")}
     for name in names:
-        file, stem = paths.root() / name, Path(name).stem
+        file, stem = paths.find_root() / name, Path(name).stem
         is_study = name != "params.yaml"
-        if is_study and not file.is_file() and paths.study(stem).file.is_file():
+        if is_study and not file.is_file() and paths.study_paths(stem).file.is_file():
             continue  # It lies in another folder now, where its name comes again.
-        then = keys_of(git.says("show", f"{commit}:{earlier.get(stem, name) if is_study else name}")) or {}
+        then = keys_of(git.run_git("show", f"{commit}:{earlier.get(stem, name) if is_study else name}")) or {}
         now = (keys_of(file.read_text(encoding="utf-8")) if file.is_file() else None) or {}
-        rows += [[f"{name}{key and ': '}{key}", *both] for key, *both in differing(then, now)]
-    return tabulated("keys", rows)
+        rows += [[f"{name}{key and ': '}{key}", *both] for key, *both in diff_keys(then, now)]
+    return build_table("keys", rows)
 
 
-def differing(then: Any, now: Any, key: str = "") -> Iterator[list[str]]:
-    """Yield each key that differs with both its values, the outermost where one side has none of it."""
+def diff_keys(then: Any, now: Any, key: str = "") -> Iterator[list[str]]:
+    """Each key that differs with both its values, the outermost if one side has none of it."""
     if isinstance(then, Mapping) and isinstance(now, Mapping):
         for part in dict.fromkeys([*then, *now]):
             inside = f"{key}.{part}" if key else str(part)
-            yield from differing(then.get(part, _ABSENT), now.get(part, _ABSENT), inside)
+            yield from diff_keys(then.get(part, _ABSENT), now.get(part, _ABSENT), inside)
     elif then != now:
-        yield [key, _written(then), _written(now)]
+        yield [key, _format_value(then), _format_value(now)]
 
 
-def _written(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return _ABSENT if value is _ABSENT else json.dumps(value, ensure_ascii=False, default=str)
 
 
-def _code(commit: str, changed: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """Return what changed in each file of code, as git shows it; a new file in full."""
+def _compare_code(commit: str, changed: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Changes in each file of code, as git shows them; a new file in full."""
     found: dict[str, str] = {}
     left = _MOST_OF_ALL
     for kind, name in changed:
         if kind in _KINDS:
-            text = git.says("diff", commit, "--", name) or ""
+            text = git.run_git("diff", commit, "--", name) or ""
         else:
-            lines = (paths.root() / name).read_text(encoding="utf-8", errors="replace").splitlines()
+            lines = (paths.find_root() / name).read_text(encoding="utf-8", errors="replace").splitlines()
             text = "\n".join(["--- new, not in git", *(f"+{line}" for line in lines)])
         most = min(_MOST_OF_A_DIFF, left)
         text = text if len(text) <= most else f"{text[:most]}\n… and more"
@@ -181,12 +185,12 @@ def _code(commit: str, changed: Sequence[tuple[str, str]]) -> dict[str, str]:
     return found
 
 
-def _difference(commit: str, name: str) -> str:
-    """Return how a notebook differs from that of a commit, cell by cell, as nbdime tells it."""
+def _diff_notebook(commit: str, name: str) -> str:
+    """Differences of a notebook from that of a commit, cell by cell, as nbdime tells them."""
     from nbdime import diff_notebooks
     from nbdime.prettyprint import PrettyPrintConfig, pretty_print_notebook_diff
 
-    then, file = git.says("show", f"{commit}:{name}"), paths.root() / name
+    then, file = git.run_git("show", f"{commit}:{name}"), paths.find_root() / name
     if not file.is_file():
         return "removed"
     try:

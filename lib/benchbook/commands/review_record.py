@@ -1,4 +1,4 @@
-"""What changed in the measured record since a commit: sessions, and what they say together then and now."""
+"""Changes in the measured record since a commit: sessions, and joint results then and now."""
 
 from __future__ import annotations
 
@@ -9,43 +9,47 @@ from typing import Any
 
 from benchbook.compare.meta import meta_analysis
 from benchbook.core.artifacts import record
-from benchbook.core.artifacts.meta_analysis import Pooled, PooledEffect
+from benchbook.core.artifacts.meta_analysis import MetaAnalysis, PooledEffect
 from benchbook.core.util import git, number_format, numeric_equality, paths
 from benchbook.core.util.errors import BenchbookError
 from benchbook.core.util.plural import count
-from benchbook.show.forest import place
-from benchbook.show.table import Table, tabulated
+from benchbook.show.forest import name_place
+from benchbook.show.table import Table, build_table
 
 # As the index has them, without its model: an older commit's index may hold other keys.
 Sessions = Mapping[str, Mapping[str, Any]]
 
 
-def changed(commit: str) -> Iterator[Table]:
-    """Yield the sessions that came, went or were made again, then a table for each study they belong to."""
-    listed = git.says("ls-tree", "-r", "--name-only", commit, "--", "data/record") or ""
+def compare_record(commit: str) -> Iterator[Table]:
+    """Table of sessions that came, went or were made again, then a table for each study of theirs."""
+    listed = git.run_git("ls-tree", "-r", "--name-only", commit, "--", "data/record") or ""
     in_git = [name for name in listed.splitlines() if name.endswith(f"/{record.INDEX}")]
-    then = {Path(name).parent.name: _sessions(git.says("show", f"{commit}:{name}")) for name in in_git}
-    here = sorted(paths.record().glob(f"[!.]*/{record.INDEX}"))
-    now = {file.parent.name: _sessions(file.read_text(encoding="utf-8")) for file in here}
-    names = [*numeric_equality.unlike(then, now)]
-    rows = [row for name in names for row in _moved(name, then.get(name, {}), now.get(name, {}))]
-    yield tabulated("sessions-changed", rows, "record")
+    then = {
+        Path(name).parent.name: _parse_sessions(git.run_git("show", f"{commit}:{name}")) for name in in_git
+    }
+    here = sorted(paths.record_folder().glob(f"[!.]*/{record.INDEX}"))
+    now = {file.parent.name: _parse_sessions(file.read_text(encoding="utf-8")) for file in here}
+    names = [*numeric_equality.diff_mappings(then, now)]
+    rows = [row for name in names for row in _list_moved(name, then.get(name, {}), now.get(name, {}))]
+    yield build_table("sessions-changed", rows, "record")
     for name in names:
-        yield _together(name, commit, then.get(name, {}), now.get(name, {}))
+        yield _compare_pooled(name, commit, then.get(name, {}), now.get(name, {}))
 
 
-def recorded(name: str, design: str) -> Pooled | None:
-    """What the recorded sessions of a study say together, those of a design, by their results."""
-    known = _sessions(paths.record().joinpath(name, record.INDEX).read_text(encoding="utf-8"))
-    return _pooled(name, {one: entry for one, entry in known.items() if entry["design"] == design}, _here)
+def pool_recorded(name: str, design: str) -> MetaAnalysis | None:
+    """Joint results of a study's recorded sessions, those of a design, by their results."""
+    known = _parse_sessions(paths.record_folder().joinpath(name, record.INDEX).read_text(encoding="utf-8"))
+    return _pool_results(
+        name, {one: entry for one, entry in known.items() if entry["design"] == design}, _read_local
+    )
 
 
-def _sessions(text: str | None) -> Sessions:
+def _parse_sessions(text: str | None) -> Sessions:
     return (json.loads(text) if text else {}).get("sessions") or {}
 
 
-def _moved(name: str, then: Sessions, now: Sessions) -> Iterator[list[object]]:
-    for session, (old, new) in numeric_equality.unlike(then, now).items():
+def _list_moved(name: str, then: Sessions, now: Sessions) -> Iterator[list[object]]:
+    for session, (old, new) in numeric_equality.diff_mappings(then, now).items():
         words = "added" if old is None else "gone" if new is None else "made again"
         if old and new and old.get("superseded") != new.get("superseded"):
             words = "superseded" if new.get("superseded") else "no longer superseded"
@@ -53,51 +57,53 @@ def _moved(name: str, then: Sessions, now: Sessions) -> Iterator[list[object]]:
         yield [name, session, words, f"{machine.get('cores', '?')} cores of {machine.get('processor', '?')}"]
 
 
-def _together(name: str, commit: str, then: Sessions, now: Sessions) -> Table:
-    """Put side by side what the sessions of a study said together, say now, and say with those that came."""
-    before = _pooled(name, then, _at(commit))
-    same = _pooled(name, {one: now[one] for one in then if one in now}, _here)
-    after = _pooled(name, now, _here)
+def _compare_pooled(name: str, commit: str, then: Sessions, now: Sessions) -> Table:
+    """Lay joint results side by side: then, now for the same sessions, now for all of them."""
+    before = _pool_results(name, then, _reader_at(commit))
+    same = _pool_results(name, {one: now[one] for one in then if one in now}, _read_local)
+    after = _pool_results(name, now, _read_local)
     old, again, new = (
-        {place(one, part): part for one in (found.contrasts if found else ()) for part in one.told}
+        {name_place(one, part): part for one in (found.contrasts if found else ()) for part in one.told}
         for found in (before, same, after)
     )
     rows = [(of, [one.get(of) for one in (old, again, new)]) for of in dict.fromkeys([*new, *old])]
     given = {"study": name, "many": [count(len(one), "session") for one in (then, now)]}
-    return tabulated("record-then-and-now", rows, f"record-{name}", change=_change, **given)
+    return build_table("record-then-and-now", rows, f"record-{name}", change=_describe_change, **given)
 
 
-def _at(commit: str) -> Callable[[str, str], str | None]:
-    return lambda name, session: git.says("show", f"{commit}:data/record/{name}/{session}.json")
+def _reader_at(commit: str) -> Callable[[str, str], str | None]:
+    return lambda name, session: git.run_git("show", f"{commit}:data/record/{name}/{session}.json")
 
 
-def _here(name: str, session: str) -> str | None:
-    file = paths.recorded(name, session).results
+def _read_local(name: str, session: str) -> str | None:
+    file = paths.recorded_paths(name, session).results
     return file.read_text(encoding="utf-8") if file.is_file() else None
 
 
-def _pooled(name: str, sessions: Sessions, find: Callable[[str, str], str | None]) -> Pooled | None:
-    """Pool what results say; None where they say nothing that can be pooled."""
+def _pool_results(
+    name: str, sessions: Sessions, find: Callable[[str, str], str | None]
+) -> MetaAnalysis | None:
+    """Pool results; None if they hold nothing that can be pooled."""
     brought = []
     for session, entry in sessions.items():
         if not {"measured", "design"} <= set(entry):
             continue
         try:
             known = json.loads(find(name, session) or "")
-            found = record.Results.parse(known, paths.recorded(name, session).results)
+            found = record.Results.parse(known, paths.recorded_paths(name, session).results)
             superseded = record.Superseded(**why) if (why := entry.get("superseded")) else None
         except (BenchbookError, ValueError):
             continue  # It is not there, damaged, or of an older form.
         of = session, entry["measured"], entry["design"], found.findings, found.facts.arms
-        brought.append(meta_analysis.brought(*of, superseded))
+        brought.append(meta_analysis.build_session(*of, superseded))
     try:
-        return meta_analysis.pool(name, brought)
+        return meta_analysis.pool_sessions(name, brought)
     except (ValueError, KeyError):
         return None
 
 
-def _change(old: PooledEffect | None, again: PooledEffect | None, new: PooledEffect | None) -> str:
-    """Say what changed, and whether sessions or the code did it."""
+def _describe_change(old: PooledEffect | None, again: PooledEffect | None, new: PooledEffect | None) -> str:
+    """Text on a change, and if sessions or the code made it."""
     if old is None or new is None:
         return "new" if old is None else "gone"
     words = [f"{old.standing} → {new.standing}"] if old.standing != new.standing else []

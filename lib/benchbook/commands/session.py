@@ -1,4 +1,4 @@
-"""`benchbook session`: measure what the record needs most on this machine, and put it into the record.
+"""`benchbook session`: measure the greatest need of the record on this machine, and record it.
 
 What is begun ends in the record or among its `not_recorded`; a session that was stopped goes on.
 """
@@ -13,17 +13,17 @@ from datetime import UTC, datetime
 from benchbook.commands import record as recording
 from benchbook.commands import repro, stage
 from benchbook.compare.meta import sample_size
-from benchbook.compare.meta.sample_size import Need
+from benchbook.compare.meta.sample_size import SampleSize
 from benchbook.compare.text import cpu_models
 from benchbook.core.artifacts import design, meta_analysis, record
 from benchbook.core.artifacts.artifact import Facts
-from benchbook.core.artifacts.meta_analysis import Processor, Session
+from benchbook.core.artifacts.meta_analysis import Processor, StudySession
 from benchbook.core.study import interleaving, load
 from benchbook.core.study.study import Study
 from benchbook.core.util import paths
 from benchbook.core.util.errors import BenchbookError, InputErrors
 from benchbook.evidence import sessions
-from benchbook.evidence.archive_reader import Unpacked
+from benchbook.evidence.archive_reader import ArchiveContents
 from benchbook.measure import store
 from benchbook.plan import schedule
 from benchbook.sites.machine import facts as machine
@@ -34,43 +34,45 @@ STAGES = ("provision", "prepare", "warm-up", "run-matrix", "parse", "analyze")
 SETTLED = ("provision", "prepare", "warm-up")
 
 
-def run(study: str | None, minutes: float, anyway: bool, given_up: str | None, because: str) -> int | str:
+def run_sessions(
+    study: str | None, minutes: float, anyway: bool, given_up: str | None, because: str
+) -> int | str:
     """Measure sessions and record them, or give one up; return an exit code."""
     if given_up:
         return give_up(given_up, because)
     if because:
         raise InputErrors(["--because: says why --give-up STUDY; name the study"])
-    with repro.alone(paths.root()):
+    with repro.lock_clone(paths.find_root()):
         names = [study] if study else _most_needed(60 * minutes)
-        print(f"this machine now: {machine.busy()}")
-        busy = [] if anyway else machine.wait_until_usable(load.params().limits.steal_pct)
+        print(f"this machine now: {machine.describe_load()}")
+        busy = [] if anyway else machine.wait_until_usable(load.load_params().limits.steal_pct)
         full = recording.capacity_problem(max(map(recording.archive_bytes, names), default=0), len(names))
-        edits = sorted({why for name in names for why in recording.edited(name)})
+        edits = sorted({why for name in names for why in recording.find_edits(name)})
         if wrong := [*edits, *busy, *([full] if full else [])]:
             raise InputErrors([f"session: {reason}" for reason in wrong])
-        failed = [name for name in names if not _measured(name)]
+        failed = [name for name in names if not _measure_session(name)]
     print(f"{len(names) - len(failed)} of {len(names)} sessions are recorded; {recording.COMMIT}")
     return int(bool(failed))
 
 
 def is_open(name: str) -> bool:
-    """Tell whether a session stands in a study's folder that is neither recorded nor given up."""
-    where, known = paths.study(name), record.read().studies.get(name)
+    """True if a study's folder has a session that is neither recorded nor given up."""
+    where, known = paths.study_paths(name), record.read_index().studies.get(name)
     # Before its first run or voided attempt a session did not begin.
     is_tried = any(folder.is_dir() and any(folder.iterdir()) for folder in (where.raw, where.void))
     if not where.session.is_file() or not is_tried:
         return False
-    held = Unpacked(paths.root(), name)
+    held = ArchiveContents(paths.find_root(), name)
     if known is None:
         return True
-    if _began(held) in {one.begun for one in known.not_recorded}:
+    if _read_start(held) in {one.begun for one in known.not_recorded}:
         return False
     return not held.folders or sessions.session_id(held) not in known.sessions
 
 
 def give_up(name: str, because: str) -> str:
     """Count the session of a study that was started here as not recorded; return a line on it."""
-    known = record.read().studies.get(name)
+    known = record.read_index().studies.get(name)
     wrong = []
     if not because.strip():
         wrong.append("--because: missing; say in a sentence why the session is not recorded")
@@ -80,26 +82,26 @@ def give_up(name: str, because: str) -> str:
         wrong.append(f"--give-up: {name}: no session of it was started here and is not at its end")
     if wrong or known is None:
         raise InputErrors(wrong)
-    held = Unpacked(paths.root(), name)
+    held = ArchiveContents(paths.find_root(), name)
     processor = sessions.machine_of(held.facts).told_processor
-    one = record.NotRecorded(begun=_began(held), processor=processor, why=because.strip())
+    one = record.NotRecorded(begun=_read_start(held), processor=processor, why=because.strip())
     not_recorded = tuple(sorted((*known.not_recorded, one), key=lambda other: other.begun))
     file = record.write_study(name, known.model_copy(update={"not_recorded": not_recorded}))
-    place = file.relative_to(paths.root()).as_posix()
+    place = file.relative_to(paths.find_root()).as_posix()
     return f"{place}: {name}: the session of {one.begun} is not recorded: {one.why}"
 
 
-def _began(held: Unpacked) -> str:
-    return sessions.minute(str(held.session["begun_utc"]))
+def _read_start(held: ArchiveContents) -> str:
+    return sessions.format_minute(str(held.session["begun_utc"]))
 
 
 def _most_needed(seconds: float) -> list[str]:
-    """Return what was started here and what the record needs most of what fits beside it, and say so."""
-    folders = sorted((paths.root() / "data").glob("*/session.json"))
+    """Sessions started here and the record's greatest needs that fit beside them, also printed."""
+    folders = sorted((paths.find_root() / "data").glob("*/session.json"))
     open_ = [one.parent.name for one in folders if is_open(one.parent.name)]
-    left = seconds - sum(_seconds(load.study(name)) for name in open_)
-    needs, skipped = needed([name for name in record.read().studies if name not in open_])
-    fitting = sample_size.chosen(needs, left)
+    left = seconds - sum(_estimate_seconds(load.load_study(name)) for name in open_)
+    needs, skipped = find_needed([name for name in record.read_index().studies if name not in open_])
+    fitting = sample_size.choose_studies(needs, left)
     late = [f"{one.study}: it has a session of six hours ago or less" for one in needs if not one.is_new_here]
     lines = [
         "what the record needs most here:",
@@ -111,74 +113,77 @@ def _most_needed(seconds: float) -> list[str]:
     return [*open_, *(one.study for one in fitting)]
 
 
-def needed(names: Sequence[str]) -> tuple[list[Need], list[str]]:
-    """Return what the record needs of recorded studies, and why others can't be measured here."""
-    needs, skipped, index = [], [], record.read()
+def find_needed(names: Sequence[str]) -> tuple[list[SampleSize], list[str]]:
+    """Needs of the record for recorded studies, and reasons against measuring others here."""
+    needs, skipped, index = [], [], record.read_index()
     now = datetime.now(UTC).isoformat(timespec="minutes")[:16] + "Z"
     for name in names:
-        if why := next(_unfit(name, index.studies[name]), ""):
+        if why := next(_find_obstacle(name, index.studies[name]), ""):
             skipped.append(f"{name}: {why}")
             continue
-        study, known = load.study(name), index.studies[name]
+        study, known = load.load_study(name), index.studies[name]
         # The design of a session that is measured now with the newest one's versions.
         present = {one: design.METHODS.get(one, 1) for one in known.sessions[known.newest].methods}
         facts = index.newest(name).pooled_results.facts
-        mine = design.of(study, facts.arms, present)
-        here = Session(
-            id="here", measured=now, design=mine, processor=cpu_models.processor(machine.cpu_model())
+        mine = design.compute_digest(study, facts.arms, present)
+        here = StudySession(
+            id="here", measured=now, design=mine, processor=cpu_models.parse_processor(machine.cpu_model())
         )
-        found = meta_analysis.of(name)
+        found = meta_analysis.read_pooled(name)
         needs.append(
-            sample_size.need(
+            sample_size.assess_study(
                 name,
-                [_session(*one) for one in known.of_design(mine).items()],
+                [_build_session(*one) for one in known.of_design(mine).items()],
                 here,
                 found if found is not None and found.design == mine else None,
-                any(interleaving.order(study, workload) == interleaving.RUNS for workload in study.workloads),
-                _seconds(study),
+                any(
+                    interleaving.choose_order(study, workload) == interleaving.RUNS
+                    for workload in study.workloads
+                ),
+                _estimate_seconds(study),
             )
         )
     return needs, skipped
 
 
-def _unfit(name: str, known: record.Recorded) -> Iterator[str]:
-    """Yield the first reason against measuring a recorded study here without being asked."""
+def _find_obstacle(name: str, known: record.Recorded) -> Iterator[str]:
+    """First reason against measuring a recorded study here without a request."""
     if known.retired is not None:
         yield f"retired: {known.retired}"
-    elif name not in paths.studies():
+    elif name not in paths.list_studies():
         yield "its study file is gone"
-    elif (study := load.study(name)).site.kind != "local":
+    elif (study := load.load_study(name)).site.kind != "local":
         yield f"it needs {study.site.kind}; `benchbook session {name}` measures it there"
-    elif missing := feasibility.foreseen(study):
+    elif missing := feasibility.find_infeasible(study):
         # An arm that its sessions lack, too, such as an engine without a package, is not waited for.
-        there = record.read().newest(name).pooled_results.facts.arms
+        there = record.read_index().newest(name).pooled_results.facts.arms
         yield from (f"{arm} can't be made here: {why}" for arm, why in missing.items() if arm in there)
 
 
-def _session(name: str, entry: record.Entry) -> Session:
+def _build_session(name: str, entry: record.Entry) -> StudySession:
     told = entry.machine.model_dump(include={"family", "model", "stepping"})
     processor = Processor(name=entry.machine.processor, **told)
-    return Session(id=name, measured=entry.measured, design=entry.design, processor=processor)
+    return StudySession(id=name, measured=entry.measured, design=entry.design, processor=processor)
 
 
-def _seconds(study: Study) -> float:
-    return schedule.seconds(study, schedule.sketched("", study)) + schedule.pilot_seconds(study)
+def _estimate_seconds(study: Study) -> float:
+    return schedule.estimate_seconds(study, schedule.sketch_runs("", study)) + schedule.pilot_seconds(study)
 
 
-def _measured(name: str) -> bool:
-    """Measure a session of a study, or what is left of it, and record it; say what keeps it out."""
+def _measure_session(name: str) -> bool:
+    """Measure a session of a study, or the rest of it, and record it; print reasons against that."""
     print(f"\n{name}: {'goes on' if is_open(name) else 'a session begins'}")
     try:
-        _begin(name)
+        _begin_session(name)
         for one in STAGES:
-            leaves = getattr(paths.study(name), paths.STAGES[one][1])
+            leaves = getattr(paths.study_paths(name), paths.STAGES[one][1])
             if one in SETTLED and leaves.exists():
                 continue
-            if code := stage.run(one, name):
+            if code := stage.run_stage(one, name):
                 if code > stage.ENDED_BY:
                     raise KeyboardInterrupt
                 raise BenchbookError(f"{one} failed")
-        print(recording.add(name))
+        print(recording.add_session(name))
         return True
     except BenchbookError as error:
         print(error if isinstance(error, InputErrors) else f"{name}: {error}", file=sys.stderr)
@@ -194,13 +199,13 @@ def _measured(name: str) -> bool:
     return False
 
 
-def _begin(name: str) -> None:
-    """Begin a session, unless one goes on: what is in the record already makes room for it."""
-    where, study = paths.study(name), load.to_measure(name)
+def _begin_session(name: str) -> None:
+    """Begin a session, unless one goes on: recorded runs in the folder make room for it."""
+    where, study = paths.study_paths(name), load.load_for_measuring(name)
     if is_open(name):
         found = Facts.read(where.facts).methods or {}
-        orders = {interleaving.order(study, workload) for workload in study.workloads}
-        if any(found.get(one) != design.METHODS[one] for one in design.used(study, orders)):
+        orders = {interleaving.choose_order(study, workload) for workload in study.workloads}
+        if any(found.get(one) != design.METHODS[one] for one in design.methods_used(study, orders)):
             raise BenchbookError(
                 "it was started by code that measured otherwise; give it up, and the next one begins afresh"
             )

@@ -1,4 +1,4 @@
-"""Commands about where arms run: what this machine can do, its servers, and clusters that cost money."""
+"""Commands for places of arms: abilities of this machine, its servers, and paid clusters."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from benchbook.core.study.study import Study
 from benchbook.core.util import paths
 
 
-def doctor(noise: bool) -> int:
+def run_doctor(noise: bool) -> int:
     """Print each ability of this machine with its remedy; return an exit code."""
     from benchbook import sites
     from benchbook.sites.topology import feasibility
 
     found = [ability for kind in sites.rooms("doctor") for ability in kind.examine()]
-    abilities = [*sorted(found, key=lambda ability: not ability.is_needed), *feasibility.examine()]
+    abilities = [*sorted(found, key=lambda ability: not ability.is_needed), *feasibility.examine_studies()]
     for ability in abilities:
         print(f"{'yes' if ability.ok else 'no ':3}  {ability.name:22}  {ability.detail}")
         if not ability.ok and ability.remedy:
@@ -26,7 +26,7 @@ def doctor(noise: bool) -> int:
         from benchbook.commands import calibration_report
 
         print("noise: the same server is measured against itself, in turns, for half a minute …")
-        load_1min, percent = os.getloadavg()[0], 100 * calibration_report.noise()
+        load_1min, percent = os.getloadavg()[0], 100 * calibration_report.measure_noise()
         print(
             f"noise: an effect of about {percent:.1f} % can be seen in "
             f"{calibration_report.MINUTES} minutes now "
@@ -35,13 +35,13 @@ def doctor(noise: bool) -> int:
     return 0
 
 
-def up(study: str) -> int:
+def bring_up(study: str) -> int:
     """Bring a study's arms up and hold them until Ctrl-C; return an exit code."""
     from benchbook import sites
     from benchbook.sites.workspace import lab_folder
 
-    of = load.study(study)
-    with sites.open_site(of, lab_folder(paths.root(), study)) as site:
+    of = load.load_study(study)
+    with sites.open_site(of, lab_folder(paths.find_root(), study)) as site:
         for arm in of.arms:
             if why := site.missing(arm):
                 print(f"{arm}: skipped: {why}")
@@ -53,40 +53,40 @@ def up(study: str) -> int:
     return 0
 
 
-def down(purge: bool, loaded: str | None) -> int | str:
-    """Stop everything we started on this machine, or take what was loaded away; return an exit code."""
+def take_down(purge: bool, loaded: str | None) -> int | str:
+    """Stop everything we started on this machine, or remove loaded data; return an exit code."""
     from benchbook.sites.workspace import lab_folder, lab_root
 
     if loaded:
         from benchbook import sites
 
-        with sites.open_site(load.study(loaded), lab_folder(paths.root(), loaded)) as site:
+        with sites.open_site(load.load_study(loaded), lab_folder(paths.find_root(), loaded)) as site:
             told = site.remove()
         return "\n".join(told) or f"{loaded}: its servers are no others'; `make down` stops them"
     from benchbook.sites.topology import teardown
 
-    if at_work := teardown.owners_at_work(lab_root(paths.root())):
+    if at_work := teardown.owners_at_work(lab_root(paths.find_root())):
         print("\n".join(["a command of this clone is at work:", *(f"  {command}" for command in at_work)]))
         if sys.stdin.isatty() and input("End it and its servers? [y/N] ").strip().lower() not in ("y", "yes"):
             return "nothing was stopped"
-    report = teardown.down(lab_root(paths.root()), purge=purge)
-    print("\n".join([str(report), *clusters_left(lab_root(paths.root()))]))
+    report = teardown.tear_down(lab_root(paths.find_root()), purge=purge)
+    print("\n".join([str(report), *clusters_left(lab_root(paths.find_root()))]))
     return 0 if report.is_clean else 1
 
 
-def cluster(study: str, act: str) -> int | str:
+def run_cluster(study: str, act: str) -> int | str:
     """Show the script of a study's cluster, or run it; return an exit code."""
     from benchbook.sites.gke import cluster as gke
     from benchbook.sites.workspace import lab_folder
 
-    of, folder = load.study(study), lab_folder(paths.root(), study)
+    of, folder = load.load_study(study), lab_folder(paths.find_root(), study)
     if act == "show":
         return gke.render_script(of, folder)
     return gke.remove_cluster(folder) if act == "down" else gke.make_cluster(of, folder)
 
 
 def cluster_summary(study: Study) -> str:
-    """Return what makes a study's cluster, as `plan` shows it; empty where it names no cluster to make."""
+    """Way to make a study's cluster, as `plan` shows it; empty if it names no cluster to make."""
     if study.site.kubernetes is None or study.site.kubernetes.gke is None:
         return ""
     from benchbook.sites.gke import cluster as gke
@@ -95,7 +95,7 @@ def cluster_summary(study: Study) -> str:
 
 
 def clusters_left(lab_root: Path) -> list[str]:
-    """Offer to remove every cluster that labs below a folder made; return what is still there, in words."""
+    """Offer to remove every cluster that labs below a folder made; return those left, in words."""
     from benchbook.sites.gke import cluster as gke
     from benchbook.sites.topology import teardown
 

@@ -1,4 +1,4 @@
-"""Run one stage's notebook under supervision and say in one line what went wrong."""
+"""Run one stage's notebook under supervision and report a failure in one line."""
 
 from __future__ import annotations
 
@@ -33,148 +33,151 @@ ENDED_BY = 128
 CODE = ("lib", "notebooks", "dvc.yaml", "requirements.lock")
 
 
-def run(stage: str, name: str, is_here: bool = False) -> int:
-    """Execute the notebook of a stage for a study; return 0, or the exit code of what failed.
+def run_stage(stage: str, name: str, is_here: bool = False) -> int:
+    """Execute the notebook of a stage for a study; return 0, or the exit code of the failed part.
 
     It has a kernel of its own, but for what only shows something or is asked for `here`. The study file is
     checked first (exit 2). A failed notebook is kept in `data/NAME/failed`, where DVC does not delete it.
     """
-    site = (load.to_measure if stage in MEASURING else load.study)(name).site
+    site = (load.load_for_measuring if stage in MEASURING else load.load_study)(name).site
     needed = site.existing.password_env if site.existing is not None and stage in MEASURING else None
-    process_env.hide([needed] if needed else [])
-    load.params()
-    where = paths.study(name)
+    process_env.drop_passwords([needed] if needed else [])
+    load.load_params()
+    where = paths.study_paths(name)
     here = is_here or stage in SHOWING
     notebook = STAGES[stage]
-    code = execute(notebook, where.notebooks, where.failed, here, study=name)
+    code = execute_notebook(notebook, where.notebooks, where.failed, here, study=name)
     if stage in MEASURING and code > ENDED_BY and site.kind == "local":
         from benchbook.sites.topology import teardown
         from benchbook.sites.workspace import lab_folder
 
         # Its process has seconds to end its servers, and a killed one has none for its namespaces and rules.
-        teardown.after_kill(lab_folder(paths.root(), name))
+        teardown.after_kill(lab_folder(paths.find_root(), name))
     if stage in SHOWING and code == 0:
         page = where.report if stage == "report" else where.run_pages / "index.html"
-        _render(where.notebooks / f"{notebook}.ipynb", page, name)
+        _render_page(where.notebooks / f"{notebook}.ipynb", page, name)
     if stage == "report" and code == 0:
-        summarise(name, commit(), edited())
+        write_summary(name, current_commit(), count_edited())
     return code
 
 
-def audit(source: str) -> int:
+def run_audit(source: str) -> int:
     """Execute the audit of a published source and render its page; return an exit code."""
-    where = paths.source(source)
-    return _page("audit", where.notebooks, where.failed, where.report, source=where.name)
+    where = paths.source_paths(source)
+    return _make_page("audit", where.notebooks, where.failed, where.report, source=where.name)
 
 
-def page(name: str) -> int:
+def make_page(name: str) -> int:
     """Execute a notebook about everything, one of `PAGES`, and render it; return an exit code."""
-    folder = paths.root() / "data" / "site"
-    return _page(name, folder / "notebooks", folder / "failed", paths.reports() / PAGES[name])
+    folder = paths.find_root() / "data" / "site"
+    return _make_page(name, folder / "notebooks", folder / "failed", paths.reports_folder() / PAGES[name])
 
 
-def _page(notebook: str, into: Path, failed: Path, page: Path, **given: str) -> int:
-    load.params()
-    code = execute(notebook, into, failed, True, **given)
+def _make_page(notebook: str, into: Path, failed: Path, page: Path, **given: str) -> int:
+    load.load_params()
+    code = execute_notebook(notebook, into, failed, True, **given)
     if code == 0:
-        _render(into / f"{notebook}.ipynb", page)
+        _render_page(into / f"{notebook}.ipynb", page)
     return code
 
 
-def _render(notebook: Path, page: Path, study: str | None = None) -> None:
+def _render_page(notebook: Path, page: Path, study: str | None = None) -> None:
     from benchbook.show import page as pages
 
-    pages.render(notebook, page, study, commit(), paths.root(), edited())
-    print(f"report: {_short(page, paths.root())}")
+    pages.render_page(notebook, page, study, current_commit(), paths.find_root(), count_edited())
+    print(f"report: {_relative_path(page, paths.find_root())}")
 
 
-def summarise(name: str, made_by: str | None, changed: int) -> None:
+def write_summary(name: str, made_by: str | None, changed: int) -> None:
     """Write the answer of a study as Markdown beside its page."""
     from benchbook.show import caveats_section, evidence, registration, sessions, study_answer
     from benchbook.show import page as page_
 
-    seen = evidence.load(name)
-    more = [registration.doubt(name, seen.runs), *caveats_section.differing()]
+    seen = evidence.load_evidence(name)
+    more = [registration.check_registration(name, seen.runs), *caveats_section.report_differences()]
     if changed:
-        more.append(caveats_section.Doubt("Edited code", page_.edited_code(made_by, changed), True))
+        more.append(caveats_section.CaveatPoint("Edited code", page_.edited_code(made_by, changed), True))
     text = study_answer.render_summary(seen, more, sessions.recorded_of(seen))
-    files.write_text(paths.study(name).summary, text)
+    files.write_text(paths.study_paths(name).summary, text)
 
 
-def execute(notebook: str, into: Path, failed: Path, is_here: bool = True, **given: str) -> int:
+def execute_notebook(notebook: str, into: Path, failed: Path, is_here: bool = True, **given: str) -> int:
     """Execute a notebook with at most one parameter; return 0, or the exit code of one that failed.
 
     What only shows something is executed in this process. What failed is kept in a folder of its own.
     BenchbookError where nothing can be written.
     """
-    root, target, log = paths.root(), into / f"{notebook}.ipynb", into / f".{notebook}.log"
+    root, target, log = paths.find_root(), into / f"{notebook}.ipynb", into / f".{notebook}.log"
     source = root / "notebooks" / f"{notebook}.ipynb"
     try:
         into.mkdir(parents=True, exist_ok=True)
         log.touch()
     except OSError as error:
         raise BenchbookError(
-            f"{_short(into, root)}: cannot be written: {error.strerror}; look at its owner, mode and mount "
+            f"{_relative_path(into, root)}: cannot be written: {error.strerror}; look at its owner, mode and mount "
             "(after `sudo make`, `sudo chown -R $USER .` helps)"
         ) from None
     if is_here:
         from benchbook.commands import notebooks
 
         try:
-            notebooks.execute(source, target, root, given)
+            notebooks.execute_notebook(source, target, root, given)
             code = 0
         except BenchbookError:
             code = 1
     else:
         words = [word for pair in given.items() for word in pair]
-        code = _papermill([str(source), str(target), str(root), *words], log)
+        code = _run_papermill([str(source), str(target), str(root), *words], log)
     if code != 0:
-        said = _message(target) or f"exit code {code}"
-        print(f"{notebook} failed: {said}{_full(target, said)}", file=sys.stderr)
+        said = _last_error(target) or f"exit code {code}"
+        print(f"{notebook} failed: {said}{_disk_remedy(target, said)}", file=sys.stderr)
         stamp = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%SZ")
         try:
             failed.mkdir(parents=True, exist_ok=True)
             for file in (one for one in (target, log) if one.is_file()):
                 shutil.copyfile(file, failed / f"{notebook}-{stamp}{file.suffix}")
-            print(f"the executed notebook and its log are kept in {_short(failed, root)}", file=sys.stderr)
+            print(
+                f"the executed notebook and its log are kept in {_relative_path(failed, root)}",
+                file=sys.stderr,
+            )
         except OSError as error:
             print(f"the executed notebook could not be kept: {error.strerror}", file=sys.stderr)
     log.unlink(missing_ok=True)
     return code
 
 
-def _papermill(words: list[str], log: Path) -> int:
+def _run_papermill(words: list[str], log: Path) -> int:
     """Run papermill: people get its progress at once and one line on failure, and the log all else."""
     os.environ.update(
-        BENCHBOOK_ROOT=str(paths.root()),
+        BENCHBOOK_ROOT=str(paths.find_root()),
         PYTHONHASHSEED="0",
         PYTHONUNBUFFERED="1",
         JUPYTER_PREFER_ENV_PATH="1",
         PYDEVD_DISABLE_FILE_VALIDATION="1",
     )
-    return supervise.run([sys.executable, "-m", "benchbook.commands.papermill", *words], log)
+    return supervise.run_stage([sys.executable, "-m", "benchbook.commands.papermill", *words], log)
 
 
-def commit() -> str | None:
-    """Return the commit that the clone stands on, or None where git does not say."""
-    return (git.says("rev-parse", "--short=10", "HEAD") or "").strip() or None
+def current_commit() -> str | None:
+    """The commit that the clone stands on, or None if git does not say."""
+    return (git.run_git("rev-parse", "--short=10", "HEAD") or "").strip() or None
 
 
 def commit_of_evidence(study: str) -> str | None:
-    """Return the last commit that changed what a study's evidence is made with, or None without git."""
+    """The last commit that changed inputs of a study's evidence, or None without git."""
     # Not the archive: one that is itself committed has the same bytes when it is packed again.
-    made_with = ("lib", "notebooks", "params.yaml", "data/published", paths.study(study).shown)
-    return (git.says("log", "-1", "--format=%H", "--", *made_with) or "").strip()[:10] or None
+    made_with = ("lib", "notebooks", "params.yaml", "data/published", paths.study_paths(study).shown)
+    return (git.run_git("log", "-1", "--format=%H", "--", *made_with) or "").strip()[:10] or None
 
 
-def edited() -> int:
-    """Count the files of the code that differ from the commit; 0 where git does not say."""
-    listed = git.says("status", "--porcelain", "--untracked-files=all", "--", *CODE)
+def count_edited() -> int:
+    """Count the files of the code that differ from the commit; 0 if git does not say."""
+    listed = git.run_git("status", "--porcelain", "--untracked-files=all", "--", *CODE)
     return len((listed or "").splitlines())
 
 
-def _full(target: Path, said: str) -> str:
-    """Return what to do about a full disk, where that is what a failure comes from; else nothing."""
+def _disk_remedy(target: Path, said: str) -> str:
+    """Remedy for a full disk, if that is the cause of a failure; else empty."""
     free = shutil.disk_usage(target.parent).free
     if "No space left" not in said and free > FULL_BYTES:
         return ""
@@ -184,8 +187,8 @@ def _full(target: Path, said: str) -> str:
     )
 
 
-def _message(notebook: Path) -> str | None:
-    """Return the last error of an executed notebook, without its traceback."""
+def _last_error(notebook: Path) -> str | None:
+    """Last error of an executed notebook, without its traceback."""
     try:
         cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
     except (OSError, ValueError, KeyError):
@@ -198,7 +201,7 @@ def _message(notebook: Path) -> str | None:
     return None
 
 
-def _short(path: Path, root: Path) -> str:
+def _relative_path(path: Path, root: Path) -> str:
     return str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
 
 
@@ -208,9 +211,9 @@ BENCHBOOK_ERRORS = {
 }  # fmt: skip
 
 
-def command(stage: str, study: str, here: bool) -> int:
+def run_command(stage: str, study: str, here: bool) -> int:
     """Run stages one after another until one fails; return an exit code."""
     asked = stage.split(",")
     if wrong := [one for one in asked if one not in STAGES]:
         raise InputErrors([f"stage: {one}: no such stage; write one of {', '.join(STAGES)}" for one in wrong])
-    return next((code for one in asked if (code := run(one, study, here))), 0)
+    return next((code for one in asked if (code := run_stage(one, study, here))), 0)

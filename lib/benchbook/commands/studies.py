@@ -1,4 +1,4 @@
-"""Commands about study files: whether they are in order, what they plan, and what is written of them."""
+"""Commands about study files: their check, their plan, and the files written about them."""
 
 from __future__ import annotations
 
@@ -20,16 +20,19 @@ from benchbook.core.util.errors import InputErrors
 OPTIONAL = {"aa": "{}", "dataset": "{}", "warm_up": "{}", "claims": "[]"}
 
 
-def check() -> str:
+def check_studies() -> str:
     """Check params.yaml and every study file; InputErrors with all that is wrong."""
     wrong: list[str] = []
-    written = paths.studies()
+    written = paths.list_studies()
     named = list(written)
     for name in written:
         # Loading the study lists what is wrong with its file.
         with contextlib.suppress(InputErrors):
-            named += [size for size in study_variants.names(name) if size not in written]
-    attempts: list[Callable[[], object]] = [load.params, *(partial(load.to_measure, name) for name in named)]
+            named += [size for size in study_variants.variant_names(name) if size not in written]
+    attempts: list[Callable[[], object]] = [
+        load.load_params,
+        *(partial(load.load_for_measuring, name) for name in named),
+    ]
     for attempt in attempts:
         try:
             attempt()
@@ -40,12 +43,12 @@ def check() -> str:
     return f"params.yaml and {len(written)} study files are in order"
 
 
-def plan(study: str, manifests: bool) -> int:
-    """Print a study's schedule, what it takes, and what can't be made here; return an exit code.
+def print_plan(study: str, manifests: bool) -> int:
+    """Print a study's schedule, its duration, and arms that can't be made; return an exit code.
 
     BenchbookError in provision's words where what can't be made leaves nothing to compare.
     """
-    of = load.to_measure(study)
+    of = load.load_for_measuring(study)
     # A study with a mistake is refused before what takes long to import.
     from benchbook import sites
     from benchbook.compare.meta import sample_size
@@ -57,11 +60,11 @@ def plan(study: str, manifests: bool) -> int:
     if manifests and (written := kind.manifests(study, of)):
         print(written)
         return 0
-    print(schedule.summary(study, of))
-    advice = sample_size.lines(meta_analysis.of(study))
+    print(schedule.describe_plan(study, of))
+    advice = sample_size.format_advice(meta_analysis.read_pooled(study))
     for text in filter(None, (kind.needs(study, of), site_commands.cluster_summary(of), *advice)):
         print(text)
-    skipped = feasibility.foreseen(of)
+    skipped = feasibility.find_infeasible(of)
     for arm, why in skipped.items():
         print(f"  not made    {arm}: {why}")
     if not kind.needs_account:
@@ -69,28 +72,32 @@ def plan(study: str, manifests: bool) -> int:
     return 0
 
 
-def schema(check: bool) -> int:
+def write_schema(check: bool) -> int:
     """Write the JSON schemas of study files, sources, findings and audits; return an exit code."""
     from benchbook.core import schema_docs as made
 
-    return made.write_schemas(paths.root() / "schemas", check=check)
+    return made.write_schemas(paths.find_root() / "schemas", check=check)
 
 
-def reference(check: bool) -> int:
+def write_reference(check: bool) -> int:
     """Write the pages that are made from code and studies; return an exit code."""
     from benchbook.core import schema_docs as made
 
-    pages = {"studies/README.md": questions(), "docs/parameters.md": made.page()}
-    root = paths.root()
-    return max(made.keep(root / name, text, "reference", check) for name, text in pages.items())
+    pages = {"studies/README.md": render_questions(), "docs/parameters.md": made.render_page()}
+    root = paths.find_root()
+    return max(made.write_generated(root / name, text, "reference", check) for name, text in pages.items())
 
 
 def write_size(name: str) -> None:
-    """Write the file of a study at another size, which DVC follows; one that is there is kept as it is."""
-    study = study_variants.origin(name)
+    """Write the file of a study at another size, for DVC to follow; an existing one is kept."""
+    study = study_variants.find_origin(name)
     if study is None:
         return
-    where, whole, wanted = paths.study(name), paths.study(study), study_variants.text(name, study)
+    where, whole, wanted = (
+        paths.study_paths(name),
+        paths.study_paths(study),
+        study_variants.render_variant(name, study),
+    )
     if not where.file.is_file():
         files.write_text(whole.file.with_name(f"{name}.yaml"), wanted)
         print(f"{where.shown}: written from {whole.shown}; commit it before its first run")
@@ -101,10 +108,10 @@ def write_size(name: str) -> None:
         )
 
 
-def complete(name: str) -> None:
+def complete_study(name: str) -> None:
     """Write the sections that a study file leaves out, for DVC stops at a key that it follows and misses."""
-    where = paths.study(name)
-    document = yaml_file.read(where.file, where.shown)
+    where = paths.study_paths(name)
+    document = yaml_file.read_mapping(where.file, where.shown)
     absent = {key: text for key, text in OPTIONAL.items() if key not in document.data}
     if absent:
         lines = "".join(f"{key}: {text}\n" for key, text in absent.items())
@@ -112,23 +119,23 @@ def complete(name: str) -> None:
         print(f"{where.shown}: {', '.join(absent)} written with their defaults; commit it")
 
 
-def unlisted(root: Path) -> list[str]:
-    """Say what to write where `params.yaml` names studies without the files that DVC follows."""
-    document = yaml_file.read(root / "params.yaml", "params.yaml")
+def find_unlisted(root: Path) -> list[str]:
+    """Remedies for studies that `params.yaml` names without the files that DVC follows."""
+    document = yaml_file.read_mapping(root / "params.yaml", "params.yaml")
     named = document.data.get("studies")
     if not isinstance(named, list):
         return []
-    lines = "".join(f"\n  {name}: {paths.study(str(name)).shown}" for name in named)
+    lines = "".join(f"\n  {name}: {paths.study_paths(str(name)).shown}" for name in named)
     return [
         f"{document.where(('studies',))}: studies: a list of names, and DVC needs the file of each; write\n"
         f"studies:{lines}"
     ]
 
 
-def enlist(root: Path, study: str) -> bool:
-    """Add a study to params.yaml; return whether it was added, InputErrors if it can't be."""
-    file, line = root / "params.yaml", f"{study}: {paths.study(study).shown}"
-    if study in yaml_file.read(file).data.get("studies", {}):
+def enlist_study(root: Path, study: str) -> bool:
+    """Add a study to params.yaml; True if it was added, InputErrors if it can't be."""
+    file, line = root / "params.yaml", f"{study}: {paths.study_paths(study).shown}"
+    if study in yaml_file.read_mapping(file).data.get("studies", {}):
         return False
     text = file.read_text(encoding="utf-8")
     found = re.search(r"^studies:[^\n\S]*(?:#[^\n]*)?\n(?P<items>(?:[^\n\S]+[^\n]+\n)+)", text, re.M)
@@ -141,39 +148,45 @@ def enlist(root: Path, study: str) -> bool:
     return True
 
 
-def questions() -> str:
-    """Return the page of `studies/`: the studies of each folder, then the claims of each source."""
+def render_questions() -> str:
+    """Page of `studies/`: the studies of each folder, then the claims of each source."""
     # Both bring pandas along.
     from benchbook.plan import schedule
     from benchbook.show import templating
 
     folders: dict[str, list[dict[str, Any]]] = {}
-    for name in study_variants.wholes():
-        study, file = load.study(name), paths.study(name).file.relative_to(paths.root() / "studies")
-        of_sizes = {size: schedule.duration(size, load.study(size)) for size in study_variants.names(name)}
-        times = {name: schedule.duration(name, study), **of_sizes}
+    for name in study_variants.list_wholes():
+        study, file = (
+            load.load_study(name),
+            paths.study_paths(name).file.relative_to(paths.find_root() / "studies"),
+        )
+        of_sizes = {
+            size: schedule.describe_duration(size, load.load_study(size))
+            for size in study_variants.variant_names(name)
+        }
+        times = {name: schedule.describe_duration(name, study), **of_sizes}
         row = {"title": study.title, "file": file.as_posix(), "kind": study.site.kind, "times": times}
         folders.setdefault(file.parent.as_posix(), []).append(row)
-    documents = {name: source.load(name) for name in source_files.source_names()}
-    given = {"folders": dict(sorted(folders.items())), "documents": documents, "answers": _answers()}
-    return templating.text("studies.md.j2", **given)
+    documents = {name: source.load_source(name) for name in source_files.source_names()}
+    given = {"folders": dict(sorted(folders.items())), "documents": documents, "answers": _list_answers()}
+    return templating.render_text("studies.md.j2", **given)
 
 
-def _answers() -> dict[str, dict[str, list[str]]]:
-    """Return for each claim the studies that judge or illustrate it, at another size where that differs."""
+def _list_answers() -> dict[str, dict[str, list[str]]]:
+    """Studies by claim that judge or illustrate it, at another size if that differs."""
     found: dict[str, dict[str, list[str]]] = {}
-    for name in study_variants.wholes():
-        whole = _claims(load.study(name))
+    for name in study_variants.list_wholes():
+        whole = _list_claims(load.load_study(name))
         asked = [(name, claim, how) for claim, how in whole.items()]
-        for size in study_variants.names(name):
-            own = _claims(load.study(size)).items()
+        for size in study_variants.variant_names(name):
+            own = _list_claims(load.load_study(size)).items()
             asked += [(size, claim, how) for claim, how in own if whole.get(claim) != how]
         for study, claim, how in asked:
             found.setdefault(claim, {}).setdefault(how, []).append(study)
     return found
 
 
-def _claims(study: Study) -> dict[str, str]:
-    """Return the claims of a study, each with what the study does with it."""
+def _list_claims(study: Study) -> dict[str, str]:
+    """Claims of a study, each with the study's use of it."""
     shown = {claim: "illustrates" for arm in study.arms.values() for claim in arm.illustrates}
     return {**shown, **dict.fromkeys(study.claims, "judges")}

@@ -1,4 +1,4 @@
-"""What the terminal says when the pipeline ends: the answer of each study, or how far it had come."""
+"""Terminal output at the end of the pipeline: the answer of each study, or its progress."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from benchbook.compare.text.results_table import build_results
 from benchbook.core.artifacts.findings import Findings
-from benchbook.core.artifacts.meta_analysis import Pooled
+from benchbook.core.artifacts.meta_analysis import MetaAnalysis
 from benchbook.core.util import files, paths
 from benchbook.core.util.errors import BenchbookError
 from benchbook.core.util.number_format import format_count, format_minutes
@@ -18,64 +18,64 @@ from benchbook.core.util.number_format import format_count, format_minutes
 WIDTH, FIVE_MINUTES = 110, 5.0
 
 
-def text(study: str) -> list[str]:
-    """Return the answer of a study in lines, as its page has it; none before it has findings.
+def render_answer(study: str) -> list[str]:
+    """Answer of a study in lines, as its page has it; empty before it has findings.
 
     The table comes first, then why, where this session lies among those that are recorded, and on what all
     this rests.
     """
-    where = paths.study(study)
+    where = paths.study_paths(study)
     if not where.findings.is_file():
         return []
     from benchbook.show import bottleneck_section, results_view, study_answer
 
     found = Findings.read(where.findings)
-    blocks, (kept, due) = found.blocks, progress(study)
+    blocks, (kept, due) = found.blocks, count_progress(study)
     runs = f", {kept} runs" if kept == due else f", {kept} of {due} runs"
     table = build_results(found, recorded_sessions(study))
     width = min(shutil.get_terminal_size((WIDTH, 24)).columns, WIDTH)
     why = [
-        f"Where the time went: {bottleneck_section.where(one, found)}: {one.sentence}."
-        for one in bottleneck_section.known(found)[:1]
+        f"Where the time went: {bottleneck_section.name_place(one, found)}: {one.sentence}."
+        for one in bottleneck_section.select_causes(found)[:1]
     ]
     basis = f"{blocks.complete} of {format_count(blocks.planned, 'block')}{runs if due else ''}, "
     basis += f"{format_minutes(found.machine_minutes)} of machine time"
     before = [f"{study}: {found.question}", *study_answer.conclude_study(found, table)]
-    after = [*why, *place(study), f"({basis})", *five_minutes(found)]
+    after = [*why, *describe_place(study), f"({basis})", *five_minutes(found)]
     is_coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     return [
-        *_wrap(before, width),
+        *_wrap_lines(before, width),
         "",
-        *_wrap([results_view.caption_of(table)], width),
+        *_wrap_lines([results_view.caption_of(table)], width),
         *results_view.render_text(table, width, is_coloured),
-        *_wrap(after, width),
+        *_wrap_lines(after, width),
     ]
 
 
-def _wrap(lines: Sequence[str], width: int) -> list[str]:
+def _wrap_lines(lines: Sequence[str], width: int) -> list[str]:
     return [part for line in lines for part in textwrap.wrap(line, width)]
 
 
-def recorded_sessions(study: str) -> Pooled | None:
-    """Recorded sessions with the design of this clone's session, pooled; None where there are none."""
+def recorded_sessions(study: str) -> MetaAnalysis | None:
+    """Recorded sessions with the design of this clone's session, pooled; None if there are none."""
     from benchbook.commands import review_record
     from benchbook.core.artifacts import design, meta_analysis, record
     from benchbook.evidence import sessions
-    from benchbook.evidence.archive_reader import Unpacked
+    from benchbook.evidence.archive_reader import ArchiveContents
 
-    known = record.read().studies.get(study)
-    if known is None or not paths.study(study).raw.is_dir():
+    known = record.read_index().studies.get(study)
+    if known is None or not paths.study_paths(study).raw.is_dir():
         return None
-    held = Unpacked(paths.root(), study)
-    mine = design.of(held.study, held.facts.arms, sessions.methods(held))
+    held = ArchiveContents(paths.find_root(), study)
+    mine = design.compute_digest(held.study, held.facts.arms, sessions.list_methods(held))
     if not known.of_design(mine):
         return None
-    found = meta_analysis.of(study)
-    return found if found and found.design == mine else review_record.recorded(study, mine)
+    found = meta_analysis.read_pooled(study)
+    return found if found and found.design == mine else review_record.pool_recorded(study, mine)
 
 
 def five_minutes(found: Findings) -> list[str]:
-    """Sentence on what five minutes more of the same would do for the widest interval; none without any."""
+    """Sentence on the effect of five minutes more on the widest interval; empty without any."""
     from benchbook.compare.meta.sample_size import half_width_after
 
     wide = [
@@ -95,42 +95,45 @@ def five_minutes(found: Findings) -> list[str]:
     ]
 
 
-def place(study: str) -> list[str]:
-    """Say where this session lies among those that are recorded of the same study."""
+def describe_place(study: str) -> list[str]:
+    """Sentences on the place of this session among those that are recorded of the same study."""
     from benchbook.compare.meta import meta_analysis, prediction_check
     from benchbook.core.artifacts import design, record
     from benchbook.evidence import sessions
-    from benchbook.evidence.archive_reader import Unpacked
+    from benchbook.evidence.archive_reader import ArchiveContents
 
-    known = record.read().studies.get(study)
-    if known is None or not paths.study(study).raw.is_dir():
+    known = record.read_index().studies.get(study)
+    if known is None or not paths.study_paths(study).raw.is_dir():
         return []
-    held = Unpacked(paths.root(), study)
-    mine, several = design.of(held.study, held.facts.arms, sessions.methods(held)), len(known.sessions)
+    held = ArchiveContents(paths.find_root(), study)
+    mine, several = (
+        design.compute_digest(held.study, held.facts.arms, sessions.list_methods(held)),
+        len(known.sessions),
+    )
     alike = known.of_design(mine)
     if not alike:
-        newest = record.places(study)
+        newest = record.session_paths(study)
         told = "`make pages` shows them"
         if newest.findings.is_file():
-            other = record.results(newest).design
-            told = "; ".join(design.differing(other, sessions.described(held))[:3])
+            other = record.read_results(newest).design
+            told = "; ".join(design.describe_differences(other, sessions.describe_design(held))[:3])
         return [f"None of the {several} recorded sessions has this design: {told}."]
     found = recorded_sessions(study)
     if found is None:
         return [f"{len(alike)} recorded sessions have this design; none of them can be read."]
-    here = meta_analysis.brought(
-        *(sessions.session_id(held), sessions.minute(sessions.begun(held)), mine),
+    here = meta_analysis.build_session(
+        *(sessions.session_id(held), sessions.format_minute(sessions.read_start(held)), mine),
         findings=Findings.read(held.where.findings),
         facts=held.facts.arms,
         probes=held.facts.probes,
     )
-    told = prediction_check.summary(here, found)
+    told = prediction_check.describe_session(here, found)
     return [told] if told else []
 
 
-def progress(study: str) -> tuple[int, int]:
-    """Return how many scheduled runs a study has kept, and how many are planned; zeros without a schedule."""
-    where = paths.study(study)
+def count_progress(study: str) -> tuple[int, int]:
+    """Numbers of kept and of planned runs of a study; zeros without a schedule."""
+    where = paths.study_paths(study)
     try:
         planned = set(files.read_csv(where.schedule, "run_id")["run_id"])
     except BenchbookError:
@@ -139,9 +142,9 @@ def progress(study: str) -> tuple[int, int]:
     return len(planned & kept), len(planned)
 
 
-def ended(how: str, studies: Sequence[str]) -> str:
-    """Say after a failure or Ctrl-C what was kept, and that the same command goes on."""
-    counts = {name: progress(name) for name in studies}
+def describe_end(how: str, studies: Sequence[str]) -> str:
+    """Text after a failure or Ctrl-C on the runs kept, and that the same command goes on."""
+    counts = {name: count_progress(name) for name in studies}
     unfinished = {name: (kept, planned) for name, (kept, planned) in counts.items() if 0 < planned != kept}
     kept_runs = "; ".join(
         f"{kept} of {planned} runs kept" + (f" ({name})" if len(studies) > 1 else "")

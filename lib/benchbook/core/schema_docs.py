@@ -15,7 +15,7 @@ from benchbook.core.published.audit import Audit
 from benchbook.core.published.source import Source
 from benchbook.core.study.params import Params
 from benchbook.core.study.study import Study
-from benchbook.core.study.validation_errors import of_names, resolved
+from benchbook.core.study.validation_errors import named_entries, resolve_node
 from benchbook.core.util import files
 
 INTRODUCTION = """# Parameters
@@ -28,18 +28,18 @@ key is when it is left out, or that it is required; without them it is null, emp
 """
 
 
-def page() -> str:
+def render_page() -> str:
     """Page in Markdown: for each section a list of its keys with value, default and meaning."""
-    pages = [*_page("studies/NAME.yaml", Study), *_page("params.yaml", Params)]
+    pages = [*_render_model("studies/NAME.yaml", Study), *_render_model("params.yaml", Params)]
     return "\n".join([INTRODUCTION, *pages])
 
 
-def _page(file: str, model: type[BaseModel]) -> Iterator[str]:
+def _render_model(file: str, model: type[BaseModel]) -> Iterator[str]:
     whole = model.model_json_schema()
     yield f"## `{file}`\n\n{model.__doc__}\n"
-    yield _list(whole, whole)
+    yield _render_list(whole, whole)
     places: dict[str, tuple[list[str], dict[str, Any], bool]] = {}
-    for place, shown, is_described in _sections(whole, whole, ""):
+    for place, shown, is_described in _walk_sections(whole, whole, ""):
         # An arm that changes a part of the study has that part's keys.
         same = place.removeprefix("arms.NAME.")
         title = next((known for known, (names, *_) in places.items() if same in names), shown["title"])
@@ -47,48 +47,52 @@ def _page(file: str, model: type[BaseModel]) -> Iterator[str]:
     for names, shown, is_described in places.values():
         heading = ", ".join(f"`{place}`" for place in names)
         # What the key's own row says is not said again under the heading.
-        yield f"### {heading}\n" + ("" if is_described else f"\n{_said(whole, shown)}\n")
-        yield _list(whole, shown)
+        yield f"### {heading}\n" + ("" if is_described else f"\n{_describe_key(whole, shown)}\n")
+        yield _render_list(whole, shown)
 
 
-def _sections(whole: dict[str, Any], outer: dict[str, Any], path: str) -> Iterator[tuple[str, Any, bool]]:
-    """Yield the place of every section inside another one in the order of the keys, the section, and
+def _walk_sections(
+    whole: dict[str, Any], outer: dict[str, Any], path: str
+) -> Iterator[tuple[str, Any, bool]]:
+    """Place of every section inside another one in the order of the keys, the section, and
     whether its key has a row that describes it."""
     for key, node in outer["properties"].items():
-        section, _ = resolved(whole, node)
-        inside, _ = resolved(whole, of_names(section))
+        section, _ = resolve_node(whole, node)
+        inside, _ = resolve_node(whole, named_entries(section))
         is_named = "properties" in inside
         if is_named or "properties" in section:
             place, shown = f"{path}{key}{'.NAME' if is_named else ''}", inside if is_named else section
             yield place, shown, not is_named and "description" in node
-            yield from _sections(whole, shown, f"{place}.")
+            yield from _walk_sections(whole, shown, f"{place}.")
 
 
-def _list(whole: dict[str, Any], section: dict[str, Any]) -> str:
+def _render_list(whole: dict[str, Any], section: dict[str, Any]) -> str:
     rows = []
     for key, node in section["properties"].items():
-        default = " (required)" if key in section.get("required", ()) else _default(node["default"])
+        default = " (required)" if key in section.get("required", ()) else _format_default(node["default"])
         # Null is what a key is when it is left out. The first clause tells keys apart.
-        meaning = re.sub(r"[;:,.] [Nn]ull(?:[^.;]|[.;](?! |$))*(?=[.;](?: |$))", "", _said(whole, node))
+        meaning = re.sub(
+            r"[;:,.] [Nn]ull(?:[^.;]|[.;](?! |$))*(?=[.;](?: |$))", "", _describe_key(whole, node)
+        )
         ends = [found.start() for found in re.finditer(r"[.;](?= |$)", meaning)]
         whole_ends = (end for end in ends if meaning[:end].count("(") == meaning[:end].count(")"))
         end = next(whole_ends, len(meaning) - 1)
-        value = _value(whole, node)
+        value = _describe_values(whole, node)
         is_explained = "`" in value and all(choice in meaning[:end] for choice in value[1:].split(", "))
         rows.append(f"- `{key}`{'' if is_explained else value}{default}: {meaning[:end]}.")
     return "\n".join(rows) + "\n"
 
 
-def _said(whole: dict[str, Any], node: dict[str, Any]) -> str:
-    """Description of a key; pydantic leaves it out where the section says the same of itself."""
-    return " ".join((node.get("description") or resolved(whole, node)[0]["description"]).split())
+def _describe_key(whole: dict[str, Any], node: dict[str, Any]) -> str:
+    """Description of a key; pydantic leaves it out if the section says the same of itself."""
+    return " ".join((node.get("description") or resolve_node(whole, node)[0]["description"]).split())
 
 
-def _value(whole: dict[str, Any], node: dict[str, Any]) -> str:
-    """Values that a key takes, in words, where its meaning does not say so: choices and what is by name."""
-    shape, _ = resolved(whole, node)
+def _describe_values(whole: dict[str, Any], node: dict[str, Any]) -> str:
+    """Values that a key takes, in words, unless its meaning says them: choices and named entries."""
+    shape, _ = resolve_node(whole, node)
     if "oneOf" in shape:
-        return " or".join(_value(whole, branch) or " a number" for branch in shape["oneOf"])
+        return " or".join(_describe_values(whole, branch) or " a number" for branch in shape["oneOf"])
     if "enum" in shape:
         return " " + ", ".join(f"`{choice}`" for choice in shape["enum"])
     if shape.get("type") == "array":
@@ -98,8 +102,8 @@ def _value(whole: dict[str, Any], node: dict[str, Any]) -> str:
     return ""
 
 
-def _default(value: Any) -> str:
-    """Default as YAML has it; nothing for null, what is empty, and a section."""
+def _format_default(value: Any) -> str:
+    """Default as YAML has it; empty for null, for empty values, and for a section."""
     if isinstance(value, dict) or value is None or value == []:
         return ""
     return f" (`{str(value).lower() if isinstance(value, bool) else value}`)"
@@ -108,8 +112,8 @@ def _default(value: Any) -> str:
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
-def schemas() -> dict[str, dict[str, Any]]:
-    """Return every schema by the name of its file; each key carries its meaning and unit."""
+def build_schemas() -> dict[str, dict[str, Any]]:
+    """Every schema by the name of its file; each key carries its meaning and unit."""
     return {
         f"{kind.__name__.lower()}.schema.json": {"$schema": DIALECT, **kind.model_json_schema()}
         for kind in (Study, Source, Audit, Findings)
@@ -117,14 +121,14 @@ def schemas() -> dict[str, dict[str, Any]]:
 
 
 def write_schemas(folder: Path, check: bool = False) -> int:
-    """Write the schemas, or with `check` only say whether the files are current; return an exit code."""
+    """Write the schemas, or with `check` only report stale files; return an exit code."""
     return max(
-        keep(folder / name, json.dumps(schema, indent=1, sort_keys=True) + "\n", "schema", check)
-        for name, schema in schemas().items()
+        write_generated(folder / name, json.dumps(schema, indent=1, sort_keys=True) + "\n", "schema", check)
+        for name, schema in build_schemas().items()
     )
 
 
-def keep(path: Path, text: str, command: str, check: bool) -> int:
+def write_generated(path: Path, text: str, command: str, check: bool) -> int:
     """Write a file that `command` makes, or with `check` say if it is current; return an exit code."""
     if check:
         current = path.is_file() and path.read_text(encoding="utf-8") == text

@@ -1,1 +1,1 @@
-"""A session as evidence: its archive, what it proves, and what follows from it, made again in one place."""
+"""A session as evidence: its archive, checks of it, and its results, recomputed in one place."""

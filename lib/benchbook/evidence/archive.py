@@ -23,7 +23,7 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from benchbook.core.artifacts import run_folder
-from benchbook.core.artifacts.artifact import Document, told
+from benchbook.core.artifacts.artifact import Document, describe_error
 from benchbook.core.artifacts.run_folder import Listed
 from benchbook.core.study import load
 from benchbook.core.study.study import Study
@@ -31,7 +31,7 @@ from benchbook.core.study.study_base import NAME
 from benchbook.core.util import files, paths
 from benchbook.core.util.errors import BenchbookError
 from benchbook.evidence import tarball
-from benchbook.evidence.tarball import Member, NotWhole
+from benchbook.evidence.tarball import NotWhole, TarMember
 from benchbook.sites.workspace import free_bytes
 
 MANIFEST, README = "manifest.json", "README.txt"
@@ -51,8 +51,8 @@ MOST_NAME = 400
 ABOUT = Path(__file__).with_name("about.txt").read_text(encoding="utf-8")
 
 
-class Manifest(Document):
-    """What an archive holds, by the place of each file in a clone, and what packed it."""
+class ArchiveManifest(Document):
+    """Content of an archive, by the place of each file in a clone, and the program that packed it."""
 
     format: Literal[1] = 1
     study: str
@@ -63,69 +63,71 @@ class Manifest(Document):
 
 @dataclass(frozen=True)
 class Contents:
-    """An archive's manifest, and the SHA-256 of the manifest itself, which stands for all of it."""
+    """An archive's manifest, and the SHA-256 of the manifest itself, that stands for all of it."""
 
     study: str
-    manifest: Manifest
+    manifest: ArchiveManifest
     digest: str
     bytes: int
 
 
-def pack(study: str, target: Path, commit: str | None = None) -> Path:
+def pack_study(study: str, target: Path, commit: str | None = None) -> Path:
     """Write the evidence of a study to `target` (.tar.gz or .tar.xz), complete or not at all.
 
     Raises BenchbookError if something is missing or a run folder is not what its manifest says.
     """
     tarball.suffix_of(target)
-    spec, where, root = load.study(study), paths.study(study), paths.root()
+    spec, where, root = load.load_study(study), paths.study_paths(study), paths.find_root()
     missing = [name for name in PARTS if not (where.data / name).is_file()]
     if missing:
         raise BenchbookError(f"data/{study}: no {', '.join(missing)}; make repro comes first")
     broken = [
-        f"{folder.name}: {fault}" for folder in run_folder.listing(where.raw) for fault in folder.verify()
+        f"{folder.name}: {fault}"
+        for folder in run_folder.list_folders(where.raw)
+        for fault in folder.verify()
     ]
     if broken:
         raise BenchbookError("not exported, raw runs are not as they were written:\n  " + "\n  ".join(broken))
     there = [*PARTS, *([SESSION] if where.session.is_file() else [])]
-    chosen = [paths.params(), *(where.data / name for name in there)]
-    chosen += _below(*(where.data / name for name in FOLDERS))
-    chosen += _below(*(paths.source(source).published for source in sources(spec)))
+    chosen = [paths.params_file(), *(where.data / name for name in there)]
+    chosen += _list_files(*(where.data / name for name in FOLDERS))
+    chosen += _list_files(*(paths.source_paths(source).published for source in list_sources(spec)))
     # The study alone in its archive needs no folder, so an archive is the same wherever its study lies here.
     places = {file.relative_to(root).as_posix(): file for file in chosen}
     places |= {f"studies/{study}.yaml": where.file}
     for file in places.values():
-        if found := files.kind(file):
+        if found := files.describe_kind(file):
             raise BenchbookError(f"not exported: {file.name} is {found}; put the plain file there")
     listed = {name: Listed.of(file) for name, file in places.items()}
     about = ABOUT.format(study=study).encode()
     listed[README] = Listed(sha256=hashlib.sha256(about).hexdigest(), bytes=len(about))
     listed = dict(sorted(listed.items()))
-    made = Manifest(study=study, benchbook=version("benchbook"), commit=commit, files=listed)
+    made = ArchiveManifest(study=study, benchbook=version("benchbook"), commit=commit, files=listed)
     first = (json.dumps(made.plain, indent=1, sort_keys=True) + "\n").encode()
     contents: dict[str, Path | bytes] = {**places, MANIFEST: first, README: about}
-    return tarball.write(target, ((f"{study}/{name}", contents[name]) for name in (MANIFEST, *listed)))
+    return tarball.write_tar(target, ((f"{study}/{name}", contents[name]) for name in (MANIFEST, *listed)))
 
 
-def sources(spec: Study) -> list[str]:
-    """Return the sources of every claim of a study, illustrated ones too: its file can't be read without."""
+def list_sources(spec: Study) -> list[str]:
+    """Sources of every claim of a study, illustrated ones too: its file can't be read without."""
     claims = [*spec.claims, *(claim for arm in spec.arms.values() for claim in arm.illustrates)]
     return sorted({claim.partition("/")[0] for claim in claims})
 
 
-def _below(*folders: Path) -> list[Path]:
+def _list_files(*folders: Path) -> list[Path]:
     found = sorted(file for folder in folders if folder.is_dir() for file in folder.rglob("*"))
-    return [file for file in found if files.kind(file) != files.FOLDER]
+    return [file for file in found if files.describe_kind(file) != files.FOLDER]
 
 
-def unpack(archive: Path, into: Path, names: Sequence[str] = ()) -> Contents:
+def unpack_archive(archive: Path, into: Path, names: Sequence[str] = ()) -> Contents:
     """Check every file of an archive against its manifest and write it below `into`.
 
     Given `names`, that is done with the study file and with these of its data folder; nothing is read behind
     the last of them. Raises BenchbookError with all that is wrong; what stands in `into` then is not to be
     used.
     """
-    with opened(archive) as (members, allowed):
-        manifest, text = _first(next(members, None))
+    with open_archive(archive) as (members, allowed):
+        manifest, text = _parse_manifest(next(members, None))
         study, listed = manifest.study, manifest.files
         most = min(MOST_FILES, ALWAYS_FILES + archive.stat().st_size // LEAST_PACKED)
         if len(listed) > most:
@@ -133,18 +135,18 @@ def unpack(archive: Path, into: Path, names: Sequence[str] = ()) -> Contents:
                 f"its manifest lists {len(listed)} files, more than the {most} that an archive of this size "
                 "can honestly hold; nothing was unpacked"
             )
-        if wrong := list(_misplaced(listed, study)):
+        if wrong := list(_find_misplaced(listed, study)):
             first = "\n  ".join(wrong[:20])
             raise BenchbookError(f"the manifest is not one that Benchbook writes:\n  {first}")
         asked = {f"studies/{study}.yaml", *(f"data/{study}/{name}" for name in names)}
         due = asked if names else set(listed)
         size = sum(listed[name].bytes for name in due if name in listed)
-        _room(size, into, allowed)
+        _require_room(size, into, allowed)
         left = set(due)
         for member in members:
             name = member.name.removeprefix(f"{study}/")
             if member.name == f"{study}/{name}" and name in left and name in listed:
-                wrong += _write(member, into / name, name, listed[name])
+                wrong += _write_member(member, into / name, name, listed[name])
                 left.remove(name)
             elif not names:
                 raise BenchbookError(f"{member.name!r}: not a file that the manifest lists, or there twice")
@@ -157,19 +159,19 @@ def unpack(archive: Path, into: Path, names: Sequence[str] = ()) -> Contents:
         return Contents(study, manifest, hashlib.sha256(text).hexdigest(), size)
 
 
-def manifest(archive: Path) -> Manifest:
-    """Return the manifest of an archive, which is its first member; what it lists is not checked."""
-    with opened(archive) as (members, _):
-        return _first(next(members, None))[0]
+def read_manifest(archive: Path) -> ArchiveManifest:
+    """Manifest of an archive, its first member; the files it lists are not checked."""
+    with open_archive(archive) as (members, _):
+        return _parse_manifest(next(members, None))[0]
 
 
-def documents(archive: Path, *names: str) -> list[Any]:
-    """Return JSON documents of a study's data folder by their names, not held against the manifest.
+def read_documents(archive: Path, *names: str) -> list[Any]:
+    """JSON documents of a study's data folder by their names, not held against the manifest.
 
     Nothing is read behind the last of them. BenchbookError where one of them is not there.
     """
     found: dict[str, Any] = {}
-    with opened(archive) as (members, _):
+    with open_archive(archive) as (members, _):
         for member in members:
             name = member.name.rpartition("/")[2]
             if member.name.count("/") == 3 and name in names:
@@ -180,11 +182,11 @@ def documents(archive: Path, *names: str) -> list[Any]:
 
 
 @contextlib.contextmanager
-def opened(archive: Path) -> Iterator[tuple[Iterator[Member], int]]:
-    """Yield the members of an archive and the bytes it may unpack to; BenchbookError if it is not whole."""
+def open_archive(archive: Path) -> Iterator[tuple[Iterator[TarMember], int]]:
+    """Members of an archive and the bytes it may unpack to; BenchbookError if it is not whole."""
     try:
         allowed = min(MOST_BYTES, ALWAYS_BYTES + MOST_RATIO * archive.stat().st_size)
-        with tarball.opened(archive, allowed) as members:
+        with tarball.open_tar(archive, allowed) as members:
             yield members, allowed
     except FileNotFoundError:
         raise BenchbookError(f"{archive}: no such file") from None
@@ -193,8 +195,8 @@ def opened(archive: Path) -> Iterator[tuple[Iterator[Member], int]]:
         raise BenchbookError(f"{archive}: {what}: {error or type(error).__name__}") from None
 
 
-def _room(size: int, into: Path, allowed: int) -> None:
-    """Refuse, before a byte is written, what would not fit or is larger than the archive's size allows."""
+def _require_room(size: int, into: Path, allowed: int) -> None:
+    """Refuse, before a byte is written, files that don't fit or exceed the archive's allowed size."""
     if size > allowed:
         raise BenchbookError(
             f"its manifest lists {size / 1e6:.0f} MB, more than the {allowed / 1e6:.0f} MB that an archive "
@@ -208,8 +210,8 @@ def _room(size: int, into: Path, allowed: int) -> None:
         )
 
 
-def _first(member: Member | None) -> tuple[Manifest, bytes]:
-    """Return the manifest that is an archive's first member, and its bytes."""
+def _parse_manifest(member: TarMember | None) -> tuple[ArchiveManifest, bytes]:
+    """Manifest from an archive's first member, and its bytes."""
     study, _, name = (member.name if member else "").partition("/")
     if member is None or name != MANIFEST or member.size > files.MOST_JSON_BYTES:
         raise BenchbookError(f"it does not begin with STUDY/{MANIFEST}: `benchbook export` did not write it")
@@ -217,17 +219,17 @@ def _first(member: Member | None) -> tuple[Manifest, bytes]:
         raise BenchbookError(f"{study!r}: not the name of a study")
     text = b"".join(member.read())
     try:
-        manifest = Manifest.model_validate(files.parse_json(text))
+        manifest = ArchiveManifest.model_validate(files.parse_json(text))
     except ValueError as error:
-        why = told(error) if isinstance(error, ValidationError) else error
+        why = describe_error(error) if isinstance(error, ValidationError) else error
         raise BenchbookError(f"{MANIFEST}: can't be read: {why}") from None
     if manifest.study != study:
         raise BenchbookError(f"{MANIFEST}: of another study than {study}")
     return manifest, text
 
 
-def _misplaced(listed: dict[str, Listed], study: str) -> Iterator[str]:
-    """Yield what can't be unpacked as it is named: places outside an archive's, or twice the same."""
+def _find_misplaced(listed: dict[str, Listed], study: str) -> Iterator[str]:
+    """Names that can't be unpacked: places outside an archive's, or the same place twice."""
     seen: dict[str, str] = {}
     for name, one in listed.items():
         folded = unicodedata.normalize("NFKC", name).casefold()
@@ -247,7 +249,7 @@ def _misplaced(listed: dict[str, Listed], study: str) -> Iterator[str]:
 
 
 def is_place(name: str, study: str) -> bool:
-    """Say whether a name is one that an archive of this study may hold: relative, plain, in its folders."""
+    """True if an archive of this study may hold a name: relative, plain, in its folders."""
     if name in (README, "params.yaml", f"studies/{study}.yaml"):
         return True
     parts = PurePosixPath(name).parts
@@ -260,7 +262,7 @@ def is_place(name: str, study: str) -> bool:
     return len(parts) > 3 and (parts[1] == "published" or (parts[1] == study and parts[2] in FOLDERS))
 
 
-def _write(member: Member, file: Path, name: str, expected: Listed) -> Iterator[str]:
+def _write_member(member: TarMember, file: Path, name: str, expected: Listed) -> Iterator[str]:
     if member.size != expected.bytes:
         yield f"{name}: {member.size} bytes, the manifest says {expected.bytes}"
         return
@@ -268,7 +270,7 @@ def _write(member: Member, file: Path, name: str, expected: Listed) -> Iterator[
     with file.open("xb") as target:
         for piece in member.read():
             target.write(piece)
-    if files.sha256(file) != expected.sha256:
+    if files.digest_file(file) != expected.sha256:
         yield f"{name}: its bytes are not those of the manifest"
     elif file.suffix == ".json":
         try:

@@ -1,4 +1,4 @@
-"""What stands in an unpacked archive, each file read once, nothing of it believed."""
+"""Content of an unpacked archive, each file read once, nothing of it believed."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Any
 from pydantic import ValidationError
 
 from benchbook.core.artifacts import applied_config, run_folder
-from benchbook.core.artifacts.artifact import Facts, told
+from benchbook.core.artifacts.artifact import Facts, describe_error
 from benchbook.core.artifacts.run_folder import RunFolder
 from benchbook.core.study.model import PlannedRun
 from benchbook.core.study.params import Params
 from benchbook.core.study.study import Study
-from benchbook.core.study.validation_errors import validate
+from benchbook.core.study.validation_errors import validate_document
 from benchbook.core.util import files, paths, yaml_file
 from benchbook.plan import schedule
 from benchbook.read import validity
 
 
-class Unpacked:
+class ArchiveContents:
     """The files of an archive as types; reading one that is damaged raises whatever its damage asks for."""
 
     def __init__(self, root: Path, name: str) -> None:
@@ -30,39 +30,39 @@ class Unpacked:
 
     @cached_property
     def study(self) -> Study:
-        """The study file; whether its claims are in a source is not asked."""
-        return validate(yaml_file.read(self.where.file, f"studies/{self.name}.yaml"), Study)
+        """The study file; its claims need not be in a source."""
+        return validate_document(yaml_file.read_mapping(self.where.file, f"studies/{self.name}.yaml"), Study)
 
     @cached_property
     def params(self) -> Params:
         """The archive's own settings."""
-        return validate(yaml_file.read(self.root / "params.yaml", "params.yaml"), Params)
+        return validate_document(yaml_file.read_mapping(self.root / "params.yaml", "params.yaml"), Params)
 
     @cached_property
     def facts(self) -> Facts:
-        """What provision found."""
+        """Facts that provision found."""
         try:
-            found = Facts.model_validate(_json(self.where.facts))
+            found = Facts.model_validate(_read_json(self.where.facts))
         except ValidationError as error:
-            raise ValueError(f"facts.json: {told(error)}") from None
+            raise ValueError(f"facts.json: {describe_error(error)}") from None
         if found.study != self.name:
             raise ValueError(f"facts.json is of the study {found.study!r}")
         return found
 
     @cached_property
     def data(self) -> dict[str, Any]:
-        """What prepare loaded."""
-        return _json(self.where.dataset)
+        """Data that prepare loaded."""
+        return _read_json(self.where.dataset)
 
     @cached_property
     def warm_up(self) -> dict[str, Any]:
-        """What the pilots gave."""
-        return _json(self.where.warm_up)
+        """Results of the pilots."""
+        return _read_json(self.where.warm_up)
 
     @cached_property
     def session(self) -> dict[str, Any]:
-        """What the session drew; empty in archives whose study file has the seed."""
-        return _json(self.where.session) if self.where.session.is_file() else {}
+        """Values that the session drew; empty in archives with the seed in the study file."""
+        return _read_json(self.where.session) if self.where.session.is_file() else {}
 
     @cached_property
     def conditions(self) -> dict[str, dict[str, Any]]:
@@ -71,7 +71,7 @@ class Unpacked:
         for plan in self.plans.values():
             named.setdefault(self.study.deployed(plan["arm"]), plan["conditions"])
         # Where facts or data are not those of the runs, it is reported once, and not of every run again.
-        due = schedule.conditions(self.facts.arms, self.data)
+        due = schedule.run_conditions(self.facts.arms, self.data)
         return {arm: named.get(arm, due[arm]) for arm in due}
 
     @cached_property
@@ -83,12 +83,12 @@ class Unpacked:
     @cached_property
     def folders(self) -> list[RunFolder]:
         """The run folders of raw."""
-        return list(run_folder.listing(self.where.raw))
+        return list(run_folder.list_folders(self.where.raw))
 
     @cached_property
     def pilots(self) -> list[RunFolder]:
         """The run folders of the pilots."""
-        return list(run_folder.listing(self.where.pilots))
+        return list(run_folder.list_folders(self.where.pilots))
 
     @cached_property
     def plans(self) -> dict[str, dict[str, Any]]:
@@ -97,13 +97,13 @@ class Unpacked:
 
     @cached_property
     def applied(self) -> dict[str, list[str]]:
-        """Where facts and runs name a settings file, by its digest: names of the fact with its arms."""
+        """Places in facts and runs that name a settings file, by its digest: fact's name and its arms."""
         found: dict[str, list[str]] = {}
         for arm, facts in self.facts.arms.items():
-            for name, digest in applied_config.digests(facts):
+            for name, digest in applied_config.find_digests(facts):
                 found.setdefault(digest, []).append(f"{name} of {arm}")
         for folder in [*self.folders, *self.pilots]:
-            for name, digest in applied_config.digests(folder.evidence().get("identity_before") or {}):
+            for name, digest in applied_config.find_digests(folder.evidence().get("identity_before") or {}):
                 found.setdefault(digest, [f"{name} of runs such as {folder.name}"])
         found.pop(applied_config.NOTHING, None)
         return found
@@ -116,12 +116,12 @@ class Unpacked:
 
     @cached_property
     def voided(self) -> Counter[str]:
-        """How often each run was voided for how it went."""
+        """Times that each run was voided for its course."""
         return Counter(note.run_id for note, _ in self.voids if note.status in run_folder.COUNTED)
 
     @cached_property
     def failed(self) -> dict[str, str | None]:
-        """Each run that was voided for how it went, with its group; None where its folder can't say."""
+        """Each run that was voided for its course, with its group; None if its folder can't say."""
         found: dict[str, str | None] = {}
         for note, folder in self.voids:
             if note.status in run_folder.FAILED:
@@ -132,10 +132,10 @@ class Unpacked:
     @cached_property
     def judged(self) -> dict[str, validity.Judgement]:
         """Each run judged by the archive's own limits."""
-        return {folder.name: validity.judge(folder, self.params.limits) for folder in self.folders}
+        return {folder.name: validity.judge_run(folder, self.params.limits) for folder in self.folders}
 
 
-def _json(file: Path) -> Any:
+def _read_json(file: Path) -> Any:
     try:
         return files.parse_json(files.read_plain(file))
     except ValueError as error:

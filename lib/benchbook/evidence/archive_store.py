@@ -18,14 +18,14 @@ REMEDY = "`dvc remote add -d NAME URL` names one (docs/sessions.md)"
 
 
 def is_configured() -> bool:
-    """Whether this clone names a default remote; DVC itself takes a second to say so."""
+    """True if this clone names a default remote; DVC itself takes a second to say so."""
     config = configparser.ConfigParser()
-    config.read([paths.root() / ".dvc" / name for name in ("config", "config.local")], encoding="utf-8")
+    config.read([paths.find_root() / ".dvc" / name for name in ("config", "config.local")], encoding="utf-8")
     return config.has_option("core", "remote")
 
 
 class ArchiveStore:
-    """The default remote of a clone. BenchbookError where there is none, or where it can't be reached."""
+    """The default remote of a clone. BenchbookError if there is none, or it can't be reached."""
 
     def __init__(self) -> None:
         if not is_configured():
@@ -35,7 +35,7 @@ class ArchiveStore:
         from dvc.repo import Repo
 
         try:
-            with Repo(str(paths.root())) as repo:
+            with Repo(str(paths.find_root())) as repo:
                 remote = repo.cloud.get_remote()
                 self._fs: Any = remote.fs
                 self._base = str(remote.path)
@@ -47,7 +47,7 @@ class ArchiveStore:
         return str(self._fs.join(self._base, FOLDER, digest[:2], f"{digest[2:]}.tar.xz"))
 
     def put(self, session: RecordedSession) -> bool:
-        """Send an archive unless the remote has it, and read it back; whether it was sent."""
+        """Send an archive unless the remote has it, and read it back; True if it was sent."""
         target = self.place(session.entry.sha256)
         if wrong := session.other_archive():
             raise BenchbookError(wrong)
@@ -63,7 +63,7 @@ class ArchiveStore:
         return is_new
 
     def fetch(self, session: RecordedSession) -> Path:
-        """Bring an archive to its place in the record; BenchbookError where it is not the entry's."""
+        """Bring an archive to its place in the record; BenchbookError if it is not the entry's."""
         part = session.where.archive.with_name(f".{session.id}.part")
         try:
             self._fetch(session, part)
@@ -76,7 +76,7 @@ class ArchiveStore:
         source = self.place(session.entry.sha256)
         target.parent.mkdir(parents=True, exist_ok=True)
         self._do(self._fs.get_file, source, str(target))
-        if files.sha256(target) != session.entry.sha256:
+        if files.digest_file(target) != session.entry.sha256:
             raise BenchbookError(f"{source}: not the archive of {session.id}: its bytes are others")
 
     def _do(self, call: Any, *values: Any, **more: Any) -> Any:

@@ -18,9 +18,9 @@ from benchbook.core.study import interleaving as words
 from benchbook.core.study.model import PlannedRun
 from benchbook.core.util import files
 from benchbook.core.util.errors import BenchbookError, InputErrors
-from benchbook.core.util.numeric_equality import short
+from benchbook.core.util.numeric_equality import truncate_text
 from benchbook.evidence import unverifiable
-from benchbook.evidence.archive_reader import Unpacked
+from benchbook.evidence.archive_reader import ArchiveContents
 from benchbook.plan import order
 from benchbook.plan import plan_consistency as planned
 from benchbook.read import run_consistency as measured
@@ -30,33 +30,33 @@ from benchbook.read.log import Missing
 
 
 @dataclass
-class Proof:
-    """Both lists, each sentence once, in the order in which they were found."""
+class ConsistencyReport:
+    """Both lists, each sentence once, in the order of discovery."""
 
     wrong: list[str] = field(default_factory=list)
     noted: list[str] = field(default_factory=list)
 
 
-def prove(root: Path, name: str, ours: Path) -> Proof:
+def check_consistency(root: Path, name: str, ours: Path) -> ConsistencyReport:
     """Hold everything in an unpacked archive against everything else in it, and its settings against ours.
 
     `root` is where it was unpacked, before any stage ran there; `ours` is this clone. Nothing is started.
     """
-    proof = Proof()
-    held = Unpacked(root, name)
+    proof = ConsistencyReport()
+    held = ArchiveContents(root, name)
     try:
         _ = held.study, held.params, held.facts, held.data, held.runs, held.plans
     except _DAMAGE as error:
-        proof.wrong.append(_damage("study, params, facts, dataset or plans", error))
+        proof.wrong.append(_describe_damage("study, params, facts, dataset or plans", error))
         return proof
     for what, find in CHECKS.items():
-        proof.wrong += _found(what, partial(find, held))
+        proof.wrong += _collect_faults(what, partial(find, held))
     for folder in held.folders:
-        proof.wrong += _found(f"raw/{folder.name}", partial(_of_run, held, folder))
+        proof.wrong += _collect_faults(f"raw/{folder.name}", partial(_of_run, held, folder))
     for note, folder in held.voids:
-        proof.wrong += _found(f"void/{folder.name}", partial(_of_void, held, note, folder))
-        proof.noted += _found(f"void/{folder.name}", partial(_of_reasons, held, note, folder))
-    proof.noted += _found("this clone", partial(unverifiable.beside_ours, held, ours))
+        proof.wrong += _collect_faults(f"void/{folder.name}", partial(_of_void, held, note, folder))
+        proof.noted += _collect_faults(f"void/{folder.name}", partial(_of_reasons, held, note, folder))
+    proof.noted += _collect_faults("this clone", partial(unverifiable.beside_ours, held, ours))
     return proof
 
 
@@ -67,40 +67,40 @@ _DAMAGE = (
 )
 
 
-def _found(what: str, find: Callable[[], Iterable[str]]) -> list[str]:
+def _collect_faults(what: str, find: Callable[[], Iterable[str]]) -> list[str]:
     try:
         return list(find())
     except _DAMAGE as error:
-        return [_damage(what, error)]
+        return [_describe_damage(what, error)]
 
 
-def _damage(what: str, error: Exception) -> str:
+def _describe_damage(what: str, error: Exception) -> str:
     return f"{what}: it can't be used: {type(error).__name__}: {str(error)[:300]}"
 
 
-def _of_missing(held: Unpacked) -> Iterator[str]:
+def _of_missing(held: ArchiveContents) -> Iterator[str]:
     most = held.study.plan.max_repeats
     given_up = {run.group for run in held.runs if held.voided[run.run_id] > most}
     first = min(held.params.analysis.looks) if held.study.plan.stop == "decided" else None
-    yield from planned.of_missing(held.runs, held.plans, given_up, first)
+    yield from planned.check_missing(held.runs, held.plans, given_up, first)
 
 
-def _of_pilots(held: Unpacked) -> Iterator[str]:
-    """Pilots whose files are not those of their manifests: what they settled stands in every plan."""
+def _of_pilots(held: ArchiveContents) -> Iterator[str]:
+    """Pilots with files other than those of their manifests: their results stand in every plan."""
     for folder in held.pilots:
         yield from (f"pilots/{folder.name}: {fault}" for fault in folder.verify())
 
 
-def _of_moments(held: Unpacked) -> Iterator[str]:
+def _of_moments(held: ArchiveContents) -> Iterator[str]:
     """Yield runs beside each other, whole ones not in the order of their group, and attempts too late."""
     spans, began = {}, {}
     for folder in [*held.folders, *held.pilots]:
         seen, plan = folder.times(), folder.planned()
         # Arms that take turns run inside the same seconds; whole runs never do.
         together = folder.name if plan.order == words.RUNS else plan.group
-        began[folder.name] = measured.moment(seen.started_utc)
-        spans[folder.name] = began[folder.name], measured.moment(seen.ended_utc), together
-    yield from measured.overlapping(spans)
+        began[folder.name] = measured.parse_moment(seen.started_utc)
+        spans[folder.name] = began[folder.name], measured.parse_moment(seen.ended_utc), together
+    yield from measured.find_overlaps(spans)
     for before, after in pairwise(run for run in held.runs if run.run_id in began):
         is_one = before.group == after.group and words.RUNS in (before.order, after.order)
         if is_one and began[after.run_id] < began[before.run_id]:
@@ -108,19 +108,19 @@ def _of_moments(held: Unpacked) -> Iterator[str]:
     for note, folder in held.voids:
         if note.status not in run_folder.COUNTED or note.run_id not in began or folder.verify():
             continue
-        if measured.moment(folder.times().started_utc) > began[note.run_id]:
+        if measured.parse_moment(folder.times().started_utc) > began[note.run_id]:
             yield f"void/{folder.name}: it was made after the attempt that counts"
 
 
-def _of_turns(held: Unpacked) -> Iterator[str]:
-    """Yield groups whose arms tell different turns, or others than their plan: one clock gave them to all."""
+def _of_turns(held: ArchiveContents) -> Iterator[str]:
+    """Groups with differing turns, or turns against the plan: one clock gave them to all arms."""
     by_group: dict[str, dict[str, str]] = {}
     for folder in held.folders:
         plan, file = PlannedRun.of(held.plans[folder.name]), folder.path / run_folder.TURNS
         if plan.order != words.TURNS or not file.is_file():
             continue
         of_group = by_group.setdefault(plan.group, {})
-        rounds, each = order.of_group(plan)
+        rounds, each = order.group_rounds(plan)
         if each != (asked := folder.evidence()["turns"]["asked"]):
             yield f"raw/{folder.name}: evidence.json: turns.asked is {asked}, the plan asks for {each}"
         if not of_group:
@@ -131,53 +131,53 @@ def _of_turns(held: Unpacked) -> Iterator[str]:
                     wanted = due[number % len(due)]
                     yield f"{plan.group}: turn {number + 1} is of {turn.arm}, by the plan of {wanted}"
                     break
-        of_group.setdefault(files.sha256(file), folder.name)
+        of_group.setdefault(files.digest_file(file), folder.name)
     for group, of_group in by_group.items():
         if len(of_group) > 1:
             yield f"{group}: {run_folder.TURNS} is not the same in {' and '.join(of_group.values())}"
 
 
-def _of_session(held: Unpacked) -> Iterator[str]:
-    """Yield where session.json is of another study, or of another seed than the study file asks for."""
+def _of_session(held: ArchiveContents) -> Iterator[str]:
+    """Faults of session.json: it is of another study, or of a seed other than the study file's."""
     asked, drawn = held.study.plan.seed, held.session.get("seed")
     if held.session and held.session["study"] != held.name:
-        yield f"session.json: of the study {short(held.session['study'])}"
+        yield f"session.json: of the study {truncate_text(held.session['study'])}"
     if None not in (asked, drawn) and asked != drawn:
-        yield f"session.json: the seed is {short(drawn)}, the study asks for {asked}"
+        yield f"session.json: the seed is {truncate_text(drawn)}, the study asks for {asked}"
 
 
-CHECKS: dict[str, Callable[[Unpacked], Iterator[str]]] = {
+CHECKS: dict[str, Callable[[ArchiveContents], Iterator[str]]] = {
     "session.json": _of_session,
-    "dataset.json": lambda held: planned.of_data(held.data, held.study),
-    "facts.json": lambda held: planned.of_conditions(held.facts.arms, held.data, held.study, held.plans),
-    "facts.json, settings": lambda held: planned.of_settings(held.facts.arms, held.study),
-    "schedule.csv": lambda held: planned.of_schedule(held.runs, held.where.schedule.read_text("utf-8")),
-    "raw": lambda held: planned.of_plans(held.runs, held.plans),
+    "dataset.json": lambda held: planned.check_dataset(held.data, held.study),
+    "facts.json": lambda held: planned.check_conditions(held.facts.arms, held.data, held.study, held.plans),
+    "facts.json, settings": lambda held: planned.check_settings(held.facts.arms, held.study),
+    "schedule.csv": lambda held: planned.check_schedule(held.runs, held.where.schedule.read_text("utf-8")),
+    "raw": lambda held: planned.check_plans(held.runs, held.plans),
     "missing runs": _of_missing,
     "pilots": _of_pilots,
     "moments": _of_moments,
-    "counters": lambda held: measured.chained({one.name: one.evidence() for one in held.folders}),
+    "counters": lambda held: measured.find_chain_breaks({one.name: one.evidence() for one in held.folders}),
     "turns": _of_turns,
 }
 
 
-def _of_run(held: Unpacked, folder: RunFolder) -> Iterator[str]:
-    """Yield what is wrong with one run: its hashes, its name, its checks, its evidence."""
+def _of_run(held: ArchiveContents, folder: RunFolder) -> Iterator[str]:
+    """Faults of one run: its hashes, its name, its checks, its evidence."""
     place = f"raw/{folder.name}"
     faults = folder.verify()
     if faults:
         yield from (f"{place}: {fault}" for fault in faults)
         return
-    yield from planned.of_name(folder.name, folder.plan(), "raw")
+    yield from planned.check_name(folder.name, folder.plan(), "raw")
     judged = held.judged[folder.name]
     yield from (f"{place}: {judged.status}: {reason}" for reason in judged.reasons)
     run = judged.evidence
-    of_attempt = measured.of_attempt(run, folder.manifest(), held.voided[folder.name])
-    yield from (f"{place}: {fault}" for fault in (*measured.of_times(run), *of_attempt))
+    of_attempt = measured.check_attempt(run, folder.manifest(), held.voided[folder.name])
+    yield from (f"{place}: {fault}" for fault in (*measured.check_times(run), *of_attempt))
 
 
-def _of_void(held: Unpacked, record: run_folder.Note, folder: RunFolder) -> Iterator[str]:
-    """Yield where a voided attempt is not what its note says: a good run set aside is a forged result too."""
+def _of_void(held: ArchiveContents, record: run_folder.Note, folder: RunFolder) -> Iterator[str]:
+    """Voided attempts unlike their notes: a good run set aside is a forged result too."""
     place = f"void/{folder.name}"
     if record.status == "unreadable" or not folder.path.is_dir():
         there = folder.path.is_dir()
@@ -187,7 +187,7 @@ def _of_void(held: Unpacked, record: run_folder.Note, folder: RunFolder) -> Iter
         yield f"{place}: its note is of {record.run_id}, attempt {record.attempt}"
     if record.status not in (*run_folder.COUNTED, "earlier") or folder.verify():
         return
-    yield from planned.of_name(record.run_id, folder.plan(), "void")
+    yield from planned.check_name(record.run_id, folder.plan(), "void")
     if record.status != "partner":
         return
     plan, said = folder.planned(), "; ".join(record.reasons)
@@ -198,16 +198,16 @@ def _of_void(held: Unpacked, record: run_folder.Note, folder: RunFolder) -> Iter
         yield f"{place}: its note says that it {said}, and no run of {plan.group} in void failed"
 
 
-def _of_reasons(held: Unpacked, record: run_folder.Note, folder: RunFolder) -> Iterator[str]:
+def _of_reasons(held: ArchiveContents, record: run_folder.Note, folder: RunFolder) -> Iterator[str]:
     """Yield voided attempts that the checks of today, by either limits, keep or void for other reasons."""
     if record.status not in run_folder.FAILED or folder.verify():
         return
     at_run, run = folder.evidence()["limits"], Evidence.of(folder)
     # A check may have become another since; or a good run was set aside because it did not please.
-    judged = [validity.judge(run, limits) for limits in (held.params.limits, at_run)]
+    judged = [validity.judge_run(run, limits) for limits in (held.params.limits, at_run)]
     reasons = [reason for one in judged for reason in one.reasons]
-    said = f"void/{folder.name}: its note says {record.status}: {short(record.reasons)}"
+    said = f"void/{folder.name}: its note says {record.status}: {truncate_text(record.reasons)}"
     if not reasons:
         yield f"{said}, and it passes every check of this version"
     elif not set(record.reasons) & set(reasons):
-        yield f"{said}, the checks say {short(reasons)}"
+        yield f"{said}, the checks say {truncate_text(reasons)}"

@@ -1,4 +1,4 @@
-"""A session made again from its archive: unpacked, parsed, analyzed, and held against what it came with.
+"""A session recomputed from its archive: unpacked, parsed, analyzed, results compared.
 
 The one place for it. All is done in this process, by the calls of the notebooks 05_parse and 06_analyze.
 """
@@ -13,37 +13,37 @@ from benchbook.compare.inference import findings, metrics_export, setup_notes
 from benchbook.core.artifacts import artifact
 from benchbook.core.study import load
 from benchbook.core.study.params import Params
-from benchbook.core.study.validation_errors import validate
+from benchbook.core.study.validation_errors import validate_document
 from benchbook.core.util import files, numeric_equality, parallel, paths, yaml_file
 from benchbook.core.util.errors import BenchbookError
 from benchbook.evidence import archive
 from benchbook.read import published, tidy
-from benchbook.show.markup import plain
+from benchbook.show.markup import strip_control
 
 # What analyze leaves and an archive carries.
 MADE = ("findings.json", "metrics.json")
 
 
-def compared(study: str, root: Path, cores: int | None = None) -> tuple[str, ...]:
-    """Parse and analyze what is unpacked below `root`; return how the result differs from what came with it.
+def compare_results(study: str, root: Path, cores: int | None = None) -> tuple[str, ...]:
+    """Parse and analyze the files below `root`; return differences from the archive's results.
 
     `cores` says how many processes parse; None: as many as there are. BenchbookError with what is
     missing, or with what parse and analyze say of these files.
     """
-    complete(study, root)
+    require_complete(study, root)
     where = paths.StudyPaths(study, root)
     claimed = {name: (where.data / name).read_bytes() for name in MADE}
     for name in MADE:
         (where.data / name).unlink()
     try:
-        with paths.at(root):
-            params = validate(yaml_file.read(root / "params.yaml", "params.yaml"), Params)
+        with paths.use_root(root):
+            params = validate_document(yaml_file.read_mapping(root / "params.yaml", "params.yaml"), Params)
             named = ("run_id", "block", "position", "arm", "workload", "threads")
             runs = files.read_csv(where.schedule, *named)
             # As 05_parse does.
-            with parallel.each(len(runs), cores) as each:
-                tidy.parse(where.raw, where.void, runs, where.tidy, params.limits.model_dump(), each)
-            analyze(where, params)
+            with parallel.map_tasks(len(runs), cores) as each:
+                tidy.parse_study(where.raw, where.void, runs, where.tidy, params.limits.model_dump(), each)
+            analyze_study(where, params)
     except MemoryError:
         raise
     except Exception as error:
@@ -51,13 +51,13 @@ def compared(study: str, root: Path, cores: int | None = None) -> tuple[str, ...
         kind = "" if isinstance(error, BenchbookError) else f"{type(error).__name__}: "
         raise BenchbookError(
             "every hash is right, but the stages parse and analyze failed on these files: "
-            f"{kind}{plain(error)}"
+            f"{kind}{strip_control(error)}"
         ) from error
-    return tuple(differing(claimed, where.data))
+    return tuple(find_differences(claimed, where.data))
 
 
-def complete(study: str, root: Path) -> None:
-    """Raise BenchbookError with what an unpacked archive lacks."""
+def require_complete(study: str, root: Path) -> None:
+    """Raise BenchbookError with the list of files that an unpacked archive lacks."""
     where = paths.StudyPaths(study, root)
     due = [where.file, root / "params.yaml", root / archive.README]
     due += [where.data / name for name in archive.PARTS]
@@ -65,21 +65,21 @@ def complete(study: str, root: Path) -> None:
         raise BenchbookError(f"{study}: no {', '.join(absent)} in the archive")
 
 
-def analyze(where: paths.StudyPaths, params: Params) -> None:
+def analyze_study(where: paths.StudyPaths, params: Params) -> None:
     """Make findings, metrics and plots of a study from its tidy tables, as 06_analyze does."""
     spec, study = load.study_file(where.file), where.name
-    shown = published.claims(setup_notes.illustrated(spec))
-    put = evaluate.put(spec, published.claims(spec.claims), shown)
-    tables = tidy.load(where.tidy, *findings.tables(spec, params.analysis, put))
-    left = artifact.facts(study), artifact.dataset(study)
-    found = findings.of_study(study, spec, tables, params.analysis, put, shown, *left)
+    shown = published.resolve_claims(setup_notes.illustrated_claims(spec))
+    put = evaluate.assign_claims(spec, published.resolve_claims(spec.claims), shown)
+    tables = tidy.load_tables(where.tidy, *findings.required_tables(spec, params.analysis, put))
+    left = artifact.read_facts(study), artifact.read_dataset(study)
+    found = findings.build_from_stages(study, spec, tables, params.analysis, put, shown, *left)
     found.write(where.findings)
-    files.write_json(where.metrics, metrics_export.metrics(found))
+    files.write_json(where.metrics, metrics_export.export_metrics(found))
     files.write_csv(where.plots / "effects.csv", metrics_export.by_threads(found))
     files.write_csv(where.plots / "blocks.csv", metrics_export.by_block(spec, tables["runs"]))
 
 
-def differing(claimed: Mapping[str, bytes], data: Path) -> Iterator[str]:
+def find_differences(claimed: Mapping[str, bytes], data: Path) -> Iterator[str]:
     """Name every value of findings and metrics that is not as it was, as `canonical` holds them."""
     for name, before in claimed.items():
         recorded_, here = (files.parse_json(text) for text in (before, (data / name).read_bytes()))
@@ -87,5 +87,5 @@ def differing(claimed: Mapping[str, bytes], data: Path) -> Iterator[str]:
             # With which release findings were made is no finding: a new one would leave nothing as recorded.
             if isinstance(one, dict):
                 one.pop("made_by", None)
-        for text in numeric_equality.differences(recorded_, here, numeric_equality.DECIMALS.get(name)):
+        for text in numeric_equality.diff_documents(recorded_, here, numeric_equality.DECIMALS.get(name)):
             yield f"{name}: {text}"

@@ -1,4 +1,4 @@
-"""What a session is, told by its own raw files, and the record held against it.
+"""A session by its own raw files, and the record held against it.
 
 An archive has one entry, a run one session, an entry its archive.
 """
@@ -17,18 +17,18 @@ from benchbook.compare.text import cpu_models
 from benchbook.core.artifacts import design, record, run_folder
 from benchbook.core.artifacts.artifact import Facts
 from benchbook.core.artifacts.findings import Findings
-from benchbook.core.artifacts.record import Machine
+from benchbook.core.artifacts.record import RecordedMachine
 from benchbook.core.util import files, numeric_equality, paths
 from benchbook.core.util.errors import BenchbookError
 from benchbook.evidence import archive, archive_store, recompute
-from benchbook.evidence.archive_reader import Unpacked
+from benchbook.evidence.archive_reader import ArchiveContents
 from benchbook.read import tidy
 
 # Digits of a log's SHA-256 in an entry: of a million logs no two have the same by chance.
 LOG_DIGITS = 12
 
 
-def runs_of(manifest: archive.Manifest, name: str = run_folder.MANIFEST) -> dict[str, str]:
+def runs_of(manifest: archive.ArchiveManifest, name: str = run_folder.MANIFEST) -> dict[str, str]:
     """Return the SHA-256 of each raw run's manifest, or another file of it, as an archive's own lists it."""
     begin, end = f"data/{manifest.study}/raw/", f"/{name}"
     return {
@@ -38,26 +38,26 @@ def runs_of(manifest: archive.Manifest, name: str = run_folder.MANIFEST) -> dict
     }
 
 
-def begun(held: Unpacked) -> str:
-    """Return when the first run of a session started, by its evidence; BenchbookError without a run."""
+def read_start(held: ArchiveContents) -> str:
+    """Start of the first run of a session, by its evidence; BenchbookError without a run."""
     moments = [folder.times().started_utc for folder in held.folders]
     if not moments:
         raise BenchbookError(f"{held.name}: no raw run, and so no session")
     return min(moments)
 
 
-def minute(moment: str) -> str:
-    """Return the minute of a moment as the index writes it, such as 2026-11-23T02:29Z."""
+def format_minute(moment: str) -> str:
+    """Minute of a moment as the index writes it, such as 2026-11-23T02:29Z."""
     return f"{moment[:16]}Z"
 
 
-def session_id(held: Unpacked) -> str:
+def session_id(held: ArchiveContents) -> str:
     """Return a session's id: the UTC minute of its first run, and 4 hex digits over all runs' manifests.
 
     It follows from the raw runs alone, so it stays what it is under any name of a file.
     """
-    runs = {one.name: files.sha256(one.path / run_folder.MANIFEST) for one in held.folders}
-    return id_of(minute(begun(held)), runs)
+    runs = {one.name: files.digest_file(one.path / run_folder.MANIFEST) for one in held.folders}
+    return id_of(format_minute(read_start(held)), runs)
 
 
 def id_of(measured: str, runs: Mapping[str, str]) -> str:
@@ -67,15 +67,15 @@ def id_of(measured: str, runs: Mapping[str, str]) -> str:
     return f"{stamp}-{hashlib.sha256(''.join(lines).encode()).hexdigest()[:4]}"
 
 
-def methods(held: Unpacked) -> dict[str, int]:
-    """Methods that a session used: as provision wrote them, else by what its runs show.
+def list_methods(held: ArchiveContents) -> dict[str, int]:
+    """Methods that a session used: as provision wrote them, else by the evidence of its runs.
 
     Sessions from before methods were written show them: a ledger by account is turns of the first kind, and
     programs without precedence are placed as first. Levels whose transactions were too long for the turns of
     others have a method of their own.
     """
     orders = {str(plan.get("order", "runs")) for plan in held.plans.values()}
-    used, mixed = design.used(held.study, orders), design.mixed(held.plans.values())
+    used, mixed = design.methods_used(held.study, orders), design.mixed_methods(held.plans.values())
     written = held.facts.methods
     if written is not None:
         # A way that got its number later is not written.
@@ -93,7 +93,7 @@ def methods(held: Unpacked) -> dict[str, int]:
     return {name: shown.get(name, 1) for name in used if name not in design.LATER} | mixed
 
 
-def seed_of(held: Unpacked) -> int:
+def seed_of(held: ArchiveContents) -> int:
     """Return the seed of a session: the one it drew, or that of the study file."""
     seed = held.session.get("seed", held.study.plan.seed)
     if seed is None:
@@ -101,26 +101,26 @@ def seed_of(held: Unpacked) -> int:
     return int(seed)
 
 
-def described(held: Unpacked) -> dict[str, Any]:
-    """Return a session's design in its parts, for `design.differing`."""
-    return design.described(held.study, held.facts.arms, methods(held))
+def describe_design(held: ArchiveContents) -> dict[str, Any]:
+    """A session's design in its parts, for `design.describe_differences`."""
+    return design.describe_design(held.study, held.facts.arms, list_methods(held))
 
 
-def machine_of(facts: Facts) -> Machine:
+def machine_of(facts: Facts) -> RecordedMachine:
     """Return the machine under the servers, from the facts of the first arm, with all versions seen."""
     arm = next(iter(facts.arms.values()))
     hosts = arm.get("hosts") or {}
     seen: Mapping[str, Any] = arm.get("machine") or hosts.get("server") or next(iter(hosts.values()), {})
-    one = cpu_models.processor(str(seen.get("cpu_model") or "not known"))
+    one = cpu_models.parse_processor(str(seen.get("cpu_model") or "not known"))
     probes: Mapping[str, Any] = facts.probes or {}
-    return Machine(
+    return RecordedMachine(
         processor=one.name,
         cores=float(seen.get("cores") or 1),
         memory_mib=seen.get("memory_mib"),
         kernel=seen.get("kernel"),
         system=seen.get("system") or (arm.get("node") or {}).get("image"),
         site=str((arm.get("site") or {}).get("kind", "not known")),
-        versions={name: ", ".join(versions) for name, versions in design.versions(facts.arms).items()},
+        versions={name: ", ".join(versions) for name, versions in design.list_versions(facts.arms).items()},
         probes={name: value for name, value in probes.items() if value is not None},
         **one.model_dump(exclude={"name"}, exclude_none=True),
     )
@@ -130,12 +130,12 @@ def machine_of(facts: Facts) -> Machine:
 TAKEN = ("findings.json", "facts.json")
 
 
-def strangers(index: record.Index) -> Iterator[str]:
-    """Archives without an entry, and entries whose results, or whose newest archive, are not there."""
+def find_unmatched(index: record.Index) -> Iterator[str]:
+    """Archives without an entry, and entries with results or newest archive missing."""
     known = {session.where.archive: session for session in index.sessions()}
-    for file in record.archives():
+    for file in record.list_archives():
         if file not in known:
-            place = file.relative_to(paths.root()).as_posix()
+            place = file.relative_to(paths.find_root()).as_posix()
             yield f"{place}: not in {record.INDEX}; `make record` writes both"
     for session in known.values():
         what = {
@@ -144,11 +144,11 @@ def strangers(index: record.Index) -> Iterator[str]:
         }
         for file in what:
             if not file.is_file() and not (file == session.where.archive and archive_store.is_configured()):
-                place = file.relative_to(paths.root()).as_posix()
+                place = file.relative_to(paths.find_root()).as_posix()
                 yield f"{session.index_name}: {session.id}: there is no {place}; take it from git again"
 
 
-def doubled(index: record.Index) -> Iterator[str]:
+def find_duplicates(index: record.Index) -> Iterator[str]:
     """Sessions that have runs of another, by the logs that their entries name."""
     before: dict[str, str] = {}
     for session in index.sessions():
@@ -159,10 +159,10 @@ def doubled(index: record.Index) -> Iterator[str]:
         before |= dict.fromkeys(logs, session.archive_name)
 
 
-def results_of(held: Unpacked) -> record.Results:
+def results_of(held: ArchiveContents) -> record.Results:
     """Results of a session that is unpacked and analyzed: its findings, facts and design."""
     return record.Results(
-        findings=Findings.read(held.where.findings), facts=held.facts, design=described(held)
+        findings=Findings.read(held.where.findings), facts=held.facts, design=describe_design(held)
     )
 
 
@@ -170,50 +170,53 @@ def write_results(where: paths.RecordedPaths, results: record.Results) -> str:
     """Write the results of a session beside its archive; return their SHA-256."""
     text = json.dumps(results.plain, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
     files.write_text(where.results, text + "\n")
-    return files.sha256(where.results)
+    return files.digest_file(where.results)
 
 
 def from_raw(session: record.RecordedSession, root: Path) -> tuple[list[str], list[str]]:
-    """Make a session again below `root`, which is empty, and hold it against its entry and results.
+    """Make a session again below `root`, an empty folder; compare it with its entry and results.
 
     Return why it is no evidence of its entry, and what came out otherwise. BenchbookError where the archive
     is not whole, or parse and analyze fail on it.
     """
-    study = archive.unpack(session.where.archive, root).study
+    study = archive.unpack_archive(session.where.archive, root).study
     if study != session.where.name:
         return [f"{session.archive_name}: holds the study {study}; it belongs into that folder"], []
     in_git = _other_results(session, root)
-    differs = [*in_git, *recompute.compared(study, root, 1)]
-    with paths.at(root):
-        held = Unpacked(root, study)
-        shown, own_id = follows(held), session_id(held)
+    differs = [*in_git, *recompute.compare_results(study, root, 1)]
+    with paths.use_root(root):
+        held = ArchiveContents(root, study)
+        shown, own_id = derive_entry(held), session_id(held)
     wrong = session.other_archive()
-    refused = [*([wrong] if wrong else []), *_otherwise(session, own_id, shown)]
-    if tables_of(session.where.name, session.entry, tidy.load(held.where.tidy)) != session.entry.tables:
+    refused = [*([wrong] if wrong else []), *_entry_differences(session, own_id, shown)]
+    if (
+        tables_of(session.where.name, session.entry, tidy.load_tables(held.where.tidy))
+        != session.entry.tables
+    ):
         differs.append("tidy tables: other values than recorded")
     return refused, [f"{session.archive_name}: {text}" for text in differs]
 
 
 def check_archive(session: record.RecordedSession, root: Path) -> list[str]:
-    """What an earlier session's archive has otherwise than its entry and results; its runs stay packed.
+    """Differences of an earlier session's archive from entry and results; its runs stay packed.
 
     It was made again when it was recorded, and is the same to the byte. BenchbookError where it is not.
     """
     if wrong := session.other_archive():
         raise BenchbookError(wrong.partition(": ")[2])
-    manifest = archive.unpack(session.where.archive, root, TAKEN).manifest
-    held = Unpacked(root, session.where.name)
+    manifest = archive.unpack_archive(session.where.archive, root, TAKEN).manifest
+    held = ArchiveContents(root, session.where.name)
     written = session.entry.methods if held.facts.methods is None else held.facts.methods
     runs = runs_of(manifest)
     known = session.entry.methods.items()
     told = {name: written.get(name) if name in design.METHODS else number for name, number in known}
     shown = _by_facts(held, told) | {"runs": len(runs), "logs": logs_of(manifest)}
-    other = [*_otherwise(session, id_of(session.entry.measured, runs), shown)]
+    other = [*_entry_differences(session, id_of(session.entry.measured, runs), shown)]
     return [*other, *(f"{session.archive_name}: {text}" for text in _other_results(session, root))]
 
 
 def _other_results(session: record.RecordedSession, root: Path) -> Iterator[str]:
-    """What the results in git have otherwise than an unpacked archive, before anything is made of it."""
+    """Differences of results in git from an unpacked archive, before anything is made of it."""
     inside, in_git = paths.StudyPaths(session.where.name, root), session.results
     for name, ours in (("findings.json", in_git.findings), ("facts.json", in_git.facts)):
         theirs = type(ours).read(inside.data / name)
@@ -223,36 +226,38 @@ def _other_results(session: record.RecordedSession, root: Path) -> Iterator[str]
 
 def tables_of(study: str, entry: record.Entry, tables: Mapping[str, pd.DataFrame]) -> str:
     """Digest of a session's tidy tables over the columns that there were when it was recorded."""
-    columns = record.read().studies[study].columns[entry.columns]
+    columns = record.read_index().studies[study].columns[entry.columns]
     return numeric_equality.tables_digest(
         {name: tables[name].reindex(columns=text.split()) for name, text in columns.items()}
     )
 
 
-def follows(held: Unpacked) -> dict[str, Any]:
-    """What an entry says of a session whose raw files show it, by the entry's keys."""
-    logs = (files.sha256(folder.path / run_folder.OUT) for folder in held.folders)
-    shown = {"measured": minute(begun(held)), "seed": seed_of(held), "runs": len(held.folders)}
-    return shown | {"logs": _short(logs)} | _by_facts(held, methods(held))
+def derive_entry(held: ArchiveContents) -> dict[str, Any]:
+    """Fields of an entry that follow from a session's raw files, by the entry's keys."""
+    logs = (files.digest_file(folder.path / run_folder.OUT) for folder in held.folders)
+    shown = {"measured": format_minute(read_start(held)), "seed": seed_of(held), "runs": len(held.folders)}
+    return shown | {"logs": _shorten_digests(logs)} | _by_facts(held, list_methods(held))
 
 
-def logs_of(manifest: archive.Manifest) -> str:
+def logs_of(manifest: archive.ArchiveManifest) -> str:
     """First digits of the hashes of an archive's logs, sorted, as an entry has them."""
-    return _short(runs_of(manifest, run_folder.OUT).values())
+    return _shorten_digests(runs_of(manifest, run_folder.OUT).values())
 
 
-def _short(digests: Iterable[str]) -> str:
+def _shorten_digests(digests: Iterable[str]) -> str:
     return " ".join(sorted(digest[:LOG_DIGITS] for digest in digests))
 
 
-def _by_facts(held: Unpacked, methods: Mapping[str, Any]) -> dict[str, Any]:
+def _by_facts(held: ArchiveContents, methods: Mapping[str, Any]) -> dict[str, Any]:
     arms = held.facts.arms
-    found = {"methods": methods, "design": design.of(held.study, arms, methods)}
+    found = {"methods": methods, "design": design.compute_digest(held.study, arms, methods)}
     return found | {"machine": machine_of(held.facts)}
 
 
-def _otherwise(session: record.RecordedSession, own_id: str, shown: Mapping[str, Any]) -> Iterator[str]:
-    """What an entry says otherwise than its session shows."""
+def _entry_differences(
+    session: record.RecordedSession, own_id: str, shown: Mapping[str, Any]
+) -> Iterator[str]:
+    """Differences of an entry from the evidence of its session."""
     for key, value in {"session": own_id, **shown}.items():
         said = session.id if key == "session" else getattr(session.entry, key)
         if said != value:

@@ -43,7 +43,7 @@ class NotWhole(BenchbookError):
 
 
 @dataclass(frozen=True)
-class Member:
+class TarMember:
     """One plain file of an archive: its name, its bytes, and `read` that gives them piece by piece, once."""
 
     name: str
@@ -52,14 +52,14 @@ class Member:
 
 
 def suffix_of(file: Path) -> str:
-    """Return how a file is packed, by its name; BenchbookError for any other name."""
+    """Kind of packing of a file, by its name; BenchbookError for any other name."""
     for suffix in SUFFIXES:
         if file.name.endswith(suffix):
             return suffix
     raise BenchbookError(f"{file.name}: not an archive by its name; it must end in .tar.gz or .tar.xz")
 
 
-def write(target: Path, entries: Iterable[tuple[str, Path | bytes]], preset: int = 6) -> Path:
+def write_tar(target: Path, entries: Iterable[tuple[str, Path | bytes]], preset: int = 6) -> Path:
     """Write a packed tar of names with their files or bytes, complete or not at all; return its file.
 
     The same entries give the same bytes: no owner, no time.
@@ -86,13 +86,13 @@ def write(target: Path, entries: Iterable[tuple[str, Path | bytes]], preset: int
 
 
 @contextmanager
-def opened(file: Path, most: int) -> Iterator[Iterator[Member]]:
+def open_tar(file: Path, most: int) -> Iterator[Iterator[TarMember]]:
     """Open an archive to be read once, member by member; unpacked it may have `most` bytes with its headers.
 
     Raises NotWhole for what is no plain file, for a damaged or cut archive, and for anything after its end.
     """
     with file.open("rb") as stream:
-        yield _members(_Unpacked(stream, suffix_of(file), most))
+        yield _read_members(_Unpacked(stream, suffix_of(file), most))
 
 
 class _Unpacked:
@@ -134,72 +134,72 @@ class _Unpacked:
         return b""
 
 
-def _members(source: _Unpacked) -> Iterator[Member]:
+def _read_members(source: _Unpacked) -> Iterator[TarMember]:
     name: str | None = None
-    while any(header := _whole(source, BLOCK)):
-        size, kind = _checked(header)
+    while any(header := _read_exactly(source, BLOCK)):
+        size, kind = _check_header(header)
         if kind in ("x", "L"):
             if name is not None or size > MOST_HEADER:
                 raise NotWhole(f"a header of {size} bytes beside a member, at most one of {MOST_HEADER}")
-            text = _whole(source, _padded(size))[:size]
-            name = _path_of(text) if kind == "x" else _text(text.rstrip(b"\0"))
+            text = _read_exactly(source, _pad_size(size))[:size]
+            name = _path_of(text) if kind == "x" else _decode_name(text.rstrip(b"\0"))
             continue
-        named, name = name or _name(header), None
+        named, name = name or _parse_name(header), None
         if kind not in ("0", "\0"):
             what = KINDS.get(kind, f"of the kind {kind!r}")
             raise NotWhole(f"{named!r} is {what}; only plain files are taken")
         left = [size]
-        yield Member(named, size, lambda left=left: _content(source, left))  # type: ignore[misc]
-        for _ in _content(source, left):
+        yield TarMember(named, size, lambda left=left: _read_content(source, left))  # type: ignore[misc]
+        for _ in _read_content(source, left):
             pass
-        _whole(source, _padded(size) - size)
-    if name is not None or any(_whole(source, BLOCK)):
+        _read_exactly(source, _pad_size(size) - size)
+    if name is not None or any(_read_exactly(source, BLOCK)):
         raise NotWhole("its end is not marked")
     rest = source.read(MOST_PADDING + 1)
     if len(rest) > MOST_PADDING or any(rest):
         raise NotWhole("something follows its end")
 
 
-def _content(source: _Unpacked, left: list[int]) -> Iterator[bytes]:
+def _read_content(source: _Unpacked, left: list[int]) -> Iterator[bytes]:
     while left[0]:
-        piece = _whole(source, min(left[0], PIECE))
+        piece = _read_exactly(source, min(left[0], PIECE))
         left[0] -= len(piece)
         yield piece
 
 
-def _whole(source: _Unpacked, size: int) -> bytes:
+def _read_exactly(source: _Unpacked, size: int) -> bytes:
     found = source.read(size)
     if len(found) < size:
         raise NotWhole("it ends too early")
     return found
 
 
-def _padded(size: int) -> int:
+def _pad_size(size: int) -> int:
     return -(-size // BLOCK) * BLOCK
 
 
-def _checked(header: bytes) -> tuple[int, str]:
-    """Return size and kind of a header whose sum is right."""
+def _check_header(header: bytes) -> tuple[int, str]:
+    """Size and kind of a header; NotWhole if its checksum is wrong."""
     summed = sum(header[:148]) + 8 * ord(" ") + sum(header[156:])
-    if header[257:262] != b"ustar" or _octal(header[148:156]) != summed:
+    if header[257:262] != b"ustar" or _parse_octal(header[148:156]) != summed:
         raise NotWhole("a header is damaged, or none of a tar")
-    return _octal(header[124:136]), chr(header[156])
+    return _parse_octal(header[124:136]), chr(header[156])
 
 
-def _octal(field: bytes) -> int:
+def _parse_octal(field: bytes) -> int:
     digits = field.strip(b" \0")
     if not digits or set(digits) - set(b"01234567"):
         raise NotWhole("a number in a header is damaged, or larger than a file here can be")
     return int(digits, 8)
 
 
-def _name(header: bytes) -> str:
+def _parse_name(header: bytes) -> str:
     name, prefix = header[:100].split(b"\0")[0], header[345:500].split(b"\0")[0]
     # GNU's headers have other things where POSIX has the first part of a long name.
-    return _text(prefix + b"/" + name if prefix and header[257:263] == b"ustar\0" else name)
+    return _decode_name(prefix + b"/" + name if prefix and header[257:263] == b"ustar\0" else name)
 
 
-def _text(name: bytes) -> str:
+def _decode_name(name: bytes) -> str:
     try:
         return name.decode("utf-8")
     except UnicodeDecodeError:
@@ -207,7 +207,7 @@ def _text(name: bytes) -> str:
 
 
 def _path_of(records: bytes) -> str | None:
-    """Return the name in a pax header, None without one; refuse what says more than a name."""
+    """Name in a pax header, None without one; refuse a header with more than a name."""
     path = None
     while records:
         length, _, _ = records.partition(b" ")
@@ -215,8 +215,8 @@ def _path_of(records: bytes) -> str | None:
             raise NotWhole("a pax header is damaged")
         record, records = records[: int(length)], records[int(length) :]
         key, _, value = record[len(length) + 1 : -1].partition(b"=")
-        if _text(key) not in HARMLESS:
-            raise NotWhole(f"a pax header says {_text(key)!r}; only plain files are taken")
+        if _decode_name(key) not in HARMLESS:
+            raise NotWhole(f"a pax header says {_decode_name(key)!r}; only plain files are taken")
         if key == b"path":
-            path = _text(value)
+            path = _decode_name(value)
     return path

@@ -1,4 +1,4 @@
-"""What an archive has otherwise than this clone, what of it is gone, and what no check of files can show."""
+"""Differences of an archive from this clone, lost parts of it, limits of any check of files."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 
 from benchbook.core.study.params import Params
 from benchbook.core.study.study import Study
-from benchbook.core.study.validation_errors import validate
+from benchbook.core.study.validation_errors import validate_document
 from benchbook.core.util import files, paths, yaml_file
-from benchbook.core.util.numeric_equality import short, unlike
+from benchbook.core.util.numeric_equality import diff_mappings, truncate_text
 from benchbook.evidence import archive
-from benchbook.evidence.archive_reader import Unpacked
+from benchbook.evidence.archive_reader import ArchiveContents
 from benchbook.measure import store
 from benchbook.read import validity
 
@@ -26,22 +26,22 @@ SENTENCES = (
 )
 
 
-def beside_ours(held: Unpacked, ours: Path) -> Iterator[str]:
-    """Yield what the archive brings along and this clone has otherwise, and the checks that were not made."""
-    here = validate(yaml_file.read(ours / "params.yaml", "params.yaml"), Params)
+def beside_ours(held: ArchiveContents, ours: Path) -> Iterator[str]:
+    """Parts of the archive that differ from this clone, and the checks that were not made."""
+    here = validate_document(yaml_file.read_mapping(ours / "params.yaml", "params.yaml"), Params)
     for section in ("limits", "analysis"):
         own, theirs = dict(getattr(here, section)), dict(getattr(held.params, section))
-        for name, (due, said) in unlike(own, theirs).items():
+        for name, (due, said) in diff_mappings(own, theirs).items():
             yield f"params.yaml: {section}.{name} is {said} in the archive, {due} here"
     limits = held.params.limits.model_dump(mode="json")
     for name, folder in ((folder.name, folder) for folder in held.folders):
         at_run = folder.evidence().get("limits") or {}
         other = {key: value for key, value in at_run.items() if limits.get(key) != value}
         if other:
-            yield f"raw/{name}: measured under other limits than params.yaml has now: {short(other)}"
+            yield f"raw/{name}: measured under other limits than params.yaml has now: {truncate_text(other)}"
             break
     for folder in held.pilots:
-        judged = validity.judge(folder, held.params.limits)
+        judged = validity.judge_run(folder, held.params.limits)
         if judged.status != "valid":
             yield f"pilots/{folder.name}: {judged.status}: {'; '.join(judged.reasons)}"
     texts = {held.root / archive.README: archive.ABOUT.format(study=held.name)}
@@ -63,20 +63,20 @@ def beside_ours(held: Unpacked, ours: Path) -> Iterator[str]:
     )
 
 
-def _of_settings(held: Unpacked) -> Iterator[str]:
+def _of_settings(held: ArchiveContents) -> Iterator[str]:
     """Settings files and command lines that are gone: facts or runs name their digest, and no file has it."""
-    kept = {files.sha256(file) for file in held.where.applied.rglob("*") if file.is_file()}
+    kept = {files.digest_file(file) for file in held.where.applied.rglob("*") if file.is_file()}
     absent = [place for digest, places in held.applied.items() if digest not in kept for place in places]
     if absent:
         yield f"applied/: no file has the digest that is named by {', '.join(absent)}"
 
 
-def _of_study_here(held: Unpacked, ours: Path) -> Iterator[str]:
+def _of_study_here(held: ArchiveContents, ours: Path) -> Iterator[str]:
     here = paths.StudyPaths(held.name, ours)
     if not here.file.is_file():
         yield f"{here.shown}: this clone has no such study to hold it against"
         return
-    own = validate(yaml_file.read(here.file, here.shown), Study).model_dump(mode="json")
+    own = validate_document(yaml_file.read_mapping(here.file, here.shown), Study).model_dump(mode="json")
     theirs = held.study.model_dump(mode="json")
     differing = [key for key in own if repr(own[key]) != repr(theirs[key])]
     if differing:

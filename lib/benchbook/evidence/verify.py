@@ -1,4 +1,4 @@
-"""Check an archive of a study: its hashes, what its files prove of each other, its findings made again."""
+"""Check an archive of a study: hashes, consistency of its files, findings made again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchbook.core.artifacts.findings import Findings
 from benchbook.core.util import files, git, paths
 from benchbook.core.util.plural import count
 from benchbook.evidence import archive, consistency_checks, recompute, unverifiable
-from benchbook.show.markup import plain
+from benchbook.show.markup import strip_control
 
 _SHOWN, _WIDTH, _INDENT = 30, 110, 14
 _SKEW = "made here by benchbook {here}; at the archive's own commit they should be the same"
@@ -27,21 +27,21 @@ SIGNED = {"G": "signed by {}", "U": "signed by {}, a key that is not trusted her
 
 @dataclass(frozen=True)
 class Verified:
-    """What a check found: the archive's contents, what its files prove, how what was made again differs.
+    """Results of a check: the archive's contents, its consistency, deviations when recomputed.
 
     `binds` says what stands behind the word of who recorded it. `findings` are those made here from its runs;
     None where the files contradict each other: nothing is made of them.
     """
 
     contents: archive.Contents
-    proof: consistency_checks.Proof
+    proof: consistency_checks.ConsistencyReport
     differences: tuple[str, ...] = ()
     findings: Findings | None = None
     binds: tuple[str, ...] = ()
 
     @property
     def is_same(self) -> bool:
-        """Whether nothing contradicts anything, and the findings have the same values."""
+        """True if nothing contradicts anything, and the findings have the same values."""
         return not self.proof.wrong and not self.differences
 
     def __str__(self) -> str:
@@ -65,16 +65,16 @@ class Verified:
         }
         if wrong:
             told["findings"] = [f"NOT made again, because the runs contradict each other; {skew}"]
-        return "\n".join(line for title, texts in told.items() for line in _listed(title, texts))
+        return "\n".join(line for title, texts in told.items() for line in _format_list(title, texts))
 
 
-def _listed(title: str, texts: Sequence[str]) -> Iterator[str]:
-    """Give texts below each other behind a title; what they hold of control characters is not obeyed."""
+def _format_list(title: str, texts: Sequence[str]) -> Iterator[str]:
+    """Lines of texts below each other behind a title; control characters in them are dropped."""
     more = len(texts) - _SHOWN
     shown = [*texts[:_SHOWN], *([f"and {more} more"] if more > 0 else [])]
     for number, text in enumerate(shown):
         first = (title if number == 0 else "").ljust(_INDENT)
-        one_line = " ".join(plain(text).split())
+        one_line = " ".join(strip_control(text).split())
         yield textwrap.fill(
             *(one_line, _WIDTH),
             initial_indent=first,
@@ -84,22 +84,22 @@ def _listed(title: str, texts: Sequence[str]) -> Iterator[str]:
         )
 
 
-def verify(file: Path) -> Verified:
+def verify_archive(file: Path) -> Verified:
     """Check an archive in a folder of its own, and analyse it again; nothing of it stays."""
-    with checked(file) as (found, _):
-        return replace(found, binds=tuple(binds(file)))
+    with open_checked(file) as (found, _):
+        return replace(found, binds=tuple(describe_provenance(file)))
 
 
-def binds(file: Path) -> Iterator[str]:
-    """Say what stands behind the word of who recorded an archive: its first commit, and other sessions."""
-    digest, index = files.sha256(file), record.read()
+def describe_provenance(file: Path) -> Iterator[str]:
+    """Support for the word of an archive's recorder: its first commit, and other sessions."""
+    digest, index = files.digest_file(file), record.read_index()
     session = next((one for one in index.sessions() if one.entry.sha256 == digest), None)
     if session is None:
         yield UNBOUND
         return
     # The results go with the archive, which may lie in a remote.
     place = str(session.where.results)
-    line = git.says("log", "--diff-filter=A", "-1", "--format=%h%x09%cs%x09%an%x09%G?%x09%GS", "--", place)
+    line = git.run_git("log", "--diff-filter=A", "-1", "--format=%h%x09%cs%x09%an%x09%G?%x09%GS", "--", place)
     if line:
         commit, day, who, mark, signer = (line.strip("\n").split("\t") + [""] * 5)[:5]
         signed = SIGNED.get(mark, f"with a signature that git can't check ({mark})").format(signer)
@@ -120,20 +120,20 @@ def binds(file: Path) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def checked(file: Path) -> Iterator[tuple[Verified, Path]]:
-    """Yield what a check of an archive found, and the folder that it stands in until the end.
+def open_checked(file: Path) -> Iterator[tuple[Verified, Path]]:
+    """Result of a check of an archive, and its folder, as a context that removes the folder.
 
     Below the folder's data/STUDY are its tables and findings as made here, unless its files contradict each
     other. Raises BenchbookError as `verify` does.
     """
     with tempfile.TemporaryDirectory(prefix="benchbook-verify-") as folder:
         root = Path(folder)
-        contents = archive.unpack(file, root)
+        contents = archive.unpack_archive(file, root)
         where = paths.StudyPaths(contents.study, root)
-        recompute.complete(contents.study, root)
-        proved = consistency_checks.prove(root, contents.study, paths.root())
+        recompute.require_complete(contents.study, root)
+        proved = consistency_checks.check_consistency(root, contents.study, paths.find_root())
         if proved.wrong:
             yield Verified(contents, proved), root
             return
-        found = recompute.compared(contents.study, root)
+        found = recompute.compare_results(contents.study, root)
         yield Verified(contents, proved, found, Findings.read(where.findings)), root

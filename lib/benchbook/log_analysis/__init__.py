@@ -1,1 +1,1 @@
-"""Logs of sysbench that exist already: runs, who is who, comparison, and what could be wrong."""
+"""Existing logs of sysbench: runs, their roles, comparison, and caveats."""

@@ -1,4 +1,4 @@
-"""What could be wrong with a run or with a set of runs, each in one line with its file and line."""
+"""Caveats of a run or of a set of runs, each in one line with its file and line."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def _of_series(log: SysbenchLog, options: Mapping[str, str]) -> Iterator[Found]:
 
 
 def _idle_end(rates: NDArray[np.float64]) -> int:
-    """How many of the last intervals have less than a tenth of the usual throughput."""
+    """Number of last intervals with less than a tenth of the usual throughput."""
     if not (rates > 0).any():
         return 0
     busy = np.flatnonzero(rates >= STALL_SHARE * np.median(rates[rates > 0]))
@@ -196,7 +196,7 @@ def _idle_end(rates: NDArray[np.float64]) -> int:
 
 
 def caveats_of_set(runs: Sequence[Any], arms: Sequence[str]) -> list[Caveat]:
-    """Doubts about runs beside each other: what differs that should not, and their order."""
+    """Caveats about runs beside each other: differences that should not be, and their order."""
     found: list[Caveat] = []
 
     def add(run: Any, kind: str, text: str) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from benchbook.core.util.errors import BenchbookError, did_you_mean
 from benchbook.log_analysis.caveats import Caveat, caveats_of_set
 from benchbook.log_analysis.layout import Layout, identify_runs
-from benchbook.log_analysis.runs import LeftOut, LogRun, collect_runs, join_processes
+from benchbook.log_analysis.runs import LogRun, SkippedFile, collect_runs, join_processes
 
 LEVEL = 0.95
 SEEN_EFFECT = 0.05
@@ -27,7 +27,7 @@ KNEE = 0.95
 
 @dataclass(frozen=True)
 class Change:
-    """Change of an arm in one cell, as logarithms; `reason` says why it has no interval."""
+    """Change of an arm in one cell, as logarithms; `reason` explains a lack of interval."""
 
     log_mean: float
     log_low: float | None
@@ -55,7 +55,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Cell:
+class LogCell:
     """All runs of one arm at one level of a workload, and the change against the baseline."""
 
     workload: str
@@ -84,9 +84,9 @@ class LogSet:
     """Everything that is read out of some logs; `cells` hold the comparison, in the order of its rows."""
 
     runs: list[LogRun]
-    left_out: list[LeftOut]
+    left_out: list[SkippedFile]
     layout: Layout
-    cells: list[Cell]
+    cells: list[LogCell]
     caveats: list[Caveat]
     scaling: list[ScalingSeries]
     files: int
@@ -99,8 +99,8 @@ class LogSet:
         """Arms in their order, the baseline first."""
         return self.layout.arms
 
-    def cell(self, workload: str, level: int, arm: str) -> Cell | None:
-        """One cell; None where the arm has no run there."""
+    def cell(self, workload: str, level: int, arm: str) -> LogCell | None:
+        """One cell; None if the arm has no run there."""
         return next((c for c in self.cells if (c.workload, c.level, c.arm) == (workload, level, arm)), None)
 
     @property
@@ -111,7 +111,7 @@ class LogSet:
 
 @dataclass(frozen=True)
 class ScalingSeries:
-    """Throughput and latency of an arm over its levels; `law` is the USL, or `refused` why there is none."""
+    """Throughput and latency of an arm over its levels; `law` is the USL, or `refused` the reason."""
 
     arm: str
     workload: str
@@ -141,12 +141,12 @@ def read_logs(
     found = [caveat for run in runs for caveat in run.caveats]
     found = [*caveats_of_set(runs, layout.arms), *_unlike_transactions(cells, layout.arms), *found]
     return LogSet(
-        runs, collection.left_out, layout, cells, found, [*_scaling(cells)], collection.files,
+        runs, collection.left_out, layout, cells, found, [*_find_scaling(cells)], collection.files,
         collection.silent_files,
     )  # fmt: skip
 
 
-def compare_cells(runs: Sequence[LogRun], layout: Layout) -> list[Cell]:
+def compare_cells(runs: Sequence[LogRun], layout: Layout) -> list[LogCell]:
     """Cells in the order of workload, level and arm."""
     groups: dict[tuple[str, int, str], list[LogRun]] = {}
     for run in runs:
@@ -155,12 +155,12 @@ def compare_cells(runs: Sequence[LogRun], layout: Layout) -> list[Cell]:
     for (workload, level, arm), members in groups.items():
         base = groups.get((workload, level, layout.arms[0]))
         change = compare_runs(members, base, layout.is_paired) if base and arm != layout.arms[0] else None
-        cells.append(Cell(workload, level, arm, tuple(members), change))
+        cells.append(LogCell(workload, level, arm, tuple(members), change))
     return cells
 
 
 def compare_runs(runs: Sequence[LogRun], base: Sequence[LogRun], is_paired: bool) -> Change | None:
-    """Change of throughput; None where a run did nothing."""
+    """Change of throughput; None if a run did nothing."""
     if any(run.qps <= 0 for run in (*runs, *base)):
         return None
     logs = [[math.log(run.qps) for run in side] for side in (runs, base)]
@@ -173,7 +173,9 @@ def compare_runs(runs: Sequence[LogRun], base: Sequence[LogRun], is_paired: bool
     ):
         differences = [math.log(run.qps) - partners[run.repeat] for run in runs]
         error = statistics.stdev(differences) / math.sqrt(len(differences))
-        return _change(statistics.fmean(differences), error, len(differences) - 1, len(differences), "pairs")
+        return _build_change(
+            statistics.fmean(differences), error, len(differences) - 1, len(differences), "pairs"
+        )
     means = [statistics.fmean(side) for side in logs]
     n = min(map(len, logs))
     if n < 2:
@@ -190,10 +192,10 @@ def compare_runs(runs: Sequence[LogRun], base: Sequence[LogRun], is_paired: bool
         if whole
         else 0.0
     )
-    return _change(means[0] - means[1], math.sqrt(whole), df, n, "Welch")
+    return _build_change(means[0] - means[1], math.sqrt(whole), df, n, "Welch")
 
 
-def _change(mean: float, error: float, df: float, n: int, method: str) -> Change:
+def _build_change(mean: float, error: float, df: float, n: int, method: str) -> Change:
     if error < 1e-12:
         return Change(mean, None, None, None, None, n, method, "all runs are alike: no interval")
     # Loaded here, because most people first come with one run of each kind.
@@ -203,8 +205,8 @@ def _change(mean: float, error: float, df: float, n: int, method: str) -> Change
     return Change(mean, mean - half, mean + half, error, df, n, method, None)
 
 
-def needed_spread(cells: Sequence[Cell]) -> str | None:
-    """What spread between runs would show a change of 5 %, beside the spread that the runs have."""
+def needed_spread(cells: Sequence[LogCell]) -> str | None:
+    """Spread between runs that would show a change of 5 %, beside the runs' actual spread."""
     compared = [cell for cell in cells if cell.change is not None]
     if not compared:
         return None
@@ -229,9 +231,9 @@ def needed_spread(cells: Sequence[Cell]) -> str | None:
     )
 
 
-def _unlike_transactions(cells: Sequence[Cell], arms: Sequence[str]) -> Iterator[Caveat]:
-    """Doubts where arms send different queries in a transaction, so that their qps differ in work."""
-    by_row: dict[tuple[str, int], list[Cell]] = {}
+def _unlike_transactions(cells: Sequence[LogCell], arms: Sequence[str]) -> Iterator[Caveat]:
+    """Caveats of arms with different queries in a transaction, so that their qps differ in work."""
+    by_row: dict[tuple[str, int], list[LogCell]] = {}
     for cell in cells:
         by_row.setdefault((cell.workload, cell.level), []).append(cell)
     named: set[tuple[str, str]] = set()
@@ -248,8 +250,8 @@ def _unlike_transactions(cells: Sequence[Cell], arms: Sequence[str]) -> Iterator
                 yield Caveat(cell.runs[0].path, cell.runs[0].line, "queries", text)
 
 
-def _scaling(cells: Sequence[Cell]) -> Iterator[ScalingSeries]:
-    groups: dict[tuple[str, str], list[Cell]] = {}
+def _find_scaling(cells: Sequence[LogCell]) -> Iterator[ScalingSeries]:
+    groups: dict[tuple[str, str], list[LogCell]] = {}
     for cell in cells:
         groups.setdefault((cell.arm, cell.workload), []).append(cell)
     for (arm, workload), members in groups.items():
@@ -260,7 +262,7 @@ def _scaling(cells: Sequence[Cell]) -> Iterator[ScalingSeries]:
         rates = tuple(cell.mean("qps") for cell in members)
         peak = levels[rates.index(max(rates))]
         knee = next(level for level, rate in zip(levels, rates, strict=True) if rate >= KNEE * max(rates))
-        law, refused = _fit(levels, rates)
+        law, refused = _fit_law(levels, rates)
         yield ScalingSeries(
             arm,
             workload,
@@ -274,7 +276,7 @@ def _scaling(cells: Sequence[Cell]) -> Iterator[ScalingSeries]:
         )
 
 
-def _fit(levels: Sequence[int], rates: Sequence[float]) -> tuple[Any | None, str | None]:
+def _fit_law(levels: Sequence[int], rates: Sequence[float]) -> tuple[Any | None, str | None]:
     # Most folders have too few levels, and the module brings pandas and scipy.
     if len(levels) < 6 or levels[0] != 1:
         return None, "the scalability law needs 6 levels that begin with 1 thread"
@@ -282,9 +284,9 @@ def _fit(levels: Sequence[int], rates: Sequence[float]) -> tuple[Any | None, str
         return None, "a throughput is 0"
     if max(rates) == rates[-1]:
         return None, "no level past the knee: throughput does not fall after its maximum"
-    from benchbook.compare.stats.scaling import MISS, fit
+    from benchbook.compare.stats.scaling import MISS, fit_usl
 
-    law = fit(levels, rates)
+    law = fit_usl(levels, rates)
     miss = max(abs(float(law.qps(level)) / rate - 1) for level, rate in zip(levels, rates, strict=True))
     if miss > MISS:
         return None, f"the scalability law misses a level by {miss:.0%}"
@@ -298,7 +300,7 @@ _CLAIM = re.compile(
 
 
 def judge_claim(logs: LogSet, text: str) -> str:
-    """Whether a claim holds by these logs, with the numbers it is judged by. Raises BenchbookError."""
+    """Verdict on a claim by these logs, with the numbers behind it. Raises BenchbookError."""
     from benchbook.compare.stats import equivalence
     from benchbook.compare.stats.intervals import Interval
 
@@ -310,19 +312,19 @@ def judge_claim(logs: LogSet, text: str) -> str:
         raise BenchbookError(f'--claim: {text}: not a claim; write "{example}" or "≥ 2x at 64 threads"')
     arm, base = match["arm"], match["base"]
     for name in filter(None, (arm, base)):
-        if _near(name, logs.arms) is None:
+        if _match_arm(name, logs.arms) is None:
             raise BenchbookError(f"--claim: {name}: no arm; {did_you_mean(name, logs.arms)}")
     if arm is None and len(logs.arms) != 2:
         raise BenchbookError(
             f"--claim: {text}: which arms? There are {', '.join(logs.arms)}; write ARM/BASELINE first"
         )
     treated, baseline = (
-        (_near(arm, logs.arms), _near(base, logs.arms)) if arm else (logs.arms[1], logs.arms[0])
+        (_match_arm(arm, logs.arms), _match_arm(base, logs.arms)) if arm else (logs.arms[1], logs.arms[0])
     )
     value = float(match["value"])
     share = value / 100 if match["unit"] == "%" else value - 1
     sign = {">=": "≥", "<=": "≤"}.get(match["sign"], match["sign"])
-    band = equivalence.point_band(share) if sign == "=" else equivalence.Band(
+    band = equivalence.point_band(share) if sign == "=" else equivalence.EquivalenceBand(
         share if sign in "≥>" else None, share if sign in "≤<" else None, is_strict=sign in "<>")  # fmt: skip
     found: list[tuple[str, Change]] = []
     for workload, level in logs.rows:
@@ -345,7 +347,7 @@ def judge_claim(logs: LogSet, text: str) -> str:
     outcomes = []
     for _, change in found:
         interval = Interval(change.n, LEVEL, change.log_mean, change.log_low, change.log_high)
-        outcomes.append(equivalence.verdict(interval, band))
+        outcomes.append(equivalence.judge_interval(interval, band))
     outcome = (
         outcomes[0]
         if len({*outcomes}) == 1
@@ -362,14 +364,14 @@ def judge_claim(logs: LogSet, text: str) -> str:
     return f"{text}: {words[outcome]} (allowed: {allowed}; here: {shown})"
 
 
-def _near(name: str, arms: Sequence[str]) -> str | None:
+def _match_arm(name: str, arms: Sequence[str]) -> str | None:
     exact = [arm for arm in arms if arm == name.strip()]
     near = exact or [arm for arm in arms if name.strip() in arm]
     return near[0] if len(near) == 1 else None
 
 
 def describe_interval(change: Change) -> str:
-    """The interval of a change, or why there is none."""
+    """The interval of a change, or the reason for its lack."""
     if change.low is None or change.high is None:
         return str(change.reason)
     return f"{change.low:+.1%} to {change.high:+.1%}"

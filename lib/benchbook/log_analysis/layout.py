@@ -1,4 +1,4 @@
-"""Who is who among runs: arm, workload, threads and repetition, from what varies around their logs.
+"""Roles of runs: arm, workload, threads and repetition, from varying text around their logs.
 
 Threads stand in the log; a number of the path that agrees with it in nearly all files is theirs. Workloads
 and repetitions are known by their words, or by small numbers that count up. What varies beside these is the
@@ -54,7 +54,7 @@ _SCRIPTS = {"ro": "read_only", "rw": "read_write", "wo": "write_only", "ps": "po
 
 @dataclass(frozen=True)
 class Layout:
-    """How runs were identified: patterns that say it again, arms in their order, the baseline first."""
+    """Identification of runs: patterns that say it again, arms in their order, the baseline first."""
 
     patterns: tuple[str, ...]
     arms: tuple[str, ...]
@@ -62,7 +62,7 @@ class Layout:
     notes: tuple[str, ...] = ()
 
     def sentence(self, runs: Sequence[LogRun]) -> str:
-        """The reading in one line, which can be pasted back."""
+        """The reading in one line that can be pasted back."""
         levels = len({(run.workload, run.level) for run in runs})
         repeats = Counter((run.arm, run.workload, run.level) for run in runs)
         counted = f"{min(repeats.values())}" if len({*repeats.values()}) == 1 else (
@@ -78,7 +78,7 @@ class Layout:
 
 @dataclass
 class _Name:
-    """One path with the spans whose role is known: start, end, role and value."""
+    """One path with the spans of known role: start, end, role and value."""
 
     path: str
     threads: set[int]
@@ -107,21 +107,21 @@ def identify_runs(
     arm_globs: Sequence[tuple[str, str]] = (),
     baseline: str | None = None,
 ) -> tuple[list[LogRun], Layout]:
-    """Runs with arm, workload, level, repetition and process, and how these were found."""
+    """Runs with arm, workload, level, repetition and process, and the layout behind these."""
     if not runs:
         return [], Layout((), (), False)
-    root = _root([run.path for run in runs])
+    root = _common_folder([run.path for run in runs])
     names = {path: path[len(root) :] for path in dict.fromkeys(run.path for run in runs)}
     if by is not None:
         found, patterns = _by_pattern(names, by), [by]
     else:
-        found, patterns = _guess(runs, names)
-    described = _described(found, texts, root, names)
+        found, patterns = _guess_roles(runs, names)
+    described = _describe_arms(found, texts, root, names)
     named = []
     for run in runs:
         roles = found[run.path]
         arm = described.get(run.path) or roles.get("arm", "")
-        workload = _workload(run, roles)
+        workload = _name_workload(run, roles)
         repeat = roles.get("repeat") or roles.get("date", "")
         level = int(roles["threads"]) if roles.get("threads") and roles.get("process") else run.threads
         named.append(
@@ -131,23 +131,25 @@ def identify_runs(
         )
     named = _with_arms(named, root, arm_globs)
     named = _with_order(named)
-    arms = _ordered(named, baseline)
+    arms = _order_arms(named, baseline)
     is_paired = bool(named) and all(_is_pairing(run, found[run.path]) for run in named)
     return named, Layout(tuple(patterns), arms, is_paired)
 
 
 def _is_pairing(run: LogRun, roles: Mapping[str, str]) -> bool:
-    """Whether a repetition's name says that it belongs to one of the other arms, as passes do."""
+    """True if a repetition's name says that it belongs to one of the other arms, as passes do."""
     return bool(roles.get("repeat")) and bool(_PAIRS.search(roles.get("repeat_word", "")))
 
 
-def _root(paths: Sequence[str]) -> str:
+def _common_folder(paths: Sequence[str]) -> str:
     folders = [os.path.dirname(path) for path in paths]
     common = os.path.commonpath(folders) if all(folders) and len({p[:1] == "/" for p in paths}) == 1 else ""
     return f"{common}/" if common and common != "/" else common
 
 
-def _guess(runs: Sequence[LogRun], paths: Mapping[str, str]) -> tuple[dict[str, dict[str, str]], list[str]]:
+def _guess_roles(
+    runs: Sequence[LogRun], paths: Mapping[str, str]
+) -> tuple[dict[str, dict[str, str]], list[str]]:
     threads: dict[str, set[int]] = {}
     for run in runs:
         threads.setdefault(run.path, set()).add(run.threads)
@@ -165,7 +167,7 @@ def _guess(runs: Sequence[LogRun], paths: Mapping[str, str]) -> tuple[dict[str, 
                     name.add(match, role, 1)
     _keep_counting(every)
     _find_counters(every)
-    return _arms(names)
+    return _find_arms(names)
 
 
 def _find_workloads(names: Sequence[_Name]) -> None:
@@ -207,7 +209,7 @@ def _find_threads(names: Sequence[_Name]) -> None:
 
 
 def _keep_counting(names: Sequence[_Name]) -> None:
-    """Drop a word of repetition that is the same everywhere, or stands where an arm is named."""
+    """Drop a word of repetition that is the same everywhere, or stands in an arm's name."""
     for role in ("repeat", "process"):
         values = {span[3] for name in names for span in name.spans if span[2] == role}
         if len(values) < 2 and len(names) > 1:
@@ -233,7 +235,7 @@ def _find_counters(names: Sequence[_Name]) -> None:
             return
 
 
-def _arms(names: Mapping[str, _Name]) -> tuple[dict[str, dict[str, str]], list[str]]:
+def _find_arms(names: Mapping[str, _Name]) -> tuple[dict[str, dict[str, str]], list[str]]:
     groups: dict[tuple[object, ...], list[str]] = {}
     for path, name in names.items():
         groups.setdefault(name.signature(), []).append(path)
@@ -241,7 +243,7 @@ def _arms(names: Mapping[str, _Name]) -> tuple[dict[str, dict[str, str]], list[s
     patterns: list[str] = []
     for members in sorted(groups.values(), key=len, reverse=True):
         pieces = [names[path].pieces() for path in members]
-        cuts = [_varying([row[at] for row in pieces]) for at in range(len(pieces[0]))]
+        cuts = [_common_ends([row[at] for row in pieces]) for at in range(len(pieces[0]))]
         if len(groups) > 1 and not any(cuts):
             # Nothing varies within names of this form: their beginning tells them from others.
             first = names[members[0]].path
@@ -249,22 +251,22 @@ def _arms(names: Mapping[str, _Name]) -> tuple[dict[str, dict[str, str]], list[s
                 (0, len(pieces[0][0]) - len(os.path.splitext(pieces[0][0])[0])) if pieces[0][0] else None
             )
             cuts[0] = (0, 0) if first and pieces[0][0] and len(pieces[0]) > 1 else cuts[0]
-        has_folder = any(cut and "/" in _from(pieces, at) for at, cut in enumerate(cuts))
+        has_folder = any(cut and "/" in _join_from(pieces, at) for at, cut in enumerate(cuts))
         for path, row in zip(members, pieces, strict=True):
-            found[path] = _roles(names[path], row, cuts, has_folder)
-        patterns.append(_pattern(names[members[0]], pieces[0], cuts, has_folder))
+            found[path] = _assign_roles(names[path], row, cuts, has_folder)
+        patterns.append(_build_pattern(names[members[0]], pieces[0], cuts, has_folder))
     return found, list(dict.fromkeys(pattern for pattern in patterns if "{" in pattern))
 
 
-def _from(pieces: list[list[str]], at: int) -> str:
+def _join_from(pieces: list[list[str]], at: int) -> str:
     return "".join(pieces[0][at:])
 
 
-def _varying(values: list[str]) -> tuple[int, int] | None:
-    """How many characters at the start and at the end of some texts are the same; None if all are."""
+def _common_ends(values: list[str]) -> tuple[int, int] | None:
+    """Number of common characters at the start and the end of some texts; None if all are common."""
     if len(set(values)) == 1:
         return None
-    start, end = _common(values), _common([value[::-1] for value in values])
+    start, end = _common_prefix(values), _common_prefix([value[::-1] for value in values])
     first = values[0]
     end = min(end, min(map(len, values)) - start)
     # Words stay whole, and so do short names.
@@ -286,19 +288,19 @@ def _varying(values: list[str]) -> tuple[int, int] | None:
 
 
 def _are_separated(values: list[str], at: int) -> bool:
-    """Whether all texts have the same separator at a place."""
+    """True if all texts have the same separator at a place."""
     return len(
         {value[at] if -len(value) <= at < len(value) else "" for value in values} - {*"-_. "}
     ) == 0 and (len({value[at] for value in values}) == 1)
 
 
-def _common(values: list[str]) -> int:
-    """How many characters all texts begin with."""
+def _common_prefix(values: list[str]) -> int:
+    """Number of characters that all texts begin with."""
     first, last = min(values), max(values)
     return next((at for at, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
 
 
-def _roles(
+def _assign_roles(
     name: _Name, row: list[str], cuts: Sequence[tuple[int, int] | None], has_folder: bool
 ) -> dict[str, str]:
     roles: dict[str, str] = {}
@@ -323,7 +325,9 @@ def _roles(
     return {**roles, "arm": " ".join(arms)}
 
 
-def _pattern(name: _Name, row: list[str], cuts: Sequence[tuple[int, int] | None], has_folder: bool) -> str:
+def _build_pattern(
+    name: _Name, row: list[str], cuts: Sequence[tuple[int, int] | None], has_folder: bool
+) -> str:
     text = ""
     roles = [span[2] for span in name.spans]
     for at, (piece, cut) in enumerate(zip(row, cuts, strict=True)):
@@ -338,7 +342,7 @@ def _pattern(name: _Name, row: list[str], cuts: Sequence[tuple[int, int] | None]
 
 
 def _by_pattern(names: Mapping[str, str], by: str) -> dict[str, dict[str, str]]:
-    """Roles of each path by a pattern of the user's; raises BenchbookError where it fits none."""
+    """Roles of each path by a pattern of the user's; raises BenchbookError if it fits none."""
     words = re.split(r"\{(\w+)\}", by)
     unknown = [role for role in words[1::2] if role not in ROLES]
     if unknown:
@@ -370,10 +374,10 @@ def _by_pattern(names: Mapping[str, str], by: str) -> dict[str, dict[str, str]]:
     return found
 
 
-def _described(
+def _describe_arms(
     found: Mapping[str, Mapping[str, str]], texts: Mapping[str, str], root: str, names: Mapping[str, str]
 ) -> dict[str, str]:
-    """Arms with what a DESC or params file says of them."""
+    """Arms with their description in a DESC or params file."""
     described = {}
     numbered: dict[str, str] = {}
     settings: dict[str, dict[str, str]] = {}
@@ -400,16 +404,16 @@ def _described(
     return described
 
 
-def _workload(run: LogRun, roles: Mapping[str, str]) -> str:
+def _name_workload(run: LogRun, roles: Mapping[str, str]) -> str:
     script = run.options.get("script", "")
     words = roles.get("workload", "").split()
     if script and (not words or words[0].lower() in _GENERIC):
         words[:1] = [script]
-    return " ".join(map(_script, words)) or _by_mix(run)
+    return " ".join(map(_script_name, words)) or _by_mix(run)
 
 
-def _script(word: str) -> str:
-    """The name of a script, where a word is one."""
+def _script_name(word: str) -> str:
+    """The name of a script, if a word is one."""
     if _WORKLOAD.fullmatch(word) is None:
         return word
     name = word.lower().replace("-", "_")
@@ -418,7 +422,7 @@ def _script(word: str) -> str:
 
 
 def _by_mix(run: LogRun) -> str:
-    """What a run's transactions were made of, where nothing names its workload."""
+    """Statement mix of a run's transactions, as the name of an unnamed workload."""
     each = [round(count / max(run.events, 1), 1) for count in (run.reads, run.writes, run.other)]
     known = {(14.0, 4.0, 2.0): "read_write", (14.0, 0.0, 2.0): "read_only", (1.0, 0.0, 0.0): "point_select",
              (0.0, 4.0, 2.0): "write_only", (0.0, 1.0, 0.0): "one write",
@@ -463,8 +467,8 @@ def _with_order(runs: list[LogRun]) -> list[LogRun]:
     return ordered
 
 
-def _ordered(runs: Sequence[LogRun], baseline: str | None) -> tuple[str, ...]:
-    arms = sorted({run.arm for run in runs}, key=_natural)
+def _order_arms(runs: Sequence[LogRun], baseline: str | None) -> tuple[str, ...]:
+    arms = sorted({run.arm for run in runs}, key=_natural_key)
     if baseline is not None:
         near = [arm for arm in arms if arm == baseline] or [arm for arm in arms if baseline in arm]
         if len(near) != 1:
@@ -475,5 +479,5 @@ def _ordered(runs: Sequence[LogRun], baseline: str | None) -> tuple[str, ...]:
     return (first, *(arm for arm in arms if arm != first))
 
 
-def _natural(text: str) -> list[tuple[int, int | str]]:
+def _natural_key(text: str) -> list[tuple[int, int | str]]:
     return [(0, int(part)) if part.isdigit() else (1, part) for part in re.split(r"(\d+)", text) if part]

@@ -21,12 +21,12 @@ import numpy as np
 
 from benchbook.core.util import parallel
 from benchbook.log_analysis.caveats import Caveat, caveats_of_log
-from benchbook.read.log import SysbenchLog, merged
+from benchbook.read.log import SysbenchLog, merge_logs
 from benchbook.read.log_extraction import (
     MOST_BYTES,
     NotText,
     Output,
-    decode,
+    decode_text,
     extract_outputs,
     may_hold_output,
     parse_output,
@@ -56,7 +56,7 @@ _OTHER_TESTS = (
 
 @dataclass(frozen=True)
 class LogRun:
-    """One whole run of sysbench on a database: where it stands, its totals, and what could be wrong with it.
+    """One whole run of sysbench on a database: its place, its totals, and its possible faults.
 
     Rates are per second of the whole run, latencies in ms. `series` has the columns of `SERIES` where kept.
     """
@@ -99,13 +99,13 @@ class LogRun:
 
     @property
     def place(self) -> str:
-        """File, with the line where the run begins if it is not the first."""
+        """File, with the first line of the run if it is not the first."""
         return f"{self.path}:{self.line}" if self.line > 1 else self.path
 
 
 @dataclass(frozen=True)
-class LeftOut:
-    """A file, or a part of one, that is no run; `reason` says why in a line."""
+class SkippedFile:
+    """A file, or a part of one, that is no run; `reason` explains it in a line."""
 
     path: str
     line: int | None
@@ -117,10 +117,10 @@ class LeftOut:
 
 @dataclass
 class Collection:
-    """All runs of some files, what was left out, and how many files held nothing of sysbench."""
+    """All runs of some files, the parts left out, and the number of files without sysbench."""
 
     runs: list[LogRun] = field(default_factory=list)
-    left_out: list[LeftOut] = field(default_factory=list)
+    left_out: list[SkippedFile] = field(default_factory=list)
     files: int = 0
     silent_files: int = 0
     texts: dict[str, str] = field(default_factory=dict)
@@ -132,37 +132,37 @@ def collect_runs(paths: Sequence[str | os.PathLike[str]], keeps_series: bool = F
     files: list[str] = []
     for path in paths:
         if os.fspath(path) == "-":
-            _add(
+            _add_part(
                 collection,
                 _read_bytes("standard input", sys.stdin.buffer.read(MOST_BYTES + 1), keeps_series, None),
             )
         else:
-            files += _files(os.fspath(path), collection)
+            files += _list_files(os.fspath(path), collection)
     files = [*dict.fromkeys(files)]
     tasks = [files[at : at + FILES_A_TASK] for at in range(0, len(files), FILES_A_TASK)]
-    with parallel.each(len(files)) as each:
+    with parallel.map_tasks(len(files)) as each:
         for found in each(partial(_read_files, keeps_series=keeps_series), tasks):
             for part in found:
-                _add(collection, part)
-    collection.texts = _descriptions(files)
+                _add_part(collection, part)
+    collection.texts = _read_descriptions(files)
     return _without_copies(collection)
 
 
-def _files(path: str, collection: Collection) -> list[str]:
+def _list_files(path: str, collection: Collection) -> list[str]:
     """Files of a path, with a line for every folder that can't be read."""
     if not os.path.lexists(path):
         import glob
 
         found = sorted(glob.glob(path, recursive=True))
         if not found:
-            collection.left_out.append(LeftOut(path, None, "no such file or folder"))
-        return [name for one in found for name in _files(one, collection)]
+            collection.left_out.append(SkippedFile(path, None, "no such file or folder"))
+        return [name for one in found for name in _list_files(one, collection)]
     if not os.path.isdir(path):
         return [path]
     files = []
 
     def note(error: OSError) -> None:
-        collection.left_out.append(LeftOut(error.filename, None, f"can't be read ({error.strerror})"))
+        collection.left_out.append(SkippedFile(error.filename, None, f"can't be read ({error.strerror})"))
 
     for folder, folders, names in os.walk(path, onerror=note):
         folders[:] = sorted(name for name in folders if name not in _SKIPPED)
@@ -170,7 +170,7 @@ def _files(path: str, collection: Collection) -> list[str]:
     return files
 
 
-Part = tuple[list[LogRun], list[LeftOut], bool]
+Part = tuple[list[LogRun], list[SkippedFile], bool]
 
 
 def _read_files(paths: list[str], keeps_series: bool) -> list[Part]:
@@ -181,23 +181,29 @@ def _read_file(path: str, keeps_series: bool) -> Part:
     try:
         status = os.stat(path)
         if not stat.S_ISREG(status.st_mode):
-            return [], [LeftOut(_shown(path), None, "no plain file")], True
+            return [], [SkippedFile(_printable_path(path), None, "no plain file")], True
         if status.st_size > MOST_BYTES:
             size = f"{status.st_size / 1e9:.1f} GB" if status.st_size > 1e9 else f"{status.st_size >> 20} MiB"
             return (
                 [],
-                [LeftOut(_shown(path), None, f"{size}, which no log of sysbench is: cut the run out of it")],
+                [
+                    SkippedFile(
+                        _printable_path(path),
+                        None,
+                        f"{size}, which no log of sysbench is: cut the run out of it",
+                    )
+                ],
                 True,
             )
         with open(path, "rb") as file:
             data = file.read(MOST_BYTES + 1)
     except OSError as error:
-        return [], [LeftOut(_shown(path), None, f"can't be read ({error.strerror})")], True
-    return _read_bytes(_shown(path), data, keeps_series, status.st_mtime)
+        return [], [SkippedFile(_printable_path(path), None, f"can't be read ({error.strerror})")], True
+    return _read_bytes(_printable_path(path), data, keeps_series, status.st_mtime)
 
 
-def _shown(path: str) -> str:
-    """A path whose bytes may be any as text that can be printed."""
+def _printable_path(path: str) -> str:
+    """A path of any bytes as text that can be printed."""
     return os.fsencode(path).decode("utf-8", errors="backslashreplace")
 
 
@@ -205,11 +211,11 @@ def _read_bytes(path: str, data: bytes, keeps_series: bool, ended_at: float | No
     if not may_hold_output(data):
         return [], [], False
     try:
-        text, undone = decode(data)
+        text, undone = decode_text(data)
     except NotText as error:
-        return [], [LeftOut(path, None, str(error))], True
+        return [], [SkippedFile(path, None, str(error))], True
     runs: list[LogRun] = []
-    left_out: list[LeftOut] = []
+    left_out: list[SkippedFile] = []
     outputs = extract_outputs(text, undone)
     for order, output in enumerate(outputs, 1):
         # Only of the last run in a file the file's own time says when it ended.
@@ -224,14 +230,14 @@ def _read_bytes(path: str, data: bytes, keeps_series: bool, ended_at: float | No
 
 def read_run(
     path: str, order: int, output: Output, keeps_series: bool, ended_at: float | None
-) -> LogRun | LeftOut:
-    """The run of one output, or why it is none."""
+) -> LogRun | SkippedFile:
+    """The run of one output, or the reason that it is none."""
     log, foreign = parse_output(output)
     line = output.numbers[0] if output.numbers else 1
     if "SQL statistics" not in output.text and _name_of_test(output.text):
-        return LeftOut(path, line if line > 1 else None, _other_test(path, log, output))
+        return SkippedFile(path, line if line > 1 else None, _other_test(path, log, output))
     if log.status != "complete" or log.final is None or log.header.threads is None:
-        return LeftOut(path, line if line > 1 else None, _reason(log, output))
+        return SkippedFile(path, line if line > 1 else None, _explain_refusal(log, output))
     total, qps = log.final, log.final.queries_per_s
     if qps is None and log.intervals and log.intervals[-1].qps is not None and log.intervals[-1].is_hook:
         qps = (
@@ -240,8 +246,8 @@ def read_run(
             else float(np.mean(log.intervals.column("qps")))
         )
     if qps is None:
-        return LeftOut(path, line if line > 1 else None, _other_test(path, log, output))
-    options = _options(output.before)
+        return SkippedFile(path, line if line > 1 else None, _other_test(path, log, output))
+    options = _parse_options(output.before)
     skips_begin = "Skipping BEGIN/COMMIT" in output.text and total.taken_s is not None
     if skips_begin and total.total_time_s:
         # 0.4 counts BEGIN and COMMIT as other queries where it sends none.
@@ -255,7 +261,7 @@ def read_run(
         avg_ms=total.latency_avg_ms or 0.0, max_ms=total.latency_max_ms or 0.0,
         percentile=total.percentile or None, percentile_ms=total.latency_percentile_ms,
         interval_s=log.header.interval_s, rate=log.header.rate, options=options,
-        heading=_heading(output.before), undone=output.undone,
+        heading=_last_heading(output.before), undone=output.undone,
         caveats=tuple(caveats_of_log(path, output, log, foreign, options)),
         ended_at=ended_at, digest=hashlib.sha256(" ".join(output.text.split()).encode()).hexdigest(), log=log,
     )  # fmt: skip
@@ -275,11 +281,11 @@ _MAY_BE_PROCESS = re.compile(
 )
 
 
-def _reason(log: SysbenchLog, output: Output) -> str:
-    """Why an output is no whole run, with what it says all the same."""
+def _explain_refusal(log: SysbenchLog, output: Output) -> str:
+    """Reason that an output is no whole run, with all it says even so."""
     reports = [report for report in log.intervals if report.threads]
     if log.status == "failed":
-        return f"failed: {_short(log.why[0])}"
+        return f"failed: {_shorten_text(log.why[0])}"
     if not output.is_headed and reports and not log.summaries:
         rate = float(np.mean([report.qps if report.qps is not None else report.tps for report in reports]))
         fewest = min(report.threads for report in reports)
@@ -297,10 +303,10 @@ def _reason(log: SysbenchLog, output: Output) -> str:
         last = f" at {reports[-1].second:g} s" if reports else ""
         text = f"cut{last} after {len(reports)} report lines: no totals"
         return f"{text} (it died, was stopped, or is still being written)"
-    return f"no whole run: {_short(log.why[0]) if log.why else log.status}"
+    return f"no whole run: {_shorten_text(log.why[0]) if log.why else log.status}"
 
 
-def _short(text: str) -> str:
+def _shorten_text(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= 160 else f"{text[:157]}…"
 
@@ -318,7 +324,7 @@ def _other_test(path: str, log: SysbenchLog, output: Output) -> str:
     return f"sysbench's {name} test, not a database: {rate:,.0f} events a second"
 
 
-def _options(before: str) -> dict[str, str]:
+def _parse_options(before: str) -> dict[str, str]:
     """Options of the last command line of sysbench in a text."""
     found = _COMMAND.findall(re.sub(r"\\\n\s*", " ", before))
     if not found:
@@ -338,13 +344,13 @@ def _options(before: str) -> dict[str, str]:
     return options
 
 
-def _heading(before: str) -> str:
+def _last_heading(before: str) -> str:
     """Last heading of Markdown above a run, if any."""
     found = re.findall(r"^(?:#{1,6} +([^#\s-].*?)#*|\*\*(.+?)\*\*:?)$", before, re.MULTILINE)
     return (found[-1][0] or found[-1][1]).strip() if found else ""
 
 
-def _add(collection: Collection, part: Part) -> None:
+def _add_part(collection: Collection, part: Part) -> None:
     runs, left_out, has_output = part
     collection.runs += runs
     collection.left_out += left_out
@@ -361,13 +367,13 @@ def _without_copies(collection: Collection) -> Collection:
             kept.append(run)
         else:
             reason = f"a copy of {same.place}, which is no repetition"
-            collection.left_out.append(LeftOut(run.path, run.line if run.line > 1 else None, reason))
+            collection.left_out.append(SkippedFile(run.path, run.line if run.line > 1 else None, reason))
     collection.runs = kept
     return collection
 
 
-def _descriptions(files: Iterable[str]) -> dict[str, str]:
-    """Texts that say what folders hold, by path: DESC, params.txt and the like."""
+def _read_descriptions(files: Iterable[str]) -> dict[str, str]:
+    """Texts that describe folders, by path: DESC, params.txt and the like."""
     texts = {}
     for path in files:
         if re.fullmatch(r"(?i)(?:desc(?:ription)?|params|info)(?:\.(?:txt|md))?", os.path.basename(path)):
@@ -385,14 +391,14 @@ def join_processes(runs: Sequence[LogRun]) -> list[LogRun]:
     for run in runs:
         key: tuple[object, ...] = (run.arm, run.workload, run.level, run.repeat)
         groups.setdefault(key if run.process and run.log is not None else (*key, run.place), []).append(run)
-    return [joined for group in groups.values() for joined in _joined(group)]
+    return [joined for group in groups.values() for joined in _join_processes(group)]
 
 
-def _joined(group: list[LogRun]) -> Iterator[LogRun]:
-    if len(group) == 1 or not _overlap(group):
+def _join_processes(group: list[LogRun]) -> Iterator[LogRun]:
+    if len(group) == 1 or not _can_overlap(group):
         yield from group
         return
-    log = merged([run.log for run in group if run.log is not None])
+    log = merge_logs([run.log for run in group if run.log is not None])
     total = log.final
     if total is None or total.queries_per_s is None:
         yield from group
@@ -416,8 +422,8 @@ def _joined(group: list[LogRun]) -> Iterator[LogRun]:
     )  # fmt: skip
 
 
-def _overlap(group: list[LogRun]) -> bool:
-    """Whether runs can have measured at the same time: as long as each other, and no times that deny it."""
+def _can_overlap(group: list[LogRun]) -> bool:
+    """True if runs can have measured at the same time: equal lengths, and no times that deny it."""
     if max(run.time_s for run in group) > 1.25 * min(run.time_s for run in group):
         return False
     ends = [run.ended_at for run in group if run.ended_at is not None]

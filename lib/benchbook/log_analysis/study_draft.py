@@ -1,4 +1,4 @@
-"""The study file that would measure the question of some logs, with what is left to fill in marked."""
+"""Draft of a study file for the question of some logs, with marks at the parts to fill in."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def draft_study(logs: LogSet) -> str:
     port = common.get("port", "5432" if is_postgresql else "3306")
     levels = sorted({run.level for run in logs.runs})
     run_s = min(LONGEST_RUN_S, max(8, round(max(run.time_s for run in logs.runs))))
-    names = dict(zip(logs.arms, _names(logs.arms), strict=True))
+    names = dict(zip(logs.arms, _unique_names(logs.arms), strict=True))
     lines = [
         f'title: "{len(logs.arms)} arms of existing logs, measured in blocks"',
         f'question: "How many queries a second does each arm serve?"  {TO_FILL}: yours',
@@ -59,7 +59,7 @@ def draft_study(logs: LogSet) -> str:
         lines.append(f"  {names[arm]}: {{endpoint: {{{endpoint}}}}}  {TO_FILL}: where {arm} answers")
     lines += [f"aa: {{threads: [{levels[len(levels) // 2]}]}}  # the baseline against itself", "workloads:"]
     workloads = list(dict.fromkeys(workload for workload, _ in logs.rows))
-    for workload, name in zip(workloads, _names(workloads), strict=True):
+    for workload, name in zip(workloads, _unique_names(workloads), strict=True):
         script = next(
             (script for script in _KNOWN_SCRIPTS if re.sub(r"^oltp_", "", script) in workload), None
         )
@@ -77,7 +77,7 @@ def draft_study(logs: LogSet) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _names(texts: list[str] | tuple[str, ...]) -> list[str]:
+def _unique_names(texts: list[str] | tuple[str, ...]) -> list[str]:
     """Names that a study file takes, each another one."""
     found: list[str] = []
     for text in texts:

@@ -60,10 +60,10 @@ def histograms_table(logs: LogSet) -> pd.DataFrame:
 
 def effects_table(logs: LogSet) -> pd.DataFrame:
     """One row a workload, level and arm, with its change against the baseline as a fraction."""
-    return pd.DataFrame(_effects(logs))
+    return pd.DataFrame(_effect_rows(logs))
 
 
-def _effects(logs: LogSet) -> list[dict[str, Any]]:
+def _effect_rows(logs: LogSet) -> list[dict[str, Any]]:
     rows = []
     for cell in logs.cells:
         change = cell.change
@@ -98,7 +98,7 @@ def write_tables(logs: LogSet, folder: Path, form: str) -> list[Path]:
 
 
 def as_document(logs: LogSet) -> dict[str, Any]:
-    """Everything as one document for other programs; what is not known is null."""
+    """Everything as one document for other programs; unknown values are null."""
     scaling = []
     for series in logs.scaling:
         law = None if series.law is None else {
@@ -115,8 +115,8 @@ def as_document(logs: LogSet) -> dict[str, Any]:
             "patterns": list(logs.layout.patterns), "arms": list(logs.arms),
             "is_paired": logs.layout.is_paired,
         },
-        "runs": [{key: _plain(value) for key, value in record.items()} for record in records],
-        "effects": _effects(logs),
+        "runs": [{key: _plain_value(value) for key, value in record.items()} for record in records],
+        "effects": _effect_rows(logs),
         "scaling": scaling,
         "claims": [{"claim": claim, "verdict": verdict} for claim, verdict in logs.claims],
         "caveats": [asdict(caveat) for caveat in logs.caveats],
@@ -124,5 +124,5 @@ def as_document(logs: LogSet) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _plain(value: Any) -> Any:
+def _plain_value(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value

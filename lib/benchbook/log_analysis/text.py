@@ -1,4 +1,4 @@
-"""A set of logs as text: the table first, then what could be wrong, for a terminal or for an issue."""
+"""A set of logs as text: the table first, then the caveats, for a terminal or for an issue."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from benchbook.log_analysis.comparison import Cell, LogSet, describe_interval, needed_spread
+from benchbook.log_analysis.comparison import LogCell, LogSet, describe_interval, needed_spread
 
 MOST_LINES = 3
 MOST_LEFT_OUT = 12
@@ -16,7 +16,7 @@ Heading = tuple[str, str]
 
 
 def table_rows(logs: LogSet) -> tuple[list[Heading], list[list[str]]]:
-    """Headings (arm and what of it) and cells: a row a workload and level, a group of columns an arm."""
+    """Headings (arm and column) and cells: a row a workload and level, a group of columns an arm."""
     has_several = len({workload for workload, _ in logs.rows}) > 1
     headings = [("", "workload"), ("", "threads")] if has_several else [("", "threads")]
     has_n = any(cell.n > 1 for cell in logs.cells)
@@ -30,15 +30,15 @@ def table_rows(logs: LogSet) -> tuple[list[Heading], list[list[str]]]:
     for workload, level in logs.rows:
         row = [workload, f"{level:,}"] if has_several else [f"{level:,}"]
         for arm in logs.arms:
-            row += _cells(logs.cell(workload, level, arm), arm != logs.arms[0], has_n, rank)
+            row += _format_cells(logs.cell(workload, level, arm), arm != logs.arms[0], has_n, rank)
         rows.append(row)
     return headings, rows
 
 
-def _cells(cell: Cell | None, is_compared: bool, has_n: bool, rank: int | None) -> list[str]:
+def _format_cells(cell: LogCell | None, is_compared: bool, has_n: bool, rank: int | None) -> list[str]:
     if cell is None:
         return ["–"] * (2 + has_n + 2 * is_compared + (rank is not None))
-    cells = [_number(cell.mean("qps"))] + ([str(cell.n)] if has_n else [])
+    cells = [_format_number(cell.mean("qps"))] + ([str(cell.n)] if has_n else [])
     if is_compared:
         change = cell.change
         cells += ["–", "–"] if change is None else [f"{change.effect:+.1%}", describe_interval(change)]
@@ -55,13 +55,13 @@ def joined_headings(headings: Sequence[Heading]) -> list[str]:
     return [f"{arm}: {name}" if arm else name for arm, name in headings]
 
 
-def _number(value: float) -> str:
+def _format_number(value: float) -> str:
     return f"{value:,.0f}" if value >= 1000 else f"{value:,.1f}" if value >= 10 else f"{value:.3g}"
 
 
-def _table(logs: LogSet, width: int) -> list[str]:
-    """The comparison beside each other where it fits, else a row an arm."""
-    lines = [*_aligned(*table_rows(logs))]
+def _render_table(logs: LogSet, width: int) -> list[str]:
+    """The comparison side by side if it fits, else a row an arm."""
+    lines = [*_align_rows(*table_rows(logs))]
     if max(map(len, lines)) <= width or len(logs.arms) < 2:
         return lines
     headings: list[Heading] = []
@@ -76,7 +76,7 @@ def _table(logs: LogSet, width: int) -> list[str]:
             own = [cells.get((arm, name), "") for name in _in_order(names)]
             if own[0] != "–":
                 rows.append([*row[:shared], arm, *own])
-    return [*_aligned(headings, rows)]
+    return [*_align_rows(headings, rows)]
 
 
 def _in_order(names: Sequence[str]) -> list[str]:
@@ -87,16 +87,16 @@ def _in_order(names: Sequence[str]) -> list[str]:
 
 def render_terminal(logs: LogSet, width: int = 160) -> str:
     """The whole answer for a terminal."""
-    parts = [*_opening(logs)]
+    parts = [*_render_opening(logs)]
     if logs.runs:
         title = f"Queries a second{_of_workload(logs)}; means over runs; latency in ms"
-        parts += ["", title, *_table(logs, width)]
+        parts += ["", title, *_render_table(logs, width)]
     parts += [f"\n{text}" for text in filter(None, [needed_spread(logs.cells)])]
     parts += ["", *(f"Claim {line}" for _, line in logs.claims)] if logs.claims else []
     if scaling := [*_scaling_lines(logs)]:
         parts += ["", "Over threads", *scaling]
     if logs.caveats:
-        parts += ["", "What could be wrong", *_grouped(logs)]
+        parts += ["", "What could be wrong", *_render_caveats(logs)]
     if logs.left_out:
         parts += ["", f"Left out: {len(logs.left_out)}", *_left_out(logs)]
     return "\n".join(parts)
@@ -107,7 +107,7 @@ def _of_workload(logs: LogSet) -> str:
     return f" of {workloads.pop()}" if len(workloads) == 1 else ""
 
 
-def _opening(logs: LogSet) -> Iterator[str]:
+def _render_opening(logs: LogSet) -> Iterator[str]:
     versions = sorted({run.version for run in logs.runs})
     files = f"{logs.files:,} file{'s' * (logs.files != 1)}"
     silent = f" ({logs.silent_files:,} without sysbench)" if logs.silent_files else ""
@@ -122,7 +122,7 @@ def _opening(logs: LogSet) -> Iterator[str]:
     yield f"Read as {logs.layout.sentence(logs.runs)}"
 
 
-def _aligned(headings: Sequence[Heading], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+def _align_rows(headings: Sequence[Heading], rows: Sequence[Sequence[str]]) -> Iterator[str]:
     widths = [max(map(len, column)) for column in zip([name for _, name in headings], *rows, strict=True)]
     arms, at = "", 0
     while at < len(headings):
@@ -141,7 +141,7 @@ def _aligned(headings: Sequence[Heading], rows: Sequence[Sequence[str]]) -> Iter
 def _scaling_lines(logs: LogSet) -> Iterator[str]:
     for series in logs.scaling:
         top = max(series.qps)
-        text = f"  {series.arm}, {series.workload}: most {_number(top)} qps at {series.peak_level} threads"
+        text = f"  {series.arm}, {series.workload}: most {_format_number(top)} qps at {series.peak_level} threads"
         text += f", knee at {series.knee_level}"
         if series.law is not None:
             law = series.law
@@ -152,8 +152,8 @@ def _scaling_lines(logs: LogSet) -> Iterator[str]:
         yield text
 
 
-def _grouped(logs: LogSet) -> Iterator[str]:
-    """Caveats by kind: the first few of each, and how many more."""
+def _render_caveats(logs: LogSet) -> Iterator[str]:
+    """Caveats by kind: the first few of each, and the number of the rest."""
     ordered = sorted(logs.caveats, key=lambda caveat: caveat.kind)
     order = list(dict.fromkeys(caveat.kind for caveat in logs.caveats))
     groups = {kind: list(members) for kind, members in groupby(ordered, key=lambda caveat: caveat.kind)}
@@ -172,7 +172,7 @@ def _left_out(logs: LogSet) -> Iterator[str]:
 
 def render_markdown(logs: LogSet) -> str:
     """The same for an issue."""
-    parts = [*_opening(logs)]
+    parts = [*_render_opening(logs)]
     if logs.runs:
         headings, rows = table_rows(logs)
         lines = [joined_headings(headings), ["---", *["---:"] * (len(headings) - 1)], *rows]
@@ -184,7 +184,7 @@ def render_markdown(logs: LogSet) -> str:
     if scaling := [*_scaling_lines(logs)]:
         parts += ["", "**Over threads**", "", *(f"-{line[1:]}" for line in scaling)]
     if logs.caveats:
-        parts += ["", "**What could be wrong**", "", *(f"-{line[1:]}" for line in _grouped(logs))]
+        parts += ["", "**What could be wrong**", "", *(f"-{line[1:]}" for line in _render_caveats(logs))]
     if logs.left_out:
         parts += [
             "",

@@ -1,1 +1,1 @@
-"""Load the data, warm up, run sysbench, and keep what it printed."""
+"""Load the data, warm up, run sysbench, and keep its output."""

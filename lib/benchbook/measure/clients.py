@@ -27,8 +27,8 @@ TERM_S, KILL_S = 5.0, 30.0
 
 
 @dataclass
-class Running:
-    """One client of a run, and how it ended: by `itself`, a `signal`, the `deadline`, or `another client`."""
+class RunningClient:
+    """One client of a run, ended by `itself`, a `signal`, the `deadline`, or `another client`."""
 
     number: int
     argv: list[str]
@@ -40,7 +40,7 @@ class Running:
     ended_s: float | None = None
 
     def record(self, threads: int, waited_s: float | None) -> dict[str, Any]:
-        """Return what is kept of one of several clients."""
+        """Record of one of several clients."""
         return {
             "number": self.number,
             "server": self.server,
@@ -55,48 +55,48 @@ class Running:
         }
 
     def with_options(self) -> dict[str, Any]:
-        """Return what sysbench took from a file of options, where there was one."""
+        """Options that sysbench took from a file, if there was one."""
         return {} if self.options is None else {"options": self.options}
 
 
-def start(
+def start_clients(
     site: Site, arm: str, planned: PlannedRun, endpoints: Sequence[Endpoint], part: Path
-) -> tuple[list[Running], float | None]:
-    """Start the clients of a run, one an endpoint; return them and the moment at which several begin."""
+) -> tuple[list[RunningClient], float | None]:
+    """Start the clients of a run, one an endpoint; return them and the start moment of several."""
     script = custom_data.of_run(site, planned.workload)
     cwd = part if script is None else script.folder
-    count, servers = len(endpoints), client_sharding.servers(planned.arm_setting)
+    count, servers = len(endpoints), client_sharding.count_servers(planned.arm_setting)
     whole = {"threads": planned.threads, "rate": planned.rate, "seed": planned.seed}
-    shares = [replace(planned, **client_sharding.share(whole, number, count)) for number in range(count)]
+    shares = [replace(planned, **client_sharding.split_plan(whole, number, count)) for number in range(count)]
     files: list[Path] | None = None
     taken: list[dict[str, Any] | None] = [None] * count
     if client_sharding.has_file(planned.arm_setting):
-        files = [part / run_folder.of_client(number, run_folder.OPTIONS) for number in range(count)]
+        files = [part / run_folder.client_file(number, run_folder.OPTIONS) for number in range(count)]
         each = zip(endpoints, shares, files, strict=True)
-        taken = [sysbench.write(site, arm, *one) for one in each]
+        taken = [sysbench.write_options(site, arm, *one) for one in each]
     begin_at = time.monotonic() + site.ready_s if count > 1 else None
     is_held = planned.order == interleaving.TURNS and site.holds_clients
-    running: list[Running] = []
+    running: list[RunningClient] = []
     try:
         for number, endpoint in enumerate(endpoints):
-            argv = sysbench.run(endpoint, shares[number], files[number] if files else None)
-            env = sysbench.environment(planned)
+            argv = sysbench.run_argv(endpoint, shares[number], files[number] if files else None)
+            env = sysbench.run_environment(planned)
             out, err = (
-                part / run_folder.of_client(number, name) for name in (run_folder.OUT, run_folder.ERR)
+                part / run_folder.client_file(number, name) for name in (run_folder.OUT, run_folder.ERR)
             )
             client = site.client(Start(argv, out, err, cwd, env, arm, number, begin_at, is_held))
             server = client_sharding.server_of(number, servers)
-            running.append(Running(number, argv, client, server, taken[number]))
+            running.append(RunningClient(number, argv, client, server, taken[number]))
     except BaseException:
-        kill(running)
+        kill_clients(running)
         raise
     if begin_at is not None:
         time.sleep(max(0.0, begin_at - time.monotonic()))
     return running, begin_at
 
 
-def wait(running: Sequence[Running], deadline_s: float) -> None:
-    """Wait for all clients and note how each ended; one that fails ends the others, and so does time."""
+def wait_for_clients(running: Sequence[RunningClient], deadline_s: float) -> None:
+    """Wait for all clients and note the end of each; one that fails ends the others, as does time."""
     deadline = time.monotonic() + deadline_s
     going = list(running)
     ended_by = "deadline"
@@ -108,28 +108,28 @@ def wait(running: Sequence[Running], deadline_s: float) -> None:
             ended_by = "another client"
             break
     for one in going:
-        _end(one, ended_by)
+        _end_client(one, ended_by)
 
 
-def kill(running: Sequence[Running]) -> None:
-    """End at once what still runs."""
+def kill_clients(running: Sequence[RunningClient]) -> None:
+    """End at once all clients that still run."""
     for one in running:
-        sysbench.kill(one.client)
+        sysbench.kill_client(one.client)
 
 
-def spread_ms(running: Sequence[Running]) -> float | None:
+def spread_ms(running: Sequence[RunningClient]) -> float | None:
     """Return the milliseconds between the first and the last client's beginning; None if one is not known."""
     started = [one.client.begun_s for one in running]
     return None if None in started else 1000 * (max(started) - min(started))
 
 
-def first_failed(running: Sequence[Running]) -> Running:
-    """Return the client whose end is the run's: the first that failed by itself, or else the first."""
+def first_failed(running: Sequence[RunningClient]) -> RunningClient:
+    """Client with the run's end: the first that failed by itself, or else the first."""
     by_itself = [one for one in running if one.exit_code and one.ended_by != "another client"]
     return min(by_itself, key=lambda one: one.ended_s or 0.0, default=running[0])
 
 
-def _is_over(one: Running, timeout_s: float) -> bool:
+def _is_over(one: RunningClient, timeout_s: float) -> bool:
     try:
         one.exit_code = one.client.popen.wait(timeout=timeout_s)
     except subprocess.TimeoutExpired:
@@ -138,7 +138,7 @@ def _is_over(one: Running, timeout_s: float) -> bool:
     return True
 
 
-def _end(one: Running, ended_by: str) -> None:
+def _end_client(one: RunningClient, ended_by: str) -> None:
     """End a client gently and then not."""
     popen = one.client.popen
     # A stopped process takes no signal but CONT and KILL.
@@ -160,7 +160,7 @@ COLUMNS = ("turn", "arm", "begin_us", "end_us")
 
 
 def take_turns(making: Mapping[str, Any], begun_s: float) -> dict[str, Any]:
-    """Let the arms of a group take turns, and return what the clock wrote; `making` holds each arm's run.
+    """Let the arms of a group take turns; return the clock's record. `making` has each arm's run.
 
     `begun_s` is the monotonic time before the first client was started. A client that ends before the clock
     ends the group: the turns of the others would not be those that were planned.
@@ -168,7 +168,7 @@ def take_turns(making: Mapping[str, Any], begun_s: float) -> dict[str, Any]:
     first = next(iter(making.values())).run
     planned: PlannedRun = first.planned
     discard_s, run_s = interleaving.clock_seconds(planned)
-    rounds, each = order.of_group(planned)
+    rounds, each = order.group_rounds(planned)
     asked = {
         "rounds": rounds,
         "turn_s": planned.turn_ms / 1000,
@@ -179,7 +179,9 @@ def take_turns(making: Mapping[str, Any], begun_s: float) -> dict[str, Any]:
     }
     takers = {}
     for name, one in making.items():
-        logs = [one.part / run_folder.of_client(number, run_folder.OUT) for number in range(len(one.running))]
+        logs = [
+            one.part / run_folder.client_file(number, run_folder.OUT) for number in range(len(one.running))
+        ]
         takers[name] = Taker(one.run.arm, [client.client for client in one.running], logs)
     clock = first.site.clock(takers, asked)
     children = [child.popen for taker in takers.values() for child in taker.clients]
@@ -194,14 +196,14 @@ def take_turns(making: Mapping[str, Any], begun_s: float) -> dict[str, Any]:
         found = clock.end()
     if found["exit_code"] != 0:
         for one in making.values():
-            kill(one.running)
+            kill_clients(one.running)
     return {**found, "asked": asked}
 
 
 def evidence_of_turns(
     turned: Mapping[str, Any], planned: PlannedRun, seen: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return `turns` of a run's evidence, and its client's processor time, which only the clock can tell."""
+    """`turns` of a run's evidence, and its client's CPU time, known to the clock alone."""
     arm = planned.arm
     mine = [end - begin for name, begin, end in turned.get("turns", ()) if name == arm]
     cpu_s, counted = (turned.get(key, {}).get(arm, {}) for key in ("cpu_s", "counted"))

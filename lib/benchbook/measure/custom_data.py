@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from benchbook.core.study import custom_scripts, sysbench_options
-from benchbook.core.study.custom_scripts import OwnScript
+from benchbook.core.study.custom_scripts import CustomScript
 from benchbook.core.study.model import Endpoint
 from benchbook.core.util import numeric_equality
 from benchbook.core.util.errors import BenchbookError
@@ -25,71 +25,74 @@ PREPARE_S = 3600.0
 CHECKSUM_UP_TO = 5_000_000
 
 
-def prepare(site: Any, data: DataPlan, arm: str, endpoint: Endpoint) -> list[str]:
-    """Run each script's `prepare` on an arm's server; return what went wrong, in sysbench's words."""
+def prepare_scripts(site: Any, data: DataPlan, arm: str, endpoint: Endpoint) -> list[str]:
+    """Run each script's `prepare` on an arm's server; return the failures, in sysbench's words."""
     said: list[str] = []
     for one in data.prepared:
         one.texts()
         env = {"BENCHBOOK_SCRIPT": one.path.name, "BENCHBOOK_SEED": str(data.seed)}
-        given = {name.replace("_", "-"): sysbench_options.value(value) for name, value in one.options.items()}
+        given = {
+            name.replace("_", "-"): sysbench_options.format_value(value)
+            for name, value in one.options.items()
+        }
         options = [f"--{name}={value}" for name, value in given.items()]
-        argv = sysbench.once(endpoint, order.table_seed(data.seed, 0), PREPARE, *options)
+        argv = sysbench.once_argv(endpoint, order.table_seed(data.seed, 0), PREPARE, *options)
         with tempfile.TemporaryDirectory() as scratch:
             out, err = Path(scratch) / "out", Path(scratch) / "err"
             try:
-                with sysbench.started(site, Start(argv, out, err, one.folder, env, arm)) as child:
+                with sysbench.start_client(site, Start(argv, out, err, one.folder, env, arm)) as child:
                     code = child.popen.wait(timeout=PREPARE_S)
             except subprocess.TimeoutExpired:
                 said.append(f"workloads.{one.workload}: its prepare did not end within {PREPARE_S:.0f} s")
                 continue
-            lines = sysbench.faults(out, err, code)
+            lines = sysbench.read_faults(out, err, code)
         said += [f"workloads.{one.workload}: its prepare failed: {line}" for line in lines]
     return said
 
 
-def describe(connection: Connection) -> dict[str, dict[str, int | None]]:
-    """Return `rows` and `checksum` (None: too large) of every table that is not sysbench's, by name."""
+def describe_tables(connection: Connection) -> dict[str, dict[str, int | None]]:
+    """`rows` and `checksum` (None: too large) of every table that is not sysbench's, by name."""
     rows = {
         name: int(connection.execute(text(f"SELECT COUNT(*) FROM `{name}`")).scalar_one())
-        for name in tables(connection)
+        for name in list_tables(connection)
     }
     is_small = sum(rows.values()) <= CHECKSUM_UP_TO
     return {
-        name: {"rows": count, "checksum": _checksum(connection, name) if is_small else None}
+        name: {"rows": count, "checksum": _table_checksum(connection, name) if is_small else None}
         for name, count in rows.items()
     }
 
 
-def tables(connection: Connection) -> list[str]:
+def list_tables(connection: Connection) -> list[str]:
     """Names of the tables that are neither sysbench's own nor the mark of a schema that others host."""
-    known = dialect.of(connection).tables(connection)
+    known = dialect.get_dialect(connection).tables(connection)
     return [name for name in known if name != dialect.MARK and not sysbench.is_table(name)]
 
 
-def prewarm(connection: Connection) -> None:
+def prewarm_tables(connection: Connection) -> None:
     """Read every row of every table that is not one of sysbench's, and the entries of its indexes."""
-    for name in tables(connection):
-        for index in dialect.of(connection).indexes(connection, f"`{name}`"):
+    for name in list_tables(connection):
+        for index in dialect.get_dialect(connection).indexes(connection, f"`{name}`"):
             query = f"SELECT COUNT(*) FROM `{name}` FORCE INDEX (`{index}`)"
             connection.execute(text(query)).scalar_one()
 
 
-def empty(connection: Connection) -> None:
+def drop_tables(connection: Connection) -> None:
     """Drop every table that is not one of sysbench's."""
     connection.execute(text("SET FOREIGN_KEY_CHECKS = 0"))
-    for name in tables(connection):
+    for name in list_tables(connection):
         connection.execute(text(f"DROP TABLE `{name}`"))
     connection.execute(text("SET FOREIGN_KEY_CHECKS = 1"))
 
 
-def found(data: DataPlan, states: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Return the own scripts' texts and digests (`scripts`), and what their prepare made (`tables`).
+def record_scripts(data: DataPlan, states: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Texts and digests of own scripts (`scripts`), and the tables of their prepare (`tables`).
 
     `states` is what `describe` says for one arm of each copy of the data. BenchbookError if they differ.
     """
     first, *others = states
     for arm in others:
-        wrong = differences(states[arm], states[first])
+        wrong = diff_tables(states[arm], states[first])
         if wrong:
             raise BenchbookError(
                 f"the script's prepare made other rows for arm {arm} than for {first}: "
@@ -100,29 +103,29 @@ def found(data: DataPlan, states: dict[str, dict[str, Any]]) -> dict[str, Any]:
     return {"scripts": scripts, "tables": states[first]}
 
 
-def differences(now: dict[str, Any], known: dict[str, Any]) -> list[str]:
-    """Return each table that is not as it was recorded, in words."""
-    other = numeric_equality.unlike(now, known)
+def diff_tables(now: dict[str, Any], known: dict[str, Any]) -> list[str]:
+    """Each table that is not as it was recorded, in words."""
+    other = numeric_equality.diff_mappings(now, known)
     return [f"{name} has {has}, recorded are {was}" for name, (has, was) in other.items()]
 
 
-def changed(data: DataPlan, known: dict[str, Any]) -> list[str]:
-    """Return the files of own scripts that are not those that warm-up saw."""
+def find_changed_scripts(data: DataPlan, known: dict[str, Any]) -> list[str]:
+    """Files of own scripts that are not those that warm-up saw."""
     wrong = []
     for name, one in data.scripts.items():
         now, then = one.digests(), known.get("scripts", {}).get(name, {}).get("sha256", {})
         wrong += [
             f"workloads.{name}.script: {file} is not what warm-up saw; run `dvc repro -f warm-up@STUDY`"
-            for file in numeric_equality.unlike(now, then)
+            for file in numeric_equality.diff_mappings(now, then)
         ]
     return wrong
 
 
-def of_run(site: Site, workload: str) -> OwnScript | None:
+def of_run(site: Site, workload: str) -> CustomScript | None:
     """Return the own script of a workload of a site's study, None for one of sysbench's."""
-    return custom_scripts.of(site.study).get(workload)
+    return custom_scripts.load_scripts(site.study).get(workload)
 
 
-def _checksum(connection: Connection, name: str) -> int | None:
+def _table_checksum(connection: Connection, name: str) -> int | None:
     row: Any = connection.execute(text(f"CHECKSUM TABLE `{name}`")).first()
     return None if row is None or row[1] is None else int(row[1])

@@ -1,4 +1,4 @@
-"""The data of a study: its tables, scripts and how each arm loads them, derived once from the study file."""
+"""Data of a study: tables, scripts and loading of each arm, derived once from the study file."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from benchbook.core.study import custom_scripts, descriptors
-from benchbook.core.study.custom_scripts import OwnScript
-from benchbook.core.study.engines import begins, engine_of, is_analyzed, is_prewarmed
-from benchbook.core.study.model import fingerprint
+from benchbook.core.study.custom_scripts import CustomScript
+from benchbook.core.study.engines import cache_start, engine_of, is_analyzed, is_prewarmed
+from benchbook.core.study.model import compute_fingerprint
 from benchbook.core.study.study import TWIN, Study
 from benchbook.core.util.errors import BenchbookError
 
 
 @dataclass(frozen=True)
 class ArmLoad:
-    """How one arm's copy is loaded (`index`: `after` the rows or `before`) and warmed."""
+    """Loading of one arm's copy (`index`: `after` the rows or `before`) and its warming."""
 
     index: str
     leaves_gaps: bool
@@ -32,7 +32,7 @@ class ArmLoad:
 
 @dataclass(frozen=True)
 class DataPlan:
-    """What every server of a study holds before it is measured.
+    """Data that every server of a study holds before it is measured.
 
     `label` names the prepared copy: another data set is another copy. `checksum` is the kind of checksum that
     all engines of the study can make. `scripts` are custom scripts by workload, `prepared` those whose
@@ -44,22 +44,22 @@ class DataPlan:
     seed: int
     label: str
     checksum: str
-    scripts: Mapping[str, OwnScript]
-    prepared: tuple[OwnScript, ...]
+    scripts: Mapping[str, CustomScript]
+    prepared: tuple[CustomScript, ...]
     arms: Mapping[str, ArmLoad]
 
     def of_arm(self, arm: str) -> ArmLoad:
-        """How an arm is loaded and warmed; the twin as its baseline."""
+        """Loading and warming of an arm; the twin as its baseline."""
         return self.arms[arm.removesuffix(TWIN)]
 
 
 def plan_data(study: Study) -> DataPlan:
-    """The data plan of a study; how arms are warmed only where the stage declares `warm_up`."""
-    data, scripts = study.dataset, custom_scripts.of(study)
+    """The data plan of a study; warming of arms only for stages that declare `warm_up`."""
+    data, scripts = study.dataset, custom_scripts.load_scripts(study)
     prepared = tuple(custom_scripts.prepared_by(study))
     known = [(script.digests(), dict(script.options)) for script in prepared]
     label = f"{data.tables}x{data.table_size}-seed{data.seed}"
-    label += f"-own{fingerprint(known)}" if known else ""
+    label += f"-own{compute_fingerprint(known)}" if known else ""
     return DataPlan(
         *(data.tables, data.table_size, data.seed, label, _checksum_kind(study), scripts, prepared),
         {name: _plan_arm(study, name) for name in study.arms},
@@ -69,9 +69,9 @@ def plan_data(study: Study) -> DataPlan:
 def _plan_arm(study: Study, arm: str) -> ArmLoad:
     data = study.arms[arm].data
     index = "after" if data is None else data.index
-    leaves_gaps = descriptors.engine(engine_of(study, arm).name).leaves_gaps
+    leaves_gaps = descriptors.find_engine(engine_of(study, arm).name).leaves_gaps
     try:
-        warmed = is_prewarmed(study, arm), is_analyzed(study, arm), begins(study, arm)
+        warmed = is_prewarmed(study, arm), is_analyzed(study, arm), cache_start(study, arm)
     except BenchbookError:
         # A stage that only loads does not declare how arms are warmed.
         return ArmLoad(index, leaves_gaps)
@@ -79,9 +79,9 @@ def _plan_arm(study: Study, arm: str) -> ArmLoad:
 
 
 def _checksum_kind(study: Study) -> str:
-    """Kind of checksum: an engine's own where all columns are alike, else one that all can make."""
+    """Kind of checksum: an engine's own if all columns are alike, else one that all can make."""
     asked = [engine_of(study, arm) for arm in study.arms]
-    engines = {engine.name: descriptors.engine(engine.name) for engine in asked}
+    engines = {engine.name: descriptors.find_engine(engine.name) for engine in asked}
     names = [name for about in descriptors.TEXT for name in engines[asked[0].name].meanings[about]]
     # An engine's own is of bytes as they are kept, which the character set decides.
     texts = {str([*map(engine.settings.get, names)]) for engine in asked}

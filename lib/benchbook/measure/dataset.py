@@ -8,23 +8,23 @@ import pandas as pd
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
-from benchbook.core.study.model import fingerprint
+from benchbook.core.study.model import compute_fingerprint
 from benchbook.core.study.study_sections import Dataset
 from benchbook.core.util.errors import BenchbookError, CopyLost
 from benchbook.measure import custom_data, statement_counters, sysbench
 from benchbook.measure.data_plan import DataPlan
-from benchbook.measure.server_drift import unasked_of
-from benchbook.measure.statement_counters import session
+from benchbook.measure.server_drift import foreign_items
+from benchbook.measure.statement_counters import open_session
 from benchbook.sites.contract import Site
 from benchbook.sites.engines import dialect
 
 CHECKSUM_UP_TO = 5_000_000
 
 
-def ensure(
+def ensure_data(
     site: Site, data: DataPlan, known: dict[str, Any] | None = None, known_own: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Make sure the prepared data is there and is what it should be; return what it is.
+    """Make sure the prepared data is there and as it should be; return its description.
 
     `known` is what prepare recorded, `known_own` what warm-up did of own scripts and their tables. Data that
     are gone are loaded again from the study's seed; what differs is put back from the prepared copy.
@@ -34,13 +34,13 @@ def ensure(
     events: list[str] = []
     for _ in arm_of_each_copy(site):
         try:
-            return _ensure(site, data, known, known_own, events)
+            return _ensure_data(site, data, known, known_own, events)
         except CopyLost as error:
             events.append(str(error))
-    return _ensure(site, data, known, known_own, events)
+    return _ensure_data(site, data, known, known_own, events)
 
 
-def _ensure(
+def _ensure_data(
     site: Site,
     data: DataPlan,
     known: dict[str, Any] | None,
@@ -53,45 +53,45 @@ def _ensure(
         events.append("the prepared copy is gone; the tables are loaded again from the study's seed")
     for arm in kept:
         site.up(arm)
-        with session(site, arm) as connection:
-            found = problems(describe(connection, data), data)
+        with open_session(site, arm) as connection:
+            found = find_problems(describe_data(connection, data), data)
         events += [f"{problem}; the prepared copy is put back" for problem in found]
-    loaded = {arm: _load(site, data, arm) for arm in lost}
+    loaded = {arm: _load_copy(site, data, arm) for arm in lost}
     if kept:
         site.restore(data.label)
     states = {arm: state for arm, (state, _) in loaded.items()}
     for arm in kept:
-        with session(site, arm) as connection:
-            states[arm] = describe(connection, data)
-            of_scripts = custom_data.describe(connection) if known_own is not None else {}
-        wrong = problems(states[arm], data) or _differs(states[arm], known)
+        with open_session(site, arm) as connection:
+            states[arm] = describe_data(connection, data)
+            of_scripts = custom_data.describe_tables(connection) if known_own is not None else {}
+        wrong = find_problems(states[arm], data) or _diff_states(states[arm], known)
         # A server of others keeps no copy, and what pilots wrote is still there.
-        wrong = wrong or custom_data.differences(of_scripts, (known_own or {}).get("tables", {}))
+        wrong = wrong or custom_data.diff_tables(of_scripts, (known_own or {}).get("tables", {}))
         if wrong:
             events += [f"the prepared copy: {problem}; the tables are loaded again" for problem in wrong]
-            loaded[arm] = _load(site, data, arm)
+            loaded[arm] = _load_copy(site, data, arm)
             states[arm] = loaded[arm][0]
-    wrong = [text for state in states.values() for text in _differs(state, known)]
+    wrong = [text for state in states.values() for text in _diff_states(state, known)]
     if wrong:
         raise BenchbookError(
             f"the data could not be brought back as it was: {'; '.join(wrong)}. "
             "Run `dvc repro -f prepare@STUDY` to start again"
         )
     if known_own is not None:
-        ensure_own(site, data, known_own)
-    return _same_in_all(states) | {"loads": _loads(site, data, loaded), "events": events}
+        ensure_custom_tables(site, data, known_own)
+    return _same_in_all(states) | {"loads": _describe_loads(site, data, loaded), "events": events}
 
 
-def load(site: Site, data: DataPlan) -> dict[str, Any]:
-    """Create the schema, load every table, check all of it, keep a copy; return what was loaded.
+def load_data(site: Site, data: DataPlan) -> dict[str, Any]:
+    """Create the schema, load every table, check all of it, keep a copy; return its description.
 
     Arms that differ in engine or order of loading are loaded each from the same seed, and must hold the same
     rows. `loads` then says for every arm how long it took, and what text its columns hold.
     """
-    loaded = {arm: _load(site, data, arm) for arm in arm_of_each_copy(site)}
+    loaded = {arm: _load_copy(site, data, arm) for arm in arm_of_each_copy(site)}
     state = _same_in_all({arm: state for arm, (state, _) in loaded.items()})
     site.look()
-    return state | {"loads": _loads(site, data, loaded)}
+    return state | {"loads": _describe_loads(site, data, loaded)}
 
 
 def arm_of_each_copy(site: Site) -> list[str]:
@@ -100,23 +100,23 @@ def arm_of_each_copy(site: Site) -> list[str]:
     return [group[0] for group in groups if group]
 
 
-def _load(site: Site, data: DataPlan, arm: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Load one copy of the data through an arm; return what was loaded, and the time and text of that."""
+def _load_copy(site: Site, data: DataPlan, arm: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Load one copy of the data through an arm; return its description, and the time and text."""
     endpoint = site.up(arm)
-    with session(site, arm) as connection:
-        for name in filter(sysbench.is_table, dialect.of(connection).tables(connection)):
+    with open_session(site, arm) as connection:
+        for name in filter(sysbench.is_table, dialect.get_dialect(connection).tables(connection)):
             connection.execute(text(f"DROP TABLE {name}"))
         if data.scripts:
-            custom_data.empty(connection)
+            custom_data.drop_tables(connection)
     messages, seconds = sysbench.load_tables(site, data, arm, endpoint)
-    messages += custom_data.prepare(site, data, arm, endpoint)
-    with session(site, arm) as connection:
-        state = describe(connection, data)
+    messages += custom_data.prepare_scripts(site, data, arm, endpoint)
+    with open_session(site, arm) as connection:
+        state = describe_data(connection, data)
         is_ours = not connection.info.get("is_theirs")
-        words = dialect.of(connection)
-        unasked = unasked_of(words.definitions(connection)[0], is_ours)
+        words = dialect.get_dialect(connection)
+        unasked = foreign_items(words.definitions(connection)[0], is_ours)
         load = {"seconds": round(seconds, 2), "text": words.texts(connection, "sbtest1")}
-    wrong = [*problems(state, data), *(f"{name} is not ours ({what})" for name, what in unasked.items())]
+    wrong = [*find_problems(state, data), *(f"{name} is not ours ({what})" for name, what in unasked.items())]
     if wrong or messages:
         raise BenchbookError(
             "prepare failed: "
@@ -127,28 +127,28 @@ def _load(site: Site, data: DataPlan, arm: str) -> tuple[dict[str, Any], dict[st
     return state, load
 
 
-def counted(connection: Connection, data: DataPlan) -> dict[str, Any]:
-    """Return rows and secondary indexes of the tables as they are; counting reads the indexes into memory."""
-    rows = statement_counters.rows(connection, data.tables)
-    words, there = dialect.of(connection), [name for name, count in rows.items() if count >= 0]
+def count_rows(connection: Connection, data: DataPlan) -> dict[str, Any]:
+    """Rows and secondary indexes of the tables now; counting reads the indexes into memory."""
+    rows = statement_counters.count_rows(connection, data.tables)
+    words, there = dialect.get_dialect(connection), [name for name, count in rows.items() if count >= 0]
     # Each family of engines has names of its own for the same index.
     asked = words.keys if data.checksum == "text" else words.indexes
     return {"rows": rows, "indexes": {name: asked(connection, name) for name in there}}
 
 
-def describe(connection: Connection, data: DataPlan) -> dict[str, Any]:
-    """Return rows, secondary indexes and checksums of the tables as they are; all is read into memory."""
-    found = counted(connection, data)
-    words, kind = dialect.of(connection), data.checksum
+def describe_data(connection: Connection, data: DataPlan) -> dict[str, Any]:
+    """Rows, secondary indexes and checksums of the tables as they are; all is read into memory."""
+    found = count_rows(connection, data)
+    words, kind = dialect.get_dialect(connection), data.checksum
     small = data.tables * data.table_size <= CHECKSUM_UP_TO
     each = {name: words.checksum(connection, name, kind) for name in found["indexes"]} if small else None
     of_study = {"tables": data.tables, "table_size": data.table_size, "seed": data.seed}
     state: dict[str, Any] = {**of_study, **found, "checksums": each}
-    return state | {"fingerprint": fingerprint(state)}
+    return state | {"fingerprint": compute_fingerprint(state)}
 
 
-def problems(state: dict[str, Any], data: DataPlan) -> list[str]:
-    """Return what is missing from the tables against the study, in words."""
+def find_problems(state: dict[str, Any], data: DataPlan) -> list[str]:
+    """Lacks of the tables against the study, in words."""
     size = data.table_size
     found = []
     for number, (name, rows) in enumerate(state["rows"].items(), start=1):
@@ -161,8 +161,8 @@ def problems(state: dict[str, Any], data: DataPlan) -> list[str]:
     return found
 
 
-def proof(state: dict[str, Any], asked: Dataset) -> pd.DataFrame:
-    """Return table, property, asked, found and proof, one row a property of a table."""
+def proof_table(state: dict[str, Any], asked: Dataset) -> pd.DataFrame:
+    """Table, property, asked, found and proof, one row a property of a table."""
     rows: list[tuple[str, str, object, object, str]] = []
     proven = {True: "the server has what was asked", False: "DIFFERS"}
     for number in range(1, asked.tables + 1):
@@ -180,28 +180,28 @@ def proof(state: dict[str, Any], asked: Dataset) -> pd.DataFrame:
 
 
 def has_index(state: dict[str, Any], number: int) -> bool:
-    """Say whether a table has its secondary index: by name, or by its column where engines differ."""
+    """True if a table has its secondary index: by name, or by its column if engines differ."""
     return bool({f"k_{number}", "k"} & {*state["indexes"].get(f"sbtest{number}", [])})
 
 
-def of_own(site: Any, data: DataPlan) -> dict[str, dict[str, Any]]:
-    """Return what own scripts' tables hold in each copy of the data, by its first arm."""
+def describe_custom_tables(site: Any, data: DataPlan) -> dict[str, dict[str, Any]]:
+    """Content of own scripts' tables in each copy of the data, by its first arm."""
     found = {}
     for arm in arm_of_each_copy(site) if data.scripts else []:
         site.up(arm)
-        with session(site, arm) as connection:
-            found[arm] = custom_data.describe(connection)
+        with open_session(site, arm) as connection:
+            found[arm] = custom_data.describe_tables(connection)
     return found
 
 
-def ensure_own(site: Any, data: DataPlan, known: dict[str, Any] | None) -> None:
-    """Hold own scripts and their tables against what warm-up recorded; BenchbookError names what differs."""
+def ensure_custom_tables(site: Any, data: DataPlan, known: dict[str, Any] | None) -> None:
+    """Hold own scripts and their tables against warm-up's record; BenchbookError names changes."""
     if not data.scripts:
         return
-    wrong = custom_data.changed(data, known or {})
-    for arm, state in of_own(site, data).items() if not wrong else ():
+    wrong = custom_data.find_changed_scripts(data, known or {})
+    for arm, state in describe_custom_tables(site, data).items() if not wrong else ():
         wrong += [
-            f"{arm}: {said}" for said in custom_data.differences(state, (known or {}).get("tables", {}))
+            f"{arm}: {said}" for said in custom_data.diff_tables(state, (known or {}).get("tables", {}))
         ]
     if wrong:
         raise BenchbookError(
@@ -211,17 +211,17 @@ def ensure_own(site: Any, data: DataPlan, known: dict[str, Any] | None) -> None:
 
 
 def analyze_all(connection: Connection, data: DataPlan) -> list[dict[str, str]]:
-    """Run ANALYZE TABLE on every table of a study, own scripts' too, and return what the server answered."""
+    """Run ANALYZE TABLE on every table of a study, own scripts' too; return the server's answers."""
     names = [f"sbtest{number}" for number in range(1, data.tables + 1)]
-    names += [f"`{name}`" for name in custom_data.tables(connection)] if data.scripts else []
-    return [row for name in names for row in dialect.of(connection).analyze(connection, name)]
+    names += [f"`{name}`" for name in custom_data.list_tables(connection)] if data.scripts else []
+    return [row for name in names for row in dialect.get_dialect(connection).analyze(connection, name)]
 
 
-def prewarm(connection: Connection, tables: int) -> None:
+def prewarm_tables(connection: Connection, tables: int) -> None:
     """Read every row by primary key and every entry of the secondary index, so that both are in memory."""
     for number in range(1, tables + 1):
         try:
-            dialect.of(connection).prewarm(connection, f"sbtest{number}", f"k_{number}")
+            dialect.get_dialect(connection).prewarm(connection, f"sbtest{number}", f"k_{number}")
         except DBAPIError as error:
             if error.connection_invalidated:
                 raise
@@ -235,26 +235,28 @@ def prewarm_all(data: DataPlan, connections: dict[str, tuple[Connection, ...]]) 
     arms = {connection: arm for arm, sessions in connections.items() for connection in sessions}
     for connection, arm in arms.items():
         if data.of_arm(arm).is_prewarmed:
-            prewarm(connection, data.tables)
+            prewarm_tables(connection, data.tables)
             if data.scripts:
-                custom_data.prewarm(connection)
+                custom_data.prewarm_tables(connection)
 
 
 def _same_in_all(states: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Return what all copies hold; BenchbookError if they don't hold the same."""
+    """Content common to all copies; BenchbookError if they don't hold the same."""
     first, *others = states
     wrong = [
-        f"{arm}: {text}" for arm in others for text in _differs(states[arm], states[first], f"{first} has")
+        f"{arm}: {text}"
+        for arm in others
+        for text in _diff_states(states[arm], states[first], f"{first} has")
     ]
     if wrong:
         raise BenchbookError(f"the arms hold different data: {'; '.join(wrong)}; look at the servers' logs")
     return states[first]
 
 
-def _loads(
+def _describe_loads(
     site: Site, data: DataPlan, loaded: dict[str, tuple[dict[str, Any], dict[str, Any]]]
 ) -> dict[str, dict[str, Any]]:
-    """Return for every arm that was loaded now, or shares what was, the order, the time and the text."""
+    """Order, time and text of the load of each arm that was loaded now or shares such a copy."""
     found: dict[str, dict[str, Any]] = {}
     # Where all arms share one copy, a time would make the same data look different each time.
     groups = site.data_groups()
@@ -266,7 +268,7 @@ def _loads(
     return found
 
 
-def _differs(
+def _diff_states(
     state: dict[str, Any], known: dict[str, Any] | None, whose: str = "prepare recorded"
 ) -> list[str]:
     if known is None or known["fingerprint"] == state["fingerprint"]:

@@ -1,4 +1,4 @@
-"""What can be known to go wrong before the first run is refused before the first run.
+"""Refuse foreseeable failures before the first run.
 
 `machine` looks before any server starts, `server` at each of them when its arms are up. Both return all that
 is wrong, each with what was found, what is needed and what to do.
@@ -21,7 +21,7 @@ from benchbook.core.study import interleaving
 from benchbook.core.study.study import Study
 from benchbook.core.util.errors import BenchbookError
 from benchbook.sites.engines import dialect
-from benchbook.sites.workspace import free_bytes, nearest
+from benchbook.sites.workspace import find_nearest, free_bytes
 
 OWN_SESSIONS = 10
 OWN_FILES = 64
@@ -32,16 +32,16 @@ NONE_AT_0 = frozenset({"max_prepared_stmt_count"})
 MIB = 1024 * 1024
 
 
-def refuse(problems: list[str]) -> None:
+def refuse_problems(problems: list[str]) -> None:
     """Raise BenchbookError with all problems, if there are any."""
     if problems:
         raise BenchbookError("this can't be measured: " + "; ".join(problems))
 
 
-def machine(study: Study, folders: dict[str, Path], limits: dict[str, Any]) -> list[str]:
-    """Look at the study's A/A pair, this process's limits, and rights and space in folders to be written."""
+def check_machine(study: Study, folders: dict[str, Path], limits: dict[str, Any]) -> list[str]:
+    """Problems of the A/A pair, this process's limits, and rights and space in output folders."""
     most = study.sessions
-    found = [*interleaving.misleading(study)]
+    found = [*interleaving.find_misleading(study)]
     allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if allowed != resource.RLIM_INFINITY and allowed < most + OWN_FILES:
         found.append(
@@ -49,7 +49,7 @@ def machine(study: Study, folders: dict[str, Path], limits: dict[str, Any]) -> l
             "run `ulimit -n 65536` first, or measure fewer threads"
         )
     for name, folder in folders.items():
-        there = nearest(folder)
+        there = find_nearest(folder)
         if not os.access(there, os.W_OK | os.X_OK):
             found.append(f"{folder}: {name} cannot be written; look at its owner, mode and mount")
             continue
@@ -62,15 +62,15 @@ def machine(study: Study, folders: dict[str, Path], limits: dict[str, Any]) -> l
     return found
 
 
-def server(study: Study, connection: Connection) -> list[str]:
-    """Hold the server's limits against what the highest thread level will ask for."""
+def check_server(study: Study, connection: Connection) -> list[str]:
+    """Hold the server's limits against the needs of the highest thread level."""
     most, tables = study.sessions, study.dataset.tables
     needed = {
         "max_connections": most + OWN_SESSIONS,
         "max_user_connections": most,
         "max_prepared_stmt_count": most * (tables * STATEMENTS + OF_TRANSACTION),
     }
-    allowed = dialect.of(connection).limits(connection, list(needed))
+    allowed = dialect.get_dialect(connection).limits(connection, list(needed))
     found = [
         f"{name} is {allowed[name]}, {most} sessions at once need {least}; set it under engine.settings, "
         "or measure fewer threads"
@@ -78,14 +78,14 @@ def server(study: Study, connection: Connection) -> list[str]:
         # No limit at all is written 0 or -1.
         if (name in allowed and 0 < allowed[name] < least) or (name in NONE_AT_0 and allowed.get(name) == 0)
     ]
-    if dialect.of(connection).is_read_only(connection):
+    if dialect.get_dialect(connection).is_read_only(connection):
         found.append("the server is read_only; set it OFF, or the run never ends")
     return found
 
 
 @contextmanager
-def told(raw: Path) -> Iterator[None]:
-    """Turn the errors of a full disk, and of a server that went away, into words with what is kept."""
+def explain_errors(raw: Path) -> Iterator[None]:
+    """Explain errors of a full disk or of a lost server, with the results that are kept."""
     try:
         yield
     except OSError as error:

@@ -31,14 +31,14 @@ COUNTED = 0.8
 COUNT_ROWS_UP_TO = 1_000_000
 
 
-def counted(tables: int, table_size: int) -> int | None:
-    """Return how many tables are counted before and after a run; None where they are too large."""
+def tables_to_count(tables: int, table_size: int) -> int | None:
+    """Number of tables to count before and after a run; None if they are too large."""
     return tables if tables * table_size <= COUNT_ROWS_UP_TO else None
 
 
 @dataclass(frozen=True)
-class Run:
-    """What a run needs: its plan, the arm as it stands, and an open session with each of its servers."""
+class RunContext:
+    """Needs of a run: its plan, the arm as it stands, and an open session with each server."""
 
     planned: PlannedRun
     site: Site
@@ -56,8 +56,8 @@ class Run:
         return (self.connection, *self.others)
 
 
-def execute(run: Run, into: Path, attempt: int) -> run_folder.RunFolder:
-    """Make one run, of one sysbench or of several, and return its sealed folder, still named `RUN_ID.part`.
+def execute_run(run: RunContext, into: Path, attempt: int) -> run_folder.RunFolder:
+    """Make one run, of one sysbench or of several; return its sealed folder, still `RUN_ID.part`.
 
     Whatever happens to sysbench is evidence and no error: the folder says it. Errors of the site, such as
     a server that is gone, are raised after the folder is sealed as far as it goes.
@@ -65,11 +65,13 @@ def execute(run: Run, into: Path, attempt: int) -> run_folder.RunFolder:
     return execute_together([run], into, [attempt])[0]
 
 
-def execute_together(runs: Sequence[Run], into: Path, attempts: Sequence[int]) -> list[run_folder.RunFolder]:
+def execute_together(
+    runs: Sequence[RunContext], into: Path, attempts: Sequence[int]
+) -> list[run_folder.RunFolder]:
     """Make the runs of one group at once, in turns, or one run; return their folders as `execute` does."""
     # All are looked at before the first client starts and after the last has ended: no look is counted.
-    making = [_look(run, into, attempt) for run, attempt in zip(runs, attempts, strict=True)]
-    was = _before(making)
+    making = [_inspect_arm(run, into, attempt) for run, attempt in zip(runs, attempts, strict=True)]
+    was = _record_before(making)
     entered = time.monotonic()
     turned: dict[str, Any] | None = None
     with ExitStack() as stack:
@@ -80,39 +82,39 @@ def execute_together(runs: Sequence[Run], into: Path, attempts: Sequence[int]) -
                 of_arms[one.run.arm] = stack.enter_context(one.run.site.during(one.run.arm))
             one.arrangement = of_arms[one.run.arm]
             if "load" in one.arrangement:
-                one.arrangement["load"]["sessions_before"] = _connected(one.run.connection)
+                one.arrangement["load"]["sessions_before"] = _count_sessions(one.run.connection)
         try:
             begun_s = time.monotonic()
             for one in making:
-                _start(one)
+                _start_clients(one)
             if runs[0].planned.order == interleaving.TURNS:
                 turned = clients.take_turns({one.run.planned.arm: one for one in making}, begun_s)
             for one in making:
-                clients.wait(
+                clients.wait_for_clients(
                     one.running, sum(interleaving.clock_seconds(one.run.planned)) + THREAD_INIT_S + GRACE_S
                 )
         finally:
             for one in making:
-                _end(one)
+                _end_run(one)
         for one in making:
             if "load" in one.arrangement and not one.is_late:
-                one.arrangement["load"]["sessions_after"] = _connected(one.run.connection)
+                one.arrangement["load"]["sessions_after"] = _count_sessions(one.run.connection)
     beside_s = time.monotonic() - entered
     for one in making:
-        one.evidence |= _seen(one, beside_s)
+        one.evidence |= _collect_evidence(one, beside_s)
         if turned is not None:
             one.evidence |= clients.evidence_of_turns(turned, one.run.planned, one.evidence)
             clients.write_turns(turned, one.part)
-    _beside(making)
-    books = _after(making, was)
-    return [_sealed(one, into, of_it) for one, of_it in zip(making, books, strict=True)]
+    _attach_peer_outputs(making)
+    books = _record_after(making, was)
+    return [_seal_run(one, into, of_it) for one, of_it in zip(making, books, strict=True)]
 
 
 @dataclass
-class Making:
-    """A run while it is made: what was seen before it, its clients, and when they began and ended."""
+class RunInProgress:
+    """A run in progress: observations before it, its clients, and the moments of begin and end."""
 
-    run: Run
+    run: RunContext
     part: Path
     attempt: int
     endpoints: list[Endpoint]
@@ -120,24 +122,24 @@ class Making:
     mark: Any
     tables: int | None
     arrangement: dict[str, Any] = field(default_factory=dict)
-    running: list[clients.Running] = field(default_factory=list)
+    running: list[clients.RunningClient] = field(default_factory=list)
     watch: Any = None
     started: tuple[float, float] = (0.0, 0.0)
     ended: tuple[float, float] = (0.0, 0.0)
 
     @property
     def is_late(self) -> bool:
-        """Say whether a client had to be ended because time was over."""
+        """True if a client had to be ended because time was over."""
         return any(one.ended_by == "deadline" for one in self.running)
 
 
-def _look(run: Run, into: Path, attempt: int) -> Making:
+def _inspect_arm(run: RunContext, into: Path, attempt: int) -> RunInProgress:
     """Begin a run's folder and look at its arm before anything starts."""
     planned, site = run.planned, run.site
     endpoints = list(site.endpoints(run.arm))
-    part = run_folder.begin(into, planned.to_dict())
+    part = run_folder.begin_folder(into, planned.to_dict())
     asked = endpoints[0].tls
-    cipher = "" if asked == "off" else dialect.of(run.connection).cipher(run.connection)
+    cipher = "" if asked == "off" else dialect.get_dialect(run.connection).cipher(run.connection)
     evidence: dict[str, Any] = {
         "attempt": attempt,
         "limits": run.limits,
@@ -147,32 +149,32 @@ def _look(run: Run, into: Path, attempt: int) -> Making:
         evidence["script"] = script.digests()
     mark = site.log_mark(run.arm)
     evidence["begins"] = run.begins
-    tables = counted(planned.tables, planned.table_size)
+    tables = tables_to_count(planned.tables, planned.table_size)
     evidence["free_bytes_before"] = psutil.disk_usage(str(into)).free
     evidence["identity_before"] = site.identity(run.arm)
     evidence["identity_at_start"] = server_drift.arm_at_start(
         run.connection, run.arm, evidence["identity_before"]
     )
-    return Making(run, part, attempt, endpoints, evidence, mark, tables)
+    return RunInProgress(run, part, attempt, endpoints, evidence, mark, tables)
 
 
-def _before(making: Sequence[Making]) -> dict[Connection, statement_counters.Record]:
-    """Look at each server of a group once, whichever arms it has; what one arm's look adds, no book holds."""
+def _record_before(making: Sequence[RunInProgress]) -> dict[Connection, statement_counters.Record]:
+    """Look at each server of a group once, for any arm; counters hold no extra look of an arm."""
     found: dict[Connection, statement_counters.Record] = {}
     for one in making:
         for connection in one.run.connections:
             if connection not in found:
-                found[connection] = statement_counters.before(
+                found[connection] = statement_counters.record_before(
                     connection, one.tables, one.run.known.get(connection)
                 )
     return found
 
 
-def _start(one: Making) -> None:
-    """Start the clients of a run and what watches them."""
+def _start_clients(one: RunInProgress) -> None:
+    """Start the clients of a run and the processes that watch them."""
     run = one.run
     wall, monotonic = time.time(), time.monotonic()
-    one.running, begin_at = clients.start(run.site, run.arm, run.planned, one.endpoints, one.part)
+    one.running, begin_at = clients.start_clients(run.site, run.arm, run.planned, one.endpoints, one.part)
     if begin_at is not None:
         wall, monotonic = wall + begin_at - monotonic, begin_at
     one.started = (wall, monotonic)
@@ -183,10 +185,10 @@ def _start(one: Making) -> None:
     one.watch.start()
 
 
-def _end(one: Making) -> None:
-    """Write down when a run ended, end what still runs, and stop watching."""
+def _end_run(one: RunInProgress) -> None:
+    """Write down the moment of a run's end, end all that still runs, and stop watching."""
     one.ended = (time.time(), time.monotonic())
-    clients.kill(one.running)
+    clients.kill_clients(one.running)
     # Far away the word that it has ended comes late, and it stood still before its turns.
     ran = one.running[0].client.ran_s if one.running else None
     if ran is not None:
@@ -196,8 +198,8 @@ def _end(one: Making) -> None:
         one.watch.stop()
 
 
-def _seen(one: Making, beside_s: float) -> dict[str, Any]:
-    """Return what was seen of a run's clients and machine while it went on."""
+def _collect_evidence(one: RunInProgress, beside_s: float) -> dict[str, Any]:
+    """Observations of a run's clients and machine during the run."""
     planned, watch, running = one.run.planned, one.watch, one.running
     failed = clients.first_failed(running)
     sysbench_s = one.ended[1] - one.started[1]
@@ -205,8 +207,8 @@ def _seen(one: Making, beside_s: float) -> dict[str, Any]:
         "argv": running[0].argv,
         "exit_code": failed.exit_code,
         "ended_by": failed.ended_by,
-        "started_utc": _utc(one.started[0]),
-        "ended_utc": _utc(one.ended[0]),
+        "started_utc": _format_utc(one.started[0]),
+        "ended_utc": _format_utc(one.ended[0]),
         "started_monotonic_s": one.started[1],
         "ended_monotonic_s": one.ended[1],
         "sysbench_s": sysbench_s,
@@ -233,7 +235,7 @@ def _seen(one: Making, beside_s: float) -> dict[str, Any]:
     return found | {"start_spread_ms": clients.spread_ms(running)}
 
 
-def _beside(making: Sequence[Making]) -> None:
+def _attach_peer_outputs(making: Sequence[RunInProgress]) -> None:
     """Keep with each run the plans and outputs of those that its servers served in the same group.
 
     A server counts for all of them together, so that its books are held against what all of them say.
@@ -242,7 +244,7 @@ def _beside(making: Sequence[Making]) -> None:
         sharers = [
             {
                 "plan": other.run.planned.to_dict(),
-                "clients": [_said(other, number) for number in range(len(other.endpoints))],
+                "clients": [_read_outputs(other, number) for number in range(len(other.endpoints))],
             }
             for other in making
             if other is not one and other.run.connections == one.run.connections
@@ -251,18 +253,18 @@ def _beside(making: Sequence[Making]) -> None:
             one.evidence["beside"] = sharers
 
 
-def _said(one: Making, number: int) -> dict[str, str]:
-    """Return output and stderr of a client as they stand in its run's folder."""
+def _read_outputs(one: RunInProgress, number: int) -> dict[str, str]:
+    """Output and stderr of a client as they stand in its run's folder."""
     folder = run_folder.RunFolder(one.part)
     names = {
-        "out": run_folder.of_client(number, run_folder.OUT),
-        "err": run_folder.of_client(number, run_folder.ERR),
+        "out": run_folder.client_file(number, run_folder.OUT),
+        "err": run_folder.client_file(number, run_folder.ERR),
     }
     return {key: folder.text(name) if (one.part / name).exists() else "" for key, name in names.items()}
 
 
-def _sealed(one: Making, into: Path, of_servers: Mapping[str, Any]) -> run_folder.RunFolder:
-    """Write down all that was seen of a run and its servers, and seal its folder."""
+def _seal_run(one: RunInProgress, into: Path, of_servers: Mapping[str, Any]) -> run_folder.RunFolder:
+    """Write down all observations of a run and its servers, and seal its folder."""
     site, watch = one.run.site, one.watch
     evidence = one.evidence | {**of_servers, "identity_after": None}
     # One of the arm's parts may be gone.
@@ -276,11 +278,11 @@ def _sealed(one: Making, into: Path, of_servers: Mapping[str, Any]) -> run_folde
     if one.run.begins is not None:
         evidence["read_kib_first_s"] = _read_at_first(one.part / run_folder.MONITOR)
     files.write_json(one.part / run_folder.EVIDENCE, evidence)
-    return run_folder.seal(one.part, one.attempt)
+    return run_folder.seal_folder(one.part, one.attempt)
 
 
 def _read_at_first(monitor: Path) -> float | None:
-    """Return the KiB that an arm's servers read from disk in the first second; None where it was not seen."""
+    """KiB that an arm's servers read from disk in the first second; None if not observed."""
     if not monitor.is_file():
         return None
     with monitor.open(encoding="utf-8", newline="") as stream:
@@ -288,8 +290,8 @@ def _read_at_first(monitor: Path) -> float | None:
     return float(rows[0]["read_kib_s"]) if rows and rows[0].get("read_kib_s") else None
 
 
-def _after(
-    making: Sequence[Making], was: Mapping[Connection, statement_counters.Record]
+def _record_after(
+    making: Sequence[RunInProgress], was: Mapping[Connection, statement_counters.Record]
 ) -> list[statement_counters.Record]:
     """Look at each server of a group once more; the ledger's reason names one that no longer answers."""
     found: dict[Connection, statement_counters.Record] = {}
@@ -300,30 +302,30 @@ def _after(
                 one.run.site.up(one.run.arm)
         except Exception as error:
             found |= {
-                connection: statement_counters.silent(was[connection], error)
+                connection: statement_counters.record_silence(was[connection], error)
                 for connection in one.run.connections
             }
     for one in making:
         for connection in one.run.connections:
             if connection not in found:
                 users = [other.arrangement for other in making if connection in other.run.connections]
-                arrangement = statement_counters.arranged(users)
-                found[connection] = statement_counters.after(
+                arrangement = statement_counters.merge_arrangements(users)
+                found[connection] = statement_counters.record_after(
                     connection, was[connection], one.tables, arrangement
                 )
     return [
-        statement_counters.together([found[connection] for connection in one.run.connections])
+        statement_counters.merge_records([found[connection] for connection in one.run.connections])
         for one in making
     ]
 
 
-def _connected(connection: Connection) -> int | None:
-    """Return how many sessions the server has; None where it no longer answers."""
+def _count_sessions(connection: Connection) -> int | None:
+    """Number of sessions at the server; None if it no longer answers."""
     try:
-        return dialect.of(connection).connected(connection)
+        return dialect.get_dialect(connection).connected(connection)
     except SQLAlchemyError:
         return None
 
 
-def _utc(seconds: float) -> str:
+def _format_utc(seconds: float) -> str:
     return datetime.datetime.fromtimestamp(seconds, datetime.UTC).isoformat(timespec="milliseconds")

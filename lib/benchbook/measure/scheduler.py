@@ -1,4 +1,4 @@
-"""Walk the schedule: resume where it stopped, void what is invalid, and lose nothing."""
+"""Walk the schedule: resume an unfinished one, void invalid runs, and lose nothing."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from benchbook.core.util.errors import BenchbookError, SiteError
 from benchbook.core.util.plural import count
 from benchbook.measure import dataset, preflight, servers
 from benchbook.measure.data_plan import DataPlan, plan_data
-from benchbook.measure.run_executor import Run, execute_together
-from benchbook.measure.store import Judge, Judgement, attempts, tidy_up, void_group
+from benchbook.measure.run_executor import RunContext, execute_together
+from benchbook.measure.store import Judge, RunVerdict, count_attempts, tidy_up, void_group
 from benchbook.sites import open_site, provision
 from benchbook.sites.contract import Site
 from benchbook.sites.workspace import lab_folder
@@ -37,8 +37,8 @@ Stop = Callable[[int], str | None]
 
 
 @dataclass
-class Walk:
-    """The state of one walk: what is to be run, where it goes, and who judges it; `site` once it is open."""
+class MatrixRunner:
+    """State of one walk: its runs, their destination, and their judge; `site` once it is open."""
 
     study: Study
     runs: list[PlannedRun]
@@ -61,7 +61,7 @@ class Walk:
 
     @cached_property
     def data(self) -> DataPlan:
-        """What every server of the study holds."""
+        """Data that every server of the study holds."""
         return plan_data(self.study)
 
     @property
@@ -77,7 +77,7 @@ class Walk:
         return self.missing
 
     def table(self) -> pd.DataFrame:
-        """Return what the walk did in one row; `overhead_s` is what it took around each run, in seconds."""
+        """Results of the walk in one row; `overhead_s` is its time around each run, in seconds."""
         overhead = (self.spent_s - self.sysbench_s) / self.done if self.done else 0.0
         row = {
             "runs planned": len(self.runs),
@@ -91,7 +91,7 @@ class Walk:
         return pd.DataFrame([row])
 
 
-def run(
+def complete_schedule(
     name: str,
     study: Study,
     runs: list[PlannedRun],
@@ -101,30 +101,32 @@ def run(
     judge: Judge,
     limits: dict[str, Any],
     stop: Stop | None = None,
-) -> Walk:
-    """Bring `raw` to what the schedule asks for and return what was done; without need no server starts.
+) -> MatrixRunner:
+    """Bring `raw` to the schedule's state; return the work done. Without need no server starts.
 
     `stop` is asked before each block, with the number of blocks before it, whether to leave the rest out, and
     why. Before the first run arms are held against `facts` and data against `data`; lost data is brought
     back. BenchbookError if too many groups were given up.
     """
-    state = Walk(study, runs, None, where.raw, where.void, judge, limits, stop=stop)
-    with preflight.told(where.raw):
+    state = MatrixRunner(study, runs, None, where.raw, where.void, judge, limits, stop=stop)
+    with preflight.explain_errors(where.raw):
         state.missing = set(tidy_up(runs, where.raw, where.void, judge))
         if not state.missing:
             print(f"all {len(runs)} runs are there already")
             return state
-        if _stops(state, min(run.block for run in runs if run.run_id in state.missing)):
+        if _stops_before(state, min(run.block for run in runs if run.run_id in state.missing)):
             return state
-        lab = lab_folder(paths.root(), name)
-        preflight.refuse(preflight.machine(study, {"raw logs": where.raw, "the lab": lab}, limits))
+        lab = lab_folder(paths.find_root(), name)
+        preflight.refuse_problems(
+            preflight.check_machine(study, {"raw logs": where.raw, "the lab": lab}, limits)
+        )
         own = (files.read_json(where.warm_up).get("own") or {}) if state.data.scripts else None
         with open_site(study, lab) as site:
             state.site = site
-            provision.verify(site, study, facts)
-            for event in dataset.ensure(site, state.data, data, own)["events"]:
+            provision.verify_facts(site, study, facts)
+            for event in dataset.ensure_data(site, state.data, data, own)["events"]:
                 state.say(event)
-            walk(state)
+            run_missing(state)
             # Between runs a part that dies costs its group alone, and the group is made again.
             try:
                 site.look()
@@ -135,8 +137,8 @@ def run(
     return state
 
 
-def walk(state: Walk) -> Walk:
-    """Make every run of the schedule that is missing, block by block; return what was done.
+def run_missing(state: MatrixRunner) -> MatrixRunner:
+    """Make every missing run of the schedule, block by block; return the walk.
 
     Data is put back and the arms are started again for every block, and after a run that is not valid, since
     what disturbed it may have left something behind. Such a run voids its group, which is repeated at the end
@@ -152,9 +154,9 @@ def walk(state: Walk) -> Walk:
         blocks.setdefault(run.block, []).append(run)
     for number, block in blocks.items():
         if any(run.run_id in state.missing for run in block):
-            if _stops(state, number):
+            if _stops_before(state, number):
                 break
-            _block(state, number, block)
+            _run_block(state, number, block)
             if state.not_here is not None:
                 state.stopped = state.not_here
                 break
@@ -162,50 +164,50 @@ def walk(state: Walk) -> Walk:
     return state
 
 
-def _stops(state: Walk, number: int) -> bool:
-    """Ask before block `number` whether the rest may be left out, and say why if so."""
+def _stops_before(state: MatrixRunner, number: int) -> bool:
+    """Ask before block `number` if the rest may be left out, and report the reason if so."""
     state.stopped = state.stop(number - 1) if state.stop is not None else None
     if state.stopped:
         state.say(f"stopped before block {number}: {state.stopped}")
     return state.stopped is not None
 
 
-def _block(state: Walk, number: int, block: list[PlannedRun]) -> None:
+def _run_block(state: MatrixRunner, number: int, block: list[PlannedRun]) -> None:
     # Those that were skipped are not in the schedule.
     twin, planned = _own_twin(state), {state.study.deployed(run.arm) for run in state.runs}
     arms = [*(arm for arm in state.study.arms if arm in planned), *([twin] if twin else [])]
     groups = list(dict.fromkeys(run.group for run in block if run.run_id in state.left))
     while groups and state.not_here is None:
-        cold = servers.begin(state.opened, state.study, state.data, arms, twin, number)
+        cold = servers.restart_servers(state.opened, state.study, state.data, arms, twin, number)
         while groups and state.not_here is None:
             # What a cold arm has read in one group, it would have in memory in the next.
             batch = [groups.pop(0)] if cold else [groups.pop(0) for _ in list(groups)]
             for arm in cold:
                 state.opened.chill(arm)
-            with servers.ready(state.opened, state.study, state.data, arms, cold) as ready:
-                voided = _batch(state, block, batch, ready)
+            with servers.open_servers(state.opened, state.study, state.data, arms, cold) as ready:
+                voided = _run_batch(state, block, batch, ready)
             if voided is not None:
                 groups += batch if _is_given_up(state, voided) else [*batch, voided[0].group]
                 break
 
 
-def _batch(
-    state: Walk, block: list[PlannedRun], batch: list[str], ready: servers.Ready
+def _run_batch(
+    state: MatrixRunner, block: list[PlannedRun], batch: list[str], ready: servers.Ready
 ) -> list[PlannedRun] | None:
-    """Make groups of runs, taken from `batch`, on servers that are up; return the first that is not valid."""
+    """Make groups of runs, taken from `batch`, on running servers; return the first invalid group."""
     while batch:
         group = batch.pop(0)
         members = [run for run in block if run.group == group]
-        if not _group(state, members, ready):
+        if not _run_group(state, members, ready):
             return members
         state.tried.add(group)
     return None
 
 
-def _is_given_up(state: Walk, members: list[PlannedRun]) -> bool:
-    """Say whether a group was tried too often, and note where too many groups were."""
+def _is_given_up(state: MatrixRunner, members: list[PlannedRun]) -> bool:
+    """True if a group was tried too often; notes if too many groups were."""
     group, repeats = members[0].group, state.study.plan.max_repeats
-    if max(attempts(state.void, run.run_id) for run in members) <= repeats:
+    if max(count_attempts(state.void, run.run_id) for run in members) <= repeats:
         return False
     state.tried.add(group)
     state.abandoned.append(group)
@@ -221,36 +223,36 @@ def _is_given_up(state: Walk, members: list[PlannedRun]) -> bool:
     return True
 
 
-def _own_twin(state: Walk) -> str | None:
+def _own_twin(state: MatrixRunner) -> str | None:
     """Return the baseline's twin if it takes turns with a server of its own, else None."""
     twin = state.study.twin
     is_in_turns = any(run.partners and run.arm == twin for run in state.runs)
-    return twin if is_in_turns and interleaving.has_own_twin(state.study) else None
+    return twin if is_in_turns and interleaving.has_separate_twin(state.study) else None
 
 
-def _group(state: Walk, members: list[PlannedRun], ready: servers.Ready) -> bool:
-    """Make the runs of one group, in turns or one after another; say whether all are valid, else void all."""
+def _run_group(state: MatrixRunner, members: list[PlannedRun], ready: servers.Ready) -> bool:
+    """Make the runs of one group, in turns or one by one; true if all are valid, else void all."""
     for batch in [members] if members[0].partners else [[run] for run in members]:
-        runs = [_of(state, run, ready) for run in batch]
-        tries = [attempts(state.void, run.run_id) + 1 for run in batch]
+        runs = [_bind_run(state, run, ready) for run in batch]
+        tries = [count_attempts(state.void, run.run_id) + 1 for run in batch]
         try:
             folders = execute_together(runs, state.raw, tries)
         except SQLAlchemyError as error:
-            _gone(state, members, error)
+            _void_after_disconnect(state, members, error)
             state.left.update(run.run_id for run in members)
             return False
-        verdicts: dict[str, Judgement] = {}
+        verdicts: dict[str, RunVerdict] = {}
         for run, folder in zip(batch, folders, strict=True):
             verdict = state.judge(folder)
             state.sysbench_s += folder.times().sysbench_s / len(batch)
             state.done += 1
-            run_folder.keep(folder, state.raw)
+            run_folder.move_to_raw(folder, state.raw)
             state.left.discard(run.run_id)
             # What befell a group in turns befell each of its runs, and is shown once.
             told = {reason for one in verdicts.values() for reason in one.reasons}
             if verdict.status != "valid":
                 verdicts[run.run_id] = verdict
-            _tell(state, run, verdict, told)
+            _report_run(state, run, verdict, told)
         if verdicts:
             voided = next(run for run in members if run.run_id in verdicts)
             state.left.update(void_group(voided, members, state.raw, state.void, verdicts))
@@ -258,29 +260,29 @@ def _group(state: Walk, members: list[PlannedRun], ready: servers.Ready) -> bool
     return True
 
 
-def _of(state: Walk, run: PlannedRun, ready: servers.Ready) -> Run:
-    """Return a planned run with its arm as it stands."""
+def _bind_run(state: MatrixRunner, run: PlannedRun, ready: servers.Ready) -> RunContext:
+    """A planned run with its arm as it stands."""
     is_own = run.partners and run.arm == _own_twin(state)
     arm = run.arm if is_own else state.study.deployed(run.arm)
     first, *others = ready.connections[arm]
     begins = state.data.of_arm(arm).begins
-    return Run(run, state.opened, arm, first, state.limits, tuple(others), begins, ready.rows)
+    return RunContext(run, state.opened, arm, first, state.limits, tuple(others), begins, ready.rows)
 
 
-def _tell(state: Walk, run: PlannedRun, verdict: Judgement, told: Collection[str]) -> None:
+def _report_run(state: MatrixRunner, run: PlannedRun, verdict: RunVerdict, told: Collection[str]) -> None:
     left = len(state.left)
     outcome = verdict.status if verdict.qps is None else f"{verdict.qps:,.0f} qps, {verdict.status}"
     left_s = left * (time.monotonic() - state.began) / state.done
     state.say(
         f"[{len(state.runs) - left}/{len(state.runs)}] block {run.block} · {run.workload} · "
-        f"{count(run.threads, 'thread')} · {run.arm}: {outcome} · {_clock(left_s)} left"
+        f"{count(run.threads, 'thread')} · {run.arm}: {outcome} · {_format_duration(left_s)} left"
     )
     for reason in verdict.reasons if verdict.status != "valid" else ():
         if reason not in told:
             state.say(f"    {reason}")
 
 
-def _gone(state: Walk, members: list[PlannedRun], error: Exception) -> None:
+def _void_after_disconnect(state: MatrixRunner, members: list[PlannedRun], error: Exception) -> None:
     """Set aside the runs of a group that could not begin, because the server went away."""
     message = " ".join(str(getattr(error, "orig", None) or error).split())[:200]
     reason = (
@@ -288,13 +290,13 @@ def _gone(state: Walk, members: list[PlannedRun], error: Exception) -> None:
         f"({type(error).__name__}: {message})"
     )
     state.say(f"{members[0].group}: {reason}")
-    for part in run_folder.unfinished(state.raw):
-        run_folder.void(part, state.void, "invalid", [reason])
+    for part in run_folder.list_unfinished(state.raw):
+        run_folder.void_folder(part, state.void, "invalid", [reason])
     for run in members:
         if (state.raw / run.run_id).is_dir():
-            run_folder.void(state.raw / run.run_id, state.void, "partner", [reason])
+            run_folder.void_folder(state.raw / run.run_id, state.void, "partner", [reason])
 
 
-def _clock(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     minutes, rest = divmod(int(seconds + 0.5), 60)
     return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"

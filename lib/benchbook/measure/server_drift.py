@@ -1,4 +1,4 @@
-"""What a server is between two runs: its settings, what its tables are, and what it counted meanwhile.
+"""State of a server between two runs: its settings, its tables, and its counters meanwhile.
 
 All looks are made outside the ledger's two readings. What was found when a server was first seen is kept with
 its engine, so that it is held to it over all blocks; counters are held from the end of one run to the start
@@ -51,8 +51,8 @@ TOLD = (
 
 
 @dataclass(frozen=True)
-class Look:
-    """Settings and definitions of a server by item, why some could not be read, and what is a stranger's."""
+class ServerSnapshot:
+    """Settings and definitions of a server by item, reasons for unreadable ones, foreign items."""
 
     settings: Items
     tables: Items
@@ -61,8 +61,8 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Moment:
-    """A reading of a server's counters: those that our own looks don't move, when it was made, how many
+class CounterReading:
+    """Reading of a server's counters: those that our looks don't move, its time, the number of
     connections this process had opened by then, and what the server did for its statements, which no check
     holds against anything."""
 
@@ -74,40 +74,40 @@ class Moment:
 
 
 @dataclass
-class Held:
-    """What one session keeps from look to look."""
+class Baseline:
+    """State that one session keeps from look to look."""
 
-    moment: Moment
+    moment: CounterReading
     written: Items
-    look: Look
+    look: ServerSnapshot
     identities: dict[str, Record] = field(default_factory=dict)
 
 
-_FIRST: WeakKeyDictionary[Engine, Look] = WeakKeyDictionary()
+_FIRST: WeakKeyDictionary[Engine, ServerSnapshot] = WeakKeyDictionary()
 
 
-def begin(connection: Connection) -> None:
-    """Keep what a server is when a session with it begins; the ledger must have been read just before."""
-    look, written = see(connection), dialect.of(connection).written(connection)
+def begin_session(connection: Connection) -> None:
+    """Keep a server's state at the begin of a session; the ledger must have been read just before."""
+    look, written = take_snapshot(connection), dialect.get_dialect(connection).written(connection)
     _FIRST.setdefault(connection.engine, look)
-    connection.info["held"] = Held(latest(connection), written, look)
+    connection.info["held"] = Baseline(latest_reading(connection), written, look)
 
 
 def has_begun(connection: Connection) -> bool:
-    """Say whether a session keeps what its server was."""
+    """True if a session keeps its server's first state."""
     return "held" in connection.info
 
 
-def before(connection: Connection) -> Record:
-    """Look before a run: digests of settings and tables at the start and now, and what differs."""
-    held: Held = connection.info["held"]
-    first, now = _FIRST[connection.engine], see(connection)
-    written = dialect.of(connection).written(connection)
+def look_before(connection: Connection) -> Record:
+    """Look before a run: digests of settings and tables at the start and now, with differences."""
+    held: Baseline = connection.info["held"]
+    first, now = _FIRST[connection.engine], take_snapshot(connection)
+    written = dialect.get_dialect(connection).written(connection)
     found = {
         kind: {
-            "at_start": digest(getattr(first, kind)),
-            "before": digest(getattr(now, kind)),
-            "changed_between": changes(getattr(first, kind), getattr(now, kind)),
+            "at_start": digest_items(getattr(first, kind)),
+            "before": digest_items(getattr(now, kind)),
+            "changed_between": diff_items(getattr(first, kind), getattr(now, kind)),
         }
         for kind in ("settings", "tables")
     }
@@ -115,15 +115,15 @@ def before(connection: Connection) -> Record:
     lacking = first.lacking | now.lacking
     return found | {
         "unasked": first.unasked,
-        "written_between": changes(held.written, written) if held.written and written else {},
+        "written_between": diff_items(held.written, written) if held.written and written else {},
         "not_held": lacking,
     }
 
 
-def between(connection: Connection) -> Record:
-    """Return, right after the ledger's reading before a run, what was counted since the last one's end."""
-    held: Held = connection.info["held"]
-    was, now = held.moment, latest(connection)
+def count_between(connection: Connection) -> Record:
+    """Server counts since the last run's end; call right after the ledger's reading before a run."""
+    held: Baseline = connection.info["held"]
+    was, now = held.moment, latest_reading(connection)
     names = [name for name in was.counters if name in now.counters]
     grown = {name: now.counters[name] - was.counters[name] for name in names}
     own = None if was.own is None or now.own is None else now.own - was.own
@@ -131,7 +131,7 @@ def between(connection: Connection) -> Record:
     if reason is None and own is None:
         reason = "how many connections are our own is not counted on this site"
     elif reason is None and "Connections" not in now.counters:
-        reason = dialect.of(connection).absent(connection).get("Connections")
+        reason = dialect.get_dialect(connection).absent(connection).get("Connections")
     found = Between(
         seconds=round(now.at_s - was.at_s, 3),
         uptime_s=now.uptime_s - was.uptime_s,
@@ -145,28 +145,30 @@ def between(connection: Connection) -> Record:
     return {**vars(found)}
 
 
-def after(connection: Connection, was: Record, moment: Moment) -> Record:
-    """Look after a run and add to what was seen before it; `moment` is the ledger's reading after it."""
-    held: Held = connection.info["held"]
-    now = see(connection)
+def look_after(connection: Connection, was: Record, moment: CounterReading) -> Record:
+    """Look after a run and add to the look before; `moment` is the ledger's reading after the run."""
+    held: Baseline = connection.info["held"]
+    now = take_snapshot(connection)
     found = dict(was)
     for kind in ("settings", "tables"):
         items = getattr(now, kind)
         found[kind] = was[kind] | {
-            "after": digest(items),
-            "changed_in_run": changes(getattr(held.look, kind), items),
+            "after": digest_items(items),
+            "changed_in_run": diff_items(getattr(held.look, kind), items),
         }
-    held.moment, held.look, held.written = moment, now, dialect.of(connection).written(connection)
+    held.moment, held.look, held.written = moment, now, dialect.get_dialect(connection).written(connection)
     return found
 
 
 def arm_at_start(connection: Connection, arm: str, identity: Record) -> Record:
-    """Return what an arm's parts were when its session began; kept from the first call on."""
-    held: Held | None = connection.info.get("held")
+    """State of an arm's parts at the begin of its session; kept from the first call on."""
+    held: Baseline | None = connection.info.get("held")
     return identity if held is None else held.identities.setdefault(arm, identity)
 
 
-def moment(connection: Connection, status: Mapping[str, Any], uptime_s: float, at_s: float) -> Moment:
+def keep_reading(
+    connection: Connection, status: Mapping[str, Any], uptime_s: float, at_s: float
+) -> CounterReading:
     """Keep a reading of the server's counters for `between`, those that our own looks don't move."""
     own = connection.info.get("opened")
     kept = {
@@ -175,21 +177,21 @@ def moment(connection: Connection, status: Mapping[str, Any], uptime_s: float, a
         if (name in TOLD or (name.startswith("Com_") and not OURS.match(name))) and str(value).isdigit()
     }
     work = {name: int(status[name]) for name in dialect.WORK if str(status.get(name, "")).isdigit()}
-    found = Moment(kept, uptime_s, at_s, own() if own else None, work)
+    found = CounterReading(kept, uptime_s, at_s, own() if own else None, work)
     connection.info["moment"] = found
     return found
 
 
-def latest(connection: Connection) -> Moment:
-    """Return the last reading over a connection."""
-    found: Moment = connection.info["moment"]
+def latest_reading(connection: Connection) -> CounterReading:
+    """Last reading over a connection."""
+    found: CounterReading = connection.info["moment"]
     return found
 
 
-def see(connection: Connection) -> Look:
-    """Read settings and definitions; what the engine or our account lacks is named with its error."""
-    words = dialect.of(connection)
-    moving = MOVING.union(*(engine.moving for engine in descriptors.engines().values()))
+def take_snapshot(connection: Connection) -> ServerSnapshot:
+    """Read settings and definitions; any that engine or account lacks is named with its error."""
+    words = dialect.get_dialect(connection)
+    moving = MOVING.union(*(engine.moving for engine in descriptors.load_engines().values()))
     variables = {
         name: value
         for name, value in words.variables(connection).items()
@@ -197,31 +199,33 @@ def see(connection: Connection) -> Look:
     }
     tables, lacking = words.definitions(connection)
     is_ours = not connection.info.get("is_theirs")
-    unasked = {"tables": unasked_of(tables, is_ours)}
+    unasked = {"tables": foreign_items(tables, is_ours)}
     if is_ours:
         unasked["settings"] = words.set_by_hand(connection)
-    return Look(variables, tables, lacking, unasked)
+    return ServerSnapshot(variables, tables, lacking, unasked)
 
 
-def unasked_of(tables: Mapping[str, str], is_ours: bool = True) -> Items:
-    """Return what a stranger made at the measured tables, and on our own servers what works for all."""
+def foreign_items(tables: Mapping[str, str], is_ours: bool = True) -> Items:
+    """Foreign objects at the measured tables, and on our own servers objects that work for all."""
     return {
-        name: _short(what) or ""
+        name: _truncate_value(what) or ""
         for name, what in tables.items()
         if (OF_TABLES.match(name) and not ASKED.match(name)) or (is_ours and AT_WORK.match(name))
     }
 
 
-def changes(was: Mapping[str, str], now: Mapping[str, str]) -> dict[str, list[str | None]]:
-    """Return {item: [was, is]} of what differs, None where there is none; at most MOST_ITEMS."""
+def diff_items(was: Mapping[str, str], now: Mapping[str, str]) -> dict[str, list[str | None]]:
+    """{item: [was, is]} of the differences, None for an absent one; at most MOST_ITEMS."""
     names = sorted(name for name in {*was, *now} if was.get(name) != now.get(name))
-    return {name: [_short(was.get(name)), _short(now.get(name))] for name in names[:MOST_ITEMS]}
+    return {
+        name: [_truncate_value(was.get(name)), _truncate_value(now.get(name))] for name in names[:MOST_ITEMS]
+    }
 
 
-def digest(items: Mapping[str, str]) -> str:
-    """Return the SHA-256 of items, whatever their order."""
+def digest_items(items: Mapping[str, str]) -> str:
+    """SHA-256 of items, in any order."""
     return hashlib.sha256(json.dumps(items, sort_keys=True).encode()).hexdigest()
 
 
-def _short(value: str | None) -> str | None:
+def _truncate_value(value: str | None) -> str | None:
     return value if value is None or len(value) <= MOST_LETTERS else value[:MOST_LETTERS] + " …"

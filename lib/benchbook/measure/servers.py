@@ -12,19 +12,19 @@ from benchbook.core.study.study import Study
 from benchbook.core.util.errors import BenchbookError
 from benchbook.measure import dataset, preflight, server_drift, statement_counters
 from benchbook.measure.data_plan import DataPlan
-from benchbook.measure.run_executor import counted
+from benchbook.measure.run_executor import tables_to_count
 from benchbook.sites.contract import Site
 
 
 @dataclass(frozen=True)
 class Ready:
-    """What runs are handed: a session with each server of every arm, and the rows of those that are cold."""
+    """Servers for runs: a session with each server of every arm, and the rows of the cold ones."""
 
     connections: dict[str, tuple[Connection, ...]]
     rows: dict[Connection, statement_counters.Record]
 
 
-def begin(
+def restart_servers(
     site: Site, study: Study, data: DataPlan, arms: Sequence[str], twin: str | None, block: int
 ) -> dict[str, list[statement_counters.Record]]:
     """Start the servers of arms again with the prepared data, and hold them against the study.
@@ -43,41 +43,41 @@ def begin(
     cold: dict[str, list[statement_counters.Record]] = {}
     for arm in arms:
         is_cold = data.of_arm(arm).begins == "cold"
-        for number, place in enumerate(_places(site, study, arm)):
+        for number, place in enumerate(_identify_servers(site, study, arm)):
             if place not in found:
-                with statement_counters.session(site, arm, number) as connection:
-                    found[place] = _proven(connection, study, data, block, is_cold)
+                with statement_counters.open_session(site, arm, number) as connection:
+                    found[place] = _verify_server(connection, study, data, block, is_cold)
         if is_cold:
-            cold[arm] = [found[place] for place in _places(site, study, arm)]
+            cold[arm] = [found[place] for place in _identify_servers(site, study, arm)]
     return cold
 
 
-def _proven(
+def _verify_server(
     connection: Connection, study: Study, data: DataPlan, block: int, is_cold: bool
 ) -> statement_counters.Record:
     """Hold a server and its data against the study; return its rows if they are needed."""
-    preflight.refuse(preflight.server(study, connection))
-    if wrong := dataset.problems(dataset.counted(connection, data), data):
+    preflight.refuse_problems(preflight.check_server(study, connection))
+    if wrong := dataset.find_problems(dataset.count_rows(connection, data), data):
         raise BenchbookError(f"block {block}: {'; '.join(wrong)}; run `dvc repro -f prepare@STUDY`")
-    tables = counted(data.tables, data.table_size)
+    tables = tables_to_count(data.tables, data.table_size)
     return statement_counters.rows_of(connection, tables) if is_cold else {}
 
 
-def _places(site: Site, study: Study, arm: str) -> list[tuple[str, int]]:
-    """Return what tells each server of an arm from all others."""
+def _identify_servers(site: Site, study: Study, arm: str) -> list[tuple[str, int]]:
+    """Marks that tell each server of an arm from all others."""
     return [(site.server_of(arm), number) for number in range(study.arms[study.deployed(arm)].servers)]
 
 
 @contextmanager
-def ready(
+def open_servers(
     site: Site,
     study: Study,
     data: DataPlan,
     arms: Sequence[str],
     cold: Mapping[str, Sequence[statement_counters.Record]],
 ) -> Iterator[Ready]:
-    """Open the servers of arms, and warm those that are to be warm; `cold` is what `begin` returned."""
-    with sessions(site, study, arms) as connections:
+    """Open the servers of arms, and warm those to be warm; `cold` is from `restart_servers`."""
+    with open_sessions(site, study, arms) as connections:
         for arm, of_arm in connections.items():
             server_drift.arm_at_start(of_arm[0], arm, site.identity(arm))
         dataset.prewarm_all(data, connections)
@@ -86,7 +86,9 @@ def ready(
 
 
 @contextmanager
-def sessions(site: Site, study: Study, arms: Iterable[str]) -> Iterator[dict[str, tuple[Connection, ...]]]:
+def open_sessions(
+    site: Site, study: Study, arms: Iterable[str]
+) -> Iterator[dict[str, tuple[Connection, ...]]]:
     """Open one session for each distinct server of some arms; return the sessions of every arm, one a server.
 
     A second session of its own on a server would be a stranger to the first. What each server is then is
@@ -96,25 +98,25 @@ def sessions(site: Site, study: Study, arms: Iterable[str]) -> Iterator[dict[str
         opened: dict[tuple[str, int], Connection] = {}
         found: dict[str, tuple[Connection, ...]] = {}
         for arm in arms:
-            keys = _places(site, study, arm)
+            keys = _identify_servers(site, study, arm)
             for key in keys:
                 if key not in opened:
-                    opened[key] = stack.enter_context(statement_counters.session(site, arm, key[1]))
-                    statement_counters.begin(opened[key])
+                    opened[key] = stack.enter_context(statement_counters.open_session(site, arm, key[1]))
+                    statement_counters.begin_session(opened[key])
             found[arm] = tuple(opened[key] for key in keys)
         yield found
 
 
 def put_back(site: Site, data: DataPlan, analyzed: bool = False) -> None:
-    """Put the prepared copy back on every server, loaded again where none is left, `analyzed` if it was."""
+    """Put the prepared copy back on every server, loaded again if none is left, or `analyzed`."""
     copies = dataset.arm_of_each_copy(site)
     # A cluster may lose a pod, and the copy with it.
     # Elsewhere a copy that one of several arms lacks is brought back by the site, or refused.
     looked_at = copies if data.scripts or len(copies) == 1 else []
     if not all(site.has_snapshot(data.label, arm) for arm in looked_at):
-        dataset.load(site, data)
+        dataset.load_data(site, data)
         for arm in copies if analyzed else []:
-            with statement_counters.session(site, arm) as connection:
+            with statement_counters.open_session(site, arm) as connection:
                 dataset.analyze_all(connection, data)
             site.snapshot(data.label, arm)
     site.restore(data.label)

@@ -1,4 +1,4 @@
-"""The store of runs: what is valid, what was set aside and why, what is missing, and the session they are of.
+"""Store of runs: valid, voided (with reason) and missing ones, and the session they are of.
 
 A session draws its order and its random numbers once, and keeps them until it is at its end. With one seed
 for all sessions of a study, all machines would share one order of arms and one list of keys.
@@ -22,12 +22,12 @@ from benchbook.core.util import files, paths
 ABOUT = "Attempts set aside, the reason of each in a .void.json beside it: evidence, never data.\n"
 
 
-class Judgement(Protocol):
-    """What a judge says of a run folder."""
+class RunVerdict(Protocol):
+    """A judge's result for a run folder."""
 
     @property
     def status(self) -> str:
-        """`valid`, or what it is instead."""
+        """`valid`, or the status in its place."""
 
     @property
     def reasons(self) -> list[str]:
@@ -38,7 +38,7 @@ class Judgement(Protocol):
         """Queries a second, as far as they are known."""
 
 
-Judge = Callable[[RunFolder], Judgement]
+Judge = Callable[[RunFolder], RunVerdict]
 
 
 def tidy_up(
@@ -56,21 +56,21 @@ def tidy_up(
         place.mkdir(parents=True, exist_ok=True)
     # DVC warns of an empty folder at every step; this one should say what it is anyway.
     (void / "README.txt").write_text(ABOUT, encoding="utf-8")
-    for part in run_folder.unfinished(raw):
+    for part in run_folder.list_unfinished(raw):
         say(f"{part.name}: the run was killed before it ended; kept as evidence")
-        run_folder.void(part, void, "killed", ["the run was killed before it ended"])
-    for folder in list(run_folder.listing(raw)):
+        run_folder.void_folder(part, void, "killed", ["the run was killed before it ended"])
+    for folder in list(run_folder.list_folders(raw)):
         broken = folder.verify()
         if broken:
             say(f"{folder.name}: {'; '.join(broken)}; kept as evidence, it will be run again")
-            run_folder.void(folder.path, void, "broken", broken)
+            run_folder.void_folder(folder.path, void, "broken", broken)
         elif folder.name not in planned:
-            run_folder.void(
+            run_folder.void_folder(
                 folder.path, void, "earlier", ["made under settings that are no longer asked for"]
             )
     _bring_back(planned, raw, void)
-    verdicts: dict[str, Judgement] = {}
-    for folder in list(run_folder.listing(raw)):
+    verdicts: dict[str, RunVerdict] = {}
+    for folder in list(run_folder.list_folders(raw)):
         if (verdict := judge(folder)).status != "valid":
             say(f"{folder.name}: {verdict.status}: {'; '.join(verdict.reasons)}")
             verdicts[folder.name] = verdict
@@ -101,13 +101,15 @@ def _set_apart(runs: Iterable[PlannedRun], raw: Path, void: Path, say: Callable[
         if len(there) == len(members):
             continue
         for folder in there:
-            run_folder.void(folder, void, "apart", ["its partners are missing, and a group is made together"])
+            run_folder.void_folder(
+                folder, void, "apart", ["its partners are missing, and a group is made together"]
+            )
         if there:
             say(f"{group}: {len(there)} of {len(members)} runs were there; the whole group is made again")
 
 
 def void_group(
-    run: PlannedRun, runs: Iterable[PlannedRun], raw: Path, void: Path, verdicts: dict[str, Judgement]
+    run: PlannedRun, runs: Iterable[PlannedRun], raw: Path, void: Path, verdicts: dict[str, RunVerdict]
 ) -> list[str]:
     """Move all runs of a group out of `raw`: one invalid run spoils it. Return the ids of the group."""
     members = [other.run_id for other in runs if other.group == run.group]
@@ -118,12 +120,12 @@ def void_group(
             verdict = verdicts.get(run_id)
             status = verdict.status if verdict else "partner"
             reasons = list(verdict.reasons) if verdict else [f"stands next to {found}"]
-            run_folder.void(folder, void, status, reasons)
+            run_folder.void_folder(folder, void, status, reasons)
     return members
 
 
-def attempts(void: Path, run_id: str) -> int:
-    """Count the attempts at a run that were voided for how they went."""
+def count_attempts(void: Path, run_id: str) -> int:
+    """Number of voided attempts at a run, voided for their course."""
     if not void.is_dir():
         return 0
     notes = void.glob(f"{run_id}.a*.{run_folder.VOID}")
@@ -139,7 +141,7 @@ def begin_session(where: paths.StudyPaths, study: Study) -> int:
     What was drawn stands in `session.json` with version, study, begun_utc, seed and blocks; it is drawn from
     the operating system, and again only where the file is gone or the study file asks for another seed.
     """
-    known = session(where)
+    known = read_session(where)
     asked = study.plan.seed
     if known and asked in (None, known["seed"]):
         return int(known["seed"])
@@ -155,6 +157,6 @@ def draw_seed() -> int:
     return secrets.randbelow(MAX_INT32) + 1
 
 
-def session(where: paths.StudyPaths) -> dict[str, Any]:
-    """Return what is kept of the session in a study's folder; empty where there is none yet."""
+def read_session(where: paths.StudyPaths) -> dict[str, Any]:
+    """Session record in a study's folder; empty if there is none yet."""
     return dict(files.read_json(where.session)) if where.session.is_file() else {}

@@ -26,18 +26,18 @@ LOAD = Path(__file__).with_name("lua") / "load.lua"
 RECONNECTING = LOAD.with_name("reconnecting.lua")
 
 
-def environment(planned: PlannedRun) -> dict[str, str] | None:
-    """Environment of a run whose server goes away as planned; None of any other."""
+def run_environment(planned: PlannedRun) -> dict[str, str] | None:
+    """Environment of a run with a planned loss of its server; None of any other."""
     return {"BENCHBOOK_SCRIPT": planned.script} if "event" in planned.arm_setting else None
 
 
 def is_table(name: str) -> bool:
-    """Say whether a table is one of sysbench's own, by its name."""
+    """True if a table is one of sysbench's own, by its name."""
     return re.fullmatch(r"sbtest\d+", name) is not None
 
 
-def connection(endpoint: Endpoint) -> dict[str, str]:
-    """Return the options that say where the server is; the account stands in the secret file."""
+def connection_options(endpoint: Endpoint) -> dict[str, str]:
+    """Options for the server's address; the account stands in the secret file."""
     if endpoint.driver == "pgsql":
         return {
             "db-driver": "pgsql",
@@ -59,10 +59,10 @@ def connection(endpoint: Endpoint) -> dict[str, str]:
     }
 
 
-def run(endpoint: Endpoint, planned: PlannedRun, file: Path | None = None) -> list[str]:
-    """Return the argv of one measured run, discard and window in one process; options from `file`, if any."""
+def run_argv(endpoint: Endpoint, planned: PlannedRun, file: Path | None = None) -> list[str]:
+    """Argv of one measured run, discard and window in one process; options from `file`, if any."""
     account = f"--config-file={endpoint.secret}"
-    given, of_script = general(endpoint, planned), sysbench_options.of_script(planned)
+    given, of_script = general_options(endpoint, planned), sysbench_options.of_script(planned)
     # Files are read where they stand, so the account that comes last is the one that holds.
     options = [f"--{name}={value}" for name, value in given.items()] if file is None else []
     files = [account] if file is None else [f"--config-file={file}", account]
@@ -76,17 +76,17 @@ def run(endpoint: Endpoint, planned: PlannedRun, file: Path | None = None) -> li
     ]
 
 
-def general(endpoint: Endpoint, planned: PlannedRun) -> dict[str, str]:
-    """Return sysbench's own options for a run by name, without the account; those of scripts are others."""
-    return {**connection(endpoint), **sysbench_options.general(planned)}
+def general_options(endpoint: Endpoint, planned: PlannedRun) -> dict[str, str]:
+    """sysbench's own options for a run by name, without the account; those of scripts are others."""
+    return {**connection_options(endpoint), **sysbench_options.general_options(planned)}
 
 
-def once(endpoint: Endpoint, seed: int, script: Path, *options: str) -> list[str]:
-    """Return the argv that runs a script for one event, with its random numbers from a seed."""
+def once_argv(endpoint: Endpoint, seed: int, script: Path, *options: str) -> list[str]:
+    """Argv that runs a script for one event, with its random numbers from a seed."""
     return [
         BINARY,
         f"--config-file={endpoint.secret}",
-        *(f"--{name}={value}" for name, value in connection(endpoint).items()),
+        *(f"--{name}={value}" for name, value in connection_options(endpoint).items()),
         *("--threads=1", "--events=1", "--time=0", f"--rand-seed={seed}", "--rand-type=uniform"),
         str(script),
         *options,
@@ -100,17 +100,17 @@ ANSWER_S = 30.0
 OFF = frozenset({("mysql-ssl", "off"), ("histogram", "off")})
 
 
-def write(
+def write_options(
     site: Site, arm: str, endpoint: Endpoint, planned: PlannedRun, file: Path
 ) -> dict[str, dict[str, str]]:
     """Write a run's options but its account to a file; return those `asked` and those `taken` by name."""
-    asked = general(endpoint, planned)
+    asked = general_options(endpoint, planned)
     file.write_text(in_file(asked), encoding="utf-8")
     with tempfile.TemporaryDirectory() as scratch:
         out, err = Path(scratch) / "out", Path(scratch) / "err"
-        with started(site, Start(show(file), out, err, Path(scratch), arm=arm)) as child:
+        with start_client(site, Start(show_argv(file), out, err, Path(scratch), arm=arm)) as child:
             child.popen.wait(timeout=ANSWER_S)
-        taken = shown(out.read_text(encoding="utf-8", errors="replace"))
+        taken = parse_shown(out.read_text(encoding="utf-8", errors="replace"))
     return {"asked": asked, "taken": {name: taken[name] for name in asked if name in taken}}
 
 
@@ -121,13 +121,13 @@ def in_file(given: Mapping[str, str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def show(file: Path) -> list[str]:
-    """Return the argv that prints which options sysbench takes from a file; no database is reached."""
+def show_argv(file: Path) -> list[str]:
+    """Argv that prints the options sysbench takes from a file; no database is reached."""
     return [BINARY, f"--config-file={file}", str(SHOW), "show"]
 
 
-def shown(out: str) -> dict[str, str]:
-    """Return the options that `show` printed, by their names on the command line."""
+def parse_shown(out: str) -> dict[str, str]:
+    """Options that the `show_argv` command printed, by their names on the command line."""
     found = re.findall(r"^([a-z_]+)=(.*)$", out, re.MULTILINE)
     return {name.replace("_", "-"): value for name, value in found}
 
@@ -136,59 +136,59 @@ def shown(out: str) -> dict[str, str]:
 ROWS_A_SECOND, BEGIN_S, A_TABLE_S = 2_000, 60, 15
 
 
-def argvs(data: DataPlan, arm: str, endpoint: Endpoint) -> list[list[str]]:
-    """Return the command line of each table's loader, in the order and with the ids that an arm asks for.
+def loader_argvs(data: DataPlan, arm: str, endpoint: Endpoint) -> list[list[str]]:
+    """Command line of each table's loader, in the order and with the ids that an arm asks for.
 
     The seed fixes every row, however it is loaded; a server that leaves gaps between ids is given them.
     """
     options = [f"--table-size={data.table_size}", *data.of_arm(arm).options]
     return [
-        once(endpoint, order.table_seed(data.seed, table), LOAD, f"--table-number={table}", *options)
+        once_argv(endpoint, order.table_seed(data.seed, table), LOAD, f"--table-number={table}", *options)
         for table in range(1, data.tables + 1)
     ]
 
 
 @contextlib.contextmanager
-def started(site: Site, start: Start) -> Iterator[Client]:
+def start_client(site: Site, start: Start) -> Iterator[Client]:
     """Start a sysbench, and end it with the block if it has not ended by itself."""
     child = site.client(start)
     try:
         yield child
     finally:
-        kill(child)
+        kill_client(child)
 
 
-def kill(child: Client) -> None:
+def kill_client(child: Client) -> None:
     """End a sysbench at once if it still runs."""
     if child.popen.poll() is None:
         child.popen.kill()
         child.popen.wait()
 
 
-def faults(out: Path, err: Path, code: int) -> list[str]:
-    """Return what a sysbench that has ended calls fatal, or else its exit code if that is not 0."""
+def read_faults(out: Path, err: Path, code: int) -> list[str]:
+    """Fatal errors by a sysbench that has ended, or else its exit code if that is not 0."""
     text = "".join(file.read_text("utf-8", "replace") for file in (out, err))
     fatal = [line for line in text.splitlines() if "FATAL" in line]
     return fatal or ([f"sysbench ended with exit code {code}"] if code else [])
 
 
 def load_tables(site: Site, data: DataPlan, arm: str, endpoint: Endpoint) -> tuple[list[str], float]:
-    """Run the loaders, as many at a time as there are cores; return what went wrong, and the seconds."""
+    """Run the loaders, as many at a time as there are cores; return the failures, and the seconds."""
     begun = time.monotonic()
     deadline = begun + BEGIN_S + data.tables * (A_TABLE_S + data.table_size / ROWS_A_SECOND)
     failures: list[str] = []
-    waiting = list(enumerate(argvs(data, arm, endpoint)))
+    waiting = list(enumerate(loader_argvs(data, arm, endpoint)))
     with tempfile.TemporaryDirectory() as scratch, contextlib.ExitStack() as stack:
         running: list[tuple[Client, Path, Path]] = []
         while waiting or running:
             while waiting and len(running) < (os.cpu_count() or 1):
                 number, argv = waiting.pop(0)
                 out, err = (Path(scratch) / f"{number}.{kind}" for kind in ("out", "err"))
-                child = stack.enter_context(started(site, Start(argv, out, err, Path(scratch), arm=arm)))
+                child = stack.enter_context(start_client(site, Start(argv, out, err, Path(scratch), arm=arm)))
                 running.append((child, out, err))
             for one in [one for one in running if one[0].popen.poll() is not None]:
                 running.remove(one)
-                failures += faults(*one[1:], one[0].popen.returncode)
+                failures += read_faults(*one[1:], one[0].popen.returncode)
             if time.monotonic() > deadline:
                 most_s = deadline - begun
                 return [*failures, f"loading did not end within {most_s:.0f} s"], most_s

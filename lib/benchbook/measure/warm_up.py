@@ -16,30 +16,30 @@ from benchbook.core.util.errors import BenchbookError
 from benchbook.core.util.plural import count
 from benchbook.measure import custom_data, dataset, servers
 from benchbook.measure.data_plan import plan_data
-from benchbook.measure.run_executor import Run, execute
-from benchbook.measure.statement_counters import session
+from benchbook.measure.run_executor import RunContext, execute_run
+from benchbook.measure.statement_counters import open_session
 from benchbook.plan import schedule
 from benchbook.sites.contract import Site
 
 
-def warm(site: Site, study: Study) -> list[dict[str, str]]:
-    """Run ANALYZE TABLE where the study asks for it, keep it in the copy, prewarm; return the answers."""
+def warm_up_data(site: Site, study: Study) -> list[dict[str, str]]:
+    """Run ANALYZE TABLE if the study asks for it, keep it in the copy, prewarm; return answers."""
     answers: list[dict[str, str]] = []
     data = plan_data(study)
     servers.put_back(site, data)
     for arm in dataset.arm_of_each_copy(site):
         if data.of_arm(arm).is_analyzed:
             which = {} if arm == study.baseline else {"arm": arm}
-            with session(site, arm) as connection:
+            with open_session(site, arm) as connection:
                 answers += [row | which for row in dataset.analyze_all(connection, data)]
             site.snapshot(data.label, arm)
-    with servers.sessions(site, study, site.able) as connections:
+    with servers.open_sessions(site, study, site.able) as connections:
         dataset.prewarm_all(data, connections)
     site.look()
     return answers
 
 
-def pilots(
+def run_pilots(
     name: str,
     study: Study,
     site: Site,
@@ -61,7 +61,7 @@ def pilots(
             f"{pilot.arm}, {pilot.run_s} s"
         )
         try:
-            folders.append(_pilot(pilot, study, site, into, limits, say))
+            folders.append(_run_pilot(pilot, study, site, into, limits, say))
         except SQLAlchemyError as error:
             raise BenchbookError(
                 f"the server went away during pilot {number} ({type(error).__name__}); "
@@ -72,7 +72,7 @@ def pilots(
     return folders
 
 
-def _pilot(
+def _run_pilot(
     pilot: PlannedRun,
     study: Study,
     site: Site,
@@ -80,7 +80,7 @@ def _pilot(
     limits: dict[str, Any],
     say: Callable[[str], None],
 ) -> run_folder.RunFolder:
-    """Make a pilot, and once more where its sysbench or its server failed.
+    """Make a pilot, and once more if its sysbench or its server failed.
 
     A second failure is kept, for the runs will say by name what is wrong with a workload; BenchbookError if
     the server is gone again.
@@ -89,40 +89,40 @@ def _pilot(
 
     def make(attempt: int) -> run_folder.RunFolder:
         # A session for each pilot: a server that was started again answers nobody who was connected before.
-        with servers.sessions(site, study, [arm]) as connections:
+        with servers.open_sessions(site, study, [arm]) as connections:
             first, *others = connections[arm]
-            return execute(Run(pilot, site, arm, first, limits, tuple(others)), into, attempt)
+            return execute_run(RunContext(pilot, site, arm, first, limits, tuple(others)), into, attempt)
 
     try:
         made = make(1)
-        if not (reason := _failure(made)):
-            return run_folder.keep(made, into)
+        if not (reason := _describe_failure(made)):
+            return run_folder.move_to_raw(made, into)
     except SQLAlchemyError as error:
         reason = f"the server went away ({type(error).__name__})"
     say(f"    {reason}; the pilot is made once more")
-    for part in run_folder.unfinished(into):
+    for part in run_folder.list_unfinished(into):
         shutil.rmtree(part)
     site.up(arm)
     made = make(2)
     books = made.evidence()["ledger"]
-    if _failure(made) and books["available"] and books["after"] is None:
+    if _describe_failure(made) and books["available"] and books["after"] is None:
         raise BenchbookError(
             f"{books['reason']}, the second time, too; look at its log in the lab, then run the stage again"
         )
-    return run_folder.keep(made, into)
+    return run_folder.move_to_raw(made, into)
 
 
-def _failure(made: run_folder.RunFolder) -> str:
-    """Say how a pilot's sysbench ended, unless it ended well."""
+def _describe_failure(made: run_folder.RunFolder) -> str:
+    """End of a pilot's sysbench, in words; empty if it ended well."""
     seen = made.evidence()
     ended = f"sysbench ended by {seen['ended_by']} with exit code {seen['exit_code']}"
     return "" if (seen["ended_by"], seen["exit_code"]) == ("itself", 0) else ended
 
 
-def own_found(site: Any, study: Study) -> dict[str, Any]:
-    """Return what is kept of own scripts and of the tables that their prepare made; nothing without any."""
+def record_custom_scripts(site: Any, study: Study) -> dict[str, Any]:
+    """Record of own scripts and of the tables made by their prepare; empty without any."""
     data = plan_data(study)
     if not data.scripts:
         return {}
     site.restore(data.label)
-    return custom_data.found(data, dataset.of_own(site, data))
+    return custom_data.record_scripts(data, dataset.describe_custom_tables(site, data))

@@ -1,1 +1,1 @@
-"""Blocks and their order, and how many more blocks are needed."""
+"""Blocks and their order, and the number of further blocks needed."""

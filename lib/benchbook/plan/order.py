@@ -15,15 +15,15 @@ from benchbook.core.study.model import PlannedRun
 T = TypeVar("T")
 
 
-def draw(*parts: object) -> int:
-    """Return a number from 0 to 2**64 - 1 that depends on all parts and on nothing else."""
+def draw_number(*parts: object) -> int:
+    """Number from 0 to 2**64 - 1 that depends on all parts and on nothing else."""
     text = "/".join(str(part) for part in parts)
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
 
 
-def shuffled(items: Sequence[T], *seed: object) -> list[T]:
-    """Return the items in an order drawn from the seed; each item's place depends only on itself."""
-    return sorted(items, key=lambda item: draw(*seed, item))
+def shuffle_items(items: Sequence[T], *seed: object) -> list[T]:
+    """Items in an order drawn from the seed; each item's place depends only on itself."""
+    return sorted(items, key=lambda item: draw_number(*seed, item))
 
 
 def run_seed(seed: int, block: int, workload: str, threads: int, place: int = 0) -> int:
@@ -32,16 +32,16 @@ def run_seed(seed: int, block: int, workload: str, threads: int, place: int = 0)
     The arms of a group share it (`place` 0). Where a workload writes, each has its own `place`: with the same
     seed the second would write the values that the first has just written, which costs the server less.
     """
-    return 1 + (draw(seed, "run", block, workload, threads) + place) % (2**31 - 2)
+    return 1 + (draw_number(seed, "run", block, workload, threads) + place) % (2**31 - 2)
 
 
 def table_seed(seed: int, table: int) -> int:
     """Return sysbench's seed for the rows of one table (1 to 2**31 - 1): no two tables are alike."""
-    return 1 + draw(seed, "table", table) % (2**31 - 2)
+    return 1 + draw_number(seed, "table", table) % (2**31 - 2)
 
 
-def williams(arms: int) -> list[list[int]]:
-    """Return the rows of a balanced square: each arm stands in each place, and follows each other, as often.
+def williams_square(arms: int) -> list[list[int]]:
+    """Rows of a balanced square: each arm stands in each place, and follows each other, as often.
 
     An even number of arms needs as many rows, an odd number twice as many. Source: E. J. Williams,
     Experimental designs balanced for the estimation of residual effects of treatments, Australian Journal of
@@ -65,35 +65,35 @@ def arm_order(arms: Sequence[str], seed: int, block: int, index: int, per_block:
         return list(arms)
     turn = (block - 1) * per_block + index
     if len(arms) == 2:
-        flipped = (draw(seed, "first", turn // 2) + turn) % 2 == 1
+        flipped = (draw_number(seed, "first", turn // 2) + turn) % 2 == 1
         return list(arms[::-1]) if flipped else list(arms)
-    rows = williams(len(arms))
-    row = rows[(draw(seed, "row", len(arms)) + turn) % len(rows)]
+    rows = williams_square(len(arms))
+    row = rows[(draw_number(seed, "row", len(arms)) + turn) % len(rows)]
     return [arms[place] for place in row]
 
 
 def turns_each(run_s: float, turn_ms: int, of_a_round: int) -> int:
-    """Return how many turns each arm has: as many whole rounds of `of_a_round` as fit, one at the least."""
+    """Number of turns of each arm: whole rounds of `of_a_round` that fit, at least one round."""
     return max(1, round(run_s * 1000) // turn_ms // of_a_round) * of_a_round
 
 
-def of_group(planned: PlannedRun) -> tuple[list[list[str]], int]:
-    """Return the rounds of a group in turns, and how many turns each arm has, from one of its runs."""
-    found = rounds(planned.partners, planned.block, planned.workload, planned.threads)
+def group_rounds(planned: PlannedRun) -> tuple[list[list[str]], int]:
+    """Rounds of a group in turns, and the number of turns of each arm, from one of its runs."""
+    found = turn_rounds(planned.partners, planned.block, planned.workload, planned.threads)
     of_a_round = len(found[0]) // len(planned.partners)
     return found, turns_each(planned.run_s, planned.turn_ms, of_a_round)
 
 
-def rounds(arms: Sequence[str], block: int, *cell: object) -> list[list[str]]:
-    """Return the rounds of turns that are repeated until the window is full, each with every arm as often.
+def turn_rounds(arms: Sequence[str], block: int, *cell: object) -> list[list[str]]:
+    """Rounds of turns, repeated until the window is full, each with every arm as often.
 
     Two arms go ABBA or BAAB, the first letter drawn for the cell and changed from block to block. More walk a
     balanced square, in which each follows each other equally often, from a row drawn likewise.
     """
-    start = draw("turns", *cell) + block
+    start = draw_number("turns", *cell) + block
     if len(arms) == 2:
         first, second = arms if start % 2 == 0 else arms[::-1]
         return [[first, second, second, first]]
-    rows = williams(len(arms))
+    rows = williams_square(len(arms))
     start %= len(rows)
     return [[arms[at] for at in row] for row in rows[start:] + rows[:start]]

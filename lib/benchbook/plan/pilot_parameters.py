@@ -1,4 +1,4 @@
-"""What pilots settle for the runs after them: fixed rates, lengths of turns, statements of own scripts.
+"""Parameters settled by pilots: fixed rates, lengths of turns, statements of own scripts.
 
 A fixed rate is a share of the slower arm's saturation. Latency is compared at the same rate in all arms,
 below what each of them can do: at saturation latency is only the length of the queue, and an arm that does
@@ -26,8 +26,8 @@ DIGITS = 2
 Rates = Mapping[str, Mapping[int, int]]
 
 
-def piloted(study: Study, workload: str) -> str:
-    """Return the workload whose pilots stand for this one: the first that differs in nothing but its rate."""
+def pilot_workload_of(study: Study, workload: str) -> str:
+    """Workload with pilots for this one: the first that differs in nothing but its rate."""
     asked = study.workloads[workload]
     # A workload with a number as its rate has pilots of its own, at that rate.
     if not isinstance(asked.rate, Rate):
@@ -42,17 +42,17 @@ def piloted(study: Study, workload: str) -> str:
     )
 
 
-def levels(study: Study, workload: str) -> list[int]:
-    """Return the thread levels of a workload's pilots: all where a rate depends on them, else the ends."""
+def pilot_levels(study: Study, workload: str) -> list[int]:
+    """Thread levels of a workload's pilots: all if a rate depends on them, else the ends."""
     depends = any(
-        isinstance(study.workloads[other].rate, Rate) and piloted(study, other) == workload
+        isinstance(study.workloads[other].rate, Rate) and pilot_workload_of(study, other) == workload
         for other in study.workloads
     )
     return sorted(set(study.threads) if depends else {min(study.threads), max(study.threads)})
 
 
 def settle_rates(study: Study, pilots: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the rate of every workload that asks for a share, at each thread level, and where it is from.
+    """Rate of every workload with a share, at each thread level, and its origin.
 
     `pilots` has the columns arm, workload, threads, second (from 1) and tps. An arm's saturation is its mean
     over the second half of the pilot; `slower_arm` has the lowest. The rate is rounded down to two digits.
@@ -61,7 +61,7 @@ def settle_rates(study: Study, pilots: pd.DataFrame) -> list[dict[str, Any]]:
     for name, workload in study.workloads.items():
         if not isinstance(workload.rate, Rate):
             continue
-        seen = pilots[pilots.workload == piloted(study, name)]
+        seen = pilots[pilots.workload == pilot_workload_of(study, name)]
         for threads in study.threads:
             found = {
                 str(arm): float(part.loc[2 * part.second > part.second.max(), "tps"].mean())
@@ -74,7 +74,7 @@ def settle_rates(study: Study, pilots: pd.DataFrame) -> list[dict[str, Any]]:
             slower = min(found, key=lambda arm: found[arm])
             share, most = workload.rate.share, found[slower]
             row = {"workload": name, "threads": threads, "share": share, "slower_arm": slower}
-            settled.append(row | {"saturation_tps": round(most, 1), "rate": _down(share * most)})
+            settled.append(row | {"saturation_tps": round(most, 1), "rate": _round_down(share * most)})
     return settled
 
 
@@ -87,8 +87,8 @@ def rates_told(settled: list[dict[str, Any]]) -> list[str]:
     ]
 
 
-def rates(study: Study, warm_up: Mapping[str, Any]) -> Rates:
-    """Return the settled rates by workload and threads from `warm_up.json`; BenchbookError if one lacks."""
+def settled_rates(study: Study, warm_up: Mapping[str, Any]) -> Rates:
+    """Settled rates by workload and threads from `warm_up.json`; BenchbookError if one lacks."""
     found = by_cell(warm_up.get("rates", ()), "rate")
     for name, workload in study.workloads.items():
         lacking = [level for level in study.threads if not found.get(name, {}).get(level)]
@@ -101,7 +101,7 @@ def rates(study: Study, warm_up: Mapping[str, Any]) -> Rates:
 
 
 def by_cell(rows: Iterable[Mapping[str, Any]], key: str) -> dict[str, dict[int, Any]]:
-    """Return what rows of `warm_up.json` have under a key, by workload and threads."""
+    """Values under a key in rows of `warm_up.json`, by workload and threads."""
     found: dict[str, dict[int, Any]] = {}
     for row in rows:
         if key in row:
@@ -109,7 +109,7 @@ def by_cell(rows: Iterable[Mapping[str, Any]], key: str) -> dict[str, dict[int, 
     return found
 
 
-def _down(rate: float) -> int:
+def _round_down(rate: float) -> int:
     """Round a positive rate down to two significant digits."""
     if rate < 1:
         return 0
@@ -146,7 +146,7 @@ def settle_turns(study: Study, pilots: pd.DataFrame, rules: int = RULES) -> list
         levels, times = np.log(lowest.index.astype(float)), np.log(1000 * lowest.index / lowest)
         for threads in study.threads:
             mean_ms = float(np.exp(np.interp(np.log(threads), levels, times)))
-            starting = _starting(seen, threads)
+            starting = _starting_times(seen, threads)
             needed_ms = max(EVENTS * mean_ms, THREAD_MS * threads if starting else 0.0, shortest_ms)
             length = next((one for one in ladder if one >= needed_ms), None)
             row = {"workload": name, "threads": threads, "transaction_ms": round(mean_ms, 3)}
@@ -154,8 +154,8 @@ def settle_turns(study: Study, pilots: pd.DataFrame, rules: int = RULES) -> list
     return settled
 
 
-def _starting(seen: pd.DataFrame, threads: int) -> dict[str, float]:
-    """Return `starting_s` of all arms together at a thread level, and `edge_s`, by steps of half a second,
+def _starting_times(seen: pd.DataFrame, threads: int) -> dict[str, float]:
+    """Start-up times: `starting_s` of all arms at a thread level, `edge_s` in half-second steps
     where the usual seconds don't suffice.
 
     Arms that start at once share the cores, so that the last one has started when all have had the time that
@@ -173,7 +173,7 @@ def _starting(seen: pd.DataFrame, threads: int) -> dict[str, float]:
 
 
 def length_ms(study: Study, workload: str, threads: int, settled: Lengths, rules: int = RULES) -> int | None:
-    """Milliseconds of a turn; None where a transaction is too long for turns."""
+    """Milliseconds of a turn; None if a transaction is too long for turns."""
     if study.plan.turn_ms is not None:
         return study.plan.turn_ms
     return settled.get(workload, {}).get(threads, least_ms(study, rules)) or None
@@ -184,8 +184,10 @@ MOST_OF_A_THREAD = 10
 """Statements of a kind with which a thread may begin; more of them can't be distinguished from a mixture."""
 
 
-def statements(pilots: Mapping[str, Sequence[Mapping[str, int]]]) -> dict[str, dict[str, dict[str, int]]]:
-    """Return for each workload the statements of one event under `event`, and those with which a thread
+def statement_counts(
+    pilots: Mapping[str, Sequence[Mapping[str, int]]],
+) -> dict[str, dict[str, dict[str, int]]]:
+    """For each workload the statements of one event under `event`, and those sent as a thread
     begins under `thread`, by kind; nothing where events differ.
 
     `pilots` has for each workload of every pilot threads, events, reads, writes, other and errors. Only whole
@@ -193,12 +195,12 @@ def statements(pilots: Mapping[str, Sequence[Mapping[str, int]]]) -> dict[str, d
     """
     found: dict[str, dict[str, dict[str, int]]] = {}
     for workload, counts in pilots.items():
-        rules = [_rule(one) for one in counts]
+        rules = [_statement_rule(one) for one in counts]
         found[workload] = rules[0] if rules and all(one == rules[0] for one in rules) else {}
     return found
 
 
-def _rule(one: Mapping[str, int]) -> dict[str, dict[str, int]]:
+def _statement_rule(one: Mapping[str, int]) -> dict[str, dict[str, int]]:
     events, threads = one["events"], one["threads"]
     if one["errors"] or events <= MOST_OF_A_THREAD * threads:
         return {}
@@ -211,15 +213,17 @@ def _rule(one: Mapping[str, int]) -> dict[str, dict[str, int]]:
     }
 
 
-def own_record(own: Mapping[str, Any], totals: Mapping[str, Sequence[Mapping[str, int]]]) -> dict[str, Any]:
-    """Return what `warm_up.json` keeps of own scripts, under `own`; nothing where a study has none."""
+def script_record(
+    own: Mapping[str, Any], totals: Mapping[str, Sequence[Mapping[str, int]]]
+) -> dict[str, Any]:
+    """Content of `warm_up.json` under `own` for own scripts; nothing if a study has none."""
     if not own:
         return {}
-    return {"own": {**own, "statements": statements(totals)}}
+    return {"own": {**own, "statements": statement_counts(totals)}}
 
 
-def own_carried(warm_up: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return what plans carry of own scripts, from `warm_up.json`: `files` and `statements`."""
+def carried_scripts(warm_up: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Own scripts' part of plans, from `warm_up.json`: `files` and `statements`."""
     own = warm_up.get("own") or {}
     return {
         workload: {"files": one["sha256"], "statements": own["statements"].get(workload, {})}

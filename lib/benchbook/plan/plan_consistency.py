@@ -1,4 +1,4 @@
-"""What facts, data, schedule and plans of a study must say of each other: a run's id is a hash of it all.
+"""Consistency of facts, data, schedule and plans of a study: a run's id is a hash of it all.
 
 Every function yields what does not agree as a sentence that names file or run; nothing means that all does.
 """
@@ -14,7 +14,7 @@ from typing import Any
 from benchbook.core.artifacts.artifact import Arms
 from benchbook.core.study import descriptors
 from benchbook.core.study.engines import engine_of
-from benchbook.core.study.model import PlannedRun, fingerprint, run_id_of
+from benchbook.core.study.model import PlannedRun, compute_fingerprint, run_id_of
 from benchbook.core.study.study import Study
 from benchbook.core.util import numeric_equality
 from benchbook.plan import schedule
@@ -25,9 +25,9 @@ FILES = {"facts": "facts.json", "data": "dataset.json"}
 Plans = Mapping[str, Mapping[str, Any]]
 
 
-def of_data(data: Mapping[str, Any], study: Study) -> Iterator[str]:
-    """Yield where dataset.json is not what its own fingerprint stands for, or not what the study asks for."""
-    made = fingerprint({name: data[name] for name in data if name not in BESIDE_DATA})
+def check_dataset(data: Mapping[str, Any], study: Study) -> Iterator[str]:
+    """Errors of dataset.json against its own fingerprint and against the study."""
+    made = compute_fingerprint({name: data[name] for name in data if name not in BESIDE_DATA})
     if made != data["fingerprint"]:
         yield f"dataset.json: its content has the fingerprint {made}, it says {data['fingerprint']}"
     for name in ("tables", "table_size", "seed"):
@@ -38,21 +38,21 @@ def of_data(data: Mapping[str, Any], study: Study) -> Iterator[str]:
             yield f"dataset.json: {name} has {rows} rows, the study has {study.dataset.table_size}"
 
 
-def of_conditions(arms: Arms, data: Mapping[str, Any], study: Study, plans: Plans) -> Iterator[str]:
-    """Yield the files whose digest is not the one that each run names as what it was made under."""
-    for arm, asked in schedule.conditions(arms, data).items():
+def check_conditions(arms: Arms, data: Mapping[str, Any], study: Study, plans: Plans) -> Iterator[str]:
+    """Files with another digest than the one in each run's conditions."""
+    for arm, asked in schedule.run_conditions(arms, data).items():
         own = {name: plan for name, plan in plans.items() if study.deployed(plan["arm"]) == arm}
         for key, digest in asked.items():
             others = [name for name, plan in own.items() if plan["conditions"].get(key) != digest]
             if others:
                 other = plans[others[0]]["conditions"].get(key)
                 yield (
-                    f"{FILES.get(key, key)}: for arm {arm} its digest is {digest}, and {_runs(others)} made "
+                    f"{FILES.get(key, key)}: for arm {arm} its digest is {digest}, and {_format_runs(others)} made "
                     f"under {other}"
                 )
 
 
-def of_settings(arms: Arms, study: Study) -> Iterator[str]:
+def check_settings(arms: Arms, study: Study) -> Iterator[str]:
     """Yield settings of a server that the study asks for and the facts do not show, and the reverse."""
     for arm, found in arms.items():
         settings = found.get("engine", {}).get("settings")
@@ -62,7 +62,7 @@ def of_settings(arms: Arms, study: Study) -> Iterator[str]:
         )
         if arm not in study.arms or not is_told:
             continue
-        if not descriptors.engine(engine_of(study, arm).name).tells_settings:
+        if not descriptors.find_engine(engine_of(study, arm).name).tells_settings:
             continue
         shown = {name: one["asked"] for name, one in settings.items() if one["from"] == "study"}
         words = {True: "ON", False: "OFF"}
@@ -70,15 +70,15 @@ def of_settings(arms: Arms, study: Study) -> Iterator[str]:
             name: words[value] if isinstance(value, bool) else str(value)
             for name, value in engine_of(study, arm).settings.items()
         }
-        for name, (due, was) in numeric_equality.unlike(asked, shown).items():
+        for name, (due, was) in numeric_equality.diff_mappings(asked, shown).items():
             yield (
                 f"facts.json: arms.{arm}: the study asks for {name} = {due}, the server was asked for {was}"
             )
 
 
-def of_schedule(runs: Sequence[PlannedRun], text: str) -> Iterator[str]:
+def check_schedule(runs: Sequence[PlannedRun], text: str) -> Iterator[str]:
     """Yield the rows of schedule.csv that are not those that study, facts and data give."""
-    due_text = schedule.table(list(runs)).to_csv(index=False, lineterminator="\n")
+    due_text = schedule.schedule_table(list(runs)).to_csv(index=False, lineterminator="\n")
     asked, found = (list(csv.DictReader(io.StringIO(one))) for one in (due_text, text))
     if len(found) != len(asked):
         yield f"schedule.csv: {len(found)} runs, the study gives {len(asked)}"
@@ -90,8 +90,8 @@ def of_schedule(runs: Sequence[PlannedRun], text: str) -> Iterator[str]:
             yield f"schedule.csv:{line}: {'; '.join(wrong)}"
 
 
-def of_plans(runs: Sequence[PlannedRun], plans: Plans, place: str = "raw") -> Iterator[str]:
-    """Yield the run folders whose plan is not the one that study, facts and data give; `position` is free."""
+def check_plans(runs: Sequence[PlannedRun], plans: Plans, place: str = "raw") -> Iterator[str]:
+    """Run folders with a plan other than that of study, facts and data; `position` is free."""
     known = {run.run_id: json.loads(json.dumps(run.to_dict())) for run in runs}
     for name, plan in plans.items():
         if name not in known:
@@ -99,21 +99,21 @@ def of_plans(runs: Sequence[PlannedRun], plans: Plans, place: str = "raw") -> It
             continue
         wrong = [
             f"{key} is {json.dumps(has)}, due is {json.dumps(due)}"
-            for key, (has, due) in numeric_equality.unlike(plan, known[name]).items()
+            for key, (has, due) in numeric_equality.diff_mappings(plan, known[name]).items()
             if key != "position"
         ]
         if wrong:
             yield f"{place}/{name}: plan.json: {'; '.join(wrong)}"
 
 
-def of_name(name: str, plan: Mapping[str, Any], place: str) -> Iterator[str]:
-    """Yield whether a folder's name is not the hash of the plan in it."""
+def check_name(name: str, plan: Mapping[str, Any], place: str) -> Iterator[str]:
+    """Error if a folder's name is not the hash of the plan in it."""
     made = run_id_of(plan)
     if not plan.get("run_id") == made == name:
         yield f"{place}/{name}: plan.json gives the name {made}"
 
 
-def of_missing(
+def check_missing(
     runs: Sequence[PlannedRun], there: Collection[str], given_up: Collection[str], first_stop: int | None
 ) -> Iterator[str]:
     """Yield the groups of the schedule that are not there for no reason that the archive shows.
@@ -128,9 +128,9 @@ def of_missing(
         if run.run_id not in there and run.group not in given_up and not is_left_out:
             absent.setdefault(run.group, []).append(run.run_id)
     for group, names in absent.items():
-        yield f"{group}: {_runs(names)} due and not there, and void does not say why"
+        yield f"{group}: {_format_runs(names)} due and not there, and void does not say why"
 
 
-def _runs(names: Sequence[str]) -> str:
+def _format_runs(names: Sequence[str]) -> str:
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     return f"{names[0]}{more} {'was' if len(names) == 1 else 'were'}"

@@ -11,7 +11,7 @@ import pandas as pd
 from benchbook.core.study import custom_scripts, descriptors, sysbench_workloads
 from benchbook.core.study import interleaving as words
 from benchbook.core.study.engines import engine_of
-from benchbook.core.study.model import PlannedRun, fingerprint
+from benchbook.core.study.model import PlannedRun, compute_fingerprint
 from benchbook.core.study.params import Analysis
 from benchbook.core.study.study import Study
 from benchbook.core.study.study_sections import Rate
@@ -51,23 +51,23 @@ RUN_OVERHEAD_S = 0.5
 CLUSTER_OVERHEAD_S = 17.0
 
 
-def conditions(arms: Mapping[str, dict[str, Any]], data: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Return for each arm the digests of its facts and of the data, which `dataset.json` has."""
+def run_conditions(arms: Mapping[str, dict[str, Any]], data: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """Digests of facts and of the data for each arm; the latter is in `dataset.json`."""
     return {
-        arm: {"facts": fingerprint(lasting(found)), "data": data["fingerprint"]}
+        arm: {"facts": compute_fingerprint(lasting_facts(found)), "data": data["fingerprint"]}
         for arm, found in arms.items()
     }
 
 
-def lasting(found: dict[str, Any]) -> dict[str, Any]:
-    """Return the facts of an arm that make a run another run, by dotted name."""
+def lasting_facts(found: dict[str, Any]) -> dict[str, Any]:
+    """Facts of an arm that are part of a run's identity, by dotted name."""
     # Listed, so that a fact that a later version records asks for nothing to be measured again.
-    kept = {name: at(found, name) for name in LASTING}
+    kept = {name: value_at(found, name) for name in LASTING}
     return {name: value for name, value in kept.items() if value is not None}
 
 
-def at(tree: Any, name: str) -> Any:
-    """Return what stands under a dotted name, or None."""
+def value_at(tree: Any, name: str) -> Any:
+    """Value under a dotted name, or None."""
     for key in name.split("."):
         tree = tree.get(key) if isinstance(tree, Mapping) else None
     return tree
@@ -86,8 +86,8 @@ def plan_runs(
     it lacks were skipped, and without any none was. `warm_up` is what pilots settled (without it loops are
     closed), `seed` what the session drew.
     """
-    settled = pilot_parameters.rates(study, warm_up) if warm_up is not None else {}
-    found, own = (warm_up or {}).get("turns", ()), pilot_parameters.own_carried(warm_up or {})
+    settled = pilot_parameters.settled_rates(study, warm_up) if warm_up is not None else {}
+    found, own = (warm_up or {}).get("turns", ()), pilot_parameters.carried_scripts(warm_up or {})
     rules = words.RULES if warm_up is None else int(warm_up.get("rules", 1))
     lengths, edges = (pilot_parameters.by_cell(found, key) for key in ("turn_ms", "edge_s"))
     drawn = study.plan.seed if study.plan.seed is not None else seed
@@ -96,14 +96,14 @@ def plan_runs(
     runs: list[PlannedRun] = []
     every = [(workload, threads) for workload in study.workloads for threads in study.threads]
     for block in range(1, study.plan.blocks + 1):
-        cells = order.shuffled(every, drawn, "cells", block)
-        sizes = Counter(len(_arms(study, *cell, conditions)) for cell in cells)
+        cells = order.shuffle_items(every, drawn, "cells", block)
+        sizes = Counter(len(_group_arms(study, *cell, conditions)) for cell in cells)
         seen: Counter[int] = Counter()
         for workload, threads in cells:
-            arms = _arms(study, workload, threads, conditions)
+            arms = _group_arms(study, workload, threads, conditions)
             size = len(arms)
             ordered = order.arm_order(arms, drawn, block, seen[size], sizes[size])
-            in_turns = _turns(study, workload, threads, arms, lengths, rules)
+            in_turns = _turn_settings(study, workload, threads, arms, lengths, rules)
             if in_turns and (edge_s := edges.get(workload, {}).get(threads)):
                 in_turns["edge_s"] = edge_s
             group: dict[str, Any] = {
@@ -115,18 +115,20 @@ def plan_runs(
                 **in_turns,
             }
             for arm in ordered:
-                cell = group | _cell(name, study, arm, workload, threads, settled)
-                cell["seed"] = order.run_seed(drawn, block, workload, threads, _place(study, workload, arm))
+                cell = group | _cell_settings(name, study, arm, workload, threads, settled)
+                cell["seed"] = order.run_seed(
+                    drawn, block, workload, threads, _seed_place(study, workload, arm)
+                )
                 known = conditions.get(study.deployed(arm), {})
                 runs.append(PlannedRun(**cell, position=len(runs), conditions=known))
             seen[size] += 1
     return runs
 
 
-def sketched(
+def sketch_runs(
     name: str, study: Study, conditions: dict[str, dict[str, Any]] | None = None, seed: int | None = None
 ) -> list[PlannedRun]:
-    """Return the runs as far as they are known before a session has drawn its seed: not in their order."""
+    """Runs as far as they are known before a session has drawn its seed: not in their order."""
     return plan_runs(name, study, conditions or {}, seed=seed or SKETCHED)
 
 
@@ -138,14 +140,16 @@ def pilot_runs(name: str, study: Study, arms: Collection[str] | None = None) -> 
     """
     cells = [
         (arm, workload, threads)
-        for workload in dict.fromkeys(pilot_parameters.piloted(study, name) for name in study.workloads)
-        for threads in pilot_parameters.levels(study, workload)
+        for workload in dict.fromkeys(
+            pilot_parameters.pilot_workload_of(study, name) for name in study.workloads
+        )
+        for threads in pilot_parameters.pilot_levels(study, workload)
         for arm in study.arms
         if arms is None or arm in arms
     ]
     return [
         PlannedRun(
-            **_cell(name, study, arm, workload, threads, {}),
+            **_cell_settings(name, study, arm, workload, threads, {}),
             block=0,
             position=position,
             group="pilot",
@@ -157,32 +161,32 @@ def pilot_runs(name: str, study: Study, arms: Collection[str] | None = None) -> 
     ]
 
 
-def table(runs: list[PlannedRun]) -> pd.DataFrame:
-    """Return the schedule as a table with the columns of `schedule.csv`, one row a run."""
+def schedule_table(runs: list[PlannedRun]) -> pd.DataFrame:
+    """Schedule as a table with the columns of `schedule.csv`, one row a run."""
     return pd.DataFrame([[getattr(run, column) for column in COLUMNS] for run in runs], columns=list(COLUMNS))
 
 
-def seconds(study: Study, runs: list[PlannedRun]) -> float:
-    """Estimate how long run-matrix takes, in seconds, without repeats."""
+def estimate_seconds(study: Study, runs: list[PlannedRun]) -> float:
+    """Estimated duration of run-matrix, in seconds, without repeats."""
     each = (sum(words.clock_seconds(run)) / max(1, len(run.partners)) for run in runs)
     # Beside its runs a block takes what the slowest of its engines does.
     beside_s = max(
-        CLUSTER_OVERHEAD_S if one.cluster is not None else descriptors.engine(one.name).block_overhead_s
+        CLUSTER_OVERHEAD_S if one.cluster is not None else descriptors.find_engine(one.name).block_overhead_s
         for one in (engine_of(study, arm) for arm in study.arms)
     )
     return sum(one + RUN_OVERHEAD_S for one in each) + study.plan.blocks * beside_s
 
 
-def orders(study: Study) -> list[str]:
-    """Sentences on how a study's workloads are measured, and why not in turns or in slow ones."""
+def describe_orders(study: Study) -> list[str]:
+    """Sentences on the order of a study's workloads, with the reason for whole runs or slow turns."""
     workloads: dict[str, list[str]] = {}
     for name in study.workloads:
-        if words.order(study, name) == words.TURNS:
+        if words.choose_order(study, name) == words.TURNS:
             text = _turns_text(study)
         elif study.plan.order == words.RUNS:
             text = "whole runs, as plan.order says"
         else:
-            text = f"whole runs, because turns can't be had: {words.obstacles(study, name)[0]}"
+            text = f"whole runs, because turns can't be had: {words.find_obstacles(study, name)[0]}"
         workloads.setdefault(text, []).append(name)
     if len(workloads) == 1:
         return list(workloads)
@@ -193,7 +197,7 @@ def _turns_text(study: Study) -> str:
     least_ms, rest = words.least_ms(study), "the arms are connected at once and run one at a time"
     if study.plan.turn_ms:
         return f"turns of {study.plan.turn_ms} ms: {rest}"
-    waits = max(words.slow(study), key=lambda one: one[1] or 0, default=None)
+    waits = max(words.find_slow(study), key=lambda one: one[1] or 0, default=None)
     if waits is None:
         return f"turns of {least_ms} ms or more: {rest}"
     return f"slow turns of {least_ms} ms or more: {rest}; {waits[0]}"
@@ -205,7 +209,7 @@ def orders_of_levels(study: Study, warm_up: Mapping[str, Any]) -> list[str]:
     times = pilot_parameters.by_cell(warm_up.get("turns", ()), "transaction_ms")
     found, least_ms = [], words.least_ms(study)
     for name in study.workloads:
-        if words.order(study, name) != words.TURNS:
+        if words.choose_order(study, name) != words.TURNS:
             continue
         for threads in study.threads:
             length = pilot_parameters.length_ms(study, name, threads, lengths)
@@ -218,27 +222,27 @@ def orders_of_levels(study: Study, warm_up: Mapping[str, Any]) -> list[str]:
 
 
 def pilot_seconds(study: Study) -> float:
-    """Estimate how long the pilots of warm-up take, in seconds."""
+    """Estimated duration of the pilots of warm-up, in seconds."""
     if study.warm_up.pilot_s == 0:
         return 0.0
     return sum(run.run_s + RUN_OVERHEAD_S for run in pilot_runs("", study))
 
 
-def duration(name: str, study: Study) -> str:
-    """Say how long the runs of a study take, without repeats, pilots and loading."""
-    return _minutes(seconds(study, sketched(name, study)))
+def describe_duration(name: str, study: Study) -> str:
+    """Duration of the runs of a study in words, without repeats, pilots and loading."""
+    return _format_duration(estimate_seconds(study, sketch_runs(name, study)))
 
 
-def summary(
+def describe_plan(
     name: str, study: Study, conditions: dict[str, dict[str, Any]] | None = None, seed: int | None = None
 ) -> str:
-    """Say in a few lines what a study will measure and how long it takes; `conditions` lacks skipped arms."""
-    runs, drawn = sketched(name, study, conditions, seed), study.plan.seed or seed
+    """Plan of a study and its duration in a few lines; `conditions` lacks skipped arms."""
+    runs, drawn = sketch_runs(name, study, conditions, seed), study.plan.seed or seed
     skipped = [arm for arm in study.arms if conditions and arm not in conditions]
-    measuring, piloting = seconds(study, runs), pilot_seconds(study)
+    measuring, piloting = estimate_seconds(study, runs), pilot_seconds(study)
     twin = sum(run.arm == study.twin for run in runs)
     share = min(Analysis().looks) / study.plan.blocks if study.plan.stop == "decided" else 1
-    first = f"{_minutes(measuring * share)} to the first look and at most " if share < 1 else ""
+    first = f"{_format_duration(measuring * share)} to the first look and at most " if share < 1 else ""
     arms = [arm if one.name is None else f"{arm} ({one.name})" for arm, one in study.arms.items()]
     lines = [
         f"{name}",
@@ -250,10 +254,10 @@ def summary(
         + ("by each session" if drawn is None else f"from seed {drawn}"),
         f"  runs        {len(runs)}, of them {twin} of the A/A pair; each discards {study.plan.discard_s} s "
         f"and measures {study.plan.run_s} s",
-        *(f"  order       {line}" for line in orders(study)),
+        *(f"  order       {line}" for line in describe_orders(study)),
         *([f"  priority    {PRIORITY[study.site.precedence]}"] if study.site.precedence else []),
-        f"  measuring   about {first}{_minutes(measuring)}, "
-        f"after trial runs (pilots) of about {_minutes(piloting)}",
+        f"  measuring   about {first}{_format_duration(measuring)}, "
+        f"after trial runs (pilots) of about {_format_duration(piloting)}",
         f"  data        {count(study.dataset.tables, 'table')} of {study.dataset.table_size:,} rows",
     ]
     several = [
@@ -270,32 +274,32 @@ def summary(
     return "\n".join(lines)
 
 
-def _minutes(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-def _arms(study: Study, workload: str, threads: int, there: Collection[str]) -> list[str]:
+def _group_arms(study: Study, workload: str, threads: int, there: Collection[str]) -> list[str]:
     twin = [study.twin] if study.twin and study.has_twin(workload, threads) else []
     arms = [study.baseline, *twin, *study.treatments]
     return [arm for arm in arms if not there or study.deployed(arm) in there]
 
 
-def _turns(
+def _turn_settings(
     study: Study, workload: str, threads: int, arms: list[str], lengths: pilot_parameters.Lengths, rules: int
 ) -> dict[str, Any]:
-    """Return what a planned run has in turns beside other runs; nothing where whole runs are made."""
+    """Settings of a planned run for turns; nothing for whole runs."""
     length = pilot_parameters.length_ms(study, workload, threads, lengths, rules)
     # By the first rules one level with transactions too long for turns made whole runs of them all.
     every = study.threads if rules == 1 else (threads,)
     is_short = all(pilot_parameters.length_ms(study, workload, level, lengths, rules) for level in every)
-    if not is_short or len(arms) < 2 or words.order(study, workload, rules) != words.TURNS:
+    if not is_short or len(arms) < 2 or words.choose_order(study, workload, rules) != words.TURNS:
         return {}
     return {"order": words.TURNS, "turn_ms": length, "partners": tuple(arms)}
 
 
-def _place(study: Study, workload: str, arm: str) -> int:
+def _seed_place(study: Study, workload: str, arm: str) -> int:
     script = study.script(workload)
     if script not in sysbench_workloads.WRITING and not custom_scripts.is_own(script):
         return 0
@@ -303,7 +307,7 @@ def _place(study: Study, workload: str, arm: str) -> int:
     return -1 if arm == study.twin else list(study.arms).index(arm)
 
 
-def _cell(
+def _cell_settings(
     name: str, study: Study, arm: str, workload: str, threads: int, settled: pilot_parameters.Rates
 ) -> dict[str, Any]:
     options = study.workloads[workload].model_dump(mode="json")
@@ -313,7 +317,7 @@ def _cell(
         options.pop(key)
     if not custom_scripts.is_own(study.script(workload)):
         options.pop("options")
-    driver = descriptors.engine(engine_of(study, study.deployed(arm)).name).driver
+    driver = descriptors.find_engine(engine_of(study, study.deployed(arm)).name).driver
     if driver != descriptors.MYSQL:
         options.pop("ignore_errors")
         options["driver"] = driver

@@ -1,1 +1,1 @@
-"""From text to tidy tables: pure functions over what runs and documents left behind."""
+"""From text to tidy tables: pure functions over the files that runs and documents left behind."""

@@ -1,4 +1,4 @@
-"""Check V6: how long discard and window took, by sysbench's clock and by ours.
+"""Check V6: length of discard and window, by sysbench's clock and by ours.
 
 Rates are counts over sysbench's own seconds, so a second of its clock must last a second by ours. Three
 things bind its clock: our monotonic clock around the process, the labels of its report lines, and in a closed
@@ -13,8 +13,8 @@ from benchbook.core.study import interleaving
 from benchbook.core.study.params import Limits
 from benchbook.read import checks_log
 from benchbook.read.evidence import Evidence
-from benchbook.read.log import printed
-from benchbook.read.log_consistency import SLACK_S, longest, spent_ms
+from benchbook.read.log import require_printed
+from benchbook.read.log_consistency import SLACK_S, count_longest, spent_ms
 
 CLOCK_S, CLOCK_SHARE = 0.05, 2e-4
 """What two machines' clocks may differ by: half a round trip, and how much faster one may go."""
@@ -34,17 +34,17 @@ TURN_GAP_S = 1.0
 end, and for the turns of the others."""
 
 
-def time(run: Evidence, limits: Limits) -> Iterator[str]:
-    """V6: discard and window took what was asked, by all clocks there are."""
-    yield from checks_log.duration(run, limits)
-    yield from _of_our_clock(run)
+def check_time(run: Evidence, limits: Limits) -> Iterator[str]:
+    """V6: discard and window took the planned time, by all clocks there are."""
+    yield from checks_log.check_duration(run, limits)
+    yield from _check_process_clock(run)
     yield from _of_checkpoint(run, limits)
-    yield from _of_end(run, limits)
-    yield from _of_latencies(run)
+    yield from _check_end(run, limits)
+    yield from _check_latencies(run)
 
 
-def _of_our_clock(run: Evidence) -> Iterator[str]:
-    """Yield where sysbench's seconds don't fit between our start and our end of it."""
+def _check_process_clock(run: Evidence) -> Iterator[str]:
+    """Faults if sysbench's seconds don't fit between our start and our end of it."""
     seen, total, labels = run.seen, run.final.total_time_s, run.log.intervals.column("second")
     started = seen.get("begun_monotonic_s") or run.get("started_monotonic_s")
     lasted = run.get("ended_monotonic_s") - started
@@ -61,7 +61,7 @@ def _of_our_clock(run: Evidence) -> Iterator[str]:
 def _of_checkpoint(run: Evidence, limits: Limits) -> Iterator[str]:
     """Yield checkpoints at another second than asked, or so late that the client must have stood still."""
     discard = run.clock_s[0]
-    most = limits.pause_ms / 1000 + _gap(run) if run.is_in_turns else _pause_s(run, limits)
+    most = limits.pause_ms / 1000 + _allowed_gap(run) if run.is_in_turns else _pause_s(run, limits)
     for block in run.log.checkpoints:
         # In turns it is printed when the arm goes on, with the second of that moment.
         if block.checkpoint_s != discard and not run.is_in_turns:
@@ -70,10 +70,10 @@ def _of_checkpoint(run: Evidence, limits: Limits) -> Iterator[str]:
             yield f"the checkpoint came {block.total_time_s - discard:.4f} s late, at most {most:g} s"
 
 
-def _of_end(run: Evidence, limits: Limits) -> Iterator[str]:
-    """Yield where a whole run ended later than its threads, each in its last transaction, can have done."""
-    over = printed(run.final.total_time_s, "total time") - sum(run.clock_s)
-    longest_s = printed(run.final.latency_max_ms, "longest latency") / 1000
+def _check_end(run: Evidence, limits: Limits) -> Iterator[str]:
+    """Faults if a whole run ended later than threads in their last transaction can have done."""
+    over = require_printed(run.final.total_time_s, "total time") - sum(run.clock_s)
+    longest_s = require_printed(run.final.latency_max_ms, "longest latency") / 1000
     waited_s = ARRIVALS / run.plan["rate"] if run.plan.get("rate") else 0.0
     most = longest_s + waited_s + _pause_s(run, limits) + THREAD_S * run.asked("threads")
     if over > most and not run.is_in_turns:
@@ -84,8 +84,8 @@ def _pause_s(run: Evidence, limits: Limits) -> float:
     return limits.pause_ms / 1000 * min(1.0, run.clock_s[1] / WHOLE_PAUSE_S)
 
 
-def _of_latencies(run: Evidence) -> Iterator[str]:
-    """Yield where the threads' transactions don't fill the time, or more than fill it.
+def _check_latencies(run: Evidence) -> Iterator[str]:
+    """Faults if the threads' transactions don't fill the time, or more than fill it.
 
     A transaction counts whole in the block in which it ends, so at the checkpoint each thread carries one
     over; at the end threads that are done wait for the last one. At a fixed rate latencies hold the wait in
@@ -94,18 +94,18 @@ def _of_latencies(run: Evidence) -> Iterator[str]:
     if run.plan.get("rate"):
         return
     threads, blocks = run.asked("threads"), run.log.summaries
-    longest_s = max(printed(block.latency_max_ms, "longest latency") for block in blocks) / 1000
+    longest_s = max(require_printed(block.latency_max_ms, "longest latency") for block in blocks) / 1000
     # Of the longest transactions of the window each thread may have carried one over.
     bars = run.log.histogram
-    carried_s = spent_ms(longest(bars.full(), threads)) / threads / 1000 if bars else longest_s
+    carried_s = spent_ms(count_longest(bars.full(), threads)) / threads / 1000 if bars else longest_s
     before, whole = 0.0, 0.0
     for block in blocks:
-        ended = printed(block.total_time_s, "total time")
+        ended = require_printed(block.total_time_s, "total time")
         window, before = ended - before, ended
-        filled = printed(block.latency_sum_ms, "sum of latencies") / 1000 / threads
+        filled = require_printed(block.latency_sum_ms, "sum of latencies") / 1000 / threads
         whole += filled
         # Timers are read after the clock, so what ends in between counts in the block before.
-        late = SLACK_S + _gap(run)
+        late = SLACK_S + _allowed_gap(run)
         most = window + (late if block is blocks[0] else OUTSIDE_S + carried_s)
         least = (1 - OUTSIDE_SHARE) * window - late - longest_s
         if not least <= filled <= most:
@@ -115,7 +115,7 @@ def _of_latencies(run: Evidence) -> Iterator[str]:
         yield f"latencies of {whole:.3f} s for each thread in {before:.3f} s"
 
 
-def _gap(run: Evidence) -> float:
+def _allowed_gap(run: Evidence) -> float:
     if not run.is_in_turns:
         return 0.0
     return max(

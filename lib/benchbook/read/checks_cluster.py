@@ -1,4 +1,4 @@
-"""Check V24: the stores of a TiDB cluster were up, and the leaders of its regions stayed where they were."""
+"""Check V24: stores of a TiDB cluster were up, and leaders of its regions stayed in place."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LATE_S = 2.0
 """Seconds by which the steps of a planned event may be later than planned."""
 
 
-def cluster(run: Evidence, limits: Limits) -> Iterator[str]:
+def check_cluster(run: Evidence, limits: Limits) -> Iterator[str]:
     """V24: every part of a TiDB cluster was up before and after, and no leader moved between its stores.
 
     Regions that were made by a split in the run have no place before it. Arms without a cluster have nothing
@@ -39,7 +39,7 @@ def cluster(run: Evidence, limits: Limits) -> Iterator[str]:
             raise Missing("the cluster's stores and leaders were not looked at")
         return
     for when in ("before", "after"):
-        yield from (f"{part} {when} the run" for part in _down(seen[when]))
+        yield from (f"{part} {when} the run" for part in _find_down_parts(seen[when]))
         if lost := list((seen[when].get("leaders") or {}).values()).count(None):
             yield f"{count(lost, 'region')} had no leader {when} the run"
         if (why := seen[when].get("reason")) and not seen.get("is_managed"):
@@ -48,19 +48,19 @@ def cluster(run: Evidence, limits: Limits) -> Iterator[str]:
     if seen.get("is_managed"):
         return
     if (event := seen.get("event")) is None:
-        yield from _moved(before, after)
+        yield from _count_moves(before, after)
     else:
         yield from _unlike_planned(event, run.get("started_monotonic_s"))
 
 
-def said(run: Evidence) -> list[str]:
-    """Return what belongs beside a run of a cluster: leaders that PD moved, what the plan did to it."""
+def describe_moves(run: Evidence) -> list[str]:
+    """Notes beside a run of a cluster: leaders moved by PD, and effects of a planned event."""
     seen = (run.seen.get("arrangement") or {}).get("cluster") or {}
     if seen.get("is_managed"):
         reasons = dict.fromkeys(seen[when].get("reason") for when in ("before", "after"))
         before, after = (seen[when].get("leaders") or {} for when in ("before", "after"))
         return [
-            *_moved(before, after),
+            *_count_moves(before, after),
             *(f"stores and leaders were not looked at: {why}" for why in reasons if why),
         ]
     event, began = run.planned_event, run.seen.get("started_monotonic_s")
@@ -79,7 +79,7 @@ def said(run: Evidence) -> list[str]:
 
 
 def event_at_s(run: Evidence) -> float | None:
-    """Return at which second of a run a store was killed as planned; None without such an event."""
+    """Second of a run of the planned kill of a store; None without such an event."""
     event, began = run.planned_event, run.seen.get("started_monotonic_s")
     return event["killed_s"] - began if event is not None and began and "killed_s" in event else None
 
@@ -102,7 +102,7 @@ def but_for_event(run: Evidence, identity: Mapping[str, Any], when: str) -> Mapp
 
 
 def _unlike_planned(event: Mapping[str, Any], began_s: float) -> Iterator[str]:
-    """Yield where an event was not what was planned: not done, or not in time."""
+    """Faults if an event was not as planned: not done, or not in time."""
     if event.get("error") or "ready_s" not in event:
         yield f"the planned event was not carried out: {event.get('error') or 'no reason is known'}"
         return
@@ -117,8 +117,8 @@ def _unlike_planned(event: Mapping[str, Any], began_s: float) -> Iterator[str]:
             yield f"{whose} was {step} after {took:.1f} s, {planned} s were planned"
 
 
-def _moved(before: Mapping[str, str | None], after: Mapping[str, str | None]) -> Iterator[str]:
-    """Yield, for each pair of stores, how many leaders went from one to the other."""
+def _count_moves(before: Mapping[str, str | None], after: Mapping[str, str | None]) -> Iterator[str]:
+    """Number of leaders that went from one store to the other, for each pair of stores."""
     ways = Counter(
         (store, after[region])
         for region, store in before.items()
@@ -128,8 +128,8 @@ def _moved(before: Mapping[str, str | None], after: Mapping[str, str | None]) ->
         yield f"{count(went, 'leader')} moved from {one} to {other}"
 
 
-def _down(look: Mapping[str, Any]) -> Iterator[str]:
-    """Yield each part that was not up; a store's process may have ended long before PD says so."""
+def _find_down_parts(look: Mapping[str, Any]) -> Iterator[str]:
+    """Each part that was not up; a store's process may have ended long before PD says so."""
     ended = list(look["ended"])
     yield from (f"{name} had ended" for name in ended)
     for name, one in sorted((look.get("stores") or {}).items()):

@@ -17,7 +17,7 @@ from benchbook.core.study import registry
 from benchbook.core.study.params import Limits
 from benchbook.read import checks_cluster, checks_custom_scripts, costs
 from benchbook.read.evidence import Evidence, Missing
-from benchbook.read.log import printed
+from benchbook.read.log import require_printed
 
 LABEL_S = 0.5
 """Labels of report lines are rounded to the second."""
@@ -49,16 +49,24 @@ two seconds on a busy machine it missed 7 % and, of a starved run, a third)."""
 PORTS = ("--mysql-port", "--pgsql-port")
 
 
-def physics(run: Evidence, limits: Limits) -> Iterator[str]:
+def check_sources(run: Evidence, limits: Limits) -> Iterator[str]:
     """V26: log, turns, monitor and books agree on seconds, processor time, bytes and memory."""
     if not run.seen:
         raise Missing("nothing was recorded")
-    for find in (_log_of_turns, _costs, _watched, _stops, _memory, _place, _distance):
+    for find in (
+        _check_log_seconds,
+        _check_costs,
+        _check_monitor,
+        _check_stops,
+        _check_memory,
+        _check_port,
+        _check_distance,
+    ):
         yield from find(run)
 
 
-def _log_of_turns(run: Evidence) -> Iterator[str]:
-    """Yield where a client's own log has work in seconds in which its arm had no turn.
+def _check_log_seconds(run: Evidence) -> Iterator[str]:
+    """Faults if a client's own log has work in seconds outside its arm's turns.
 
     It writes its checkpoint as it goes on after the discard, in its first turn that counts, which tells when
     its clock started.
@@ -76,7 +84,7 @@ def _log_of_turns(run: Evidence) -> Iterator[str]:
             f"by its checkpoint and its first turn sysbench's clock started {begun - first:.3f} s after its "
             f"process, by the clock of the turns up to {latest - first:.3f} s after it"
         )
-    yield from _window(run)
+    yield from _check_window(run)
     seconds = run.log.intervals.column("second") + begun
     # A line that is due while the client stands still comes when it goes on, with what its last turn did.
     after = seconds[:-1] - LABEL_S > own[-1].end_us / 1e6
@@ -85,8 +93,8 @@ def _log_of_turns(run: Evidence) -> Iterator[str]:
         yield f"its log has queries in {idle} seconds after the last turn of its arm"
 
 
-def _window(run: Evidence) -> Iterator[str]:
-    """Yield where the turns do not fill the window that their clock took."""
+def _check_window(run: Evidence) -> Iterator[str]:
+    """Faults if the turns do not fill the window that their clock took."""
     window, taken = run.seen["turns"]["clock"].get("window"), run.taken
     if window is None:
         return
@@ -103,8 +111,8 @@ def _window(run: Evidence) -> Iterator[str]:
         yield f"no turn began for {gap_s:.3f} s after one of the arm, which stood still after {still_s:.3f} s"
 
 
-def _costs(run: Evidence) -> Iterator[str]:
-    """Yield where an arm's parts used more than all cores in its turns, or two books of a part differ."""
+def _check_costs(run: Evidence) -> Iterator[str]:
+    """Faults if parts used more than all cores in the turns, or a part's two counters differ."""
     if not run.is_in_turns:
         return
     told, cores = run.get("turns"), run.seen.get("machine_cores")
@@ -124,8 +132,8 @@ def _costs(run: Evidence) -> Iterator[str]:
         yield f"its arm had {had} turns, {told['count']} are recorded"
 
 
-def _watched(run: Evidence) -> Iterator[str]:
-    """Yield where the monitor saw a client use less processor time than its turns, or than it ended with."""
+def _check_monitor(run: Evidence) -> Iterator[str]:
+    """Faults if the monitor saw less client CPU time than its turns, or its end, show."""
     if run.monitor is None or checks_cluster.event_at_s(run) is not None:
         # What a part that was killed had used is counted with the client's.
         return
@@ -154,8 +162,8 @@ def _watched(run: Evidence) -> Iterator[str]:
         yield f"the client used {told:.2f} s of a core, its monitor saw {seen:.2f} s"
 
 
-def _stops(run: Evidence) -> Iterator[str]:
-    """Yield where a client got more answers than its threads stopped: each stops until its answer is there.
+def _check_stops(run: Evidence) -> Iterator[str]:
+    """Faults if a client got more answers than stops of its threads: each stops until its answer.
 
     One that lost its core to the server finds the answer without a wait. The kernel counted both, which so
     bind how many queries of all were in the window, and whose.
@@ -167,14 +175,14 @@ def _stops(run: Evidence) -> Iterator[str]:
     except (KeyError, ValueError):
         return  # What is no table, or no turns, is refused where the tables are made.
     waited, lost = (client.get(name, math.nan) for name in ("voluntary", "involuntary"))
-    rate = printed(run.final.queries, "queries") / (run.active_s or math.inf)
+    rate = require_printed(run.final.queries, "queries") / (run.active_s or math.inf)
     share = UNSTOPPED if run.is_in_turns else UNSTOPPED_WHOLE
     if rate > (1 + share) * (waited + lost):
         yield f"{rate:.0f} queries a second, for which the client's threads stopped {waited + lost:.0f} times"
 
 
-def _memory(run: Evidence) -> Iterator[str]:
-    """Yield where two counters of the same pages differ; of several servers the first one's pool is known."""
+def _check_memory(run: Evidence) -> Iterator[str]:
+    """Faults if two counters of the same pages differ; of several servers the first pool is known."""
     several = len({one.get("server", 0) for one in run.seen.get("clients") or ()}) > 1
     for when in ("before", "after"):
         cache = run.cache(when)
@@ -196,8 +204,8 @@ def _memory(run: Evidence) -> Iterator[str]:
             yield f"{when} the run the server had read {pages} pages by one counter, {reads} by another"
 
 
-def _place(run: Evidence) -> Iterator[str]:
-    """Yield where a client that connects to the server itself went to another port than the server has."""
+def _check_port(run: Evidence) -> Iterator[str]:
+    """Faults if a client that connects to the server itself used a port other than the server's."""
     port = (run.seen.get("identity_before") or {}).get("port")
     setting = run.plan.get("arm_setting") or {}
     if port is None or setting.get("access") != registry.DIRECT or setting.get("zones"):
@@ -208,10 +216,10 @@ def _place(run: Evidence) -> Iterator[str]:
             yield f"the client connected to port {asked}, the arm's server has {port}"
 
 
-def _distance(run: Evidence) -> Iterator[str]:
-    """Yield where a transaction was over before its statements can have been at the server and back."""
+def _check_distance(run: Evidence) -> Iterator[str]:
+    """Faults if a transaction was over before its statements can have been at the server and back."""
     zones = (run.plan.get("arm_setting") or {}).get("zones")
-    if not zones or checks_custom_scripts.is_own(run):
+    if not zones or checks_custom_scripts.is_custom(run):
         return
     one = run.transaction
     due_ms = 2 * zones["latency_ms"] * (one.reads + one.writes + one.other)

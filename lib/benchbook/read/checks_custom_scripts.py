@@ -1,4 +1,4 @@
-"""What the checks ask of a script of the user's own, of which no rule is known beforehand.
+"""Checks of runs of the user's own scripts; no rule is known for them beforehand.
 
 Statements of one event are those that the pilots showed, where all events have the same. Whatever the
 mixture, the server was sent as many statements as sysbench counted.
@@ -15,21 +15,21 @@ from benchbook.read.evidence import Evidence
 KINDS = ("reads", "writes", "other")
 
 
-def is_own(run: Evidence) -> bool:
-    """Tell whether a run is of an own script."""
+def is_custom(run: Evidence) -> bool:
+    """True if a run is of a user's own script."""
     return custom_scripts.is_own(run.asked("script"))
 
 
-def files(run: Evidence) -> Iterator[str]:
+def check_files(run: Evidence) -> Iterator[str]:
     """V5: the script and its modules were those of the plan, byte for byte; pilots have no such plan."""
-    if not is_own(run) or "own" not in run.plan:
+    if not is_custom(run) or "own" not in run.plan:
         return
     asked, found = run.asked("own")["files"], run.get("script")
-    for name, (due, was) in numeric_equality.unlike(asked, found).items():
-        yield f"the script's file {name} was {_short(was)}, {_short(due)} asked"
+    for name, (due, was) in numeric_equality.diff_mappings(asked, found).items():
+        yield f"the script's file {name} was {_shorten_digest(was)}, {_shorten_digest(due)} asked"
 
 
-def work(run: Evidence) -> Iterator[str]:
+def check_work(run: Evidence) -> Iterator[str]:
     """V9: statements were made, and as many in each event as the pilots showed."""
     events, spoilt = run.total("events"), run.total("ignored_errors")
     if not run.total("total"):
@@ -43,7 +43,7 @@ def work(run: Evidence) -> Iterator[str]:
             yield f"{count} {kind} in {events} events, {each} each and {first} first in the pilots"
 
 
-def ledger(run: Evidence) -> Iterator[str]:
+def check_ledger(run: Evidence) -> Iterator[str]:
     """V10: the server's statements are those that sysbench counted, over one connection for each thread."""
     threads = run.asked("threads")
     made = run.grown("Connections") - run.get("ledger").get("own_connections", 0)
@@ -58,11 +58,11 @@ def ledger(run: Evidence) -> Iterator[str]:
         yield f"Com_select grew by {seen}, sysbench says {reads} reads"
 
 
-def hits(run: Evidence) -> Iterator[str]:
+def check_hits(run: Evidence) -> Iterator[str]:
     """V11: reads found rows."""
     if run.total("reads") and not run.grown("Rows_sent"):
         yield f"{run.total('reads')} reads found no row"
 
 
-def _short(digest: str | None) -> str:
+def _shorten_digest(digest: str | None) -> str:
     return digest[:10] if digest else "absent"

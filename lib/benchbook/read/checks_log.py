@@ -1,4 +1,4 @@
-"""Checks V1 to V9: what sysbench's own output and exit, and its command line, say of a run.
+"""Checks V1 to V9: a run by sysbench's own output and exit, and by its command line.
 
 Each check returns its faults as sentences; none means it passed. The header repeats a few options (V5); the
 command line that was recorded has all, so it is held against what the plan asks for, option by option.
@@ -14,7 +14,7 @@ from benchbook.core.study import client_sharding, interleaving, registry, sysben
 from benchbook.core.study.params import Limits
 from benchbook.read import checks_cluster, checks_custom_scripts
 from benchbook.read.evidence import Evidence, Missing
-from benchbook.read.log import Concern, printed
+from benchbook.read.log import Concern, require_printed
 
 OVERRUN_SHARE = 0.02
 """A run may end late by this share of its length, if that is more than `overrun_s`."""
@@ -37,7 +37,7 @@ def exit_code(run: Evidence, limits: Limits) -> Iterator[str]:
         yield f"ended by {ended_by}"
 
 
-def stderr(run: Evidence, limits: Limits) -> Iterator[str]:
+def check_stderr(run: Evidence, limits: Limits) -> Iterator[str]:
     """V2: nothing on stderr."""
     if run.err is None:
         raise Missing("no file of stderr")
@@ -45,18 +45,18 @@ def stderr(run: Evidence, limits: Limits) -> Iterator[str]:
         yield f"stderr says {run.err.strip()[:120]!r}"
 
 
-def stdout(run: Evidence, limits: Limits) -> Iterator[str]:
+def check_stdout(run: Evidence, limits: Limits) -> Iterator[str]:
     """V3: every line of stdout known and in place, to the end, and no message among them."""
-    yield from _problems(run, "message", "grammar", "end")
+    yield from _list_problems(run, "message", "grammar", "end")
     for message in run.log.messages:
         if message.level not in ("fatal", "alert"):
             yield f"line {message.line}: {message.text[:120]!r}"
 
 
-def totals(run: Evidence, limits: Limits) -> Iterator[str]:
+def check_totals(run: Evidence, limits: Limits) -> Iterator[str]:
     """V4: totals of the discard and of the window, the latter with a histogram, and sums that add up."""
     # In turns report lines may be left out (V7), so that their sum says nothing.
-    yield from _problems(run, *(("numbers",) if run.is_in_turns else ("numbers", "sums")))
+    yield from _list_problems(run, *(("numbers",) if run.is_in_turns else ("numbers", "sums")))
     asked = 1 if run.clock_s[0] else 0
     if len(run.log.checkpoints) != asked:
         yield f"{len(run.log.checkpoints)} checkpoint blocks, {asked} expected"
@@ -66,8 +66,8 @@ def totals(run: Evidence, limits: Limits) -> Iterator[str]:
         yield "no histogram"
 
 
-def options(run: Evidence, limits: Limits) -> Iterator[str]:
-    """V5: header, command line and file of options say what the plan asks for, and sysbench took them."""
+def check_options(run: Evidence, limits: Limits) -> Iterator[str]:
+    """V5: header, command line and options file have the planned values, and sysbench took them."""
     said, final = run.log.header, run.log.final
     if "seed" not in run.plan:
         raise Missing("plan has no seed")
@@ -86,38 +86,38 @@ def options(run: Evidence, limits: Limits) -> Iterator[str]:
         for name, value in run.get("options", "asked").items():
             if taken.get(name) != value:
                 yield f"the file says {name}={value}, sysbench took {taken.get(name)}"
-    yield from command_line(run)
-    yield from checks_custom_scripts.files(run)
+    yield from check_command_line(run)
+    yield from checks_custom_scripts.check_files(run)
 
 
-def duration(run: Evidence, limits: Limits) -> Iterator[str]:
-    """V6: discard and run took what was asked, neither less nor much more.
+def check_duration(run: Evidence, limits: Limits) -> Iterator[str]:
+    """V6: discard and run took the planned time, neither less nor much more.
 
     In turns a client writes its checkpoint when it goes on: at most one round later, and after the discard of
     the client that started last. It ends when that one's time is over, too.
     """
     discard, length = run.clock_s
-    total = printed(run.final.total_time_s, "total time")
+    total = require_printed(run.final.total_time_s, "total time")
     apart = started_apart_s(run) if run.is_in_turns else 0.0
-    late = _overrun(discard + length, limits) + (AFTER_TURNS_S + apart if run.is_in_turns else 0.0)
+    late = _allowed_overrun(discard + length, limits) + (AFTER_TURNS_S + apart if run.is_in_turns else 0.0)
     if not discard + length <= total <= discard + length + late:
-        yield f"total time {total:.4f} s, asked {discard + length} s{_hanging(run, discard + length)}"
+        yield f"total time {total:.4f} s, asked {discard + length} s{_describe_hanging(run, discard + length)}"
     waited = interleaving.round_seconds(run.planned) + apart if run.is_in_turns else 0.0
     for block in run.log.checkpoints:
-        latest = discard + _overrun(discard, limits) + waited
+        latest = discard + _allowed_overrun(discard, limits) + waited
         if block.total_time_s is None or not discard <= block.total_time_s <= latest:
             yield f"the discard took {block.total_time_s} s, asked {discard} s"
 
 
-def _hanging(run: Evidence, end_s: float) -> str:
-    """What report lines after the end say of threads that were in a last transaction."""
+def _describe_hanging(run: Evidence, end_s: float) -> str:
+    """Note on threads in a last transaction, by report lines after the end."""
     seconds, threads = run.log.intervals.column("second"), run.log.intervals.column("threads")
     whole = run.log.header.threads or 0
     late = threads[(seconds > end_s) & (threads < whole)]
     return f": {late[0]:.0f} of {whole} threads were in a last transaction" if late.size else ""
 
 
-def intervals(run: Evidence, limits: Limits) -> Iterator[str]:
+def check_intervals(run: Evidence, limits: Limits) -> Iterator[str]:
     """V7: a report line for every interval (the last may be missing), none of them idle.
 
     At a fixed rate a second without an answer is idle only if nothing waited for one: where transactions
@@ -127,7 +127,7 @@ def intervals(run: Evidence, limits: Limits) -> Iterator[str]:
     """
     if run.is_in_turns:
         return
-    yield from _problems(run, "intervals")
+    yield from _list_problems(run, "intervals")
     step = run.plan.get("interval_s", 1)
     if not step:
         return
@@ -151,7 +151,7 @@ def intervals(run: Evidence, limits: Limits) -> Iterator[str]:
         yield f"no transaction in the interval at second {', '.join(idle)}"
 
 
-def errors(run: Evidence, limits: Limits) -> Iterator[str]:
+def check_errors(run: Evidence, limits: Limits) -> Iterator[str]:
     """V8: hardly any ignored error, no reconnect."""
     if (ratio := error_ratio(run)) > limits.error_ratio:
         text = f"{100 * ratio:.2f} % ignored errors per transaction, at most {100 * limits.error_ratio:g} %"
@@ -160,16 +160,20 @@ def errors(run: Evidence, limits: Limits) -> Iterator[str]:
         yield f"{reconnects} reconnects"
 
 
-def work(run: Evidence, limits: Limits) -> Iterator[str]:
-    """V9: transactions were done, of the statements that the script has, at the rate that was asked."""
+def check_work(run: Evidence, limits: Limits) -> Iterator[str]:
+    """V9: transactions were done, of the script's statements, at the planned rate."""
     if not run.final.transactions:
         yield "no transactions"
         return
-    yield from checks_custom_scripts.work(run) if checks_custom_scripts.is_own(run) else _statements(run)
+    yield from (
+        checks_custom_scripts.check_work(run)
+        if checks_custom_scripts.is_custom(run)
+        else _check_statements(run)
+    )
     yield from _rate_faults(run, limits)
 
 
-def _statements(run: Evidence) -> Iterator[str]:
+def _check_statements(run: Evidence) -> Iterator[str]:
     one, transactions, spoilt = run.transaction, run.total("transactions"), run.total("ignored_errors")
     if not one.reads + one.writes:
         yield "the options leave no statement but BEGIN and COMMIT"
@@ -185,12 +189,12 @@ def _statements(run: Evidence) -> Iterator[str]:
 def error_ratio(run: Evidence) -> float:
     """Return ignored errors per transaction, of the whole run or its window, whichever is worse."""
     final = run.final
-    whole = _ratio(run.total("ignored_errors"), run.total("transactions"))
-    errors = printed(final.ignored_errors, "ignored errors")
-    return max(whole, _ratio(errors, printed(final.transactions, "transactions")))
+    whole = _error_ratio(run.total("ignored_errors"), run.total("transactions"))
+    errors = require_printed(final.ignored_errors, "ignored errors")
+    return max(whole, _error_ratio(errors, require_printed(final.transactions, "transactions")))
 
 
-def _ratio(errors: int, transactions: int) -> float:
+def _error_ratio(errors: int, transactions: int) -> float:
     if transactions:
         return errors / transactions
     return math.inf if errors else 0.0
@@ -200,7 +204,7 @@ def _rate_faults(run: Evidence, limits: Limits) -> Iterator[str]:
     rate, window = run.plan.get("rate") or 0, run.log.measured_s
     if not rate or not window:
         return
-    achieved = printed(run.final.transactions, "transactions") / window
+    achieved = require_printed(run.final.transactions, "transactions") / window
     allowed = limits.rate_ratio * rate + ARRIVAL_SPREAD * math.sqrt(rate / window)
     if abs(achieved - rate) > allowed:
         yield f"{achieved:.1f} transactions/s, {rate} asked"
@@ -212,18 +216,18 @@ def _rate_faults(run: Evidence, limits: Limits) -> Iterator[str]:
             yield f"{report.queue_length} transactions were waiting at second {report.second:g}"
 
 
-def _problems(run: Evidence, *concerns: Concern) -> list[str]:
+def _list_problems(run: Evidence, *concerns: Concern) -> list[str]:
     return [str(problem) for problem in run.log.problems if problem.concern in concerns]
 
 
 def started_apart_s(run: Evidence) -> float:
-    """Return how many seconds the clock of the turns saw the clients of a group start apart; 0 if it did not
+    """Seconds between first and last client start of a group, by the turns' clock; 0 if it did not
     say. Many threads take a second and more to connect."""
     first, last = run.seen.get("turns", {}).get("clock", {}).get("started") or (0.0, 0.0)
     return float(last - first)
 
 
-def _overrun(seconds: float, limits: Limits) -> float:
+def _allowed_overrun(seconds: float, limits: Limits) -> float:
     return max(limits.overrun_s, OVERRUN_SHARE * seconds)
 
 
@@ -234,8 +238,8 @@ PLACES = {
 }
 
 
-def command_line(run: Evidence) -> Iterator[str]:
-    """Yield where the recorded command line, or the file of options beside it, is not the plan's."""
+def check_command_line(run: Evidence) -> Iterator[str]:
+    """Faults if the recorded command line, or the file of options beside it, is not the plan's."""
     argv = run.get("argv")
     given = [word[2:].partition("=")[::2] for word in argv if word.startswith("--")]
     words = [word for word in argv if not word.startswith("--")]
@@ -252,20 +256,23 @@ def command_line(run: Evidence) -> Iterator[str]:
     found = dict(given)
     names = [name for name, _ in given if name != sysbench_options.ACCOUNT]
     yield from (f"--{name} is given twice" for name in found if names.count(name) > 1)
-    general, of_script = sysbench_options.general(run.planned), sysbench_options.of_script(run.planned)
+    general, of_script = (
+        sysbench_options.general_options(run.planned),
+        sysbench_options.of_script(run.planned),
+    )
     if has_file:
-        yield from _faults(run.get("options", "asked"), general, run)
-        yield from _differing(found, of_script)
+        yield from _check_arguments(run.get("options", "asked"), general, run)
+        yield from _diff_options(found, of_script)
     else:
-        yield from _faults(found, general | of_script, run)
+        yield from _check_arguments(found, general | of_script, run)
 
 
-def _faults(found: Mapping[str, str], asked: Mapping[str, str], run: Evidence) -> Iterator[str]:
-    """Yield where options differ from those asked, among them what says where the server is."""
+def _check_arguments(found: Mapping[str, str], asked: Mapping[str, str], run: Evidence) -> Iterator[str]:
+    """Faults if options differ from the planned ones, among them those for the server's address."""
     place = {name: value for name, value in found.items() if name in sysbench_options.CONNECTION}
     rest = {name: value for name, value in found.items() if name not in place}
-    yield from _differing(rest, asked)
-    driver = sysbench_options.driver(run.planned)
+    yield from _diff_options(rest, asked)
+    driver = sysbench_options.driver_name(run.planned)
     if place.get("db-driver") != driver:
         yield f"--db-driver={place.get('db-driver')}, {driver} expected"
     places = PLACES.get(driver, ())
@@ -280,7 +287,7 @@ def _faults(found: Mapping[str, str], asked: Mapping[str, str], run: Evidence) -
         yield f"--mysql-ssl={place.get('mysql-ssl')}, encryption {tls} asked"
 
 
-def _differing(found: Mapping[str, str], asked: Mapping[str, str]) -> Iterator[str]:
+def _diff_options(found: Mapping[str, str], asked: Mapping[str, str]) -> Iterator[str]:
     for name in dict.fromkeys([*asked, *found]):
         if name == sysbench_options.ACCOUNT or found.get(name) == asked.get(name):
             continue

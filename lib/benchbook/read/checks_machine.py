@@ -1,4 +1,4 @@
-"""Checks V14 to V21: what else went on while a run was made, and who traced, stopped or robbed it.
+"""Checks V14 to V21: other activity during a run, and tracing, stopping or robbing of the run.
 
 Each check yields its faults as sentences; none means it passed. Runs made before strangers were looked for
 have no `strangers`, which `verify` lists.
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from benchbook.core.artifacts.bottlenecks import CLIENT_USED
-from benchbook.core.artifacts.run_folder import Strangers
+from benchbook.core.artifacts.run_folder import ForeignActivity
 from benchbook.core.study import registry
 from benchbook.core.study.params import Limits
 from benchbook.core.study.study_arm import Load, Neighbour
@@ -22,16 +22,16 @@ LEAST_SHORT = 0.95
 """Share of the short connections asked for below which a run is not what was asked."""
 
 
-def alone(run: Evidence, limits: Limits) -> Iterator[str]:
+def check_alone(run: Evidence, limits: Limits) -> Iterator[str]:
     """V14: no other session used the server, in the run and since the one before, and no stranger
     traced or stopped the arm's processes, or lost their packets."""
     if sessions := run.get("foreign_sessions"):
         yield f"{sessions} foreign sessions on the server"
-    yield from strangers(run)
-    yield from checks_server.between(run)
+    yield from check_strangers(run)
+    yield from checks_server.check_between(run)
 
 
-def client(run: Evidence, limits: Limits) -> Iterator[str]:
+def check_client(run: Evidence, limits: Limits) -> Iterator[str]:
     """V15: sysbench got the cores it asked for and had some to spare.
 
     In turns who else wants the client's cores takes them from all arms alike, so only their use is judged.
@@ -54,7 +54,7 @@ def client(run: Evidence, limits: Limits) -> Iterator[str]:
         yield f"{CLIENT_USED} {100 * used:.0f} % of its cores, {most}"
 
 
-def machine(run: Evidence, limits: Limits) -> Iterator[str]:
+def check_machine(run: Evidence, limits: Limits) -> Iterator[str]:
     """V16: no more time stolen than the limits allow, no process killed for memory, no step of the clock.
 
     In turns the arms of a group share each second of what the host takes, so more of it is allowed.
@@ -74,8 +74,8 @@ def server_log(run: Evidence, limits: Limits) -> Iterator[str]:
     yield from (f"the server's log says {line[:160]!r}" for line in run.get("server_log_errors"))
 
 
-def encryption(run: Evidence, limits: Limits) -> Iterator[str]:
-    """V18: connections were encrypted if, and only if, that was asked."""
+def check_encryption(run: Evidence, limits: Limits) -> Iterator[str]:
+    """V18: connections were encrypted if, and only if, the plan asks for it."""
     asked, cipher = run.get("tls", "asked"), run.get("tls", "cipher")
     if (asked == "off") == bool(cipher):
         yield f"encryption {asked} asked, the cipher is {cipher or 'none'}"
@@ -85,7 +85,7 @@ def encryption(run: Evidence, limits: Limits) -> Iterator[str]:
             yield f"encryption {asked} asked, {accepted} connections were encrypted"
 
 
-def disk(run: Evidence, limits: Limits) -> Iterator[str]:
+def check_disk(run: Evidence, limits: Limits) -> Iterator[str]:
     """V19: the files are those that were written, with room left on the disk."""
     yield from run.broken
     for when in () if run.broken else ("before", "after"):
@@ -93,13 +93,13 @@ def disk(run: Evidence, limits: Limits) -> Iterator[str]:
             yield f"{free:.0f} MiB free {when} the run, at least {limits.free_mib} MiB"
 
 
-def pauses(run: Evidence, limits: Limits) -> Iterator[str]:
+def check_pauses(run: Evidence, limits: Limits) -> Iterator[str]:
     """V20: the client's machine never stood still; in turns V23 looks at the length of each."""
     if not run.is_in_turns and (pause := run.get("longest_pause_ms")) > limits.pause_ms:
         yield f"the machine paused for {pause:.0f} ms, at most {limits.pause_ms:g} ms"
 
 
-def arrangement(run: Evidence, limits: Limits) -> Iterator[str]:
+def check_arrangement(run: Evidence, limits: Limits) -> Iterator[str]:
     """V21: connections took the service's rule, and neighbour, load and capture were there to the end.
 
     Arms without any of these have nothing to show.
@@ -117,11 +117,11 @@ def arrangement(run: Evidence, limits: Limits) -> Iterator[str]:
         yield from _load_faults(seen["load"])
     if "capture" in seen and not seen["capture"]["stayed"]:
         yield f"the capture ended before the run did: {seen['capture'].get('error') or 'no reason'}"
-    yield from _unlike_asked(run, seen)
+    yield from _check_arm(run, seen)
 
 
-def _unlike_asked(run: Evidence, seen: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what a run shows of its arm otherwise than its plan has it: such a run may be another arm's."""
+def _check_arm(run: Evidence, seen: Mapping[str, Any]) -> Iterator[str]:
+    """Differences of a run's arm from its plan: such a run may be another arm's."""
     asked, signs = run.plan.get("arm_setting") or {}, run.seen.get("identity_before") or {}
     pairs = {key: (bool(asked.get(key)), key in seen) for key in ("load", "capture", "neighbour")}
     if "place" in signs:
@@ -147,7 +147,7 @@ def _unlike_asked(run: Evidence, seen: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _load_faults(load: dict[str, Any]) -> Iterator[str]:
-    """What keeps connections beside a run from being those asked for, by driver's and server's word."""
+    """Faults of connections beside a run against those of the plan, by driver's and server's word."""
     text = f" ({load['error']})" if load.get("error") else ""
     if not load["stayed"]:
         yield "the driver of connections ended before the run did"
@@ -172,8 +172,8 @@ HERE = {"machine"}
 """The machines of a run that is on one of them."""
 
 
-def strangers(run: Evidence) -> Iterator[str]:
-    """Yield who did what to the arm's processes and packets in the run, and who traced them at its ends."""
+def check_strangers(run: Evidence) -> Iterator[str]:
+    """Foreign actions on the arm's processes and packets in the run, and tracers at its ends."""
     seen, turns = _by_machine(run), run.seen.get("turns") or {}
     for when in ("before", "after"):
         for part, place in sorted((run.seen.get(f"identity_{when}") or {}).items()):
@@ -181,50 +181,50 @@ def strangers(run: Evidence) -> Iterator[str]:
                 yield f"{part.removesuffix('_place')} was traced by {place['traced']} {when} the run"
     for machine, one in seen.items():
         for part, by in sorted(one.traced.items()):
-            yield f"the {part} was traced by {by}{_at(machine)}"
+            yield f"the {part} was traced by {by}{_machine_suffix(machine)}"
         for part in () if run.is_in_turns else sorted({*one.continued, *one.stopped}):
-            yield f"the {part} was stopped in the run{_at(machine)}"
+            yield f"the {part} was stopped in the run{_machine_suffix(machine)}"
         for part, limits in sorted(one.limits.items()):
             for limit in sorted({*limits} - {*one.limits[""]}):
-                yield f"the {part} was under {limit}{_at(machine)}, which neither its arm nor its stage has"
+                yield f"the {part} was under {limit}{_machine_suffix(machine)}, which neither its arm nor its stage has"
     if halted := turns.get("halted"):
         yield f"at the end of {halted} of its {turns['count']} turns a part of the arm stood still"
-    if seen.keys() == HERE and (lost := _again(seen["machine"])):
+    if seen.keys() == HERE and (lost := _describe_retransmissions(seen["machine"])):
         yield f"{lost}, at most {100 * AGAIN_SHARE:g} %"
 
 
-def near_strangers(run: Evidence) -> Iterator[str]:
-    """Yield what others did that may have touched the arm, though nothing shows that it did."""
+def describe_near_strangers(run: Evidence) -> Iterator[str]:
+    """Foreign actions that may have touched the arm, though nothing shows that they did."""
     seen = _by_machine(run)
     for machine, one in seen.items():
         for name in one.counting:
             whose = "of which processes, the kernel does not say"
-            yield f"{name} counted events of performance{_at(machine)}; {whose}"
+            yield f"{name} counted events of performance{_machine_suffix(machine)}; {whose}"
         for limit in one.limits.get("", ()):
             free = sorted(part for part, limits in one.limits.items() if limit not in limits)
             whose = f", but for {' and '.join(free)}" if free else ""
-            yield f"all ran under {limit}{_at(machine)}, which no arm asks for{whose}"
+            yield f"all ran under {limit}{_machine_suffix(machine)}, which no arm asks for{whose}"
         for group, held in sorted(one.held_back.items()):
             if held["periods"]:
-                yield f"the CPU quota of {group} held the run back for {held['seconds']:.2f} s{_at(machine)}"
+                yield f"the CPU quota of {group} held the run back for {held['seconds']:.2f} s{_machine_suffix(machine)}"
             if held["memory"]:
-                yield f"the memory limit of {group} was met {held['memory']:g} times{_at(machine)}"
+                yield f"the memory limit of {group} was met {held['memory']:g} times{_machine_suffix(machine)}"
         for network in one.each:
-            where = f"in the network of {' and '.join(network.parts)}{_at(machine)}"
+            where = f"in the network of {' and '.join(network.parts)}{_machine_suffix(machine)}"
             if network.rules:
                 yield f"{network.rules} rules of the firewall that are not ours {where}"
             if network.dropped:
                 yield f"rules of the firewall dropped {network.dropped} packets {where}"
-        if seen.keys() != HERE and (lost := _again(one)):
-            yield f"{lost}{_at(machine)}"
+        if seen.keys() != HERE and (lost := _describe_retransmissions(one)):
+            yield f"{lost}{_machine_suffix(machine)}"
 
 
-def _by_machine(run: Evidence) -> dict[str, Strangers]:
-    return {name: Strangers.of(one) for name, one in sorted((run.seen.get("strangers") or {}).items())}
+def _by_machine(run: Evidence) -> dict[str, ForeignActivity]:
+    return {name: ForeignActivity.of(one) for name, one in sorted((run.seen.get("strangers") or {}).items())}
 
 
-def _again(one: Strangers) -> str | None:
-    """Return how many segments of an arm's connections were sent again, if that is more than chance."""
+def _describe_retransmissions(one: ForeignActivity) -> str | None:
+    """Number of segments of an arm's connections sent again; None if no more than chance."""
     own = one.connections or {}
     alone = [(network.sent, network.again) for network in one.each if not network.is_shared]
     for count in ((own.get("sent"), own.get("again")), *alone):
@@ -234,5 +234,5 @@ def _again(one: Strangers) -> str | None:
     return None
 
 
-def _at(machine: str) -> str:
+def _machine_suffix(machine: str) -> str:
     return "" if machine in HERE else f" ({machine})"

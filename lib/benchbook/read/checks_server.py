@@ -1,4 +1,4 @@
-"""Checks V10 to V13 and V25: what the server's books, its memory, and the time between two runs say of a run.
+"""Checks V10 to V13 and V25: server counters, memory, and the time between two runs.
 
 sysbench's counts and the server's agree to the query, over discard and window together. A server is held to
 what it was when it was first seen, and its counters to where the run before left them. Each check yields
@@ -36,32 +36,32 @@ UPTIME_SLACK_S = 5.0
 UPTIME_ROUNDING_S = 1.5
 
 
-def ledger(run: Evidence, limits: Limits) -> Iterator[str]:
+def check_ledger(run: Evidence, limits: Limits) -> Iterator[str]:
     """V10: the servers counted the statements, transactions and connections that sysbench counted, of all
     runs that they served at once."""
-    if checks_custom_scripts.is_own(run):
-        yield from checks_custom_scripts.ledger(run)
+    if checks_custom_scripts.is_custom(run):
+        yield from checks_custom_scripts.check_ledger(run)
         return
     if run.has_counter("Account_updates"):
-        yield from _account(run)
+        yield from _check_account(run)
         return
     expected: Counter[str] = Counter(Connections=run.get("ledger").get("own_connections", 0))
     optional: Counter[str] = Counter()
     for one in run.served:
-        for sums, counts in zip((expected, optional), _counted(one), strict=True):
+        for sums, counts in zip((expected, optional), _expected_counts(one), strict=True):
             sums.update(counts)
     if any(one.total("ignored_errors") for one in run.served):
         optional = Counter({name: optional[name] for name in optional if name in WITH_ERRORS})
     known = {name: count for name, count in optional.items() if run.has_counter(name)}
     kept = {name: count for name, count in expected.items() if name not in LACKED or not run.absent(name)}
-    again = _again(run)
+    again = _possible_repeats(run)
     for name, count in {**kept, **known}.items():
         if not count <= (seen := run.grown(name)) <= count + again[name]:
             yield f"{name} grew by {seen}, sysbench says {count}"
 
 
-def _again(run: Evidence) -> Counter[str]:
-    """Return how many of each statement a server may have counted once more, by the retries it counted.
+def _possible_repeats(run: Evidence) -> Counter[str]:
+    """Possible repeated counts of each statement at a server, by the retries it counted.
 
     A transaction that is done again is done without its reads. Statements that are not prepared are counted
     where they come in, once. Retries of the server's own sessions are told too, so this is the most.
@@ -78,8 +78,8 @@ def _again(run: Evidence) -> Counter[str]:
     return most
 
 
-def _counted(run: Evidence) -> tuple[dict[str, int], dict[str, int]]:
-    """Return what a server counts of a run by what sysbench says, and what only some servers count."""
+def _expected_counts(run: Evidence) -> tuple[dict[str, int], dict[str, int]]:
+    """Expected server counts of a run by sysbench's totals, and the counts of only some servers."""
     one, spoilt, done = run.transaction, run.total("ignored_errors"), run.total("transactions")
     expected = {
         "Com_select": run.total("reads"),
@@ -94,7 +94,7 @@ def _counted(run: Evidence) -> tuple[dict[str, int], dict[str, int]]:
     return expected, writes | changed
 
 
-def _account(run: Evidence) -> Iterator[str]:
+def _check_account(run: Evidence) -> Iterator[str]:
     """Hold the counters of one account against sysbench's counts.
 
     Arms in turns were told apart so until it was seen that MariaDB serves otherwise while it counts by
@@ -117,10 +117,10 @@ def _account(run: Evidence) -> Iterator[str]:
             yield f"{name} of the account grew by {seen}, sysbench says {count}"
 
 
-def hits(run: Evidence, limits: Limits) -> Iterator[str]:
+def check_hits(run: Evidence, limits: Limits) -> Iterator[str]:
     """V11: reads found the rows they asked for, writes changed rows."""
-    if checks_custom_scripts.is_own(run):
-        yield from checks_custom_scripts.hits(run)
+    if checks_custom_scripts.is_custom(run):
+        yield from checks_custom_scripts.check_hits(run)
         return
     one, done = run.transaction, run.total("transactions")
     least = one.writes * done * (WRITE_SHARE if one.growth >= 0 else 0)
@@ -128,7 +128,7 @@ def hits(run: Evidence, limits: Limits) -> Iterator[str]:
         yield f"{run.total('writes')} of {one.writes * done} writes changed a row"
         if run.absent("Rows_sent"):
             return
-    ranges = [rows for each in run.served if (rows := _rows(each)) is not None]
+    ranges = [rows for each in run.served if (rows := _expected_rows(each)) is not None]
     if one.reads and len(ranges) == len(run.served):
         sent = run.grown("Rows_sent")
         low, high = (sum(ends) for ends in zip(*ranges, strict=True))
@@ -136,8 +136,8 @@ def hits(run: Evidence, limits: Limits) -> Iterator[str]:
             yield f"the server sent {sent} rows, {low:.0f} to {high + OWN_ROWS:.0f} expected"
 
 
-def _rows(run: Evidence) -> tuple[float, float] | None:
-    """Return how many rows a run was sent at the least and at the most, or None where that is up to data."""
+def _expected_rows(run: Evidence) -> tuple[float, float] | None:
+    """Least and greatest number of rows sent to a run; None if that is up to data."""
     fewest, most = run.transaction.fewest_rows, run.transaction.most_rows
     if fewest is None or most is None:
         return None
@@ -145,16 +145,16 @@ def _rows(run: Evidence) -> tuple[float, float] | None:
     return fewest * done * (1 if fewest == most else ROW_SHARE), most * (done + spoilt)
 
 
-def identity(run: Evidence, limits: Limits) -> Iterator[str]:
+def check_identity(run: Evidence, limits: Limits) -> Iterator[str]:
     """V12: server and proxy, their settings and places were the same at the start, before and after, they had
     the quotas that their arm asks for, and the server never stopped."""
     before, after = (
         checks_cluster.but_for_event(run, run.get(f"identity_{when}"), when) for when in ("before", "after")
     )
-    yield from _signs(before, after)
-    yield from arm(run)
-    yield from quotas(run)
-    yield from settings(run)
+    yield from _diff_signs(before, after)
+    yield from check_arm(run)
+    yield from check_quotas(run)
+    yield from check_settings(run)
     if run.planned_event is not None and "store" not in run.planned_event:
         return
     grown = run.get("uptime_after_s") - run.get("uptime_before_s")
@@ -165,15 +165,15 @@ def identity(run: Evidence, limits: Limits) -> Iterator[str]:
         yield f"the server's uptime grew by {grown} s in a run of {lasted:.1f} s"
 
 
-def data(run: Evidence, limits: Limits) -> Iterator[str]:
-    """V13: the tables are defined as at the start, had the rows of the plan before, and what the script makes
+def check_data(run: Evidence, limits: Limits) -> Iterator[str]:
+    """V13: tables are defined as at the start, had the plan's rows, and the rows the script makes
     of them after."""
-    faults = list(tables(run))
+    faults = list(check_tables(run))
     yield from faults
-    if faults or checks_custom_scripts.is_own(run):
+    if faults or checks_custom_scripts.is_custom(run):
         return
     if "rows_before" in run.seen and run.seen["rows_before"] is None:
-        yield from _sampled(run)
+        yield from _check_sample(run)
         return
     before, after, one = run.get("rows_before"), run.get("rows_after"), run.transaction
     names = [f"sbtest{number}" for number in range(1, run.asked("tables") + 1)]
@@ -192,8 +192,8 @@ def data(run: Evidence, limits: Limits) -> Iterator[str]:
         yield f"the run changed the number of rows by {changed}, {expected} expected"
 
 
-def _sampled(run: Evidence) -> Iterator[str]:
-    """Hold a sample of tables that are too large to count around every run; Excused where there is none."""
+def _check_sample(run: Evidence) -> Iterator[str]:
+    """Faults of a sample of tables too large to count around every run; Excused without one."""
     if run.seen.get("sample_before") is None and "sample_before" not in run.seen:
         raise Excused("rows not counted: too many to count around every run")
     size, one = run.asked("table_size"), run.transaction
@@ -207,7 +207,7 @@ def _sampled(run: Evidence) -> Iterator[str]:
 
 
 def _rows_fault(seen: dict[str, int], size: int, growth: int, slack: int) -> str | None:
-    """Return what is wrong with the ids of one table. Rows that a script adds have ids beyond the last, and
+    """Fault in the ids of one table. Rows added by a script have ids beyond the last, and
     rows that it takes away leave gaps."""
     first, last, lost = seen["first"], seen["last"], seen["asked"] - seen["there"]
     if growth > 0:
@@ -228,8 +228,8 @@ WARM_SHARE = 0.75
 holds follows from how a server evicts, and MariaDB keeps 1,536 pages free, more than 24 MiB of pool have."""
 
 
-def cache(run: Evidence, limits: Limits) -> Iterator[str]:
-    """V25: what a server held in memory at its first query is what the arm begins with by its study."""
+def check_cache(run: Evidence, limits: Limits) -> Iterator[str]:
+    """V25: the server's memory content at its first query is as the arm begins by its study."""
     if not run.seen:
         raise Missing("nothing was recorded")
     begins = run.seen.get("begins")
@@ -255,32 +255,32 @@ QUOTA_ROUNDING = 1e-3
 """What a quota in cores may differ by from the one asked: kernels keep it in microseconds of a period."""
 
 
-def settings(run: Evidence) -> Iterator[str]:
-    """Each variable of the server that is not what it was at the start, or was changed in the run."""
-    for name, value in _unasked(run, "settings"):
+def check_settings(run: Evidence) -> Iterator[str]:
+    """Each variable of the server that differs from the start, or was changed in the run."""
+    for name, value in _foreign_items(run, "settings"):
         yield f"server variable {name} was set to {value} by hand before the runs"
-    yield from (f"server variable {changes}" for changes in _changed(run, "settings"))
+    yield from (f"server variable {changes}" for changes in _describe_changes(run, "settings"))
 
 
-def tables(run: Evidence) -> Iterator[str]:
-    """Each table, column, index, trigger and event that is not what it was, or was changed in the run."""
-    for name, what in _unasked(run, "tables"):
+def check_tables(run: Evidence) -> Iterator[str]:
+    """Each table, column, index, trigger, event that differs from the start or changed in the run."""
+    for name, what in _foreign_items(run, "tables"):
         yield f"{name} is not ours and was there before the runs ({what})"
-    yield from _changed(run, "tables")
+    yield from _describe_changes(run, "tables")
 
 
-def arm(run: Evidence) -> Iterator[str]:
-    """Each sign of the arm's parts that is not what it was when its servers were started."""
-    for changed in _signs(run.get("identity_at_start"), run.get("identity_before")):
+def check_arm(run: Evidence) -> Iterator[str]:
+    """Each sign of the arm's parts that differs from the start of its servers."""
+    for changed in _diff_signs(run.get("identity_at_start"), run.get("identity_before")):
         yield f"{changed} between the runs"
 
 
-def _signs(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    for name, (was, has) in numeric_equality.unlike(then, now).items():
+def _diff_signs(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    for name, (was, has) in numeric_equality.diff_mappings(then, now).items():
         yield f"{name} changed from {was!r} to {has!r}"
 
 
-def quotas(run: Evidence) -> Iterator[str]:
+def check_quotas(run: Evidence) -> Iterator[str]:
     """Each part that had another quota of processor time than its arm asks for, by the kernel's own word."""
     setting = run.plan.get("arm_setting") or {}
     asked = setting.get("cpu") or {}
@@ -298,15 +298,15 @@ def quotas(run: Evidence) -> Iterator[str]:
             yield f"the {part} had a weight of {shares}, its arm asks for qos {qos}"
 
 
-def between(run: Evidence) -> Iterator[str]:
+def check_between(run: Evidence) -> Iterator[str]:
     """Each sign that a server did something for others since the run before; of several, each named."""
     for number, one in enumerate(run.servers):
         name = f"server {number}: " if len(run.servers) > 1 else ""
-        yield from (name + changes for changes in _between(one))
+        yield from (name + changes for changes in _check_between(one))
 
 
 def not_held(run: Evidence) -> list[str]:
-    """What of a server could not be held between the runs, with the reason."""
+    """Properties of a server that could not be held between the runs, each with the reason."""
     state = run.seen.get("state")
     if not isinstance(state, dict):
         return []
@@ -315,7 +315,7 @@ def not_held(run: Evidence) -> list[str]:
     return sampled + [f"not held between the runs: {what} ({why})" for what, why in sorted(lacking.items())]
 
 
-def _changed(run: Evidence, kind: str) -> Iterator[str]:
+def _describe_changes(run: Evidence, kind: str) -> Iterator[str]:
     start, before, after = (run.get("state", kind, when) for when in ("at_start", "before", "after"))
     seen = run.get("state", kind)
     for was, now, key, when in (
@@ -331,13 +331,13 @@ def _changed(run: Evidence, kind: str) -> Iterator[str]:
                 yield f"{kind}: the digest changed {when}"
 
 
-def _unasked(run: Evidence, kind: str) -> list[tuple[str, str]]:
-    """Return what a stranger had made when the server was first seen; older runs have no such list."""
+def _foreign_items(run: Evidence, kind: str) -> list[tuple[str, str]]:
+    """Objects of a stranger at the first look at the server; older runs have no such list."""
     told = (run.get("state").get("unasked") or {}).get(kind) or {}
     return sorted(told.items())
 
 
-def _between(run: Evidence) -> Iterator[str]:
+def _check_between(run: Evidence) -> Iterator[str]:
     state, told = run.get("state"), run.get("state", "between")
     for table, (_, now) in sorted((state.get("written_between") or {}).items()):
         yield f"{table} was written to between the runs ({now or 'gone'})"

@@ -38,13 +38,13 @@ def active_s(turns: list[Turn], arm: str) -> float:
 
 
 def ended_s(run: Evidence) -> float | None:
-    """Return when a client was let go at last: so long after its first turn, in which it wrote its
+    """Moment of a client's last release: as long after its first turn, the turn of its
     checkpoint, as its log says that it ended after that."""
     own, window_s = run.own_turns if run.turns else [], run.log.measured_s
     return own[0].begin_us / 1e6 + window_s if own and window_s and run.log.checkpoints else None
 
 
-def turns(run: Evidence, limits: Limits) -> Iterator[str]:
+def check_turns(run: Evidence, limits: Limits) -> Iterator[str]:
     """V23: the turns were as planned, no arm ran in another's, and all had the same seconds.
 
     Whole runs have nothing to show.

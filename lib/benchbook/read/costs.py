@@ -1,4 +1,4 @@
-"""What a query cost each part of an arm: one judged run → its rows of the table `costs`."""
+"""Cost of a query for each part of an arm: one judged run → its rows of the table `costs`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pyarrow import csv
 
 from benchbook.core.util import numeric_equality
 from benchbook.read.evidence import Evidence
-from benchbook.read.log import printed
+from benchbook.read.log import require_printed
 from benchbook.read.schemas import SCHEMAS
 
 Columns = dict[str, float]
@@ -78,8 +78,8 @@ def monitor_table(text: str) -> pa.Table:
         raise ValueError(f"monitor.csv: {error}") from error
 
 
-def of_run(run: Evidence, monitor: str, qps: float) -> list[dict[str, Any]]:
-    """Return a row for each part that was seen, a query's share of what it used; NaN for what is unknown.
+def build_rows(run: Evidence, monitor: str, qps: float) -> list[dict[str, Any]]:
+    """A row for each part with its resource use per query; NaN for unknown values.
 
     In turns both ends of each turn were read; of a whole run the seconds of its window are taken. The
     server's own counters are of the whole run, and of no arm where several had one server. The processor's
@@ -88,18 +88,18 @@ def of_run(run: Evidence, monitor: str, qps: float) -> list[dict[str, Any]]:
     found = by_part(run, monitor)
     of_server = _of_server(run)
     counted: Mapping[str, Any] = run.seen.get("counted") or {}
-    rows, first = [], number(run.seen.get("read_kib_first_s"))
+    rows, first = [], to_number(run.seen.get("read_kib_first_s"))
     for part, used in found.items():
         own = of_server if part == "server" else dict.fromkeys(OF_SERVER, math.nan)
         a_query = {name: used[name] / qps if qps else math.nan for name in OF_SECOND}
         events = counted.get(part) or {}
-        own_us = 1e6 * number(events.get("cpu_s")) or math.nan
+        own_us = 1e6 * to_number(events.get("cpu_s")) or math.nan
         rows.append(
             {
                 "part": part,
                 "busy_cores": used["cpu_us"] / 1e6,
                 **a_query,
-                **{name: a_query["cpu_us"] * number(events.get(name)) / own_us for name in COUNTED},
+                **{name: a_query["cpu_us"] * to_number(events.get(name)) / own_us for name in COUNTED},
                 "threads": used["threads"],
                 "first_read_bytes": 1024 * first if part == "server" else math.nan,
                 **own,
@@ -109,12 +109,12 @@ def of_run(run: Evidence, monitor: str, qps: float) -> list[dict[str, Any]]:
 
 
 def by_part(run: Evidence, monitor: str) -> dict[str, Columns]:
-    """Return what each part used in a second in which its arm ran."""
+    """Resource use of each part in a second of its arm's time."""
     if run.is_in_turns:
         return _in_turns(run)
     table = csv.read_csv(pa.py_buffer(monitor.encode()), csv.ReadOptions(use_threads=False))
     seconds = table["second"].to_numpy().astype(float)
-    begin, end = run.clock_s[0], printed(run.final.total_time_s, "total time")
+    begin, end = run.clock_s[0], require_printed(run.final.total_time_s, "total time")
     # A sample covers the second before it.
     inside = (seconds >= begin + 0.5) & (seconds <= end + 0.5)
     parts = np.array(table["part"].to_pylist(), dtype=object)
@@ -123,8 +123,10 @@ def by_part(run: Evidence, monitor: str) -> dict[str, Columns]:
         mine = inside & (parts == part)
         if not mine.any():
             continue
-        found[part] = {name: unit * _mean(table, column, mine) for name, (column, unit) in OF_SECOND.items()}
-        found[part]["threads"] = _mean(table, "threads", mine)
+        found[part] = {
+            name: unit * _column_mean(table, column, mine) for name, (column, unit) in OF_SECOND.items()
+        }
+        found[part]["threads"] = _column_mean(table, "threads", mine)
     return found
 
 
@@ -135,28 +137,28 @@ def _in_turns(run: Evidence) -> dict[str, Columns]:
     for part, cpu_s in seen["cpu_s"].items():
         told = costs.get(part) or {"cpu_s": cpu_s}
         found[part] = {
-            name: number(told.get(key)) * unit / seconds if seconds else math.nan
+            name: to_number(told.get(key)) * unit / seconds if seconds else math.nan
             for name, (key, unit) in OF_TURNS.items()
         }
         found[part] |= dict.fromkeys(("received_bytes", "sent_bytes"), math.nan)
-        found[part]["threads"] = number(told.get("threads"))
+        found[part]["threads"] = to_number(told.get("threads"))
     return found
 
 
-def _mean(table: pa.Table, column: str, mine: np.ndarray) -> float:
+def _column_mean(table: pa.Table, column: str, mine: np.ndarray) -> float:
     if column not in table.column_names or pa.types.is_null(table[column].type):
         return math.nan
-    return mean(table[column].to_numpy().astype(float)[mine])
+    return nan_mean(table[column].to_numpy().astype(float)[mine])
 
 
-def mean(values: np.ndarray) -> float:
-    """Return the mean of what is known of some values; NaN where nothing is."""
+def nan_mean(values: np.ndarray) -> float:
+    """Mean of the values that are known; NaN if there is none."""
     known = values[~np.isnan(values)]
-    return numeric_equality.mean(known) if known.size else math.nan
+    return numeric_equality.exact_mean(known) if known.size else math.nan
 
 
 def _of_server(run: Evidence) -> Columns:
-    """Return what the server counted a query over the whole run; nothing where it served other arms too."""
+    """Server counters per query over the whole run; NaN if it served other arms too."""
     work: Mapping[str, Any] = run.seen.get("work") or {}
     before, after = work.get("before") or {}, work.get("after") or {}
     queries = sum(block.queries or 0 for block in run.log.summaries)
@@ -169,6 +171,6 @@ def _of_server(run: Evidence) -> Columns:
     return found
 
 
-def number(value: Any) -> float:
-    """Return a number, NaN for None."""
+def to_number(value: Any) -> float:
+    """A number, NaN for None."""
     return math.nan if value is None else float(value)

@@ -1,4 +1,4 @@
-"""What a run folder proves, and how a check asks for it."""
+"""Evidence of a run folder, and the access of checks to it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from benchbook.core.artifacts.run_folder import Cache, RunFolder
 from benchbook.core.study import client_sharding, sysbench_workloads
 from benchbook.core.study import interleaving as words
 from benchbook.core.study.model import PlannedRun
-from benchbook.read.log import Missing, Summary, SysbenchLog, merged
-from benchbook.read.sysbench_log import parse
+from benchbook.read.log import Missing, Summary, SysbenchLog, merge_logs
+from benchbook.read.sysbench_log import parse_log
 
 # What is one client's or one server's own, and must not be taken from the whole where it lacks.
 OF_CLIENTS = frozenset({"exit_code", "ended_by", "argv", "options"})
@@ -35,12 +35,12 @@ IDENTITIES = ("identity_at_start", "identity_before", "identity_after")
 
 
 class Excused(Exception):
-    """A check can't be made here, and the folder says why: no fault of the run, shown as a warning."""
+    """A check can't be made here, and the folder says the reason: no fault of the run, a warning."""
 
 
 @dataclass(frozen=True)
 class Turn:
-    """One turn: whose it was, and its begin and end in microseconds of the monotonic clock."""
+    """One turn: its arm, and its begin and end in microseconds of the monotonic clock."""
 
     arm: str
     begin_us: int
@@ -60,7 +60,7 @@ def turns_of(text: str) -> list[Turn]:
 
 @dataclass(frozen=True)
 class Evidence:
-    """A run folder taken apart: plan, what was seen, sysbench's output, and what its manifest refuses.
+    """A run folder taken apart: plan, observations, sysbench's output, and faults by its manifest.
 
     `others` are output and stderr of the clients after the first, `turns` the file of the group's turns,
     `monitor` that of the seconds.
@@ -77,10 +77,13 @@ class Evidence:
 
     @classmethod
     def of(cls, folder: RunFolder) -> Evidence:
-        """Read a folder; what can't be read is left empty, and the manifest says so."""
-        plan, seen = (_read(one, {}) for one in (folder.plan, folder.evidence))
+        """Read a folder; unreadable parts are left empty, and the manifest says so."""
+        plan, seen = (_read_or(one, {}) for one in (folder.plan, folder.evidence))
         plan = plan if isinstance(plan, dict) else {}
-        first, *others = (_said(folder, number) for number in range(_asked(client_sharding.clients, plan)))
+        first, *others = (
+            _read_outputs(folder, number)
+            for number in range(_planned_number(client_sharding.count_clients, plan))
+        )
         return cls(
             plan=plan,
             seen=seen if isinstance(seen, dict) else {},
@@ -88,13 +91,13 @@ class Evidence:
             err=first[1],
             broken=tuple(folder.verify()),
             others=tuple(others),
-            turns=_read(lambda: folder.text(run_folder.TURNS), None),
-            monitor=_read(lambda: folder.text(run_folder.MONITOR), None),
+            turns=_read_or(lambda: folder.text(run_folder.TURNS), None),
+            monitor=_read_or(lambda: folder.text(run_folder.MONITOR), None),
         )
 
     @cached_property
     def planned(self) -> PlannedRun:
-        """The plan as a run; raises Missing where the plan is not whole."""
+        """The plan as a run; raises Missing if the plan is not whole."""
         try:
             return PlannedRun.of(self.plan)
         except TypeError as error:
@@ -111,7 +114,7 @@ class Evidence:
 
     @property
     def is_in_turns(self) -> bool:
-        """Whether the arms of its group took turns."""
+        """True if the arms of its group took turns."""
         return words.is_in_turns(self.plan)
 
     @cached_property
@@ -128,13 +131,13 @@ class Evidence:
 
     @property
     def clock_s(self) -> tuple[int, int]:
-        """Seconds of discard and of the rest on sysbench's own clock, which goes on while others run."""
+        """Seconds of discard and of the rest on sysbench's clock, running while others run, too."""
         self.asked("discard_s"), self.asked("run_s")
         return words.clock_seconds(self.planned)
 
     @property
     def active_s(self) -> float:
-        """Seconds in which the arm ran: the sum of its turns, or the measured window of a whole run."""
+        """Seconds of the arm's activity: the sum of its turns, or the measured window of a whole run."""
         if self.is_in_turns:
             return float(self.get("turns", "active_s"))
         if not self.log.measured_s:
@@ -143,21 +146,21 @@ class Evidence:
 
     @property
     def planned_event(self) -> dict[str, Any] | None:
-        """What was done to the server or cluster in the run as planned, None where nothing was."""
+        """Planned event at the server or cluster in the run; None without one."""
         done = self.seen.get("arrangement") or {}
         found = done.get("event") or (done.get("cluster") or {}).get("event")
         return found if isinstance(found, dict) else None
 
     @cached_property
     def log(self) -> SysbenchLog:
-        """sysbench's output, parsed once; of several clients what they did together."""
+        """sysbench's output, parsed once; of several clients the logs as one."""
         if not self.others:
-            return parse(self.out if self.planned_event is None else LOST_SESSION.sub("", self.out))
-        return merged([client.log for client in self.clients])
+            return parse_log(self.out if self.planned_event is None else LOST_SESSION.sub("", self.out))
+        return merge_logs([client.log for client in self.clients])
 
     @cached_property
     def clients(self) -> tuple[Evidence, ...]:
-        """The run as each of its clients saw it, with its share of the plan; alone where there is one."""
+        """The run as each of its clients saw it, with its share of the plan; itself if there is one."""
         outputs = [(self.out, self.err), *self.others]
         if len(outputs) == 1:
             return (self,)
@@ -165,16 +168,16 @@ class Evidence:
         known = known if isinstance(known, list) and all(isinstance(one, dict) for one in known) else []
         found = []
         for number, (out, err) in enumerate(outputs):
-            share = _read(partial(client_sharding.share, self.plan, number, len(outputs)), {})
-            seen = _without(self.seen, OF_CLIENTS) | (known[number] if number < len(known) else {})
-            plan = self.plan | share | _alone(self.plan)
+            share = _read_or(partial(client_sharding.split_plan, self.plan, number, len(outputs)), {})
+            seen = _omit_keys(self.seen, OF_CLIENTS) | (known[number] if number < len(known) else {})
+            plan = self.plan | share | _reduce_plan(self.plan)
             found.append(replace(self, plan=plan, seen=seen, out=out, err=err, others=()))
         return tuple(found)
 
     @cached_property
     def servers(self) -> tuple[Evidence, ...]:
-        """The run as each of its servers saw it, with the clients that used it; alone where there is one."""
-        count = _asked(client_sharding.servers, self.plan)
+        """The run as each of its servers saw it, with the clients on it; itself if there is one."""
+        count = _planned_number(client_sharding.count_servers, self.plan)
         if count == 1 or client_sharding.has_standby(self.plan.get("arm_setting")):
             # What either of them served behind one proxy is known of both together alone.
             return (self,)
@@ -186,15 +189,15 @@ class Evidence:
             threads = self.planned.threads * (1 + len(others)) // len(outputs)
             # What tells the servers apart is given once, for all of them.
             same: dict[str, Any] = {} if server == 0 else {name: {} for name in IDENTITIES}
-            plan = self.plan | {"threads": threads} | _alone(self.plan)
-            seen = _without(self.seen, OF_SERVERS) | books | same
+            plan = self.plan | {"threads": threads} | _reduce_plan(self.plan)
+            seen = _omit_keys(self.seen, OF_SERVERS) | books | same
             found.append(replace(self, plan=plan, seen=seen, out=out, err=err, others=tuple(others)))
         return tuple(found)
 
     @cached_property
     def transaction(self) -> sysbench_workloads.Transaction:
-        """What one transaction of this run consists of; raises Missing for a script without a rule."""
-        found = sysbench_workloads.transaction(self.planned)
+        """Statements of one transaction of this run; raises Missing for a script without a rule."""
+        found = sysbench_workloads.find_transaction(self.planned)
         if found is None:
             raise Missing(f"no rule for the script {self.planned.script}")
         return found
@@ -215,14 +218,14 @@ class Evidence:
 
     def asked(self, name: str) -> Any:
         """Return a setting of the plan, or raise Missing."""
-        return _get(self.plan, "plan", name)
+        return _lookup_path(self.plan, "plan", name)
 
     def get(self, *path: str) -> Any:
-        """Return what was seen under a path of keys, or raise Missing; null counts as missing."""
-        return _get(self.seen, "evidence", *path)
+        """Evidence under a path of keys; raises Missing if absent, and null counts as missing."""
+        return _lookup_path(self.seen, "evidence", *path)
 
     def grown(self, counter: str) -> int:
-        """Return by how much a counter of the server grew over the run.
+        """Growth of a counter of the server over the run.
 
         Raises Excused where the site has no ledger or the engine no such counter, Missing where the
         counter is not in it.
@@ -235,49 +238,49 @@ class Evidence:
         return self.get("ledger", "after", counter) - self.get("ledger", "before", counter)
 
     def absent(self, counter: str) -> str | None:
-        """Return why the engine has no such counter, as the run says; None if it has or says nothing."""
+        """Reason for the engine's lack of a counter; None if it has it or the run says nothing."""
         return ((self.seen.get("ledger") or {}).get("absent") or {}).get(counter)
 
     def cache(self, when: str) -> Cache | None:
-        """Return what the server's pool held `before` or `after` the run; None where that is not known."""
+        """Content of the server's pool `before` or `after` the run; None if that is not known."""
         told = (self.seen.get("cache") or {}).get(when)
         return Cache.of(told) if told else None
 
     def has_counter(self, counter: str) -> bool:
-        """Tell whether the ledger knows a counter on both sides."""
+        """True if the ledger has a counter on both sides."""
         ledger = self.seen.get("ledger") or {}
         return all(counter in (ledger.get(side) or {}) for side in ("before", "after"))
 
 
-def _said(folder: RunFolder, number: int) -> tuple[str, str | None]:
-    out, err = (run_folder.of_client(number, name) for name in (run_folder.OUT, run_folder.ERR))
-    return _read(lambda: folder.text(out), ""), _read(lambda: folder.text(err), None)
+def _read_outputs(folder: RunFolder, number: int) -> tuple[str, str | None]:
+    out, err = (run_folder.client_file(number, name) for name in (run_folder.OUT, run_folder.ERR))
+    return _read_or(lambda: folder.text(out), ""), _read_or(lambda: folder.text(err), None)
 
 
-def _asked(count: Callable[[Any], int], plan: dict[str, Any]) -> int:
-    """Return how many clients or servers a plan asks for."""
-    return max(1, _read(lambda: count(plan.get("arm_setting")), 1))
+def _planned_number(count: Callable[[Any], int], plan: dict[str, Any]) -> int:
+    """Number of clients or servers in a plan."""
+    return max(1, _read_or(lambda: count(plan.get("arm_setting")), 1))
 
 
-def _alone(plan: dict[str, Any]) -> dict[str, Any]:
-    """Return a plan's arm as one client with one server has it."""
+def _reduce_plan(plan: dict[str, Any]) -> dict[str, Any]:
+    """A plan's arm reduced to one client with one server."""
     setting = plan["arm_setting"]
     return {"arm_setting": {name: setting[name] for name in setting if name not in client_sharding.KEYS}}
 
 
-def _without(seen: dict[str, Any], names: frozenset[str]) -> dict[str, Any]:
+def _omit_keys(seen: dict[str, Any], names: frozenset[str]) -> dict[str, Any]:
     return {name: value for name, value in seen.items() if name not in names}
 
 
-def _read(what: Callable[[], Any], otherwise: Any) -> Any:
-    """Read part of a folder; of a damaged one, which the manifest tells, return something else."""
+def _read_or(what: Callable[[], Any], otherwise: Any) -> Any:
+    """Content of a part of a folder; the fallback for a damaged part, reported by the manifest."""
     try:
         return what()
     except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
         return otherwise
 
 
-def _get(tree: Any, root: str, *path: str) -> Any:
+def _lookup_path(tree: Any, root: str, *path: str) -> Any:
     for key in path:
         if not isinstance(tree, dict) or tree.get(key) is None:
             raise Missing(f"{root} has no {'.'.join(path)}")

@@ -1,4 +1,4 @@
-"""The kinds of lines sysbench prints, after which line each may stand, and which fields of a log it fills.
+"""Kinds of lines sysbench prints, the lines each may follow, and the fields of a log it fills.
 
 From the sources of sysbench 1.0.20 and 1.1.0 (src/sysbench.c, src/db_driver.c, src/sb_logger.c,
 src/sb_histogram.c), for `run` without `--debug`. A state is the name of the last line; each blank line that
@@ -22,20 +22,20 @@ S = r"\d{1,18}\.\d{4}"
 K = r"\d{1,9}"
 
 
-def P(pattern: str) -> re.Pattern[str]:
-    """Compile a pattern whose digits are ASCII's: sysbench prints no others, and `int` would take them."""
+def compile_ascii(pattern: str) -> re.Pattern[str]:
+    """Compile a pattern of ASCII digits: sysbench prints no others, and `int` would take them."""
     return re.compile(pattern, re.ASCII)
 
 
-def rated(field: str) -> re.Pattern[str]:
+def compile_rated(field: str) -> re.Pattern[str]:
     """Compile the line of a count and its rate."""
     name = field.replace("_", " ")
-    return P(rf"    {name}: +(?P<{field}>{N}) +\((?P<{field}_per_s>{X}) per sec\.\)")
+    return compile_ascii(rf"    {name}: +(?P<{field}>{N}) +\((?P<{field}_per_s>{X}) per sec\.\)")
 
 
-BAR = P(r" {0,10}(\d{1,9}\.\d{3}) \|[* ]{40} (\d{1,18})")
+BAR = compile_ascii(r" {0,10}(\d{1,9}\.\d{3}) \|[* ]{40} (\d{1,18})")
 
-BAR_NARROW = P(r"(\d{1,9}\.\d{3}) \|\*{0,40} ?(\d{1,18})")
+BAR_NARROW = compile_ascii(r"(\d{1,9}\.\d{3}) \|\*{0,40} ?(\d{1,18})")
 
 THREADS = "threads warm_up"
 OPTIONS = f"{THREADS} rate interval checkpoints"
@@ -46,66 +46,86 @@ TOTALS = "reconnects~ checkpoint~ histogram_end~ unfinished~ done~~ started~~ wa
 
 # name, the line (a plain string where nothing varies; a group is a field of a log), the states it may follow
 LINES: Lines = (
-    ("version", P(r"sysbench (?P<version>\d[\w.+~-]*) \(using (?P<lua>[\w.+ -]+)\)"), "start"),
+    ("version", compile_ascii(r"sysbench (?P<version>\d[\w.+~-]*) \(using (?P<lua>[\w.+ -]+)\)"), "start"),
     ("running", "Running the test with following options:", "version~"),
-    ("threads", P(rf"Number of threads: (?P<threads>{N})"), "running"),
-    ("warm_up", P(rf"Warmup time: (?P<warm_up_s>{N})s"), "threads"),
-    ("rate", P(rf"Target transaction rate: (?P<rate>{N})/sec"), "threads warm_up"),
-    ("interval", P(rf"Report intermediate results every (?P<interval_s>{N}) second\(s\)"), f"{THREADS} rate"),
+    ("threads", compile_ascii(rf"Number of threads: (?P<threads>{N})"), "running"),
+    ("warm_up", compile_ascii(rf"Warmup time: (?P<warm_up_s>{N})s"), "threads"),
+    ("rate", compile_ascii(rf"Target transaction rate: (?P<rate>{N})/sec"), "threads warm_up"),
+    (
+        "interval",
+        compile_ascii(rf"Report intermediate results every (?P<interval_s>{N}) second\(s\)"),
+        f"{THREADS} rate",
+    ),
     (
         "checkpoints",
-        P(rf"Report checkpoint\(s\) at (?P<checkpoints_s>{K}(?:, {K})*) seconds"),
+        compile_ascii(rf"Report checkpoint\(s\) at (?P<checkpoints_s>{K}(?:, {K})*) seconds"),
         f"{THREADS} rate interval",
     ),
     ("validation", "Validation checks: on.", OPTIONS),
-    ("seed", P(rf"Initializing random number generator from (current time|seed \((?P<seed>{N})\)\.)"), MODES),
-    ("forcing", P(rf"Forcing shutdown in (?P<forced_shutdown_s>{N}) seconds"), "seed~"),
+    (
+        "seed",
+        compile_ascii(rf"Initializing random number generator from (current time|seed \((?P<seed>{N})\)\.)"),
+        MODES,
+    ),
+    ("forcing", compile_ascii(rf"Forcing shutdown in (?P<forced_shutdown_s>{N}) seconds"), "seed~"),
     ("workers", "Initializing worker threads...", "seed~~ forcing~"),
     ("started", "Threads started!", "workers~"),
-    ("warming", P(rf"Warming up for (?P<warm_up_s>{N}) seconds\.\.\."), "started~"),
+    ("warming", compile_ascii(rf"Warming up for (?P<warm_up_s>{N}) seconds\.\.\."), "started~"),
     ("done", "Done.", f"{RUNNING} {BLOCK_END}"),
-    ("checkpoint", P(rf"\[ (?P<checkpoint_s>{N})s \] Checkpoint report:"), f"{RUNNING} {BLOCK_END}"),
+    (
+        "checkpoint",
+        compile_ascii(rf"\[ (?P<checkpoint_s>{N})s \] Checkpoint report:"),
+        f"{RUNNING} {BLOCK_END}",
+    ),
     ("histogram", "Latency histogram (values are in milliseconds)", f"{RUNNING} {BLOCK_END} done~"),
     ("histogram_head", "       value  ------------- distribution ------------- count", "histogram"),
     ("bar", BAR, "histogram_head bar"),
     ("histogram_end", " ", "bar"),
     ("sql", "SQL statistics:", f"{RUNNING} {BLOCK_END} done~ checkpoint histogram_end"),
     ("performed", "    queries performed:", "sql"),
-    ("reads", P(rf"        read: +(?P<reads>{N})"), "performed"),
-    ("writes", P(rf"        write: +(?P<writes>{N})"), "reads"),
-    ("other", P(rf"        other: +(?P<other>{N})"), "writes"),
-    ("total", P(rf"        total: +(?P<total>{N})"), "other"),
-    ("transactions", rated("transactions"), "total"),
-    ("queries", rated("queries"), "transactions"),
-    ("ignored_errors", rated("ignored_errors"), "queries"),
-    ("reconnects", rated("reconnects"), "ignored_errors"),
-    ("unfinished", P(rf"Number of unfinished transactions on forced shutdown: (?P<unfinished>{N})"), TOTALS),
+    ("reads", compile_ascii(rf"        read: +(?P<reads>{N})"), "performed"),
+    ("writes", compile_ascii(rf"        write: +(?P<writes>{N})"), "reads"),
+    ("other", compile_ascii(rf"        other: +(?P<other>{N})"), "writes"),
+    ("total", compile_ascii(rf"        total: +(?P<total>{N})"), "other"),
+    ("transactions", compile_rated("transactions"), "total"),
+    ("queries", compile_rated("queries"), "transactions"),
+    ("ignored_errors", compile_rated("ignored_errors"), "queries"),
+    ("reconnects", compile_rated("reconnects"), "ignored_errors"),
+    (
+        "unfinished",
+        compile_ascii(rf"Number of unfinished transactions on forced shutdown: (?P<unfinished>{N})"),
+        TOTALS,
+    ),
     ("general", "General statistics:", TOTALS),
     ("throughput", "Throughput:", TOTALS),
-    ("eps", P(rf"    events/s \(eps\): +(?P<events_per_s>{S})"), "throughput"),
-    ("total_time", P(rf"    total time: +(?P<total_time_s>{S})s"), "general"),
-    ("elapsed", P(rf"    time elapsed: +(?P<total_time_s>{S})s"), "eps"),
-    ("events", P(rf"    total number of events: +(?P<events>{N})"), "total_time elapsed"),
+    ("eps", compile_ascii(rf"    events/s \(eps\): +(?P<events_per_s>{S})"), "throughput"),
+    ("total_time", compile_ascii(rf"    total time: +(?P<total_time_s>{S})s"), "general"),
+    ("elapsed", compile_ascii(rf"    time elapsed: +(?P<total_time_s>{S})s"), "eps"),
+    ("events", compile_ascii(rf"    total number of events: +(?P<events>{N})"), "total_time elapsed"),
     ("latency", "Latency (ms):", "events~"),
-    ("min", P(rf"         min: +(?P<latency_min_ms>{X})"), "latency"),
-    ("avg", P(rf"         avg: +(?P<latency_avg_ms>{X})"), "min"),
-    ("max", P(rf"         max: +(?P<latency_max_ms>{X})"), "avg"),
+    ("min", compile_ascii(rf"         min: +(?P<latency_min_ms>{X})"), "latency"),
+    ("avg", compile_ascii(rf"         avg: +(?P<latency_avg_ms>{X})"), "min"),
+    ("max", compile_ascii(rf"         max: +(?P<latency_max_ms>{X})"), "avg"),
     (
         "percentile",
-        P(rf" {{8,10}}(?P<percentile>\d{{1,3}})th percentile: +(?P<latency_percentile_ms>{X})"),
+        compile_ascii(rf" {{8,10}}(?P<percentile>\d{{1,3}})th percentile: +(?P<latency_percentile_ms>{X})"),
         "max",
     ),
     ("no_percentile", "         percentile stats:               disabled", "max"),
-    ("sum", P(rf"         sum: +(?P<latency_sum_ms>{X})"), "percentile no_percentile"),
+    ("sum", compile_ascii(rf"         sum: +(?P<latency_sum_ms>{X})"), "percentile no_percentile"),
     ("fairness", "Threads fairness:", "sum~"),
     (
         "thread_events",
-        P(rf"    events \(avg/stddev\): +(?P<thread_events_avg>{S})/(?P<thread_events_stddev>{X})"),
+        compile_ascii(
+            rf"    events \(avg/stddev\): +(?P<thread_events_avg>{S})/(?P<thread_events_stddev>{X})"
+        ),
         "fairness",
     ),
     (
         "thread_time",
-        P(rf"    execution time \(avg/stddev\): +(?P<thread_time_avg_s>{S})/(?P<thread_time_stddev_s>{X})"),
+        compile_ascii(
+            rf"    execution time \(avg/stddev\): +(?P<thread_time_avg_s>{S})/(?P<thread_time_stddev_s>{X})"
+        ),
         "thread_events",
     ),
 )
@@ -115,28 +135,30 @@ REPORT = (
     r"lat \(ms,{k}%\): {x} err/s{colon}{x} reconn/s: {x}"
 )
 # sysbench's report hooks leave out a colon.
-INTERVAL = P(REPORT.format(k=f"({K})", x=f"({X})", colon="(?:: |( ))"))
+INTERVAL = compile_ascii(REPORT.format(k=f"({K})", x=f"({X})", colon="(?:: |( ))"))
 # Many such lines in a row with nothing unusual in them, which can be read at once.
 ALIKE = REPORT.format(k=K, x=r"\d{1,18}\.\d{2}", colon=": ")
 REPORTS = re.compile(rf"^(?:{ALIKE}\n){{8,}}", re.MULTILINE | re.ASCII)
-INTERVAL_NO_DB = P(r"\[ {k}s \] thds: {k} eps: {x} lat \(ms,{k}%\): {x}".format(k=f"({K})", x=f"({X})"))
-INTERVAL_05 = P(
+INTERVAL_NO_DB = compile_ascii(
+    r"\[ {k}s \] thds: {k} eps: {x} lat \(ms,{k}%\): {x}".format(k=f"({K})", x=f"({X})")
+)
+INTERVAL_05 = compile_ascii(
     (
         r"\[ *{k}s\] (?:timestamp: \d+, )?threads: {k}, tps: +{x}, reads(?:/s)?: +{x}, writes(?:/s)?: +{x}, "
         r"response time: +{x}ms \({k}%\)(?:, errors: +{x}, reconnects: +{x})?"
     ).format(k=f"({K})", x=f"({X})")
 )
 # `sysbench.report_csv`, and the lines of one object of `sysbench.report_json`, in their order.
-INTERVAL_CSV = P(",".join([f"({K})"] * 2 + [f"({X})"] * 8))
+INTERVAL_CSV = compile_ascii(",".join([f"({K})"] * 2 + [f"({X})"] * 8))
 JSON_KEYS = ("total", "reads", "writes", "other")
 JSON_LINES = (
-    P(r"\{"), P(rf'"time": ({K}),'), P(rf'"threads": ({K}),'), P(rf'"tps": ({X}),'), P(r'"qps": \{'),
-    *(P(rf'"{key}": ({X}){"" if key == "other" else ","}') for key in JSON_KEYS),
-    P(r"\},"), P(rf'"latency": ({X}),'), P(rf'"errors": ({X}),'), P(rf'"reconnects": ({X})'), P(r"\},?"),
+    compile_ascii(r"\{"), compile_ascii(rf'"time": ({K}),'), compile_ascii(rf'"threads": ({K}),'), compile_ascii(rf'"tps": ({X}),'), compile_ascii(r'"qps": \{'),
+    *(compile_ascii(rf'"{key}": ({X}){"" if key == "other" else ","}') for key in JSON_KEYS),
+    compile_ascii(r"\},"), compile_ascii(rf'"latency": ({X}),'), compile_ascii(rf'"errors": ({X}),'), compile_ascii(rf'"reconnects": ({X})'), compile_ascii(r"\},?"),
 )  # fmt: skip
-QUEUE = P(r"\[ (\d{1,9})s \] queue length: (\d{1,18}),? concurrency: (\d{1,18})")
-MARKED = P(r"(FATAL|ALERT|WARNING|DEBUG): ")
-REPEATED = P(r"\(last message repeated \d+ times\)")
+QUEUE = compile_ascii(r"\[ (\d{1,9})s \] queue length: (\d{1,18}),? concurrency: (\d{1,18})")
+MARKED = compile_ascii(r"(FATAL|ALERT|WARNING|DEBUG): ")
+REPEATED = compile_ascii(r"\(last message repeated \d+ times\)")
 FAILURES = ("fatal", "alert")
 CHATTER = frozenset({"Time limit exceeded, exiting...", "Event limit exceeded, exiting..."})
 
@@ -191,7 +213,7 @@ def _without_indent(kind: str | re.Pattern[str]) -> str | re.Pattern[str]:
         return " ".join(kind.split())
     if kind is BAR:
         return BAR_NARROW
-    return P(re.sub(r"^ +(?:\{\d+,\d+\})?", "", kind.pattern))
+    return compile_ascii(re.sub(r"^ +(?:\{\d+,\d+\})?", "", kind.pattern))
 
 
 STRICT = Grammar(LINES)

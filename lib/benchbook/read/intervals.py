@@ -1,4 +1,4 @@
-"""The report lines of one output, each an `Interval`, and one field of all of them as an array.
+"""The report lines of one output, each an `ReportLine`, and one field of all of them as an array.
 
 A log holds hundreds of report lines that differ in their digits alone. Those are read together, and made
 intervals where somebody asks for one.
@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from benchbook.read import grammar
 
 
-class Interval(NamedTuple):
-    """One report line: rates per second, latencies in ms; None for what this kind of line does not have.
+class ReportLine(NamedTuple):
+    """One report line: rates per second, latencies in ms; None for fields this kind of line lacks.
 
     `second` is the label as printed. Lines of tests without a database carry their events per second in
     `tps`. `is_hook`: printed by one of sysbench's report hooks, whose cumulative line has 0 threads.
@@ -48,8 +48,8 @@ NUMBERS_ALONE = bytes(code if chr(code) in "0123456789." else ord(" ") for code 
 Columns = dict[str, NDArray[np.float64]]
 
 
-def columns(block: str, line: int) -> Columns:
-    """Return lines that `grammar.REPORTS` has found as columns, with `line` as the number of the first."""
+def parse_columns(block: str, line: int) -> Columns:
+    """Lines matched by `grammar.REPORTS` as columns, with `line` as the number of the first."""
     words = block.encode().translate(NUMBERS_ALONE).split()
     found = dict(zip(FIELDS, np.array(words, dtype=float).reshape(-1, len(FIELDS)).T, strict=True))
     lines = np.arange(line, line + len(found["second"]), dtype=float)
@@ -59,12 +59,12 @@ def columns(block: str, line: int) -> Columns:
 class Intervals:
     """Report lines in their order, from rows and from columns of them."""
 
-    def __init__(self, parts: Iterable[Columns | list[Interval]] = ()) -> None:
+    def __init__(self, parts: Iterable[Columns | list[ReportLine]] = ()) -> None:
         self._parts = list(parts)
         self._columns: Columns = {}
 
     def column(self, name: str) -> NDArray[np.float64]:
-        """Return one field of all lines; NaN where a line does not have it."""
+        """One field of all lines; NaN for lines that lack it."""
         if name not in self._columns:
             parts = (
                 part.get(name, np.full(part["line"].size, np.nan))
@@ -76,22 +76,22 @@ class Intervals:
         return self._columns[name]
 
     @cached_property
-    def _rows(self) -> list[Interval]:
-        return [one for part in self._parts for one in (_rows(part) if isinstance(part, dict) else part)]
+    def _rows(self) -> list[ReportLine]:
+        return [one for part in self._parts for one in (_iter_rows(part) if isinstance(part, dict) else part)]
 
     def __len__(self) -> int:
         return self.column("line").size
 
-    def __iter__(self) -> Iterator[Interval]:
+    def __iter__(self) -> Iterator[ReportLine]:
         return iter(self._rows)
 
     def __getitem__(self, at: Any) -> Any:
         return self._rows[at]
 
 
-def _rows(part: Columns) -> Iterator[Interval]:
+def _iter_rows(part: Columns) -> Iterator[ReportLine]:
     lists = [list(map(KINDS.get(name, float), values.tolist())) for name, values in part.items()]
-    return (Interval(**dict(zip(part, values, strict=True))) for values in zip(*lists, strict=True))
+    return (ReportLine(**dict(zip(part, values, strict=True))) for values in zip(*lists, strict=True))
 
 
 # The forms of a report line, each with what it says in its order.
@@ -105,20 +105,20 @@ FORMS = (
 HOOK_FIELDS = (*FIELDS[:7], *FIELDS[8:])
 
 
-def parse_interval_line(line: str, number: int = 1) -> Interval | None:
+def parse_interval_line(line: str, number: int = 1) -> ReportLine | None:
     """Return line `number` if it is a report line of sysbench 0.5, 1.0 or 1.1, or None."""
     for form, names in FORMS:
         if (match := form.fullmatch(line)) is not None:
             pairs = zip(names, match.groups(), strict=True)
             filled = {name: KINDS.get(name, float)(value) for name, value in pairs if value is not None}
-            return Interval(number, **filled)
+            return ReportLine(number, **filled)
     return None
 
 
-def parse_hook_values(values: Sequence[str], number: int) -> Interval:
+def parse_hook_values(values: Sequence[str], number: int) -> ReportLine:
     """Report line of `sysbench.report_csv` or `report_json` that begins on line `number`."""
     pairs = zip(HOOK_FIELDS, values, strict=True)
-    return Interval(number, **{name: KINDS.get(name, float)(value) for name, value in pairs}, is_hook=True)
+    return ReportLine(number, **{name: KINDS.get(name, float)(value) for name, value in pairs}, is_hook=True)
 
 
 # What a report line counts in a second, and which total it adds to.

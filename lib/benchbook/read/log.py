@@ -1,4 +1,4 @@
-"""What one output of sysbench holds, as frozen values, and the logs of several clients as one.
+"""Contents of one output of sysbench as frozen values; logs of several clients as one.
 
 Counts are added. Histograms have the same buckets, so that they are added bucket by bucket and percentiles of
 the whole follow by sysbench's own rule; percentiles are never averaged. Report lines are added second by
@@ -30,15 +30,15 @@ class Missing(Exception):
 T = TypeVar("T")
 
 
-def printed(value: T | None, what: str) -> T:
-    """Return what sysbench printed; raise Missing where it was not there."""
+def require_printed(value: T | None, what: str) -> T:
+    """A value that sysbench printed; raises Missing if it was absent."""
     if value is None:
         raise Missing(f"sysbench printed no {what}")
     return value
 
 
 class Problem(NamedTuple):
-    """One reason why an output is not what a healthy sysbench prints; `line` counts from 1."""
+    """One reason that an output is not a healthy sysbench's; `line` counts from 1."""
 
     concern: Concern
     line: int | None
@@ -50,7 +50,7 @@ class Problem(NamedTuple):
 
 @dataclass(frozen=True)
 class Header:
-    """What sysbench says before the run; None for what it did not print."""
+    """Lines of sysbench before the run; None for any that it did not print."""
 
     version: str | None = None
     lua: str | None = None
@@ -73,7 +73,7 @@ class Histogram:
 
     @property
     def events(self) -> int:
-        """How many events the table counts."""
+        """Number of events the table counts."""
         return int(self.counts.sum())
 
     def full(self) -> NDArray[np.int64]:
@@ -130,7 +130,7 @@ class Summary:
     taken_s: float | None = None
 
     def whole(self) -> Totals:
-        """Return what every whole block has; raise Missing if a line of it was not there."""
+        """Values that every whole block has; raises Missing if a line of it is absent."""
         found = {name: getattr(self, name) for name in Totals._fields}
         if absent := [name for name, value in found.items() if value is None]:
             raise Missing(f"line {self.line}: the totals lack {', '.join(absent)}")
@@ -138,7 +138,7 @@ class Summary:
 
 
 class Totals(NamedTuple):
-    """What every whole block of totals has, with or without a database; units as in `Summary`."""
+    """Values of every whole block of totals, with or without a database; units as in `Summary`."""
 
     total_time_s: float
     events: int
@@ -208,8 +208,8 @@ ADDED = (
 QUEUES = ("queue_length", "concurrency")
 
 
-def merged(logs: Sequence[SysbenchLog]) -> SysbenchLog:
-    """Return what several clients did together; of one client its own log.
+def merge_logs(logs: Sequence[SysbenchLog]) -> SysbenchLog:
+    """Joint log of several clients; of one client its own log.
 
     Its window is the mean of theirs, which differ by how long each one's last transactions took: counts over
     it are the sum of the clients' rates. Where a client lacks totals or histogram the whole has none: what is
@@ -217,7 +217,7 @@ def merged(logs: Sequence[SysbenchLog]) -> SysbenchLog:
     """
     if len(logs) == 1:
         return logs[0]
-    bars = _histogram(logs)
+    bars = _merge_histograms(logs)
     problems = tuple(
         Problem(problem.concern, problem.line, f"client {number}: {problem.text}")
         for number, log in enumerate(logs)
@@ -230,62 +230,62 @@ def merged(logs: Sequence[SysbenchLog]) -> SysbenchLog:
         problems=problems,
         header=replace(
             logs[0].header,
-            threads=_sum([log.header.threads for log in logs]),
+            threads=_sum_or_none([log.header.threads for log in logs]),
             rate=sum(log.header.rate for log in logs),
         ),
-        intervals=_intervals(logs),
+        intervals=_merge_intervals(logs),
         histogram=bars,
-        summaries=_summaries(logs, bars),
+        summaries=_merge_summaries(logs, bars),
         messages=tuple(message for log in logs for message in log.messages),
     )
 
 
-def _histogram(logs: Sequence[SysbenchLog]) -> Histogram | None:
+def _merge_histograms(logs: Sequence[SysbenchLog]) -> Histogram | None:
     found = [log.histogram for log in logs]
     if any(one is None for one in found):
         return None
-    counts = histogram.merge(*(one.full() for one in found if one is not None))
+    counts = histogram.merge_counts(*(one.full() for one in found if one is not None))
     buckets = np.flatnonzero(counts)
     return Histogram(0, buckets, counts[buckets])
 
 
-def _summaries(logs: Sequence[SysbenchLog], bars: Histogram | None) -> tuple[Summary, ...]:
+def _merge_summaries(logs: Sequence[SysbenchLog], bars: Histogram | None) -> tuple[Summary, ...]:
     """Put the blocks of totals together, one after the other, if all clients have the same ones."""
     kinds = {tuple((one.is_checkpoint, one.checkpoint_s) for one in log.summaries) for log in logs}
     if len(kinds) > 1:
         return ()
     threads = [log.header.threads or 0 for log in logs]
     return tuple(
-        _summary(blocks, threads, bars) for blocks in zip(*(log.summaries for log in logs), strict=True)
+        _merge_summary(blocks, threads, bars) for blocks in zip(*(log.summaries for log in logs), strict=True)
     )
 
 
-def _summary(blocks: Sequence[Summary], threads: Sequence[int], bars: Histogram | None) -> Summary:
+def _merge_summary(blocks: Sequence[Summary], threads: Sequence[int], bars: Histogram | None) -> Summary:
     first = blocks[0]
     of_all = {name: [getattr(block, name) for block in blocks] for name in Summary.__dataclass_fields__}
     events, least, most = (of_all[name] for name in ("events", "latency_min_ms", "latency_max_ms"))
     percentile, value = None, None
     if len(set(of_all["percentile"])) == 1 and bars is not None and not first.is_checkpoint:
         percentile = first.percentile
-        value = histogram.percentile(bars.full(), percentile) if percentile else None
+        value = histogram.bucket_percentile(bars.full(), percentile) if percentile else None
     return Summary(
         line=0,
         is_checkpoint=first.is_checkpoint,
         checkpoint_s=first.checkpoint_s,
-        total_time_s=_weighted(of_all["total_time_s"], [1] * len(blocks)),
-        **{name: _sum(of_all[name]) for name in ADDED},
+        total_time_s=_weighted_mean(of_all["total_time_s"], [1] * len(blocks)),
+        **{name: _sum_or_none(of_all[name]) for name in ADDED},
         latency_min_ms=None if None in least else min(least),
-        latency_avg_ms=_weighted(of_all["latency_avg_ms"], events),
+        latency_avg_ms=_weighted_mean(of_all["latency_avg_ms"], events),
         latency_max_ms=None if None in most else max(most),
         percentile=percentile,
         latency_percentile_ms=value,
-        thread_events_avg=_weighted(of_all["thread_events_avg"], threads),
-        thread_time_avg_s=_weighted(of_all["thread_time_avg_s"], threads),
+        thread_events_avg=_weighted_mean(of_all["thread_events_avg"], threads),
+        thread_time_avg_s=_weighted_mean(of_all["thread_time_avg_s"], threads),
     )
 
 
-def _intervals(logs: Sequence[SysbenchLog]) -> Intervals:
-    """Add report lines by second over the seconds of which each client has exactly one."""
+def _merge_intervals(logs: Sequence[SysbenchLog]) -> Intervals:
+    """Add report lines by second over the seconds with exactly one line of each client."""
     labels = [
         np.unique(log.intervals.column("second"), return_index=True, return_counts=True) for log in logs
     ]
@@ -301,17 +301,19 @@ def _intervals(logs: Sequence[SysbenchLog]) -> Intervals:
     return Intervals([whole])
 
 
-def _sum(values: Sequence[Any]) -> Any:
-    """Add what all clients have; None if one lacks it."""
+def _sum_or_none(values: Sequence[Any]) -> Any:
+    """Sum of the values of all clients; None if one lacks it."""
     if None in values:
         return None
-    return numeric_equality.total(values) if any(isinstance(one, float) for one in values) else sum(values)
+    return (
+        numeric_equality.exact_sum(values) if any(isinstance(one, float) for one in values) else sum(values)
+    )
 
 
-def _weighted(values: Sequence[float | None], weights: Sequence[int | None]) -> float | None:
-    whole = _sum(weights)
+def _weighted_mean(values: Sequence[float | None], weights: Sequence[int | None]) -> float | None:
+    whole = _sum_or_none(weights)
     if not whole or None in values:
         return None
     # None is in neither any more: the sum of the weights would be None too.
     pairs = zip(values, weights, strict=True)
-    return numeric_equality.total((value or 0.0) * (weight or 0) for value, weight in pairs) / whole
+    return numeric_equality.exact_sum((value or 0.0) * (weight or 0) for value, weight in pairs) / whole

@@ -1,4 +1,4 @@
-"""Where the numbers of one sysbench output must agree with each other.
+"""Checks for agreement between the numbers of one sysbench output.
 
 A line that was lost, doubled or overwritten leaves sums that no longer add up. At a checkpoint sysbench reads
 its counters, then its histogram, then its timers while the threads go on, so around one these three differ by
@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchbook.core.util import histogram, numeric_equality
-from benchbook.read.intervals import SERIES, Interval
-from benchbook.read.log import Histogram, Problem, Summary, SysbenchLog, Totals, printed
+from benchbook.read.intervals import SERIES, ReportLine
+from benchbook.read.log import Histogram, Problem, Summary, SysbenchLog, Totals, require_printed
 
 RATED_COUNTS = ("transactions", "queries", "ignored_errors", "reconnects", "deadlocks", "read_write_requests",
                 "other_operations")  # fmt: skip
@@ -45,8 +45,8 @@ REST_S = 0.1
 """With more seconds than this after the last interval line, what happened in them is on no line."""
 
 
-def disagreements(log: SysbenchLog) -> tuple[Problem, ...]:
-    """Return every sum that does not add up in a log whose lines are all known and in order."""
+def find_disagreements(log: SysbenchLog) -> tuple[Problem, ...]:
+    """Every sum that does not add up in a log with all lines known and in order."""
     told = [(None, vars(log.header)), *((block.line, vars(block)) for block in log.summaries)]
     # Whatever is held against NaN agrees with it, and sysbench counts nothing that may be below zero.
     no_numbers = tuple(
@@ -57,7 +57,7 @@ def disagreements(log: SysbenchLog) -> tuple[Problem, ...]:
     )
     if no_numbers:
         return no_numbers
-    parts = (_in_blocks, _over_blocks, _at_rate, _in_histogram, _in_intervals, _of_intervals)
+    parts = (_in_blocks, _over_blocks, _check_rate, _check_histogram, _in_intervals, _of_intervals)
     return tuple(problem for part in parts for problem in part(log))
 
 
@@ -72,10 +72,10 @@ def _in_blocks(log: SysbenchLog) -> Iterator[Problem]:
 
 
 def _block_checks(block: Summary, window: float, log: SysbenchLog) -> Iterator[tuple[bool, str]]:
-    threads, whole = printed(log.header.threads, "threads"), block.whole()
+    threads, whole = require_printed(log.header.threads, "threads"), block.whole()
     yield window > 0, f"a window of {window:.4f} s"
     if block.total is not None:
-        parts = sum(printed(getattr(block, name), name) for name in ("reads", "writes", "other"))
+        parts = sum(require_printed(getattr(block, name), name) for name in ("reads", "writes", "other"))
         yield parts == block.total, f"read, write and other make {parts}, total says {block.total}"
         yield block.total == block.queries, f"total says {block.total}, queries says {block.queries}"
         is_same = block.transactions == block.events or _is_counted_at_commit(block)
@@ -110,7 +110,7 @@ def _block_checks(block: Summary, window: float, log: SysbenchLog) -> Iterator[t
     yield from _percentile_checks(block, slack)
     for name in ("thread_events_{}", "thread_time_{}_s"):
         told = [getattr(block, name.format(part)) for part in ("avg", "stddev")]
-        mean, deviation = (printed(value, "fairness of the threads") for value in told)
+        mean, deviation = (require_printed(value, "fairness of the threads") for value in told)
         most = mean * math.sqrt(threads) if threads > 1 else 0.0
         text = f"{threads} threads with a mean of {mean} can't deviate by {deviation}"
         yield deviation <= most + 0.011, text
@@ -120,16 +120,16 @@ def _block_checks(block: Summary, window: float, log: SysbenchLog) -> Iterator[t
 
 
 def _is_counted_at_commit(block: Summary) -> bool:
-    """Whether sysbench 0.5 counted COMMITs, which scripts without BEGIN have none of."""
+    """True if sysbench 0.5 counted COMMITs, absent in scripts without BEGIN."""
     return block.taken_s is not None and block.transactions == 0
 
 
 def _percentile_checks(block: Summary, slack: float) -> Iterator[tuple[bool, str]]:
-    """Yield whether the percentile may lie below the maximum; `slack` events are in its histogram alone."""
+    """Checks of the percentile against the maximum; `slack` events are in its histogram alone."""
     if block.percentile is None:
         return
     yield 0 < block.percentile <= 100, f"a percentile of {block.percentile}"
-    said = printed(block.latency_percentile_ms, "percentile of the latencies")
+    said = require_printed(block.latency_percentile_ms, "percentile of the latencies")
     whole = block.whole()
     above = whole.events * (100 - block.percentile) / 100
     is_below = said <= whole.latency_max_ms * histogram.RATIO + 0.011
@@ -141,7 +141,10 @@ def _over_blocks(log: SysbenchLog) -> Iterator[Problem]:
     if len(log.summaries) == 1:
         return
     last, asked = log.summaries[-1], log.header.checkpoints_s
-    threads, blocks = printed(log.header.threads, "threads"), [block.whole() for block in log.summaries]
+    threads, blocks = (
+        require_printed(log.header.threads, "threads"),
+        [block.whole() for block in log.summaries],
+    )
     timed = sum(round(block.thread_events_avg * threads) for block in blocks)
     events = sum(block.events for block in blocks)
     if timed != events and not log.header.warm_up_s:
@@ -153,7 +156,7 @@ def _over_blocks(log: SysbenchLog) -> Iterator[Problem]:
 
 
 def _are_in_order(log: SysbenchLog, step: int | None, percent: set[int | None]) -> bool:
-    """Tell whether all report lines are what they should be; if not, `_in_intervals` says which."""
+    """True if all report lines are as they should be; if not, `_in_intervals` names the faults."""
     column = log.intervals.column
     second, threads = column("second"), column("threads")
     counts = [column(name) for name in (*SERIES, "latency_percentile_ms")]
@@ -191,7 +194,7 @@ def _in_intervals(log: SysbenchLog) -> Iterator[Problem]:
             yield Problem("intervals", line, f"{interval.threads} threads of {log.header.threads}")
         if interval.qps is not None:
             each = (interval.reads_per_s, interval.writes_per_s, interval.other_per_s)
-            parts = sum(printed(one, "queries of each kind") for one in each)
+            parts = sum(require_printed(one, "queries of each kind") for one in each)
             if not abs(parts - interval.qps) <= PARTS_SLACK:
                 yield Problem("numbers", line, f"r/w/o make {parts:.2f}, qps says {interval.qps}")
         for name, value in interval._asdict().items():
@@ -206,8 +209,8 @@ def _in_intervals(log: SysbenchLog) -> Iterator[Problem]:
             yield Problem("intervals", line, "a report line and its queue line do not go together")
 
 
-def _first_leaving(log: SysbenchLog, reports: Sequence[Interval]) -> int:
-    """Position from which threads only leave: their time is over, while others are in a last transaction."""
+def _first_leaving(log: SysbenchLog, reports: Sequence[ReportLine]) -> int:
+    """Position with only leaving threads after it: time is over, others end a last transaction."""
     at, fewest = len(reports), 0
     while at and fewest <= reports[at - 1].threads < (log.header.threads or 0):
         at, fewest = at - 1, reports[at - 1].threads
@@ -226,7 +229,9 @@ def _of_intervals(log: SysbenchLog) -> Iterator[Problem]:
     if log.header.warm_up_s:
         return
     second = log.intervals.column("second")
-    reached = [float(printed(block.checkpoint_s, "time of a checkpoint")) for block in log.checkpoints]
+    reached = [
+        float(require_printed(block.checkpoint_s, "time of a checkpoint")) for block in log.checkpoints
+    ]
     edges = [0.0, *reached, math.inf]
     for block, low, high in zip(log.summaries, edges, edges[1:], strict=False):
         inside = np.flatnonzero((low < second) & (second <= high))
@@ -238,32 +243,35 @@ def _of_intervals(log: SysbenchLog) -> Iterator[Problem]:
 def _of_window(log: SysbenchLog, block: Summary, inside: NDArray[np.int64], rest: float) -> Iterator[Problem]:
     """Yield the first that the report lines of a block count otherwise than its totals; `rest` seconds of it
     are on no line."""
-    step = printed(log.header.interval_s, "interval")
+    step = require_printed(log.header.interval_s, "interval")
     for series, total in SERIES.items():
         counts, count = log.intervals.column(series)[inside] * step, getattr(block, total)
         if count is None or np.isnan(counts).any() or _is_counted_at_commit(block):
             continue
         slack = SUM_SHARE * count + SUM_SLACK_INTERVALS * float(counts.max()) + 1
-        done, more = float(counts.sum()), _unseen(log, block, rest) if total == "events" else math.inf
+        done, more = (
+            float(counts.sum()),
+            _unreported_transactions(log, block, rest) if total == "events" else math.inf,
+        )
         if done > count + slack or done < count - slack - (0 if rest <= REST_S else more):
             text = f"the report lines make {done:.0f} {total.replace('_', ' ')}, the total is {count}"
             yield Problem("sums", block.line, text)
             return
 
 
-def _unseen(log: SysbenchLog, block: Summary, rest: float) -> float:
-    """Return how many transactions can have ended in seconds that no report line tells of.
+def _unreported_transactions(log: SysbenchLog, block: Summary, rest: float) -> float:
+    """Number of transactions that can have ended in seconds without a report line.
 
     As many as fit if they were the shortest there are; at a fixed rate latencies hold the wait in the queue,
     and say nothing.
     """
     if block.is_checkpoint or log.header.rate:
         return math.inf
-    threads = printed(log.header.threads, "threads")
+    threads = require_printed(log.header.threads, "threads")
     if log.histogram is None:
         busiest = float(np.nanmax(log.intervals.column("tps"), initial=0.0))
         return threads + UNSEEN_SPEED * busiest * (rest + SLACK_S)
-    return threads + fitting(log.histogram.full(), 1000 * (rest + SLACK_S) * threads)
+    return threads + count_fitting(log.histogram.full(), 1000 * (rest + SLACK_S) * threads)
 
 
 def _has_resets(log: SysbenchLog) -> bool:
@@ -283,8 +291,8 @@ FINEST_MS = 0.001
 """Below 0.054 ms several buckets print alike, and all below 0.001 ms are in the first."""
 
 
-def _at_rate(log: SysbenchLog) -> Iterator[Problem]:
-    """Yield where more transactions were done than can have arrived."""
+def _check_rate(log: SysbenchLog) -> Iterator[Problem]:
+    """Problems of more transactions done than can have arrived."""
     if not log.header.rate or log.final is None:
         return
     whole = [block.whole() for block in log.summaries]
@@ -294,25 +302,25 @@ def _at_rate(log: SysbenchLog) -> Iterator[Problem]:
         yield Problem("numbers", log.final.line, text)
 
 
-def _in_histogram(log: SysbenchLog) -> Iterator[Problem]:
-    """Yield where a histogram contradicts the last totals."""
+def _check_histogram(log: SysbenchLog) -> Iterator[Problem]:
+    """Contradictions between a histogram and the last totals."""
     bars, final = log.histogram, log.final
     if bars is None or final is None:
         return
     whole = final.whole()
-    timed = round(whole.thread_events_avg * printed(log.header.threads, "threads"))
+    timed = round(whole.thread_events_avg * require_printed(log.header.threads, "threads"))
     if not (timed if _has_resets(log) else whole.events) <= bars.events <= whole.events:
         text = f"the histogram counts {bars.events} events, the total is {whole.events}"
         yield Problem("numbers", bars.line, text)
         return
     if final.percentile:
-        value = histogram.percentile(bars.full(), final.percentile)
-        said = printed(final.latency_percentile_ms, "percentile of the latencies")
+        value = histogram.bucket_percentile(bars.full(), final.percentile)
+        said = require_printed(final.latency_percentile_ms, "percentile of the latencies")
         if value is None or not abs(value - said) <= 0.0056:
             text = f"{final.percentile}th percentile {said} ms, the histogram says {value}"
             yield Problem("numbers", bars.line, text)
     if bars.events and whole.latency_max_ms < histogram.HIGHEST_MS:
-        yield from _of_latencies(bars, whole, bars.events - timed)
+        yield from _check_latencies(bars, whole, bars.events - timed)
     elif bars.events and bars.buckets[-1] < histogram.BUCKETS - 1:
         # What is longer than the last bucket is counted in it, so that sums say nothing; the end still does.
         end_ms = histogram.value_of(bars.buckets[-1])
@@ -320,16 +328,16 @@ def _in_histogram(log: SysbenchLog) -> Iterator[Problem]:
         yield Problem("numbers", bars.line, text)
 
 
-def _of_latencies(bars: Histogram, final: Totals, extra: int) -> Iterator[Problem]:
-    """Yield where sum, least and most of the timers are not in the buckets; `extra` are in these only."""
+def _check_latencies(bars: Histogram, final: Totals, extra: int) -> Iterator[Problem]:
+    """Problems if sum, least and most of the timers miss the buckets; `extra` are in these only."""
     full, total_ms = bars.full(), final.latency_sum_ms
-    sum_ms, more_ms = spent_ms(full), spent_ms(longest(full, extra))
+    sum_ms, more_ms = spent_ms(full), spent_ms(count_longest(full, extra))
     slack_ms = GRID * total_ms + FINEST_MS * bars.events + GRAIN_MS
     if not -slack_ms <= sum_ms - total_ms <= slack_ms + more_ms:
         text = f"the histogram makes {sum_ms:.0f} ms, the sum of latencies is {total_ms:.0f} ms"
         yield Problem("numbers", bars.line, text)
     lowest, highest = int(bars.buckets[0]), int(bars.buckets[-1])
-    least, most = _around(final.latency_min_ms), _around(final.latency_max_ms)
+    least, most = _bucket_range(final.latency_min_ms), _bucket_range(final.latency_max_ms)
     # What is in the buckets only may be shorter or longer than all that was timed.
     begin_ms, end_ms = histogram.value_of(lowest), histogram.value_of(highest)
     if lowest > least[1] or (not extra and lowest < least[0]):
@@ -340,19 +348,19 @@ def _of_latencies(bars: Histogram, final: Totals, extra: int) -> Iterator[Proble
         yield Problem("numbers", bars.line, text)
 
 
-def longest(counts: np.ndarray, events: int) -> np.ndarray:
-    """Return the counts of the longest `events` transactions among those of 1024 buckets."""
+def count_longest(counts: np.ndarray, events: int) -> np.ndarray:
+    """Counts of the longest `events` transactions among those of 1024 buckets."""
     beyond = np.cumsum(counts[::-1])[::-1] - counts
     return np.minimum(counts, np.maximum(events - beyond, 0))
 
 
 def spent_ms(counts: np.ndarray) -> float:
     """Return the latencies of 1024 buckets added up, in ms; the exact sum of the products, rounded once."""
-    return numeric_equality.total(counts * histogram.VALUES_MS)
+    return numeric_equality.exact_sum(counts * histogram.VALUES_MS)
 
 
-def fitting(counts: np.ndarray, spent_ms: float) -> int:
-    """Return how many transactions fit into some ms one after the other, if the shortest ones come first."""
+def count_fitting(counts: np.ndarray, spent_ms: float) -> int:
+    """Number of transactions that fit into some ms one after the other, the shortest ones first."""
     ends = np.array(list(itertools.accumulate((counts * histogram.VALUES_MS).tolist())))
     whole = int(np.searchsorted(ends, spent_ms, side="right"))
     done = int(counts[:whole].sum())
@@ -362,7 +370,7 @@ def fitting(counts: np.ndarray, spent_ms: float) -> int:
     return done + int((spent_ms - before) / histogram.VALUES_MS[whole])
 
 
-def _around(printed_ms: float) -> tuple[int, int]:
-    """Return the lowest and highest bucket that a printed latency may be in."""
+def _bucket_range(printed_ms: float) -> tuple[int, int]:
+    """Lowest and highest bucket that a printed latency may be in."""
     least, most = (histogram.bucket_of(printed_ms + off) for off in (-GRAIN_MS, GRAIN_MS))
     return int(least) - 1, int(most) + 1

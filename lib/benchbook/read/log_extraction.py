@@ -20,7 +20,7 @@ from typing import Any
 from benchbook.read import grammar, sysbench_legacy
 from benchbook.read.intervals import parse_hook_values, parse_interval_line
 from benchbook.read.log import SysbenchLog
-from benchbook.read.sysbench_log import BLOCK_STARTS, Reader, read_lines, shown
+from benchbook.read.sysbench_log import BLOCK_STARTS, Reader, quote_line, read_lines
 
 MOST_BYTES = 64 << 20
 """Longest text that is looked into: an hour by seconds with a histogram has half a megabyte."""
@@ -81,7 +81,7 @@ class Output:
     stamps: tuple[str, str] | None = None
 
     def line_of(self, line: int | None) -> int | None:
-        """Number in the file of a line of this output, which counts from 1."""
+        """Line number in the file of a line of this output, counted from 1."""
         if line is None or not self.numbers:
             return None
         return self.numbers[min(max(line, 1), len(self.numbers)) - 1]
@@ -96,24 +96,24 @@ class _Stream:
 
 
 class NotText(ValueError):
-    """A file that holds no text; the message says what it is."""
+    """A file that holds no text; the message names its kind."""
 
 
 def may_hold_output(data: bytes) -> bool:
-    """Whether bytes may hold anything of sysbench; compressed ones may."""
-    return any(word in data for word in _WORDS) or _compression(data) is not None
+    """True if bytes may hold anything of sysbench; compressed ones may."""
+    return any(word in data for word in _WORDS) or _detect_compression(data) is not None
 
 
-def _compression(data: bytes) -> str | None:
+def _detect_compression(data: bytes) -> str | None:
     magic = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2"}
     return next((name for head, name in magic.items() if data.startswith(head)), None)
 
 
-def decode(data: bytes) -> tuple[str, list[str]]:
-    """Text of a file, and what was undone to get it. Raises NotText."""
+def decode_text(data: bytes) -> tuple[str, list[str]]:
+    """Text of a file, and the steps undone to get it. Raises NotText."""
     undone = []
-    if (name := _compression(data)) is not None:
-        data = _decompressed(name, data)
+    if (name := _detect_compression(data)) is not None:
+        data = _decompress_bytes(name, data)
         undone.append(name)
     encoding, is_marked = "utf-8", True
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
@@ -132,7 +132,7 @@ def decode(data: bytes) -> tuple[str, list[str]]:
     return text, undone
 
 
-def _decompressed(name: str, data: bytes) -> bytes:
+def _decompress_bytes(name: str, data: bytes) -> bytes:
     try:
         if name == "zstd":
             import pyarrow
@@ -163,14 +163,16 @@ def _decompressed(name: str, data: bytes) -> bytes:
 def extract_outputs(text: str, undone: Sequence[str] = ()) -> list[Output]:
     """Outputs of sysbench in a text, in their order, parts of outputs included."""
     undone = list(undone)
-    text = _plain(text, undone)
-    streams = _streams(text, undone)
+    text = _strip_markup(text, undone)
+    streams = _split_streams(text, undone)
     return [
-        output for stream in streams for output in _outputs("\n".join(stream.lines), stream, tuple(undone))
+        output
+        for stream in streams
+        for output in _iter_outputs("\n".join(stream.lines), stream, tuple(undone))
     ]
 
 
-def _plain(text: str, undone: list[str]) -> str:
+def _strip_markup(text: str, undone: list[str]) -> str:
     if "\r" in text:
         undone.append("line ends of Windows")
         text = re.sub(r"\r*\n", "\n", text)
@@ -188,8 +190,8 @@ def _plain(text: str, undone: list[str]) -> str:
     return text
 
 
-def _streams(text: str, undone: list[str]) -> list[_Stream]:
-    """Lines of a text by who wrote them, without what stands before each."""
+def _split_streams(text: str, undone: list[str]) -> list[_Stream]:
+    """Lines of a text by their writer, without the prefix of each."""
     found = [match["prefix"] for match in _ANY_VERSION.finditer(text)]
     found = found or [match["prefix"] for match in _ANY_REPORT.finditer(text)]
     prefixes = [prefix for prefix in found if prefix.strip()]
@@ -201,7 +203,7 @@ def _streams(text: str, undone: list[str]) -> list[_Stream]:
         return [_without_literal(lines, prefixes[0], undone)]
     names = [name for name, _ in kinds]
     undone.extend(dict.fromkeys(name for name in names if name not in undone))
-    pattern = re.compile("".join(_numbered(regex, place) for place, (_, regex) in enumerate(kinds)))
+    pattern = re.compile("".join(_number_groups(regex, place) for place, (_, regex) in enumerate(kinds)))
     sources = [f"source{place}" for place, (_, regex) in enumerate(kinds) if "?P<source>" in regex]
     stamps = [f"stamp{place}" for place, (_, regex) in enumerate(kinds) if "?P<stamp>" in regex]
     streams: dict[str, _Stream] = {}
@@ -217,12 +219,12 @@ def _streams(text: str, undone: list[str]) -> list[_Stream]:
     return [*streams.values()]
 
 
-def _numbered(regex: str, place: int) -> str:
+def _number_groups(regex: str, place: int) -> str:
     return regex.replace("?P<source>", f"?P<source{place}>").replace("?P<stamp>", f"?P<stamp{place}>")
 
 
 def _kinds_of_prefix(prefix: str) -> list[tuple[str, str]] | None:
-    """Kinds that a prefix is made of, in their order; None where it holds something else."""
+    """Kinds that a prefix is made of, in their order; None if it holds anything else."""
     if not prefix:
         return []
     for name, regex in _PREFIXES:
@@ -254,8 +256,8 @@ def _without_literal(lines: list[str], prefix: str, undone: list[str]) -> _Strea
     return stream
 
 
-def _outputs(text: str, stream: _Stream, undone: tuple[str, ...]) -> Iterator[Output]:
-    spans = _spans(text)
+def _iter_outputs(text: str, stream: _Stream, undone: tuple[str, ...]) -> Iterator[Output]:
+    spans = _find_spans(text)
     ends = [0, *(end for _, end, _ in spans)]
     line, position = 0, 0
     for place, (start, end, is_headed) in enumerate(spans):
@@ -277,8 +279,8 @@ def _outputs(text: str, stream: _Stream, undone: tuple[str, ...]) -> Iterator[Ou
         )
 
 
-def _spans(text: str) -> list[tuple[int, int, bool]]:
-    """Start and end of each output, and whether the line of its version is there."""
+def _find_spans(text: str) -> list[tuple[int, int, bool]]:
+    """Start and end of each output, and true if the line of its version is there."""
     spans: list[tuple[int, int, bool]] = []
     start, is_headed, is_running, in_checkpoint, last_end = -1, False, False, False, 0
 
@@ -316,7 +318,7 @@ def _spans(text: str) -> list[tuple[int, int, bool]]:
 
 
 def _add_parts(text: str, start: int, end: int, spans: list[tuple[int, int, bool]]) -> None:
-    """Add what sysbench printed between outputs: to the one before if it follows at once, else as a part."""
+    """Add lines between outputs: to the one before if they follow at once, else as a part."""
     found = [*_CONTENT.finditer(text, start, end)]
     if not found:
         return
@@ -363,14 +365,14 @@ class RelaxedReader(Reader):
             super().other(number, line)
 
     def take_json(self, number: int, line: str) -> bool:
-        """Take a line of what `sysbench.report_json` prints."""
+        """Take a line printed by `sysbench.report_json`."""
         if self.json_at == 0 and line in "[]":
             is_due, self.is_array = self.is_array == (line == "]"), line == "["
             return is_due
         match = grammar.JSON_LINES[self.json_at].fullmatch(line) if self.is_array else None
         if match is None:
             if self.json_at:
-                self.object("grammar", number, f"{shown(line)} in a report as JSON")
+                self.object("grammar", number, f"{quote_line(line)} in a report as JSON")
                 self.json, self.json_at = [], 0
             return False
         if self.json_at == 0:

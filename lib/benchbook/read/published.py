@@ -9,9 +9,9 @@ import pandas as pd
 
 from benchbook.core.published import source
 from benchbook.core.published.claim import Claim
-from benchbook.core.published.source import SCALES, Number, Published, Source, keys
-from benchbook.core.published.table_cells import both_metrics, select, selector_errors
-from benchbook.core.study.validation_errors import validate
+from benchbook.core.published.source import SCALES, Number, Published, Source, cell_keys
+from benchbook.core.published.table_cells import both_metrics, select_numbers, selector_errors
+from benchbook.core.study.validation_errors import validate_document
 from benchbook.core.util import paths, source_files
 from benchbook.core.util.errors import InputErrors, did_you_mean
 from benchbook.read.published_table import TableReader, unit_suffix
@@ -19,16 +19,19 @@ from benchbook.read.published_table import TableReader, unit_suffix
 Place = tuple[str | int, ...]
 
 
-def claims(ids: Sequence[str]) -> dict[str, Claim]:
-    """Return the claims that a study names as `source/claim`; that they exist its reading has checked."""
+def resolve_claims(ids: Sequence[str]) -> dict[str, Claim]:
+    """Claims that a study names as `source/claim`; that they exist its reading has checked."""
     split = {one: one.partition("/") for one in ids}
-    return {one: source.put(source.load(name), claim) for one, (name, _, claim) in split.items()}
+    return {
+        one: source.claim_for_study(source.load_source(name), claim)
+        for one, (name, _, claim) in split.items()
+    }
 
 
-def load(name: str) -> Published:
-    """Read `data/published/NAME` whole; raise `InputErrors` with every mistake in its files."""
-    folder, document = paths.source(name).published, source_files.read_source(name)
-    loaded = validate(document, Source)
+def load_source(name: str) -> Published:
+    """Content of `data/published/NAME`; raises `InputErrors` with every mistake in its files."""
+    folder, document = paths.source_paths(name).published, source_files.read_source(name)
+    loaded = validate_document(document, Source)
     errors: list[str] = list(_source_errors(loaded, document.at))
     found: list[Number] = []
     texts: dict[str, pd.DataFrame] = {}
@@ -60,7 +63,7 @@ def load(name: str) -> Published:
         errors += [document.at(("claims", claim_name, *place), wrong) for place, wrong in found_wrong]
     if errors:
         raise InputErrors(errors)
-    order = keys(found)
+    order = cell_keys(found)
     numbers = [one._replace(at={key: one.at[key] for key in order if key in one.at}) for one in found]
     return Published(name, loaded, numbers, texts)
 
@@ -123,8 +126,8 @@ def _claim_errors(claim: Claim, numbers: Sequence[Number]) -> Iterator[tuple[Pla
             yield from ((("candidates", index), wrong) for wrong in _metric_errors(metric, numbers))
         for name in ("along", "across", "key"):
             key = getattr(part, name, None)
-            if key is not None and key not in keys(numbers):
-                yield (*place, name), f"{key}: no table has this key; {did_you_mean(key, keys(numbers))}"
+            if key is not None and key not in cell_keys(numbers):
+                yield (*place, name), f"{key}: no table has this key; {did_you_mean(key, cell_keys(numbers))}"
         for side in ("baseline", "treatment", "one", "other", "cells"):
             common = None if side == "cells" else getattr(part, "cells", None)
             selector = getattr(part, side, None)
@@ -132,7 +135,7 @@ def _claim_errors(claim: Claim, numbers: Sequence[Number]) -> Iterator[tuple[Pla
             yield from (((*place, side, key), wrong) for key, wrong in wrong_keys)
             if selector is None or wrong_keys or list(selector_errors(numbers, common)):
                 continue
-            absent = metrics - {one.metric for one in select(numbers, selector, common)}
+            absent = metrics - {one.metric for one in select_numbers(numbers, selector, common)}
             for metric in (one for one in both_metrics(part.metric or "") if one in absent):
                 wrong = f"{dict(selector)}: no cell with {metric} has all of these"
                 yield (*place, side), f"{wrong}; drop a key or correct its value"

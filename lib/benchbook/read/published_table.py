@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.core.published.source import SCALES, Number, Source, Table
+from benchbook.core.published.source import SCALES, Number, PublishedTable, Source
 from benchbook.core.published.table_cells import THREADS
 from benchbook.core.util.errors import did_you_mean
 from benchbook.read.intervals import SERIES, parse_interval_line
@@ -32,7 +32,7 @@ def unit_suffix(metric: str) -> str | None:
 class TableReader:
     """Turn one file into cells, collecting every mistake."""
 
-    def __init__(self, loaded: Source, name: str, table: Table, file: str) -> None:
+    def __init__(self, loaded: Source, name: str, table: PublishedTable, file: str) -> None:
         self.source, self.name, self.table, self.file = loaded, name, table, file
         self.errors: list[str] = []
         self.text = pd.DataFrame()
@@ -167,7 +167,7 @@ def _with_half_units(found: list[Number]) -> list[Number]:
     columns: dict[str, list[str]] = {}
     for one in found:
         columns.setdefault(one.heading, []).append(one.printed)
-    usual = {heading: _places(texts) for heading, texts in columns.items()}
+    usual = {heading: _common_decimals(texts) for heading, texts in columns.items()}
     made = []
     for one in found:
         _, point, decimals = one.printed.partition(".")
@@ -178,8 +178,8 @@ def _with_half_units(found: list[Number]) -> list[Number]:
     return made
 
 
-def _places(texts: list[str]) -> int:
-    """Return the decimals that most numbers of a column have; negative for zeros that end all of them."""
+def _common_decimals(texts: list[str]) -> int:
+    """Decimals that most numbers of a column have; negative for zeros that end all of them."""
     decimals = [len(text.partition(".")[2]) for text in texts if text]
     usual = max(sorted(set(decimals)), key=decimals.count) if decimals else 0
     whole = [text for text in texts if text.strip("0")]

@@ -11,11 +11,11 @@ import pyarrow as pa
 from pyarrow import compute
 
 from benchbook.core.util import numeric_equality
-from benchbook.core.util.histogram import percentile, value_of
+from benchbook.core.util.histogram import bucket_percentile, value_of
 from benchbook.read import costs
 from benchbook.read.evidence import Evidence
-from benchbook.read.intervals import Interval
-from benchbook.read.log import printed
+from benchbook.read.intervals import ReportLine
+from benchbook.read.log import require_printed
 from benchbook.read.schemas import SCHEMAS
 from benchbook.read.validity import Judgement
 
@@ -26,7 +26,7 @@ WINDOW = (
     *("events", "transactions", "reads", "writes", "other", "queries", "ignored_errors", "reconnects"),
     *("latency_min_ms", "latency_avg_ms", "latency_max_ms"),
 )
-SERIES = [name for name in SCHEMAS["intervals"] if name in Interval._fields]
+SERIES = [name for name in SCHEMAS["intervals"] if name in ReportLine._fields]
 LOWEST_S = 5
 SHOWN = (95, 99)
 CARRYING_SHARE = 0.1
@@ -52,24 +52,29 @@ def run_row(judged: Judgement, scheduled: dict[str, Any], monitor: pa.Table, fol
         "run_s": evidence.planned.run_s,
         "measured_s": measured,
         **{name: getattr(final, name) for name in WINDOW},
-        "qps": printed(final.queries, "queries") / measured,
-        "lowest_qps": _lowest(judged),
-        "tps": printed(final.transactions, "transactions") / measured,
+        "qps": require_printed(final.queries, "queries") / measured,
+        "lowest_qps": _lowest_mean(judged),
+        "tps": require_printed(final.transactions, "transactions") / measured,
         "printed_percentile": final.percentile,
-        "printed_percentile_ms": costs.number(final.latency_percentile_ms),
-        **{f"latency_p{p}_ms": costs.number(None if full is None else percentile(full, p)) for p in SHOWN},
+        "printed_percentile_ms": costs.to_number(final.latency_percentile_ms),
+        **{
+            f"latency_p{p}_ms": costs.to_number(None if full is None else bucket_percentile(full, p))
+            for p in SHOWN
+        },
         **{"order": "runs", "turn_ms": None, "turns": None, "active_s": math.nan, "stopped": ""},
         "machine_speed": math.nan,
-        **_load(monitor, evidence.clock_s[0], printed(final.total_time_s, "total time"), seen),
+        **_load_columns(
+            monitor, evidence.clock_s[0], require_printed(final.total_time_s, "total time"), seen
+        ),
         "ledger": judged.ledger,
         "warnings": "; ".join(judged.warnings),
         "folder": folder,
     }
-    return whole | (in_turns(evidence) if evidence.is_in_turns else {})
+    return whole | (columns_in_turns(evidence) if evidence.is_in_turns else {})
 
 
-def in_turns(run: Evidence) -> Columns:
-    """Return what a run in turns has otherwise than a whole one; the monitor's seconds hold all arms.
+def columns_in_turns(run: Evidence) -> Columns:
+    """Columns of a run in turns that differ from a whole run's; a monitor second holds all arms.
 
     Of latencies it has what the pauses between turns don't reach: the mean by Little's law over the active
     seconds; a percentile where events that carry a pause are fewer than a tenth of those beyond it.
@@ -109,7 +114,7 @@ def _begun_s(evidence: Evidence) -> float:
 
 
 def _server_started(evidence: Evidence) -> float:
-    """Return when the youngest server of a run was started, from the epoch; NaN where its age is unknown."""
+    """Start of the youngest server of a run, from the epoch; NaN if its age is unknown."""
     ages = [server.seen.get("uptime_before_s") for server in evidence.servers]
     known = [float(age) for age in ages if age is not None]
     if len(known) < len(ages):
@@ -136,15 +141,15 @@ def histogram_columns(judged: Judgement) -> Columns:
     }
 
 
-def _load(monitor: pa.Table, discard_s: float, end_s: float, seen: dict[str, Any]) -> Columns:
+def _load_columns(monitor: pa.Table, discard_s: float, end_s: float, seen: dict[str, Any]) -> Columns:
     second = monitor["second"].to_numpy()
     # A sample covers the second before it.
     inside = (second >= discard_s + 0.5) & (second <= end_s + 0.5)
     part, cores = monitor["part"], monitor["cpu_cores"].to_numpy()
     parts = ("client", "proxy", "server", *OF_CLUSTER, "machine")
     at = {name: inside & compute.equal(part, name).to_numpy() for name in parts}
-    used = {name: costs.mean(cores[at[name]]) for name in parts}
-    stolen = costs.mean(monitor["steal_pct"].to_numpy()[at["machine"]])
+    used = {name: costs.nan_mean(cores[at[name]]) for name in parts}
+    stolen = costs.nan_mean(monitor["steal_pct"].to_numpy()[at["machine"]])
     memory, hops = monitor["rss_mib"].to_numpy(), ("proxy", "server")
     most = {name: np.fmax.reduce(memory[at[name]], initial=math.nan) for name in (*hops, *OF_CLUSTER)}
     carried = {f"{way}_{name}_mib_s": (way, name) for name in hops for way in ("received", "sent")}
@@ -153,17 +158,17 @@ def _load(monitor: pa.Table, discard_s: float, end_s: float, seen: dict[str, Any
         "cpu_machine_pct": 100 * used["machine"] / seen.get("machine_cores", math.nan),
         **{f"memory_{name}_mib": float(mib) for name, mib in most.items()},
         **{
-            column: costs.mean(monitor[f"{way}_mib_s"].to_numpy()[at[name]])
+            column: costs.nan_mean(monitor[f"{way}_mib_s"].to_numpy()[at[name]])
             for column, (way, name) in carried.items()
         },
         "steal_pct": seen["steal_pct"] if math.isnan(stolen) else stolen,
     }
 
 
-def _lowest(judged: Judgement) -> float:
-    """Return the lowest mean of five seconds of the window, NaN where it is shorter than that."""
+def _lowest_mean(judged: Judgement) -> float:
+    """Lowest mean of five seconds of the window, NaN if it is shorter than that."""
     reports = judged.evidence.log.intervals
     qps = reports.column("qps")[reports.column("second") > judged.evidence.clock_s[0]]
     whole = len(qps) // LOWEST_S
     five = qps[: whole * LOWEST_S].reshape(whole, LOWEST_S)
-    return min(map(numeric_equality.mean, five)) if whole else math.nan
+    return min(map(numeric_equality.exact_mean, five)) if whole else math.nan

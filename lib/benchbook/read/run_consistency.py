@@ -1,4 +1,4 @@
-"""What the files of one run must say of each other, beside what the checks of validity look at.
+"""Consistency between the files of one run, beside the checks of validity.
 
 Every function yields what does not agree as a sentence; nothing means that all does.
 """
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
-from benchbook.core.artifacts.run_folder import Between, Manifest, Times
+from benchbook.core.artifacts.run_folder import Between, RunManifest, Times
 from benchbook.read.evidence import Evidence
 
 # Both clocks are read one after the other, and their difference is itself recorded.
@@ -26,13 +26,13 @@ LINKED_S = 2.0
 BY_ACCOUNT = "Account_updates"
 
 
-def of_times(run: Evidence) -> Iterator[str]:
-    """Yield where moments, lengths and sysbench's own clock contradict each other."""
+def check_times(run: Evidence) -> Iterator[str]:
+    """Contradictions between moments, lengths and sysbench's own clock."""
     seen = Times.of(run.seen)
     lasted = seen.ended_monotonic_s - seen.started_monotonic_s
     if abs(lasted - seen.sysbench_s) > 0.001:
         yield f"evidence.json: sysbench_s is {seen.sysbench_s:.3f}, end less start is {lasted:.3f} s"
-    by_wall = (moment(seen.ended_utc) - moment(seen.started_utc)).total_seconds()
+    by_wall = (parse_moment(seen.ended_utc) - parse_moment(seen.started_utc)).total_seconds()
     if abs(by_wall - lasted) > CLOCK_SLACK_S + abs(seen.clock_step_s):
         yield f"evidence.json: started_utc to ended_utc is {by_wall:.3f} s, the run took {lasted:.3f} s"
     total = run.log.final.total_time_s if run.log.final else None
@@ -40,8 +40,8 @@ def of_times(run: Evidence) -> Iterator[str]:
         yield f"evidence.json: the run took {lasted:.3f} s, sysbench says {total:.3f} s"
 
 
-def of_attempt(run: Evidence, manifest: Manifest, voided: int) -> Iterator[str]:
-    """Yield where the attempt's number is not the manifest's, or not one more than void has."""
+def check_attempt(run: Evidence, manifest: RunManifest, voided: int) -> Iterator[str]:
+    """Fault if the attempt's number is not the manifest's, or not one more than void has."""
     attempt = run.seen["attempt"]
     if manifest.attempt != attempt:
         yield f"manifest.json: attempt {manifest.attempt}, evidence.json has {attempt}"
@@ -49,8 +49,8 @@ def of_attempt(run: Evidence, manifest: Manifest, voided: int) -> Iterator[str]:
         yield f"evidence.json: attempt {attempt}, and void has {voided} attempts before it"
 
 
-def chained(looks: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Yield where a server's counters go back from one run to a later one, or jump in between.
+def find_chain_breaks(looks: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Faults if a server's counters go back from one run to a later one, or jump in between.
 
     `looks` has each run's evidence by its name. A server is known by its process: one that was started again
     counts from nought. Runs of a group that it served at once have the same reading.
@@ -66,16 +66,16 @@ def chained(looks: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
         server = " ".join(str(who.get(key)) for key in ("server_uid", "pid", "started", "pod"))
         was = last.get(server)
         if was is not None and here.started_monotonic_s >= was[1].ended_monotonic_s - OVERLAP_S:
-            yield from _jumps(name, seen, here, *was)
+            yield from _find_jumps(name, seen, here, *was)
         then: Mapping[str, int] | None = books.get("after")
         if then and (was is None or here.ended_monotonic_s >= was[1].ended_monotonic_s):
             last[server] = name, here, then
 
 
-def _jumps(
+def _find_jumps(
     name: str, seen: Mapping[str, Any], here: Times, before: str, there: Times, then: Mapping[str, int]
 ) -> Iterator[str]:
-    """Yield where the same server had counted less than after an earlier run, or other connections since."""
+    """Faults if a server had counted less than after an earlier run, or other connections since."""
     books: Mapping[str, int] = (seen.get("ledger") or {}).get("before") or {}
     for key in sorted(books.keys() & then.keys()):
         if books[key] < then[key]:
@@ -94,8 +94,8 @@ def _jumps(
         )
 
 
-def overlapping(spans: Mapping[str, tuple[datetime.datetime, datetime.datetime, str]]) -> Iterator[str]:
-    """Yield runs that began before the one before them had ended.
+def find_overlaps(spans: Mapping[str, tuple[datetime.datetime, datetime.datetime, str]]) -> Iterator[str]:
+    """Runs that began before the one before them had ended.
 
     `spans` has start, end and group of each run; arms of one group may take turns inside the same seconds.
     """
@@ -106,8 +106,8 @@ def overlapping(spans: Mapping[str, tuple[datetime.datetime, datetime.datetime, 
             yield f"{after}: it began while {before} was still running"
 
 
-def moment(text: str) -> datetime.datetime:
-    """Return a moment in UTC; ValueError for a text without its zone."""
+def parse_moment(text: str) -> datetime.datetime:
+    """A moment in UTC; ValueError for a text without its zone."""
     found = datetime.datetime.fromisoformat(text)
     if found.tzinfo is None:
         raise ValueError(f"{text}: a moment without a zone")

@@ -1,4 +1,4 @@
-"""The tidy tables: for every column its type, its unit and what it means, as `columns.csv` has them.
+"""The tidy tables: type, unit and meaning of every column, as `columns.csv` has them.
 
 Types: `str`, `int`, `float` (as printed or noted; NaN where there is nothing), `Int` (a whole number or
 nothing), `bool`, and `derived`: a float worked out of others by exact sums and single divisions, with
@@ -15,8 +15,8 @@ Column = tuple[str, str, str]
 COLUMNS = "columns.csv"
 
 
-def read(folder: Path) -> dict[str, dict[str, Column]]:
-    """Return type, unit and meaning of each column of each table in a folder's `columns.csv`."""
+def read_columns(folder: Path) -> dict[str, dict[str, Column]]:
+    """Type, unit and meaning of each column of each table in a folder's `columns.csv`."""
     found: dict[str, dict[str, Column]] = {}
     with (folder / COLUMNS).open(encoding="utf-8", newline="") as stream:
         for one in csv.DictReader(stream):
@@ -24,4 +24,4 @@ def read(folder: Path) -> dict[str, dict[str, Column]]:
     return found
 
 
-SCHEMAS = read(Path(__file__).parent)
+SCHEMAS = read_columns(Path(__file__).parent)

@@ -1,4 +1,4 @@
-"""Take one output of sysbench apart, line by line, and say whether it is whole.
+"""Parse one output of sysbench line by line, and judge its completeness.
 
 One pass over the lines with the table of `grammar`; nothing is searched for, so a line that sysbench does not
 print, or prints elsewhere, is always noticed. Report lines that are alike are taken together. Then the
@@ -15,12 +15,12 @@ import numpy as np
 from benchbook.core.util.histogram import buckets_of_printed
 from benchbook.read import grammar, log_consistency
 from benchbook.read.grammar import STRICT, Grammar
-from benchbook.read.intervals import Columns, Interval, Intervals, columns, parse_interval_line
+from benchbook.read.intervals import Columns, Intervals, ReportLine, parse_columns, parse_interval_line
 from benchbook.read.log import Concern, Header, Histogram, Level, Message, Problem, Summary, SysbenchLog
 
 
-def parse(text: str) -> SysbenchLog:
-    """What the stdout of `sysbench run` holds, and its status."""
+def parse_log(text: str) -> SysbenchLog:
+    """Log from the stdout of `sysbench run`, with its status."""
     return read_lines(Reader(), text)
 
 
@@ -31,7 +31,7 @@ def read_lines(reader: Reader, text: str) -> SysbenchLog:
         number = reader.lines(text[position : block.start()].split("\n")[:-1], number)
         position = block.start()
         if reader.takes_intervals:
-            reader.reports.append(found := columns(block.group(), number + 1))
+            reader.reports.append(found := parse_columns(block.group(), number + 1))
             number, position = number + found["line"].size, block.end()
     *lines, tail = text[position:].split("\n")
     number = reader.lines(lines, number)
@@ -39,22 +39,22 @@ def read_lines(reader: Reader, text: str) -> SysbenchLog:
     if "\0" in text or "\ufffd" in text:
         reader.object("grammar", None, "bytes that are no text")
     if tail:
-        reader.object("end", number + 1, f"ends inside a line: {shown(tail)}")
+        reader.object("end", number + 1, f"ends inside a line: {quote_line(tail)}")
     elif not text:
         reader.object("end", None, "nothing was printed")
     elif not reader.is_over or reader.state != reader.grammar.block_end:
         last = reader.state.rstrip("~")
         reader.object("end", number, f"ends after {last!r}, the last totals are not whole")
-    return assemble(reader)
+    return assemble_log(reader)
 
 
-def assemble(reader: Reader) -> SysbenchLog:
+def assemble_log(reader: Reader) -> SysbenchLog:
     """The log of everything that a reader has taken, with its status."""
-    histogram = _histogram(reader)
+    histogram = _build_histogram(reader)
     messages = tuple(Message(line, level, "\n".join(parts)) for line, level, parts in reader.messages)
     for message in messages:
         if message.level in reader.failures:
-            reader.object("message", message.line, shown(message.text))
+            reader.object("message", message.line, quote_line(message.text))
     log = SysbenchLog(
         status="complete",
         problems=(),
@@ -64,14 +64,14 @@ def assemble(reader: Reader) -> SysbenchLog:
         summaries=tuple(reader.summaries),
         messages=messages,
     )
-    found = reader.problems or log_consistency.disagreements(log)
+    found = reader.problems or log_consistency.find_disagreements(log)
     found = tuple(sorted(found, key=lambda problem: (problem.concern != "message", problem.line or 0)))
     if not found:
         return log
     return replace(log, status="failed" if found[0].concern == "message" else "truncated", problems=found)
 
 
-def _histogram(reader: Reader) -> Histogram | None:
+def _build_histogram(reader: Reader) -> Histogram | None:
     if not reader.bars:
         if reader.bars_line:
             reader.object("grammar", reader.bars_line, "a histogram without bars")
@@ -92,7 +92,7 @@ OF_HEADER = frozenset(one.name for one in fields(Header))
 
 
 class Reader:
-    """The state machine: where it stands, and everything it has read so far."""
+    """The state machine: its state, and everything it has read so far."""
 
     def __init__(self, rules: Grammar = STRICT) -> None:
         self.grammar = rules
@@ -100,7 +100,7 @@ class Reader:
         self.state = "start"
         self.header: dict[str, Any] = {}
         self.block: dict[str, Any] | None = None
-        self.reports: list[Columns | list[Interval]] = []
+        self.reports: list[Columns | list[ReportLine]] = []
         self.bars: list[tuple[str, ...]] = []
         self.bars_line = 0
         self.summaries: list[Summary] = []
@@ -130,11 +130,11 @@ class Reader:
 
     @property
     def takes_intervals(self) -> bool:
-        """Whether a report line may stand here."""
+        """True if a report line may stand here."""
         is_of_checkpoint = self.block is None or self.block["is_checkpoint"]
         return self.is_started and not self.is_over and is_of_checkpoint
 
-    def interval(self, interval: Interval) -> None:
+    def interval(self, interval: ReportLine) -> None:
         if not self.takes_intervals:
             when = "after the last totals began" if self.is_started else "before the threads started"
             self.object("grammar", interval.line, f"a report line {when}")
@@ -153,7 +153,7 @@ class Reader:
                 return
         if (mark := grammar.MARKED.search(line)) is not None:
             if mark.start():
-                self.object("grammar", number, f"a message inside another line: {shown(line)}")
+                self.object("grammar", number, f"a message inside another line: {quote_line(line)}")
             self.messages.append((number, LEVELS[mark.group(1)], [line[mark.start() :]]))
             self.last_message_line = number
         elif grammar.REPEATED.fullmatch(line):
@@ -164,7 +164,7 @@ class Reader:
             self.misplaced(number, line)
 
     def take(self, name: str, number: int, said: dict[str, Any]) -> None:
-        """Enter the state of a line and keep what it says."""
+        """Enter the state of a line and keep its values."""
         # The bars are so many that `lines` takes them itself, from the heading on.
         self.takes_bars = name == "histogram_head"
         self.state = "bar" if self.takes_bars else name
@@ -203,7 +203,7 @@ class Reader:
             self.messages.append((number, "repeated", [line]))
 
     def queued(self, number: int, line: str) -> bool:
-        """Take the queue line of `--rate`, which belongs to the report line before it."""
+        """Take the queue line of `--rate`, part of the report line before it."""
         if (match := grammar.QUEUE.fullmatch(line)) is None:
             return False
         second, queue, concurrency = match.groups()
@@ -211,7 +211,7 @@ class Reader:
         rows = part if isinstance(part, list) else []
         last = rows[-1] if rows else None
         if last is None or last.second != float(second) or last.queue_length is not None:
-            self.object("grammar", number, f"a queue line without its report line: {shown(line)}")
+            self.object("grammar", number, f"a queue line without its report line: {quote_line(line)}")
         else:
             rows[-1] = last._replace(queue_length=int(queue), concurrency=int(concurrency))
         return True
@@ -231,13 +231,13 @@ class Reader:
         for name in self.grammar.kinds:
             if (said := self.grammar.read_fields(name, line)) is not None:
                 after = self.state.rstrip("~")
-                self.object("grammar", number, f"{shown(line)} can't come after {after!r}")
+                self.object("grammar", number, f"{quote_line(line)} can't come after {after!r}")
                 self.take(name, number, said)
                 return
-        what = "a blank line too many" if line == "" else f"no line of sysbench: {shown(line)}"
+        what = "a blank line too many" if line == "" else f"no line of sysbench: {quote_line(line)}"
         self.object("grammar", number, what)
 
 
-def shown(line: str) -> str:
-    """Return a line as a reason may quote it."""
+def quote_line(line: str) -> str:
+    """A line as a reason may quote it."""
     return repr(line if len(line) <= SHOWN else line[: SHOWN - 1] + "…")

@@ -29,7 +29,7 @@ from benchbook.core.util.parallel import Each
 from benchbook.read import costs, rows
 from benchbook.read.evidence import Evidence
 from benchbook.read.schemas import SCHEMAS
-from benchbook.read.validity import judge
+from benchbook.read.validity import judge_run
 
 ARROW = {
     "str": pa.string(),
@@ -61,30 +61,30 @@ def read_study(
 
     `schedule` has the columns run_id, block, position, group, arm, workload, threads, seed.
     """
-    scheduled, known = in_order(schedule), Limits.model_validate(limits or {})
+    scheduled, known = sort_schedule(schedule), Limits.model_validate(limits or {})
     parts = [read_runs(raw_dir, known, scheduled), read_rest(raw_dir, void_dir, scheduled)]
-    tables = {name: whole(name, [part[name] for part in parts]) for name in SCHEMAS}
+    tables = {name: concat_parts(name, [part[name] for part in parts]) for name in SCHEMAS}
     return tables | {"runs": since_first(tables["runs"])}
 
 
-def in_order(schedule: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the rows of a schedule in the order in which runs stand in all tables."""
+def sort_schedule(schedule: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows of a schedule in the order of runs in all tables."""
     return schedule.sort_values("position").to_dict("records")
 
 
 def read_runs(raw_dir: Path, limits: Limits, scheduled: Sequence[dict[str, Any]]) -> dict[str, pa.Table]:
     """Return the tables of some runs; `started_s` still counts from the epoch."""
-    return _tables(found for row in scheduled for found in _of_run(raw_dir, limits, row))
+    return _build_tables(found for row in scheduled for found in _read_run(raw_dir, limits, row))
 
 
 def read_rest(raw_dir: Path, void_dir: Path, scheduled: Sequence[dict[str, Any]]) -> dict[str, pa.Table]:
-    """Return the tables of what is in the folders beside the scheduled runs: strangers and voids."""
+    """Tables of the folders beside the scheduled runs: strangers and voids."""
     planned = {row["run_id"]: row for row in scheduled}
-    strangers = [folder.name for folder in run_folder.listing(raw_dir) if folder.name not in planned]
+    strangers = [folder.name for folder in run_folder.list_folders(raw_dir) if folder.name not in planned]
     notes = sorted(void_dir.glob(f"*.{run_folder.VOID}")) if void_dir.is_dir() else []
-    return _tables([
-        *(_refused(one, "stranger", ["not in the schedule"], f"{raw_dir.name}/{one}") for one in strangers),
-        *(_of_void(note, planned) for note in notes),
+    return _build_tables([
+        *(_refuse_run(one, "stranger", ["not in the schedule"], f"{raw_dir.name}/{one}") for one in strangers),
+        *(_read_void(note, planned) for note in notes),
     ])  # fmt: skip
 
 
@@ -143,12 +143,12 @@ def refuse_strangers(tables: Mapping[str, pa.Table]) -> None:
         raise BenchbookError(f"not in the schedule: {listed}; move these folders away")
 
 
-def load(from_dir: Path, *names: str) -> dict[str, pd.DataFrame]:
-    """Return the tables that `parse` left, or those named, as frames with the types of `SCHEMAS`."""
+def load_tables(from_dir: Path, *names: str) -> dict[str, pd.DataFrame]:
+    """Tables left by `parse_study`, or those named, as frames with the types of `SCHEMAS`."""
     frames = {}
     for name in names or SCHEMAS:
         columns = SCHEMAS[name]
-        table = pq.read_table(files.required(from_dir / f"{name}.parquet"))
+        table = pq.read_table(files.require_path(from_dir / f"{name}.parquet"))
         if table.column_names != list(columns):
             raise ValueError(f"{from_dir / name}.parquet: columns of another version; run parse again")
         frame = table.to_pandas(integer_object_nulls=False)
@@ -169,8 +169,8 @@ def schema_of(name: str) -> pa.Schema:
 Found = tuple[str, Any]
 
 
-def _tables(found: Iterable[Found]) -> dict[str, pa.Table]:
-    """Return all tables; `whole` gives series the types of their schema."""
+def _build_tables(found: Iterable[Found]) -> dict[str, pa.Table]:
+    """All tables; `concat_parts` gives series the types of their schema."""
     parts: dict[str, list[Any]] = {name: [] for name in SCHEMAS}
     for name, part in found:
         parts[name].append(part)
@@ -183,19 +183,21 @@ def _tables(found: Iterable[Found]) -> dict[str, pa.Table]:
         # Derived numbers have the digits that their schema states.
         derived = [column for column, (kind, _, _) in SCHEMAS[name].items() if kind == "derived"]
         for row in own:
-            row |= {one: numeric_equality.significant(row[one], numeric_equality.DERIVED) for one in derived}
+            row |= {
+                one: numeric_equality.round_significant(row[one], numeric_equality.DERIVED) for one in derived
+            }
         tables[name] = pa.Table.from_pylist(own, schema=schema_of(name))
     return tables
 
 
-def _of_run(raw_dir: Path, limits: Limits, scheduled: dict[str, Any]) -> Iterator[Found]:
-    """Read one scheduled run, or say why not."""
+def _read_run(raw_dir: Path, limits: Limits, scheduled: dict[str, Any]) -> Iterator[Found]:
+    """Tables of one scheduled run, or the reason for its refusal."""
     run_id = scheduled["run_id"]
     folder, place = RunFolder(raw_dir / run_id), f"{raw_dir.name}/{run_id}"
     if not folder.path.is_dir():
-        yield _refused(run_id, "missing", ["no run folder"], "")
+        yield _refuse_run(run_id, "missing", ["no run folder"], "")
         return
-    judged = judge(folder, limits)
+    judged = judge_run(folder, limits)
     plan, broken = judged.evidence.plan, judged.evidence.broken
     differs = [
         f"{name} is {plan.get(name, usual)!r}, the schedule has {scheduled[name]!r}"
@@ -204,31 +206,31 @@ def _of_run(raw_dir: Path, limits: Limits, scheduled: dict[str, Any]) -> Iterato
     ]
     if broken or differs or judged.status != "valid":
         status = "broken" if broken else "differs" if differs else judged.status
-        yield _refused(run_id, status, list(broken) or differs or judged.reasons, place)
+        yield _refuse_run(run_id, status, list(broken) or differs or judged.reasons, place)
         return
     try:
         text = folder.text(run_folder.MONITOR)
         monitor = costs.monitor_table(text)
         row = rows.run_row(judged, scheduled, monitor, place)
-        spent = costs.of_run(judged.evidence, text, row["qps"])
+        spent = costs.build_rows(judged.evidence, text, row["qps"])
     except (ValueError, KeyError, TypeError) as error:
-        yield _refused(run_id, "broken", [f"{type(error).__name__}: {error}"], place)
+        yield _refuse_run(run_id, "broken", [f"{type(error).__name__}: {error}"], place)
         return
     yield "runs", row
     yield from (("costs", {"run_id": run_id, **one}) for one in spent)
-    yield _series("turns", run_id, rows.turn_columns(judged))
-    yield _series("intervals", run_id, rows.interval_columns(judged))
-    yield _series("histograms", run_id, rows.histogram_columns(judged))
-    yield _series("monitor", run_id, {name: monitor[name] for name in monitor.column_names})
+    yield _build_series("turns", run_id, rows.turn_columns(judged))
+    yield _build_series("intervals", run_id, rows.interval_columns(judged))
+    yield _build_series("histograms", run_id, rows.histogram_columns(judged))
+    yield _build_series("monitor", run_id, {name: monitor[name] for name in monitor.column_names})
 
 
-def _of_void(note: Path, planned: Mapping[str, dict[str, Any]]) -> Found:
-    """Read why one folder was set aside; what is not about a scheduled run's validity is only listed."""
+def _read_void(note: Path, planned: Mapping[str, dict[str, Any]]) -> Found:
+    """Reason for a folder's exclusion; one not about a scheduled run's validity is only listed."""
     record = run_folder.read_note(note)
     place = f"{note.parent.name}/{note.name.removesuffix('.' + run_folder.VOID)}"
     scheduled = planned.get(record.run_id)
     if scheduled is None or record.status not in run_folder.COUNTED:
-        return _refused(record.run_id, record.status, record.reasons, place)
+        return _refuse_run(record.run_id, record.status, record.reasons, place)
     return "voids", {
         **{name: scheduled[name] for name in ("run_id", "block", "arm", "workload", "threads")},
         "attempt": record.attempt,
@@ -238,13 +240,13 @@ def _of_void(note: Path, planned: Mapping[str, dict[str, Any]]) -> Found:
     }
 
 
-def _refused(run_id: str, status: str, reasons: Sequence[str], folder: str) -> Found:
+def _refuse_run(run_id: str, status: str, reasons: Sequence[str], folder: str) -> Found:
     told = {"run_id": run_id, "status": status, "reasons": "; ".join(reasons), "folder": folder}
     return "refused", told
 
 
-def _series(name: str, run_id: str, columns: Mapping[str, Any]) -> Found:
-    """Return the series of one run as a table; its id is stored once, not on every row."""
+def _build_series(name: str, run_id: str, columns: Mapping[str, Any]) -> Found:
+    """Series of one run as a table; its id is stored once, not on every row."""
     arrays = {}
     for column, (kind, _, _) in SCHEMAS[name].items():
         if column == "run_id":
@@ -257,8 +259,8 @@ def _series(name: str, run_id: str, columns: Mapping[str, Any]) -> Found:
     return name, pa.table(arrays)
 
 
-def whole(name: str, parts: Sequence[pa.Table]) -> pa.Table:
-    """Return one table made of its parts, with its schema and in one piece."""
+def concat_parts(name: str, parts: Sequence[pa.Table]) -> pa.Table:
+    """One table made of its parts, with its schema and in one piece."""
     schema = schema_of(name)
     return pa.concat_tables([part.cast(schema) for part in parts]).combine_chunks()
 
@@ -268,14 +270,14 @@ RUNS_A_BATCH = 50
 
 @dataclass(frozen=True)
 class Parsed:
-    """What became of a study's folders: `rows` of each table, and the tables `voids` and `refused`."""
+    """Result of parsing a study's folders: `rows` of each table, and tables `voids` and `refused`."""
 
     rows: dict[str, int]
     voids: pa.Table
     refused: pa.Table
 
 
-def parse(
+def parse_study(
     raw_dir: Path,
     void_dir: Path,
     schedule: pd.DataFrame,
@@ -283,14 +285,14 @@ def parse(
     limits: Limits | Mapping[str, Any] | None = None,
     each: Each = map,
 ) -> Parsed:
-    """Write the tables of `SCHEMAS` for a study, each complete or not at all, and say what was left out.
+    """Write the tables of `SCHEMAS` for a study, each complete or not at all; report the refusals.
 
     `schedule` has the columns run_id, block, position, group, arm, workload, threads, seed. `each` is `map`
     or anything like it that keeps the order, such as one of several processes. Raise BenchbookError,
     before anything is read, if a run folder is not in the schedule or something there is no plain file.
     """
     _refuse_irregular(raw_dir, void_dir)
-    scheduled = in_order(schedule)
+    scheduled = sort_schedule(schedule)
     rest = read_rest(raw_dir, void_dir, scheduled)
     refuse_strangers(rest)
     batches = [scheduled[at : at + RUNS_A_BATCH] for at in range(0, len(scheduled), RUNS_A_BATCH)]
@@ -307,10 +309,10 @@ def parse(
             for name, table in tables.items():
                 rows[name] += len(table)
                 if name not in held:
-                    writers[name].write_table(whole(name, [table]))
+                    writers[name].write_table(concat_parts(name, [table]))
                 elif len(table):
                     held[name].insert(-1, table)
-        small = {name: whole(name, found) for name, found in held.items()}
+        small = {name: concat_parts(name, found) for name, found in held.items()}
         small["runs"] = since_first(small["runs"])
         for name, table in small.items():
             rows[name] = len(table)
@@ -325,7 +327,7 @@ def _refuse_irregular(*folders: Path) -> None:
         f"{folder.name}/{name} is {kind}"
         for folder in folders
         if folder.is_dir()
-        for name, kind in files.tree(folder)
+        for name, kind in files.walk_tree(folder)
         if kind not in (None, files.FOLDER)
     ]
     if found:

@@ -1,4 +1,4 @@
-"""Judge a run: valid only if every check passes. No check looks at how fast the run was."""
+"""Judge a run: valid only if every check passes. No check looks at the run's speed."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from benchbook.read.evidence import Evidence, Excused, Missing
 Find = Callable[[Evidence, Limits], Iterator[str]]
 
 
-def client(run: Evidence, limits: Limits) -> Iterator[str]:
+def check_client(run: Evidence, limits: Limits) -> Iterator[str]:
     """V15: the clients got the cores they asked for, together and each, and had some to spare."""
-    yield from checks_machine.client(run, limits)
+    yield from checks_machine.check_client(run, limits)
     for number, one in enumerate(run.clients if len(run.clients) > 1 else ()):
         waited = one.seen.get("runqueue_wait_s")
         if waited is None or one.log.final is None or not one.log.final.total_time_s:
@@ -36,14 +36,14 @@ def client(run: Evidence, limits: Limits) -> Iterator[str]:
             yield f"client {number}: threads waited {share:.2f} s for a core each second, {most}"
 
 
-def beginning(run: Evidence, limits: Limits) -> Iterator[str]:
+def check_beginning(run: Evidence, limits: Limits) -> Iterator[str]:
     """V22: all clients of the plan ran, and began at one moment, so that their windows are one."""
     if not run.seen:
         raise Missing("nothing was recorded")
     setting = run.plan.get("arm_setting")
-    asked, servers = client_sharding.clients(setting), client_sharding.servers(setting)
+    asked, servers = client_sharding.count_clients(setting), client_sharding.count_servers(setting)
     known = run.get("clients") if asked > 1 else []
-    yield from counted(run)
+    yield from check_client_number(run)
     if asked == 1:
         return
     for number, one in enumerate(known):
@@ -53,9 +53,12 @@ def beginning(run: Evidence, limits: Limits) -> Iterator[str]:
         yield f"the clients began {spread:.0f} ms apart, at most {limits.start_spread_ms:g} ms"
 
 
-def counted(run: Evidence) -> Iterator[str]:
-    """Yield how many clients ran where that is not as many as the arm asks for."""
-    asked, ran = client_sharding.clients(run.plan.get("arm_setting")), len(run.seen.get("clients") or [run])
+def check_client_number(run: Evidence) -> Iterator[str]:
+    """Fault if the number of clients that ran is not that of the arm."""
+    asked, ran = (
+        client_sharding.count_clients(run.plan.get("arm_setting")),
+        len(run.seen.get("clients") or [run]),
+    )
     if ran != asked:
         yield f"{ran} clients ran, {asked} asked"
 
@@ -66,31 +69,31 @@ WARNING_SHARE = 0.1
 
 CHECKS: tuple[tuple[str, str, Find], ...] = (
     ("V1", "exit code", checks_log.exit_code),
-    ("V2", "stderr", checks_log.stderr),
-    ("V3", "stdout", checks_log.stdout),
-    ("V4", "totals", checks_log.totals),
-    ("V5", "options", checks_log.options),
-    ("V6", "time", checks_clock.time),
-    ("V7", "intervals", checks_log.intervals),
-    ("V8", "errors", checks_log.errors),
-    ("V9", "work", checks_log.work),
-    ("V10", "ledger", checks_server.ledger),
-    ("V11", "hits", checks_server.hits),
-    ("V12", "identity", checks_server.identity),
-    ("V13", "data", checks_server.data),
-    ("V14", "alone", checks_machine.alone),
-    ("V15", "client CPU", client),
-    ("V16", "machine", checks_machine.machine),
+    ("V2", "stderr", checks_log.check_stderr),
+    ("V3", "stdout", checks_log.check_stdout),
+    ("V4", "totals", checks_log.check_totals),
+    ("V5", "options", checks_log.check_options),
+    ("V6", "time", checks_clock.check_time),
+    ("V7", "intervals", checks_log.check_intervals),
+    ("V8", "errors", checks_log.check_errors),
+    ("V9", "work", checks_log.check_work),
+    ("V10", "ledger", checks_server.check_ledger),
+    ("V11", "hits", checks_server.check_hits),
+    ("V12", "identity", checks_server.check_identity),
+    ("V13", "data", checks_server.check_data),
+    ("V14", "alone", checks_machine.check_alone),
+    ("V15", "client CPU", check_client),
+    ("V16", "machine", checks_machine.check_machine),
     ("V17", "server log", checks_machine.server_log),
-    ("V18", "encryption", checks_machine.encryption),
-    ("V19", "disk", checks_machine.disk),
-    ("V20", "pauses", checks_machine.pauses),
-    ("V21", "arrangement", checks_machine.arrangement),
-    ("V22", "beginning", beginning),
-    ("V23", "turns", checks_turns.turns),
-    ("V24", "cluster", checks_cluster.cluster),
-    ("V25", "cache", checks_server.cache),
-    ("V26", "physics", checks_cross_source.physics),
+    ("V18", "encryption", checks_machine.check_encryption),
+    ("V19", "disk", checks_machine.check_disk),
+    ("V20", "pauses", checks_machine.check_pauses),
+    ("V21", "arrangement", checks_machine.check_arrangement),
+    ("V22", "beginning", check_beginning),
+    ("V23", "turns", checks_turns.check_turns),
+    ("V24", "cluster", checks_cluster.check_cluster),
+    ("V25", "cache", checks_server.check_cache),
+    ("V26", "physics", checks_cross_source.check_sources),
 )
 EACH = dict.fromkeys((f"V{number}" for number in range(1, 10)), "client")
 EACH |= dict.fromkeys(("V10", "V11", "V12", "V13", "V25"), "server")
@@ -99,7 +102,7 @@ EACH |= dict.fromkeys(("V10", "V11", "V12", "V13", "V25"), "server")
 
 @dataclass(frozen=True)
 class Check:
-    """One check: `passed` is None where the evidence is missing.
+    """One check: `passed` is None if the evidence is missing.
 
     `is_excused` marks evidence that the site can't give and says so; it does not count against the run.
     """
@@ -116,7 +119,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What the checks say of one run; `evidence` is what they saw."""
+    """Results of the checks of one run; `evidence` holds the observed facts."""
 
     evidence: Evidence
     checks: tuple[Check, ...]
@@ -137,13 +140,13 @@ class Judgement:
 
     @property
     def ledger(self) -> str:
-        """What the runs table says of the ledger: `agrees`, or why there is none."""
+        """Ledger entry of the runs table: `agrees`, or the reason for its lack."""
         check = next(check for check in self.checks if check.id == "V10")
         return "agrees" if check.passed else check.detail
 
     @property
     def qps(self) -> float | None:
-        """Queries a second of the measured window, for progress; None where the output has none."""
+        """Queries a second of the measured window, for progress; None if the output has none."""
         log = self.evidence.log
         try:
             seconds = self.evidence.active_s
@@ -156,18 +159,18 @@ class Judgement:
         return [check for check in self.checks if check.passed is None and not check.is_excused]
 
 
-def judge(run: RunFolder | Evidence, limits: Limits | Mapping[str, Any] | None = None) -> Judgement:
+def judge_run(run: RunFolder | Evidence, limits: Limits | Mapping[str, Any] | None = None) -> Judgement:
     """Judge a run folder, or evidence already read, by the limits of `params.yaml` (None: the defaults).
 
     The `Limits` type refuses limits that are unknown or impossible.
     """
     limits = Limits.model_validate(limits or {})
     evidence = run if isinstance(run, Evidence) else Evidence.of(run)
-    checks = tuple(_check(evidence, limits, *row) for row in CHECKS)
+    checks = tuple(_run_check(evidence, limits, *row) for row in CHECKS)
     warnings = dict.fromkeys(check.detail for check in checks if check.is_excused)
     warnings |= dict.fromkeys(checks_server.not_held(evidence))
-    warnings |= dict.fromkeys(checks_cluster.said(evidence))
-    warnings |= dict.fromkeys(checks_machine.near_strangers(evidence))
+    warnings |= dict.fromkeys(checks_cluster.describe_moves(evidence))
+    warnings |= dict.fromkeys(checks_machine.describe_near_strangers(evidence))
     try:
         ratio = checks_log.error_ratio(evidence)
         if WARNING_SHARE * limits.error_ratio <= ratio <= limits.error_ratio:
@@ -177,7 +180,7 @@ def judge(run: RunFolder | Evidence, limits: Limits | Mapping[str, Any] | None =
     return Judgement(evidence, checks, tuple(warnings))
 
 
-def _check(evidence: Evidence, limits: Limits, id: str, name: str, find: Find) -> Check:
+def _run_check(evidence: Evidence, limits: Limits, id: str, name: str, find: Find) -> Check:
     part = EACH.get(id, "")
     faults: list[str] = []
     missing: list[str] = []

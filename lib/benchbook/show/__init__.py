@@ -5,6 +5,7 @@ seen = load("quick")
 forest.of_findings(seen.findings.findings, seen.findings.aa)
 """
 
-from benchbook.show.evidence import Evidence, load
+from benchbook.show.evidence import ReportInputs as Evidence
+from benchbook.show.evidence import load_evidence as load
 
 __all__ = ["Evidence", "load"]

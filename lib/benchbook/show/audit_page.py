@@ -1,4 +1,4 @@
-"""The page of a source, made from audit.json: what was claimed, what its own tables say, what stays open."""
+"""Page of a source, made from audit.json: its claims, results of its tables, open points."""
 
 from __future__ import annotations
 
@@ -10,31 +10,33 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from benchbook.compare.text import labels
-from benchbook.core.published.audit import Audit, Claim, Number
-from benchbook.core.published.audit import Table as Printed
-from benchbook.core.published.source import Workload
+from benchbook.core.published.audit import Audit, AuditedClaim, AuditedNumber
+from benchbook.core.published.audit import AuditedTable as Printed
+from benchbook.core.published.source import PublishedWorkload
 from benchbook.core.util import number_format
-from benchbook.core.util.errors import given
+from benchbook.core.util.errors import require_value
 from benchbook.show import theme
-from benchbook.show.markup import Html, element, join, linked, slug
+from benchbook.show.markup import Html, join_html, link_addresses, make_element, make_slug
 from benchbook.show.picture import Panel, Picture
-from benchbook.show.table import Table, long, number, tabulated
-from benchbook.show.tables import checks as checks
-from benchbook.show.templating import render
+from benchbook.show.table import Table, build_table, number_column, text_column
+from benchbook.show.tables import tabulate_checks as checks  # noqa: F401
+from benchbook.show.templating import render_template
 
 _RATIO = re.compile(r"\d+ to 1")
 
 
-def opening(audit: Audit) -> Html:
-    """Write the title, what the document measures, how many claims hold, and one line for each claim."""
+def render_opening(audit: Audit) -> Html:
+    """Write the title, the subject, the number of claims that hold, and one line for each claim."""
     failed = sum(one.passed is False for one in audit.checks)
     # The failed checks that concern the numbers of a claim.
     failing = {one.id: dict.fromkeys(text.partition(":")[0] for text in one.doubts) for one in audit.claims}
-    return render("source.html.j2", audit=audit, failed=failed, recomputed=recomputed, failing=failing)
+    return render_template(
+        "source.html.j2", audit=audit, failed=failed, recomputed=describe_recomputed, failing=failing
+    )
 
 
-def recomputed(claim: Claim) -> str:
-    """Say what a document's own numbers give: their mean and, of several cells, from where to where they go.
+def describe_recomputed(claim: AuditedClaim) -> str:
+    """Result of a document's own numbers: their mean and, for several cells, first and last value.
 
     Empty where the verdict says all there is.
     """
@@ -43,10 +45,10 @@ def recomputed(claim: Claim) -> str:
         return "" if claim.recomputed == claim.verdict else claim.recomputed
     if _RATIO.fullmatch(claim.published):
         return f"{1 + mean:g} to 1"
-    own = number_format.format_percent(mean) if claim.is_share else _amount(mean)
+    own = number_format.format_percent(mean) if claim.is_share else _format_amount(mean)
     if low == high:
         return own
-    plain = f"{_amount(given(low))} to {_amount(given(high))}"
+    plain = f"{_format_amount(require_value(low))} to {_format_amount(require_value(high))}"
     ends = number_format.format_percent_range(low, high) if claim.is_share else plain
     if claim.judged_by == "mean":
         at = f"; {claim.found_at[0]}" if claim.found_at else ""
@@ -56,64 +58,66 @@ def recomputed(claim: Claim) -> str:
         return f"{claim.n_inside} of {claim.n_cells} cells inside, {ends} by cell"
     outside = claim.n_cells - (claim.n_inside or 0)
     count = f"{outside} of {claim.n_cells} outside" if outside else f"all {claim.n_cells} inside"
-    first = f" ({_cell(claim.outside[0])})" if claim.outside and outside == 1 else ""
+    first = f" ({_name_cell(claim.outside[0])})" if claim.outside and outside == 1 else ""
     return f"{ends} by cell, {count}{first}"
 
 
-def _amount(value: float) -> str:
+def _format_amount(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else number_format.format_significant(value)
 
 
-def arithmetic(audit: Audit) -> Html:
+def render_arithmetic(audit: Audit) -> Html:
     """Write each claim with its verdict, the rule it was judged by, and the arithmetic of every cell."""
-    return render("arithmetic.html.j2", claims=audit.claims, recomputed=recomputed, named=_cell)
+    return render_template(
+        "arithmetic.html.j2", claims=audit.claims, recomputed=describe_recomputed, named=_name_cell
+    )
 
 
-def _cell(where: str) -> str:
+def _name_cell(where: str) -> str:
     """Name a cell as readers do.
 
-    >>> _cell("workload oltp_point_select, threads 150")
+    >>> _name_cell("workload oltp_point_select, threads 150")
     'point selects, 150 threads'
     """
-    named = re.sub(r"\bworkload (\w+)", lambda found: labels.workload(found[1]), where)
+    named = re.sub(r"\bworkload (\w+)", lambda found: labels.label_workload(found[1]), where)
     return re.sub(r"\bthreads (\d+)", r"\1 threads", named)
 
 
-def measured(audit: Audit) -> Table:
-    """List what was measured with what: versions, machines, settings, sysbench, arms and loads."""
-    rows: list[list[object]] = [["found", linked(audit.document.found)]]
+def tabulate_setup(audit: Audit) -> Table:
+    """List the setup: versions, machines, settings, sysbench, arms and loads."""
+    rows: list[list[object]] = [["found", link_addresses(audit.document.found)]]
     rows += [[f"version of {part}", value or "not stated"] for part, value in audit.versions.items()]
     rows += [[part, value or "not stated"] for part, value in audit.hardware.items()]
     for part, value in audit.configuration.items():
-        told = _settings(value) if isinstance(value, Mapping) else value
+        told = _join_settings(value) if isinstance(value, Mapping) else value
         rows.append([f"settings of {part}", "not stated" if told is None else told])
     if audit.sysbench:
-        rows.append(["sysbench options", _settings(audit.sysbench.options) or "not stated"])
+        rows.append(["sysbench options", _join_settings(audit.sysbench.options) or "not stated"])
         rows.append(["loading", audit.sysbench.prepare or "not stated"])
     rows += [
         [key.replace("_", " "), "not stated" if value is None else value] for key, value in audit.conduct
     ]
-    rows += [[f"arm {name}", "; ".join(filter(None, [arm.means, _settings(arm.settings)]))]
+    rows += [[f"arm {name}", "; ".join(filter(None, [arm.means, _join_settings(arm.settings)]))]
              for name, arm in audit.arms.items()]  # fmt: skip
-    rows += [[f"load {name}", _load(load)] for name, load in audit.workloads.items()]
-    return tabulated("measured-how", rows, "measured")
+    rows += [[f"load {name}", _describe_load(load)] for name, load in audit.workloads.items()]
+    return build_table("measured-how", rows, "measured")
 
 
-def _load(load: Workload) -> str:
+def _describe_load(load: PublishedWorkload) -> str:
     count = load.statements
     told = (
         f"{number_format.format_count(round(count), 'statement')} an event"
         if count
         else "statements not known"
     )
-    return "; ".join(filter(None, [load.script, told, _settings(load.options), load.means]))
+    return "; ".join(filter(None, [load.script, told, _join_settings(load.options), load.means]))
 
 
-def _settings(values: Mapping[str, Any]) -> str:
+def _join_settings(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{key}={'not stated' if value is None else value}" for key, value in values.items())
 
 
-def printed(audit: Audit) -> Html:
+def render_tables(audit: Audit) -> Html:
     """Write every table of the document, digit for digit."""
     made = []
     for table in audit.tables:
@@ -121,18 +125,22 @@ def printed(audit: Audit) -> Html:
         for heading, *cells in zip(table.columns, *table.rows, strict=True):
             is_number = all(cell.replace(".", "", 1).isdigit() for cell in cells if cell)
             unit = table.units.get(heading) or ""
-            columns.append(number(*_headed(heading, unit)) if is_number else long(heading.replace("_", " ")))
-        told = [f"{table.stands}." if table.stands else "", _settings(table.at), table.note or ""]
+            columns.append(
+                number_column(*_split_heading(heading, unit))
+                if is_number
+                else text_column(heading.replace("_", " "))
+            )
+        told = [f"{table.stands}." if table.stands else "", _join_settings(table.at), table.note or ""]
         told += [f"{heading.replace('_', ' ')}: {text}" for heading, text in table.means.items()]
         caption = " ".join(part if part.endswith(".") else f"{part}." for part in told if part)
         made.append(Table(f"table-{table.name}", table.title, columns, table.rows, caption))
-    return join(made)
+    return join_html(made)
 
 
-def _headed(heading: str, unit: str) -> tuple[str, str]:
-    """Return a heading of a CSV file as readers know it, and its unit where the heading does not say it.
+def _split_heading(heading: str, unit: str) -> tuple[str, str]:
+    """Heading of a CSV file in plain words, and its unit if the heading does not name it.
 
-    >>> _headed("latency_avg_ms", "ms"), _headed("v6_1_0_tps", "1/s"), _headed("cpu_proxy_pct", "cores")
+    >>> _split_heading("latency_avg_ms", "ms"), _split_heading("v6_1_0_tps", "1/s"), _split_heading("cpu_proxy_pct", "cores")
     (('latency avg', 'ms'), ('v6.1.0 TPS', ''), ('cpu proxy', 'cores'))
     """
     label = re.sub(r"(?<=\d)_(?=\d)", ".", heading)
@@ -144,12 +152,12 @@ def _headed(heading: str, unit: str) -> tuple[str, str]:
 
 
 def leaves_open(audit: Audit) -> Html:
-    """List what the document does not say."""
-    return element("ul", *(element("li", text) for text in audit.leaves_open), class_="doubts")
+    """List the points that the document leaves open."""
+    return make_element("ul", *(make_element("li", text) for text in audit.leaves_open), class_="doubts")
 
 
 Points = dict[str, list[tuple[float, float]]]
-Lines = list[tuple[Printed, Number]]
+Lines = list[tuple[Printed, AuditedNumber]]
 
 NOT_ALONG = ("arm", "workload", "processes", "threads_per_process")
 # One of each group is drawn, the first that is printed.
@@ -165,17 +173,19 @@ LOG_FROM = 20
 CAPTION = "Drawn from the printed numbers, one a point: nothing shows how far a second run would move them."
 
 
-def pictures(audit: Audit) -> list[Picture]:
+def draw_pictures(audit: Audit) -> list[Picture]:
     """Draw the tables that a claim compares in one picture each, then every table that is left."""
     tables = {table.name: table for table in audit.tables if table.numbers}
-    compared = _groups(audit, tables)
+    compared = _group_tables(audit, tables)
     left = [name for name in tables if not any(name in group for group in compared)]
-    drawn = [_picture([tables[name] for name in group]) for group in (*compared, *([name] for name in left))]
+    drawn = [
+        _draw_picture([tables[name] for name in group]) for group in (*compared, *([name] for name in left))
+    ]
     return [picture for picture in drawn if picture.panels]
 
 
-def _groups(audit: Audit, tables: Mapping[str, Printed]) -> list[list[str]]:
-    """Return the tables that claims put next to each other, each set once and without sets inside another."""
+def _group_tables(audit: Audit, tables: Mapping[str, Printed]) -> list[list[str]]:
+    """Tables that claims compare with each other; each set once, no set inside another."""
     sets: list[frozenset[str]] = []
     for claim in audit.claims:
         sides = [side for cell in claim.cells for side in (cell, cell.baseline, cell.treatment) if side]
@@ -186,7 +196,7 @@ def _groups(audit: Audit, tables: Mapping[str, Printed]) -> list[list[str]]:
     return [[name for name in tables if name in group] for group in largest]
 
 
-def _picture(tables: Sequence[Printed]) -> Picture:
+def _draw_picture(tables: Sequence[Printed]) -> Picture:
     by_load: dict[str, Lines] = {}
     for table in tables:
         for line in table.numbers:
@@ -196,36 +206,39 @@ def _picture(tables: Sequence[Printed]) -> Picture:
         present = {line.metric for _, line in lines}
         for metric in (next((one for one in choice if one in present), None) for choice in DRAWN):
             if metric:
-                panels += _panel([one for one in lines if one[1].metric == metric], load, metric)
-    titles, anchor = [table.title for table in tables], slug("-".join(table.name for table in tables))[:80]
+                panels += _draw_panels([one for one in lines if one[1].metric == metric], load, metric)
+    titles, anchor = (
+        [table.title for table in tables],
+        make_slug("-".join(table.name for table in tables))[:80],
+    )
     title = number_format.join_words(titles) if len(tables) < 4 else f"{len(tables)} tables compared"
     return Picture(f"figure-{anchor}", title, tuple(panels), CAPTION)
 
 
-def _panel(lines: Lines, load: str, metric: str) -> list[Panel]:
-    along, points = _points(lines)
+def _draw_panels(lines: Lines, load: str, metric: str) -> list[Panel]:
+    along, points = _collect_points(lines)
     if along is None or max(map(len, points.values()), default=0) < 2:
         return []
-    with theme.style():
-        figure, axes = theme.canvas()
+    with theme.figure_style():
+        figure, axes = theme.make_canvas()
         names = list(points)
         for name, line in points.items():
             x, y = zip(*line, strict=True)
-            colour, marker = theme.colour(name, names), theme.marker(name, names)
+            colour, marker = theme.colour_of_arm(name, names), theme.marker_of_arm(name, names)
             axes.plot(x, y, color=colour, marker=marker, markersize=5, linewidth=1.4)
-        axes.set(title=theme.short(load), ylabel=LABELS[metric], xlabel=along.replace("_", " "))
+        axes.set(title=theme.shorten_name(load), ylabel=LABELS[metric], xlabel=along.replace("_", " "))
         axes.set_ylim(0, 1.08 * max(y for line in points.values() for _, y in line))
         axes.yaxis.set_major_formatter("{x:,.0f}" if metric in DRAWN[0] else "{x:g}")
-        _levels(axes, sorted({x for line in points.values() for x, _ in line}), along)
-        theme.legend(figure, names, names)
+        _mark_levels(axes, sorted({x for line in points.values() for x, _ in line}), along)
+        theme.draw_legend(figure, names, names)
     told = " ".join(
         f"{name}: {', '.join(f'{y:g} at {x:g}' for x, y in line)}." for name, line in points.items()
     )
     return [Panel(figure, f"{load}, {LABELS[metric]} over {along.replace('_', ' ')}. {told}")]
 
 
-def _points(lines: Lines) -> tuple[str | None, Points]:
-    """Return the key that varies and the series over it; report lines count from the first printed one."""
+def _collect_points(lines: Lines) -> tuple[str | None, Points]:
+    """Key that varies and the series over it; report lines count from the first printed one."""
     levels: dict[str, set[Any]] = {}
     for _, line in lines:
         for key, value in line.at.items():
@@ -250,7 +263,7 @@ def _points(lines: Lines) -> tuple[str | None, Points]:
     }
 
 
-def _levels(axes: Axes, levels: Sequence[float], along: str) -> None:
+def _mark_levels(axes: Axes, levels: Sequence[float], along: str) -> None:
     if len(levels) < 2 or along == "printed second":
         return
     if min(levels) > 0 and max(levels) / min(levels) >= LOG_FROM:

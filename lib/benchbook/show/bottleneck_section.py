@@ -1,4 +1,4 @@
-"""Where the time of a query went: utilization and service demand as a figure and a table, and sentences.
+"""Causes of effects: sentences, and the cost of a query in each part as a figure and a table.
 
 No sentence where no bottleneck is known: what can't be explained is not guessed.
 """
@@ -13,15 +13,15 @@ from typing import Any
 from matplotlib.patches import Patch
 
 from benchbook.compare.bottlenecks import operational_laws
-from benchbook.compare.bottlenecks.service_demand import decided, fit_cores
+from benchbook.compare.bottlenecks.service_demand import fit_cores, is_decided
 from benchbook.compare.text import labels as labels_module
 from benchbook.core.artifacts.bottlenecks import Cause, Causes, CellCosts
 from benchbook.core.artifacts.findings import Findings
 from benchbook.core.util import number_format
 from benchbook.show import theme
 from benchbook.show.picture import Panel, Picture
-from benchbook.show.table import Table, number, tabulated
-from benchbook.show.templating import render
+from benchbook.show.table import Table, build_table, number_column
+from benchbook.show.templating import render_template
 
 _MOST_WORDS = 20
 _Place = tuple[str, int, str]
@@ -29,10 +29,10 @@ _EVENTS = {"instructions": "instructions", "llc_misses": "misses of the last cac
 """What the processor counts of a query, with columns of its own where the kernel lets us see it."""
 
 
-def known(findings: Findings) -> list[Cause]:
-    """Return the causes that have a sentence, in the study's order; none where the books break physics."""
+def select_causes(findings: Findings) -> list[Cause]:
+    """Causes that have a sentence, in the study's order; none if the books break physics."""
     found = findings.causes
-    if found is None or operational_laws.broken(findings.causes):
+    if found is None or operational_laws.list_violations(findings.causes):
         return []
     return [one for one in found.contrasts if one.sentence]
 
@@ -44,7 +44,7 @@ def of_both_signs(several: Sequence[tuple[str, Findings]]) -> dict[_Place, list[
     """
     seen: dict[_Place, dict[str, tuple[float, str, Cause]]] = {}
     for name, own in several:
-        for one in known(own):
+        for one in select_causes(own):
             if one.qps is not None and one.short:
                 place = one.workload, one.threads, one.treatment
                 seen.setdefault(place, {}).setdefault(name, (one.qps.value, name, one))
@@ -58,7 +58,7 @@ def describe_proxy_cores(findings: Findings) -> list[str]:
     if causes is None:
         return []
     asked = [one for one in causes.contrasts if one.quantity == "cost" and "proxy" in one.cost]
-    arms = labels_module.labels(findings, "arms")
+    arms = labels_module.label_by_name(findings, "arms")
     sentences = []
     for treatment in dict.fromkeys(one.treatment for one in asked):
         pair = (treatment, findings.baseline)
@@ -73,33 +73,35 @@ def describe_proxy_cores(findings: Findings) -> list[str]:
     return sentences
 
 
-def _threads(levels: Sequence[int]) -> str:
+def _join_threads(levels: Sequence[int]) -> str:
     return number_format.join_words(
         [*map(str, levels[:-1]), number_format.format_count(levels[-1], "thread")]
     )
 
 
-def explained(found: Causes | None) -> list[Cause]:
-    """Return the contrasts of queries a second: where there is none, a page says nothing of why."""
+def select_contrasts(found: Causes | None) -> list[Cause]:
+    """Contrasts of queries a second; without any, a page has nothing on causes."""
     return [one for one in found.contrasts if one.qps is not None] if found else []
 
 
-def shown(
+def render_section(
     findings: Findings, earlier: Sequence[tuple[str, str, Findings]] = (), processor: str = ""
 ) -> list[object]:
-    """Return sentences and figure for the place under a study's answer; nothing where nothing was seen.
+    """Sentences and figure for the place under a study's answer; empty if nothing was observed.
 
     `earlier` are other sessions, by processor and day, the newest first: one tells why where no newer does.
     Where an effect turns between them and that of `processor`, each says why.
     """
     found = findings.causes
-    contrasts = explained(found)
+    contrasts = select_contrasts(found)
     turns = of_both_signs([(processor, findings), *((name, own) for name, _, own in earlier)])
     told: dict[_Place, tuple[str, str]] = {}
     for session, own in (("", findings), *((f"{name}, {day}", own) for name, day, own in earlier)):
-        for one in known(own):
+        for one in select_causes(own):
             place = one.workload, one.threads, one.treatment
-            told.setdefault(place, (where(one, own), f"{_brief(one)}{f' ({session})' if session else ''}"))
+            told.setdefault(
+                place, (name_place(one, own), f"{_format_brief(one)}{f' ({session})' if session else ''}")
+            )
     lines: dict[str, dict[str, list[int]]] = {}
     for place, (name, sentence) in told.items():
         if place not in turns:
@@ -107,39 +109,39 @@ def shown(
     figures = [costs_of_a_query(found, findings)] if found and found.contrasts else []
     if not told and not contrasts:
         return [*figures]
-    reasons = list(dict.fromkeys(one.reason for one in contrasts if one.reason and decided(one.qps)))
+    reasons = list(dict.fromkeys(one.reason for one in contrasts if one.reason and is_decided(one.qps)))
     given = {
         "turns": {told[place][0]: own for place, own in turns.items()},
         "lines": [
             (
-                number_format.join_words([f"{name}, {_threads(levels)}" for name, levels in of.items()]),
+                number_format.join_words([f"{name}, {_join_threads(levels)}" for name, levels in of.items()]),
                 sentence,
             )
             for sentence, of in lines.items()
         ],
-        "broken": operational_laws.broken(findings.causes),
+        "broken": operational_laws.list_violations(findings.causes),
         "reason": number_format.join_words(reasons[:2]) or "no difference in queries a second was shown",
     }
-    return [render("causes.html.j2", **given), *figures]
+    return [render_template("causes.html.j2", **given), *figures]
 
 
-def reason(cause: Cause) -> str:
-    """Return why as it stands below a heading that asks; empty where no cause is known."""
+def format_reason(cause: Cause) -> str:
+    """Cause in the wording that stands below a heading that asks; empty if no cause is known."""
     return (cause.sentence or "").removeprefix("because ")
 
 
-def _brief(one: Cause) -> str:
-    """Return why in a sentence that can be read at once."""
+def _format_brief(one: Cause) -> str:
+    """Cause in a sentence that can be read at once."""
     is_brief = len((one.sentence or "").split(" ")) <= _MOST_WORDS
-    return reason(one) if is_brief else one.short or reason(one)
+    return format_reason(one) if is_brief else one.short or format_reason(one)
 
 
-def tables(findings: Findings) -> list[Table]:
-    """Service demand and utilization of each part in both arms of every contrast, a row a part."""
+def build_tables(findings: Findings) -> list[Table]:
+    """Cost of a query in each part, in both arms of every contrast, and its change."""
     causes = findings.causes
     if causes is None or not causes.contrasts:
         return []
-    arms, workloads = (labels_module.labels(findings, kind) for kind in ("arms", "workloads"))
+    arms, workloads = (labels_module.label_by_name(findings, kind) for kind in ("arms", "workloads"))
     cells = {(cell.workload, cell.threads, cell.arm): cell for cell in causes.cells}
     counted = {name for cell in causes.cells for part in cell.parts for name in part.a_query}
     events = [name for name in _EVENTS if name in counted]
@@ -156,19 +158,22 @@ def tables(findings: Findings) -> list[Table]:
             ]
             rows.append((cause, part, of_arms, not place))
     base = arms.get(findings.baseline, findings.baseline)
-    of_events = [number(name, _EVENTS[event]) for event in events for name in (base, "Treatment")]
+    of_events = [number_column(name, _EVENTS[event]) for event in events for name in (base, "Treatment")]
     given = {
         "base": base,
         "level": number_format.format_level(causes.level),
         "arms": arms,
         "workloads": workloads,
     }
-    return [tabulated("costs-of-a-query", rows, of_events=of_events, events=events, **given)]
+    return [build_table("costs-of-a-query", rows, of_events=of_events, events=events, **given)]
 
 
-def where(cause: Cause, findings: Findings) -> str:
-    """Name what a cause is of, as every page does: HAProxy, point selects, 8 threads."""
-    arms, workloads = labels_module.labels(findings, "arms"), labels_module.labels(findings, "workloads")
+def name_place(cause: Cause, findings: Findings) -> str:
+    """Name of a cause's effect, as on every page: HAProxy, point selects, 8 threads."""
+    arms, workloads = (
+        labels_module.label_by_name(findings, "arms"),
+        labels_module.label_by_name(findings, "workloads"),
+    )
     names = arms.get(cause.treatment, cause.treatment), workloads.get(cause.workload, cause.workload)
     return ", ".join([*names, number_format.format_count(cause.threads, "thread")])
 
@@ -178,9 +183,9 @@ _MOST = 6
 
 
 def costs_of_a_query(found: Causes, findings: Findings) -> Picture:
-    """Draw the processor time of a query, us, a panel a workload; what was full is hatched."""
+    """Draw the processor time of a query, us, a panel a workload; full parts are hatched."""
     cells = {(cell.workload, cell.threads, cell.arm): cell for cell in found.cells}
-    arms, workloads = (labels_module.labels(findings, kind) for kind in ("arms", "workloads"))
+    arms, workloads = (labels_module.label_by_name(findings, kind) for kind in ("arms", "workloads"))
     panels = []
     for workload in dict.fromkeys(one.workload for one in found.contrasts):
         own = [one for one in found.contrasts if one.workload == workload]
@@ -191,7 +196,7 @@ def costs_of_a_query(found: Causes, findings: Findings) -> Picture:
             pair = [(workload, one.threads, arm) for arm in (findings.baseline, one.treatment)]
             bars += [cells[key] for key in pair if key in cells and cells[key] not in bars]
         if bars:
-            panels.append(_panel(workloads.get(workload, workload), bars, arms))
+            panels.append(_draw_panel(workloads.get(workload, workload), bars, arms))
     caption = (
         "Processor time of a query, client, proxy and server after each other. Hatched: its cores were full, "
         "so its cost decides how many queries are served."
@@ -199,15 +204,15 @@ def costs_of_a_query(found: Causes, findings: Findings) -> Picture:
     return Picture("cost-of-a-query", "What a query costs each part", tuple(panels), caption, most=2)
 
 
-def _panel(name: str, bars: Sequence[CellCosts], arms: Mapping[str, str]) -> Panel:
-    with theme.style():
+def _draw_panel(name: str, bars: Sequence[CellCosts], arms: Mapping[str, str]) -> Panel:
+    with theme.figure_style():
         # In at most two lines beside its bar.
-        names = (textwrap.wrap(theme.short(arms.get(bar.arm, bar.arm), 36), 18) for bar in bars)
+        names = (textwrap.wrap(theme.shorten_name(arms.get(bar.arm, bar.arm), 36), 18) for bar in bars)
         labels = ["\n".join(name) + f" · {bar.threads}" for name, bar in zip(names, bars, strict=True)]
         height = 0.35 if any("\n" in label for label in labels) else 0.25
-        figure, axes = theme.canvas(theme.WIDTH, 1.0 + height * len(bars))
+        figure, axes = theme.make_canvas(theme.WIDTH, 1.0 + height * len(bars))
         for place, bar in enumerate(bars):
-            end, full = 0.0, _full(bar)
+            end, full = 0.0, _saturated_parts(bar)
             for part in bar.parts:
                 width, shade = part.a_query["cpu_us"].value, theme.PARTS[part.part]
                 hatch: dict[str, Any] = {"hatch": "////", "edgecolor": theme.PAPER}
@@ -223,15 +228,17 @@ def _panel(name: str, bars: Sequence[CellCosts], arms: Mapping[str, str]) -> Pan
         axes.spines["left"].set_visible(False)
         handles = [Patch(facecolor=shade, label=part) for part, shade in theme.PARTS.items()]
         figure.legend(handles=handles, loc="outside upper left", ncols=3, handlelength=1.0)
-    return Panel(figure, f"{name}, processor time of a query. {' '.join(_told(bar, arms) for bar in bars)}")
+    return Panel(
+        figure, f"{name}, processor time of a query. {' '.join(_describe_bar(bar, arms) for bar in bars)}"
+    )
 
 
-def _full(bar: CellCosts) -> set[str]:
+def _saturated_parts(bar: CellCosts) -> set[str]:
     return {part for place in bar.places if place.is_full for part in place.parts}
 
 
-def _told(bar: CellCosts, arms: Mapping[str, str]) -> str:
-    full = _full(bar)
+def _describe_bar(bar: CellCosts, arms: Mapping[str, str]) -> str:
+    full = _saturated_parts(bar)
     parts = [
         f"{part.part} {number_format.format_significant(part.a_query['cpu_us'].value)} µs"
         f"{' (full)' * (part.part in full)}"

@@ -1,4 +1,4 @@
-"""What speaks against a study's answer, as a list: the A/A pair first, every warning last."""
+"""Caveats on a study's answer, as a list: the A/A pair first, every warning last."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from benchbook.compare.stats import slice_counts as of_turns
 from benchbook.compare.stats.equivalence import MARGIN
 from benchbook.compare.text import labels
 from benchbook.core.util import number_format, paths
-from benchbook.core.util.plural import sentence
+from benchbook.core.util.plural import as_sentence
 from benchbook.show import forest, templating
-from benchbook.show.evidence import Evidence
+from benchbook.show.evidence import ReportInputs
 from benchbook.show.markup import Html
 
 # In the root of a recorded session: the values that came out otherwise than recorded, a line each.
@@ -27,8 +27,8 @@ _SHORT = re.compile(r"a pilot of (\d+) s is too short to judge; it needs (\d+) s
 
 
 @dataclass(frozen=True)
-class Doubt:
-    """One point, and whether it asks for care."""
+class CaveatPoint:
+    """One point, and a flag for those that ask for care."""
 
     name: str
     text: str
@@ -40,32 +40,32 @@ class Doubt:
         return _LOOK.split(self.text)
 
 
-def differing() -> list[Doubt]:
-    """Return that values of a recorded session came out otherwise here; nothing for any other study."""
-    file = paths.root() / DIFFERS
+def report_differences() -> list[CaveatPoint]:
+    """Caveat on values of a recorded session that came out otherwise here; none for other studies."""
+    file = paths.find_root() / DIFFERS
     if not file.is_file():
         return []
     told = file.read_text(encoding="utf-8").splitlines()
     first = "; ".join(told[:3])
     more = f"; and {len(told) - 3} more" if len(told) > 3 else ""
-    return [Doubt("Not as recorded", f"Made again here, values differ: {first}{more}.", True)]
+    return [CaveatPoint("Not as recorded", f"Made again here, values differ: {first}{more}.", True)]
 
 
-def doubts(seen: Evidence, more: Sequence[Doubt] = ()) -> Html:
-    """Write the points: those that matter in a line, each to be opened, then how it was measured, folded."""
-    return templating.render("doubts.html.j2", doubts=points(seen, more))
+def render_caveats(seen: ReportInputs, more: Sequence[CaveatPoint] = ()) -> Html:
+    """Write the caveats: important ones in a line, each to be opened, then the methods, folded."""
+    return templating.render_template("doubts.html.j2", doubts=build_caveats(seen, more))
 
 
-def points(seen: Evidence, more: Sequence[Doubt] = ()) -> list[Doubt]:
-    """Return every point, from the A/A pair over blocks, runs, voids and checks to the warnings.
+def build_caveats(seen: ReportInputs, more: Sequence[CaveatPoint] = ()) -> list[CaveatPoint]:
+    """Every point, from the A/A pair over blocks, runs, voids and checks to the warnings.
 
     Their words stand in the template `points.j2`. `more` are doubts that the findings don't know.
     """
     findings, runs, warm_up = seen.findings, seen.runs, seen.warm_up or {}
-    made: list[Doubt] = []
+    made: list[CaveatPoint] = []
 
     def point(name: str, is_care: object = False, *, caller: Callable[[], str]) -> str:
-        made.append(Doubt(name, re.sub(r"[ \n]+", " ", caller()).strip(" "), bool(is_care)))
+        made.append(CaveatPoint(name, re.sub(r"[ \n]+", " ", caller()).strip(" "), bool(is_care)))
         return ""
 
     stopped: dict[str, list[str]] = {}
@@ -90,13 +90,15 @@ def points(seen: Evidence, more: Sequence[Doubt] = ()) -> list[Doubt]:
         "short": [one.groups() for one in pilots if one] if all(pilots) else [],
         # Without a test nothing shows that the arms were voided alike.
         "are_apart": voids.fisher_p is None or not tolerance.is_above(voids.fisher_p, FISHER_P),
-        "note": sentence(voids.note),
+        "note": as_sentence(voids.note),
         "failed": Counter(one.check for one in findings.checks if one.passed is False),
     }
     ours = {
         "leaves_zero_out": leaves_zero_out,
-        "span": pairs.span,
+        "span": pairs.format_span,
         "beside_queries": forest.beside_queries,
     }
-    templating.text("points.j2", point=point, found=findings, warm_up=warm_up, more=more, **given, **ours)
+    templating.render_text(
+        "points.j2", point=point, found=findings, warm_up=warm_up, more=more, **given, **ours
+    )
     return made

@@ -1,4 +1,4 @@
-"""What stands behind a claim here: measured, illustrated, or open, and what of it carries over."""
+"""Status of a claim here: measured, illustrated, or open, and the part that carries over."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from functools import cached_property
 from typing import Any
 
 from benchbook.compare.claims import transferability
-from benchbook.compare.claims.transferability import Grade, nearest
-from benchbook.compare.meta.cross_study import elsewhere, joined
-from benchbook.compare.meta.meta_analysis import Brought, without
+from benchbook.compare.claims.transferability import Grade, nearest_studies
+from benchbook.compare.meta.cross_study import build_rows, sign_reversals
+from benchbook.compare.meta.meta_analysis import SessionResult, withhold_arms
 from benchbook.core.artifacts import record
 from benchbook.core.artifacts.findings import Answer, Finding, Findings
-from benchbook.core.artifacts.meta_analysis import FILE, Contrast, Pooled, several
+from benchbook.core.artifacts.meta_analysis import FILE, MetaAnalysis, PooledContrast, read_all
 from benchbook.core.published import source
-from benchbook.core.published.audit import Audit, Claim
+from benchbook.core.published.audit import Audit, AuditedClaim
 from benchbook.core.study import descriptors
 from benchbook.core.study import load as study_files
 from benchbook.core.study.study_arm import UNMEASURED, without_presentation
 from benchbook.core.util import files, paths, source_files, yaml_file
 from benchbook.core.util.errors import InputErrors
 from benchbook.show import bottleneck_section, caveats_section
-from benchbook.show.markup import slug
-from benchbook.show.table import Table, tabulated
+from benchbook.show.markup import make_slug
+from benchbook.show.table import Table, build_table
 
 _SITES = {"local": "one machine", "ssh": "hosts", "kubernetes": "a cluster"}
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredStudy:
     """A study with findings: one that is recorded in git, or one that was measured in this clone.
 
     `illustrates` has the claims that each arm shows without judging them. `doubts` are those with which a
@@ -49,26 +49,26 @@ class Measured:
     @property
     def page(self) -> str:
         """The way from the first page to the page of the study."""
-        return f"{'record/' if self.is_recorded else ''}studies/{slug(self.name)}.html"
+        return f"{'record/' if self.is_recorded else ''}studies/{make_slug(self.name)}.html"
 
     @property
     def whole_name(self) -> str:
-        """Name, and that it was measured here where the record has it too."""
+        """Name, with a mark if it was measured here and the record has it too."""
         return self.name if self.is_recorded else f"{self.name} here"
 
     @property
     def runs(self) -> str:
         """The way from the first page to its single runs."""
-        return f"{'record/' if self.is_recorded else ''}runs/{slug(self.name)}/index.html"
+        return f"{'record/' if self.is_recorded else ''}runs/{make_slug(self.name)}/index.html"
 
     @property
     def whose(self) -> str:
-        """Say which of two measurements of one study it is."""
+        """Word for one of two measurements of one study: recorded, or measured in this clone."""
         return "recorded" if self.is_recorded else "measured in this clone"
 
     @property
     def origin(self) -> str:
-        """Say where and with what it was measured, and which of two measurements it is."""
+        """Place and programs of the measurement, and the word for one of two measurements."""
         return ", ".join(filter(None, [self.place, self.whose]))
 
     def answers(self, claim: str) -> list[Finding]:
@@ -88,7 +88,7 @@ class Measured:
         return [one for one in own if one.metric == "qps"] or own
 
     def stand_ins(self, claim: str) -> list[str]:
-        """Return what the arms that illustrate a claim stand in for, each text once, in the study's order.
+        """Texts on the things that a claim's illustrating arms stand in for, once each, in order.
 
         A text that begins with `the same` goes on from that of the arm before it, which then comes first.
         """
@@ -102,12 +102,12 @@ class Measured:
         return list(found)
 
     def asked(self, claim: str) -> list[Answer]:
-        """Return what the study came to for a claim that is no effect between two arms: trends, values."""
+        """Outcomes of the study for a claim that is no effect between two arms: trends, values."""
         return [one for one in self.found.claims or [] if one.claim == claim]
 
 
 @dataclass(frozen=True)
-class Shipped:
+class PlannedStudy:
     """A study file that would answer a claim, or illustrate it, once it is measured."""
 
     name: str
@@ -116,47 +116,47 @@ class Shipped:
 
 
 @dataclass(frozen=True)
-class Standing:
-    """What is known: audits of sources in order, studies with findings, study files and grades by claim, and
+class ClaimStatus:
+    """Audits in source order, studies with findings, study files, grades by claim, and results:
     what the sessions of each study say together.
     """
 
     audits: Sequence[Audit]
-    studies: Sequence[Measured]
-    shipped: Mapping[str, Sequence[Shipped]]
+    studies: Sequence[MeasuredStudy]
+    shipped: Mapping[str, Sequence[PlannedStudy]]
     grades: Grades = field(default_factory=dict)
-    pooled: Mapping[str, Pooled] = field(default_factory=dict)
+    pooled: Mapping[str, MetaAnalysis] = field(default_factory=dict)
 
     @cached_property
     def opposed(self) -> list[str]:
-        """The studies whose question has the opposite answer in sessions of another one."""
-        rows = joined([*self.pooled.values()])
-        return [name for name in self.pooled if elsewhere(name, rows)]
+        """Studies with a question that has the opposite answer in sessions of another one."""
+        rows = build_rows([*self.pooled.values()])
+        return [name for name in self.pooled if sign_reversals(name, rows)]
 
     @property
-    def claims(self) -> list[Claim]:
+    def claims(self) -> list[AuditedClaim]:
         """Every claim of every source."""
         return [claim for audit in self.audits for claim in audit.claims]
 
-    def over_sessions(self, study: Measured, finding: Finding) -> Contrast | None:
+    def over_sessions(self, study: MeasuredStudy, finding: Finding) -> PooledContrast | None:
         """What several recorded sessions say of a finding, the number that all pages show; else None."""
         pooled = self.pooled.get(study.name) if study.is_recorded else None
         contrast = next((one for one in pooled.contrasts if one.id == finding.id), None) if pooled else None
         return contrast if contrast and len(contrast.whole.sessions) > 1 else None
 
-    def answers(self, claim: str) -> list[tuple[Measured, Finding]]:
+    def answers(self, claim: str) -> list[tuple[MeasuredStudy, Finding]]:
         """Return (study, finding) for every finding that answers a claim."""
         return [(study, found) for study in self.studies for found in study.answers(claim)]
 
-    def shows(self, claim: str) -> list[tuple[Measured, Finding]]:
+    def shows(self, claim: str) -> list[tuple[MeasuredStudy, Finding]]:
         """Return (study, finding) for every finding that illustrates a claim and judges nothing.
 
         The nearest study comes first; one whose number says nothing of the claim is not among them.
         """
         return [(study, found) for study in self.nearest(claim) for found in study.shows(claim)]
 
-    def asked(self, claim: str, is_judged: bool) -> list[tuple[Measured, Answer]]:
-        """Return (study, what it came to) of a claim that is no effect between two arms."""
+    def asked(self, claim: str, is_judged: bool) -> list[tuple[MeasuredStudy, Answer]]:
+        """Pairs (study, outcome) of a claim that is no effect between two arms."""
         return [
             (study, one)
             for study in (self.studies if is_judged else self.nearest(claim))
@@ -164,94 +164,104 @@ class Standing:
             if one.judged == is_judged and (is_judged or any(part.value is not None for part in one.parts))
         ]
 
-    def nearest(self, claim: str) -> list[Measured]:
-        """Return the studies whose numbers may say something of a claim, the nearest first."""
+    def nearest(self, claim: str) -> list[MeasuredStudy]:
+        """Studies with numbers that may say something of a claim, the nearest first."""
         own = self.grades.get(claim, {})
-        order = {name: place for place, name in enumerate(nearest(own))}
+        order = {name: place for place, name in enumerate(nearest_studies(own))}
         # A session may have been asked what its study file, as it is now, no longer says that it shows.
         known = [one for one in self.studies if not self.grades or one.name in own]
         counted = [one for one in known if is_counted(own.get(one.name))]
         return sorted(counted, key=lambda one: order.get(one.name, len(order)))
 
 
-def load(source: str = "") -> Standing:
+def load_status(source: str = "") -> ClaimStatus:
     """Read every audit (or that of one source), and the findings of every study that has them."""
-    data = paths.root() / "data"
+    data = paths.find_root() / "data"
     audits = [Audit.read(file) for file in sorted(data.glob("audit/*/audit.json"))]
     chosen = [audit for audit in audits if source in ("", audit.source)]
-    ways = shipped()
+    ways = list_planned()
     known = {claim.id for audit in chosen for claim in audit.claims}
     asked = {claim: [way.name for way in own] for claim, own in ways.items() if claim in known}
-    return Standing(chosen, measured(), ways, graded(asked), {one.study: one for one in several()})
+    return ClaimStatus(
+        chosen, load_studies(), ways, grade_studies(asked), {one.study: one for one in read_all()}
+    )
 
 
-def measured() -> list[Measured]:
-    """Return every study with findings: those of this clone first, then recorded ones, each by name.
+def load_studies() -> list[MeasuredStudy]:
+    """Every study with findings: those of this clone first, then recorded ones, each by name.
 
     One's own that is the recorded one, to the byte of its findings, is there once.
     """
-    data, index = paths.root() / "data", record.read()
+    data, index = paths.find_root() / "data", record.read_index()
     found, seen = [], set()
     for name in sorted(index.studies):
         newest = index.studies[name].newest
-        where, entry = paths.recorded(name, newest), index.studies[name].sessions[newest]
+        where, entry = paths.recorded_paths(name, newest), index.studies[name].sessions[newest]
         if where.findings.is_file():
             seen.add((name, where.findings.read_bytes()))
-            with paths.at(where.base):
-                told = [doubt.text for doubt in caveats_section.differing()]
-            one = _measured(name, where, True, [*told, *entry.doubts])
-            found.append(replace(one, explained=_explained(name, index.studies[name])))
+            with paths.use_root(where.base):
+                told = [doubt.text for doubt in caveats_section.report_differences()]
+            one = _build_study(name, where, True, [*told, *entry.doubts])
+            found.append(replace(one, explained=_explained_findings(name, index.studies[name])))
     for file in sorted(data.glob("*/findings.json")):
         if (file.parent.name, file.read_bytes()) not in seen:
-            found.append(_measured(file.parent.name, paths.study(file.parent.name), False))
+            found.append(_build_study(file.parent.name, paths.study_paths(file.parent.name), False))
     return sorted(found, key=lambda one: one.is_recorded)
 
 
-def _explained(name: str, study: record.Recorded) -> list[Findings]:
-    """Return the findings of the sessions of the present design that tell why, the newest first."""
+def _explained_findings(name: str, study: record.Recorded) -> list[Findings]:
+    """Findings of the sessions of the present design that give a cause, the newest first."""
     alike = study.of_design(study.sessions[study.newest].design)
     newest_first = sorted(alike, key=lambda one: alike[one].measured, reverse=True)
-    there = [where for one in newest_first if (where := paths.recorded(name, one)).results.is_file()]
-    return [own for where in there if bottleneck_section.known(own := record.results(where).findings)]
+    there = [where for one in newest_first if (where := paths.recorded_paths(name, one)).results.is_file()]
+    return [
+        own for where in there if bottleneck_section.select_causes(own := record.read_results(where).findings)
+    ]
 
 
-def _measured(name: str, where: paths.StudyPaths, is_recorded: bool, doubts: Sequence[str] = ()) -> Measured:
-    given, now, found = _given(where), _given(paths.study(name)), Findings.read(where.findings)
-    then, today = _illustrates(given), _illustrates(now)
+def _build_study(
+    name: str, where: paths.StudyPaths, is_recorded: bool, doubts: Sequence[str] = ()
+) -> MeasuredStudy:
+    given, now, found = (
+        _read_study(where),
+        _read_study(paths.study_paths(name)),
+        Findings.read(where.findings),
+    )
+    then, today = _illustrated_claims(given), _illustrated_claims(now)
     # Without the claims that the study file has withdrawn since.
     shown = {arm: [one for one in claims if one in today.get(arm, claims)] for arm, claims in then.items()}
     facts = files.read_json(where.facts) if where.facts.is_file() else {}
     moments = [arm.get("moment") or {} for arm in (facts.get("arms") or {}).values()]
     nodes = {node for one in moments for key, node in one.items() if key.endswith("_node")}
-    place, told = _place(given, is_on_one_node=len(nodes) == 1), _stands_in(given, now)
-    return Measured(name, found, is_recorded, shown, place, doubts, told)
+    place, told = _describe_place(given, is_on_one_node=len(nodes) == 1), _stands_in(given, now)
+    return MeasuredStudy(name, found, is_recorded, shown, place, doubts, told)
 
 
-def shipped() -> dict[str, list[Shipped]]:
-    """Return for each claim the study files that would answer it, then those that would illustrate it."""
-    found: dict[str, list[Shipped]] = {}
-    for name in paths.studies():
-        given = _given(paths.study(name))
-        shown = {claim for claims in _illustrates(given).values() for claim in claims}
+def list_planned() -> dict[str, list[PlannedStudy]]:
+    """Study files by claim: first those that would answer it, then those that would illustrate it."""
+    found: dict[str, list[PlannedStudy]] = {}
+    for name in paths.list_studies():
+        given = _read_study(paths.study_paths(name))
+        shown = {claim for claims in _illustrated_claims(given).values() for claim in claims}
         answered = [str(claim) for claim in given.get("claims") or []]
         for claim in dict.fromkeys([*answered, *sorted(shown)]):
-            found.setdefault(claim, []).append(Shipped(name, claim in answered, _place(given)))
+            found.setdefault(claim, []).append(PlannedStudy(name, claim in answered, _describe_place(given)))
     for ways in found.values():
         ways.sort(key=lambda one: (not one.is_answer, one.name))
     return found
 
 
-def _given(where: paths.StudyPaths) -> Mapping[str, Any]:
-    return yaml_file.read(where.file, where.shown).data if where.file.is_file() else {}
+def _read_study(where: paths.StudyPaths) -> Mapping[str, Any]:
+    return yaml_file.read_mapping(where.file, where.shown).data if where.file.is_file() else {}
 
 
-def _illustrates(given: Mapping[str, Any]) -> dict[str, list[str]]:
+def _illustrated_claims(given: Mapping[str, Any]) -> dict[str, list[str]]:
     arms = given.get("arms") or {}
     return {arm: [str(one) for one in (said or {}).get("illustrates") or []] for arm, said in arms.items()}
 
 
 def _stands_in(given: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, str]:
-    """Return what each arm stands in for, as the study file says it now where the arm is still the same."""
+    """Text by arm on the thing it stands in for; from the present file if the arm is the same."""
     then, today = ({arm: said or {} for arm, said in (one.get("arms") or {}).items()} for one in (given, now))
     ran, would_run = (without_presentation(arms, UNMEASURED) for arms in (then, today))
     texts = {}
@@ -261,46 +271,46 @@ def _stands_in(given: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, st
     return {arm: str(text) for arm, text in texts.items() if text}
 
 
-def _place(given: Mapping[str, Any], is_on_one_node: bool = False) -> str:
+def _describe_place(given: Mapping[str, Any], is_on_one_node: bool = False) -> str:
     kind, engine = str((given.get("site") or {}).get("kind") or ""), (given.get("engine") or {}).get("name")
     site = "one node of a cluster" if is_on_one_node else _SITES.get(kind, kind)
     arms = [arm or {} for arm in (given.get("arms") or {}).values()]
     is_split = kind == "local" and any(arm.get("network") == "pod" or arm.get("zones") for arm in arms)
-    product = descriptors.product(str(engine)) if engine else ""
+    product = descriptors.product_name(str(engine)) if engine else ""
     return ", ".join(filter(None, [site if kind else "", "namespaces" if is_split else "", product]))
 
 
 Grades = Mapping[str, Mapping[str, Grade]]
 
 
-def graded(studies: Mapping[str, Sequence[str]]) -> dict[str, dict[str, Grade]]:
-    """Return for each claim the grade of each study that is asked it, by the study's recorded sessions.
+def grade_studies(studies: Mapping[str, Sequence[str]]) -> dict[str, dict[str, Grade]]:
+    """Grades by claim and study asked about it, from the study's recorded sessions.
 
     `studies` has the names of study files by claim. Only sessions that are pooled count. What lies in no
     document here, and a study whose file has mistakes, is left ungraded.
     """
-    known: dict[str, list[Brought]] = {}
+    known: dict[str, list[SessionResult]] = {}
     found: dict[str, dict[str, Grade]] = {}
     rates: dict[str, float | None] = {}
     for document in {claim.partition("/")[0] for claim in studies} & set(source_files.source_names()):
-        loaded = source.load(document)
+        loaded = source.load_source(document)
         for name in (one for one in studies if one.partition("/")[0] == document):
-            claim = source.put(loaded, name.partition("/")[2])
+            claim = source.claim_for_study(loaded, name.partition("/")[2])
             for study in studies[name]:
                 try:
-                    read = study_files.study(study)
+                    read = study_files.load_study(study)
                 except InputErrors:
                     continue
-                sessions = known.setdefault(study, _sessions(study))
-                rate = rates.setdefault(name, _rate(document, name))
-                grade = transferability.grade(name, claim, loaded, read, sessions, rate)
+                sessions = known.setdefault(study, _pooled_sessions(study))
+                rate = rates.setdefault(name, _printed_rate(document, name))
+                grade = transferability.grade_claim(name, claim, loaded, read, sessions, rate)
                 found.setdefault(name, {})[study] = grade
     return found
 
 
-def _rate(document: str, claim: str) -> float | None:
+def _printed_rate(document: str, claim: str) -> float | None:
     """Queries a second that a document printed at the baseline of a claim, their mean; None without any."""
-    file = paths.source(document).audit
+    file = paths.source_paths(document).audit
     claims = Audit.read(file).claims if file.is_file() else []
     cells = next((one.cells for one in claims if one.id == claim), [])
     known = [one.baseline.value for one in cells if one.baseline and one.baseline.value]
@@ -313,28 +323,28 @@ def carries_over(claims: Sequence[str], found: Grades) -> Table:
     for claim in claims:
         # Nothing is said of a study that was never run.
         own = {name: grade for name, grade in found.get(claim, {}).items() if grade.sessions}
-        study = next(iter(nearest(own)), "")
+        study = next(iter(nearest_studies(own)), "")
         rows.append((claim, study, own.get(study)))
-    return tabulated("carries-over", rows)
+    return build_table("carries-over", rows)
 
 
 def is_counted(grade: Grade | None) -> bool:
-    """Tell whether a study's number says anything of a claim elsewhere; an ungraded one may."""
+    """True if a study's number says anything of a claim elsewhere; an ungraded one may."""
     return grade is None or grade.closeness not in ("made", "another question")
 
 
-def _sessions(study: str) -> list[Brought]:
-    """Return the pooled sessions of a study with their findings and facts; none where it has no record."""
-    folder = paths.root() / "data" / "recorded" / study
+def _pooled_sessions(study: str) -> list[SessionResult]:
+    """Pooled sessions of a study with their findings and facts; none if it has no record."""
+    folder = paths.find_root() / "data" / "recorded" / study
     if not (folder / FILE).is_file():
         return []
-    found, index = [], record.read().studies
+    found, index = [], record.read_index().studies
     known = index[study].sessions if study in index else {}
-    for session in Pooled.read(folder / FILE).sessions:
-        where = paths.recorded(study, session.id)
+    for session in MetaAnalysis.read(folder / FILE).sessions:
+        where = paths.recorded_paths(study, session.id)
         if where.results.is_file():
-            brought = record.results(where)
+            brought = record.read_results(where)
             why = known[session.id].superseded if session.id in known else None
-            own = without(brought.findings, why) if why else brought.findings
-            found.append(Brought(session, own, brought.facts.arms))
+            own = withhold_arms(brought.findings, why) if why else brought.findings
+            found.append(SessionResult(session, own, brought.facts.arms))
     return found

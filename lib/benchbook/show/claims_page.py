@@ -10,18 +10,18 @@ from benchbook.compare.text.results_table import levels_of
 from benchbook.compare.text.sentences import SHOWN
 from benchbook.core.artifacts import findings
 from benchbook.core.artifacts.findings import Answer, Finding
-from benchbook.core.published.audit import Claim
+from benchbook.core.published.audit import AuditedClaim
 from benchbook.core.util import paths
 from benchbook.show import direction_notes
-from benchbook.show.audit_page import recomputed
-from benchbook.show.claim_status import Measured, Standing
+from benchbook.show.audit_page import describe_recomputed
+from benchbook.show.claim_status import ClaimStatus, MeasuredStudy
 from benchbook.show.forest import describe_contrast
-from benchbook.show.markup import ADDRESS, Html, element
-from benchbook.show.table import Table, tabulated
-from benchbook.show.templating import render
+from benchbook.show.markup import ADDRESS, Html, make_element
+from benchbook.show.table import Table, build_table
+from benchbook.show.templating import render_template
 
 
-def opening(seen: Standing) -> Html:
+def render_opening(seen: ClaimStatus) -> Html:
     """Write one sentence to quote about the published claims."""
     judged = [
         found.verdict
@@ -30,23 +30,23 @@ def opening(seen: Standing) -> Html:
         for _, found in own
     ]
     shown = sum(
-        bool(_illustrations(seen, one)) and not (seen.answers(one.id) or seen.asked(one.id, True))
+        bool(_list_illustrations(seen, one)) and not (seen.answers(one.id) or seen.asked(one.id, True))
         for one in seen.claims
     )
     verdicts = {verdict: judged.count(verdict) for verdict in get_args(findings.Verdict)}
-    return render("claims-opening.html.j2", claims=seen.claims, verdicts=verdicts, shown=shown)
+    return render_template("claims-opening.html.j2", claims=seen.claims, verdicts=verdicts, shown=shown)
 
 
-Illustration = tuple[Measured, Answer | None, list[Finding]]
+Illustration = tuple[MeasuredStudy, Answer | None, list[Finding]]
 """A study with what it came to for a claim, or else with effects of a pair of its arms."""
 
 
-def claims(seen: Standing) -> Html:
+def render_claims(seen: ClaimStatus) -> Html:
     """List every claim: published, recomputed from its own table, measured here with interval and verdict."""
     rows = []
     for claim in seen.claims:
         judged = seen.answers(claim.id), seen.asked(claim.id, True)
-        shown = [] if any(judged) else _illustrations(seen, claim)
+        shown = [] if any(judged) else _list_illustrations(seen, claim)
         ways = seen.shipped.get(claim.id, ())
         would = [one for one in ways if one.is_answer] or ([] if shown else list(ways))
         there = {study.name for study, _, _ in shown}
@@ -57,42 +57,44 @@ def claims(seen: Standing) -> Html:
         ]
         rows.append((claim, *judged, shown, graded, ways, would))
     given = {
-        "recomputed": recomputed,
+        "recomputed": describe_recomputed,
         "opposite": direction_notes,
         "levels_of": levels_of,
         "decided": SHOWN,
         "over_sessions": seen.over_sessions,
         "describe_contrast": describe_contrast,
     }
-    return render("claims.html.j2", rows=rows, measured={one.name for one in seen.studies}, **given)
+    return render_template("claims.html.j2", rows=rows, measured={one.name for one in seen.studies}, **given)
 
 
-def _illustrations(seen: Standing, claim: Claim) -> list[Illustration]:
-    """Give what illustrates a claim, the nearest study first: what it came to, else effects of its arms."""
+def _list_illustrations(seen: ClaimStatus, claim: AuditedClaim) -> list[Illustration]:
+    """Illustrations of a claim, the nearest study first: its outcome, else effects of its arms."""
     made: dict[str, list[Illustration]] = {study.name: [] for study in seen.nearest(claim.id)}
     for study, one in seen.asked(claim.id, False):
         made[study.name].append((study, one, []))
     pairs: dict[tuple[str, bool, str, str], Illustration] = {}
     is_effect = claim.kind in ("effect", "text_only", "value")
     for study, found in seen.shows(claim.id) if is_effect else ():
-        arms = labels.of(found, "treatment"), labels.of(found, "baseline")
+        arms = labels.label_role(found, "treatment"), labels.label_role(found, "baseline")
         pairs.setdefault((study.name, study.is_recorded, *arms), (study, None, []))[2].append(found)
     for pair in pairs.values():
         made[pair[0].name].append(pair)
     return [one for own in made.values() for one in own]
 
 
-def studies(seen: Standing) -> Table:
+def tabulate_studies(seen: ClaimStatus) -> Table:
     """List the studies that have findings."""
-    return tabulated("runs", seen.studies, has_runs=lambda one: (paths.reports() / one.runs).is_file())
+    return build_table(
+        "runs", seen.studies, has_runs=lambda one: (paths.reports_folder() / one.runs).is_file()
+    )
 
 
 def _published_at(found: str) -> Html | str:
-    """Link to the document itself where its source has an address of it."""
+    """Link to the document itself; empty if its source has no address of it."""
     address = ADDRESS.search(found)
-    return element("a", urlsplit(address[0]).netloc, href=address[0]) if address else ""
+    return make_element("a", urlsplit(address[0]).netloc, href=address[0]) if address else ""
 
 
-def sources(seen: Standing) -> Table:
+def tabulate_sources(seen: ClaimStatus) -> Table:
     """List the documents with the number of tables, claims and verdicts."""
-    return tabulated("sources", seen.audits, published_at=_published_at)
+    return build_table("sources", seen.audits, published_at=_published_at)

@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 from benchbook.compare.text import labels
 from benchbook.compare.text.results_table import levels_of
 from benchbook.core.artifacts.findings import ByThreads, Finding
-from benchbook.core.artifacts.meta_analysis import Contrast, Pooled
+from benchbook.core.artifacts.meta_analysis import MetaAnalysis, PooledContrast
 from benchbook.core.util import number_format
 from benchbook.core.util.plural import count
 from benchbook.show import forest, theme
 from benchbook.show.forest import Ends, Scale
-from benchbook.show.markup import Html, slug
+from benchbook.show.markup import Html, make_slug
 from benchbook.show.picture import render_svg
-from benchbook.show.templating import render
+from benchbook.show.templating import render_template
 
 # An effect at so many levels is drawn as a line even where one number may stand for all of them.
 _A_CURVE = 4
@@ -37,7 +37,7 @@ SEVERAL = (
 
 
 class Point(NamedTuple):
-    """An effect at a thread level, the ends of its band, and whether it is decided."""
+    """An effect at a thread level, the ends of its band, and if it is decided."""
 
     threads: int
     value: float
@@ -74,17 +74,19 @@ class Curves:
     def _repr_html_(self) -> str:
         curves = [curve for own in self.panels.values() for curve in own]
         rows = [
-            forest.Row("", dots=((one.value, True),), ends=one.ends) for own in curves for one in own.points
+            forest.ForestRow("", dots=((one.value, True),), ends=one.ends)
+            for own in curves
+            for one in own.points
         ]
         scale, names = forest.scale_of(rows), list(dict.fromkeys(curve.name for curve in curves))
-        shades = {name: theme.colour(name, names) for name in names}
+        shades = {name: theme.colour_of_arm(name, names) for name in names}
         size = {"class_": "swatch", "width": 24, "height": 12}
         swatches = {name: render_svg("swatch.svg.j2", "", size, shade=shades[name]) for name in names}
         panels = {
-            place: (_drawn(place, own, scale, shades), [(one, swatches[one.name]) for one in own])
+            place: (_draw_panel(place, own, scale, shades), [(one, swatches[one.name]) for one in own])
             for place, own in self.panels.items()
         }
-        return render("curves.html.j2", panels=panels, caption=self.caption).text
+        return render_template("curves.html.j2", panels=panels, caption=self.caption).text
 
     def __repr__(self) -> str:
         lines = [f"{place}, {one.name}: {one.told}" for place, own in self.panels.items() for one in own]
@@ -94,31 +96,35 @@ class Curves:
 def of_findings(known: Sequence[Finding]) -> tuple[Curves | None, set[str]]:
     """Return the effects of a session that are drawn against threads, and the ids of their findings."""
     found = [
-        (one.id, f"{labels.of(one, 'workload')}{forest.beside_queries(one.metric)}", _once(one))
+        (
+            one.id,
+            f"{labels.label_role(one, 'workload')}{forest.beside_queries(one.metric)}",
+            _curve_of_finding(one),
+        )
         for one in known
         if is_curve(levels_of(one), one.headline)
     ]
-    return _curves(found, CAPTION)
+    return _build_curves(found, CAPTION)
 
 
-def over_sessions(pooled: Pooled) -> tuple[Curves | None, set[str]]:
+def over_sessions(pooled: MetaAnalysis) -> tuple[Curves | None, set[str]]:
     """Return the effects over sessions that are drawn against threads, and the ids of their contrasts."""
     found = [
-        (one.id, f"{one.names.workload}{forest.beside_queries(one.metric)}", _several(one))
+        (one.id, f"{one.names.workload}{forest.beside_queries(one.metric)}", _curve_of_sessions(one))
         for one in pooled.contrasts
         if is_curve(one.levels, one.one_number)
     ]
-    return _curves(found, SEVERAL)
+    return _build_curves(found, SEVERAL)
 
 
 def is_curve(levels: Sequence[Any], is_one_number: bool) -> bool:
-    """Tell whether threads are what an effect is told by: no number stands for all, or it hides too much."""
+    """True if an effect is shown by threads: no number stands for all, or it hides too much."""
     known = [forest.log_of(one.effect) for one in levels if number_format.is_known(one.effect)]
     is_level = is_one_number and (not known or max(known) - min(known) < _APART)
     return len(levels) >= (_A_CURVE if is_level else 2)
 
 
-def _curves(found: Iterable[tuple[str, str, Curve]], caption: str) -> tuple[Curves | None, set[str]]:
+def _build_curves(found: Iterable[tuple[str, str, Curve]], caption: str) -> tuple[Curves | None, set[str]]:
     panels: dict[str, list[Curve]] = {}
     drawn = set()
     for name, place, curve in found:
@@ -128,32 +134,35 @@ def _curves(found: Iterable[tuple[str, str, Curve]], caption: str) -> tuple[Curv
     return (Curves(panels, caption) if panels else None), drawn
 
 
-def _once(found: Finding) -> Curve:
+def _curve_of_finding(found: Finding) -> Curve:
     points = []
     for one in levels_of(found):
         if number_format.is_known(one.effect):
             is_decided = not isinstance(one, ByThreads) and one.label in forest.DECIDED
             points.append(Point(one.threads, one.effect, one.estimate.ends, is_decided))
-    return Curve(labels.of(found, "treatment"), f"#finding-{slug(found.id)}", tuple(points))
+    return Curve(labels.label_role(found, "treatment"), f"#finding-{make_slug(found.id)}", tuple(points))
 
 
-def _several(contrast: Contrast) -> Curve:
+def _curve_of_sessions(contrast: PooledContrast) -> Curve:
     points, sessions = [], dict[str, list[tuple[int, float]]]()
     for one in contrast.levels:
         if one.effect is None or one.threads is None:
             continue
-        ends = forest.expected(one)
+        ends = forest.expected_range(one)
         points.append(Point(one.threads, one.effect, ends, bool(ends and ends[0] * ends[1] > 0)))
         for seen in one.sessions if len(one.sessions) > 1 else ():
             if seen.effect is not None:
                 sessions.setdefault(seen.session, []).append((one.threads, seen.effect))
     beside = tuple(map(tuple, sessions.values()))
     return Curve(
-        labels.label(contrast.names.treatment), f"#finding-{slug(contrast.id)}", tuple(points), beside
+        labels.strip_article(contrast.names.treatment),
+        f"#finding-{make_slug(contrast.id)}",
+        tuple(points),
+        beside,
     )
 
 
-def _drawn(place: str, curves: Sequence[Curve], scale: Scale, shades: Mapping[str, str]) -> Html:
+def _draw_panel(place: str, curves: Sequence[Curve], scale: Scale, shades: Mapping[str, str]) -> Html:
     levels = sorted({one.threads for curve in curves for one in curve.points})
     first, last = math.log(levels[0]), math.log(levels[-1])
 

@@ -1,4 +1,4 @@
-"""Whether what was measured for a claim went the other way than published, and what its numbers compare."""
+"""Notes on a claim's numbers: the comparison they make, and effects opposite to the published."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from benchbook.compare.text import labels
 from benchbook.core.artifacts.findings import Answer, AnswerPart, Finding
 from benchbook.core.util import number_format
-from benchbook.core.util.errors import given
+from benchbook.core.util.errors import require_value
 
 
 def is_opposite(found: Finding, band: Sequence[float | None] | None) -> bool:
-    """Whether an effect lies wholly on the other side of zero than all of what a claim allows."""
+    """True if an effect lies wholly on the other side of zero than all that a claim allows."""
     is_number = found.headline and number_format.is_known(found.effect)
     return bool(band and is_number) and _is_beyond(found, band)
 
@@ -25,7 +25,7 @@ def describe_opposite_parts(answer: Answer) -> str:
 
 def describe_opposite_effects(findings: Sequence[Finding], band: Sequence[float | None] | None) -> str:
     """Workloads on which a pair of arms went the other way than a band; empty where none did."""
-    opposite = [labels.of(found, "workload") for found in findings if is_opposite(found, band)]
+    opposite = [labels.label_role(found, "workload") for found in findings if is_opposite(found, band)]
     return _describe_opposite(opposite, len(findings))
 
 
@@ -44,7 +44,7 @@ def describe_comparison(answer: Answer) -> str:
 def _is_beyond(found: AnswerPart | Finding, band: Sequence[float | None] | None) -> bool:
     low, high = band or (None, None)
     rises, falls = low is not None and low >= 0, high is not None and high <= 0
-    return (rises and given(found.high) < 0) or (falls and given(found.low) > 0)
+    return (rises and require_value(found.high) < 0) or (falls and require_value(found.low) > 0)
 
 
 def _describe_opposite(places: Sequence[str], of: int) -> str:

@@ -23,7 +23,7 @@ TABLES: dict[str, list[str] | None] = {
 
 
 @dataclass(frozen=True)
-class Evidence:
+class ReportInputs:
     """The findings, tidy tables and fact files of one study.
 
     `folder` is data/STUDY. Intervals have the columns of `TABLES` only. Tables have the columns that
@@ -54,7 +54,7 @@ class Evidence:
     @cached_property
     def named(self) -> dict[str, str]:
         """Name the arms in their fixed order, each with its readable name."""
-        known = labels.labels(self.findings, "arms")
+        known = labels.label_by_name(self.findings, "arms")
         return {arm: known.get(arm, arm) for arm in self.arms}
 
     @cached_property
@@ -67,27 +67,27 @@ class Evidence:
         shown = table.assign(key=table.workload)
         kinds: dict[str, labels.Kind] = {"arm": "arms", "workload": "workloads"}
         for column, kind in kinds.items():
-            known = labels.labels(self.findings, kind)
+            known = labels.label_by_name(self.findings, kind)
             shown[column] = [known.get(name, name) for name in shown[column]]
         return shown
 
     @property
     def pages(self) -> str:
-        """Give what a link from the study's page to the page of its runs begins with."""
+        """Beginning of a link from the study's page to the page of its runs."""
         return f"../runs/{self.name}/"
 
 
-def load(name: str) -> Evidence:
+def load_evidence(name: str) -> ReportInputs:
     """Read everything a report needs of the study called `name`."""
-    place = paths.study(name)
+    place = paths.study_paths(name)
     # Of small tables a comparison of pyarrow's texts costs more than the whole column.
     with pd.option_context("mode.string_storage", "python"):
         tidy = {
-            table: pd.read_parquet(files.required(place.tidy / f"{table}.parquet"), columns=columns)
+            table: pd.read_parquet(files.require_path(place.tidy / f"{table}.parquet"), columns=columns)
             for table, columns in TABLES.items()
         }
     there = sorted(place.applied.iterdir()) if place.applied.is_dir() else []
-    return Evidence(
+    return ReportInputs(
         *(name, place.data, Findings.read(place.findings)),
         **tidy,
         facts=files.read_json(place.facts),

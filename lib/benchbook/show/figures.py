@@ -17,26 +17,26 @@ from benchbook.core.artifacts.findings import Findings
 from benchbook.core.study.interleaving import TURNS
 from benchbook.core.util import number_format, paths
 from benchbook.show import bottleneck_section, curves, forest, sessions, theme
-from benchbook.show.evidence import Evidence
+from benchbook.show.evidence import ReportInputs
 from benchbook.show.picture import Panel, Picture, by_arm
-from benchbook.show.table import Table, tabulated
-from benchbook.show.tables import confidence
+from benchbook.show.table import Table, build_table
+from benchbook.show.tables import format_confidence
 
 
-def qps(runs: pd.DataFrame, arms: Sequence[str]) -> Picture:
+def draw_throughput(runs: pd.DataFrame, arms: Sequence[str]) -> Picture:
     """Draw queries per second over threads, a panel a workload: runs as points, geometric means as a line."""
     panels = []
     for workload, part in runs[runs.qps > 0].groupby("workload", sort=True):
         present, told = by_arm(part, arms), []
-        with theme.style():
-            figure, axes = theme.canvas()
+        with theme.figure_style():
+            figure, axes = theme.make_canvas()
             for place, (arm, own) in enumerate(present.items()):
                 means = np.exp(np.log(own.qps).groupby(own.threads).mean())
                 # Equal points of several arms stand beside each other.
-                aside, shade = 1.05 ** (place - (len(present) - 1) / 2), theme.colour(arm, arms)
+                aside, shade = 1.05 ** (place - (len(present) - 1) / 2), theme.colour_of_arm(arm, arms)
                 axes.plot(means.index * aside, means, color=shade, linewidth=1.5, zorder=2)
                 axes.plot(
-                    own.threads * aside, own.qps, theme.marker(arm, arms), color=shade, markersize=4.5,
+                    own.threads * aside, own.qps, theme.marker_of_arm(arm, arms), color=shade, markersize=4.5,
                     alpha=0.75, markeredgecolor=theme.PAPER, markeredgewidth=0.5, zorder=3,
                 )  # fmt: skip
                 at = [
@@ -48,16 +48,16 @@ def qps(runs: pd.DataFrame, arms: Sequence[str]) -> Picture:
             axes.set(xscale="log", xlabel="threads", xlim=(levels[0] / 1.4, levels[-1] * 1.4))
             axes.xaxis.set_minor_locator(NullLocator())
             axes.set_xticks(levels, [f"{level:,}" for level in levels])
-            axes.set(title=theme.short(workload), ylabel="queries per second")
+            axes.set(title=theme.shorten_name(workload), ylabel="queries per second")
             axes.set_ylim(0, 1.08 * part.qps.max())
             axes.yaxis.set_major_formatter("{x:,.0f}")
-            theme.legend(figure, [*present], arms)
+            theme.draw_legend(figure, [*present], arms)
         panels.append(Panel(figure, f"{workload}, queries per second. {' '.join(told)}"))
     caption = "Every point is one run; the line joins the geometric means of the runs at each thread count."
     return Picture("throughput", "Throughput by threads", tuple(panels), caption)
 
 
-def seconds(intervals: pd.DataFrame, runs: pd.DataFrame, arms: Sequence[str]) -> Picture:
+def draw_seconds(intervals: pd.DataFrame, runs: pd.DataFrame, arms: Sequence[str]) -> Picture:
     """Draw the one-second series of all runs at each workload's highest thread count.
 
     A stall is a measured second under a tenth of its run's own median; it is marked at the bottom. Not for
@@ -74,31 +74,31 @@ def seconds(intervals: pd.DataFrame, runs: pd.DataFrame, arms: Sequence[str]) ->
         usual = measured.groupby(series.run_id).transform("median")
         series = series.assign(is_stall=measured < STALL_SHARE * usual)
         present = by_arm(series, arms)
-        with theme.style():
-            figure, axes = theme.canvas()
+        with theme.figure_style():
+            figure, axes = theme.make_canvas()
             for arm, own in present.items():
-                _lines(axes, own, theme.colour(arm, arms))
-            _discard(axes, float(chosen.discard_s.max()))
+                _plot_lines(axes, own, theme.colour_of_arm(arm, arms))
+            _shade_discard(axes, float(chosen.discard_s.max()))
             axes.set(ylim=(0, 1.08 * series.qps.max()), xlim=(0, series.second.max() + 0.5))
-            axes.set(title=theme.short(name, 44), ylabel="queries per second")
+            axes.set(title=theme.shorten_name(name, 44), ylabel="queries per second")
             axes.set_xlabel("seconds since the run began")
             axes.yaxis.set_major_formatter("{x:,.0f}")
             stall = Line2D([], [], linestyle="", marker="v", color=theme.INK, markersize=6)
-            theme.legend(figure, [*present], arms, **({"stall": stall} if series.is_stall.any() else {}))
+            theme.draw_legend(figure, [*present], arms, **({"stall": stall} if series.is_stall.any() else {}))
         text = " ".join(_told_seconds(own, arm) for arm, own in present.items())
         panels.append(Panel(figure, f"{name}, queries in each second. {text}"))
     caption = "One line a run. A triangle marks a stall: a second with less than a tenth of its run's median."
     return Picture("seconds", "Second by second", tuple(panels), caption)
 
 
-def _lines(axes: Axes, own: pd.DataFrame, colour: str) -> None:
+def _plot_lines(axes: Axes, own: pd.DataFrame, colour: str) -> None:
     for _, run in own.sort_values("second").groupby("run_id", sort=True):
         axes.plot(run.second, run.qps, color=colour, linewidth=1, alpha=0.65)
     stalls = own[own.is_stall].second
     axes.plot(stalls, [0] * len(stalls), "v", color=colour, markersize=7, clip_on=False, zorder=5)
 
 
-def _discard(axes: Axes, discard_s: float) -> None:
+def _shade_discard(axes: Axes, discard_s: float) -> None:
     if discard_s > 0:
         axes.axvspan(0, discard_s, color=theme.ZONE, zorder=0, linewidth=0)
         axes.annotate(
@@ -117,52 +117,59 @@ def _told_seconds(own: pd.DataFrame, arm: str) -> str:
     return f"{arm}: median {middle}, slowest second {slowest}, {stalled}."
 
 
-def of_effects(seen: Evidence) -> list[object]:
-    """Draw the effects of a study, over its recorded sessions if it is recorded, and say below why."""
-    found, several = seen.findings, sessions.several(seen)
-    earlier = sessions.earlier(several) if several else ()
+def of_effects(seen: ReportInputs) -> list[object]:
+    """Draw the effects of a study (over its sessions if it is recorded), with the causes below."""
+    found, several = seen.findings, sessions.pooled_sessions(seen)
+    earlier = sessions.earlier_sessions(several) if several else ()
     lines, told = curves.over_sessions(several) if several else curves.of_findings(found.findings)
     drawn = (
         forest.over_sessions(several, told) if several else forest.of_findings(found.findings, found.aa, told)
     )
     shown = [one for one in (lines, drawn if drawn.rows or not lines else None) if one is not None]
-    processors = [one.processor for one in several.sessions if one.id == paths.root().name] if several else []
-    return [*shown, *bottleneck_section.shown(found, earlier, *map(cpu_models.name, processors))]
-
-
-def beside_effects(seen: Evidence) -> list[object]:
-    """Return what else there is on effects: session by session, the ladder, what a query cost each part."""
-    found = seen.findings
-    own = [forest.of_findings(found.findings, found.aa)] if sessions.several(seen) else []
+    processors = (
+        [one.processor for one in several.sessions if one.id == paths.find_root().name] if several else []
+    )
     return [
-        *sessions.shown(seen),
-        *own,
-        *ladder(found),
-        *bottleneck_section.tables(found),
-        *percentiles(found),
+        *shown,
+        *bottleneck_section.render_section(found, earlier, *map(cpu_models.name_processor, processors)),
     ]
 
 
-def of_runs(seen: Evidence) -> list[Picture]:
-    """Draw what the runs of a study show.
+def beside_effects(seen: ReportInputs) -> list[object]:
+    """Further views of effects: session by session, the ladder, the cost of a query in each part."""
+    found = seen.findings
+    own = [forest.of_findings(found.findings, found.aa)] if sessions.pooled_sessions(seen) else []
+    return [
+        *sessions.build_section(seen),
+        *own,
+        *draw_ordered_arms(found),
+        *bottleneck_section.build_tables(found),
+        *tabulate_percentiles(found),
+    ]
+
+
+def of_runs(seen: ReportInputs) -> list[Picture]:
+    """Draw the figures of a study's runs.
 
     Throughput over threads takes several levels. In turns a second holds the turns of all arms, so its series
     tells nothing of one.
     """
     drawn, names = seen.drawn
-    found = [qps(drawn, names)] if drawn.threads.nunique() > 1 else []
+    found = [draw_throughput(drawn, names)] if drawn.threads.nunique() > 1 else []
     is_shared = (drawn.order == TURNS).any()
-    return [*found, *([] if is_shared else [seconds(seen.intervals, drawn, names)])]
+    return [*found, *([] if is_shared else [draw_seconds(seen.intervals, drawn, names)])]
 
 
-def percentiles(findings: Findings) -> list[Table]:
-    """Return the table, or nothing where no percentile was compared."""
+def tabulate_percentiles(findings: Findings) -> list[Table]:
+    """Table of percentiles; empty if no percentile was compared."""
     rows = [(found, one) for found in findings.findings for one in found.support or ()]
-    return [tabulated("percentiles", rows, arms=labels_module.labels(findings, "arms"))] if rows else []
+    return (
+        [build_table("percentiles", rows, arms=labels_module.label_by_name(findings, "arms"))] if rows else []
+    )
 
 
-def ladder(findings: Findings) -> list[object]:
-    """Return the figure and the tables of a study's ladder; nothing where it has none."""
+def draw_ordered_arms(findings: Findings) -> list[object]:
+    """Figure and tables of a study's ladder; empty if it has none."""
     own = findings.ladder
     if not own:
         return []
@@ -172,8 +179,8 @@ def ladder(findings: Findings) -> list[object]:
             {(one.baseline, one.treatment): one.label for one in pairs}
             for pairs in (found.against_first, found.against_neighbour, found.pairs)
         ]
-        given = {"labels": labels, "levels": confidence(found.pairs), "sentence": found.sentence}
-        tables.append(tabulated("ladder", found.pairs, f"ladder-{place}", **given))
+        given = {"labels": labels, "levels": format_confidence(found.pairs), "sentence": found.sentence}
+        tables.append(build_table("ladder", found.pairs, f"ladder-{place}", **given))
     if not tables:
-        return [tabulated("ladder-of-none", [], "ladder", skipped=own.skipped)]
-    return [*map(forest.ladder, own.workloads), *tables]
+        return [build_table("ladder-of-none", [], "ladder", skipped=own.skipped)]
+    return [*map(forest.draw_ordered_arms, own.workloads), *tables]

@@ -15,16 +15,16 @@ from benchbook.compare.text import cpu_models, labels
 from benchbook.compare.text.results_table import levels_of
 from benchbook.compare.text.sentences import SHOWN
 from benchbook.core.artifacts import meta_analysis
-from benchbook.core.artifacts.findings import ByThreads, Contrast, Finding, Level, Rungs
-from benchbook.core.artifacts.meta_analysis import Pooled, PooledEffect
+from benchbook.core.artifacts.findings import ByThreads, Contrast, Finding, LevelContrast, Rungs
+from benchbook.core.artifacts.meta_analysis import MetaAnalysis, PooledEffect
 from benchbook.core.util import number_format
 from benchbook.core.util.estimate import Estimate
 from benchbook.core.util.plural import count
 from benchbook.show import theme
-from benchbook.show.markup import Html, slug
+from benchbook.show.markup import Html, make_slug
 from benchbook.show.picture import render_svg
-from benchbook.show.tables import contrast
-from benchbook.show.templating import render
+from benchbook.show.tables import name_contrast
+from benchbook.show.templating import render_template
 
 Ends = tuple[float, float]
 # Effects beyond a quarter or four times the baseline stand at the edge; intervals may go half as far again.
@@ -82,8 +82,8 @@ class Scale:
 
 
 @dataclass(frozen=True)
-class Row:
-    """A line: its name, what it came to in words, and where its marks and its bar stand.
+class ForestRow:
+    """A line: its name, its outcome in words, and the places of its marks and its bar.
 
     `dots` are effects, each with whether it is decided; `square` is a mean. A heading has neither.
     """
@@ -99,7 +99,7 @@ class Row:
 
     @property
     def direction(self) -> str:
-        """`higher`, `lower`, or nothing where neither or both are shown."""
+        """`higher`, `lower`, or nothing if neither or both are shown."""
         sides = {value > 0 for value, is_decided in self.dots if is_decided and value}
         if self.square is not None and self.ends and self.ends[0] * self.ends[1] > 0:
             sides.add(self.square > 0)
@@ -112,15 +112,15 @@ class Forest:
 
     anchor: str
     title: str
-    rows: tuple[Row, ...]
+    rows: tuple[ForestRow, ...]
     caption: str = CAPTION
     empty: str = "Nothing was recorded that this figure could show."
     is_folded: bool = False
 
     def _repr_html_(self) -> str:
         scale = scale_of(self.rows)
-        given = {"bar": lambda row: bar(row, scale), "axis": axis(scale), "forest": self}
-        return render("forest.html.j2", **given).text
+        given = {"bar": lambda row: draw_bar(row, scale), "axis": draw_axis(scale), "forest": self}
+        return render_template("forest.html.j2", **given).text
 
     def __repr__(self) -> str:
         return "\n".join([self.title, *(f"  {row.name}: {row.told}".rstrip(": ") for row in self.rows)])
@@ -132,27 +132,30 @@ def of_findings(
     without: Container[str] = (),
     with_levels: bool = False,
 ) -> Forest:
-    """Draw the effect of every finding, A/A last; each thread level where no number stands for all.
+    """Draw the effect of every finding, A/A last; each thread level if no number stands for all.
 
     `without` has the ids of those that are drawn elsewhere.
     """
     own: dict[str, list[Finding]] = {}
     for found in known:
         if found.id not in without:
-            own.setdefault(labels.of(found, "workload"), []).append(found)
+            own.setdefault(labels.label_role(found, "workload"), []).append(found)
     drawn = {
-        name: [row for one in several for row in _rows(one, with_levels)] for name, several in own.items()
+        name: [row for one in several for row in _build_rows(one, with_levels)]
+        for name, several in own.items()
     }
-    rows: list[Row] = []
+    rows: list[ForestRow] = []
     for workload, lines in drawn.items():
         # Where each workload has one line, a heading above it would say what the line can.
         if all(len(one) == 1 for one in drawn.values()):
             rows += [replace(lines[0], name=f"{lines[0].name} on {workload}")]
         else:
-            rows += [Row(workload, kind="heading"), *lines]
+            rows += [ForestRow(workload, kind="heading"), *lines]
     if aa and own:
-        rows.append(_row(aa, f"{contrast(aa)}{beside_queries(aa.metric)}"))
-    bases = dict.fromkeys(labels.inside(one, "baseline") for several in own.values() for one in several)
+        rows.append(_row_of_finding(aa, f"{name_contrast(aa)}{beside_queries(aa.metric)}"))
+    bases = dict.fromkeys(
+        labels.label_in_sentence(one, "baseline") for several in own.values() for one in several
+    )
     against = f"Against {number_format.join_words([*bases])}. " if bases else ""
     has_band = any(row.band for row in rows)
     told = f"{against}{CAPTION}{CLAIMED if has_band else ''}"
@@ -162,68 +165,72 @@ def of_findings(
 def of_twins(pairs: Iterable[tuple[str, str, Finding]]) -> Forest:
     """Draw A/A pairs of several studies by (study, way to it, pair), each over all threads."""
     rows = [
-        replace(_row(aa, f"{study}{beside_queries(aa.metric)}"), way=way, band=None)
+        replace(_row_of_finding(aa, f"{study}{beside_queries(aa.metric)}"), way=way, band=None)
         for study, way, aa in pairs
     ]
     caption = "Each line is one study: an arm against itself. All of them should hold zero."
     return Forest("aa-figure", "Every A/A pair", tuple(rows), caption, "No study has an A/A pair yet.")
 
 
-def over_sessions(found: Pooled, without: Container[str] = ()) -> Forest:
-    """Draw what a reader is told of each contrast: its sessions, their mean, what to expect elsewhere.
+def over_sessions(found: MetaAnalysis, without: Container[str] = ()) -> Forest:
+    """Draw the reported effects of each contrast: sessions, their mean, the expectation elsewhere.
 
     `without` has the ids of contrasts that are drawn elsewhere.
     """
     known = [one for one in found.contrasts if one.id not in without]
-    rows = tuple(together(one, effect) for one in known for effect in one.told)
+    rows = tuple(row_of_sessions(one, effect) for one in known for effect in one.told)
     return Forest("over-sessions", "Over all sessions", rows, BELOW if without else SEVERAL)
 
 
-def by_session(found: Pooled, contrasts: Sequence[meta_analysis.Contrast] | None = None) -> Forest:
+def by_session(
+    found: MetaAnalysis, contrasts: Sequence[meta_analysis.PooledContrast] | None = None
+) -> Forest:
     """Draw each session of contrasts, all unless given, on a line of its own, with its date and processor."""
-    rows: list[Row] = []
+    rows: list[ForestRow] = []
     shown = found.contrasts if contrasts is None else contrasts
     known = ((one, effect) for one in shown for effect in one.told if effect.sessions)
     for of, effect in known:
-        rows.append(Row(place(of, effect), kind="heading"))
+        rows.append(ForestRow(name_place(of, effect), kind="heading"))
         for seen in sorted(effect.sessions, key=lambda each: found.session(each.session).measured):
             session, ends, value = found.session(seen.session), seen.estimate.ends, seen.effect or 0.0
-            name = f"{session.measured[:16].replace('T', ' ')}, {cpu_models.name(session.processor)}"
+            name = (
+                f"{session.measured[:16].replace('T', ' ')}, {cpu_models.name_processor(session.processor)}"
+            )
             told = number_format.glance_percent(value) + (
                 f" ({number_format.glance_range(*ends)})" if ends else ""
             )
-            rows.append(Row(name, told, ((value, _is_decided(seen)),), ends, kind="level"))
+            rows.append(ForestRow(name, told, ((value, _is_decided(seen)),), ends, kind="level"))
     return Forest("by-session", "Session by session", tuple(rows), CAPTION, is_folded=True)
 
 
-def ladder(found: Rungs) -> Forest:
+def draw_ordered_arms(found: Rungs) -> Forest:
     """Draw one ladder: each arm against the first, in their order."""
-    rows = tuple(_row(one, labels.of(one, "treatment")) for one in found.against_first)
+    rows = tuple(_row_of_finding(one, labels.label_role(one, "treatment")) for one in found.against_first)
     first = found.against_first[0]
-    title = f"Against {labels.of(first, 'baseline')}, on {labels.of(first, 'workload')}"
+    title = f"Against {labels.label_role(first, 'baseline')}, on {labels.label_role(first, 'workload')}"
     return Forest("ladder", title, rows, CAPTION)
 
 
 def beside_queries(metric: str) -> str:
-    """Name a metric after what it is of, unless it is queries a second: `, p95 latency`."""
-    return "" if metric == "qps" else f", {labels.metric(metric)}"
+    """Name of a metric after its subject, empty for queries a second: `, p95 latency`."""
+    return "" if metric == "qps" else f", {labels.label_metric(metric)}"
 
 
-def _rows(found: Finding, with_levels: bool) -> Iterator[Row]:
-    yield _row(found, f"{labels.of(found, 'treatment')}{beside_queries(found.metric)}")
+def _build_rows(found: Finding, with_levels: bool) -> Iterator[ForestRow]:
+    yield _row_of_finding(found, f"{labels.label_role(found, 'treatment')}{beside_queries(found.metric)}")
     if with_levels or not found.headline:
         for point in levels_of(found):
-            row = _row(point, count(point.threads, "thread"))
+            row = _row_of_finding(point, count(point.threads, "thread"))
             yield replace(row, kind="level", band=found.band)
 
 
-def _row(found: Contrast | Level | ByThreads, name: str) -> Row:
+def _row_of_finding(found: Contrast | LevelContrast | ByThreads, name: str) -> ForestRow:
     """Give the line of a finding, or of one of its thread levels."""
     band, way = None, ""
     if isinstance(found, Finding):
-        band, way = found.band, f"#finding-{slug(found.id)}"
+        band, way = found.band, f"#finding-{make_slug(found.id)}"
     if number_format.is_known(found.effect) and isinstance(found, Contrast) and not found.headline:
-        return Row(name, "by threads", band=band, way=way)
+        return ForestRow(name, "by threads", band=band, way=way)
     is_decided = isinstance(found, ByThreads) or found.label in DECIDED
     return row_of_estimate(found.estimate, name, way, band, is_decided)
 
@@ -234,20 +241,22 @@ def row_of_estimate(
     way: str = "",
     band: Sequence[float | None] | None = None,
     is_decided: bool | None = None,
-) -> Row:
-    """Line of one number with its interval; decided where the whole interval has one sign, unless given."""
+) -> ForestRow:
+    """Line of one number with its interval; unless set, decided if the interval has one sign."""
     if not estimate.has_value or estimate.value is None:
-        return Row(name, number_format.NOT_COMPUTED, band=band, way=way)
+        return ForestRow(name, number_format.NOT_COMPUTED, band=band, way=way)
     ends = estimate.ends
     digits = 0 if ends and max(map(abs, ends)) >= 1 else 1
     span = f" ({number_format.format_percent_range(*ends, digits)})" if ends else ", no interval"
     decided = bool(estimate.sign) if is_decided is None else is_decided
     told = f"{number_format.format_percent(estimate.value)}{span}"
-    return Row(name, told, ((estimate.value, decided),), ends, band=band, way=way)
+    return ForestRow(name, told, ((estimate.value, decided),), ends, band=band, way=way)
 
 
-def on_throughput(found: Iterable[Pooled]) -> Iterator[tuple[Pooled, meta_analysis.Contrast, PooledEffect]]:
-    """Effects on queries a second that a reader is told of studies: of none that is retired, and none whose
+def on_throughput(
+    found: Iterable[MetaAnalysis],
+) -> Iterator[tuple[MetaAnalysis, meta_analysis.PooledContrast, PooledEffect]]:
+    """Reported effects on queries a second, of no retired study and with no effect of this kind:
     size the study sets itself (a quota, a delay, a neighbour)."""
     for study in found:
         for of in study.contrasts:
@@ -255,23 +264,29 @@ def on_throughput(found: Iterable[Pooled]) -> Iterator[tuple[Pooled, meta_analys
                 yield from ((study, of, one) for one in of.told)
 
 
-def place(one: meta_analysis.Contrast, effect: PooledEffect) -> str:
+def name_place(one: meta_analysis.PooledContrast, effect: PooledEffect) -> str:
     """Name an effect over sessions: HAProxy on point selects, 8 threads."""
     at = "" if effect.threads is None else f", {count(effect.threads, 'thread')}"
-    return f"{labels.label(one.names.treatment)} on {one.names.workload}{beside_queries(one.metric)}{at}"
+    return (
+        f"{labels.strip_article(one.names.treatment)} on {one.names.workload}{beside_queries(one.metric)}{at}"
+    )
 
 
-def together(one: meta_analysis.Contrast, effect: PooledEffect) -> Row:
-    """Give the line of an effect over sessions: its sessions, their mean, where a further one is expected."""
+def row_of_sessions(one: meta_analysis.PooledContrast, effect: PooledEffect) -> ForestRow:
+    """Line of an effect over sessions: its sessions, their mean, the range of a further one."""
     dots = tuple((seen.effect, _is_decided(seen)) for seen in effect.sessions if seen.effect is not None)
-    row = Row(
-        place(one, effect), describe_effect(effect), dots, expected(effect), way=f"#finding-{slug(one.id)}"
+    row = ForestRow(
+        name_place(one, effect),
+        describe_effect(effect),
+        dots,
+        expected_range(effect),
+        way=f"#finding-{make_slug(one.id)}",
     )
     is_one = effect.k > 1 and effect.label != "depends on the machine"
     return replace(row, square=effect.effect if is_one else None)
 
 
-def describe_contrast(contrast: meta_analysis.Contrast) -> str:
+def describe_contrast(contrast: meta_analysis.PooledContrast) -> str:
     """What several sessions say of a contrast: `4 threads: −15 %, expected −18 to −13 % (6 sessions)`."""
     parts = [
         ("" if effect.threads is None else f"{count(effect.threads, 'thread')}: ") + describe_effect(effect)
@@ -301,8 +316,8 @@ def _is_decided(seen: Any) -> bool:
     return bool(ends and seen.label != "no useful interval" and ends[0] * ends[1] > 0)
 
 
-def expected(effect: PooledEffect) -> Ends | None:
-    """Return where a further session is expected; with too few of them, their range or their interval."""
+def expected_range(effect: PooledEffect) -> Ends | None:
+    """Range expected for a further session; with too few sessions, their range or their interval."""
     if effect.k <= 1 and len(effect.sessions) == 1:
         return effect.sessions[0].estimate.ends
     for low, high in (
@@ -314,7 +329,7 @@ def expected(effect: PooledEffect) -> Ends | None:
     return None
 
 
-def scale_of(rows: Sequence[Row]) -> Scale:
+def scale_of(rows: Sequence[ForestRow]) -> Scale:
     """Return the scale of rows: every effect inside, intervals as far as is useful."""
     effects = [log_of(value) for row in rows for value, _ in row.dots]
     effects += [log_of(row.square) for row in rows if row.square is not None]
@@ -327,12 +342,12 @@ def scale_of(rows: Sequence[Row]) -> Scale:
     return Scale(low - room, high + room)
 
 
-def bar(row: Row, at: Scale) -> Html:
+def draw_bar(row: ForestRow, at: Scale) -> Html:
     """Draw the marks of a line; its numbers stand beside it."""
     return render_svg("bar.svg.j2", "", _SIZE, row=row, at=at, shade=_SHADES[row.direction])
 
 
-def axis(at: Scale) -> Html:
+def draw_axis(at: Scale) -> Html:
     """Write the numbers of the scale."""
     first, last = (number_format.format_percent(at.ticks[end], 0) for end in (0, -1))
     said = f"scale from {first} to {last} against the baseline"

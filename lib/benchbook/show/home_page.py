@@ -8,35 +8,43 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from benchbook.compare.bottlenecks import operational_laws
-from benchbook.compare.claims.transferability import nearest
+from benchbook.compare.claims.transferability import nearest_studies
 from benchbook.compare.text import cpu_models
 from benchbook.compare.text import labels as labels_module
 from benchbook.compare.text.results_table import DECIDED, rows_of_finding
 from benchbook.core.artifacts.findings import Finding, Findings
-from benchbook.core.artifacts.meta_analysis import LABELS, Contrast
-from benchbook.core.published.audit import Claim
+from benchbook.core.artifacts.meta_analysis import LABELS, PooledContrast
+from benchbook.core.published.audit import AuditedClaim
 from benchbook.core.study import descriptors
 from benchbook.core.util import number_format, paths
 from benchbook.show import bottleneck_section, direction_notes, forest
-from benchbook.show.claim_status import Measured, Standing
-from benchbook.show.markup import Html, slug
-from benchbook.show.templating import render
+from benchbook.show.claim_status import ClaimStatus, MeasuredStudy
+from benchbook.show.markup import Html, make_slug
+from benchbook.show.templating import render_template
 
 # All rows share it: logarithmic beyond 2 %, so that 4, 7 and 60 % stand apart in a narrow figure.
 SCALE = forest.Scale(-1.4, 1.4, ticks_at=(-0.5, -0.1, 0.0, 0.1, 1.0), linear_up_to=0.02)
 _ALIKE = ("holds elsewhere", "same direction")
 
 
-def page(seen: Standing) -> Html:
-    """Write the first page: the answer, what Benchbook is, and every question with its own answer."""
-    base = paths.root() / "studies"
-    places = {name: paths.study(name).file.parent.relative_to(base).parts for name in paths.studies()}
-    found = groups(seen, {name: "/".join(place) for name, place in places.items()})
-    return render("first.html.j2", answer=answer(seen), groups=found, mini=draw_line, axis=forest.axis(SCALE))
+def render_page(seen: ClaimStatus) -> Html:
+    """Write the first page: the answer, a description of Benchbook, each question and its answer."""
+    base = paths.find_root() / "studies"
+    places = {
+        name: paths.study_paths(name).file.parent.relative_to(base).parts for name in paths.list_studies()
+    }
+    found = group_questions(seen, {name: "/".join(place) for name, place in places.items()})
+    return render_template(
+        "first.html.j2",
+        answer=summarize_record(seen),
+        groups=found,
+        mini=draw_line,
+        axis=forest.draw_axis(SCALE),
+    )
 
 
-def answer(seen: Standing) -> str:
-    """Say how many claims hold in their own tables, and how many effects keep their sign elsewhere."""
+def summarize_record(seen: ClaimStatus) -> str:
+    """Number of claims that hold in their own tables, and of effects with the same sign elsewhere."""
     effects = [one for _, _, one in forest.on_throughput(seen.pooled.values()) if len(one.occasions) > 1]
     labels = Counter[str](one.standing for one in effects)
     places = {one.elsewhere for one in effects} - {"elsewhere"}
@@ -47,12 +55,12 @@ def answer(seen: Standing) -> str:
         if (audits := [audit for audit in seen.audits if (audit.source in REPORTS) is is_report])
     ]
     alike = sum(labels[label] for label in _ALIKE)
-    return render("held.html.j2", held=held, labels=labels, alike=alike, where=where).text
+    return render_template("held.html.j2", held=held, labels=labels, alike=alike, where=where).text
 
 
-def draw_line(line: forest.Row) -> Html:
-    """Drawing of a line on the scale of all rows, what was published shaded; its numbers stand beside it."""
-    return forest.bar(line, SCALE)
+def draw_line(line: forest.ForestRow) -> Html:
+    """Drawing of a line on the scale of all rows, the published part shaded, without its numbers."""
+    return forest.draw_bar(line, SCALE)
 
 
 _NEAR = {
@@ -78,13 +86,13 @@ ONE_SESSION = "one session on one machine"
 
 
 @dataclass(frozen=True)
-class Row:
-    """One question. `why` and `carries` are empty where they are not known."""
+class QuestionRow:
+    """One question; its cause and its note on carrying over are empty if they are not known."""
 
     question: str
     way: str
-    claims: tuple[Claim, ...]
-    lines: tuple[forest.Row, ...]
+    claims: tuple[AuditedClaim, ...]
+    lines: tuple[forest.ForestRow, ...]
     more: int = 0
     sessions: str = ""
     why: str = ""
@@ -95,11 +103,11 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Group:
+class QuestionGroup:
     """Questions that lie in one folder of `studies/`; the published findings and `quick` have none."""
 
     name: str
-    rows: tuple[Row, ...]
+    rows: tuple[QuestionRow, ...]
 
     @property
     def digest(self) -> str:
@@ -107,29 +115,29 @@ class Group:
         return " · ".join(row.question for row in self.rows)
 
 
-def groups(seen: Standing, folders: Mapping[str, str]) -> list[Group]:
-    """Return the published findings, then the studies by folder; `folders` has the folder of each study.
+def group_questions(seen: ClaimStatus, folders: Mapping[str, str]) -> list[QuestionGroup]:
+    """Published findings, then the studies by folder; `folders` has the folder of each study.
 
     An arm whose effects stand in a row above is not named again. Studies that lie in no folder, such as
     `quick`, stand with the published findings.
     """
     known = {claim.id: claim for claim in seen.claims}
-    first = [_headline(seen, known[name]) for name in HEADLINES if name in known]
-    above = _above(seen, [name for name in HEADLINES if name in known])
-    own: dict[str, list[Row]] = {"": first}
+    first = [_row_of_claim(seen, known[name]) for name in HEADLINES if name in known]
+    above = _arms_above(seen, [name for name in HEADLINES if name in known])
+    own: dict[str, list[QuestionRow]] = {"": first}
     for study in seen.studies:
         left = [one for one in study.found.findings if one.treatment not in above.get(study.page, ())]
         if left or study.page not in above:
             claims = () if study.page in above else seen.claims
-            own.setdefault(folders.get(study.name, ""), []).append(_study(seen, study, left, claims))
-    return [Group(_named(folder), tuple(own[folder])) for folder in sorted(own) if own[folder]]
+            own.setdefault(folders.get(study.name, ""), []).append(_row_of_study(seen, study, left, claims))
+    return [QuestionGroup(_name_folder(folder), tuple(own[folder])) for folder in sorted(own) if own[folder]]
 
 
-def _above(seen: Standing, claims: Sequence[str]) -> dict[str, set[str]]:
-    """Return by a study's page the arms whose effects stand in the row of a claim; all if none is named."""
+def _arms_above(seen: ClaimStatus, claims: Sequence[str]) -> dict[str, set[str]]:
+    """Arms by page of a study, with effects in the row of a claim; all arms if none is named."""
     found: dict[str, set[str]] = {}
     for name in claims:
-        for study in _behind(seen, name):
+        for study in _studies_behind(seen, name):
             own = {one.treatment for one in study.answers(name)}
             own |= {arm for arm, shown in study.illustrates.items() if name in shown}
             every = {one.treatment for one in study.found.findings}
@@ -137,20 +145,25 @@ def _above(seen: Standing, claims: Sequence[str]) -> dict[str, set[str]]:
     return found
 
 
-def _contrasts(seen: Standing, study: Measured, own: Sequence[Finding]) -> list[Contrast]:
-    """Return what several sessions say of findings; nothing where one of them has a single session."""
+def _pooled_contrasts(
+    seen: ClaimStatus, study: MeasuredStudy, own: Sequence[Finding]
+) -> list[PooledContrast]:
+    """Contrasts of several sessions for findings; empty if one of them has a single session."""
     several = [contrast for one in own if (contrast := seen.over_sessions(study, one))]
     return several if len(several) == len(own) else []
 
 
-def _beyond(
-    seen: Standing, studies: Sequence[Measured], own: Sequence[tuple[Measured, Finding]]
+def _describe_sessions(
+    seen: ClaimStatus, studies: Sequence[MeasuredStudy], own: Sequence[tuple[MeasuredStudy, Finding]]
 ) -> dict[str, Any]:
-    """On how many sessions a row rests, and whether it carries over, as far as they say it."""
+    """Sessions behind a row, and the label on carrying over, as far as they say it."""
     if not studies:
         return {}
     effects = [
-        effect for study, found in own for one in _contrasts(seen, study, [found]) for effect in one.told
+        effect
+        for study, found in own
+        for one in _pooled_contrasts(seen, study, [found])
+        for effect in one.told
     ]
     standing = {effect.standing for effect in effects}
     known = sorted(standing - _NOTHING or standing, key=_ORDER.index)
@@ -161,25 +174,25 @@ def _beyond(
         told = f"{len(studies)} studies" + ("" if labels else f", each {told}")
     elif labels:
         several = [each.processor for each in seen.pooled[one.name].sessions]
-        processors = number_format.format_count(cpu_models.models(several), "processor")
+        processors = number_format.format_count(cpu_models.count_models(several), "processor")
         told = f"{number_format.format_count(len(several), 'session')}, {processors}"
     carries = [f"partly {label}" if len(labels) > 1 else label for label in labels]
     if "depends on the machine" not in labels and {study.name for study in studies} & {*seen.opposed}:
         carries.append("opposite sign in other studies")
     carried = {"carries": ", ".join(carries), "carries_way": f"{one.page}#answer" if labels else ""}
-    return {**_why(studies, {found.treatment for _, found in own}), "sessions": told, **carried}
+    return {**_find_cause(studies, {found.treatment for _, found in own}), "sessions": told, **carried}
 
 
-def _why(studies: Sequence[Measured], treatments: Collection[str]) -> dict[str, str]:
-    """Return the first cause that is known of a treatment in these lines, and the way to all of its study."""
+def _find_cause(studies: Sequence[MeasuredStudy], treatments: Collection[str]) -> dict[str, str]:
+    """First cause known of a treatment in these lines, and the link to all of its study."""
     for study in studies:
-        if operational_laws.broken(study.found.causes):
+        if operational_laws.list_violations(study.found.causes):
             return {"why": "the counters contradict each other", "why_way": f"{study.page}#why"}
         several = [study.found, *study.explained]
         told = [
             (cause.treatment, f"at {number_format.format_count(cause.threads, 'thread')}: {cause.short}")
             for found in several
-            for cause in bottleneck_section.known(found)
+            for cause in bottleneck_section.select_causes(found)
             if cause.short
         ]
         for treatment, why in [*_of_both_signs(several), *told]:
@@ -189,28 +202,30 @@ def _why(studies: Sequence[Measured], treatments: Collection[str]) -> dict[str, 
 
 
 def _of_both_signs(several: Sequence[Findings]) -> Iterator[tuple[str, str]]:
-    """Yield treatments whose effect turns between sessions, and why at both ends."""
+    """Treatments with an effect that turns between sessions, and the causes at both ends."""
     named = [(str(place), one) for place, one in enumerate(several)]
     for (_, threads, treatment), (first, *_, last) in bottleneck_section.of_both_signs(named).items():
         ends = [f"{number_format.format_percent(effect)}: {one.short}" for effect, _, one in (first, last)]
         yield treatment, f"at {number_format.format_count(threads, 'thread')}, {'; '.join(ends)}"
 
 
-def _named(folder: str) -> str:
+def _name_folder(folder: str) -> str:
     """Name a folder of studies as a heading does: tidb-cluster is TiDB cluster."""
-    name = " ".join({"howto": "how-to"}.get(part, descriptors.product(part)) for part in folder.split("-"))
+    name = " ".join(
+        {"howto": "how-to"}.get(part, descriptors.product_name(part)) for part in folder.split("-")
+    )
     return name[:1].upper() + name[1:]
 
 
-def _behind(seen: Standing, claim: str) -> list[Measured]:
-    """Return the studies whose effects stand in the row of a claim."""
+def _studies_behind(seen: ClaimStatus, claim: str) -> list[MeasuredStudy]:
+    """Studies with effects in the row of a claim."""
     own = [study for study, _ in (*seen.answers(claim), *seen.shows(claim))]
     own += [study for is_judged in (True, False) for study, _ in seen.asked(claim, is_judged)]
     return list({study.page: study for study in own}.values())
 
 
-def _headline(seen: Standing, claim: Claim) -> Row:
-    studies, ways = _behind(seen, claim.id), seen.shipped.get(claim.id, ())
+def _row_of_claim(seen: ClaimStatus, claim: AuditedClaim) -> QuestionRow:
+    studies, ways = _studies_behind(seen, claim.id), seen.shipped.get(claim.id, ())
     own = [
         (study, found) for study in studies for found in (*study.answers(claim.id), *study.shows(claim.id))
     ]
@@ -222,14 +237,14 @@ def _headline(seen: Standing, claim: Claim) -> Row:
             told=line.told + ", the other way" * direction_notes.is_opposite(found, claim.shares),
         )
         for study, found in own
-        for line in _lines(seen, study, found)
+        for line in _lines_of_finding(seen, study, found)
     ]
     lines += [line for study in studies for line in _lines_of_parts(study, claim)]
     would = "" if lines or not ways else f"make repro STUDY={ways[0].name}"
-    known = {**_beyond(seen, studies, own), **_graded(seen, claim.id)}
-    return Row(
+    known = {**_describe_sessions(seen, studies, own), **_describe_grade(seen, claim.id)}
+    return QuestionRow(
         claim.claim,
-        f"claims.html#claim-{slug(claim.id)}",
+        f"claims.html#claim-{make_slug(claim.id)}",
         (claim,),
         tuple(lines[:_MOST_LINES]),
         more=max(len(lines) - _MOST_LINES, 0),
@@ -238,54 +253,56 @@ def _headline(seen: Standing, claim: Claim) -> Row:
     )
 
 
-def _graded(seen: Standing, claim: str) -> dict[str, str]:
-    """Return what the sessions of the nearest study that was measured say of a claim, and how near it is."""
+def _describe_grade(seen: ClaimStatus, claim: str) -> dict[str, str]:
+    """Outcome for a claim in the sessions of the nearest measured study, and its nearness."""
     own = seen.grades.get(claim, {})
-    for one in map(own.__getitem__, nearest(own)):
+    for one in map(own.__getitem__, nearest_studies(own)):
         if one.occasions:
             word = "Yes" if one.carries_over else "No" if one.outcome in _NO else "Unknown"
             told = f"{word}: {one.outcome}, {_NEAR[one.closeness]}"
-            return {"carries": told, "carries_way": f"claims.html#claim-{slug(claim)}"}
+            return {"carries": told, "carries_way": f"claims.html#claim-{make_slug(claim)}"}
     return {}
 
 
-def _lines_of_parts(study: Measured, claim: Claim) -> Iterator[forest.Row]:
-    """Lines of what a claim asks for that no pair of arms answers by itself."""
+def _lines_of_parts(study: MeasuredStudy, claim: AuditedClaim) -> Iterator[forest.ForestRow]:
+    """Lines of a claim's parts that no pair of arms answers by itself."""
     for one in study.asked(claim.id):
         known = [part for part in one.parts if part.scale == "share" and part.estimate.ends]
         for part in known if one.kind == "effect" else ():
             yield forest.row_of_estimate(
                 part.estimate,
                 f"{study.whole_name}: {part.where}",
-                f"{study.page}#finding-{slug(one.claim)}",
+                f"{study.page}#finding-{make_slug(one.claim)}",
                 part.band,
             )
 
 
-def _study(seen: Standing, study: Measured, own: Sequence[Finding], claims: Sequence[Claim]) -> Row:
+def _row_of_study(
+    seen: ClaimStatus, study: MeasuredStudy, own: Sequence[Finding], claims: Sequence[AuditedClaim]
+) -> QuestionRow:
     """Row of a study by its findings, with those of the claims that it speaks to."""
-    shown = [] if operational_laws.broken(study.found.causes) else own
-    lines = [line for found in shown for line in _lines(seen, study, found)]
+    shown = [] if operational_laws.list_violations(study.found.causes) else own
+    lines = [line for found in shown for line in _lines_of_finding(seen, study, found)]
     lines.sort(key=lambda line: not line.direction)
     title = study.found.title
-    return Row(
+    return QuestionRow(
         title if study.is_recorded else f"{title} ({study.whose})",
         study.page,
-        tuple(one for one in claims if study in _behind(seen, one.id)),
+        tuple(one for one in claims if study in _studies_behind(seen, one.id)),
         tuple(lines[:_MOST_LINES]),
         more=max(len(lines) - _MOST_LINES, 0),
-        **_beyond(seen, [study], [(study, found) for found in own]),
+        **_describe_sessions(seen, [study], [(study, found) for found in own]),
     )
 
 
-def _lines(seen: Standing, study: Measured, found: Finding) -> Iterator[forest.Row]:
-    """A line for each effect: over sessions where several are recorded, else each row of the finding."""
-    way = f"{study.page}#finding-{slug(found.id)}"
-    if contrasts := _contrasts(seen, study, [found]):
+def _lines_of_finding(seen: ClaimStatus, study: MeasuredStudy, found: Finding) -> Iterator[forest.ForestRow]:
+    """A line for each effect: over sessions if several are recorded, else each row of the finding."""
+    way = f"{study.page}#finding-{make_slug(found.id)}"
+    if contrasts := _pooled_contrasts(seen, study, [found]):
         for one in contrasts:
-            yield from (replace(forest.together(one, effect), way=way) for effect in one.told)
+            yield from (replace(forest.row_of_sessions(one, effect), way=way) for effect in one.told)
         return
     for row in rows_of_finding(found):
-        name = f"{labels_module.label(row.treatment)} on {row.workload}{forest.beside_queries(row.metric)}"
+        name = f"{labels_module.strip_article(row.treatment)} on {row.workload}{forest.beside_queries(row.metric)}"
         at = "" if row.threads is None else f", {number_format.format_count(row.threads, 'thread')}"
         yield forest.row_of_estimate(row.change, f"{name}{at}", way, None, row.label in DECIDED)

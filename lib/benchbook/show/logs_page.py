@@ -14,7 +14,7 @@ from benchbook.log_analysis.comparison import LogSet, needed_spread
 from benchbook.log_analysis.text import joined_headings, table_rows
 from benchbook.show import figures, page, theme
 from benchbook.show.picture import Panel, Picture
-from benchbook.show.table import Column, Table, long, number
+from benchbook.show.table import Table, TableColumn, number_column, text_column
 
 MOST_SERIES = 40
 """Runs whose seconds are drawn: more lines than that hide each other."""
@@ -24,7 +24,7 @@ def comparison_table(logs: LogSet) -> Table:
     """A row a workload and level, a column an arm."""
     headings, rows = table_rows(logs)
     names = joined_headings(headings)
-    columns = [Column(names[0]), *map(number, names[1:])]
+    columns = [TableColumn(names[0]), *map(number_column, names[1:])]
     caption = (
         "Means over runs; change in queries a second with its 95 % interval over runs, never over seconds."
     )
@@ -32,17 +32,17 @@ def comparison_table(logs: LogSet) -> Table:
 
 
 def caveats_table(logs: LogSet) -> Table:
-    """What could be wrong, a row each, with file and line."""
+    """Possible faults, a row each, with file and line."""
     rows = [(caveat.kind, caveat.text, f"{caveat.path}:{caveat.line}" if caveat.line else caveat.path)
             for caveat in logs.caveats]  # fmt: skip
-    columns = [Column("what"), long("finding"), long("file and line")]
+    columns = [TableColumn("what"), text_column("finding"), text_column("file and line")]
     return Table("wrong", "What could be wrong", columns, rows, empty="Nothing was found.")
 
 
 def left_out_table(logs: LogSet) -> Table:
     """Files, or parts of them, that are no run of sysbench on a database."""
     rows = [(f"{part.path}:{part.line}" if part.line else part.path, part.reason) for part in logs.left_out]
-    return Table("left-out", "Left out", [long("file and line"), long("why")], rows)
+    return Table("left-out", "Left out", [text_column("file and line"), text_column("why")], rows)
 
 
 def scaling_table(logs: LogSet) -> Table:
@@ -56,9 +56,9 @@ def scaling_table(logs: LogSet) -> Table:
             text = f"contention {law.alpha:.3g}, coherency {law.beta:.2g}{peak}"
         top = number_format.format_significant(max(series.qps), 4)
         rows.append((series.arm, series.workload, top, series.peak_level, series.knee_level, text))
-    columns = [Column("arm"), Column("workload"), number("highest qps"), number("at threads"),
-               number("knee", meaning="First level within 5 % of the highest throughput."),
-               long("Universal Scalability Law")]  # fmt: skip
+    columns = [TableColumn("arm"), TableColumn("workload"), number_column("highest qps"), number_column("at threads"),
+               number_column("knee", meaning="First level within 5 % of the highest throughput."),
+               text_column("Universal Scalability Law")]  # fmt: skip
     return Table("scaling", "Over threads", columns, rows)
 
 
@@ -67,17 +67,20 @@ def latency_picture(logs: LogSet) -> Picture:
     panels = []
     for workload in dict.fromkeys(series.workload for series in logs.scaling):
         chosen = [series for series in logs.scaling if series.workload == workload]
-        with theme.style():
-            figure, axes = theme.canvas()
+        with theme.figure_style():
+            figure, axes = theme.make_canvas()
             for series in chosen:
-                shade, mark = theme.colour(series.arm, logs.arms), theme.marker(series.arm, logs.arms)
+                shade, mark = (
+                    theme.colour_of_arm(series.arm, logs.arms),
+                    theme.marker_of_arm(series.arm, logs.arms),
+                )
                 axes.plot(series.levels, series.latency_ms, marker=mark, color=shade, markersize=4.5)
             levels = sorted({level for series in chosen for level in series.levels})
             axes.set(xscale="log", yscale="log", xlabel="threads", ylabel="mean latency, ms")
             axes.xaxis.set_minor_locator(NullLocator())
             axes.set_xticks(levels, [f"{level:,}" for level in levels])
-            axes.set(title=theme.short(workload))
-            theme.legend(figure, [series.arm for series in chosen], logs.arms)
+            axes.set(title=theme.shorten_name(workload))
+            theme.draw_legend(figure, [series.arm for series in chosen], logs.arms)
         told = [
             f"{series.arm}: " + ", ".join(
                 f"{number_format.format_significant(ms)} ms at {level}"
@@ -91,21 +94,21 @@ def latency_picture(logs: LogSet) -> Picture:
 
 def throughput_picture(logs: LogSet) -> Picture:
     """Throughput over threads, every run a point."""
-    return figures.qps(tables.runs_table(logs), logs.arms)
+    return figures.draw_throughput(tables.runs_table(logs), logs.arms)
 
 
 def seconds_picture(logs: LogSet) -> Picture | None:
-    """Throughput by seconds of the runs at each workload's highest level; None where none printed them."""
+    """Throughput by second of the runs at each workload's highest level; None if none printed it."""
     runs = tables.runs_table(logs).assign(discard_s=0.0)
     intervals = tables.intervals_table(logs)
     intervals = intervals[intervals.qps.notna()].assign(is_discarded=False)
     chosen = runs[runs.run_id.isin(set(intervals.run_id))]
     if chosen.empty or len(chosen) > MOST_SERIES * chosen.workload.nunique():
         return None
-    return figures.seconds(intervals, chosen, logs.arms)
+    return figures.draw_seconds(intervals, chosen, logs.arms)
 
 
-def parts(logs: LogSet) -> Iterator[object]:
+def list_parts(logs: LogSet) -> Iterator[object]:
     """Everything that is shown of some logs, in its order."""
     yield comparison_table(logs)
     if len({run.level for run in logs.runs}) > 1:
@@ -120,8 +123,8 @@ def parts(logs: LogSet) -> Iterator[object]:
         yield left_out_table(logs)
 
 
-def opening(logs: LogSet) -> str:
-    """What was read, and how, in Markdown."""
+def describe_input(logs: LogSet) -> str:
+    """Files that were read, and the way they were read, in Markdown."""
     versions = ", ".join(sorted({run.version for run in logs.runs}))
     lines = [
         f"{number_format.format_count(len(logs.runs), 'run')} of sysbench {versions}, "
@@ -137,10 +140,10 @@ def opening(logs: LogSet) -> str:
 
 def write_page(logs: LogSet, path: Path, title: str = "Logs of sysbench") -> Path:
     """Write one page that needs no other file; returns it."""
-    cells = [v4.new_markdown_cell(f"# {title}\n\n{opening(logs)}")]
-    for part in parts(logs):
+    cells = [v4.new_markdown_cell(f"# {title}\n\n{describe_input(logs)}")]
+    for part in list_parts(logs):
         output = v4.new_output("display_data", {"text/html": part._repr_html_()})  # type: ignore[attr-defined]
         cells.append(v4.new_code_cell("", outputs=[output], metadata={"tags": ["hide-input"]}))
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(page.html(v4.new_notebook(cells=cells), title), encoding="utf-8")
+    path.write_text(page.render_html(v4.new_notebook(cells=cells), title), encoding="utf-8")
     return path

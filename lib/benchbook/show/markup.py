@@ -37,7 +37,7 @@ class Html:
         return f"<Html, {len(self.text)} characters>"
 
 
-def visible(text: str) -> str:
+def show_invisible(text: str) -> str:
     """Write every invisible character of a text as its code, such as \\u202e."""
 
     def code(found: re.Match[str]) -> str:
@@ -47,46 +47,46 @@ def visible(text: str) -> str:
     return _INVISIBLE.sub(code, text)
 
 
-def plain(text: object) -> str:
+def strip_control(text: object) -> str:
     """Drop terminal control sequences and control characters from a text; show the invisible characters."""
-    return visible(_CONTROL.sub("", _ANSI.sub("", str(text))))
+    return show_invisible(_CONTROL.sub("", _ANSI.sub("", str(text))))
 
 
-def escape(value: object) -> str:
-    """Make any value safe inside HTML text and attributes; what is HTML passes unchanged."""
-    return value.__html__() if hasattr(value, "__html__") else html.escape(plain(value), quote=True)
+def escape_html(value: object) -> str:
+    """Make any value safe inside HTML text and attributes; HTML passes unchanged."""
+    return value.__html__() if hasattr(value, "__html__") else html.escape(strip_control(value), quote=True)
 
 
-def safe(text: object) -> str:
+def escape_markdown(text: object) -> str:
     """Escape a text for Markdown, so that names can't become markup, links or mentions."""
-    return re.sub(r"([\\`*_\[\]<>|#&@~])", r"\\\1", re.sub(r"[ \t\r\n]+", " ", plain(text)))
+    return re.sub(r"([\\`*_\[\]<>|#&@~])", r"\\\1", re.sub(r"[ \t\r\n]+", " ", strip_control(text)))
 
 
-def slug(text: object) -> str:
+def make_slug(text: object) -> str:
     """Make a text usable as an anchor: letters, digits, dot, underscore and hyphen only."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", plain(text)).strip("-").lower() or "section"
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", strip_control(text)).strip("-").lower() or "section"
 
 
-def element(name: str, *content: object, **attributes: object) -> Html:
+def make_element(name: str, *content: object, **attributes: object) -> Html:
     """Write one HTML element; content and attribute values are escaped, `class_` means class."""
     pairs = (
-        f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"'
+        f' {key.rstrip("_").replace("_", "-")}="{escape_html(value)}"'
         for key, value in attributes.items()
         if value is not None
     )
-    return Html(f"<{name}{''.join(pairs)}>{''.join(map(escape, content))}</{name}>")
+    return Html(f"<{name}{''.join(pairs)}>{''.join(map(escape_html, content))}</{name}>")
 
 
-def linked(text: str) -> Html:
-    """Write a text in which every address is a link."""
+def link_addresses(text: str) -> Html:
+    """Write a text with every address as a link."""
     pieces: list[object] = []
     end = 0
     for found in ADDRESS.finditer(text):
-        pieces += [text[end : found.start()], element("a", found[0], href=found[0])]
+        pieces += [text[end : found.start()], make_element("a", found[0], href=found[0])]
         end = found.end()
-    return join([*pieces, text[end:]], "")
+    return join_html([*pieces, text[end:]], "")
 
 
-def join(parts: Iterable[object], between: str = "\n") -> Html:
+def join_html(parts: Iterable[object], between: str = "\n") -> Html:
     """Put pieces after each other, each escaped unless it is HTML."""
-    return Html(between.join(escape(part) for part in parts))
+    return Html(between.join(escape_html(part) for part in parts))

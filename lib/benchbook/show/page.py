@@ -23,18 +23,18 @@ from nbconvert.filters.widgetsdatatypefilter import WidgetsDataTypeFilter
 from nbformat import NotebookNode
 from traitlets.config import Config
 
-from benchbook.core.util.errors import given
+from benchbook.core.util.errors import require_value
 from benchbook.core.util.plural import count
-from benchbook.show.markup import Html, element, plain, slug, visible
-from benchbook.show.sanitize import sanitized
+from benchbook.show.markup import Html, make_element, make_slug, show_invisible, strip_control
+from benchbook.show.sanitize import sanitize_html
 
-__all__ = ["canonical", "html", "render"]
+__all__ = ["canonical_notebook", "render_html", "render_page"]
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _SHOWN = ["text/html", "text/markdown", "image/svg+xml", "image/png", "image/jpeg", "text/plain"]
 
 
-def render(
+def render_page(
     notebook: Path,
     page: Path,
     study: str | None = None,
@@ -42,7 +42,7 @@ def render(
     root: Path | None = None,
     edited: int = 0,
 ) -> Path:
-    """Write the page of an executed notebook; see `html`. Links in it are relative to the page's place.
+    """Write the page of an executed notebook; links in it are relative to the page's place.
 
     With `root` it leads to the places that every page leads to, and those of its study.
     """
@@ -53,13 +53,13 @@ def render(
     places += [("Runs", runs), ("Method", "method.html")]
     ways = [(name, root / "reports" / place) for name, place in places] if root else []
     crumbs = [(name, os.path.relpath(way, page.parent)) for name, way in ways if way != page]
-    text = html(nbformat.read(notebook, as_version=4), None, study, commit, root, crumbs, edited)
+    text = render_html(nbformat.read(notebook, as_version=4), None, study, commit, root, crumbs, edited)
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(text, encoding="utf-8")
     return page
 
 
-def html(
+def render_html(
     notebook: NotebookNode,
     title: str | None = None,
     study: str | None = None,
@@ -68,19 +68,19 @@ def html(
     crumbs: Sequence[tuple[str, str]] = (),
     edited: int = 0,
 ) -> str:
-    """Return the page of an executed notebook; the same outputs give the same bytes.
+    """Page of an executed notebook; the same outputs give the same bytes.
 
     A cell tagged `hide` or `hide-output` shows nothing; the code of all cells is at the end, folded. The
     title is the first level-1 heading unless given. Study and commit stand in the foot, `crumbs` (name and
     link of other pages) on top. `edited` files of the code were changed since the commit: foot and doubts
     say so. Raises ValueError for a picture without alt text: not every reader sees it.
     """
-    notebook = canonical(notebook, root)
+    notebook = canonical_notebook(notebook, root)
     _check_pictures(notebook)
     made_by = commit and commit + (f", with {count(edited, 'changed file')}" if edited else "")
     provenance = {"benchbook": version("benchbook"), "study": study, "commit": made_by}
     script = (_TEMPLATES / "page" / "sort.js").read_text(encoding="utf-8")
-    body, _ = _exporter().from_notebook_node(
+    body, _ = _make_exporter().from_notebook_node(
         notebook,
         resources={
             "page": {
@@ -93,7 +93,7 @@ def html(
             }
         },
     )
-    return _finish(body, title, edited_code(commit, edited) if edited else "")
+    return _finish_page(body, title, edited_code(commit, edited) if edited else "")
 
 
 def edited_code(commit: str | None, edited: int) -> str:
@@ -106,15 +106,15 @@ def edited_code(commit: str | None, edited: int) -> str:
 
 
 class _Exporter(HTMLExporter):
-    """nbconvert's HTML with our template, in which every output passes `sanitized`."""
+    """nbconvert's HTML with our template; every output passes `sanitize_html`."""
 
     exclude_anchor_links = True
     template_name = "page"
 
     def __init__(self, **settings: object) -> None:
         super().__init__(extra_template_basedirs=[str(_TEMPLATES)], **settings)
-        self.register_filter("sanitized", sanitized)
-        self.register_filter("plain", plain)
+        self.register_filter("sanitized", sanitize_html)
+        self.register_filter("plain", strip_control)
         # No notebook here has widgets.
         self.register_filter("filter_data_type", WidgetsDataTypeFilter(notebook_metadata={}, parent=self))
 
@@ -122,14 +122,14 @@ class _Exporter(HTMLExporter):
     def from_notebook_node(  # type: ignore[override]
         self, nb: NotebookNode, resources: dict[str, Any] | None = None, **kw: Any
     ) -> tuple[str, dict[str, Any]]:
-        """Leave out what nbconvert does afterwards: it parses the page to give pictures an empty alt text,
+        """Skip the last step of nbconvert: it parses the page to give pictures an empty alt text,
         and `_check_pictures` has refused such pictures."""
         return super(HTMLExporter, self).from_notebook_node(nb, self._init_resources(resources), **kw)
 
 
 @cache
-def _exporter() -> _Exporter:
-    """Return the exporter, whose templates are compiled once."""
+def _make_exporter() -> _Exporter:
+    """The exporter, with templates compiled once."""
     return _Exporter(config=Config({"NbConvertBase": {"display_data_priority": _SHOWN}}))
 
 
@@ -145,48 +145,50 @@ def _check_pictures(notebook: NotebookNode) -> None:
                 )
 
 
-def _finish(body: str, title: str | None, edited: str) -> str:
+def _finish_page(body: str, title: str | None, edited: str) -> str:
     """Give headings and repeated ids anchors of their own, fill the contents list, name the page."""
     soup = BeautifulSoup(body, "html.parser")
     _separate_ids(soup)
     _box_tables(soup)
     first = soup.find("h1")
     name = title or (first.get_text(" ", strip=True) if first else "Report")
-    given(soup.title).string = name
+    require_value(soup.title).string = name
     if first is None:
         first = soup.new_tag("h1")
         first.string = name
-        given(soup.main).insert(0, first)
-    _fold(soup)
+        require_value(soup.main).insert(0, first)
+    _fold_sections(soup)
     for heading in soup.find_all(["h2", "h3"]):
         if heading.find_parent("summary"):
             continue
         label = f"Link to “{heading.get_text(' ', strip=True)}”"
-        heading.append(_tag(element("a", class_="anchor", href=f"#{heading['id']}", aria_label=label)))
+        heading.append(
+            _parse_tag(make_element("a", class_="anchor", href=f"#{heading['id']}", aria_label=label))
+        )
     if edited:
-        _doubt(soup, edited)
-    _contents(soup)
+        _insert_caveat(soup, edited)
+    _insert_contents(soup)
     # The parser has resolved character references, so what a log wrote as &#8238; is seen here too.
-    return visible(str(soup))
+    return show_invisible(str(soup))
 
 
-def _tag(made: Html) -> Tag:
-    return given(BeautifulSoup(made.text, "html.parser").find())
+def _parse_tag(made: Html) -> Tag:
+    return require_value(BeautifulSoup(made.text, "html.parser").find())
 
 
-def _doubt(soup: BeautifulSoup, text: str) -> None:
+def _insert_caveat(soup: BeautifulSoup, text: str) -> None:
     """Put the doubt about edited code first among the page's doubts, or right below the title without any."""
     listed = soup.select_one("div.doubts")
-    item = _tag(element("p", element("b", "Edited code. "), text, class_="broken"))
+    item = _parse_tag(make_element("p", make_element("b", "Edited code. "), text, class_="broken"))
     if listed:
         listed.insert(0, item)
     else:
-        given(soup.find("h1")).insert_after(item)
+        require_value(soup.find("h1")).insert_after(item)
 
 
 def _box_tables(soup: BeautifulSoup) -> None:
     """Let a table that is in no box scroll in one of its own, so that it never widens the page."""
-    for number, table in enumerate(given(soup.main).find_all("table"), 1):
+    for number, table in enumerate(require_value(soup.main).find_all("table"), 1):
         if table.find_parent(class_="scroll"):
             continue
         # An index of pandas has a heading without a word, which is none.
@@ -194,13 +196,17 @@ def _box_tables(soup: BeautifulSoup) -> None:
             cell.name = "th" if cell.get_text(strip=True) else "td"
         heading = table.find_previous(["h1", "h2", "h3"])
         label = f"Table {number}: {heading.get_text(' ', strip=True)}" if heading else f"Table {number}"
-        table.wrap(_tag(element("div", class_="scroll whole", role="region", tabindex="0", aria_label=label)))
+        table.wrap(
+            _parse_tag(
+                make_element("div", class_="scroll whole", role="region", tabindex="0", aria_label=label)
+            )
+        )
 
 
-def _fold(soup: BeautifulSoup) -> None:
-    """Put what follows a heading of a cell that is tagged `fold` under it, to be opened, up to the next."""
+def _fold_sections(soup: BeautifulSoup) -> None:
+    """Fold the content below a heading of a cell tagged `fold`, up to the next heading."""
     for marked in soup.select("div.fold"):
-        heading = given(marked.find("h2")).extract()
+        heading = require_value(marked.find("h2")).extract()
         folded, summary = soup.new_tag("details", attrs={"class": "part"}), soup.new_tag("summary")
         inside = [*marked.contents]
         for one in marked.next_siblings:
@@ -216,7 +222,7 @@ def _fold(soup: BeautifulSoup) -> None:
 
 def _separate_ids(soup: BeautifulSoup) -> None:
     for heading in soup.find_all(["h1", "h2", "h3", "h4"]):
-        heading["id"] = heading.get("id") or slug(heading.get_text(" ", strip=True))
+        heading["id"] = heading.get("id") or make_slug(heading.get_text(" ", strip=True))
     seen: set[str] = set()
     for tag in soup.find_all(id=True):
         wanted, number = str(tag["id"]), 2
@@ -228,16 +234,16 @@ def _separate_ids(soup: BeautifulSoup) -> None:
         seen.add(name)
 
 
-def _contents(soup: BeautifulSoup) -> None:
+def _insert_contents(soup: BeautifulSoup) -> None:
     """Put the contents list before the second section, so that on a small screen the answer comes first."""
-    nav, sections = given(soup.find("nav")), given(soup.main).find_all("h2")
-    listed = given(nav.ol)
+    nav, sections = require_value(soup.find("nav")), require_value(soup.main).find_all("h2")
+    listed = require_value(nav.ol)
     if len(sections) < 3:
         nav.decompose()
         return
     for heading in sections:
-        link = element("a", heading.get_text(" ", strip=True), href=f"#{heading['id']}")
-        listed.append(_tag(element("li", link)))
+        link = make_element("a", heading.get_text(" ", strip=True), href=f"#{heading['id']}")
+        listed.append(_parse_tag(make_element("li", link)))
     second = sections[1]
     # A section in a box of its own stays whole.
     (second.find_parent("section") or second).insert_before(nav.extract())
@@ -251,7 +257,7 @@ _MASKS = (
 )
 
 
-def canonical(notebook: NotebookNode, root: Path | None = None) -> NotebookNode:
+def canonical_notebook(notebook: NotebookNode, root: Path | None = None) -> NotebookNode:
     """Copy a notebook without times, papermill's records, ids, counters, addresses and this checkout's path.
 
     `root` is the repository's folder, written as a dot. HTML outputs keep their bytes: they are ours and
@@ -272,16 +278,16 @@ def canonical(notebook: NotebookNode, root: Path | None = None) -> NotebookNode:
             if "execution_count" in output:
                 output.execution_count = None
             if output.output_type == "stream":
-                output.text = _mask(output.text, root)
+                output.text = _mask_text(output.text, root)
             elif output.output_type == "error":
-                output.traceback = [_mask(line, root) for line in output.traceback]
-                output.evalue = _mask(output.evalue, root)
+                output.traceback = [_mask_text(line, root) for line in output.traceback]
+                output.evalue = _mask_text(output.evalue, root)
             elif "text/plain" in output.data:
-                output.data["text/plain"] = _mask(output.data["text/plain"], root)
+                output.data["text/plain"] = _mask_text(output.data["text/plain"], root)
     return clean
 
 
-def _mask(text: str, root: Path | None) -> str:
+def _mask_text(text: str, root: Path | None) -> str:
     for pattern, mask in _MASKS:
         text = pattern.sub(mask, text)
     return text.replace(str(root), ".") if root else text

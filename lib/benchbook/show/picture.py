@@ -1,4 +1,4 @@
-"""A figure as it stands on a page: heading, panels with texts for those who can't see them, caption.
+"""A figure on a page: heading, panels with texts for those that can't see them, caption.
 
 Its SVG is small, always the same bytes for the same numbers, light or dark as the reader.
 """
@@ -16,20 +16,20 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from benchbook.show import theme
-from benchbook.show.markup import Html, element
-from benchbook.show.templating import render
+from benchbook.show.markup import Html, make_element
+from benchbook.show.templating import render_template
 
 
-def inline(drawn: str, alt: str, **attributes: object) -> Html:
+def inline_svg(drawn: str, alt: str, **attributes: object) -> Html:
     """Write an SVG as an <img> that needs no other file."""
     data = base64.b64encode(drawn.encode()).decode("ascii")
-    image = element("img", alt=alt, **attributes, src=f"data:image/svg+xml;base64,{data}")
+    image = make_element("img", alt=alt, **attributes, src=f"data:image/svg+xml;base64,{data}")
     return Html(image.text.removesuffix("</img>"))
 
 
 def render_svg(template: str, alt: str, size: Mapping[str, object], **given: object) -> Html:
     """Draw an SVG of `templates` in the reader's colours; `size` has class, width and height of its image."""
-    return inline(following(render(template, theme=theme, **given).text), alt, **size)
+    return inline_svg(follow_scheme(render_template(template, theme=theme, **given).text), alt, **size)
 
 
 def by_arm(table: pd.DataFrame, arms: Sequence[str]) -> dict[str, pd.DataFrame]:
@@ -40,7 +40,7 @@ def by_arm(table: pd.DataFrame, arms: Sequence[str]) -> dict[str, pd.DataFrame]:
 
 @dataclass(frozen=True)
 class Panel:
-    """One drawing and its alt text, which holds the numbers the drawing shows."""
+    """One drawing and its alt text, with the numbers that the drawing shows."""
 
     figure: Figure
     alt: str
@@ -48,7 +48,7 @@ class Panel:
     def image(self) -> Html:
         """Write the drawing as an <img> that needs no other file."""
         width, height = (round(96 * inches) for inches in self.figure.get_size_inches())
-        return inline(write(self.figure), self.alt, width=width, height=height)
+        return inline_svg(write_svg(self.figure), self.alt, width=width, height=height)
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Picture:
     """Panels that are seen at once; the others are folded."""
 
     def _repr_html_(self) -> str:
-        return render("picture.html.j2", picture=self).text
+        return render_template("picture.html.j2", picture=self).text
 
     def __repr__(self) -> str:
         return f"<Picture {self.anchor}, {len(self.panels)} panels>"
@@ -80,26 +80,26 @@ _FONTS = "'DejaVu Sans', Verdana, system-ui, sans-serif"
 _UNUSED = re.compile(r'<!--.*?-->|(?<=<g) id="[^"]*"|(?<=>)\s+(?=<)', re.DOTALL)
 
 
-def write(figure: Figure) -> str:
-    """Return a figure as SVG without date, version or random ids.
+def write_svg(figure: Figure) -> str:
+    """SVG of a figure, without date, version or random ids.
 
     Colours become CSS variables with a light and a dark value; styles that repeat, as those of points do,
     become classes; coordinates keep a hundredth of a point.
     """
     buffer = io.StringIO()
-    with theme.style():
+    with theme.figure_style():
         figure.savefig(buffer, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
     text = buffer.getvalue()
     text = _UNUSED.sub("", text[text.index("<svg") :])
     text = text.replace("xlink:href", "href")
     text = text.replace("'DejaVu Sans'", _FONTS)
     text = _PLACE.sub(lambda place: re.sub(r"(\.\d\d)\d+", r"\1", place[0]), text)
-    text, classes = _classes(text)
-    return following(text, classes)
+    text, classes = _extract_classes(text)
+    return follow_scheme(text, classes)
 
 
-def following(text: str, classes: str = "") -> str:
-    """Return an SVG whose colours are those of the reader's scheme; `classes` are rules that it needs too."""
+def follow_scheme(text: str, classes: str = "") -> str:
+    """SVG in the colours of the reader's scheme; `classes` are rules that it needs too."""
     used = [shade for shade in theme.SHADES if shade in text or shade in classes]
     for number, shade in enumerate(used):
         text, classes = (one.replace(shade, f"var(--c{number})") for one in (text, classes))
@@ -109,7 +109,7 @@ def following(text: str, classes: str = "") -> str:
     return re.sub(r"<svg[^>]*>", lambda tag: f"{tag[0]}<style>{rules}</style>", text, count=1)
 
 
-def _classes(text: str) -> tuple[str, str]:
+def _extract_classes(text: str) -> tuple[str, str]:
     """Turn every style that repeats into a class, and give the rules."""
     repeated = [style for style, times in Counter(_STYLE.findall(text)).items() if times > 1]
     names = {style: f"s{number}" for number, style in enumerate(repeated)}

@@ -25,8 +25,8 @@ from benchbook.core.util.number_format import (
     format_rate,
     glance_percent,
 )
-from benchbook.show.markup import Html, safe, slug
-from benchbook.show.templating import render
+from benchbook.show.markup import Html, escape_markdown, make_slug
+from benchbook.show.templating import render_template
 
 WIDTH = 110
 # A longer name of a treatment has a line of its own.
@@ -40,7 +40,7 @@ _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 @dataclass(frozen=True)
 class ResultColumn:
-    """One column: its key, its heading, the text of a row in it, and whether it stands right."""
+    """One column: its key, its heading, the text of a row in it, and a flag for right alignment."""
 
     key: str
     heading: str
@@ -95,7 +95,7 @@ class _Footnotes:
 
 
 def _columns_of(rows: Sequence[ResultRow]) -> tuple[list[ResultColumn], dict[str, str]]:
-    """Columns that tell rows apart, and by key what is the same in all rows and stands in the caption."""
+    """Columns that tell rows apart, and, for the caption, values by key that all rows share."""
     shared = {}
     columns = []
     for column in COLUMNS:
@@ -117,7 +117,7 @@ def _group_rows(rows: Sequence[ResultRow]) -> dict[tuple[str, str, str], list[Re
 
 
 def caption_of(table: ResultsTable) -> str:
-    """What the numbers of a table are: `Change in queries/s against direct connections, 98 % intervals.`"""
+    """Subject of the numbers: `Change in queries/s against direct connections, 98 % intervals.`"""
     rows = table.rows or table.aa
     if not rows:
         return ""
@@ -134,7 +134,7 @@ def caption_of(table: ResultsTable) -> str:
 
 def _name_group(key: tuple[str, str, str], table: ResultsTable) -> str:
     treatment, baseline, metric = key
-    name = labels.label(treatment)
+    name = labels.strip_article(treatment)
     if len({row.baseline for row in table.rows}) > 1:
         name += f" against {labels.in_sentence(baseline)}"
     if len({row.metric for row in table.rows}) > 1:
@@ -144,11 +144,11 @@ def _name_group(key: tuple[str, str, str], table: ResultsTable) -> str:
 
 def _name_aa(row: ResultRow) -> str:
     metric = "" if row.metric == "qps" else f", {name_metric(row.metric)}"
-    return f"A/A: {labels.label(row.baseline)}, twice{metric}"
+    return f"A/A: {labels.strip_article(row.baseline)}, twice{metric}"
 
 
 def legend_of(table: ResultsTable) -> list[str]:
-    """Meanings of the marks that a table has, and what its column over other sessions holds."""
+    """Meanings of the marks that a table has, and of its column over other sessions."""
     used = {row.mark for row in table.rows}
     lines = [" · ".join(f"{mark} {text}" for mark, text in MEANINGS.items() if mark in used)]
     if any(row.elsewhere for row in table.rows):
@@ -174,7 +174,7 @@ def machine_notes(table: ResultsTable) -> Iterator[str]:
         if found and found.kind == "depends on the machine" and found.machines[0]:
             at = "" if row.threads is None else f", {format_count(row.threads, 'thread')}"
             yield (
-                f"{labels.label(row.treatment)}, {row.workload}{at}: {glance_percent(found.low)} on "
+                f"{labels.strip_article(row.treatment)}, {row.workload}{at}: {glance_percent(found.low)} on "
                 f"{found.machines[0]}, {glance_percent(found.high)} on {found.machines[1]}"
             )
 
@@ -183,7 +183,7 @@ def machine_notes(table: ResultsTable) -> Iterator[str]:
 
 
 def render_text(table: ResultsTable, width: int = WIDTH, is_coloured: bool = False) -> list[str]:
-    """Lines of the table for a terminal of some width; colours only where asked."""
+    """Lines of the table for a terminal of some width; colours only if requested."""
     notes = _Footnotes()
     columns, _ = _columns_of((*table.rows, *table.aa))
     for dropped in ("", *_DISPENSABLE):
@@ -195,7 +195,7 @@ def render_text(table: ResultsTable, width: int = WIDTH, is_coloured: bool = Fal
     widths = [_width_of_column(table, column) for column in columns]
     lines = []
     for key, rows in _group_rows(table.rows).items():
-        lines.append(_heading(_name_group(key, table), columns, widths, name_width))
+        lines.append(_format_heading(_name_group(key, table), columns, widths, name_width))
         before = ""
         for row in rows:
             name = "" if row.workload == before else f"  {row.workload}"
@@ -203,7 +203,7 @@ def render_text(table: ResultsTable, width: int = WIDTH, is_coloured: bool = Fal
                 lines.append(name)
                 name = ""
             before = row.workload
-            lines.append(_line(name, row, columns, widths, name_width, notes.mark(row), is_coloured))
+            lines.append(_format_line(name, row, columns, widths, name_width, notes.mark(row), is_coloured))
     for row in table.aa:
         name = _name_aa(row) if row is table.aa[0] else ""
         if len(name) > name_width:
@@ -211,7 +211,7 @@ def render_text(table: ResultsTable, width: int = WIDTH, is_coloured: bool = Fal
             name = ""
         kept = [column for column in columns if column.key in _OF_AA]
         kept_widths = [size for column, size in zip(columns, widths, strict=True) if column in kept]
-        line, said = _line(name, row, kept, kept_widths, name_width, "", False), describe_aa(row)
+        line, said = _format_line(name, row, kept, kept_widths, name_width, "", False), describe_aa(row)
         lines += [f"{line}  {said}"] if len(line) + len(said) + 2 <= width else [line, f"{said:>{width}}"]
     lines.append("")
     texts = [*legend_of(table), *notes.lines]
@@ -220,7 +220,9 @@ def render_text(table: ResultsTable, width: int = WIDTH, is_coloured: bool = Fal
     return [line.rstrip() for line in lines]
 
 
-def _heading(name: str, columns: Sequence[ResultColumn], widths: Sequence[int], name_width: int) -> str:
+def _format_heading(
+    name: str, columns: Sequence[ResultColumn], widths: Sequence[int], name_width: int
+) -> str:
     cells = [
         f"{column.heading:>{size}}" if column.is_number else f"{column.heading:<{size}}"
         for column, size in zip(columns, widths, strict=True)
@@ -230,7 +232,7 @@ def _heading(name: str, columns: Sequence[ResultColumn], widths: Sequence[int], 
     return f"{name:<{name_width}}  {'  '.join(cells)}".rstrip()
 
 
-def _line(
+def _format_line(
     name: str,
     row: ResultRow,
     columns: Sequence[ResultColumn],
@@ -272,7 +274,7 @@ def render_html(table: ResultsTable, conclusions: Sequence[str] = ()) -> Html:
     columns, _ = _columns_of((*table.rows, *table.aa))
     notes = _Footnotes()
     groups = [(_name_group(key, table), rows) for key, rows in _group_rows(table.rows).items()]
-    return render(
+    return render_template(
         "results.html.j2",
         table=table,
         groups=groups,
@@ -285,7 +287,7 @@ def render_html(table: ResultsTable, conclusions: Sequence[str] = ()) -> Html:
         machines=list(machine_notes(table)),
         name_aa=_name_aa,
         describe_aa=describe_aa,
-        slug=slug,
+        slug=make_slug,
         conclusions=conclusions,
     )
 
@@ -305,9 +307,11 @@ def render_markdown(table: ResultsTable) -> str:
         cells = [column.text(row) + (notes.mark(row) if column.key == "mark" else "") for column in columns]
         if row.is_aa:
             cells[-1] = describe_aa(row)
-        lines.append(f"| {' | '.join([safe(name), safe(row.workload), *cells])} |")
+        lines.append(f"| {' | '.join([escape_markdown(name), escape_markdown(row.workload), *cells])} |")
     texts = [*legend_of(table), *notes.lines]
-    return "\n".join([*lines, "", *(safe(text).replace("\\~", "~") + "  " for text in texts)]).rstrip()
+    return "\n".join(
+        [*lines, "", *(escape_markdown(text).replace("\\~", "~") + "  " for text in texts)]
+    ).rstrip()
 
 
 def results_frame(table: ResultsTable) -> pd.DataFrame:

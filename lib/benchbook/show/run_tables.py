@@ -13,49 +13,49 @@ import pandas as pd
 
 from benchbook.core.artifacts import run_folder
 from benchbook.core.util import paths
-from benchbook.show.evidence import Evidence
-from benchbook.show.markup import Html, slug
-from benchbook.show.table import Notes, Table, tabulated
-from benchbook.show.templating import render
+from benchbook.show.evidence import ReportInputs
+from benchbook.show.markup import Html, make_slug
+from benchbook.show.table import Notes, Table, build_table
+from benchbook.show.templating import render_template
 
 _RAW = {"log": run_folder.OUT, "errors": run_folder.ERR, "evidence": run_folder.EVIDENCE,
         "monitor": run_folder.MONITOR}  # fmt: skip
 
 
-def opening(seen: Evidence) -> Html:
-    """Write the title of the page of runs, and how many there are."""
-    return render("runs.html.j2", name=seen.name, runs=seen.runs, voids=seen.voids)
+def render_opening(seen: ReportInputs) -> Html:
+    """Write the title of the page of runs, and their number."""
+    return render_template("runs.html.j2", name=seen.name, runs=seen.runs, voids=seen.voids)
 
 
-def tables(seen: Evidence) -> tuple[Table, Table]:
+def build_tables(seen: ReportInputs) -> tuple[Table, Table]:
     """List valid runs and voided attempts, each with the ways to its raw files."""
-    link = os.path.relpath(seen.folder, paths.study(seen.name).run_pages)
+    link = os.path.relpath(seen.folder, paths.study_paths(seen.name).run_pages)
     valid, void = (seen.readable(table) for table in (seen.runs, seen.voids))
-    return runs(valid, link, seen.folder), voids(void, link, seen.folder)
+    return tabulate_runs(valid, link, seen.folder), tabulate_voids(void, link, seen.folder)
 
 
-def checks(known: Sequence[tuple[str, str, Callable[..., Any]]]) -> Table:
-    """List the checks of a run: id, name, and what it means to pass, from the check's own description."""
+def tabulate_checks(known: Sequence[tuple[str, str, Callable[..., Any]]]) -> Table:
+    """List the checks of a run: id, name, and the meaning of a pass, from the check's description."""
     rows = []
     for id, name, check in known:
         text = (inspect.getdoc(check) or "").partition("\n\n")[0].partition(": ")[2]
         rows.append([id, name, f"{text[:1].upper()}{text[1:]}"])
-    return tabulated("checks-of-a-run", rows)
+    return build_table("checks-of-a-run", rows)
 
 
-def runs(table: pd.DataFrame, link: str, folder: Path | None = None) -> Table:
+def tabulate_runs(table: pd.DataFrame, link: str, folder: Path | None = None) -> Table:
     """List every run in the order of the schedule; warnings and a ledger that is not there are footnotes.
 
     `link` leads from the page to the study's `folder`, in which the raw folders are. Files that are not in it
     are not linked.
     """
     rows = table.sort_values("position", kind="stable").itertuples(index=False)
-    given = {"anchor_of": anchor, "raw": partial(_raw, folder), "link": link}
-    return tabulated("valid-runs", rows, notes=Notes("runs"), **given)
+    given = {"anchor_of": run_anchor, "raw": partial(_raw_files, folder), "link": link}
+    return build_table("valid-runs", rows, notes=Notes("runs"), **given)
 
 
-def cells(table: pd.DataFrame, pages: str) -> Table:
-    """List every cell of readable runs: how many it has, their middle and ends, and the way to each of them.
+def tabulate_cells(table: pd.DataFrame, pages: str) -> Table:
+    """List every cell of readable runs: their number, middle and ends, and links to each of them.
 
     Medians and ends describe; effects are computed from pairs of neighbouring runs, not from these. What
     `pages` begins with leads to the page of runs.
@@ -68,26 +68,28 @@ def cells(table: pd.DataFrame, pages: str) -> Table:
         runs_of = own.sort_values("block", kind="stable")
         rows.append({**of, "runs": runs_of, "place": "" if place in seen else place})
         seen.add(place)
-    return tabulated("cells", rows, anchor_of=anchor, pages=pages)
+    return build_table("cells", rows, anchor_of=run_anchor, pages=pages)
 
 
 def cell_anchor(workload: str, threads: int) -> str:
     """Give the anchor of the first cell of a workload at a thread count."""
-    return f"cell-{slug(workload)}-{threads}"
+    return f"cell-{make_slug(workload)}-{threads}"
 
 
-def voids(table: pd.DataFrame, link: str, folder: Path | None = None) -> Table:
-    """List every voided attempt with all its reasons and the ways to what it left."""
+def tabulate_voids(table: pd.DataFrame, link: str, folder: Path | None = None) -> Table:
+    """List every voided attempt with all its reasons and links to the files it left."""
     listed = table.sort_values(["block", "run_id", "attempt"], kind="stable")
-    return tabulated("voids", listed.itertuples(), anchor_of=anchor, raw=partial(_raw, folder), link=link)
+    return build_table(
+        "voids", listed.itertuples(), anchor_of=run_anchor, raw=partial(_raw_files, folder), link=link
+    )
 
 
-def anchor(folder: str) -> str:
+def run_anchor(folder: str) -> str:
     """Give the anchor of a run by its folder, so that a voided attempt has one of its own."""
-    return f"run-{slug(folder.rpartition('/')[2])}"
+    return f"run-{make_slug(folder.rpartition('/')[2])}"
 
 
-def _raw(folder: Path | None, run: Any) -> dict[str, str]:
-    """Return the raw files of a run that are there, each with its way from the study's folder."""
+def _raw_files(folder: Path | None, run: Any) -> dict[str, str]:
+    """Raw files of a run that are there, each with its path from the study's folder."""
     ways = {name: f"{run.folder}/{file}" for name, file in _RAW.items()}
     return {name: way for name, way in ways.items() if folder is None or (folder / way).is_file()}

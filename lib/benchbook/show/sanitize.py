@@ -1,4 +1,4 @@
-"""What a page lets through: our own elements, pictures inside the page, links; no script, frame or form."""
+"""Content that a page allows: our elements, inline pictures, links; no script, frame or form."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ _ADDRESS = re.compile(r"[!#-%'-~]*")
 _EMPTY = frozenset(("br", "col", "hr", "img"))
 
 
-def sanitized(html: str) -> str:
-    """Return HTML with all that is not allowed turned into visible text: nothing acts, nothing is hidden."""
+def sanitize_html(html: str) -> str:
+    """HTML with everything not allowed turned into visible text: nothing acts, nothing is hidden."""
     html = _STYLE.sub("", html)
     return html if _is_clean(html) else _CLEANER.clean(html)
 
 
 def _is_clean(html: str) -> bool:
-    """Tell whether HTML surely is clean: plainly written, allowed, each element closed in its place.
+    """True if HTML surely is clean: plainly written, allowed, each element closed in its place.
 
     To take it apart as a browser does costs a second for a page of tables.
     """

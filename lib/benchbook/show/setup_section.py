@@ -1,4 +1,4 @@
-"""What was measured: programs with their versions, machines and data, settings, and the files applied."""
+"""Setup: programs with their versions, machines and data, settings, and the files applied."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from benchbook.compare.text import labels
 from benchbook.core.artifacts import applied_config
 from benchbook.core.study import descriptors
 from benchbook.core.util import number_format
-from benchbook.show.evidence import Evidence
+from benchbook.show.evidence import ReportInputs
 from benchbook.show.markup import Html
-from benchbook.show.table import Table, long, tabulated
-from benchbook.show.templating import render
+from benchbook.show.table import Table, build_table, text_column
+from benchbook.show.templating import render_template
 
 # TiDB writes a version of MySQL before its own, as in `8.0.11-TiDB-v8.5.0`.
 _VERSIONS = (re.compile(r"TiDB-v?(\d[\w.]*)"), re.compile(r"^v?(\d+(?:\.\d+)*)"))
@@ -26,10 +26,12 @@ MIB = 1 << 20
 DIFFERS, UNKNOWN, AS_COMPARED = "no", "can't be said", "as its engine is compared"
 
 
-def of(seen: Evidence) -> list[str]:
-    """Return what facts.json and dataset.json hold of it; nothing of what they do not hold."""
+def describe_setup(seen: ReportInputs) -> list[str]:
+    """Setup by facts.json and dataset.json; nothing on parts that they do not hold."""
     arms = list(seen.facts["arms"].values())
-    programs = [f"{name} {number_format.join_words(known)}" for name, known in _programs(arms).items()]
+    programs = [
+        f"{name} {number_format.join_words(known)}" for name, known in _program_versions(arms).items()
+    ]
     machines = list(
         dict.fromkeys(
             f"{one['cores']:g}{number_format.NBSP}core{'s' if one['cores'] != 1 else ''} "
@@ -41,7 +43,7 @@ def of(seen: Evidence) -> list[str]:
     )
     if len(machines) > _MOST_MACHINES:
         machines = [f"{len(machines)} kinds of machine"]
-    odd = [about for about, alike, *_ in _meant(seen) if alike == DIFFERS]
+    odd = [about for about, alike, *_ in _compare_settings(seen) if alike == DIFFERS]
     differs = f"not alike: {number_format.join_words(odd)}" if odd else ""
     rows, tables = (seen.dataset.get(key) for key in ("table_size", "tables"))
     data = f"{number_format.format_count(tables, 'table')} of {rows:,} rows" if tables and rows else ""
@@ -58,9 +60,9 @@ def of(seen: Evidence) -> list[str]:
     return [line for line in lines if line]
 
 
-def _settings_of(seen: Evidence, about: str) -> str:
+def _settings_of(seen: ReportInputs, about: str) -> str:
     """Settings of all arms in one respect, each once; empty where a server has none that compares."""
-    settings = (_set(engine, {}, about) for engine in _engines(seen).values())
+    settings = (_read_setting(engine, {}, about) for engine in _engines_by_arm(seen).values())
     texts = dict.fromkeys(text for text, meaning, _ in settings if meaning is not None)
     if about == _MEMORY:
         texts = dict.fromkeys(_in_mib(text.rpartition(" = ")[2]) for text in texts)
@@ -68,23 +70,23 @@ def _settings_of(seen: Evidence, about: str) -> str:
 
 
 def _in_mib(size: str) -> str:
-    return f"{int(_plain(size)) / MIB:,.0f} MiB" if _plain(size).isdigit() else size
+    return f"{int(_normalize_value(size)) / MIB:,.0f} MiB" if _normalize_value(size).isdigit() else size
 
 
-def _encryption(seen: Evidence) -> str:
+def _encryption(seen: ReportInputs) -> str:
     """Whether sessions are encrypted; empty where that is unknown of a server."""
-    values = [str(engine.get("tls")).lower() for engine in _engines(seen).values()]
+    values = [str(engine.get("tls")).lower() for engine in _engines_by_arm(seen).values()]
     kinds = dict.fromkeys(_ENCRYPTED.get(value, "") for value in values)
     return "" if "" in kinds else number_format.join_words([*kinds])
 
 
-def _statement_mix(seen: Evidence) -> str:
+def _statement_mix(seen: ReportInputs) -> str:
     """Shares of reads, writes and other statements (BEGIN, COMMIT) of each workload."""
     if not {"workload", *_STATEMENTS} <= {*seen.runs.columns}:
         return ""
     sums = seen.runs.groupby("workload", observed=True, sort=False)[[*_STATEMENTS]].sum()
     shares = sums[sums.sum(axis=1) > 0].div(sums.sum(axis=1), axis=0) * 100
-    known = labels.labels(seen.findings, "workloads")
+    known = labels.label_by_name(seen.findings, "workloads")
     mixes = (
         f"{known.get(str(name), name)}: "
         + ", ".join(f"{share:.0f} % {kind}" for kind, share in row.items() if round(share))
@@ -93,27 +95,29 @@ def _statement_mix(seen: Evidence) -> str:
     return "; ".join(mixes) if len(shares) <= _MOST_WORKLOADS else ""
 
 
-def beside(seen: Evidence) -> list[Table]:
-    """Lay settings and columns of different engines side by side by what they are about.
+def compare_engines(seen: ReportInputs) -> list[Table]:
+    """Lay settings and columns of different engines side by side, by their subjects.
 
     A row each of `traits.MEANINGS`, those first that are not alike. Of one engine alone only those that are
     not and that no arm states, as on servers that others run.
     """
-    arms = [long(seen.named.get(arm, arm)) for arm in _engines(seen)]
-    rows = _meant(seen)
-    return [tabulated("settings-beside", rows, of_arms=arms)] if rows else []
+    arms = [text_column(seen.named.get(arm, arm)) for arm in _engines_by_arm(seen)]
+    rows = _compare_settings(seen)
+    return [build_table("settings-beside", rows, of_arms=arms)] if rows else []
 
 
-def _engines(seen: Evidence) -> dict[str, Mapping[str, Any]]:
+def _engines_by_arm(seen: ReportInputs) -> dict[str, Mapping[str, Any]]:
     return {arm: own["engine"] for arm, own in seen.facts["arms"].items() if own.get("engine")}
 
 
-def _meant(seen: Evidence) -> list[list[str]]:
-    engines, loads = _engines(seen), seen.dataset.get("loads") or {}
+def _compare_settings(seen: ReportInputs) -> list[list[str]]:
+    engines, loads = _engines_by_arm(seen), seen.dataset.get("loads") or {}
     are_several = len({engine["name"] for engine in engines.values()}) > 1
     rows = []
     for about in descriptors.MEANINGS if len(engines) > 1 else ():
-        cells = [_set(one, loads.get(arm, {}).get("text", {}), about) for arm, one in engines.items()]
+        cells = [
+            _read_setting(one, loads.get(arm, {}).get("text", {}), about) for arm, one in engines.items()
+        ]
         meant = {own for _, own, _ in cells}
         alike = UNKNOWN if None in meant else "yes" if len(meant) == 1 else DIFFERS
         if are_several or (alike == DIFFERS and not any(is_stated for _, _, is_stated in cells)):
@@ -121,9 +125,11 @@ def _meant(seen: Evidence) -> list[list[str]]:
     return sorted(rows, key=lambda row: (row[1] != DIFFERS, row[1] != UNKNOWN))
 
 
-def _set(engine: Mapping[str, Any], columns: Mapping[str, str], about: str) -> tuple[str, str | None, bool]:
-    """Return what an engine has in one respect, what that means (None: unknown), and if a study says so."""
-    of, settings = descriptors.engine(engine["name"]), engine.get("settings") or {}
+def _read_setting(
+    engine: Mapping[str, Any], columns: Mapping[str, str], about: str
+) -> tuple[str, str | None, bool]:
+    """Engine's setting in one respect, its meaning (None: unknown), and if a study sets it."""
+    of, settings = descriptors.find_engine(engine["name"]), engine.get("settings") or {}
     asked = of.meanings[about]
     is_stated = any(name in settings for name in asked)
     said = {name: (one, one) for name, one in engine.get("unstated", {}).items()}
@@ -137,22 +143,22 @@ def _set(engine: Mapping[str, Any], columns: Mapping[str, str], about: str) -> t
         told = f"not stated: {told or 'as its package has it'}"
     if not asked or not set(asked) <= set(said):
         return told, None, is_stated
-    got = [_plain(said[name][1]) for name in asked]
-    return told, AS_COMPARED if got == [*map(_plain, asked.values())] else "; ".join(got), is_stated
+    got = [_normalize_value(said[name][1]) for name in asked]
+    return told, AS_COMPARED if got == [*map(_normalize_value, asked.values())] else "; ".join(got), is_stated
 
 
-def _plain(value: Any) -> str:
-    """Return a value as engines are compared by it: a size in bytes, and words without their spelling."""
+def _normalize_value(value: Any) -> str:
+    """Value in the form compared between engines: a size in bytes, words without their spelling."""
     words = str(value).lower().replace("-", " ")
     size = re.fullmatch(r"(\d+)(?: x (\d+))?([kmgt]?)b?", words)
     return str(int(size[1]) * int(size[2] or 1) << 10 * " kmgt".index(size[3] or " ")) if size else words
 
 
-def _programs(arms: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """Return the versions of each program in the order of the arms: engine, proxy, sysbench."""
+def _program_versions(arms: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """Versions of each program in the order of the arms: engine, proxy, sysbench."""
     found: dict[str, list[str]] = {}
     named = [
-        (descriptors.product(part["name"]), part.get("version"))
+        (descriptors.product_name(part["name"]), part.get("version"))
         for key in ("engine", "proxy")
         for part in (arm.get(key) for arm in arms)
         if part and part.get("name")
@@ -166,12 +172,12 @@ def _programs(arms: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
     return found
 
 
-def files(seen: Evidence) -> list[Html]:
-    """Return one block with a folded text for each settings file of the arms; none if none was kept."""
+def render_files(seen: ReportInputs) -> list[Html]:
+    """One block with a folded text for each settings file of the arms; none if none was kept."""
     arms: dict[str, dict[str, None]] = {}
     for arm, own in seen.facts["arms"].items():
-        for _, sha256 in applied_config.digests(own):
+        for _, sha256 in applied_config.find_digests(own):
             arms.setdefault(sha256, {})[seen.named.get(arm, arm)] = None
     texts = seen.applied.items()
-    listed = [(name, text, ", ".join(arms.get(applied_config.digest(text), {}))) for name, text in texts]
-    return [render("applied.html.j2", listed=listed)] if listed else []
+    listed = [(name, text, ", ".join(arms.get(applied_config.digest_text(text), {}))) for name, text in texts]
+    return [render_template("applied.html.j2", listed=listed)] if listed else []

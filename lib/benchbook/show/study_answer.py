@@ -9,11 +9,11 @@ from benchbook.compare.bottlenecks import operational_laws
 from benchbook.compare.text import conclusions
 from benchbook.compare.text.results_table import ResultsTable, build_results
 from benchbook.core.artifacts.findings import Findings
-from benchbook.core.artifacts.meta_analysis import Pooled
+from benchbook.core.artifacts.meta_analysis import MetaAnalysis
 from benchbook.core.util.number_format import format_count
 from benchbook.show import bottleneck_section, results_view, templating
-from benchbook.show.caveats_section import Doubt, points
-from benchbook.show.evidence import Evidence
+from benchbook.show.caveats_section import CaveatPoint, build_caveats
+from benchbook.show.evidence import ReportInputs
 from benchbook.show.markup import Html
 
 _MOST_DOUBTS = 8
@@ -21,7 +21,7 @@ _NOTHING = Html("")
 
 
 def describe_progress(findings: Findings) -> str:
-    """What is missing before the first look, or what single runs did where no more is planned; else empty."""
+    """Work left before the first look, or outcome of single runs with no more planned; else empty."""
     blocks, look = findings.blocks, findings.look
     if look.n or not look.next:
         return ""
@@ -41,37 +41,37 @@ def conclude_study(findings: Findings, table: ResultsTable | None = None) -> lis
     """Sentences that answer a study: its trends and ladder, then each treatment; nothing may be left out."""
     if early := describe_progress(findings):
         return [early]
-    if broken := operational_laws.broken(findings.causes):
+    if broken := operational_laws.list_violations(findings.causes):
         return [f"The measurements contradict each other, so no effect is an answer: {broken[0]}."]
     rows = (table or build_results(findings)).rows
     return [
-        *_trends(findings),
+        *_list_trends(findings),
         *(rungs.sentence for rungs in (findings.ladder.workloads if findings.ladder else ())),
-        *(conclusion.text for conclusion in conclusions.conclude(rows)),
+        *(conclusion.text for conclusion in conclusions.summarize_rows(rows)),
         *bottleneck_section.describe_proxy_cores(findings),
     ]
 
 
-def _trends(findings: Findings) -> list[str]:
-    """What trends and proportions came to, which no contrast of two arms says."""
+def _list_trends(findings: Findings) -> list[str]:
+    """Outcomes of trends and proportions; no contrast of two arms states them."""
     kinds = ("trend", "proportional")
     return [one.sentence for one in findings.claims or () if one.kind in kinds and one.sentence]
 
 
 def render_opening(
     findings: Findings,
-    recorded: Pooled | None = None,
+    recorded: MetaAnalysis | None = None,
     setting: Sequence[str] = (),
     sessions: Html = _NOTHING,
     elsewhere: Html = _NOTHING,
 ) -> Html:
-    """Title, on what the answer rests, and the table of results with its conclusions.
+    """Title, basis of the answer, and the table of results with its conclusions.
 
     `setting` is that of `setup_section`, `sessions` says which sessions are recorded, `elsewhere` what other
     studies found.
     """
     table = build_results(findings, recorded)
-    return templating.render(
+    return templating.render_template(
         "answer.html.j2",
         found=findings,
         early=describe_progress(findings),
@@ -82,13 +82,15 @@ def render_opening(
     )
 
 
-def render_summary(seen: Evidence, more: Sequence[Doubt] = (), recorded: Pooled | None = None) -> str:
+def render_summary(
+    seen: ReportInputs, more: Sequence[CaveatPoint] = (), recorded: MetaAnalysis | None = None
+) -> str:
     """Summary of a study in Markdown for an issue; `more` are doubts that the findings don't know."""
     findings = seen.findings
-    known = list(points(seen, more))
+    known = list(build_caveats(seen, more))
     first = [doubt for doubt in known if doubt.name in ("A/A", *(one.name for one in more))]
     table = build_results(findings, recorded)
-    return templating.markdown(
+    return templating.render_markdown(
         "summary.md.j2",
         found=findings,
         answer=conclude_study(findings, table),

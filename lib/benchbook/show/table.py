@@ -8,13 +8,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchbook.show.markup import Html, element, escape
-from benchbook.show.templating import render, told
+from benchbook.show.markup import Html, escape_html, make_element
+from benchbook.show.templating import render_macros, render_template
 
 
 @dataclass(frozen=True)
-class Column:
-    """A column's heading, its unit, how its cells are set, and what it means.
+class TableColumn:
+    """A column's heading, its unit, the alignment of its cells, and its meaning.
 
     `kind` is the class of its cells: `n` of numbers, which stand right, `w` of long texts, which may wrap;
     everything else stays on one line.
@@ -26,14 +26,14 @@ class Column:
     meaning: str | None = None
 
 
-def number(label: str, unit: str = "", meaning: str | None = None) -> Column:
+def number_column(label: str, unit: str = "", meaning: str | None = None) -> TableColumn:
     """Give a column of numbers."""
-    return Column(label, unit, "n", meaning)
+    return TableColumn(label, unit, "n", meaning)
 
 
-def long(label: str) -> Column:
+def text_column(label: str) -> TableColumn:
     """Give a column of texts that may wrap."""
-    return Column(label, kind="w")
+    return TableColumn(label, kind="w")
 
 
 @dataclass
@@ -48,8 +48,8 @@ class Notes:
         if text not in self.texts:
             self.texts.append(text)
         place = self.texts.index(text) + 1
-        link = element("a", place, href=f"#{self.anchor}-note-{place}", aria_label=f"footnote {place}")
-        return element("sup", link, class_="note")
+        link = make_element("a", place, href=f"#{self.anchor}-note-{place}", aria_label=f"footnote {place}")
+        return make_element("sup", link, class_="note")
 
     def marks(self, texts: Sequence[str]) -> Html:
         """Mark several texts, with a space before each mark."""
@@ -69,7 +69,7 @@ class Table:
 
     anchor: str
     title: str
-    columns: Sequence[Column]
+    columns: Sequence[TableColumn]
     rows: Sequence[Sequence[object]]
     caption: str = ""
     empty: str | Html = "There is none."
@@ -81,7 +81,7 @@ class Table:
         columns, rows, shared = self._narrowed() if self.rows else ([], [], "")
         caption = " ".join(filter(None, [self.caption, shared]))
         given = {"columns": columns, "caption": caption, "is_whole": self.is_whole or len(rows) <= _FEW}
-        return render("table.html.j2", table=self, rows=rows, **given).text
+        return render_template("table.html.j2", table=self, rows=rows, **given).text
 
     def __html__(self) -> str:
         """Let a template take it as it is."""
@@ -90,11 +90,11 @@ class Table:
     def __repr__(self) -> str:
         return f"<Table {self.anchor}, {len(self.rows)} rows>"
 
-    def _narrowed(self) -> tuple[list[Column], list[list[object]], str]:
-        """Return the columns that tell rows apart, the rows without the others, and what all rows share."""
+    def _narrowed(self) -> tuple[list[TableColumn], list[list[object]], str]:
+        """Columns that tell rows apart, the rows without the others, and the values all rows share."""
         kept, shared = [0], []
         for place in range(1, len(self.columns)):
-            values = {escape(row[place]) for row in self.rows}
+            values = {escape_html(row[place]) for row in self.rows}
             if len(values) > 1 or (len(self.rows) < _FEWEST_ALIKE and values != {""}):
                 kept.append(place)
             elif values != {""}:
@@ -107,15 +107,15 @@ class Table:
         return [self.columns[place] for place in kept], rows, caption_text
 
 
-def tabulated(shape: str, rows: Iterable[Any], anchor: str = "", /, **given: Any) -> Table:
-    """Return a table in a shape of `templates/tables`, which has its title, columns and texts.
+def build_table(shape: str, rows: Iterable[Any], anchor: str = "", /, **given: Any) -> Table:
+    """Table in a shape of `templates/tables`, with the title, columns and texts of that shape.
 
     Where the shape has a macro `row`, that writes each of the rows, a line for each cell; else they are
     cells. The anchor is the shape's name unless given. `notes` are footnotes that cells may mark.
     """
     rows = list(rows)
-    makers = {"column": Column, "long": long, "number": number}
-    own = told(f"tables/{shape}.html.j2", **makers, rows=rows, **given)
+    makers = {"column": TableColumn, "long": text_column, "number": number_column}
+    own = render_macros(f"tables/{shape}.html.j2", **makers, rows=rows, **given)
     if "row" in own:
         lines = [str(own["row"](one)).splitlines() for one in rows]
         rows = [[Html(cell) if "<" in cell else html.unescape(cell) for cell in line] for line in lines]

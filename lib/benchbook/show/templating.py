@@ -9,62 +9,62 @@ from typing import Any, get_args
 from jinja2 import Environment
 
 from benchbook.compare.text import labels
-from benchbook.compare.text.sentences import templates
+from benchbook.compare.text.sentences import load_templates
 from benchbook.core.artifacts import findings, meta_analysis
 from benchbook.core.published import audit
 from benchbook.core.util import number_format
-from benchbook.show.markup import Html, element, escape, plain, safe, slug
+from benchbook.show.markup import Html, escape_html, escape_markdown, make_element, make_slug, strip_control
 
 TEMPLATES = Path(__file__).parent / "templates"
 
 
-def render(template: str, **given: object) -> Html:
-    """Return a template of `templates`, such as `first.html.j2`, filled with what is given.
+def render_template(template: str, **given: object) -> Html:
+    """A template of `templates`, such as `first.html.j2`, filled with the arguments.
 
     Texts are escaped and lose their control characters; `Html` passes as it is. A name that the template
     uses and that is not given is an error.
     """
-    return Html(_shapes().get_template(template).render(given).strip())
+    return Html(_html_templates().get_template(template).render(given).strip())
 
 
-def markdown(template: str, **given: object) -> str:
-    """Return a template of `templates`, such as `rerun.md.j2`, filled with texts that can't become markup."""
-    return _marked().get_template(template).render(given) + "\n"
+def render_markdown(template: str, **given: object) -> str:
+    """A template of `templates`, such as `rerun.md.j2`, with texts that can't become markup."""
+    return _markdown_templates().get_template(template).render(given) + "\n"
 
 
-def text(template: str, **given: object) -> str:
-    """Return a template of `templates`, such as `study.yaml.j2`, filled with texts as they are."""
-    return _texts().get_template(template).render(given)
+def render_text(template: str, **given: object) -> str:
+    """A template of `templates`, such as `study.yaml.j2`, filled with texts as they are."""
+    return _text_templates().get_template(template).render(given)
 
 
-def told(template: str, **given: object) -> dict[str, Any]:
-    """Return what a template sets, and its macros, by name; what it writes of a value stays on one line."""
-    return vars(_lines().get_template(template).make_module(given))
-
-
-@cache
-def _lines() -> Environment:
-    return _shapes().overlay(finalize=lambda value: Html(escape(value).replace("\n", " ")))
+def render_macros(template: str, **given: object) -> dict[str, Any]:
+    """Variables and macros of a template by name; text it writes of a value stays on one line."""
+    return vars(_line_templates().get_template(template).make_module(given))
 
 
 @cache
-def _marked() -> Environment:
-    return _shapes().overlay(autoescape=False, finalize=safe)
+def _line_templates() -> Environment:
+    return _html_templates().overlay(finalize=lambda value: Html(escape_html(value).replace("\n", " ")))
 
 
 @cache
-def _texts() -> Environment:
-    return _shapes().overlay(autoescape=False, finalize=None, keep_trailing_newline=True)
+def _markdown_templates() -> Environment:
+    return _html_templates().overlay(autoescape=False, finalize=escape_markdown)
 
 
 @cache
-def _shapes() -> Environment:
-    made = templates(TEMPLATES, autoescape=True, finalize=_plain)
+def _text_templates() -> Environment:
+    return _html_templates().overlay(autoescape=False, finalize=None, keep_trailing_newline=True)
+
+
+@cache
+def _html_templates() -> Environment:
+    made = load_templates(TEMPLATES, autoescape=True, finalize=_finalize_value)
     made.globals.update(
         format_effect=format_effect,
-        badge=badge,
-        result=result,
-        slug=slug,
+        badge=render_badge,
+        result=render_result,
+        slug=make_slug,
         count=number_format.format_count,
         numbers=number_format,
         words=labels,
@@ -77,9 +77,9 @@ def format_effect(found: findings.Contrast) -> str:
     return number_format.format_percent(found.effect) if found.headline else "by threads"
 
 
-def _plain(value: object) -> object:
-    """Return what a template writes for a value: markup as it is, all else as text for people."""
-    return value if hasattr(value, "__html__") else plain(value)
+def _finalize_value(value: object) -> object:
+    """Output of a template for a value: markup as it is, all else as text for people."""
+    return value if hasattr(value, "__html__") else strip_control(value)
 
 
 # What an effect is: neither direction is good or bad in itself.
@@ -92,20 +92,20 @@ RESULTS = {True: "passed", False: "failed", None: "nothing to check"}
 ORDER = {False: 0, True: 1, None: 2}
 
 
-def badge(word: str) -> Html:
+def render_badge(word: str) -> Html:
     """Write a label, verdict or result as a badge, with the word as the class that the page's style colours.
 
     An unknown word is shown all the same, without a class of its own: nothing unknown can look
     like a verdict.
     """
-    return element("span", word, class_=f"badge {slug(word)}" if is_ours(word) else "badge")
+    return make_element("span", word, class_=f"badge {make_slug(word)}" if is_ours(word) else "badge")
 
 
-def result(passed: bool | None) -> Html:
-    """Write what a check found; None stands for a check that had nothing to look at."""
-    return badge(RESULTS[passed])
+def render_result(passed: bool | None) -> Html:
+    """Write the result of a check; None stands for a check that had nothing to look at."""
+    return render_badge(RESULTS[passed])
 
 
 def is_ours(word: str) -> bool:
-    """Say whether a word is one that findings and audits may say."""
+    """True if a word is one that findings and audits may say."""
     return word in (*LABELS, *VERDICTS, *RESULTS.values())

@@ -1,4 +1,4 @@
-"""How figures look: colours, markers, type.
+"""Style of figures: colours, markers, type.
 
 Every colour has a light and a dark value. Figures are drawn with the light ones; `svg.write` then replaces
 each by a CSS variable, so that a figure follows the reader's colour scheme and stays light on paper. Both
@@ -48,41 +48,41 @@ WIDTH = 3.75
 SMALLEST = 8.5
 
 
-def style() -> AbstractContextManager[None]:
-    """Give the context in which figures are drawn and written."""
-    return mpl.rc_context({**mpl.rcParamsDefault, "backend": "agg", **_settings()})
+def figure_style() -> AbstractContextManager[None]:
+    """Context for drawing and writing figures."""
+    return mpl.rc_context({**mpl.rcParamsDefault, "backend": "agg", **_read_style()})
 
 
 @cache
-def _settings() -> mpl.RcParams:
+def _read_style() -> mpl.RcParams:
     return mpl.rc_params_from_file(STYLE, use_default_template=False)
 
 
-def canvas(width_in: float = WIDTH, height_in: float = 2.75) -> tuple[Figure, Axes]:
+def make_canvas(width_in: float = WIDTH, height_in: float = 2.75) -> tuple[Figure, Axes]:
     """Start a figure with one pair of axes; the width suits half a page or a whole phone."""
     figure = Figure(figsize=(width_in, height_in), layout="constrained")
     return figure, figure.subplots()
 
 
-def colour(arm: str, arms: Sequence[str]) -> str:
+def colour_of_arm(arm: str, arms: Sequence[str]) -> str:
     """Give the colour of an arm, fixed by its place in the order of arms; the A/A twin is grey."""
     return next(iter(_AGAIN)) if is_again(arm) else list(_ARMS)[list(arms).index(arm) % len(_ARMS)]
 
 
-def marker(arm: str, arms: Sequence[str]) -> str:
+def marker_of_arm(arm: str, arms: Sequence[str]) -> str:
     """Give the marker of an arm, so that no figure depends on colour alone."""
     return _MARKERS[list(arms).index(arm) % len(_MARKERS)]
 
 
 def is_again(arm: str) -> bool:
-    """Say whether an arm is the second name of the baseline in the A/A pair."""
+    """True if an arm is the second name of the baseline in the A/A pair."""
     return arm.endswith(("_again", " again"))
 
 
-def short(name: object, length: int = 30) -> str:
+def shorten_name(name: object, length: int = 30) -> str:
     """Shorten a name that would not fit on a figure; the second name of an arm still ends in `again`.
 
-    >>> short("direct connections again", 18)
+    >>> shorten_name("direct connections again", 18)
     'direct conn… again'
     """
     text = str(name)
@@ -90,11 +90,16 @@ def short(name: object, length: int = 30) -> str:
     return text if len(text) <= length else text[: length - len(end)] + end
 
 
-def legend(figure: Figure, arms: Sequence[str], order: Sequence[str], **extra: Line2D) -> None:
+def draw_legend(figure: Figure, arms: Sequence[str], order: Sequence[str], **extra: Line2D) -> None:
     """Put the arms' markers above the axes, and any extra handles after them."""
     handles = {
-        short(arm): Line2D(
-            [], [], color=colour(arm, order), marker=marker(arm, order), markersize=5, linewidth=1.4
+        shorten_name(arm): Line2D(
+            [],
+            [],
+            color=colour_of_arm(arm, order),
+            marker=marker_of_arm(arm, order),
+            markersize=5,
+            linewidth=1.4,
         )
         for arm in arms
     }

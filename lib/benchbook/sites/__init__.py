@@ -56,7 +56,7 @@ def open_site(study: Study, lab: Path) -> Iterator[Site]:
     is first tied to the stage, so that not even SIGKILL leaves a server behind.
     """
     supervise.die_with_parent()
-    process_env.close()
-    process_env.hide()
+    process_env.restrict_umask()
+    process_env.drop_passwords()
     with kind(study)(study, lab) as site:
         yield site

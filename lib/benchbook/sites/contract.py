@@ -1,4 +1,4 @@
-"""What a site gives to the floor above, and all that it is asked for: this machine, hosts, or a cluster."""
+"""Interface of a site to the floor above, for any kind: this machine, hosts, or a cluster."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from benchbook.core.util.errors import SiteError
 
 @dataclass(frozen=True)
 class Start:
-    """What a load client is started with: a command line, and the files that have its output at its end.
+    """Start of a load client: a command line, and the files that have its output at its end.
 
     `number` is its place among the clients of an `arm` (None: the baseline). `begin_at` is a moment of this
     machine's monotonic clock at which its program begins; None: now. `held` goes with `holds_clients` alone.
@@ -38,7 +38,7 @@ class Start:
 
 
 class Client(Protocol):
-    """A load client, with the number of its process where it runs.
+    """A load client, with the number of its process on its own machine.
 
     `popen` is that process as `subprocess.Popen` shows it: `poll`, `wait`, `send_signal`, `kill` and
     `returncode`, negative for a signal. When `wait` returns, all output is in its files. `begun_s` is when
@@ -105,14 +105,14 @@ class Taker:
 
 
 class Clock(Protocol):
-    """The clock of a group whose arms take turns (`sites.topology.turns`)."""
+    """The clock of a group with arms in turns (`sites.topology.turns`)."""
 
     @property
     def exit_code(self) -> int | None:
-        """How it ended, or None while it goes."""
+        """Exit code of its end, or None while it goes."""
 
     def end(self) -> dict[str, Any]:
-        """End it, let all go on; return what it wrote, `exit_code`, and what was `stopped` by arm."""
+        """End it, let all clients and parts go on, and return its record."""
 
 
 class Site(abc.ABC):
@@ -150,25 +150,25 @@ class Site(abc.ABC):
 
     @classmethod
     def needs(cls, name: str, study: Study) -> str:
-        """Return what a study needs of such a site and makes there, as `plan` shows it; empty: nothing."""
+        """Needs of a study at such a site and objects it makes, as `plan` shows them; empty: none."""
         return ""
 
     @classmethod
     def manifests(cls, name: str, study: Study) -> str:
-        """Return what a study would apply, as text that another program takes; empty where there is none."""
+        """Objects that a study would apply, as text for another program; empty if there are none."""
         return ""
 
     @classmethod
     def foreseen(cls, study: Study, arm: str) -> list[str]:
-        """Return why an arm can't be made, as far as it is known before anything is asked of the site."""
+        """Reasons against an arm, as far as they are clear before anything is asked of the site."""
         return []
 
     @abc.abstractmethod
     def obstacles(self, arm: str) -> list[str]:
-        """Return why an arm can't be made here, each with what to do; nothing is started to find out."""
+        """Reasons against an arm here, each with a remedy; nothing is started for the answer."""
 
     def missing(self, arm: str) -> str | None:
-        """Return why an arm can't be made here in one sentence, or None."""
+        """Reasons against an arm here in one sentence, or None."""
         return "; ".join(dict.fromkeys(self.obstacles(arm))) or None
 
     @property
@@ -177,27 +177,27 @@ class Site(abc.ABC):
         return [arm for arm in self.study.arms if self.missing(arm) is None]
 
     def up(self, arm: str) -> Endpoint:
-        """Bring an arm up as `endpoints` does; return what its first client connects to."""
+        """Bring an arm up as `endpoints` does; returns its first client's endpoint."""
         return self.endpoints(arm)[0]
 
     @abc.abstractmethod
     def endpoints(self, arm: str) -> Sequence[Endpoint]:
-        """Bring an arm up, or find it up, proven to be ours; return what each of its clients connects to."""
+        """Bring an arm up unless it is, proven to be ours; returns the endpoint of each client of it."""
 
     @abc.abstractmethod
     def down(self) -> None:
         """Stop all that was started."""
 
     def remove(self) -> list[str]:
-        """Drop what was loaded into servers that others run; return in words what was, server by server."""
+        """Drop the data loaded into servers that others run; returns them in words, server by server."""
         return []  # What a site made itself goes with its lab.
 
     @abc.abstractmethod
     def facts(self, arm: str) -> dict[str, Any]:
-        """What server, proxy and machines say, lasting but `moment`; SettingsDiffer if not as asked."""
+        """Facts that server, proxy and machines tell; SettingsDiffer if a setting was not taken."""
 
     def machines(self) -> dict[str, Any]:
-        """Microbenchmarks (`probes`) of the first server's or client's machine; under `hosts` all."""
+        """Figures of the machines: `probes` of the first server's, or of the client's if that is"""
         return {}
 
     def applied(self, arm: str) -> list[tuple[str, str]]:
@@ -206,7 +206,7 @@ class Site(abc.ABC):
 
     @abc.abstractmethod
     def identity(self, arm: str) -> dict[str, Any]:
-        """Return what tells this arm's parts from any other; compared before and after each run."""
+        """Marks that tell this arm's parts from any other; compared before and after each run."""
 
     @abc.abstractmethod
     def server_of(self, arm: str) -> str:
@@ -218,19 +218,19 @@ class Site(abc.ABC):
 
     @abc.abstractmethod
     def allowance(self, arm: str) -> float:
-        """Return how many cores' time the clients may use."""
+        """Processor time that the clients may use, in cores."""
 
     @abc.abstractmethod
     def client(self, start: Start) -> Client:
-        """Start a load client where an arm's client runs; account and scripts are carried over."""
+        """Start a load client on the machine of an arm's client."""
 
     @abc.abstractmethod
     def watch(self, arm: str, clients: Sequence[Any], path: Path) -> Watch:
-        """Watch clients, an arm's parts and machines, and write one table; all clients are one part."""
+        """Watch of clients, an arm's parts and the machines; it writes its table to a path."""
 
     @abc.abstractmethod
     def during(self, arm: str) -> contextlib.AbstractContextManager[dict[str, Any]]:
-        """Keep beside a run what belongs to its arm; the record says afterwards how all held."""
+        """Keep an arm's other tasks up beside a run; the record has their outcome afterwards."""
 
     @abc.abstractmethod
     def log_mark(self, arm: str | None = None) -> Any:
@@ -246,7 +246,7 @@ class Site(abc.ABC):
 
     @abc.abstractmethod
     def has_snapshot(self, label: str | None = None, arm: str | None = None) -> bool:
-        """Say whether there is prepared data for an arm's server, under this label (None: under any)."""
+        """True if there is prepared data for an arm's server, under this label (None: under any)."""
 
     @abc.abstractmethod
     def restore(self, label: str | None = None) -> None:
@@ -263,7 +263,7 @@ class Site(abc.ABC):
 
     @abc.abstractmethod
     def hold(self) -> None:
-        """Keep what is up until Ctrl-C; SiteError as soon as a part of it ends by itself."""
+        """Keep all parts up until Ctrl-C; SiteError as soon as one of them ends by itself."""
 
     def data_groups(self) -> list[list[str]]:
         """Return the arms that share data, as lists of names; each group is loaded by itself."""
@@ -282,5 +282,5 @@ class Site(abc.ABC):
         )
 
     def clock(self, takers: Mapping[str, Taker], asked: Mapping[str, Any]) -> Clock:
-        """Start the clock of a group whose arms take turns; `asked` is what it is asked beside them."""
+        """Start the clock of a group with arms in turns; `asked` are the other requests to it."""
         raise SiteError(f"turns are not supported with `site.kind: {self.study.site.kind}`")

@@ -1,4 +1,4 @@
-"""Bring every arm up once and write down what it is."""
+"""Bring every arm up once and write down its facts."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from benchbook.sites.topology import feasibility
 from benchbook.sites.workspace import lab_folder
 
 
-def run(name: str, study: Study, path: Path) -> Facts:
-    """Start each arm of a study, ask it what it is, write `facts.json` and return it.
+def write_facts(name: str, study: Study, path: Path) -> Facts:
+    """Start each arm of a study, collect its facts, write `facts.json` and return it.
 
     It has `study`, `machine`, what `site.machines` says, `methods`, the numbers of how arms are measured,
     `arms`, what `site.facts` says of each, and `skipped`, those that can't be made, with the reason. Beside
     it, in `applied`, is what they were started with. SettingsDiffer if a setting was not taken.
     """
-    with open_site(study, lab_folder(paths.root(), name)) as site:
-        arms, skipped, texts = {}, skip(site, study), list[tuple[str, str]]()
+    with open_site(study, lab_folder(paths.find_root(), name)) as site:
+        arms, skipped, texts = {}, find_skipped(site, study), list[tuple[str, str]]()
         # Before any server is up, so that nothing else is measured with it.
         machines = site.machines()
         for arm in study.arms:
@@ -43,7 +43,7 @@ def run(name: str, study: Study, path: Path) -> Facts:
             must_have_sysbench(study, arm, arms[arm])
             texts += site.applied(arm)
         site.look()
-    applied_config.write(path.with_name(paths.APPLIED), texts)
+    applied_config.write_texts(path.with_name(paths.APPLIED), texts)
     facts: dict[str, Any] = {"study": name, "machine": machines, "methods": METHODS, "arms": arms}
     files.write_json(path, facts | ({"skipped": skipped} if skipped else {}))
     return Facts.read(path)
@@ -61,19 +61,19 @@ def must_have_sysbench(study: Study, arm: str, facts: Mapping[str, Any]) -> None
         )
 
 
-def skip(site: Site, study: Study) -> dict[str, str]:
-    """Arms that can't be made here, with the reason; BenchbookError where nothing is left to compare."""
+def find_skipped(site: Site, study: Study) -> dict[str, str]:
+    """Arms that this machine can't make, with the reason, before anything is started."""
     skipped = feasibility.of_site(site, study.arms)
     feasibility.must_leave_a_pair(study, skipped)
     return skipped
 
 
-def verify(site: Site, study: Study, facts: Facts) -> None:
+def verify_facts(site: Site, study: Study, facts: Facts) -> None:
     """Start each arm and hold it against the recorded facts; BenchbookError names every fact that changed."""
     changed = []
     for arm in facts.arms:
         site.up(arm)
-        before, now = _lasting(facts.arms[arm]), _lasting(site.facts(arm))
+        before, now = _select_lasting(facts.arms[arm]), _select_lasting(site.facts(arm))
         changed += [
             f"{arm}: {key} was {before.get(key)}, is {now.get(key)}"
             for key in sorted(before.keys() | now.keys())
@@ -88,8 +88,8 @@ def verify(site: Site, study: Study, facts: Facts) -> None:
         )
 
 
-def asked(study: Study) -> pd.DataFrame:
-    """Return the study's arms as a table, one row an arm."""
+def tabulate_arms(study: Study) -> pd.DataFrame:
+    """The study's arms as a table, one row an arm."""
     rows = {}
     for name, arm in study.arms.items():
         engine = engine_of(study, name)
@@ -98,8 +98,8 @@ def asked(study: Study) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index").fillna("").rename_axis("arm").reset_index()
 
 
-def found(facts: Facts) -> pd.DataFrame:
-    """Return the main facts as a table: a row a fact, a column an arm."""
+def tabulate_facts(facts: Facts) -> pd.DataFrame:
+    """The main facts as a table: a row a fact, a column an arm."""
     shown = (
         "engine.version", "proxy.version", "network", "service.made_by", "zones.latency_ms",
         "cpu.server.quota_cores", "cpu.server.shares", "site.cpus.server", "site.cpus.client",
@@ -107,15 +107,15 @@ def found(facts: Facts) -> pd.DataFrame:
         "machine.cpu_model", "machine.cores", "machine.memory_mib", "machine.kernel",
         "machine.sysbench",
     )  # fmt: skip
-    columns = {arm: _lasting(values) for arm, values in facts.arms.items()}
+    columns = {arm: _select_lasting(values) for arm, values in facts.arms.items()}
     return pd.DataFrame(
         {arm: [values.get(key) for key in shown] for arm, values in columns.items()}, index=list(shown)
     ).dropna(how="all")
 
 
-def differences(facts: Facts) -> pd.DataFrame:
-    """Return every fact that is not the same in all arms: a row a fact, a column an arm."""
-    columns = {arm: _lasting(values) for arm, values in facts.arms.items()}
+def tabulate_differences(facts: Facts) -> pd.DataFrame:
+    """Every fact that is not the same in all arms: a row a fact, a column an arm."""
+    columns = {arm: _select_lasting(values) for arm, values in facts.arms.items()}
     keys = sorted({key for values in columns.values() for key in values} - {"arm"})
     rows = {
         key: [str(values.get(key)) for values in columns.values()]
@@ -125,37 +125,37 @@ def differences(facts: Facts) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index", columns=list(columns))
 
 
-def _lasting(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return facts by dotted name, without what changes by the hour and Python's version."""
-    own = numeric_equality.flat({key: value for key, value in facts.items() if key != "moment"})
+def _select_lasting(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Facts by dotted name, without those that change by the hour and Python's version."""
+    own = numeric_equality.flatten_mapping({key: value for key, value in facts.items() if key != "moment"})
     python = "machine.python."
     return {key: one for key, one in own.items() if one is not None and not f"{key}.".startswith(python)}
 
 
-def chain(facts: Facts) -> pd.DataFrame:
-    """Who passes queries to whom: arm, row, place, label (part, version, cores); the client first."""
+def tabulate_chains(facts: Facts) -> pd.DataFrame:
+    """Path of queries: arm, row, place and label, one row a part, the client first."""
     rows = []
     for row, (arm, own) in enumerate(facts.arms.items()):
         engine, proxy = own.get("engine") or {}, own.get("proxy") or {}
-        parts = [f"{arm}:\nsysbench{_cores(own, 'client')}"]
+        parts = [f"{arm}:\nsysbench{_describe_cores(own, 'client')}"]
         if own.get("service"):
             parts.append("service,\na rule of the kernel")
         if proxy:
-            parts.append(f"{_version(proxy)}{_cores(own, 'proxy')}")
+            parts.append(f"{_format_version(proxy)}{_describe_cores(own, 'proxy')}")
         inside = "\nin a pod" if own.get("network") == "pod" else ""
         away = (own.get("zones") or {}).get("latency_ms")
         far = f"\n{away:g} ms away" if away else ""
-        parts.append(f"{_version(engine)}{_cores(own, 'server')}{inside}{far}")
+        parts.append(f"{_format_version(engine)}{_describe_cores(own, 'server')}{inside}{far}")
         rows += [(arm, row, place, label) for place, label in enumerate(parts)]
     return pd.DataFrame(rows, columns=["arm", "row", "place", "label"])
 
 
-def _version(part: dict[str, Any]) -> str:
+def _format_version(part: dict[str, Any]) -> str:
     return f"{part.get('name', 'server')} {str(part.get('version') or '').partition('-')[0]}".strip()
 
 
-def _cores(own: dict[str, Any], part: str) -> str:
-    """Say on which cores a part of an arm runs, and how much of them it may use."""
+def _describe_cores(own: dict[str, Any], part: str) -> str:
+    """Cores of an arm's part, and the share of them that it may use, as text."""
     limits = (own.get("cpu") or {}).get(part) or {}
     cores, quota = limits.get("cores"), limits.get("quota_cores")
     where = f"\ncore{'s' if len(cores) > 1 else ''} {', '.join(map(str, cores))}" if cores else ""

@@ -1,4 +1,4 @@
-"""A server's settings: what a benchmark starts from, what was asked for, and whether the server took it."""
+"""A server's settings: the initial ones, those asked for, and a check that it took them."""
 
 from __future__ import annotations
 
@@ -44,51 +44,53 @@ _UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50}
 SWITCH = dict.fromkeys(("on", "true", "yes", "1"), "on") | dict.fromkeys(("off", "false", "no", "0"), "off")
 
 
-def complete(asked: Mapping[str, Value], *engines: str, version: str = "") -> dict[str, Value]:
-    """Return what servers start from (`defaults.yaml`), later engines before earlier, a study's above all."""
-    here = numbers(version)
-    read = yaml_file.read(Path(__file__).with_name("defaults.yaml")).data
+def complete_settings(asked: Mapping[str, Value], *engines: str, version: str = "") -> dict[str, Value]:
+    """Initial settings (`defaults.yaml`), later engines before earlier, a study's above all."""
+    here = parse_version(version)
+    read = yaml_file.read_mapping(Path(__file__).with_name("defaults.yaml")).data
     rows = {name: row for engine in engines for name, row in read[engine].items()}
     merged: dict[str, Value] = {
         name: row["value"]
         for name, row in rows.items()
         if row["value"] is not None
-        and numbers(row.get("since", "")) <= here
-        and ("until" not in row or here[:2] <= numbers(row["until"]))
+        and parse_version(row.get("since", "")) <= here
+        and ("until" not in row or here[:2] <= parse_version(row["until"]))
     }
     if any(key.startswith("log_bin") for key in asked):
         merged.pop("skip_log_bin", None)
     return {**merged, **asked}
 
 
-def numbers(version: object) -> list[int]:
-    """Return a version such as 6.6.0-20230103 as numbers."""
+def parse_version(version: object) -> list[int]:
+    """Numbers of a version such as 6.6.0-20230103."""
     return [int(part) for part in str(version).partition("-")[0].split(".") if part.isdigit()]
 
 
 def must_be_free(engine: Any) -> None:
     """Raise SiteError for a setting that is not a study's to make, in the words that refuse its file."""
-    for wrong in descriptors.reserved("engine", engine.name, engine.settings):
+    for wrong in descriptors.find_reserved("engine", engine.name, engine.settings):
         raise SiteError(wrong)
 
 
-def text(value: Value) -> str:
-    """Return a value as a settings file writes it."""
+def format_value(value: Value) -> str:
+    """A value as a settings file writes it."""
     if isinstance(value, bool):
         return "ON" if value else "OFF"
     return str(value)
 
 
-def differences(asked: Mapping[str, Value], variables: Mapping[str, str]) -> Differences:
-    """Return {setting: (asked, got)} of those that a server of MySQL's family did not take."""
+def find_differences(asked: Mapping[str, Value], variables: Mapping[str, str]) -> Differences:
+    """{setting: (asked, got)} of those that a server of MySQL's family did not take."""
     got = partial(read_back, variables=variables)
-    return not_taken(asked, got, lambda key, value, said: same(_mirrored(key, value, variables), said))
+    return not_taken(
+        asked, got, lambda key, value, said: is_same_value(_mirror_value(key, value, variables), said)
+    )
 
 
 def not_taken(
     asked: Mapping[str, Value],
     got: Got,
-    is_same: Callable[[str, Value, str], bool] = lambda _, value, said: same(value, said),
+    is_same: Callable[[str, Value, str], bool] = lambda _, value, said: is_same_value(value, said),
 ) -> Differences:
     """Return {setting: (asked, got)} of those not taken; got is None if there is no such setting."""
     pairs = {key: (value, got(key)) for key, value in asked.items()}
@@ -100,7 +102,7 @@ def not_taken(
 
 
 def read_back(key: str, variables: Mapping[str, str]) -> str | None:
-    """Return what the server says about a setting; `skip_log_bin` is answered by `log_bin`."""
+    """The server's value of a setting; `skip_log_bin` is answered by `log_bin`."""
     if key in variables:
         return variables[key]
     if key in TOLD_AS:
@@ -108,52 +110,56 @@ def read_back(key: str, variables: Mapping[str, str]) -> str | None:
     return variables.get(key.removeprefix("skip_")) if key.startswith("skip_") else None
 
 
-def told(
+def report_settings(
     asked: Mapping[str, Value], chosen: Container[str], variables: Mapping[str, str]
 ) -> dict[str, dict[str, Any]]:
-    """Return `settings` and `unstated` of a server of MySQL's family; SettingsDiffer if one was not taken."""
+    """`settings` and `unstated` of a server of MySQL's family; SettingsDiffer if one did not hold."""
     got = partial(read_back, variables=variables)
     return {
-        "settings": taken(asked, chosen, got, differences(asked, variables)),
-        "unstated": unstated(asked, got),
+        "settings": verify_settings(asked, chosen, got, find_differences(asked, variables)),
+        "unstated": list_unstated(asked, got),
     }
 
 
-def taken(
+def verify_settings(
     asked: Mapping[str, Value], chosen: Container[str], got: Got, differing: Differences
 ) -> dict[str, dict[str, str | None]]:
-    """Asked, `got` from the server and who chose it, by setting; SettingsDiffer where one differs."""
+    """By setting: the value asked for, the server's (`got`), and its origin."""
     if differing:
         raise SettingsDiffer(differing)
     return {
-        key: {"asked": text(value), "got": got(key), "from": "study" if key in chosen else "benchbook"}
+        key: {
+            "asked": format_value(value),
+            "got": got(key),
+            "from": "study" if key in chosen else "benchbook",
+        }
         for key, value in sorted(asked.items())
     }
 
 
-def unstated(asked: Container[str], got: Got) -> dict[str, str]:
-    """Return what a server says of the settings that compare between engines and that a study leaves out."""
+def list_unstated(asked: Container[str], got: Got) -> dict[str, str]:
+    """A server's values of the settings that compare between engines and that a study leaves out."""
     names = {
-        name for of in descriptors.engines().values() for alike in of.meanings.values() for name in alike
+        name for of in descriptors.load_engines().values() for alike in of.meanings.values() for name in alike
     }
     return {name: said for name in sorted(names) if name not in asked and (said := got(name)) is not None}
 
 
-def same(asked: Value, got: str) -> bool:
-    """Say whether a value asked for is the value read back, across the ways of writing it."""
-    wanted, have = text(asked).strip(), got.strip()
+def is_same_value(asked: Value, got: str) -> bool:
+    """True if a value asked for is the value read back, across the ways of writing it."""
+    wanted, have = format_value(asked).strip(), got.strip()
     if {wanted.upper(), have.upper()} & {"ON", "OFF", "YES", "NO"}:
         # Old TiDB says 0 and 1 where it was asked in words.
         switches = [SWITCH.get(one.lower()) for one in (wanted, have)]
         return None not in switches and switches[0] == switches[1]
-    number, other = _number(wanted), _number(have)
+    number, other = _parse_number(wanted), _parse_number(have)
     if number is not None and other is not None:
         return number == other
-    return _parts(wanted) == _parts(have)
+    return _split_parts(wanted) == _split_parts(have)
 
 
-def digest(variables: Mapping[str, str], folder: PurePath) -> str:
-    """Return the SHA-256 of all variables that mean the same at the next start and in another place."""
+def hash_variables(variables: Mapping[str, str], folder: PurePath) -> str:
+    """SHA-256 of all variables that mean the same at the next start and in another place."""
     kept = sorted(
         (key, value.replace(str(folder), "SERVER"))
         for key, value in variables.items()
@@ -162,8 +168,8 @@ def digest(variables: Mapping[str, str], folder: PurePath) -> str:
     return hashlib.sha256("\n".join(f"{key}={value}" for key, value in kept).encode()).hexdigest()
 
 
-def lasting(text: str, folder: PurePath, moved: Mapping[str, str] | None = None) -> str:
-    """Return a settings file's text without where the lab is; `moved` maps addresses to those at first."""
+def neutralize_text(text: str, folder: PurePath, moved: Mapping[str, str] | None = None) -> str:
+    """A settings file's text without the lab's place; `moved` maps addresses to those at first."""
     text = text.replace(str(folder), "SERVER")
     if moved:
         # In one pass, since two parts may have changed places with each other.
@@ -171,13 +177,13 @@ def lasting(text: str, folder: PurePath, moved: Mapping[str, str] | None = None)
     return "\n".join(line for line in text.splitlines() if line.partition("=")[0] not in PLACE)
 
 
-def _mirrored(key: str, value: Value, variables: Mapping[str, str]) -> Value:
+def _mirror_value(key: str, value: Value, variables: Mapping[str, str]) -> Value:
     if key in variables or not key.startswith("skip_"):
         return value
-    return "OFF" if SWITCH.get(text(value).lower()) == "on" else "ON"
+    return "OFF" if SWITCH.get(format_value(value).lower()) == "on" else "ON"
 
 
-def _number(word: str) -> float | None:
+def _parse_number(word: str) -> float | None:
     scale = _UNITS.get(word[-1:].lower(), 1)
     try:
         return float(word[:-1] if scale > 1 else word) * scale
@@ -185,5 +191,5 @@ def _number(word: str) -> float | None:
         return None
 
 
-def _parts(value: Any) -> list[str]:
+def _split_parts(value: Any) -> list[str]:
     return sorted(part.strip().rstrip("/").casefold() for part in str(value).split(","))

@@ -1,4 +1,4 @@
-"""What every site asks of a server over SQL, however its connections are made."""
+"""Questions of every site to a server over SQL, by any way of connecting."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from benchbook.sites import workspace as labs
 WHO = {"version": "VERSION()", "datadir": "@@datadir", "port": "@@port", "server_uid": "@@server_uid"}
 
 
-def engine(connect: Callable[[], Any], driver: str = "mysql+pymysql", **info: Any) -> sqlalchemy.Engine:
-    """Engine whose connections are each new, with what is given in their `info`; errors show no values."""
+def make_engine(connect: Callable[[], Any], driver: str = "mysql+pymysql", **info: Any) -> sqlalchemy.Engine:
+    """An engine with a new connection from `connect` at each use; its errors show no values."""
     made = sqlalchemy.create_engine(
         f"{driver}://", creator=connect, poolclass=sqlalchemy.NullPool, hide_parameters=True
     )
@@ -23,8 +23,8 @@ def engine(connect: Callable[[], Any], driver: str = "mysql+pymysql", **info: An
     return made
 
 
-def identity(admin: sqlalchemy.Engine, what: str, *, uid: str = WHO["server_uid"]) -> dict[str, Any]:
-    """Version, datadir, port and uid of a server, by one connection; SiteError, naming `what`, without."""
+def read_identity(admin: sqlalchemy.Engine, what: str, *, uid: str = WHO["server_uid"]) -> dict[str, Any]:
+    """Version, datadir, port and server_uid of a MariaDB; costs one connection."""
     asked = WHO | {"server_uid": uid}
     try:
         with admin.connect() as connection:
@@ -43,13 +43,13 @@ def let_in(cursor: pymysql.cursors.Cursor, user: str, password: str, peers: Iter
         cursor.execute(f"GRANT ALL PRIVILEGES ON {labs.SCHEMA}.* TO %s@%s", account)
 
 
-def variables(admin: sqlalchemy.Engine) -> dict[str, str]:
-    """Return all variables of a server of MySQL's family by name; costs one connection."""
+def read_variables(admin: sqlalchemy.Engine) -> dict[str, str]:
+    """All variables of a server of MySQL's family by name; costs one connection."""
     with admin.connect() as connection:
         rows = connection.exec_driver_sql("SHOW GLOBAL VARIABLES").all()
     return {str(name): value for name, value in rows}
 
 
 def is_version(version: str, asked: str | None) -> bool:
-    """Say whether a version is what was asked for, from the left: 10.11 accepts 10.11.6, None accepts all."""
+    """True if a version fits the one asked for, from the left: 10.11 accepts 10.11.6, None all."""
     return asked is None or version.split(".")[: asked.count(".") + 1] == asked.split(".")

@@ -1,4 +1,4 @@
-"""The folder a local site lives in: who may enter it, its token, its accounts.
+"""The folder of a local site: its access rights, its token, its accounts.
 
 LAB/             0711, so that the server's own user reaches its folder
   lab.json       token and name of this lab
@@ -30,7 +30,7 @@ from typing import Any
 
 from benchbook.core.util.errors import SiteError
 from benchbook.sites.processes import process
-from benchbook.sites.processes.spawn import ANYWHERE, Where
+from benchbook.sites.processes.spawn import ANYWHERE, ProcessPlacement
 
 LOOPBACK = "127.0.0.1"
 # Where connections over a server's socket come from, as servers name it.
@@ -44,7 +44,7 @@ SOCKET_BYTES = 107
 
 
 def lab_root(clone: Path) -> Path:
-    """Return where the labs of a clone live: BENCHBOOK_LAB_DIR, else /var/lib for root, else the home folder.
+    """Folder of a clone's labs: BENCHBOOK_LAB_DIR, else /var/lib for root, else the home folder.
 
     A digest of the clone's path is in the name. SiteError for a path that servers' own scripts can't take.
     """
@@ -78,32 +78,32 @@ def service_user(name: str) -> str | None:
         ) from None
 
 
-def tokens(folder: Path) -> set[str]:
-    """Return the tokens of the labs right below a folder, such as those of one clone's studies."""
+def read_tokens(folder: Path) -> set[str]:
+    """Tokens of the labs right below a folder, such as those of one clone's studies."""
     found = [file.read_text(encoding="utf-8") for file in folder.glob("*/lab.json")]
     return {str(json.loads(text)["token"]) for text in found}
 
 
 def lab_id(token: str) -> str:
-    """Return what names the parts of a lab in a kernel: eight hex digits of its token."""
+    """Name of a lab's parts in a kernel: eight hex digits of its token."""
     return token[:8]
 
 
 @dataclass(frozen=True)
-class Place:
-    """A part's name, address and place; `peers`: whence its connections, `prepared`: its data's copy."""
+class PartLocation:
+    """Place of a lab's part: its name, also that of its files, its address, and its placement."""
 
     name: str
     address: str
     port: int
-    where: Where = ANYWHERE
+    where: ProcessPlacement = ANYWHERE
     peers: Callable[[], Sequence[str]] = lambda: (LOOPBACK,)
     connections: int = 0
     prepared: str = "snapshot"
 
     @property
     def is_here(self) -> bool:
-        """Say whether it is in this machine's own network, where its port must be free."""
+        """True if it is in this machine's own network, so that its port must be free."""
         return self.where.namespace is None
 
 
@@ -120,9 +120,9 @@ class Lab:
         return self.folder / "run"
 
     def start(self, role: str, argv: Sequence[str], **how: Any) -> process.Child:
-        """Start a program as `process.start` does; what it prints is in `run/ROLE.log`, unless `out` says."""
+        """Start a program as `process.start_child` does; its output goes to `run/ROLE.log`, or to `out`."""
         its: dict[str, Any] = {"token": self.token, "folder": self.folder, "keep": self.keep}
-        return process.start(role, argv, **its | {"out": self.run / f"{role}.log"} | how)
+        return process.start_child(role, argv, **its | {"out": self.run / f"{role}.log"} | how)
 
     @property
     def secret(self) -> Path:
@@ -171,7 +171,7 @@ def private_folder(path: Path, user: str | None) -> Path:
     """Return a folder that only `user` (None: we) and root can enter, made if missing."""
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.chmod(0o700)
-    _give(path, user)
+    _change_owner(path, user)
     return path
 
 
@@ -182,20 +182,20 @@ def write_private(path: Path, text: str, user: str | None = None) -> Path:
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     with os.fdopen(fd, "w", encoding="utf-8") as file:
         file.write(text)
-    _give(temporary, user)
+    _change_owner(temporary, user)
     temporary.rename(path)
     return path
 
 
-def noted(path: Path) -> dict[str, Any]:
-    """Return what a JSON file of ours holds; empty where there is none, or what is there can't be read."""
+def read_record(path: Path) -> dict[str, Any]:
+    """Contents of a JSON file of ours; empty if there is none, or if it can't be read."""
     try:
         return dict(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return {}
 
 
-def _give(path: Path, user: str | None) -> None:
+def _change_owner(path: Path, user: str | None) -> None:
     if user is not None:
         account = pwd.getpwnam(user)
         os.chown(path, account.pw_uid, account.pw_gid)
@@ -251,13 +251,13 @@ def open_lab(folder: Path) -> Lab:
     return lab
 
 
-def nearest(folder: Path) -> Path:
-    """Return a folder, or of those above it the first that is there."""
+def find_nearest(folder: Path) -> Path:
+    """A folder, or of those above it the first that is there."""
     while not folder.exists():
         folder = folder.parent
     return folder
 
 
 def free_bytes(folder: Path) -> int:
-    """Return the free space, in bytes, where a folder lives or will live."""
-    return shutil.disk_usage(nearest(folder)).free
+    """Free space, in bytes, at a folder's present or future place."""
+    return shutil.disk_usage(find_nearest(folder)).free

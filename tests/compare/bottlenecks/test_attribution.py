@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from benchbook.compare.bottlenecks import attribution, service_demand
-from benchbook.compare.bottlenecks.operational_laws import broken as told_broken
+from benchbook.compare.bottlenecks.operational_laws import list_violations as told_broken
 
 LEVEL = 0.98
 NAMES = {"direct": "direct connections", "haproxy": "HAProxy"}
@@ -52,7 +52,7 @@ def cause(make_runs, make_study, threads, told=None, **arms):
     runs, costs = tables(make_runs, threads, **arms)
     study = make_study(threads=(threads,))
     told = told or {"direct": facts(), "haproxy": facts(proxy={"name": "haproxy"})}
-    found = attribution.findings(study, runs, costs, told, LEVEL, NAMES)
+    found = attribution.build_causes(study, runs, costs, told, LEVEL, NAMES)
     return found
 
 
@@ -168,7 +168,9 @@ def varied(make_runs, make_study, arms, threads=1, told=None, of_client=None, **
         costs[name] *= [1 + 0.001 * (place % 7) for place in range(len(costs))]
     told = told or {arm: facts() for arm in arms}
     names = {**NAMES, "haproxy": "load balancer"}
-    return attribution.findings(make_study(threads=(threads,)), runs, costs, told, LEVEL, names).contrasts[0]
+    return attribution.build_causes(
+        make_study(threads=(threads,)), runs, costs, told, LEVEL, names
+    ).contrasts[0]
 
 
 def slower(was, now):
@@ -253,7 +255,7 @@ def test_a_neighbour_takes_what_the_server_lacks(make_runs, make_study):
     runs, costs = tables(make_runs, 8, **arms)
     runs.loc[runs["arm"] == "haproxy", "cpu_machine_pct"] += 50 * 0.48
     told = {"direct": facts(), "haproxy": facts(neighbour={"processes": 1})}
-    found = attribution.findings(make_study(threads=(8,)), runs, costs, told, LEVEL, NAMES)
+    found = attribution.build_causes(make_study(threads=(8,)), runs, costs, told, LEVEL, NAMES)
     (one,) = found.contrasts
     assert one.sentence == (
         "server CPU-bound with direct connections; a neighbour leaves it 0.48 cores with HAProxy"
@@ -267,7 +269,7 @@ def laws(make_runs, make_study, spent_by, threads=8, told=None, machine=1.0, fir
     costs["first_read_bytes"] = float("nan") if first_read is None else first_read
     told = told or {"direct": facts(), "haproxy": facts(proxy={"name": "haproxy"})}
     asked = make_study(threads=(threads,), **study)
-    found = attribution.findings(asked, runs, costs, told, LEVEL, NAMES, rows=100)
+    found = attribution.build_causes(asked, runs, costs, told, LEVEL, NAMES, rows=100)
     known = found.physics
     assert len(told_broken(found)) == sum(law.passed is False for law in known)
     return {law.law: law.detail for law in known if law.passed is False}
@@ -355,8 +357,8 @@ def test_a_cold_arm_reads_from_the_disk_in_the_first_second_of_its_runs(make_run
 
 def test_without_costs_there_are_no_causes(make_runs, make_study):
     runs, costs = tables(make_runs, 8, direct=(1e4, {"server": 9.0}, {}), haproxy=(1e4, {"server": 9.0}, {}))
-    assert attribution.findings(make_study(threads=(8,)), runs, None, {}, LEVEL, NAMES) is None
-    assert attribution.findings(make_study(threads=(8,)), runs, costs[:0], {}, LEVEL, NAMES) is None
+    assert attribution.build_causes(make_study(threads=(8,)), runs, None, {}, LEVEL, NAMES) is None
+    assert attribution.build_causes(make_study(threads=(8,)), runs, costs[:0], {}, LEVEL, NAMES) is None
 
 
 def test_at_a_rate_that_is_asked_for_a_query_has_a_cost_and_no_effect_a_cause(make_runs, make_study):
@@ -368,7 +370,7 @@ def test_at_a_rate_that_is_asked_for_a_query_has_a_cost_and_no_effect_a_cause(ma
     runs, costs = tables(make_runs, 8, **arms)
     study = make_study(threads=(8,), workloads={"oltp_point_select": {"rate": 1000}})
     told = {arm: facts(proxy={"name": "haproxy"}) for arm in arms}
-    (one,) = attribution.findings(study, runs, costs, told, LEVEL, NAMES).contrasts
+    (one,) = attribution.build_causes(study, runs, costs, told, LEVEL, NAMES).contrasts
     assert (one.quantity, one.qps, one.sentence) == ("cost", None, None)
     assert one.cost["proxy"].value == pytest.approx(0.5, abs=0.01) and one.cost["proxy"].low > 0.45
     assert one.added_cpu_us.value == pytest.approx(20, abs=0.5)
@@ -406,6 +408,8 @@ def test_data_fit_into_a_pool_of_twice_their_size():
         return {"engine": {"settings": {"innodb_buffer_pool_size": {"got": got}}}}
 
     twice = 2 * attribution.ROW_BYTES * 1000
-    assert attribution._fits(1000, told(twice)) and attribution._fits(1000, told(str(twice)))
-    assert not attribution._fits(1000, told(twice - 1)) and not attribution._fits(None, told(twice))
-    assert not attribution._fits(1000, told("8M")) and not attribution._fits(1000, {})
+    assert attribution._is_in_memory(1000, told(twice)) and attribution._is_in_memory(1000, told(str(twice)))
+    assert not attribution._is_in_memory(1000, told(twice - 1)) and not attribution._is_in_memory(
+        None, told(twice)
+    )
+    assert not attribution._is_in_memory(1000, told("8M")) and not attribution._is_in_memory(1000, {})

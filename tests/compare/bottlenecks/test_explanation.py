@@ -7,16 +7,16 @@ import pandas as pd
 import pytest
 
 from benchbook.compare.bottlenecks import explanation, service_demand
-from benchbook.compare.bottlenecks.service_demand import Cell
+from benchbook.compare.bottlenecks.service_demand import ArmCell
 
 ZEROS = pd.Series([0.0, 0.0, 0.0])
 
 
-def cell(busy: dict[str, float] | None = None, others: float = 0.0, **given) -> Cell:
+def cell(busy: dict[str, float] | None = None, others: float = 0.0, **given) -> ArmCell:
     """A cell of three blocks whose parts kept so much of cores busy, and other programs so much more."""
     costs = {part: pd.DataFrame({"busy_cores": [used] * 3}) for part, used in (busy or {}).items()}
     known = {"steal": ZEROS, "costs": costs, "busy": ZEROS + sum((busy or {}).values()) + others}
-    return Cell(**dict.fromkeys(Cell.__dataclass_fields__) | {"has_neighbour": False} | known | given)
+    return ArmCell(**dict.fromkeys(ArmCell.__dataclass_fields__) | {"has_neighbour": False} | known | given)
 
 
 def resource(parts: tuple[str, ...], cores: float, is_saturated: bool | None = True, **given):
@@ -51,10 +51,10 @@ def test_what_may_limit_an_arm_beside_latency(is_saturated, others: float, neigh
     assert explanation._other_limit([slow], [resource(("server",), 1.0, False)]) == reason
 
 
-def stops(client: tuple[float, float], server: tuple[float, float]) -> tuple[Cell, Cell]:
+def stops(client: tuple[float, float], server: tuple[float, float]) -> tuple[ArmCell, ArmCell]:
     """Two cells whose parts' threads stop so often a query, in the first and in the second."""
 
-    def made(place: int) -> Cell:
+    def made(place: int) -> ArmCell:
         costs = {
             part: pd.DataFrame({"voluntary": each[place] + pd.Series([-0.01, 0.0, 0.01 * (1 + place)])})
             for part, each in (("client", client), ("server", server))
@@ -118,7 +118,7 @@ def test_behind_a_proxy_stops_tell_nothing():
     ],
 )
 def test_work_that_differs_by_a_tenth_is_told(was, now, told: str | None):
-    def made(misses: tuple[float, ...]) -> Cell:
+    def made(misses: tuple[float, ...]) -> ArmCell:
         table = dict.fromkeys(service_demand.KINDS, ZEROS) | {"llc_misses": pd.Series(misses)}
         return cell(costs={"server": pd.DataFrame(table)}, engine="mariadb")
 

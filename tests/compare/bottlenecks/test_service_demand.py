@@ -6,34 +6,38 @@ import pandas as pd
 import pytest
 
 from benchbook.compare.bottlenecks.service_demand import (
-    Cell,
-    change,
-    decided,
-    difference,
+    ArmCell,
+    core_resources,
     explains_effect,
     fit_cores,
-    places,
+    is_decided,
+    mean_difference,
+    relative_change,
 )
-from benchbook.core.artifacts.bottlenecks import CellCosts, Estimate, PartCost
+from benchbook.core.artifacts.bottlenecks import CellCosts, CostEstimate, PartCost
 
 
 def test_stolen_time_is_not_the_machines_to_use():
-    cell = Cell(**dict.fromkeys(Cell.__dataclass_fields__) | {"steal": pd.Series([10.0, math.nan, 0.0])})
+    cell = ArmCell(
+        **dict.fromkeys(ArmCell.__dataclass_fields__) | {"steal": pd.Series([10.0, math.nan, 0.0])}
+    )
     # A tenth of two cores was others'; where nobody looked, all of them were there.
     assert list(cell.left(2.0)) == pytest.approx([1.8, 2.0, 2.0])
 
 
 def test_use_is_a_share_of_what_was_left():
     costs = {part: pd.DataFrame({"busy_cores": [busy]}) for part, busy in (("client", 0.3), ("proxy", 0.6))}
-    cell = Cell(**dict.fromkeys(Cell.__dataclass_fields__) | {"steal": pd.Series([10.0]), "costs": costs})
+    cell = ArmCell(
+        **dict.fromkeys(ArmCell.__dataclass_fields__) | {"steal": pd.Series([10.0]), "costs": costs}
+    )
     # 0.9 of the 1.8 cores that a tenth less of two are.
     assert list(cell.used(("client", "proxy"), 2.0)) == pytest.approx([0.5])
 
 
-def made(**changes) -> Cell:
+def made(**changes) -> ArmCell:
     """A cell with nothing but what is given, which no host took time from."""
     steal = {"steal": pd.Series([0.0, 0.0, 0.0])}
-    return Cell(**dict.fromkeys(Cell.__dataclass_fields__) | steal | changes)
+    return ArmCell(**dict.fromkeys(ArmCell.__dataclass_fields__) | steal | changes)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +58,7 @@ def made(**changes) -> Cell:
 )
 def test_cores_are_full_where_no_end_of_the_interval_says_otherwise(used: list[float], is_full: bool | None):
     cell = made(costs={"server": pd.DataFrame({"busy_cores": used})}, rooms=((("server",), 1.0),))
-    (place,) = places(cell, 0.9)
+    (place,) = core_resources(cell, 0.9)
     assert place.is_full is is_full and place.used.value == pytest.approx(sum(used) / 3)
 
 
@@ -91,21 +95,21 @@ def test_differences_and_changes_are_those_of_blocks_that_both_have():
     # 3 - 2, 4 - 2 and 2 - 1 in blocks 1 to 3; block 9 has no partner. Ratios of 1.5, 2 and 2: 1.817.
     treated = pd.Series([3.0, 4.0, 2.0, 7.0], index=[1, 2, 3, 9])
     base = pd.Series([2.0, 2.0, 1.0], index=[1, 2, 3])
-    found = difference(treated, base, 0.9)
-    assert found is not None and (found.n, found.value) == (3, pytest.approx(4 / 3)) and decided(found)
-    more = change(treated, base, 0.9)
+    found = mean_difference(treated, base, 0.9)
+    assert found is not None and (found.n, found.value) == (3, pytest.approx(4 / 3)) and is_decided(found)
+    more = relative_change(treated, base, 0.9)
     assert more is not None and more.value == pytest.approx(6 ** (1 / 3) - 1)
-    assert change(treated, base.replace(1.0, 0.0), 0.9) is None
-    assert difference(treated, base.rename({1: 5, 2: 6, 3: 7}), 0.9) is None
+    assert relative_change(treated, base.replace(1.0, 0.0), 0.9) is None
+    assert mean_difference(treated, base.rename({1: 5, 2: 6, 3: 7}), 0.9) is None
     # 0.2 ± 0.84 is on neither side of nothing.
-    assert not decided(difference(pd.Series([0.7, 0.2, -0.3]), pd.Series([0.0, 0.0, 0.0]), 0.9))
+    assert not is_decided(mean_difference(pd.Series([0.7, 0.2, -0.3]), pd.Series([0.0, 0.0, 0.0]), 0.9))
 
 
 def test_cores_against_the_rate_are_a_line():
     """0.09 cores without a query and 25 µs each: 0.115, 0.14 and 0.19 cores at 1,000, 2,000 and 4,000."""
 
     def cell(rate: float, cores: float) -> CellCosts:
-        qps, busy = Estimate(value=rate, n=5), Estimate(value=cores, n=5)
+        qps, busy = CostEstimate(value=rate, n=5), CostEstimate(value=cores, n=5)
         proxy = PartCost(part="proxy", busy_cores=busy, a_query={})
         names = {"workload": f"at-{rate:g}", "threads": 16, "arm": "tiproxy"}
         return CellCosts(**names, qps=qps, latency_us=None, parts=(proxy,), places=())

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchbook.compare.claims.audit import SILENT, audit
+from benchbook.compare.claims.audit import SILENT, audit_source
 from benchbook.core.published.audit import Audit
 from benchbook.core.published.source import Conduct
 from benchbook.core.util import paths
@@ -23,7 +23,7 @@ def audits() -> dict[str, Audit]:
 
 
 def test_it_is_plain_json_and_the_same_each_time(audits: dict[str, Audit]):
-    again = audit(published.load("tidb-upgrade"))
+    again = audit_source(published.load_source("tidb-upgrade"))
     assert json.dumps(again.plain, sort_keys=True, allow_nan=False) == json.dumps(
         audits["tidb-upgrade"].plain, sort_keys=True
     )
@@ -32,7 +32,7 @@ def test_it_is_plain_json_and_the_same_each_time(audits: dict[str, Audit]):
 def test_every_number_of_every_table_is_in_it(audits: dict[str, Audit]):
     for name, found in audits.items():
         for table in found.tables:
-            text = (paths.source(name).published / table.file).read_text(encoding="utf-8")
+            text = (paths.source_paths(name).published / table.file).read_text(encoding="utf-8")
             body = text if table.file.endswith(".log") else text.partition("\n")[2]
             shown = " ".join(" ".join(row) for row in table.rows)
             assert re.findall(r"\d+(?:\.\d+)?", shown) == re.findall(r"\d+(?:\.\d+)?", body)

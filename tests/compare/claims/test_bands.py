@@ -5,8 +5,8 @@ import math
 import pytest
 
 from benchbook.compare.claims import bands
-from benchbook.compare.stats.equivalence import Band as Limits
 from benchbook.compare.stats.equivalence import Bounds
+from benchbook.compare.stats.equivalence import EquivalenceBand as Limits
 from benchbook.core.published.claim import Claim
 
 TOLD = {"claim": "So it is.", "stands": "Here", "metric": "qps"}
@@ -35,13 +35,13 @@ def claim(kind: str, **given) -> Claim:
     ],
 )
 def test_the_limits_of_a_claim(kind: str, band: dict, low: float, high: float):
-    found = bands.limits(claim(kind, band=band))
+    found = bands.claim_limits(claim(kind, band=band))
     assert found is not None and not found.is_strict
     assert (found.low, found.high) == pytest.approx((low, high))
 
 
 def test_what_is_proportional_grows_by_its_own_power_within_a_fifth():
-    found = bands.limits(claim("proportional"))
+    found = bands.claim_limits(claim("proportional"))
     assert found is not None and (found.low, found.high) == pytest.approx((0.8, 1.2))
 
 
@@ -57,7 +57,7 @@ def test_what_is_proportional_grows_by_its_own_power_within_a_fifth():
     ],
 )
 def test_values_have_logarithms_above_nought(low: float | None, high: float | None, ends: tuple):
-    found = bands.of_values(Limits(low, high))
+    found = bands.value_bounds(Limits(low, high))
     assert (found.log_low, found.log_high) == pytest.approx(ends)
 
 

@@ -6,9 +6,9 @@ import pytest
 
 from benchbook.compare.bottlenecks import operational_laws
 from benchbook.compare.claims import consistency
-from benchbook.compare.claims.study_cells import Evidence
+from benchbook.compare.claims.study_cells import StudyEvidence
 from benchbook.compare.inference import contrasts
-from benchbook.core.artifacts.findings import Check
+from benchbook.core.artifacts.findings import CellCheck
 from benchbook.core.published.source import Number, Published
 from benchbook.core.study.params import Analysis
 from benchbook.core.util import histogram
@@ -122,7 +122,7 @@ def test_each_law_says_what_it_found_and_how_many_cells_agree():
 
 
 def test_latencies_out_of_order_are_written_out():
-    def of(least: str, mean: str, most: str, p99: str) -> list[Check]:
+    def of(least: str, mean: str, most: str, p99: str) -> list[CellCheck]:
         parts = {"min": least, "avg": mean, "max": most, "p99": p99}
         rows = [("t", "a", 4, f"latency_{one}_ms", text) for one, text in parts.items()]
         return operational_laws.latency_order(cells(rows))
@@ -375,8 +375,8 @@ def test_processor_time_for_a_query_of_an_arm_without_queries_refuses_the_contra
     runs = make_runs({"haproxy": {4: [1.1, 1.2, 1.3]}}).assign(cpu_proxy_cores=0.5)
     idle = (runs["block"] == 2) & (runs["arm"] == "direct")
     runs.loc[idle, ["qps", "cpu_proxy_cores"]] = [0.0, cores]
-    evidence = Evidence(make_study(), runs, Analysis(), histograms=no_histograms)
-    ratios = contrasts._ratios(
+    evidence = StudyEvidence(make_study(), runs, Analysis(), histograms=no_histograms)
+    ratios = contrasts._block_ratios(
         evidence, "direct", "haproxy", "oltp_point_select", "cpu_proxy_for_a_query", (4,)
     )
     assert ratios.refusal == (

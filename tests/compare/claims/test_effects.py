@@ -5,7 +5,7 @@ import pytest
 
 from benchbook.compare.claims import evaluate
 from benchbook.compare.claims.metrics import DERIVED
-from benchbook.compare.claims.study_cells import Evidence
+from benchbook.compare.claims.study_cells import StudyEvidence
 from benchbook.compare.inference.contrasts import contrast_candidates
 from benchbook.core.published.claim import Claim
 from benchbook.core.study.params import Analysis
@@ -13,7 +13,7 @@ from benchbook.core.study.params import Analysis
 
 def answerable(study, claims):
     """Return the contrasts that answer claims, and why others are not answered."""
-    put = evaluate.put(study, claims, {})
+    put = evaluate.assign_claims(study, claims, {})
     return put.effects, put.left
 
 
@@ -75,9 +75,9 @@ def test_a_claim_of_several_treatments_is_put_to_each_arm_that_bears_such_a_load
     neither = make_study(arms={"idle-5000": arms["idle-5000"], "direct": {}}, threads=(16,), settings=most)
     assert "no idle connections 10000 and 15000" in answerable(neither, {"s/idle": claim})[1][0]
     # Their mean is no contrast, and neither is each of two thread levels: the study's cells answer these.
-    both = evaluate.put(study, {"s/idle": claim.model_copy(update={"judged_by": None})}, {})
+    both = evaluate.assign_claims(study, {"s/idle": claim.model_copy(update={"judged_by": None})}, {})
     two = make_study(arms=arms, threads=(4, 16), settings={"max_connections": 20000})
-    each = evaluate.put(two, {"s/idle": claim}, {})
+    each = evaluate.assign_claims(two, {"s/idle": claim}, {})
     assert [(put.effects, len(put.asked), put.left) for put in (both, each)] == [([], 1, [])] * 2
 
 
@@ -115,7 +115,7 @@ def test_processor_time_for_a_query_is_compared_where_a_source_claims_something_
     ]
     columns = ["run_id", "block", "group", "arm", "workload", "threads", "qps", "cpu_proxy_cores"]
     runs = pd.DataFrame(rows, columns=columns)
-    evidence = Evidence(study, runs, Analysis())
+    evidence = StudyEvidence(study, runs, Analysis())
     throughput, processor = contrast_candidates(evidence, answered)
     assert (throughput.claim, throughput.effect.contrast.metric) == (None, "qps")
     assert processor.effect.contrast.metric == "cpu_proxy_for_a_query"

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from benchbook.compare.claims import evaluate, printed_cells
-from benchbook.compare.claims.study_cells import Evidence
+from benchbook.compare.claims.study_cells import StudyEvidence
 from benchbook.core.published.claim import KINDS, Claim
 from benchbook.core.published.source import Number
 from benchbook.core.study.params import Analysis
@@ -190,8 +190,8 @@ def by_blocks(make_study, claim: Claim, table: dict[tuple[str, str, int], float]
         threads=sorted({threads for _, _, threads in table}),
         settings={"max_connections": 2000},
     )
-    evidence = Evidence(study, runs(table), Analysis())
-    (found,) = evaluate.findings(evidence, [evaluate.Asked("s/c", claim, True)])
+    evidence = StudyEvidence(study, runs(table), Analysis())
+    (found,) = evaluate.answer_claims(evidence, [evaluate.AssignedClaim("s/c", claim, True)])
     return found.verdict or "inconclusive"
 
 
@@ -200,7 +200,7 @@ def by_blocks(make_study, claim: Claim, table: dict[tuple[str, str, int], float]
 def test_both_makers_of_cells_say_the_same(make_study, kind, given, table, expected):
     told = {"claim": "So it is.", "stands": "Here", "metric": "qps"}
     claim = Claim.model_validate({"kind": kind, **told, **given})
-    assert READ[printed_cells.put(claim, tables(table))["verdict"]] == expected
+    assert READ[printed_cells.judge_printed(claim, tables(table))["verdict"]] == expected
     assert by_blocks(make_study, claim, table) == expected
 
 
@@ -211,8 +211,8 @@ def test_every_kind_is_among_them():
 
 def test_a_text_is_a_text_for_both(make_study):
     claim = Claim(kind="text_only", claim="It is fast.", stands="Here", published="fast", because="No table.")
-    assert printed_cells.put(claim, tables(SAME))["verdict"] == "not derivable"
-    (left,) = evaluate.put(make_study(), {"s/c": claim}, {}).left
+    assert printed_cells.judge_printed(claim, tables(SAME))["verdict"] == "not derivable"
+    (left,) = evaluate.assign_claims(make_study(), {"s/c": claim}, {}).left
     assert left == "Claim s/c is not answered: it is a text without a number."
 
 
@@ -221,5 +221,5 @@ def test_equal_values_go_nowhere_and_blocks_leave_that_open(make_study, directio
     """A printed number has no spread; of blocks within 0.02 % nobody can say that there is no step at all."""
     claim = Claim(kind="trend", claim="So.", stands="Here", metric="qps", direction=direction, **ALONG)
     table = levels(t1=100, t2=100)
-    assert READ[printed_cells.put(claim, tables(table))["verdict"]] == by_print
+    assert READ[printed_cells.judge_printed(claim, tables(table))["verdict"]] == by_print
     assert by_blocks(make_study, claim, table) == OPEN

@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from benchbook.compare.claims import evaluate
-from benchbook.compare.claims.evaluate import Asked
-from benchbook.compare.claims.study_cells import Evidence
+from benchbook.compare.claims.evaluate import AssignedClaim
+from benchbook.compare.claims.study_cells import StudyEvidence
 from benchbook.compare.inference import findings
 from benchbook.core.published.claim import Claim
 from benchbook.core.study.params import Analysis
@@ -42,9 +42,9 @@ def _runs(values, **columns):
 
 
 def _judge(study, claim, runs, is_judged=True, **evidence):
-    asked = Asked("s/c", claim, is_judged)
-    assert evaluate.put(study, {asked.id: claim}, {}).left == []
-    (found,) = evaluate.findings(Evidence(study, runs, Analysis(), **evidence), [asked])
+    asked = AssignedClaim("s/c", claim, is_judged)
+    assert evaluate.assign_claims(study, {asked.id: claim}, {}).left == []
+    (found,) = evaluate.answer_claims(StudyEvidence(study, runs, Analysis(), **evidence), [asked])
     return found
 
 
@@ -287,7 +287,7 @@ def test_conditions_on_processor_time_choose_the_cells(make_study):
     ],
 )
 def test_what_a_study_cannot_be_asked_is_said(make_study, claim, reason):
-    put = evaluate.put(make_study(), {"s/c": claim}, {})
+    put = evaluate.assign_claims(make_study(), {"s/c": claim}, {})
     assert (put.effects, put.asked) == ([], [])
     (left,) = put.left
     assert left.startswith("Claim s/c is not answered") and reason in left
@@ -295,10 +295,10 @@ def test_what_a_study_cannot_be_asked_is_said(make_study, claim, reason):
 
 def test_an_effect_of_throughput_stays_a_finding(make_study):
     effect = _claim("effect", baseline={"arm": "direct"}, treatment={"arm": "haproxy"}, band={"point": "7 %"})
-    judged = evaluate.put(make_study(), {"s/c": effect}, {})
-    shown = evaluate.put(make_study(), {}, {"s/c": effect})
+    judged = evaluate.assign_claims(make_study(), {"s/c": effect}, {})
+    shown = evaluate.assign_claims(make_study(), {}, {"s/c": effect})
     assert (len(judged.effects), judged.asked, judged.left) == (1, [], [])
-    assert shown == evaluate.Put([], [], [])
+    assert shown == evaluate.ClaimAssignment([], [], [])
 
 
 def test_findings_hold_them_and_count_their_verdicts(make_study, make_runs, no_voids, no_histograms):
@@ -313,9 +313,9 @@ def test_findings_hold_them_and_count_their_verdicts(make_study, make_runs, no_v
         direction="shrinks",
     )
     study = make_study(threads=(4, 16))
-    made = findings.make("s", study, tidy, Analysis(), asked=[Asked("s/c", claim, True)])
+    made = findings.build_findings("s", study, tidy, Analysis(), asked=[AssignedClaim("s/c", claim, True)])
     (one,) = made.claims
     assert (one.verdict, made.verdicts.number) == ("confirmed", 1)
     # ln 0.9 − ln 0.7 is 0.2513, which is +28.6 %.
     assert one.parts[0].value == pytest.approx(math.exp(0.2513) - 1, abs=0.005)
-    assert findings.make("s", study, tidy, Analysis()).claims is None
+    assert findings.build_findings("s", study, tidy, Analysis()).claims is None

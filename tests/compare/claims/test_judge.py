@@ -2,8 +2,8 @@
 
 import pytest
 
-from benchbook.compare.claims.estimands import Asked, Part
-from benchbook.compare.claims.judge import Outcome, verdict
+from benchbook.compare.claims.estimands import ClaimTest, Estimand
+from benchbook.compare.claims.judge import EstimandOutcome, judge_test
 from benchbook.compare.stats.equivalence import Bounds
 from benchbook.compare.stats.intervals import Interval
 
@@ -13,10 +13,12 @@ YES, NO, OPEN = "confirmed", "contradicted", "inconclusive"
 def judged(*parts: tuple[str, float], must: str = "all", level: float | None = 0.95, **more) -> str:
     """Judge a claim by parts, each with what came out of it and its p value; an open one has none."""
     found = [
-        Outcome(Part("", (), Bounds()), Interval(5, 0.95), Bounds(), what, None if what == OPEN else p)
+        EstimandOutcome(
+            Estimand("", (), Bounds()), Interval(5, 0.95), Bounds(), what, None if what == OPEN else p
+        )
         for what, p in parts
     ]
-    return verdict(Asked([one.part for one in found], [], must, **more), found, level)
+    return judge_test(ClaimTest([one.part for one in found], [], must, **more), found, level)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +62,7 @@ def test_what_cannot_be_seen_may_fail_and_does_not_hold():
 
 
 def test_a_part_for_readers_decides_nothing():
-    beside = Outcome(Part("", (), Bounds(), decides=False), Interval(5, 0.95), Bounds(), NO, 0.0)
-    own = Outcome(Part("", (), Bounds()), Interval(5, 0.95), Bounds(), YES, 0.04)
-    assert verdict(Asked([beside.part, own.part], []), [beside, own], 0.95) == YES
-    assert verdict(Asked([beside.part], []), [beside], 0.95) == OPEN
+    beside = EstimandOutcome(Estimand("", (), Bounds(), decides=False), Interval(5, 0.95), Bounds(), NO, 0.0)
+    own = EstimandOutcome(Estimand("", (), Bounds()), Interval(5, 0.95), Bounds(), YES, 0.04)
+    assert judge_test(ClaimTest([beside.part, own.part], []), [beside, own], 0.95) == YES
+    assert judge_test(ClaimTest([beside.part], []), [beside], 0.95) == OPEN

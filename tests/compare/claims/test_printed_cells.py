@@ -16,7 +16,7 @@ def sources() -> dict[str, Published]:
 
 @pytest.fixture(scope="module")
 def judged(sources: dict[str, Published]) -> dict[str, dict]:
-    return {one["id"]: one for source in sources.values() for one in printed_cells.judge(source)}
+    return {one["id"]: one for source in sources.values() for one in printed_cells.judge_source(source)}
 
 
 @pytest.mark.parametrize(

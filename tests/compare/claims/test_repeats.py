@@ -33,7 +33,7 @@ def numbers(metric: str, by: dict, key: str, along: str) -> list[Number]:
 def put(cells: list[Number], baseline: str = "", treatment: str = "", **given) -> dict:
     sides = {"baseline": {"arm": baseline}, "treatment": {"arm": treatment}} if baseline else {}
     told = {"claim": "So it is.", "stands": "Here", **sides, **given}
-    return printed_cells.put(Claim.model_validate(told), cells)
+    return printed_cells.judge_printed(Claim.model_validate(told), cells)
 
 
 def test_a_peak_that_runs_of_a_level_outdo_is_not_shown():

@@ -5,10 +5,10 @@ import math
 import pytest
 
 from benchbook.compare.claims import transferability
-from benchbook.compare.meta.meta_analysis import Brought
+from benchbook.compare.meta.meta_analysis import SessionResult
 from benchbook.compare.stats.intervals import t_quantile
 from benchbook.compare.text import cpu_models
-from benchbook.core.artifacts.meta_analysis import Session
+from benchbook.core.artifacts.meta_analysis import StudySession
 from benchbook.core.published import source
 from benchbook.core.published.claim import Claim
 from tests import found
@@ -36,22 +36,27 @@ def facts(tidb="8.0.0", tiproxy="1.0.0", haproxy="2.9.0", engine="tidb", **more)
     }
 
 
-def session(effect: float, half: float = 0.01, day: int = 1, cpu: str = XEON, **given) -> Brought:
+def session(effect: float, half: float = 0.01, day: int = 1, cpu: str = XEON, **given) -> SessionResult:
     """Return a session whose effect has an interval of so much of log on either side."""
     ends = [math.expm1(math.log1p(effect) + off) for off in (-half, half)]
     contrast = {"baseline": "haproxy", "treatment": "tiproxy", "workload": "oltp_point_select"}
     own = found.finding(**contrast, effect=effect, low=ends[0], high=ends[1])
-    when = Session(
-        id=f"s{day}", measured=f"2026-11-{day:02d}T00:00", design="d", processor=cpu_models.processor(cpu)
+    when = StudySession(
+        id=f"s{day}",
+        measured=f"2026-11-{day:02d}T00:00",
+        design="d",
+        processor=cpu_models.parse_processor(cpu),
     )
-    return Brought(when, found.findings(own), given.get("facts") or facts())
+    return SessionResult(when, found.findings(own), given.get("facts") or facts())
 
 
 @pytest.fixture
 def graded(make_study):
     def grade(*sessions, of=None, arms=None):
         study = make_study(arms=arms or ARMS, threads=(4,), workloads={"oltp_point_select": {}})
-        return transferability.grade(NAME, of or claim(), source.load("tiproxy-haproxy"), study, sessions)
+        return transferability.grade_claim(
+            NAME, of or claim(), source.load_source("tiproxy-haproxy"), study, sessions
+        )
 
     return grade
 
@@ -90,24 +95,26 @@ def test_a_course_is_near_with_another_version_where_a_value_is_not(make_study, 
     told = {"claim": "So it is.", "stands": "Here", "metric": "qps"}
     asked = Claim.model_validate({**told, **given})
     study = make_study(arms=ARMS, threads=(4, 8))
-    seen = transferability.closeness(asked, source.load("tiproxy-haproxy"), study, facts(tidb="5.0.0"))
+    seen = transferability.judge_closeness(
+        asked, source.load_source("tiproxy-haproxy"), study, facts(tidb="5.0.0")
+    )
     assert seen[0] == near
 
 
 def test_what_a_distance_costs_is_made_and_so_is_its_course(make_study):
     arms = {"haproxy": {"zones": {"latency_ms": 0}}, "tiproxy": {"zones": {"latency_ms": 1}}}
     study = make_study(arms=arms, threads=(4, 8))
-    document = source.load("tiproxy-haproxy")
+    document = source.load_source("tiproxy-haproxy")
     course = {"kind": "trend", "along": "threads", "direction": "shrinks", "band": None}
-    assert transferability.closeness(claim(), document, study, facts())[0] == "made"
+    assert transferability.judge_closeness(claim(), document, study, facts())[0] == "made"
     # Little's law makes a fixed delay cost less, the more threads there are.
-    assert transferability.closeness(claim(**course), document, study, facts())[0] == "made"
+    assert transferability.judge_closeness(claim(**course), document, study, facts())[0] == "made"
 
 
 def test_the_same_programs_in_the_same_kind_of_place_are_the_same(make_study):
-    document = source.load("tiproxy-haproxy").model_copy(update={"place": "local"})
+    document = source.load_source("tiproxy-haproxy").model_copy(update={"place": "local"})
     study = make_study(arms=ARMS, threads=(4,))
-    assert transferability.closeness(claim(), document, study, facts())[0] == "same"
+    assert transferability.judge_closeness(claim(), document, study, facts())[0] == "same"
 
 
 @pytest.mark.parametrize(
@@ -182,7 +189,7 @@ def test_a_claim_of_parts_is_as_good_as_the_part_that_says_least_for_it(graded):
         for where, low in (("threads 1 to 4", 0.1), ("threads 4 to 16", -0.05))
     ]
     seen = found.findings(claims=[found.answer(*parts, claim=NAME)])
-    came = graded(Brought(one.session, seen, one.facts))
+    came = graded(SessionResult(one.session, seen, one.facts))
     assert came.parts == (("threads 1 to 4", "same direction"), ("threads 4 to 16", "too wide to tell"))
     assert came.outcome == "too wide to tell"
 
@@ -192,18 +199,23 @@ def test_the_nearest_study_that_was_asked_comes_first():
     kin = transferability.Grade("kin", "", "opposite", occasions=1)
     often = transferability.Grade("kin", "", "too wide to tell", occasions=2)
     close = transferability.Grade("close", "", "not asked")
-    assert transferability.nearest({"a": made, "b": kin, "c": often, "d": close}) == ["b", "a", "c", "d"]
+    assert transferability.nearest_studies({"a": made, "b": kin, "c": often, "d": close}) == [
+        "b",
+        "a",
+        "c",
+        "d",
+    ]
 
 
 def test_a_contrast_without_an_interval_is_no_outcome(graded):
     contrast = {"baseline": "haproxy", "treatment": "tiproxy", "workload": "oltp_point_select"}
     one, own = session(-0.1), found.finding(**contrast, effect=-0.1, low=None, high=None)
     assert own.n > 1
-    came = graded(Brought(one.session, found.findings(own), one.facts))
+    came = graded(SessionResult(one.session, found.findings(own), one.facts))
     assert (came.outcome, came.low) == ("not asked", None)
     # One block has no spread, whatever its ends are said to be.
     once = found.findings(found.changed(own, n=1, low=-0.12, high=-0.08))
-    assert graded(Brought(one.session, once, one.facts)).outcome == "not asked"
+    assert graded(SessionResult(one.session, once, one.facts)).outcome == "not asked"
 
 
 def test_sides_without_an_arm_have_the_loads_of_the_tables_that_vary_what_they_name(make_study):
@@ -221,9 +233,9 @@ def test_sides_without_an_arm_have_the_loads_of_the_tables_that_vary_what_they_n
         )
         for load, half in (("oltp_point_select", 0.01), ("oltp_read_write", 0.5))
     ]
-    one = Brought(session(0.0).session, found.findings(*own), {})
+    one = SessionResult(session(0.0).session, found.findings(*own), {})
     asked = claim(**sides, band={"point": "0 %"})
-    came = transferability.grade(NAME, asked, source.load("tiproxy-haproxy"), study, [one])
+    came = transferability.grade_claim(NAME, asked, source.load_source("tiproxy-haproxy"), study, [one])
     assert (came.outcome, came.low, came.high) == ("same size", pytest.approx(-0.01), pytest.approx(0.01))
 
 
@@ -236,6 +248,6 @@ def test_a_range_is_asked_of_each_level_and_a_point_of_their_mean(graded, band, 
     (own,) = one.findings.findings
     levels = [found.level(threads, -0.1, -0.11, -0.09) for threads in (4, 16)]
     several = found.findings(found.changed(own, levels=levels))
-    came = graded(Brought(one.session, several, one.facts), of=claim(band=band))
+    came = graded(SessionResult(one.session, several, one.facts), of=claim(band=band))
     whole = "tiproxy against haproxy, oltp_point_select"
     assert [part for part, _ in came.parts] == [f"{whole}{at}" for at in where]

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from benchbook.compare.claims import bands, printed_cells
-from benchbook.core.published.claim import Band, Claim
+from benchbook.core.published.claim import Claim, ClaimedBand
 from benchbook.core.util.number_format import MINUS
 from tests.compare.claims.test_consistency import cells
 
@@ -28,7 +28,7 @@ def cell(arm: str, row: int, value: float) -> dict[str, Any]:
 
 
 def test_a_value_that_rises_at_all_steps_but_one():
-    found = printed_cells.put(
+    found = printed_cells.judge_printed(
         claim("trend", metric="qps", along="threads", direction="rises", cells=ALL),
         table(a={1: "100", 2: "180", 8: "150", 4: "300"}),
     )  # fmt: skip
@@ -52,7 +52,7 @@ def test_a_value_that_rises_at_all_steps_but_one():
 )  # fmt: skip
 def test_a_loss_that_becomes_smaller_rises_and_shrinks(direction, holds):
     """150 / 200 and 270 / 300 are -25 % and -10 %."""
-    found = printed_cells.put(
+    found = printed_cells.judge_printed(
         claim(
             "trend", metric="qps", along="threads", direction=direction, baseline={"arm": "a"},
             treatment={"arm": "b"},
@@ -70,12 +70,12 @@ def test_a_loss_that_becomes_smaller_rises_and_shrinks(direction, holds):
 def test_equal_values_neither_rise_nor_fall():
     for direction in ("rises", "falls", "grows", "shrinks"):
         asked = claim("trend", metric="qps", along="threads", direction=direction)
-        found = printed_cells.put(asked, table(a={1: "5", 2: "5"}))
+        found = printed_cells.judge_printed(asked, table(a={1: "5", 2: "5"}))
         assert (found["verdict"], found["n_inside"]) == ("does not hold", 0)
 
 
 def test_one_level_is_no_trend():
-    found = printed_cells.put(
+    found = printed_cells.judge_printed(
         claim("trend", metric="qps", along="threads", direction="rises"), table(a={1: "5"})
     )
     assert (found["verdict"], found["recomputed"]) == ("not derivable", "not derivable")
@@ -95,7 +95,7 @@ def test_one_level_is_no_trend():
 def test_what_doubles_with_each_doubling_is_proportional(band, verdict, ends):
     """A range is 0.02 wider on each side."""
     asked = claim("proportional", metric="qps", along="threads", cells=ALL, band=band)
-    found = printed_cells.put(asked, table(a={2: "20", 4: "40", 8: "80"}))
+    found = printed_cells.judge_printed(asked, table(a={2: "20", 4: "40", 8: "80"}))
     assert (found["verdict"], found["n_cells"], found["recomputed"]) == (verdict, 3, "power 1.00")
     assert (found["mean"], found["low"], found["high"]) == (pytest.approx(1.0), 10.0, 10.0)
     assert found["reason"] == (
@@ -121,7 +121,7 @@ def test_what_doubles_with_each_doubling_is_proportional(band, verdict, ends):
 )
 def test_a_proportion_needs_two_levels_and_no_zero(by, reason):
     asked = claim("proportional", metric="qps", along="threads", cells=ALL, band={"range": (0.9, 1.1)})
-    found = printed_cells.put(asked, table(a=by))
+    found = printed_cells.judge_printed(asked, table(a=by))
     assert found == {"verdict": "not derivable", "recomputed": "not derivable", "reason": reason}
 
 
@@ -140,7 +140,7 @@ def test_a_proportion_needs_two_levels_and_no_zero(by, reason):
 )  # fmt: skip
 def test_a_peak_is_seen_only_if_it_falls_after_it(by, band, verdict, reason):
     asked = claim("peak", metric="qps", along="threads", cells=ALL, band=band)
-    found = printed_cells.put(asked, table(a=by))
+    found = printed_cells.judge_printed(asked, table(a=by))
     top = max(by, key=lambda level: float(by[level]))
     assert (found["verdict"], found["reason"], found["n_cells"]) == (verdict, reason, len(by))
     assert found["recomputed"] == f"highest at threads {top}"
@@ -151,7 +151,7 @@ def test_a_peak_is_seen_only_if_it_falls_after_it(by, band, verdict, reason):
 @pytest.mark.parametrize("by", [{1: "5"}, {4: "5"}, {1: "10", 8: "25"}])
 def test_one_level_is_no_peak_and_neither_are_levels_outside_alone(by):
     asked = claim("peak", metric="qps", along="threads", cells=ALL, band={"point": 4})
-    assert printed_cells.put(asked, table(a=by)) == {
+    assert printed_cells.judge_printed(asked, table(a=by)) == {
         "verdict": "not derivable", "recomputed": "not derivable",
         "reason": "It has no level of threads inside the band, or none outside.",
     }  # fmt: skip
@@ -161,7 +161,7 @@ def test_two_changes_are_alike_where_one_over_the_other_is_near_one():
     """Against one thread: a +50, +100 %, b +45, +60 %; 1.5 over 1.45 is +3.45 %, a fifth of 45 % is 9 %."""
     asked = claim("same_effect", metric="qps", along="threads", one={"arm": "a"}, other={"arm": "b"})
     numbers = table(a={1: "100", 2: "150", 4: "200"}, b={1: "200", 2: "290", 4: "320"})
-    found = printed_cells.put(asked, numbers)
+    found = printed_cells.judge_printed(asked, numbers)
     assert (found["verdict"], found["n_inside"], found["n_cells"]) == ("does not hold", 1, 2)
     assert (found["low"], found["high"]) == (0.5, 1.0)
     assert found["recomputed"] == "+50.0 % beside +45.0 %; +100.0 % beside +60.0 %"
@@ -176,7 +176,7 @@ def test_two_changes_are_alike_where_one_over_the_other_is_near_one():
         "arithmetic": f"150 / 100 {MINUS} 1 = +50.00 %, beside 290 / 200 {MINUS} 1 = +45.00 %",
     }  # fmt: skip
     assert found["cells"][1]["is_inside"] is False
-    alone = printed_cells.put(asked, table(a={1: "100", 2: "150"}, b={1: "200", 4: "320"}))
+    alone = printed_cells.judge_printed(asked, table(a={1: "100", 2: "150"}, b={1: "200", 4: "320"}))
     assert (alone["verdict"], alone["reason"]) == (
         "not derivable",
         "The two have fewer than two levels of threads in common.",
@@ -193,14 +193,14 @@ def test_two_changes_are_alike_where_one_over_the_other_is_near_one():
 def test_a_unit_is_the_metric_in_whose_band_the_number_lies(metric, verdict, recomputed, reason):
     rows = [("t", "a", 4, "qps", "2000"), ("t", "a", 4, "tps", "100")]
     asked = claim("unit", metric=metric, candidates=("qps", "tps"), cells=ALL, band={"point": 99})
-    found = printed_cells.put(asked, cells(rows))
+    found = printed_cells.judge_printed(asked, cells(rows))
     assert (found["verdict"], found["recomputed"], found["reason"]) == (verdict, recomputed, reason)
     assert (found["n_cells"], found["n_inside"]) == (2, 1)
     assert found["cells"][0] == {
         "where": "as qps", "table": "t", "row": 4, "value": 2000.0, "is_inside": False,
         "arithmetic": "2000: 20.202 times the published number",
     }  # fmt: skip
-    none = printed_cells.put(asked.model_copy(update={"band": Band(point=20)}), cells(rows))
+    none = printed_cells.judge_printed(asked.model_copy(update={"band": ClaimedBand(point=20)}), cells(rows))
     assert none["reason"] == f"Published as {metric.upper()}. It fits none of the metrics printed."
     assert none["recomputed"] == f"fits none, not {metric.upper()}"
 
@@ -225,7 +225,7 @@ def test_what_was_published_is_written_as_it_was(asked, text):
 
 def effect(band: dict[str, Any], found: pd.DataFrame, **given: Any) -> dict[str, Any]:
     asked = claim("effect", metric="qps", baseline={"arm": "a"}, treatment={"arm": "b"}, band=band, **given)
-    return printed_cells.put(asked, found)
+    return printed_cells.judge_printed(asked, found)
 
 
 def test_an_effect_of_several_cells_is_judged_by_its_mean_or_by_each():
@@ -281,7 +281,7 @@ def test_conditions_leave_cells_out_and_say_which_there_were():
 def test_values_that_are_ratios_show_their_division():
     rows = [("t", "a", 4, "cpu_pct", "50"), ("t", "a", 4, "qps", "200")]
     asked = claim("value", metric="cpu_pct / qps", cells=ALL, band={"point": 0.25})
-    found = printed_cells.put(asked, cells(rows))
+    found = printed_cells.judge_printed(asked, cells(rows))
     assert (found["verdict"], found["mean"]) == ("holds", 0.25)
     assert found["cells"][0]["arithmetic"] == "50 / 200 = 0.25"
     assert found["reason"] == "The one cell must lie between 0.245 and 0.255; it does."

@@ -3,8 +3,8 @@
 import pandas as pd
 import pytest
 
-from benchbook.compare.inference.caveats import facts_that_differ, void_counts, warnings, wide
-from benchbook.compare.text.worked_arithmetic import check
+from benchbook.compare.inference.caveats import facts_that_differ, study_caveats, void_counts, wide_contrasts
+from benchbook.compare.text.worked_arithmetic import build_check
 from benchbook.core.artifacts.findings import Attempts
 from tests.found import changed, finding
 
@@ -99,7 +99,7 @@ def test_warnings_speak_of_length_missing_arms_failed_checks_and_marked_runs(mak
     runs = _runs({"direct": 2})
     runs.loc[0, "warnings"] = "steal 3 %"
     voids = void_counts(runs, _voids({("direct", "invalid"): 2}), ARMS[:2], "direct")
-    found = list(warnings(study, runs, voids, [check("little", False, "t4", "")]))
+    found = list(study_caveats(study, runs, voids, [build_check("little", False, "t4", "")]))
     text = " ".join(one.text for one in found)
     for part in (
         "3 s measured after 1 s",
@@ -114,15 +114,15 @@ def test_warnings_speak_of_length_missing_arms_failed_checks_and_marked_runs(mak
 def test_a_check_that_fails_in_many_places_is_told_once(make_study):
     runs = _runs({"direct": 5, "haproxy": 5})
     voids = void_counts(runs, _voids({}), ARMS[:2], "direct")
-    checks = [check("little", False, f"t{level}", "") for level in (1, 4, 16)]
-    (said,) = warnings(make_study(), runs, voids, checks)
+    checks = [build_check("little", False, f"t{level}", "") for level in (1, 4, 16)]
+    (said,) = study_caveats(make_study(), runs, voids, checks)
     assert (said.title, said.text) == ("Failed check", "Check failed: little (t1 and 2 more).")
 
 
 def test_a_sound_study_has_no_warnings(make_study):
     runs = _runs({"direct": 5, "haproxy": 5})
     voids = void_counts(runs, _voids({}), ARMS[:2], "direct")
-    assert not list(warnings(make_study(), runs, voids, []))
+    assert not list(study_caveats(make_study(), runs, voids, []))
 
 
 @pytest.mark.parametrize(
@@ -139,13 +139,13 @@ def test_a_contrast_is_doubted_by_its_own_width(
     effect: float | None, low: float | None, high: float | None, is_wide: bool
 ):
     one = finding(effect=effect, low=low, high=high)
-    assert len(wide([one])) == is_wide
-    assert wide([changed(one, metric="latency_p99_ms")]) == []
+    assert len(wide_contrasts([one])) == is_wide
+    assert wide_contrasts([changed(one, metric="latency_p99_ms")]) == []
 
 
 def test_a_wide_interval_is_told_with_how_far_it_reaches():
     # From -60 to +66 % are 126, half of which is 63.
-    (said,) = wide([finding(effect=0.01, low=-0.60, high=0.66)])
+    (said,) = wide_contrasts([finding(effect=0.01, low=-0.60, high=0.66)])
     assert said.endswith("the interval reaches 63 % to either side")
 
 
@@ -160,5 +160,5 @@ def test_a_wide_interval_is_told_with_how_far_it_reaches():
 def test_a_sound_length_is_45_s_after_10(make_study, run_s: int, discard_s: int, said: str | None):
     runs = _runs({"direct": 5, "haproxy": 5})
     voids = void_counts(runs, _voids({}), ARMS[:2], "direct")
-    found = [one.text for one in warnings(make_study(run_s=run_s, discard_s=discard_s), runs, voids, [])]
+    found = [one.text for one in study_caveats(make_study(run_s=run_s, discard_s=discard_s), runs, voids, [])]
     assert [text.partition(" Read")[0] for text in found] == ([said] if said else [])

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from benchbook.compare.claims.effects import ClaimedEffect
-from benchbook.compare.inference.decisions import Candidate, Effect, effect, judge
-from benchbook.compare.stats.equivalence import Band, p_value, point_band
+from benchbook.compare.inference.decisions import Effect, Hypothesis, estimate_effect, judge_candidates
+from benchbook.compare.stats.equivalence import EquivalenceBand, p_value, point_band
 from benchbook.compare.stats.intervals import Interval
 from benchbook.compare.stats.pairs import block_ratios
 from benchbook.core.artifacts.findings import Depends
@@ -22,49 +22,55 @@ def _candidate(make_runs, by_threads, treatment="haproxy", look=5, **claimed):
     runs = make_runs({treatment: by_threads})
     ratios = block_ratios(runs, "direct", treatment, "oltp_point_select", by_threads)
     claim = ClaimedEffect("source/claim", "direct", treatment, **claimed) if claimed else None
-    return Candidate(effect(ratios, 0.98, 0.95), ratios.n, look, claim)
+    return Hypothesis(estimate_effect(ratios, 0.98, 0.95), ratios.n, look, claim)
 
 
 def test_a_clear_effect_gets_its_label_and_verdict(make_runs):
-    (found,) = judge([_candidate(make_runs, {4: FIVE}, value=0.065, band=Band(0.04, 0.09))], 5)
+    (found,) = judge_candidates(
+        [_candidate(make_runs, {4: FIVE}, value=0.065, band=EquivalenceBand(0.04, 0.09))], 5
+    )
     assert (found.label, found.verdict, found.direction, found.notes) == ("higher", "confirmed", None, ())
 
 
 def test_a_contradicted_claim_says_how(make_runs):
-    (found,) = judge([_candidate(make_runs, {4: FIVE}, value=0.20, band=point_band(0.20))], 5)
+    (found,) = judge_candidates([_candidate(make_runs, {4: FIVE}, value=0.20, band=point_band(0.20))], 5)
     assert (found.verdict, found.direction) == ("contradicted", "right")
 
 
 def test_before_the_first_look_nothing_is_decided(make_runs):
-    (found,) = judge([_candidate(make_runs, {4: FIVE[:4]}, look=None, value=0.065, band=Band(0.0, 1.0))], 5)
+    (found,) = judge_candidates(
+        [_candidate(make_runs, {4: FIVE[:4]}, look=None, value=0.065, band=EquivalenceBand(0.0, 1.0))], 5
+    )
     assert (found.label, found.verdict) == ("not decided yet", None)
     assert found.notes == ("nothing is decided before 5 blocks; there are 4",)
 
 
 @pytest.mark.parametrize("blocks", [[1.07], [1.07, 1.08], [1.07] * 5])
 def test_without_an_interval_there_is_no_verdict(make_runs, blocks):
-    (found,) = judge([_candidate(make_runs, {4: blocks}, look=5, value=0.07, band=point_band(0.07))], 5)
+    (found,) = judge_candidates(
+        [_candidate(make_runs, {4: blocks}, look=5, value=0.07, band=point_band(0.07))], 5
+    )
     assert (found.label, found.verdict) == ("not shown", None)
     assert found.notes
 
 
 def test_levels_that_disagree_about_the_sign_take_the_verdict_away(make_runs):
     by_threads = {4: [1.20, 1.21, 1.19, 1.20, 1.22], 16: [0.95, 0.96, 0.95, 0.94, 0.95]}
-    (found,) = judge([_candidate(make_runs, by_threads, value=0.07, band=point_band(0.07))], 5)
+    (found,) = judge_candidates([_candidate(make_runs, by_threads, value=0.07, band=point_band(0.07))], 5)
     assert (found.label, found.verdict) == ("depends on threads", "inconclusive")
     assert "sign" in found.notes[0]
 
 
 def test_a_heavy_tail_is_inconclusive_and_named(make_runs):
-    candidate = _candidate(make_runs, {4: HEAVY}, look=20, value=-0.04, band=Band(-0.10, 0.02))
-    (found,) = judge([candidate], 5)
+    candidate = _candidate(make_runs, {4: HEAVY}, look=20, value=-0.04, band=EquivalenceBand(-0.10, 0.02))
+    (found,) = judge_candidates([candidate], 5)
     assert found.second_opinion_agrees is False
     assert (found.label, found.verdict) == ("not shown", "inconclusive")
     assert "heavy-tailed" in found.notes[0]
 
 
 def test_a_second_opinion_of_the_same_mind_changes_nothing(make_runs):
-    (found,) = judge([_candidate(make_runs, {4: [*FIVE, *FIVE[::-1]]}, look=10)], 5)
+    (found,) = judge_candidates([_candidate(make_runs, {4: [*FIVE, *FIVE[::-1]]}, look=10)], 5)
     assert (found.label, found.second_opinion_agrees) == ("higher", True)
 
 
@@ -78,9 +84,9 @@ def _weak(make_runs, p, treatment):
 
 
 def test_several_treatments_of_one_question_are_corrected_by_holm(make_runs):
-    alone = judge([_weak(make_runs, 0.015, "haproxy")], 5)
-    both = judge([_weak(make_runs, 0.015, "haproxy"), _weak(make_runs, 0.5, "tiproxy")], 5)
-    strong = judge([_weak(make_runs, 0.015, "haproxy"), _weak(make_runs, 0.001, "tiproxy")], 5)
+    alone = judge_candidates([_weak(make_runs, 0.015, "haproxy")], 5)
+    both = judge_candidates([_weak(make_runs, 0.015, "haproxy"), _weak(make_runs, 0.5, "tiproxy")], 5)
+    strong = judge_candidates([_weak(make_runs, 0.015, "haproxy"), _weak(make_runs, 0.001, "tiproxy")], 5)
     assert alone[0].label == "higher"
     assert both[0].label == "not shown"
     assert "Holm" in both[0].notes[0]
@@ -90,7 +96,7 @@ def test_several_treatments_of_one_question_are_corrected_by_holm(make_runs):
 
 def test_a_second_claim_about_the_same_treatment_is_no_further_contrast(make_runs):
     first = _weak(make_runs, 0.015, "haproxy")
-    found = judge([first, replace(first, is_extra=True)], 5)
+    found = judge_candidates([first, replace(first, is_extra=True)], 5)
     assert [one.label for one in found] == ["higher", "higher"]
 
 
@@ -99,10 +105,10 @@ def test_different_workloads_are_different_questions_unless_they_are_one_family(
     elsewhere = replace(
         first, effect=replace(first.effect, contrast=replace(first.effect.contrast, workload="other"))
     )
-    assert [one.label for one in judge([first, elsewhere], 5)] == ["higher", "higher"]
+    assert [one.label for one in judge_candidates([first, elsewhere], 5)] == ["higher", "higher"]
     # The A/A pairs of all workloads answer one question: does the baseline equal itself?
     # Two p values of .015 are .03 each together.
-    together = judge([first, elsewhere], 5, is_one_family=True)
+    together = judge_candidates([first, elsewhere], 5, is_one_family=True)
     assert [one.label for one in together] == ["not shown", "not shown"]
 
 
@@ -114,7 +120,7 @@ LEVELS = {
 
 
 def test_each_thread_level_is_decided_by_itself(make_runs):
-    (found,) = judge([_candidate(make_runs, LEVELS)], 5)
+    (found,) = judge_candidates([_candidate(make_runs, LEVELS)], 5)
     assert found.label == "depends on threads"
     assert [(one.threads, one.label) for one in found.levels] == [
         (1, "lower"),
@@ -130,16 +136,18 @@ def test_levels_are_corrected_for_each_other_and_for_other_treatments(make_runs)
         for ratio in np.exp(np.array([-2, -1, 0, 1, 2]) / 100 + 0.0290)  # t = 4.1, df 4: p = .015
     ]
     noise = [1.01, 0.98, 1.03, 1.0, 0.99]
-    alone = judge([_candidate(make_runs, {4: weak})], 5)[0]
-    two = judge([_candidate(make_runs, {4: weak, 16: noise})], 5)[0]
-    others = judge([_candidate(make_runs, {4: weak}), _candidate(make_runs, {4: noise}, "tiproxy")], 5)
+    alone = judge_candidates([_candidate(make_runs, {4: weak})], 5)[0]
+    two = judge_candidates([_candidate(make_runs, {4: weak, 16: noise})], 5)[0]
+    others = judge_candidates(
+        [_candidate(make_runs, {4: weak}), _candidate(make_runs, {4: noise}, "tiproxy")], 5
+    )
     assert alone.levels[0].label == "higher"
     assert (two.levels[0].label, others[0].levels[0].label) == ("not shown", "not shown")
     assert "thread levels" in two.levels[0].note
 
 
 def test_before_the_first_look_no_level_is_decided(make_runs):
-    (found,) = judge([_candidate(make_runs, {1: FIVE[:4], 4: FIVE[:4]}, look=None)], 5)
+    (found,) = judge_candidates([_candidate(make_runs, {1: FIVE[:4], 4: FIVE[:4]}, look=None)], 5)
     assert {one.label for one in found.levels} == {"not decided yet"}
 
 
@@ -148,7 +156,7 @@ WIDE = list(np.exp([-0.9, -0.7, -0.8, -0.5, -1.1]))
 
 
 def test_an_interval_wider_than_a_factor_of_one_and_a_half_is_withheld_though_it_leaves_zero(make_runs):
-    (found,) = judge([_candidate(make_runs, {4: WIDE}, value=0.5, band=point_band(0.5))], 5)
+    (found,) = judge_candidates([_candidate(make_runs, {4: WIDE}, value=0.5, band=point_band(0.5))], 5)
     assert (found.label, found.withheld) == ("no useful interval", "The interval is too wide to be of use.")
     assert found.levels[0].label == "no useful interval"
     # What it answers of a claim stays: all of it lies below +40 %.
@@ -157,10 +165,10 @@ def test_an_interval_wider_than_a_factor_of_one_and_a_half_is_withheld_though_it
 
 def test_an_aa_pair_that_wide_withholds_what_is_compared_beside_it(make_runs):
     twin = _candidate(make_runs, {4: WIDE}, "direct_again")
-    (found,) = judge([_candidate(make_runs, {4: FIVE})], 5, twins=[twin])
+    (found,) = judge_candidates([_candidate(make_runs, {4: FIVE})], 5, twins=[twin])
     assert found.label == "no useful interval"
     assert found.withheld.startswith("Equal arms (A/A) came out anywhere from −69.")
-    (quiet,) = judge(
+    (quiet,) = judge_candidates(
         [_candidate(make_runs, {4: FIVE})], 5, twins=[_candidate(make_runs, {4: FIVE}, "direct_again")]
     )
     assert quiet.label == "higher"
@@ -169,7 +177,7 @@ def test_an_aa_pair_that_wide_withholds_what_is_compared_beside_it(make_runs):
 def test_a_level_alone_decides_nothing_where_the_effect_over_all_threads_is_open(make_runs):
     """+3 % at 4 threads and about zero at 16, but not shown to differ: all of it may be chance."""
     levels = {4: [1.030, 1.031, 1.029, 1.032, 1.028], 16: [1.06, 0.97, 1.05, 0.96, 1.03]}
-    (found,) = judge([_candidate(make_runs, levels)], 5)
+    (found,) = judge_candidates([_candidate(make_runs, levels)], 5)
     assert found.label == "not shown"
     assert found.levels[0].low > 0
     assert (found.levels[0].label, "over all threads" in found.levels[0].note) == ("not shown", True)
@@ -189,7 +197,7 @@ PUBLISHED = {
 def _effect(make_runs, by_threads):
     runs = make_runs({"haproxy": by_threads})
     ratios = block_ratios(runs, "direct", "haproxy", "oltp_point_select", by_threads)
-    return effect(ratios, 0.98, 0.95)
+    return estimate_effect(ratios, 0.98, 0.95)
 
 
 @pytest.mark.parametrize(("percents", "mean"), PUBLISHED.values(), ids=PUBLISHED)

@@ -11,7 +11,7 @@ from benchbook.compare.inference import findings
 from benchbook.compare.stats.equivalence import point_band
 from benchbook.compare.text import worked_arithmetic
 from benchbook.compare.text.results_table import rows_of_finding
-from benchbook.core.artifacts.findings import Attempts, Blocks, Verdicts
+from benchbook.core.artifacts.findings import Attempts, BlockCounts, Verdicts
 from benchbook.core.study.params import Analysis
 from benchbook.core.util import histogram
 
@@ -24,7 +24,7 @@ AA = {"workloads": ["oltp_point_select"], "threads": [4]}
 def found(make_study, no_voids, no_histograms):
     def make(runs, study=None, claims=(), voids=no_voids, histograms=no_histograms, **given):
         tidy = {"runs": runs, "voids": voids, "histograms": histograms}
-        return findings.make("quick", study or make_study(), tidy, Analysis(), claims, **given)
+        return findings.build_findings("quick", study or make_study(), tidy, Analysis(), claims, **given)
 
     return make
 
@@ -40,7 +40,7 @@ def test_a_clear_study_says_so_in_numbers(found, make_runs, make_study):
     )
     assert made.aa.treatment == "direct_again"
     assert made.aa.label == "no practical difference"
-    assert made.blocks == Blocks(planned=5, complete=5)
+    assert made.blocks == BlockCounts(planned=5, complete=5)
     assert (made.look.n, made.look.next) == (5, 10)
     assert (one.pairs, len(one.runs)) == (5, 10)
     assert made.warnings == []
@@ -266,7 +266,7 @@ def test_checks_facts_and_voids_are_carried(found, make_runs):
     reasons = "V15: the client used 97 % of its cores, less than 90 %"
     void = {"run_id": "x", "arm": "haproxy", "status": "invalid", "threads": 4, "reasons": reasons}
     voids = pd.DataFrame([void])
-    check = worked_arithmetic.check("little", False, "haproxy, 4 threads", "6 % off")
+    check = worked_arithmetic.build_check("little", False, "haproxy, 4 threads", "6 % off")
     facts = {"direct": {"flush": 1}, "haproxy": {"flush": 2}}
     made = found(make_runs({"haproxy": {4: LOWER}}), voids=voids, checks=[check], facts=facts)
     assert made.checks == [check]
@@ -310,5 +310,5 @@ def test_a_block_takes_from_its_first_start_to_its_last_end():
     ],
 )
 def test_a_look_says_where_it_is_and_when_the_next_one_is(complete, n, following, note):
-    found = findings._look(complete, (5, 10, 20), 0.98)
+    found = findings._current_look(complete, (5, 10, 20), 0.98)
     assert (found.n, found.next, found.note, found.level) == (n, following, note, 0.98)

@@ -18,7 +18,7 @@ FACTS = {
 
 @pytest.fixture
 def names(make_study):
-    return labels.names(make_study())
+    return labels.readable_names(make_study())
 
 
 def _runs(**columns):
@@ -33,7 +33,7 @@ def _runs(**columns):
 
 
 def _by_title(runs, names, facts=FACTS, monitor=None):
-    return {one.title: one for one in interference.doubts(runs, facts, monitor, names)}
+    return {one.title: one for one in interference.interference_caveats(runs, facts, monitor, names)}
 
 
 def _facts(**changes):
@@ -43,7 +43,7 @@ def _facts(**changes):
 def test_a_quiet_machine_raises_no_doubt_and_says_so_in_one_line(names):
     assert _by_title(_runs(), names) == {}
     aa = finding(low=-0.012, high=0.009)
-    assert interference.seen(_runs(), FACTS, None, aa).line == (
+    assert interference.measure_interference(_runs(), FACTS, None, aa).line == (
         "Load 0.4 on 2 cores before measuring; other programs used less than 0.01 cores during runs; the "
         "host took 0.0\xa0% of the time for others (steal); equal arms (A/A) came out within "
         "−1.2 to +0.9\xa0% of each other."
@@ -77,7 +77,10 @@ def test_the_doubt_and_the_line_have_one_number_of_what_others_used(names):
     runs = _runs(cpu_machine_pct=[50.0, 52.0, 60.0, 52.0])
     runs["arm"] = ["direct", "haproxy", "direct_again", "haproxy"]
     assert "During the runs other programs used 0.07 cores." in _by_title(runs, names, LOADED)["Load"].text
-    assert "other programs used 0.07 cores during runs" in interference.seen(runs, LOADED, None, None).line
+    assert (
+        "other programs used 0.07 cores during runs"
+        in interference.measure_interference(runs, LOADED, None, None).line
+    )
 
 
 def test_other_programs_that_ran_beside_one_arm_favour_the_other(names):
@@ -91,12 +94,14 @@ def test_other_programs_that_ran_beside_one_arm_favour_the_other(names):
 
 def test_an_arms_own_neighbour_is_no_other_program(names, make_study):
     busy = _runs(cpu_machine_pct=[50.0, 90.0] * 2)
-    assert interference.doubts(busy, FACTS, None, names, ["haproxy"]) == []
+    assert interference.interference_caveats(busy, FACTS, None, names, ["haproxy"]) == []
     # 0.8 cores beside HAProxy are its neighbour's and not measured; beside direct connections nobody ran.
-    assert interference.seen(busy, FACTS, None, None, ["haproxy"]).others_cores == 0.0
-    assert interference.seen(busy, FACTS, None, None, ["direct", "haproxy"]).others_cores is None
+    assert interference.measure_interference(busy, FACTS, None, None, ["haproxy"]).others_cores == 0.0
+    assert (
+        interference.measure_interference(busy, FACTS, None, None, ["direct", "haproxy"]).others_cores is None
+    )
     beside = make_study(arms={"direct": {}, "haproxy": {"access": "haproxy", "neighbour": {"processes": 1}}})
-    assert interference.accompanied(beside) == ["haproxy"]
+    assert interference.arms_with_side_load(beside) == ["haproxy"]
 
 
 def test_pressure_counts_only_where_the_arms_own_threads_cant_explain_it(names):
@@ -127,7 +132,7 @@ def test_bbr_is_a_doubt_only_where_results_are_large(names):
 def test_what_is_not_known_is_left_out(names):
     bare = _runs(cpu_machine_pct=math.nan, sent_server_mib_s=math.nan, steal_pct=math.nan)
     assert _by_title(bare, names, {}) == {}
-    assert interference.seen(bare, {}, None, None).line == "Nothing was recorded about it."
+    assert interference.measure_interference(bare, {}, None, None).line == "Nothing was recorded about it."
 
 
 def test_in_turns_the_machine_was_busy_for_all_arms_of_a_group(names):

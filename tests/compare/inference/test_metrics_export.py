@@ -25,7 +25,7 @@ FOUND = findings(
 
 
 def test_effects_by_workload_treatment_and_metric():
-    assert metrics_export.metrics(FOUND) == {
+    assert metrics_export.export_metrics(FOUND) == {
         "blocks": 5,
         "voided_runs": 3,
         "machine_minutes": 12.5,
@@ -46,7 +46,7 @@ def test_effects_by_workload_treatment_and_metric():
             },
         },
     }
-    assert "direct_again" not in metrics_export.metrics(changed(FOUND, aa=None))["reads"]
+    assert "direct_again" not in metrics_export.export_metrics(changed(FOUND, aa=None))["reads"]
 
 
 def test_thread_levels_are_those_of_qps():
@@ -73,11 +73,11 @@ def test_blocks_have_the_mean_over_their_thread_levels(make_runs, make_study):
 
 
 def test_every_finding_is_a_row_the_pair_of_equals_first():
-    table = metrics_export.table(FOUND)
+    table = metrics_export.findings_table(FOUND)
     assert table.iloc[1].to_dict() == {
         "workload": "reads", "metric": "qps", "treatment": "proxy", "baseline": "direct",
         "effect_pct": -12.3457, "low_pct": -20.0, "high_pct": pytest.approx(float("nan"), nan_ok=True),
         "blocks": 5, "shown": "lower", "claim": "s/c", "verdict": "confirmed",
     }  # fmt: skip
     assert list(table["treatment"]) == ["direct_again", "proxy", "proxy"]
-    assert list(metrics_export.table(changed(FOUND, aa=None))["metric"]) == ["qps", "latency_p99_ms"]
+    assert list(metrics_export.findings_table(changed(FOUND, aa=None))["metric"]) == ["qps", "latency_p99_ms"]

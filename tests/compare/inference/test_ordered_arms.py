@@ -6,7 +6,7 @@ import json
 import pytest
 
 from benchbook.compare.inference import findings
-from benchbook.compare.inference.ordered_arms import climb
+from benchbook.compare.inference.ordered_arms import find_best_arms
 from benchbook.core.artifacts.findings import Best
 from benchbook.core.study.params import Analysis
 
@@ -22,7 +22,7 @@ def laddered(make_study, make_runs, no_voids, no_histograms):
         study = study.model_copy(update={"plan": study.plan.model_copy(update={"ladder": ARMS})})
         runs = make_runs({arm: {4: own} for arm, own in ratios.items()}, baseline="small")
         tidy = {"runs": runs, "voids": no_voids, "histograms": no_histograms}
-        made = findings.make("mine", study, tidy, Analysis(), **given)
+        made = findings.build_findings("mine", study, tidy, Analysis(), **given)
         json.dumps(made.plain, allow_nan=False)
         return made
 
@@ -90,11 +90,11 @@ def test_an_arm_that_never_ran_is_named_and_left_out(laddered):
 
 def test_a_study_without_a_ladder_has_no_such_key(make_study, make_runs, no_voids, no_histograms):
     tidy = {"runs": make_runs({"haproxy": {4: STEP}}), "voids": no_voids, "histograms": no_histograms}
-    made = findings.make("quick", make_study(), tidy, Analysis())
+    made = findings.build_findings("quick", make_study(), tidy, Analysis())
     assert made.ladder is None and "ladder" not in made.plain
 
 
 def test_where_less_is_better_the_best_is_the_lowest():
     labels = {("a", "b"): "lower", ("b", "c"): "higher", ("a", "c"): "lower"}
-    assert climb(["a", "b", "c"], labels, "lower") == ["a", "b", "b"]
-    assert climb(["a", "b", "c"], labels, "higher") == ["a", "a", "a"]
+    assert find_best_arms(["a", "b", "c"], labels, "lower") == ["a", "b", "b"]
+    assert find_best_arms(["a", "b", "c"], labels, "higher") == ["a", "a", "a"]

@@ -14,7 +14,7 @@ CLAIM = SimpleNamespace(claim="Pods are 7 % slower.")
 def notes(arms: dict[str, dict], facts: dict | None = None, **rest) -> list[str]:
     study = SimpleNamespace(arms={name: Arm.model_validate(arm) for name, arm in arms.items()})
     found = Facts.model_validate({"study": "s", "arms": {name: {} for name in arms}} | (facts or {}))
-    return [one.text for one in setup_notes.notes(study, found, {"a/b": CLAIM}, **rest)]
+    return [one.text for one in setup_notes.setup_caveats(study, found, {"a/b": CLAIM}, **rest)]
 
 
 def test_a_server_on_loopback_needs_no_words() -> None:

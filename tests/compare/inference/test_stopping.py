@@ -5,7 +5,7 @@ import re
 import pytest
 
 from benchbook.compare.claims.effects import ClaimedEffect
-from benchbook.compare.inference.stopping import Rule
+from benchbook.compare.inference.stopping import StoppingRule
 from benchbook.compare.stats.equivalence import point_band
 from benchbook.core.study.params import Analysis
 from benchbook.core.study.study import Study
@@ -23,7 +23,7 @@ def ask(make_study, make_runs, no_histograms):
         study["plan"]["stop"] = stop
         runs = make_runs({arm: {4: values} for arm, values in ratios.items()})
         tables = {"runs": runs, "histograms": no_histograms}
-        rule = Rule(Study.model_validate(study), Analysis(), claims, lambda: tables, {}, say=say)
+        rule = StoppingRule(Study.model_validate(study), Analysis(), claims, lambda: tables, {}, say=say)
         return rule(max(len(values) for values in ratios.values()))
 
     return asked
@@ -61,7 +61,9 @@ def test_what_a_look_shows_is_said_at_once_and_nothing_between_looks(ask):
 def test_before_the_first_look_nothing_is_even_read(make_study):
     study = make_study(blocks=20).model_dump()
     study["plan"]["stop"] = "decided"
-    rule = Rule(Study.model_validate(study), Analysis(), (), lambda: pytest.fail("the runs were read"), {})
+    rule = StoppingRule(
+        Study.model_validate(study), Analysis(), (), lambda: pytest.fail("the runs were read"), {}
+    )
     assert [rule(blocks) for blocks in range(5)] == [None] * 5
 
 
@@ -95,7 +97,7 @@ def test_the_report_says_that_and_why_it_stopped(make_study, make_runs, no_voids
     study = make_study(blocks=20).model_dump()
     study["plan"]["stop"] = "decided"
     tidy = {"runs": make_runs({"haproxy": {4: CLEAR}}), "voids": no_voids, "histograms": no_histograms}
-    made = findings.make("s", Study.model_validate(study), tidy, Analysis())
+    made = findings.build_findings("s", Study.model_validate(study), tidy, Analysis())
     (said,) = [one.text for one in made.warnings if "20 planned blocks" in one.text]
     assert said.startswith("Stopped after 5 of 20 planned blocks: everything was decided at the look at 5")
     assert made.look.n == 5

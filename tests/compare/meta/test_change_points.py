@@ -6,30 +6,39 @@ import numpy as np
 import pytest
 
 from benchbook.compare.meta import change_points
-from benchbook.core.artifacts.meta_analysis import Contrast, Pooled, PooledEffect, Processor, Seen, Session
+from benchbook.core.artifacts.meta_analysis import (
+    MetaAnalysis,
+    ObservedEffect,
+    PooledContrast,
+    PooledEffect,
+    Processor,
+    StudySession,
+)
 
 
 def told(logs, levels=(None,), processors=("Xeon",)):
     """What a page says of sessions a week apart, the same at each level and on each processor in turn."""
     sessions = [
-        Session(
+        StudySession(
             id=f"s{place}", measured=f"{date(2026, 1, 1) + timedelta(weeks=place)}T08:00:00Z", design="d",
             processor=Processor(name=processors[place % len(processors)]),
         )
         for place in range(len(logs))
     ]  # fmt: skip
-    seen = [Seen(session=one.id, effect=np.expm1(log)) for one, log in zip(sessions, logs, strict=True)]
+    seen = [
+        ObservedEffect(session=one.id, effect=np.expm1(log)) for one, log in zip(sessions, logs, strict=True)
+    ]
     effects = [
         PooledEffect(threads=level, seen=seen, occasions=(), processors=1, label="on average")
         for level in levels
     ]
-    contrast = Contrast(
+    contrast = PooledContrast(
         id="read.proxy.qps", workload="read", baseline="direct", treatment="proxy", metric="qps",
         names={"workload": "reads", "baseline": "direct", "treatment": "proxy"},
         one_number=levels == (None,), whole=effects[0],
         levels=effects if levels != (None,) else (),
     )  # fmt: skip
-    found = Pooled(
+    found = MetaAnalysis(
         study="made",
         title="made",
         level=0.9,
@@ -38,7 +47,7 @@ def told(logs, levels=(None,), processors=("Xeon",)):
         left_out=(),
         contrasts=[contrast],
     )
-    return [text.replace("\xa0", " ") for text in change_points.in_time(found)]
+    return [text.replace("\xa0", " ") for text in change_points.describe_shifts(found)]
 
 
 NOISE = np.random.default_rng(7).normal(0, 0.008, 30)
@@ -78,8 +87,8 @@ def test_each_level_and_each_machine_is_a_series():
     ],
 )
 def test_the_latest_sessions_are_three_at_least_and_lie_beyond_all_before(more: list[float], place: int):
-    assert change_points.latest([0.0, 0.01, -0.01, 0.0, 0.01, 0.0, -0.01, 0.01, *more]) == place
+    assert change_points.find_shift([0.0, 0.01, -0.01, 0.0, 0.01, 0.0, -0.01, 0.01, *more]) == place
 
 
 def test_five_sessions_come_before_the_latest():
-    assert change_points.latest([0.0, 0.1, 0.0, 0.1, 5.0, 5.1, 5.2]) == 0
+    assert change_points.find_shift([0.0, 0.1, 0.0, 0.1, 5.0, 5.1, 5.2]) == 0

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchbook.api.meta_analysis import effect_rows
-from benchbook.compare.meta.meta_analysis import brought, pool, standard_error
+from benchbook.compare.meta.meta_analysis import build_session, pool_sessions, standard_error
 from benchbook.core.artifacts import meta_analysis as core
 from benchbook.core.artifacts.findings import Findings
 from benchbook.core.artifacts.record import Superseded
@@ -30,7 +30,7 @@ def told(short: dict) -> Findings:
 def recorded():
     """Five sessions of `quick` that were measured in November 2026."""
     return [
-        brought(one["id"], one["measured"], "a1", told(one["findings"]), one["facts"])
+        build_session(one["id"], one["measured"], "a1", told(one["findings"]), one["facts"])
         for one in json.loads(DATA.read_text())
     ]
 
@@ -47,7 +47,7 @@ def test_a_session_is_told_by_its_first_arms_machine_and_server():
             ("after", TURIN, 8, "6.12", "11.4"),
         )
     }
-    one = brought("s", "2026-11-01T01:00", "a1", whole, facts).session
+    one = build_session("s", "2026-11-01T01:00", "a1", whole, facts).session
     assert (one.cores, one.kernel, one.engine) == (2.0, "6.1", "mariadb 10.11")
     assert one.processor.name.startswith("Intel")
 
@@ -68,7 +68,7 @@ def test_the_error_of_a_session_follows_from_its_interval():
 
 
 def test_recorded_sessions_of_one_night_count_as_one_occasion():
-    found = pool("quick", recorded())
+    found = pool_sessions("quick", recorded())
     contrast = next(one for one in found.contrasts if one.id == "oltp_point_select.haproxy.qps")
     one, eight = contrast.levels
     # 06:11 · 16:58, 18:21 and 20:40 within six hours on what may be one model · 01:43 the next day.
@@ -86,13 +86,16 @@ def test_recorded_sessions_of_one_night_count_as_one_occasion():
 def test_the_order_in_which_sessions_are_brought_changes_nothing():
     mixed = recorded()
     random.Random(7).shuffle(mixed)
-    assert pool("quick", mixed).model_dump_json() == pool("quick", recorded()).model_dump_json()
+    assert (
+        pool_sessions("quick", mixed).model_dump_json()
+        == pool_sessions("quick", recorded()).model_dump_json()
+    )
 
 
 def test_a_session_that_is_there_twice_is_refused():
     twice = [*recorded(), recorded()[0]]
     with pytest.raises(ValueError, match=r"2026-11-22T0611 is there twice"):
-        pool("quick", twice)
+        pool_sessions("quick", twice)
 
 
 def test_superseded_and_other_designs_stand_beside_with_the_reason():
@@ -102,23 +105,23 @@ def test_superseded_and_other_designs_stand_beside_with_the_reason():
     other = session(
         finding(part(0.4, 0.01)), measured="2026-11-10T01:00", design="b2", differs="run_s 8 instead of 5"
     )
-    found = pool("quick", [*own, old, other])
+    found = pool_sessions("quick", [*own, old, other])
     assert [one.session.id for one in found.left_out] == [old.session.id, other.session.id]
     assert found.left_out[0].reason == "superseded: its cold arm was warm"
     assert found.left_out[1].reason == "another design (b2, not a1): run_s 8 instead of 5"
     assert {one.session for one in only(found).seen} == {one.session.id for one in own}
     assert found.design == "a1"
-    assert pool("quick", [*own, other], design="b2").sessions == (other.session,)
+    assert pool_sessions("quick", [*own, other], design="b2").sessions == (other.session,)
     with pytest.raises(ValueError, match="no session has the design c3"):
-        pool("quick", own, design="c3")
+        pool_sessions("quick", own, design="c3")
     with pytest.raises(ValueError, match="not superseded"):
-        pool("quick", [old])
+        pool_sessions("quick", [old])
 
 
 def test_of_designs_measured_equally_often_the_newest_counts():
     old = session(finding(part(0.1, 0.01)), measured="2026-11-01T01:00")
     new = session(finding(part(0.1, 0.01)), measured="2026-11-02T01:00", design="b2")
-    assert pool("quick", [new, old]).design == "b2"
+    assert pool_sessions("quick", [new, old]).design == "b2"
 
 
 @pytest.mark.parametrize(
@@ -142,12 +145,12 @@ def test_of_designs_measured_equally_often_the_newest_counts():
     ],
 )
 def test_labels_follow_from_the_occasions(logs, more, label):
-    assert only(pool("quick", sessions(*logs, **more))).label == label
+    assert only(pool_sessions("quick", sessions(*logs, **more))).label == label
 
 
 def test_two_sessions_within_six_hours_are_one_session_for_the_label():
     both = [session(finding(part(0.1, 0.01)), measured=f"2026-11-01T0{hour}:00") for hour in (1, 3)]
-    found = only(pool("quick", both))
+    found = only(pool_sessions("quick", both))
     assert (found.k, found.label) == (1, "one session")
 
 
@@ -156,16 +159,16 @@ def test_a_session_without_an_interval_is_named_and_not_pooled():
         finding({**part(0.1, 0.01), "low": None, "high": None, "reason": "an interval needs 3 blocks"}),
         measured="2026-11-20T01:00",
     )
-    found = only(pool("quick", [*sessions(0.1, 0.1), broken]))
+    found = only(pool_sessions("quick", [*sessions(0.1, 0.1), broken]))
     assert found.k == 2
     assert found.seen[-1].reason == "an interval needs 3 blocks"
-    alone = only(pool("quick", [broken]))
+    alone = only(pool_sessions("quick", [broken]))
     assert (alone.label, alone.effect) == ("not computed", None)
 
 
 def test_what_no_session_shows_is_told_as_not_shown_whatever_the_sessions_measured():
     # t is 3.747: an error of 0.02 decides nothing within 0.075.
-    apart = only(pool("quick", sessions(0.05, -0.05, error=0.02)))
+    apart = only(pool_sessions("quick", sessions(0.05, -0.05, error=0.02)))
     assert (apart.label, apart.standing) == ("depends on the machine", "not shown")
 
 
@@ -176,13 +179,13 @@ def test_one_number_stands_for_no_levels_that_disagree():
             finding(part((one + eight) / 2, 0.005), levels, **more), measured=f"2026-11-{place:02d}T01:00"
         )
 
-    agree = pool("quick", [of(0.1, 0.2, place) for place in (1, 2, 3, 4)])
+    agree = pool_sessions("quick", [of(0.1, 0.2, place) for place in (1, 2, 3, 4)])
     assert agree.contrasts[0].one_number
-    turned = pool("quick", [of(-0.1, 0.2, place) for place in (1, 2, 3, 4)])
+    turned = pool_sessions("quick", [of(-0.1, 0.2, place) for place in (1, 2, 3, 4)])
     assert not turned.contrasts[0].one_number
-    depends = pool("quick", [of(0.1, 0.2, 1), of(0.1, -0.2, 2)])
+    depends = pool_sessions("quick", [of(0.1, 0.2, 1), of(0.1, -0.2, 2)])
     assert not depends.contrasts[0].one_number
-    said = pool("quick", [of(0.1, 0.2, place, headline=place != 2) for place in (1, 2, 3, 4)])
+    said = pool_sessions("quick", [of(0.1, 0.2, place, headline=place != 2) for place in (1, 2, 3, 4)])
     assert not said.contrasts[0].one_number
 
 
@@ -195,36 +198,36 @@ def test_the_equal_arms_are_pooled_too():
         )
         for place, log in enumerate((0.001, -0.001, 0.002, 0.0), 1)
     ]
-    twin = pool("quick", own).aa
+    twin = pool_sessions("quick", own).aa
     assert twin.treatment == "direct_again"
     assert (twin.whole.k, twin.whole.label) == (4, "not shown")
     assert twin.whole.low < 0 < twin.whole.high
 
 
 def test_what_is_written_is_read_again(tmp_path):
-    found = pool(
+    found = pool_sessions(
         "quick", [*recorded(), session(finding(part(0.1, 0.1)), measured="2026-12-01T01:00", design="z")]
     )
     path = tmp_path / "quick" / core.FILE
     path.parent.mkdir()
     found.write(path)
-    assert core.Pooled.read(path) == found
+    assert core.MetaAnalysis.read(path) == found
     text = path.read_text().replace('"version": 1', '"version": 2')
     path.write_text(text)
     with pytest.raises(BenchbookError, match=r"quick/pooled\.json: version: .*make pages"):
-        core.Pooled.read(path, core.REMEDY)
+        core.MetaAnalysis.read(path, core.REMEDY)
 
 
 def test_last_bits_of_exp_change_no_byte(monkeypatch):
-    before = pool("quick", recorded()).model_dump_json()
+    before = pool_sessions("quick", recorded()).model_dump_json()
     exact, exact_log = math.expm1, math.log1p
     monkeypatch.setattr(math, "expm1", lambda value: math.nextafter(exact(value), math.inf))
     monkeypatch.setattr(math, "log1p", lambda value: math.nextafter(exact_log(value), -math.inf))
-    assert pool("quick", recorded()).model_dump_json() == before
+    assert pool_sessions("quick", recorded()).model_dump_json() == before
 
 
 def test_facts_of_a_session_come_with_it():
-    first = pool("quick", recorded()).sessions[-1]
+    first = pool_sessions("quick", recorded()).sessions[-1]
     assert first.processor == core.Processor(
         name="Intel(R) Xeon(R) Processor", family=6, model=207, stepping=2
     )
@@ -242,7 +245,7 @@ def test_a_row_has_the_effect_and_what_sessions_differ_by_as_fractions():
 
     Each has an error of 0.005, whose square is 0.000025: what remains is tau² = 0.019575, its root 0.1399.
     """
-    found = pool("quick", sessions(0.02, 0.02, 0.02, 0.30))
+    found = pool_sessions("quick", sessions(0.02, 0.02, 0.02, 0.30))
     (row,) = effect_rows(found).to_dict("records")
     assert row["tau"] == pytest.approx(0.1399, rel=2e-3)
     assert row["effect"] == pytest.approx(0.0942, abs=1e-3)

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from benchbook.compare.meta import moderators
-from benchbook.compare.meta.meta_analysis import pool
+from benchbook.compare.meta.meta_analysis import pool_sessions
 from tests.compare.sessions import finding, part, session
 
 WAKES = (8.0, 11.0, 14.0, 16.0, 21.0, 30.0)
@@ -21,10 +21,10 @@ def asked_of(effects, **probes):
         )
         for day, effect in enumerate(effects)
     ]
-    pooled = pool("quick", sessions)
+    pooled = pool_sessions("quick", sessions)
     contrast = pooled.contrasts[0]
-    asked = moderators.ordered(pooled, contrast.whole)
-    return asked, moderators.sentence(contrast, contrast.whole, asked)
+    asked = moderators.rank_moderators(pooled, contrast.whole)
+    return asked, moderators.describe_best(contrast, contrast.whole, asked)
 
 
 def test_the_planted_moderator_is_named_with_all_that_were_asked():
@@ -70,17 +70,23 @@ def test_a_moderator_that_few_sessions_tell_of_is_asked_of_those():
     ],
 )
 def test_the_first_of_those_that_order_an_effect_is_told_and_how_many_more_do(p_values, rho, said):
-    pooled = pool("quick", [session(finding(part(0.1, 0.005)), measured="2026-11-10T00:00Z")])
+    pooled = pool_sessions("quick", [session(finding(part(0.1, 0.005)), measured="2026-11-10T00:00Z")])
     (contrast,) = pooled.contrasts
     values = (1.0, 2.0, 3.0, 4.0)
-    found = [moderators.Ordered("steal_pct", values, values, rho, p, len(p_values)) for p in p_values]
-    told = moderators.sentence(contrast, contrast.whole, found)
+    found = [
+        moderators.ModeratorCorrelation("steal_pct", values, values, rho, p, len(p_values)) for p in p_values
+    ]
+    told = moderators.describe_best(contrast, contrast.whole, found)
     if said is None:
         assert told is None
     else:
         assert told is not None and told.startswith("HAProxy on point selects: the more steal (%), the ")
         assert said in told and told.endswith(f"with all {len(p_values)} that were asked.")
     at_one = contrast.whole.model_copy(update={"threads": 1})
-    assert told is None or " on point selects at 1 thread:" in moderators.sentence(contrast, at_one, found)
+    assert told is None or " on point selects at 1 thread:" in moderators.describe_best(
+        contrast, at_one, found
+    )
     at_two = contrast.whole.model_copy(update={"threads": 2})
-    assert told is None or " on point selects at 2 threads:" in moderators.sentence(contrast, at_two, found)
+    assert told is None or " on point selects at 2 threads:" in moderators.describe_best(
+        contrast, at_two, found
+    )

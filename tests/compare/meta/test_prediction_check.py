@@ -5,20 +5,20 @@ import random
 
 import pytest
 
-from benchbook.compare.meta.meta_analysis import pool
+from benchbook.compare.meta.meta_analysis import pool_sessions
 from benchbook.compare.meta.prediction_check import (
-    coverage,
-    different,
+    compare_with_prediction,
+    describe_session,
     equal_arms,
-    placed,
-    sentences,
-    summary,
+    estimate_coverage,
+    machine_differences,
+    render_checks,
 )
 from tests.compare.sessions import MILAN, PROCESSORS, TURIN, XEON, finding, part, session, sessions
 
 
 def record(*logs: float, **more):
-    return pool("quick", sessions(*logs, **more))
+    return pool_sessions("quick", sessions(*logs, **more))
 
 
 def here(log: float, error: float = 0.005, **more):
@@ -27,7 +27,7 @@ def here(log: float, error: float = 0.005, **more):
 
 def test_what_is_expected_counts_the_blocks_of_both_sides():
     known = record(0.10, 0.10, 0.10, 0.10)
-    (found,) = placed(here(0.10, error=0.01), known)
+    (found,) = compare_with_prediction(here(0.10, error=0.01), known)
     # Mean 0.1 without tau; 2.3534 * sqrt(0.005²/4 + 0.01²) = 0.02426.
     assert [math.log1p(end) for end in found.expected] == pytest.approx([0.07574, 0.12426], abs=1e-5)
     assert found.place == "as expected"
@@ -37,33 +37,35 @@ def test_what_is_expected_counts_the_blocks_of_both_sides():
 def test_a_session_far_off_is_outside_and_what_is_different_is_said():
     known = record(-0.15, -0.16, -0.17, -0.16, processors=(XEON, TURIN, *PROCESSORS[3:5]))
     far = here(0.10, processor=MILAN)
-    (found,) = placed(far, known)
+    (found,) = compare_with_prediction(far, known)
     assert found.place == "outside what was expected"
-    assert summary(far, known) == (
+    assert describe_session(far, known) == (
         "The effect here lies outside what was expected: HAProxy on point selects +11\xa0% "
         "(expected −17 to −13\xa0%). "
         "Different here: EPYC Zen 3, a processor that no recorded session had."
     )
-    assert summary(here(-0.16), known) == "The effect here is as expected from the recorded sessions."
+    assert (
+        describe_session(here(-0.16), known) == "The effect here is as expected from the recorded sessions."
+    )
 
 
 def test_with_too_few_processors_nothing_is_expected():
     known = record(0.1, 0.1, 0.1, 0.1, processors=(XEON, TURIN))
-    (found,) = placed(here(0.5), known)
+    (found,) = compare_with_prediction(here(0.5), known)
     assert (found.place, found.expected) == ("nothing to expect yet", None)
-    assert summary(here(0.5), known).startswith("Nothing can be expected yet")
+    assert describe_session(here(0.5), known).startswith("Nothing can be expected yet")
 
 
 def test_a_recorded_session_is_compared_with_the_others():
     own = sessions(0.10, 0.11, 0.09, 0.10, 0.40)
-    (found,) = placed(own[-1], pool("quick", own))
+    (found,) = compare_with_prediction(own[-1], pool_sessions("quick", own))
     assert found.place == "outside what was expected"
-    (found,) = placed(own[0], pool("quick", own[:3]))
+    (found,) = compare_with_prediction(own[0], pool_sessions("quick", own[:3]))
     assert found.place == "nothing to expect yet"
 
 
 def test_another_design_is_not_compared():
-    assert placed(here(0.1, design="b2"), record(0.1, 0.1, 0.1, 0.1)) == []
+    assert compare_with_prediction(here(0.1, design="b2"), record(0.1, 0.1, 0.1, 0.1)) == []
 
 
 def test_an_effect_without_an_interval_here_is_no_number():
@@ -71,14 +73,14 @@ def test_an_effect_without_an_interval_here_is_no_number():
         finding({**part(0.1, 0.1), "low": None, "high": None, "reason": "too few"}),
         measured="2026-12-01T06:00",
     )
-    (found,) = placed(broken, record(0.1, 0.1, 0.1, 0.1))
+    (found,) = compare_with_prediction(broken, record(0.1, 0.1, 0.1, 0.1))
     assert (found.place, found.effect) == ("no number here", None)
 
 
 def test_differences_are_those_from_every_recorded_session():
     known = [one.session for one in sessions(0.1, 0.1)]
     same = here(0.1).session
-    assert different(same, known) == []
+    assert machine_differences(same, known) == []
     loud = same.model_copy(
         update={
             "steal_pct": 6.8,
@@ -89,7 +91,7 @@ def test_differences_are_those_from_every_recorded_session():
         }
     )
     probed = [known[0].model_copy(update={"probes": {"wake_us": 2.5}}), known[1]]
-    assert different(loud, probed) == [
+    assert machine_differences(loud, probed) == [
         "kernel 5.10",
         "haproxy 3.0",
         "4 cores",
@@ -102,8 +104,8 @@ def test_each_processor_is_left_out_with_all_its_occasions():
     # Four near 0.1 and a processor at 0.5, measured twice: that is outside what the four let expect; each of
     # the four is inside what the others do, since 0.5 among them makes tau large.
     logs, models = (0.10, 0.11, 0.09, 0.10, 0.50, 0.50), (*PROCESSORS[:5], PROCESSORS[4])
-    known = pool("quick", sessions(*logs, processors=models))
-    own, total = coverage([known])
+    known = pool_sessions("quick", sessions(*logs, processors=models))
+    own, total = estimate_coverage([known])
     assert (own.study, total.study) == ("quick", "")
     assert (own.effects.number, own.effects.of) == (total.effects.number, total.effects.of) == (4, 5)
     # An occasion of it alone is predicted by the other one, too.
@@ -113,21 +115,21 @@ def test_each_processor_is_left_out_with_all_its_occasions():
 
 
 def test_what_leaves_fewer_than_three_processors_is_not_tried():
-    few = [pool("quick", sessions(0.1, 0.1, 0.1))]
-    assert coverage(few) == []
-    assert sentences(few)[0].startswith("No effect was measured on 4 processor models yet")
+    few = [pool_sessions("quick", sessions(0.1, 0.1, 0.1))]
+    assert estimate_coverage(few) == []
+    assert render_checks(few)[0].startswith("No effect was measured on 4 processor models yet")
 
 
 def test_nine_of_ten_drawn_processors_lie_inside():
     draw = random.Random(20261123)
     several = [
-        pool(
+        pool_sessions(
             f"s{place}",
             sessions(*(draw.gauss(0.1, 0.05) + draw.gauss(0, 0.01) for _ in range(8)), error=0.01),
         )
         for place in range(60)
     ]
-    share = coverage(several)[-1].effects
+    share = estimate_coverage(several)[-1].effects
     assert share.of == 480
     # 480 times 0.9 is 432; that is left in all but one of a thousand draws between 412 and 452.
     assert 412 <= share.number <= 452
@@ -135,7 +137,7 @@ def test_nine_of_ten_drawn_processors_lie_inside():
 
 def test_equal_arms_are_counted_by_session_of_any_design_and_by_mean():
     def twins(*logs: float):
-        return pool(
+        return pool_sessions(
             "quick",
             [
                 session(
@@ -155,8 +157,8 @@ def test_equal_arms_are_counted_by_session_of_any_design_and_by_mean():
         ("means", 1, 1),
         ("runs", 2, 3),
     ]
-    assert equal_arms([pool("quick", sessions(0.1))]) == {}
-    assert sentences(several)[-1] == (
+    assert equal_arms([pool_sessions("quick", sessions(0.1))]) == {}
+    assert render_checks(several)[-1] == (
         "Equal arms (A/A): zero lies in the intervals of 1 of 1 means over processors and 2 of 3 sessions in "
         "whole runs."
     )

@@ -10,16 +10,16 @@ from scipy.special import stdtrit
 
 from benchbook.compare.meta.random_effects import (
     FEWEST_PROCESSORS,
-    Pool,
+    RandomEffects,
     Value,
-    averaged,
-    occasions,
-    pool,
+    average_occasion,
+    group_occasions,
     pool_by_processor,
+    pool_effects,
     tau_squared,
 )
-from benchbook.compare.text.cpu_models import models, name, processor
-from benchbook.core.artifacts.meta_analysis import Session
+from benchbook.compare.text.cpu_models import count_models, name_processor, parse_processor
+from benchbook.core.artifacts.meta_analysis import StudySession
 
 XEON = "Intel(R) Xeon(R) Processor (family 6, model 207, stepping 2)"
 OTHER_XEON = "Intel(R) Xeon(R) Processor (family 6, model 143, stepping 8)"
@@ -27,12 +27,12 @@ UNTOLD_XEON = "Intel(R) Xeon(R) Processor"
 EPYC = "AMD EPYC (family 26, model 2, stepping 1)"
 
 
-def at(measured: str, told: str = XEON) -> Session:
-    return Session(id=measured, measured=measured, design="a1", processor=processor(told))
+def at(measured: str, told: str = XEON) -> StudySession:
+    return StudySession(id=measured, measured=measured, design="a1", processor=parse_processor(told))
 
 
-def grouped(*sessions: Session) -> list[list[str]]:
-    return [[one.measured[8:] for one in group] for group in occasions(sessions)]
+def grouped(*sessions: StudySession) -> list[list[str]]:
+    return [[one.measured[8:] for one in group] for group in group_occasions(sessions)]
 
 
 def test_six_hours_count_from_the_first_session_of_an_occasion():
@@ -55,9 +55,9 @@ def test_a_name_alone_may_be_any_model_of_that_name():
     # The last can't be the second's model, so it stands alone.
     assert grouped(*sessions) == [["22T02:00", "22T03:00"], ["22T04:00"]]
     told = [one.processor for one in sessions]
-    assert models(told) == 2
-    assert models(told[:1]) == 1
-    assert models([*told, processor("AMD EPYC")]) == 3
+    assert count_models(told) == 2
+    assert count_models(told[:1]) == 1
+    assert count_models([*told, parse_processor("AMD EPYC")]) == 3
 
 
 def test_times_of_other_zones_are_compared_as_moments():
@@ -66,28 +66,30 @@ def test_times_of_other_zones_are_compared_as_moments():
 
 def test_an_average_has_the_error_of_independent_blocks():
     # sqrt(0.03² + 0.04²) / 2 = 0.025; t with 8 degrees of freedom at 98 % is 2.896, so ±0.0724.
-    far = averaged([Value("a", 0.10, 0.03, 5, 0.98), Value("b", 0.06, 0.04, 5, 0.95)])
+    far = average_occasion([Value("a", 0.10, 0.03, 5, 0.98), Value("b", 0.06, 0.04, 5, 0.95)])
     assert far.log_effect == pytest.approx(0.08)
     assert far.standard_error == pytest.approx(0.025)
     assert far.sign == 1
-    near = averaged([Value("a", -0.10, 0.03, 5, 0.98), Value("b", -0.04, 0.04, 5, 0.95)])
+    near = average_occasion([Value("a", -0.10, 0.03, 5, 0.98), Value("b", -0.04, 0.04, 5, 0.95)])
     assert near.sign == 0
 
 
 @pytest.mark.parametrize("label", ["no useful interval", "not decided yet"])
 def test_what_a_session_withholds_decides_nothing(label):
-    assert averaged([Value("a", 0.5, 0.01, 5, 0.98, label)]).sign == 0
-    assert averaged([Value("a", 0.5, 0.01, 5, 0.98, "higher")]).sign == 1
+    assert average_occasion([Value("a", 0.5, 0.01, 5, 0.98, label)]).sign == 0
+    assert average_occasion([Value("a", 0.5, 0.01, 5, 0.98, "higher")]).sign == 1
 
 
 def test_processors_are_called_what_people_call_them():
-    assert name(processor(XEON)) == "Xeon Emerald Rapids"
+    assert name_processor(parse_processor(XEON)) == "Xeon Emerald Rapids"
     assert (
-        name(processor("Intel(R) Xeon(R) Gold 6226 CPU @ 2.70GHz (family 6, model 85, stepping 7)"))
+        name_processor(
+            parse_processor("Intel(R) Xeon(R) Gold 6226 CPU @ 2.70GHz (family 6, model 85, stepping 7)")
+        )
         == "Xeon Gold 6226"
     )
-    assert name(processor(None)) == "unknown"
-    assert math.isclose(models([]), 0)
+    assert name_processor(parse_processor(None)) == "unknown"
+    assert math.isclose(count_models([]), 0)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +114,7 @@ def test_processors_are_called_what_people_call_them():
 )
 def test_a_processor_of_a_cloud_has_the_name_of_its_generation(maker, family, model, generation):
     told = f"{maker} Processor (family {family}, model {model}, stepping 1)"
-    assert name(processor(told)) == generation
+    assert name_processor(parse_processor(told)) == generation
 
 
 # Thirteen trials of the BCG vaccine: with tuberculosis and without it, treated and control
@@ -135,13 +137,13 @@ EIGHT_THREADS = (
 )  # fmt: skip
 
 
-def of_sessions(sessions) -> Pool:
+def of_sessions(sessions) -> RandomEffects:
     effects = [math.log1p(effect / 100) for effect, *_ in sessions]
     errors = [
         (math.log1p(high / 100) - math.log1p(low / 100)) / 2 / stdtrit(9, (1 + level) / 2)
         for _, low, high, level in sessions
     ]
-    return pool(effects, [error**2 for error in errors])
+    return pool_effects(effects, [error**2 for error in errors])
 
 
 def percents(*logs: float) -> list[float]:
@@ -151,7 +153,7 @@ def percents(*logs: float) -> list[float]:
 def test_the_bcg_trials_come_out_as_published():
     effects = [math.log(a / (a + b) / (c / (c + d))) for a, b, c, d in BCG]
     variances = [1 / a - 1 / (a + b) + 1 / c - 1 / (c + d) for a, b, c, d in BCG]
-    found = pool(effects, variances)
+    found = pool_effects(effects, variances)
     assert found.tau**2 == pytest.approx(0.3181, abs=5e-5)
     assert found.q == pytest.approx(152.233, abs=5e-4)
     assert found.i_squared == pytest.approx(0.9212, abs=5e-5)
@@ -181,7 +183,10 @@ def test_statsmodels_says_the_same_of_drawn_inputs():
         k = int(rng.integers(2, 16))
         variances = rng.uniform(1e-4, 1e-2, k)
         effects = rng.normal(0.1, rng.choice([0.02, 0.1, 0.4]), k)
-        mine, theirs = pool(effects, variances), combine_effects(effects, variances, method_re="iterated")
+        mine, theirs = (
+            pool_effects(effects, variances),
+            combine_effects(effects, variances, method_re="iterated"),
+        )
         assert mine.q == pytest.approx(theirs.q)
         # Its iteration ends when tau² changes by less than 1e-5.
         assert mine.tau**2 == pytest.approx(theirs.tau2, abs=1e-5)
@@ -199,7 +204,7 @@ def test_tau_is_where_the_weighted_squares_are_what_they_should_be():
 
 def test_values_closer_than_their_errors_have_no_tau_and_no_narrower_mean():
     # Equal effects: Hartung and Knapp's own factor is 0 and would leave no interval at all.
-    found = pool([0.1, 0.1, 0.1, 0.1], [0.01] * 4)
+    found = pool_effects([0.1, 0.1, 0.1, 0.1], [0.01] * 4)
     assert (found.tau, found.q, found.i_squared) == (0.0, 0.0, 0.0)
     # 0.1 / sqrt(4) = 0.05
     assert found.standard_error == pytest.approx(0.05)
@@ -209,7 +214,7 @@ def test_values_closer_than_their_errors_have_no_tau_and_no_narrower_mean():
 
 def test_few_values_have_no_prediction_interval():
     for k in range(1, FEWEST_PROCESSORS + 1):
-        found = pool([0.1, 0.2, 0.3][:k], [0.001] * k)
+        found = pool_effects([0.1, 0.2, 0.3][:k], [0.001] * k)
         assert (found.prediction_low is not None) == (k == FEWEST_PROCESSORS), k
         assert (found.low is not None) == (k > 1), k
 
@@ -217,14 +222,14 @@ def test_few_values_have_no_prediction_interval():
 @pytest.mark.parametrize("variances", [[0.0, 0.1], [math.nan, 0.1], [math.inf, 0.1], [0.1], []])
 def test_what_has_no_variance_is_refused(variances):
     with pytest.raises(ValueError, match=r"variance"):
-        pool([0.1, 0.2], variances)
+        pool_effects([0.1, 0.2], variances)
 
 
 @given(st.lists(st.tuples(st.floats(-1, 1), st.floats(1e-6, 0.1)), min_size=2, max_size=12), st.floats(-1, 1))
 def test_a_shift_moves_all_and_changes_nothing_else(pairs, shift):
     effects, variances = zip(*pairs, strict=True)
-    found = pool(effects, variances)
-    moved = pool([effect + shift for effect in effects], variances)
+    found = pool_effects(effects, variances)
+    moved = pool_effects([effect + shift for effect in effects], variances)
     assert moved.mean == pytest.approx(found.mean + shift, abs=1e-6)
     assert moved.tau == pytest.approx(found.tau, abs=1e-5)
     assert min(effects) - 1e-9 <= found.mean <= max(effects) + 1e-9
@@ -233,7 +238,10 @@ def test_a_shift_moves_all_and_changes_nothing_else(pairs, shift):
 def test_occasions_of_one_processor_are_averaged_before_processors_are_pooled():
     # Means 0.2, 0.2 and 0.5; the variance of the first is (0.01 + 0.03) / 2².
     logs, variances = [0.1, 0.3, 0.2, 0.5], [0.01, 0.03, 0.02, 0.01]
-    found, by_hand = pool_by_processor(logs, variances, "aabc"), pool([0.2, 0.2, 0.5], [0.01, 0.02, 0.01])
+    found, by_hand = (
+        pool_by_processor(logs, variances, "aabc"),
+        pool_effects([0.2, 0.2, 0.5], [0.01, 0.02, 0.01]),
+    )
     assert (found.pool, found.processors) == (by_hand, 3)
     # Their spread within the one processor: (0.1 - 0.3)² / 2 is 0.02, just what their variances explain.
     assert found.within_tau == pytest.approx(0.0, abs=1e-6)

@@ -6,33 +6,33 @@ from dataclasses import replace
 import pytest
 from scipy.special import stdtrit
 
-from benchbook.compare.meta.meta_analysis import pool
+from benchbook.compare.meta.meta_analysis import pool_sessions
 from benchbook.compare.meta.sample_size import (
-    Need,
-    advise,
-    assured_spread,
+    SampleSize,
+    advise_study,
+    assess_study,
     blocks_for,
-    chosen,
+    choose_studies,
     detectable_effect,
+    format_advice,
     half_width,
     half_width_after,
-    lines,
     more_blocks,
-    need,
+    upper_spread_bound,
 )
 from tests.compare.sessions import PROCESSORS, sessions
 
 
 def test_half_the_width_is_that_of_the_pooled_interval():
-    found = pool("quick", sessions(0.05, 0.15, 0.10, 0.20))
+    found = pool_sessions("quick", sessions(0.05, 0.15, 0.10, 0.20))
     effect = found.contrasts[0].whole
-    (advice,) = advise(found)
+    (advice,) = advise_study(found)
     printed = (math.log1p(effect.prediction_high) - math.log1p(effect.prediction_low)) / 2
     assert advice.now_pct == pytest.approx(100 * printed, rel=1e-4)
 
 
 def test_sessions_that_differ_want_more_sessions():
-    (advice,) = advise(pool("quick", sessions(0.05, 0.15, 0.10, 0.20)))
+    (advice,) = advise_study(pool_sessions("quick", sessions(0.05, 0.15, 0.10, 0.20)))
     # tau is 6.44: 2.3534 * 6.44 * sqrt(1 + 1/4) and 1.8946 * 6.44 * sqrt(1 + 1/8), t with 3 and 7 degrees.
     assert advice.sentence == (
         "HAProxy on point selects: ±16.9 points; 8 processors make it ±12.9, twice the blocks in each ±16.9. "
@@ -41,7 +41,7 @@ def test_sessions_that_differ_want_more_sessions():
 
 
 def test_sessions_alike_gain_from_either():
-    (advice,) = advise(pool("quick", sessions(0.10, 0.10, 0.10, 0.10, error=0.03)))
+    (advice,) = advise_study(pool_sessions("quick", sessions(0.10, 0.10, 0.10, 0.10, error=0.03)))
     # Without tau: 2.3534 * 0.03 / sqrt(4) = 3.53; with twice the blocks over sqrt(2) less: 2.50.
     assert advice.now_pct == pytest.approx(3.53, abs=0.005)
     # Of eight sessions 1.8946 * 3 / sqrt(8) = 2.01.
@@ -52,7 +52,9 @@ def test_sessions_alike_gain_from_either():
     ("models", "missing"), [(1, "2 more processor models"), (2, "1 more processor model")]
 )
 def test_too_few_processors_want_more_of_them(models, missing):
-    (advice,) = advise(pool("quick", sessions(0.10, 0.11, 0.09, 0.10, processors=PROCESSORS[:models])))
+    (advice,) = advise_study(
+        pool_sessions("quick", sessions(0.10, 0.11, 0.09, 0.10, processors=PROCESSORS[:models]))
+    )
     assert advice.now_pct is None
     assert advice.sentence == (
         f"HAProxy on point selects: sessions on {missing} would say what to expect elsewhere; "
@@ -61,10 +63,10 @@ def test_too_few_processors_want_more_of_them(models, missing):
 
 
 def test_nothing_is_advised_of_a_study_without_sessions():
-    (advice,) = advise(pool("quick", sessions(0.10)))
-    told = list(lines(pool("quick", sessions(0.10))))
+    (advice,) = advise_study(pool_sessions("quick", sessions(0.10)))
+    told = list(format_advice(pool_sessions("quick", sessions(0.10))))
     assert told == ["What would narrow what is expected of a further session:", f"  {advice.sentence}"]
-    assert list(lines(None)) == []
+    assert list(format_advice(None)) == []
 
 
 @pytest.mark.parametrize("block", [0.0, 0.01, 0.1])
@@ -73,8 +75,10 @@ def test_more_of_anything_never_widens(block):
     assert half_width(0.05, block / 2, 4) <= half_width(0.05, block, 4)
 
 
-def lacking(study: str, *, known: int, pct: float | None = None, runs: bool = False, s: float = 300) -> Need:
-    return Need(study, known, pct, is_new_here=True, is_in_runs=runs, seconds=s)
+def lacking(
+    study: str, *, known: int, pct: float | None = None, runs: bool = False, s: float = 300
+) -> SampleSize:
+    return SampleSize(study, known, pct, is_new_here=True, is_in_runs=runs, seconds=s)
 
 
 def test_what_has_fewest_occasions_is_needed_most_then_what_is_expected_least_narrowly():
@@ -83,7 +87,7 @@ def test_what_has_fewest_occasions_is_needed_most_then_what_is_expected_least_na
         lacking("slow", known=1, s=5000), lacking("runs", known=4, pct=3.0, runs=True),
     ]  # fmt: skip
     # 15 minutes: new, then wide and runs of five each; slow alone takes longer, and narrow comes last.
-    assert [one.study for one in chosen(needs, 900)] == ["runs", "new", "wide"]
+    assert [one.study for one in choose_studies(needs, 900)] == ["runs", "new", "wide"]
     assert lacking("wide", known=4, pct=9.0).sentence == (
         "wide: 4 occasions, ±9.0 points expected of a further one; turns, 5 min"
     )
@@ -91,18 +95,18 @@ def test_what_has_fewest_occasions_is_needed_most_then_what_is_expected_least_na
 
 def test_what_fits_to_the_second_is_measured_and_one_of_these_hours_is_not():
     one, other, here = (lacking(name, known=0, s=300) for name in ("one", "other", "here"))
-    assert chosen([one, other], 600) == [one, other]
-    assert chosen([one, other], 599) == [one]
-    assert chosen([replace(here, is_new_here=False), other], 600) == [other]
+    assert choose_studies([one, other], 600) == [one, other]
+    assert choose_studies([one, other], 599) == [one]
+    assert choose_studies([replace(here, is_new_here=False), other], 600) == [other]
 
 
 def test_a_session_in_the_hours_of_another_on_such_a_machine_is_no_occasion_and_not_asked_for():
     own = [one.session for one in sessions(0.1, 0.1)]  # The last: a Milan, on 2026-11-02 at 06:00.
     here = own[-1].model_copy(update={"id": "here"})
     soon, late = (here.model_copy(update={"measured": f"2026-11-02T{hour}"}) for hour in ("11:59", "12:01"))
-    found = [need("quick", own, one, None, in_runs=False, seconds=60) for one in (soon, late)]
+    found = [assess_study("quick", own, one, None, in_runs=False, seconds=60) for one in (soon, late)]
     assert [(one.occasions, one.is_new_here) for one in found] == [(2, False), (2, True)]
-    assert chosen(found, 3600) == [found[1]]
+    assert choose_studies(found, 3600) == [found[1]]
 
 
 KNOWN = {
@@ -120,13 +124,13 @@ def test_blocks_for_a_known_spread(level, spread, blocks):
 
 def test_a_spread_seen_in_five_blocks_is_planned_with_half_as_much_again():
     # 0.02 · √(4 / χ²(0.20, 4)) = 0.02 · √(4 / 1.6488) = 0.03115
-    assert assured_spread(0.02, 5) == pytest.approx(0.0311515, abs=1e-7)
+    assert upper_spread_bound(0.02, 5) == pytest.approx(0.0311515, abs=1e-7)
 
 
 def test_more_blocks_counts_what_is_there_and_its_minutes():
     # s = 0.02 of five blocks plans with 0.03115: 17 blocks at 98 % for ± 2 %; 12 are missing, 90 s each.
     found = more_blocks(0.02, 5, 5, 0.02, 0.98, 90)
-    assert blocks_for(0.02, assured_spread(0.02, 5), 0.98) == 5 + found.blocks
+    assert blocks_for(0.02, upper_spread_bound(0.02, 5), 0.98) == 5 + found.blocks
     assert found.minutes == pytest.approx(found.blocks * 1.5)
 
 

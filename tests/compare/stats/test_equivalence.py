@@ -4,21 +4,21 @@ import numpy as np
 import pytest
 
 from benchbook.compare.stats.equivalence import (
-    Band,
+    EquivalenceBand,
+    adjust_holm,
+    alike_band,
     at_least,
     at_most,
     benjamini_hochberg,
     decide_label,
     decide_verdict,
-    direction,
-    holm,
-    label,
-    near,
+    judge_direction,
+    judge_interval,
+    label_interval,
     next_look,
     point_band,
     range_band,
     reached_look,
-    verdict,
 )
 from benchbook.compare.stats.intervals import Interval, t_interval, t_quantile
 
@@ -38,7 +38,7 @@ FIVE = t_interval(np.log([1.062, 1.071, 1.058, 1.081, 1.049]), 0.98)
     ],
 )
 def test_verdicts_on_one_interval(low, high, expected):
-    assert verdict(FIVE, Band(low, high)) == expected
+    assert judge_interval(FIVE, EquivalenceBand(low, high)) == expected
 
 
 def test_a_point_claim_allows_two_points_or_a_fifth():
@@ -60,7 +60,7 @@ def test_a_point_claim_allows_two_points_or_a_fifth():
         (range_band(-0.01, 0.01), -0.03, 0.03),
         (range_band(0.0, 0.0), -0.02, 0.02),
         # What two measurements may differ by has no direction.
-        (near(0.005), -0.015, 0.025),
+        (alike_band(0.005), -0.015, 0.025),
     ],
 )
 def test_a_small_claim_keeps_its_direction(band, low, high):
@@ -69,16 +69,16 @@ def test_a_small_claim_keeps_its_direction(band, low, high):
 
 def test_a_range_is_widened_and_a_bound_is_not():
     assert (range_band(0.5, 0.6).low, range_band(0.5, 0.6).high) == pytest.approx((0.4, 0.72))
-    assert verdict(FIVE, at_least(-0.05)) == "confirmed"
-    assert verdict(FIVE, at_most(0.04)) == "contradicted"
-    assert verdict(FIVE, at_least(0.05)) == "inconclusive"
+    assert judge_interval(FIVE, at_least(-0.05)) == "confirmed"
+    assert judge_interval(FIVE, at_most(0.04)) == "contradicted"
+    assert judge_interval(FIVE, at_least(0.05)) == "inconclusive"
 
 
 def test_no_interval_decides_nothing():
     nothing = Interval(2, 0.98, 0.5, reason="an interval needs 3 blocks")
-    assert verdict(nothing, Band(-1, 1)) == "inconclusive"
-    assert label(nothing) == "not shown"
-    assert direction(nothing, 0.1) is None
+    assert judge_interval(nothing, EquivalenceBand(-1, 1)) == "inconclusive"
+    assert label_interval(nothing) == "not shown"
+    assert judge_direction(nothing, 0.1) is None
 
 
 @pytest.mark.parametrize(
@@ -93,14 +93,14 @@ def test_no_interval_decides_nothing():
 )
 def test_labels(low, high, expected):
     ends = Interval(5, 0.98, 0.0, np.log1p(low), np.log1p(high), 0.01, 4)
-    assert label(ends) == expected
+    assert label_interval(ends) == expected
 
 
 def test_a_contradicted_claim_may_still_have_the_sign_right():
-    assert direction(FIVE, 0.20) == "right"
-    assert direction(FIVE, -0.05) == "opposite"
-    assert direction(t_interval([-0.01, 0.01, 0.02, -0.02, 0.005], 0.98), 0.10) == "no effect"
-    assert direction(FIVE, 0.0) is None
+    assert judge_direction(FIVE, 0.20) == "right"
+    assert judge_direction(FIVE, -0.05) == "opposite"
+    assert judge_direction(t_interval([-0.01, 0.01, 0.02, -0.02, 0.005], 0.98), 0.10) == "no effect"
+    assert judge_direction(FIVE, 0.0) is None
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,14 @@ def test_between_looks_the_last_one_counts(n, reached, following):
 
 
 @pytest.mark.parametrize(
-    "band", [Band(0.04, 0.09), Band(-0.02, 0.02), Band(0.09, 0.15), at_least(-0.05), at_most(0.04)]
+    "band",
+    [
+        EquivalenceBand(0.04, 0.09),
+        EquivalenceBand(-0.02, 0.02),
+        EquivalenceBand(0.09, 0.15),
+        at_least(-0.05),
+        at_most(0.04),
+    ],
 )
 def test_the_p_value_of_a_decision_is_where_its_interval_would_touch_the_band(band):
     decision = decide_verdict(FIVE, band)
@@ -122,7 +129,7 @@ def test_the_p_value_of_a_decision_is_where_its_interval_would_touch_the_band(ba
         wider = Interval(
             5, level, FIVE.log_mean, FIVE.log_mean - half, FIVE.log_mean + half, FIVE.standard_error, 4
         )
-        assert (verdict(wider, band) == decision.outcome) == still
+        assert (judge_interval(wider, band) == decision.outcome) == still
 
 
 def test_a_label_has_the_p_value_of_its_t_test():
@@ -154,7 +161,7 @@ def test_three_looks_at_98_percent_keep_five_percent_errors_and_peeking_does_not
 
 def test_holm_steps_down():
     # Sorted .005 .01 .03 .04 times 4 3 2 1 = .02 .03 .06 .04, and never falling: .02 .03 .06 .06.
-    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert adjust_holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
 
 
 def test_benjamini_hochberg_steps_up():
@@ -162,7 +169,7 @@ def test_benjamini_hochberg_steps_up():
     assert benjamini_hochberg([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.02, 0.04, 0.04, 0.02])
 
 
-@pytest.mark.parametrize("correct", [holm, benjamini_hochberg])
+@pytest.mark.parametrize("correct", [adjust_holm, benjamini_hochberg])
 def test_one_test_needs_no_correction_and_none_is_none(correct):
     assert correct([0.03]) == [0.03]
     assert correct([]) == []
@@ -170,18 +177,18 @@ def test_one_test_needs_no_correction_and_none_is_none(correct):
 
 def test_no_corrected_value_is_above_one():
     # .7 times 3 is 2.1, cut to 1; what comes after never falls.
-    assert holm([0.9, 0.8, 0.7]) == [1.0, 1.0, 1.0]
+    assert adjust_holm([0.9, 0.8, 0.7]) == [1.0, 1.0, 1.0]
     # .9, .8 x 3/2 = 1.2 and .7 x 3 = 2.1, none above the one after it.
     assert benjamini_hochberg([0.9, 0.8, 0.7]) == pytest.approx([0.9, 0.9, 0.9])
 
 
-@pytest.mark.parametrize("correct", [holm, benjamini_hochberg])
+@pytest.mark.parametrize("correct", [adjust_holm, benjamini_hochberg])
 def test_nought_and_one_are_probabilities(correct):
     # Twice 0 is 0, and the last of two stays as it is.
     assert correct([1.0, 0.0]) == [1.0, 0.0]
 
 
-@pytest.mark.parametrize("correct", [holm, benjamini_hochberg])
+@pytest.mark.parametrize("correct", [adjust_holm, benjamini_hochberg])
 @pytest.mark.parametrize("wrong", [float("nan"), -0.01, 1.01])
 def test_something_that_is_no_probability_is_refused_with_all_that_were_given(correct, wrong: float):
     with pytest.raises(ValueError, match=rf"must lie between 0 and 1: \[0\.1, {wrong}\]"):

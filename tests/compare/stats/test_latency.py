@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchbook.compare.stats.latency import has_enough_events, percentile_ms, percentiles
+from benchbook.compare.stats.latency import compute_percentiles, has_enough_events, percentile_ms
 from benchbook.core.util import histogram
 
 
@@ -30,10 +30,10 @@ def test_interpolation_moves_smoothly_inside_one_bucket():
 def test_counts_are_merged_before_the_percentile():
     fast = _counts([1] * 9500 + [2] * 500)
     slow = _counts([10] * 900 + [50] * 100)
-    merged = histogram.merge(fast, slow)
+    merged = histogram.merge_counts(fast, slow)
     # 11000 events: the 10450th is the 450th of the 900 at 10 ms, so it lies in their bucket (10.090 ms);
     # the mean of the two p95 would be 25.6 ms.
-    assert histogram.percentile(merged, 95) == pytest.approx(10.090, abs=1e-3)
+    assert histogram.bucket_percentile(merged, 95) == pytest.approx(10.090, abs=1e-3)
     assert percentile_ms(merged, 95) == pytest.approx(10.090, rel=0.0091)
 
 
@@ -64,7 +64,7 @@ def _tables(make_runs, events, slower=1.1, threads=(4, 16)):
 
 def test_long_runs_have_a_percentile_each(make_runs):
     runs, histograms = _tables(make_runs, 10_000)
-    found = percentiles(runs, histograms, "oltp_point_select", [4, 16], 99)
+    found = compute_percentiles(runs, histograms, "oltp_point_select", [4, 16], 99)
     assert (found.is_pooled, found.reason) == (False, None)
     table = found.table.set_index("run_id")["latency_p99_ms"]
     assert len(table) == len(runs)
@@ -74,7 +74,7 @@ def test_long_runs_have_a_percentile_each(make_runs):
 
 def test_short_runs_are_pooled_by_block_and_arm(make_runs):
     runs, histograms = _tables(make_runs, 6000)
-    found = percentiles(runs, histograms, "oltp_point_select", [4, 16], 99)
+    found = compute_percentiles(runs, histograms, "oltp_point_select", [4, 16], 99)
     assert found.is_pooled
     assert len(found.table) == 6
     assert found.table["run_id"].str.split().map(len).tolist() == [2] * 6
@@ -83,12 +83,12 @@ def test_short_runs_are_pooled_by_block_and_arm(make_runs):
 def test_an_arm_that_misses_a_level_in_a_block_is_not_pooled_there(make_runs):
     runs, histograms = _tables(make_runs, 6000)
     lost = (runs["block"] == 2) & (runs["arm"] == "haproxy") & (runs["threads"] == 16)
-    found = percentiles(runs[~lost], histograms, "oltp_point_select", [4, 16], 99)
+    found = compute_percentiles(runs[~lost], histograms, "oltp_point_select", [4, 16], 99)
     assert set(found.table.loc[found.table["block"] == 2, "arm"]) == {"direct"}
 
 
 def test_too_few_events_even_in_a_block_give_no_percentile(make_runs):
     runs, histograms = _tables(make_runs, 500)
-    found = percentiles(runs, histograms, "oltp_point_select", [4, 16], 99)
+    found = compute_percentiles(runs, histograms, "oltp_point_select", [4, 16], 99)
     assert found.table.empty
     assert "measure longer" in found.reason

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchbook.compare.stats.noninferiority import Decision, decide, together
+from benchbook.compare.stats.noninferiority import NoninferiorityDecision, combine_answers, decide_contrast
 from benchbook.compare.stats.pairs import BlockRatios
 from benchbook.core.study.params import Analysis
 
@@ -29,12 +29,12 @@ def spread(mean: float, deviation: float, n: int) -> list[float]:
 
 
 def answer(mean: float, deviation: float, n: int, **more: object) -> str:
-    return decide(blocks(spread(mean, deviation, n)), MARGIN, LOOKS, **more).answer
+    return decide_contrast(blocks(spread(mean, deviation, n)), MARGIN, LOOKS, **more).answer
 
 
 def test_equal_arms_are_not_slower_at_the_first_look():
     # t(0.99, 4) = 3.747: half width 3.747 · 0.01 / √5 = 1.68 %, so the lower end is above -3 %.
-    found = decide(blocks(spread(0.0, 0.01, 5)), MARGIN, LOOKS)
+    found = decide_contrast(blocks(spread(0.0, 0.01, 5)), MARGIN, LOOKS)
     assert found.answer == "not slower"
     assert found.interval.log_low == pytest.approx(-0.01676, abs=1e-4)
 
@@ -51,15 +51,15 @@ def test_blocks_between_looks_count_only_when_the_time_is_over():
     # At 5 blocks the half width is 3.747 · 0.02 / √5 = 3.4 %; at 9 it is 2.896 · 0.02 / 3 = 1.9 %.
     values = spread(0.0, 0.02, 9)
     values = sorted(values)[::2] + sorted(values)[1::2]
-    assert decide(blocks(values), MARGIN, LOOKS).answer == "undecided"
-    assert decide(blocks(values), MARGIN, LOOKS, is_over=True).answer == "not slower"
+    assert decide_contrast(blocks(values), MARGIN, LOOKS).answer == "undecided"
+    assert decide_contrast(blocks(values), MARGIN, LOOKS, is_over=True).answer == "not slower"
 
 
 def test_a_slowdown_shown_near_the_margin_is_slower_only_at_the_end():
     # 4 % with a half width of 2.821 · 0.015 / √10 = 1.3 %: below zero, and on both sides of the margin.
     values = spread(-0.04, 0.015, 10)
-    assert decide(blocks(values), MARGIN, LOOKS).answer == "undecided"
-    assert decide(blocks(values), MARGIN, LOOKS, is_over=True).answer == "slower"
+    assert decide_contrast(blocks(values), MARGIN, LOOKS).answer == "undecided"
+    assert decide_contrast(blocks(values), MARGIN, LOOKS, is_over=True).answer == "slower"
 
 
 def test_a_slowdown_within_the_margin_is_never_called_slower():
@@ -67,10 +67,11 @@ def test_a_slowdown_within_the_margin_is_never_called_slower():
     assert answer(-0.02, 0.015, 10, is_over=True) == "undecided"
     assert answer(-0.02, 0.005, 20, is_over=True) == "not slower"
     words = [
-        decide(blocks(spread(-0.02, one, 20)), MARGIN, LOOKS, is_over=True).word for one in (0.005, 0.025)
+        decide_contrast(blocks(spread(-0.02, one, 20)), MARGIN, LOOKS, is_over=True).word
+        for one in (0.005, 0.025)
     ]
     assert words == ["slower, within the margin", "slower, perhaps beyond the margin"]
-    assert decide(blocks(spread(0.0, 0.005, 20)), MARGIN, LOOKS).word == "not slower"
+    assert decide_contrast(blocks(spread(0.0, 0.005, 20)), MARGIN, LOOKS).word == "not slower"
 
 
 def test_noise_is_no_slowdown():
@@ -78,8 +79,8 @@ def test_noise_is_no_slowdown():
 
 
 def test_several_questions_share_the_errors():
-    one = decide(blocks(spread(0, 0.01, 5)), MARGIN, LOOKS)
-    of_two = decide(blocks(spread(0, 0.01, 5)), MARGIN, LOOKS, questions=2)
+    one = decide_contrast(blocks(spread(0, 0.01, 5)), MARGIN, LOOKS)
+    of_two = decide_contrast(blocks(spread(0, 0.01, 5)), MARGIN, LOOKS, questions=2)
     assert (one.interval.level, of_two.interval.level) == (0.98, 0.99)
 
 
@@ -87,8 +88,8 @@ def test_an_outlier_that_carries_the_mean_leaves_it_open():
     # Nineteen blocks say -3.5 % to a hundredth of a per cent, one says +5 %: the t interval reaches past the
     # margin, the ranks alone would decide.
     values = [-0.0356 + 0.0001 * (number % 3) for number in range(19)] + [0.05]
-    assert decide(blocks(values), MARGIN, LOOKS, is_over=True).answer in ("undecided", "slower")
-    assert decide(blocks(values), 0.02, LOOKS, is_over=True).answer != "not slower"
+    assert decide_contrast(blocks(values), MARGIN, LOOKS, is_over=True).answer in ("undecided", "slower")
+    assert decide_contrast(blocks(values), 0.02, LOOKS, is_over=True).answer != "not slower"
 
 
 @pytest.mark.parametrize(
@@ -100,8 +101,8 @@ def test_an_outlier_that_carries_the_mean_leaves_it_open():
     ],
 )
 def test_one_slower_arm_is_enough_and_one_open_question_leaves_it_open(answers, whole):
-    interval = decide(blocks([]), MARGIN, LOOKS).interval
-    assert together([Decision("w", "a", one, interval, "") for one in answers]) == whole
+    interval = decide_contrast(blocks([]), MARGIN, LOOKS).interval
+    assert combine_answers([NoninferiorityDecision("w", "a", one, interval, "") for one in answers]) == whole
 
 
 def test_both_errors_are_rare():
@@ -112,7 +113,7 @@ def test_both_errors_are_rare():
     for truth, bad in ((math.log1p(-MARGIN), "not slower"), (0.0, "slower")):
         for _ in range(2000):
             values = list(random.normal(truth, 0.02, size=20))
-            wrong[bad] += decide(blocks(values), MARGIN, LOOKS, is_over=True).answer == bad
+            wrong[bad] += decide_contrast(blocks(values), MARGIN, LOOKS, is_over=True).answer == bad
     assert wrong["not slower"] <= 70
     assert wrong["slower"] <= 70
 
@@ -120,5 +121,5 @@ def test_both_errors_are_rare():
 def test_what_refuses_the_ratios_is_the_reason_when_the_time_is_over():
     some = blocks([0.0])
     none = replace(some, ratios=some.ratios.iloc[:0], refusal="a run has no queries")
-    found = decide(none, MARGIN, LOOKS, is_over=True)
+    found = decide_contrast(none, MARGIN, LOOKS, is_over=True)
     assert (found.answer, found.why) == ("undecided", "a run has no queries")

@@ -83,27 +83,27 @@ def _runs(apart, server=None, arms=("direct", "haproxy")):
 
 
 def test_the_time_between_partners_is_given_by_block():
-    table = pairs.blocks(_runs(USUAL))
+    table = pairs.partner_gaps(_runs(USUAL))
     assert [one.max_s for one in table] == USUAL
     assert not any(one.is_far or one.left_out for one in table)
 
 
 def test_three_arms_lie_apart_by_the_longest_gap_between_neighbours():
-    (one,) = pairs.blocks(_runs([7.0], arms=("direct", "haproxy", "direct_again")))
+    (one,) = pairs.partner_gaps(_runs([7.0], arms=("direct", "haproxy", "direct_again")))
     assert one.max_s == 7.0
 
 
 def test_partners_far_apart_are_a_doubt_but_count():
     # 2100 s is more than four times the usual 10 s.
     runs = _runs([*USUAL[:4], 2100.0])
-    assert [one.is_far for one in pairs.blocks(runs)] == [False] * 4 + [True]
-    assert pairs.usable(runs)[1] == []
+    assert [one.is_far for one in pairs.partner_gaps(runs)] == [False] * 4 + [True]
+    assert pairs.select_usable(runs)[1] == []
 
 
 def test_partners_far_apart_with_a_server_start_in_between_are_left_out():
     """The half that was made again alone, 35 minutes and a server start later: block 5 began at 5000 s."""
     runs = _runs([*USUAL[:4], 2100.0], server={(5, "haproxy"): 7000.0})
-    kept, told = pairs.usable(runs)
+    kept, told = pairs.select_usable(runs)
     assert set(kept["block"]) == {1, 2, 3, 4}
     assert told == [
         "Block 5: left out on oltp_point_select at 4 threads, because partners started 35 minutes apart and "
@@ -115,14 +115,14 @@ def test_a_server_started_before_its_block_or_right_beside_its_partner_is_usual(
     early = {(block, arm): 1000.0 * block - 30 for block in range(1, 6) for arm in ("direct", "haproxy")}
     own = {(block, "haproxy"): 1000.0 * block + 5 for block in range(1, 6)}
     for server in (early, own):
-        kept, told = pairs.usable(_runs(USUAL, server=server))
+        kept, told = pairs.select_usable(_runs(USUAL, server=server))
         assert (len(kept), told) == (10, [])
 
 
 def test_servers_of_unknown_age_leave_nothing_out():
     unknown = _runs([*USUAL[:4], 2100.0]).assign(server_started_s=math.nan)
-    assert pairs.usable(unknown)[1] == []
-    assert pairs.blocks(unknown)[4].is_far
+    assert pairs.select_usable(unknown)[1] == []
+    assert pairs.partner_gaps(unknown)[4].is_far
 
 
 def test_a_block_that_is_left_out_is_missing_from_the_effect_and_named(
@@ -135,7 +135,7 @@ def test_a_block_that_is_left_out_is_missing_from_the_effect_and_named(
     late = (runs["block"] == 6) & (runs["arm"] == "haproxy")
     runs.loc[late, ["started_s", "server_started_s"]] = [9000.0, 8000.0]
     tidy = {"runs": runs, "voids": no_voids, "histograms": no_histograms}
-    made = findings.make("s", make_study(blocks=6), tidy, Analysis())
+    made = findings.build_findings("s", make_study(blocks=6), tidy, Analysis())
     assert made.findings[0].effect == pytest.approx(-0.308, abs=1e-3)
     assert made.blocks.complete == 5
     assert [one.text for one in made.warnings if one.title == "Time between partners"] == [
@@ -155,17 +155,17 @@ def test_a_block_that_is_left_out_is_missing_from_the_effect_and_named(
     ],
 )
 def test_far_is_four_times_the_usual_and_ten_seconds_more(usual: float, apart: float, is_far: bool):
-    assert pairs.blocks(_runs([usual] * 4 + [apart]))[4].is_far == is_far
+    assert pairs.partner_gaps(_runs([usual] * 4 + [apart]))[4].is_far == is_far
 
 
 @pytest.mark.parametrize(("after_s", "kept"), [(2.0, 10), (2.1, 8)])
 def test_the_age_of_a_server_is_known_to_the_second_before_and_behind(after_s: float, kept: int):
     """Block 5 began at 5000 s."""
     runs = _runs([10.0] * 4 + [2100.0], server={(5, "haproxy"): 5000.0 + after_s})
-    assert len(pairs.usable(runs)[0]) == kept
+    assert len(pairs.select_usable(runs)[0]) == kept
 
 
 def test_spans_are_told_in_minutes_from_two_on():
-    assert [pairs.span(seconds) for seconds in (0.04, 119.9, 120.0, 150.1)] == [
+    assert [pairs.format_span(seconds) for seconds in (0.04, 119.9, 120.0, 150.1)] == [
         "0.0 s", "119.9 s", "2 minutes", "3 minutes"
     ]  # fmt: skip

@@ -8,7 +8,14 @@ import pytest
 import scipy  # scipy.stats, which takes half a second, is loaded by the test that asks for it
 
 from benchbook.compare.bottlenecks import operational_laws
-from benchbook.compare.stats.scaling import Usl, _lack_of_fit, collapses, fit, scalability, scaling
+from benchbook.compare.stats.scaling import (
+    UslFit,
+    _lack_of_fit,
+    check_scalability,
+    describe_scaling,
+    find_collapses,
+    fit_usl,
+)
 from tests.compare.claims.test_consistency import cells
 
 # SPEC SDM91 as in Gunther's book and the R package usl.
@@ -38,17 +45,17 @@ def _noisy(law, levels, blocks=5, spread=0.01, bend=0.0):
 
 
 def _table(levels: list[int], **how: float) -> pd.DataFrame:
-    runs = _noisy(Usl(1000, 0.02, 0.0005), levels, **how)
+    runs = _noisy(UslFit(1000, 0.02, 0.0005), levels, **how)
     return runs.pivot_table(index="block", columns="threads", values="qps")
 
 
 def test_exact_data_give_back_the_law():
-    law = fit([1, 2, 4, 6, 8, 10], [1, 1.8868, 3.0769, 3.5294, 3.5398, 3.3557])
+    law = fit_usl([1, 2, 4, 6, 8, 10], [1, 1.8868, 3.0769, 3.5294, 3.5398, 3.3557])
     assert (law.gamma, law.alpha, law.beta) == pytest.approx((1, 0.02, 0.02), abs=1e-5)
 
 
 def test_the_log_fit_of_sdm91():
-    law = fit(LOAD, THROUGHPUT)
+    law = fit_usl(LOAD, THROUGHPUT)
     assert (law.gamma, law.alpha, law.beta) == pytest.approx((67.94, 0.013452, 1.15110e-4), rel=1e-4)
     assert law.peak_threads == pytest.approx(92.577, abs=1e-3)
     assert law.qps(law.peak_threads) == pytest.approx(1960.79, abs=0.01)
@@ -58,8 +65,8 @@ def test_the_law_itself_is_the_one_of_the_r_package():
     from scipy.optimize import curve_fit
 
     # usl(throughput ~ load, specsdm91): least squares of throughput, not of its logarithm.
-    values, covariance = curve_fit(lambda n, *abc: Usl(*abc).qps(n), LOAD, THROUGHPUT, p0=[70, 0.02, 1e-4])
-    law = Usl(*values)
+    values, covariance = curve_fit(lambda n, *abc: UslFit(*abc).qps(n), LOAD, THROUGHPUT, p0=[70, 0.02, 1e-4])
+    law = UslFit(*values)
     assert (law.alpha, law.beta, law.gamma) == pytest.approx((0.0277285, 1.04365e-4, 89.9952), rel=1e-4)
     errors = np.sqrt(np.diag(covariance))
     assert errors == pytest.approx([14.2135, 0.0091217, 1.98753e-5], rel=1e-3)
@@ -68,16 +75,16 @@ def test_the_law_itself_is_the_one_of_the_r_package():
 
 
 def test_a_law_without_coherency_or_with_nothing_but_contention_has_no_peak():
-    assert Usl(100, 0.05, 0.0).peak_threads is None
-    assert Usl(100, 0.05, -0.001).peak_threads is None
-    assert Usl(100, 1.0, 0.001).peak_threads is None
+    assert UslFit(100, 0.05, 0.0).peak_threads is None
+    assert UslFit(100, 0.05, -0.001).peak_threads is None
+    assert UslFit(100, 1.0, 0.001).peak_threads is None
     # The root of (1 - 0.1) / 0.001.
-    assert Usl(100, 0.1, 0.001).peak_threads == pytest.approx(30.0)
+    assert UslFit(100, 0.1, 0.001).peak_threads == pytest.approx(30.0)
 
 
 def test_good_data_pass_the_gate_with_intervals_over_blocks():
-    law = Usl(1000, 0.02, 0.0005)
-    found = scaling(_noisy(law, [1, 4, 16, 32, 64, 128]), "direct", "w")
+    law = UslFit(1000, 0.02, 0.0005)
+    found = describe_scaling(_noisy(law, [1, 4, 16, 32, 64, 128]), "direct", "w")
     assert found.reason is None
     assert found.peak_threads.n == 5
     assert found.peak_threads.low < law.peak_threads < found.peak_threads.high
@@ -85,14 +92,14 @@ def test_good_data_pass_the_gate_with_intervals_over_blocks():
 
 
 def test_six_levels_far_from_one_thread_give_the_observed_maximum_only():
-    found = scaling(_noisy(Usl(600, 0.002, 1e-7), LATE), "direct", "w")
+    found = describe_scaling(_noisy(UslFit(600, 0.002, 1e-7), LATE), "direct", "w")
     assert found.usl is None
     assert found.observed_max_threads == 1500
     assert "begin with 1" in found.reason
 
 
 def test_five_levels_from_one_thread_on_are_too_few():
-    found = scaling(_noisy(Usl(1000, 0.02, 0.0005), [1, 8, 32, 64, 128]), "direct", "w")
+    found = describe_scaling(_noisy(UslFit(1000, 0.02, 0.0005), [1, 8, 32, 64, 128]), "direct", "w")
     assert found.usl is None
     assert found.reason == "the scalability law needs 6 thread levels that begin with 1"
 
@@ -100,7 +107,7 @@ def test_five_levels_from_one_thread_on_are_too_few():
 def test_the_observed_maximum_is_the_geometric_mean_of_its_blocks_in_the_arm_and_workload_asked_for():
     mine = _runs({1: [100, 400], 4: [10, 10]})
     others = [mine.assign(arm="other", qps=9999.0), mine.assign(workload="other", qps=9999.0)]
-    found = scaling(pd.concat([mine, *others]), "direct", "w")
+    found = describe_scaling(pd.concat([mine, *others]), "direct", "w")
     # The root of 100 x 400.
     assert found.observed_max_qps == pytest.approx(200.0)
     assert (found.observed_max_threads, found.threads) == (1, [1, 4])
@@ -109,14 +116,14 @@ def test_the_observed_maximum_is_the_geometric_mean_of_its_blocks_in_the_arm_and
 
 def test_blocks_that_agree_to_the_last_digit_are_held_to_the_law_all_the_same():
     levels = [1, 4, 16, 32, 64, 128]
-    assert _lack_of_fit(np.log(_table(levels, spread=0.0)), Usl(1000, 0.02, 0.0005)) is None
-    wrong = _lack_of_fit(np.log(_table(levels, spread=0.0, bend=0.15)), Usl(1000, 0.02, 0.0005))
+    assert _lack_of_fit(np.log(_table(levels, spread=0.0)), UslFit(1000, 0.02, 0.0005)) is None
+    wrong = _lack_of_fit(np.log(_table(levels, spread=0.0, bend=0.15)), UslFit(1000, 0.02, 0.0005))
     assert wrong == "lack of fit: the blocks agree, but not with the law"
 
 
 @pytest.mark.parametrize("bend", [0.0, 0.012, 0.02, 0.15])
 def test_lack_of_fit_is_the_f_test_of_the_levels_against_the_noise_between_blocks(bend: float):
-    law, logs = Usl(1000, 0.02, 0.0005), np.log(_table([1, 4, 16, 32, 64, 128], bend=bend))
+    law, logs = UslFit(1000, 0.02, 0.0005), np.log(_table([1, 4, 16, 32, 64, 128], bend=bend))
     values = logs.to_numpy()
     left = values - values.mean(axis=0) - values.mean(axis=1, keepdims=True) + values.mean()
     # Six levels less the law's three parameters; 5 x 4 degrees of freedom of five blocks.
@@ -128,27 +135,29 @@ def test_lack_of_fit_is_the_f_test_of_the_levels_against_the_noise_between_block
 
 
 def test_data_that_still_rise_have_no_knee():
-    found = scaling(_noisy(Usl(1000, 0.02, 1e-7), [1, 2, 4, 8, 16, 32]), "direct", "w")
+    found = describe_scaling(_noisy(UslFit(1000, 0.02, 1e-7), [1, 2, 4, 8, 16, 32]), "direct", "w")
     assert found.peak_threads is None
     assert "no point past the knee" in found.reason
 
 
 def test_a_maximum_by_chance_is_no_knee():
-    found = scaling(_noisy(Usl(1000, 1.0, 0.0), [1, 2, 4, 8, 16, 32], spread=0.03), "direct", "w")
+    found = describe_scaling(_noisy(UslFit(1000, 1.0, 0.0), [1, 2, 4, 8, 16, 32], spread=0.03), "direct", "w")
     assert "no point past the knee" in found.reason
 
 
 def test_a_shape_that_is_not_the_laws_is_refused():
-    found = scaling(_noisy(Usl(1000, 0.02, 0.0005), [1, 4, 16, 32, 64, 128], bend=0.15), "direct", "w")
+    found = describe_scaling(
+        _noisy(UslFit(1000, 0.02, 0.0005), [1, 4, 16, 32, 64, 128], bend=0.15), "direct", "w"
+    )
     assert found.usl is None
     assert "lack of fit" in found.reason
 
 
 def test_blocks_without_all_levels_or_without_throughput_are_not_used():
-    table = _noisy(Usl(1000, 0.02, 0.0005), [1, 4])
-    assert scaling(table[table["block"] == 0], "direct", "w").observed_max_qps is None
+    table = _noisy(UslFit(1000, 0.02, 0.0005), [1, 4])
+    assert describe_scaling(table[table["block"] == 0], "direct", "w").observed_max_qps is None
     table.loc[0, "qps"] = 0
-    assert scaling(table, "direct", "w").reason == "no block with a throughput at all levels"
+    assert describe_scaling(table, "direct", "w").reason == "no block with a throughput at all levels"
 
 
 def rows(qps: dict[int, float], **beside: dict[int, float]) -> list[tuple]:
@@ -164,7 +173,7 @@ def rows(qps: dict[int, float], **beside: dict[int, float]) -> list[tuple]:
 def test_a_third_less_with_busier_processors_is_a_collapse():
     """900 to 500 is -44.4 %, and CPU goes from 380 to 395."""
     table = cells(rows({8: 600, 16: 900, 32: 500}, cpu_tidb_pct={8: 200, 16: 380, 32: 395}))
-    (found,) = [one for one in collapses(table) if one.passed is False]
+    (found,) = [one for one in find_collapses(table) if one.passed is False]
     assert found.detail == (
         "From 16 to 32 threads QPS falls from 900 to 500 (\N{MINUS SIGN}44.4 %); "
         "tidb uses more CPU (380 to 395)."
@@ -186,13 +195,13 @@ def test_a_third_less_with_busier_processors_is_a_collapse():
     ],
 )
 def test_other_changes_are_none(qps, cpu):
-    found = collapses(cells(rows(qps, cpu_tidb_pct=cpu)))
+    found = find_collapses(cells(rows(qps, cpu_tidb_pct=cpu)))
     assert [one.passed for one in found] == [True]
 
 
 def test_of_several_processors_those_that_work_more_are_named():
     table = cells(rows({16: 900, 32: 500}, cpu_proxy_pct={16: 90, 32: 120}, cpu_tikv_pct={16: 300, 32: 200}))
-    (found,) = [one for one in collapses(table) if one.passed is False]
+    (found,) = [one for one in find_collapses(table) if one.passed is False]
     assert found.detail.endswith("; proxy uses more CPU (90 to 120).")
 
 
@@ -200,7 +209,7 @@ def test_a_series_that_collapses_twice_is_one_of_those_that_do():
     """Two series: one falls by 44.4 and by 60 %, the other is all that is left."""
     twice = rows({8: 900, 16: 500, 32: 200})
     calm = [("t", "b", threads, metric, text) for _, _, threads, metric, text in rows({8: 100, 16: 90})]
-    found = collapses(cells([*twice, *calm]))
+    found = find_collapses(cells([*twice, *calm]))
     assert [(one.passed, one.row) for one in found] == [(False, 16), (False, 32), (True, None)]
     assert (found[-1].where, found[-1].detail) == ("everywhere else", "Series that do not: 1.")
 
@@ -208,39 +217,39 @@ def test_a_series_that_collapses_twice_is_one_of_those_that_do():
 @pytest.mark.parametrize("beside", [{}, {"cpu_tidb_pct": {16: math.nan, 32: math.nan}}])
 def test_without_processor_time_that_is_said(beside):
     table = cells(rows({16: 900, 32: 500}, **beside))
-    (found,) = [one for one in collapses(table) if one.passed is False]
+    (found,) = [one for one in find_collapses(table) if one.passed is False]
     assert found.detail.endswith("no processor time is printed beside it.")
 
 
 def test_the_scalability_law_is_fitted_where_it_can_be():
     """X(N) = 1000 N / (1 + 0.02 (N - 1) + 0.001 N (N - 1)): its peak is sqrt(0.98 / 0.001) = 31.3 threads."""
     qps = {n: 1000 * n / (1 + 0.02 * (n - 1) + 0.001 * n * (n - 1)) for n in (1, 2, 4, 8, 16, 32, 64)}
-    (found,) = scalability(cells(rows(qps)))
+    (found,) = check_scalability(cells(rows(qps)))
     assert found.passed is True
     assert "One thread 1000 QPS, contention 0.02, coherency 0.001, highest at 31 threads" in found.detail
     assert found.detail.endswith("; it misses a printed number by 0.0 % at most.")
     jumps = {**qps, 8: qps[8] / 2}
-    (off,) = scalability(cells(rows(jumps)))
+    (off,) = check_scalability(cells(rows(jumps)))
     assert off.passed is False
 
 
 def test_six_levels_are_enough_for_the_law():
     """Its peak is sqrt(0.95 / 0.005) = 13.8 threads."""
     qps = {n: 1000 * n / (1 + 0.05 * (n - 1) + 0.005 * n * (n - 1)) for n in (1, 2, 4, 8, 16, 32)}
-    (found,) = scalability(cells(rows(qps)))
+    (found,) = check_scalability(cells(rows(qps)))
     assert found.passed is True and "contention 0.05, coherency 0.005, highest at 14 threads" in found.detail
 
 
 def test_series_are_refused_together_and_what_is_none_is_not_counted():
     two = rows({8: 600, 16: 900}) + [("t", "b", threads, "qps", "10") for threads in (8, 16)]
-    (found,) = scalability(cells(two))
+    (found,) = check_scalability(cells(two))
     assert (found.passed, found.where) == (None, "2 series")
     assert "Refused for t, arm a, workload load, QPS; t, arm b, workload load, QPS: the law" in found.detail
     # One level alone is no series, and neither is a level that stands there twice.
     for none in ({8: 600}, {}):
-        (nothing,) = scalability(cells(rows(none)))
+        (nothing,) = check_scalability(cells(rows(none)))
         assert (nothing.passed, nothing.where) == (None, "nowhere")
-    (nothing,) = scalability(cells(rows({8: 600, 16: 900}) + rows({8: 700})))
+    (nothing,) = check_scalability(cells(rows({8: 600, 16: 900}) + rows({8: 700})))
     assert nothing.where == "nowhere"
 
 
@@ -255,7 +264,7 @@ def test_series_are_refused_together_and_what_is_none_is_not_counted():
     ],
 )
 def test_or_it_is_refused_aloud(qps, reason):
-    (found,) = scalability(cells(rows(qps)))
+    (found,) = check_scalability(cells(rows(qps)))
     assert found.passed is None
     assert found.detail.startswith("Refused for t, arm a, workload load, QPS:") and reason in found.detail
 

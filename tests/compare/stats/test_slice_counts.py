@@ -28,38 +28,38 @@ def _runs(**columns):
 
 
 def test_whole_runs_have_no_turns():
-    assert slice_counts.summary(_runs(order=["runs"] * 2), {}) is None
+    assert slice_counts.summarize_turns(_runs(order=["runs"] * 2), {}) is None
 
 
 def test_the_two_orders_are_never_pooled(make_study):
     mixed = pd.concat([_runs(), _runs(run_id=["c", "d"]), _runs(run_id=["e", "f"], order=["runs"] * 2)])
-    kept, told = slice_counts.of_one_order(mixed, make_study())
+    kept, told = slice_counts.select_order(mixed, make_study())
     assert list(kept["run_id"]) == ["a", "b", "c", "d"]
     assert told == [
         "2 runs measured in the other order left out: turns and whole runs of a workload are never pooled."
     ]
-    assert slice_counts.of_one_order(_runs(), make_study())[1] == []
+    assert slice_counts.select_order(_runs(), make_study())[1] == []
 
 
 def test_a_study_may_have_one_workload_in_turns_and_another_in_whole_runs(make_study):
     other = _runs(run_id=["c", "d"], workload=["oltp_read_only"] * 2, order=["runs"] * 2)
     both = pd.concat([_runs(), other], ignore_index=True)
-    kept, told = slice_counts.of_one_order(both, make_study())
+    kept, told = slice_counts.select_order(both, make_study())
     assert (list(kept["run_id"]), told) == (["a", "b", "c", "d"], [])
 
 
 def test_levels_of_a_workload_may_have_two_orders_which_is_a_doubt_and_another_design(make_study):
     other = _runs(run_id=["c", "d"], threads=[64] * 2, order=["runs"] * 2)
     both = pd.concat([_runs(), other], ignore_index=True)
-    kept, told = slice_counts.of_one_order(both, make_study())
+    kept, told = slice_counts.select_order(both, make_study())
     assert (list(kept["run_id"]), told) == (["a", "b", "c", "d"], [])
     workload = both.workload.iloc[0]
     (text,) = slice_counts.mixed_levels(kept)
     assert text.startswith(f"{workload} at 64 threads was measured in whole runs")
     assert slice_counts.mixed_levels(_runs()) == []
     plans = kept[["workload", "threads", "order"]].to_dict("records")
-    assert design.mixed(plans) == {f"whole runs of {workload} at 64 threads": 1}
-    assert design.mixed(plans[:2]) == {}
+    assert design.mixed_methods(plans) == {f"whole runs of {workload} at 64 threads": 1}
+    assert design.mixed_methods(plans[:2]) == {}
 
 
 def test_the_machine_s_time_counts_the_seconds_of_a_group_in_turns_once():
@@ -74,10 +74,10 @@ def test_the_machine_s_time_counts_the_seconds_of_a_group_in_turns_once():
 def test_a_study_that_says_its_order_keeps_the_runs_of_it_however_few():
     mixed = pd.concat([_runs(), _runs(run_id=["c", "d"]), _runs(run_id=["e", "f"], order=["runs"] * 2)])
     study: Any = SimpleNamespace(plan=SimpleNamespace(order="runs"))
-    kept, told = slice_counts.of_one_order(mixed, study)
+    kept, told = slice_counts.select_order(mixed, study)
     assert list(kept["run_id"]) == ["e", "f"] and told[0].startswith("4 runs measured in the other order")
     # Where there is none of it, the order of most counts.
-    assert list(slice_counts.of_one_order(_runs(), study)[0]["run_id"]) == ["a", "b"]
+    assert list(slice_counts.select_order(_runs(), study)[0]["run_id"]) == ["a", "b"]
 
 
 def test_turns_are_counted_by_arm_and_block_and_what_stands_still_is_told_by_runs_or_facts():
@@ -87,7 +87,7 @@ def test_turns_are_counted_by_arm_and_block_and_what_stands_still_is_told_by_run
         _runs(run_id=["c", "d"], block=[1, 2], turns=[40, 52], active_s=[5.0, 9.0], turn_ms=[50, 100]),
     ], ignore_index=True)  # fmt: skip
     facts = {"direct": {"stopped": ["all"]}, "haproxy": {"stopped": ["its pool"]}, "third": {}}
-    found = slice_counts.summary(runs, facts)
+    found = slice_counts.summarize_turns(runs, facts)
     assert found is not None and (found.turn_ms, found.turns, found.active_s) == ([50, 100], 52, 6.0)
     assert found.stopped == {"direct": ["a trigger", "a quota"], "haproxy": ["its pool"]}
 

@@ -22,7 +22,7 @@ def study(qps: np.ndarray, run_s: int, discard: int = 0) -> tuple[pd.DataFrame, 
 
 def test_two_speeds_of_one_run_are_two_levels_with_their_shares():
     # 400 of 600 s at 1000, 200 at 800.
-    low, high = stalls.modes(np.concatenate([noise(400, 1000), noise(200, 800)]))
+    low, high = stalls.find_modes(np.concatenate([noise(400, 1000), noise(200, 800)]))
     assert (low.qps, high.qps) == pytest.approx((800, 1000), rel=0.01)
     assert (low.share, high.share) == pytest.approx((1 / 3, 2 / 3), abs=0.01)
 
@@ -35,24 +35,24 @@ def test_noise_has_one_level_even_if_it_wanders(memory: float):
         series = np.zeros(600)
         for place, step in enumerate(random.normal(0, 0.01, 600)):
             series[place] = memory * series[place - 1] + step
-        several += len(stalls.modes(1000 * np.exp(series))) > 1
+        several += len(stalls.find_modes(1000 * np.exp(series))) > 1
     assert several == 0
 
 
 def test_a_slow_second_now_and_then_is_no_level():
     qps = noise(600, 1000)
     qps[::50] = 500  # 12 of 600: 2 %
-    (only,) = stalls.modes(qps)
+    (only,) = stalls.find_modes(qps)
     assert only.qps == pytest.approx(1000, rel=0.01)
 
 
 def test_seconds_of_a_stall_that_follow_each_other_are_one_stall():
     qps = np.full(400, 1000.0)
     qps[[9, 10, 11, 199, 399]] = [0, 4, 99, 50, 0]
-    found = stalls.stalls(np.arange(1.0, 401.0), qps)
+    found = stalls.find_stalls(np.arange(1.0, 401.0), qps)
     assert found == (stalls.Stall(10.0, 3, 0.0), stalls.Stall(200.0, 1, 50.0), stalls.Stall(400.0, 1, 0.0))
     # A tenth of the median is slow, not a stall.
-    assert stalls.stalls(np.arange(3.0), np.array([1000.0, 100.0, 1000.0])) == ()
+    assert stalls.find_stalls(np.arange(3.0), np.array([1000.0, 100.0, 1000.0])) == ()
 
 
 def test_only_runs_of_five_minutes_are_looked_at_and_never_their_discard():
@@ -63,8 +63,8 @@ def test_only_runs_of_five_minutes_are_looked_at_and_never_their_discard():
 
 
 def test_a_series_without_any_change_is_one_level():
-    assert stalls.modes(np.full(300, 1000.0)) == (stalls.Mode(pytest.approx(1000.0), 1.0),)
-    assert stalls.modes(noise(59, 1000)) == ()
+    assert stalls.find_modes(np.full(300, 1000.0)) == (stalls.Mode(pytest.approx(1000.0), 1.0),)
+    assert stalls.find_modes(noise(59, 1000)) == ()
 
 
 def frames(series: dict[str, list[float]], discard: int = 0) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -82,7 +82,7 @@ def test_depth_silence_recovery_and_loss_are_those_of_the_series() -> None:
     # 100 a second for 30 s, nothing for 12, half of it for 8, then 100 again.
     lost = [100.0] * 30 + [0.0] * 12 + [50.0] * 8 + [100.0] * 20
     steady = [100.0, 90.0] * 35
-    (event, other) = stalls.dips(*frames({"lost": lost, "steady": steady}), {"lost": 30})
+    (event, other) = stalls.measure_dips(*frames({"lost": lost, "steady": steady}), {"lost": 30})
     assert event == stalls.Dip("lost", True, 100.0, 0.0, 12, 20, pytest.approx(16.0))
     # 12 s without an answer and 8 at half speed: 12 + 8 / 2 = 16 s of 100 queries a second.
     assert (other.has_event, other.silent_s, other.recovered_s) == (False, 0, 0)
@@ -93,7 +93,7 @@ def test_depth_silence_recovery_and_loss_are_those_of_the_series() -> None:
 def test_a_run_that_never_is_what_it_was_has_not_recovered_and_a_short_rise_is_no_recovery() -> None:
     # Five good seconds, one window, among bad ones are not two windows in a row.
     series = [100.0] * 20 + [10.0] * 10 + [100.0] * 5 + [10.0] * 15
-    (one,) = stalls.dips(*frames({"lost": series}), {"lost": 20})
+    (one,) = stalls.measure_dips(*frames({"lost": series}), {"lost": 20})
     assert one.recovered_s is None
     # 25 seconds at a tenth of the rate.
     assert one.lost_s == pytest.approx(25 * 0.9)
@@ -102,14 +102,16 @@ def test_a_run_that_never_is_what_it_was_has_not_recovered_and_a_short_rise_is_n
 
 def test_discarded_seconds_are_no_seconds_before_and_too_few_say_nothing() -> None:
     series = [1.0] * 10 + [100.0] * 20 + [100.0] * 20
-    (one,) = stalls.dips(*frames({"lost": series}, discard=10), {"lost": 30})
+    (one,) = stalls.measure_dips(*frames({"lost": series}, discard=10), {"lost": 30})
     assert one.before_qps == 100.0
-    assert stalls.dips(*frames({"lost": series}, discard=11), {"lost": 30}) == []
-    assert stalls.dips(*frames({"lost": series}), {}) == []
+    assert stalls.measure_dips(*frames({"lost": series}, discard=11), {"lost": 30}) == []
+    assert stalls.measure_dips(*frames({"lost": series}), {}) == []
 
 
 def test_events_are_read_from_the_facts_of_the_arms() -> None:
     event = {"what": "kill_store", "at_s": 60, "back_after_s": 30}
     facts: dict[str, Any] = {"lost": {"engine": {"cluster": {"event": event}}}, "steady": {}}
-    assert stalls.events(facts) == {"lost": 60}
-    assert stalls.events({"one": {"engine": {"cluster": "a name"}}}) == stalls.events(None) == {}
+    assert stalls.event_seconds(facts) == {"lost": 60}
+    assert (
+        stalls.event_seconds({"one": {"engine": {"cluster": "a name"}}}) == stalls.event_seconds(None) == {}
+    )

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchbook.compare.stats.steady_state import discard_advice, truncation
+from benchbook.compare.stats.steady_state import discard_advice, truncation_point
 
 
 def _pilot(qps, arm="direct", threads=4, pilot=1):
@@ -26,19 +26,19 @@ def _noise(seconds, seed):
 
 def test_a_rise_of_25_values_is_cut_off_exactly():
     values = np.array([*range(50, 100, 2), *[99, 100, 101, 100, 100] * 15])
-    assert truncation(values) == 25
+    assert truncation_point(values) == 25
     assert values[25:].mean() == 100.0
 
 
 def test_a_series_that_is_steady_from_the_start_loses_nothing():
-    assert truncation(np.full(60, 100.0)) == 0
+    assert truncation_point(np.full(60, 100.0)) == 0
 
 
 def test_too_few_values_and_gaps_are_refused():
     with pytest.raises(ValueError, match="too few"):
-        truncation(np.ones(59))
+        truncation_point(np.ones(59))
     with pytest.raises(ValueError, match="gaps"):
-        truncation([*np.ones(60), np.nan])
+        truncation_point([*np.ones(60), np.nan])
 
 
 def test_the_slowest_cell_sets_the_discard_of_all():

@@ -6,14 +6,20 @@ import math
 import numpy as np
 import pytest
 
-from benchbook.compare.inference.decisions import Candidate, Effect, judge
+from benchbook.compare.inference.decisions import Effect, Hypothesis, judge_candidates
 from benchbook.compare.meta.sample_size import blocks_for
 from benchbook.compare.stats import tolerance
-from benchbook.compare.stats.equivalence import Band, direction, is_useful, label, verdict
+from benchbook.compare.stats.equivalence import (
+    EquivalenceBand,
+    is_useful,
+    judge_direction,
+    judge_interval,
+    label_interval,
+)
 from benchbook.compare.stats.intervals import Interval, t_interval
-from benchbook.compare.stats.noninferiority import _answer
+from benchbook.compare.stats.noninferiority import _answer_by_interval
 from benchbook.compare.stats.pairs import BlockRatios
-from benchbook.compare.stats.steady_state import truncation
+from benchbook.compare.stats.steady_state import truncation_point
 from benchbook.core.artifacts.findings import Depends
 
 
@@ -41,25 +47,25 @@ def test_open_bounds_hold_everything_and_no_number_is_nowhere():
 
 @pytest.mark.parametrize("low", around(0.0))
 def test_an_interval_that_touches_zero_shows_no_difference(low):
-    assert tolerance.side(low, 0.05) == tolerance.side(-0.05, -low) == 0
-    assert (tolerance.side(1e-6, 0.05), tolerance.side(-0.05, -1e-6)) == (1, -1)
-    assert label(ends(low, 0.05)) == label(ends(-0.05, -low)) == "not shown"
+    assert tolerance.sign_of_interval(low, 0.05) == tolerance.sign_of_interval(-0.05, -low) == 0
+    assert (tolerance.sign_of_interval(1e-6, 0.05), tolerance.sign_of_interval(-0.05, -1e-6)) == (1, -1)
+    assert label_interval(ends(low, 0.05)) == label_interval(ends(-0.05, -low)) == "not shown"
 
 
 @pytest.mark.parametrize("high", around(math.log1p(0.01)))
 def test_an_interval_that_touches_one_per_cent_is_not_shown_to_be_no_difference(high):
-    assert label(ends(-0.002, high)) == "not shown"
+    assert label_interval(ends(-0.002, high)) == "not shown"
 
 
 @pytest.mark.parametrize("end", around(math.log1p(0.05)))
 def test_an_interval_that_touches_its_band_confirms_and_contradicts_nothing(end):
-    assert verdict(ends(end, 0.06), Band(0.05, 0.09)) == "inconclusive"
-    assert verdict(ends(0.04, end), Band(0.05, 0.09)) == "inconclusive"
+    assert judge_interval(ends(end, 0.06), EquivalenceBand(0.05, 0.09)) == "inconclusive"
+    assert judge_interval(ends(0.04, end), EquivalenceBand(0.05, 0.09)) == "inconclusive"
 
 
 @pytest.mark.parametrize("low", around(0.0))
 def test_a_contradicted_claim_has_no_sign_by_a_bit(low):
-    assert direction(ends(low, 0.01), 0.2) == "no effect"
+    assert judge_direction(ends(low, 0.01), 0.2) == "no effect"
 
 
 @pytest.mark.parametrize("width", around(math.log(1.5)))
@@ -70,10 +76,10 @@ def test_an_interval_as_wide_as_is_useful_is_not(width):
 @pytest.mark.parametrize("end", around(math.log1p(-0.03)))
 def test_a_gate_decides_nothing_on_its_margin(end):
     allowed = math.log1p(-0.03)
-    assert _answer(ends(end, 0.01), allowed, True)[0] == "undecided"
-    assert _answer(ends(-0.08, end), allowed, False)[0] == "undecided"
+    assert _answer_by_interval(ends(end, 0.01), allowed, True)[0] == "undecided"
+    assert _answer_by_interval(ends(-0.08, end), allowed, False)[0] == "undecided"
     on_zero = dataclasses.replace(ends(-0.08, end - allowed), log_mean=-0.05)
-    assert _answer(on_zero, allowed, True)[0] == "undecided"
+    assert _answer_by_interval(on_zero, allowed, True)[0] == "undecided"
 
 
 def effect(interval: Interval, p: float, by_threads: tuple[float, ...], treatment: str = "b") -> Effect:
@@ -106,8 +112,8 @@ def test_a_step_of_holms_on_its_level_decides_nothing(place):
     shown = Interval(5, 0.98, mean, mean - 3.7469 * error, mean + 3.7469 * error, error, 4)
     nothing = ends(-0.05, 0.05)
     both = [effect(shown, 1.0, (mean,)), effect(nothing, 1.0, (0.0,), "c")]
-    alone = judge([Candidate(both[0], 5, 5)], 5)
-    together = judge([Candidate(one, 5, 5) for one in both], 5)
+    alone = judge_candidates([Hypothesis(both[0], 5, 5)], 5)
+    together = judge_candidates([Hypothesis(one, 5, 5) for one in both], 5)
     assert [alone[0].label, together[0].label] == ["higher", "not shown"]
 
 
@@ -123,9 +129,9 @@ def test_a_point_on_the_limit_of_steadiness_is_not_steady_yet(off):
     series = np.repeat([1.0, -1.0] * 6, 5) * 0.01 + 5.0
     limit = _first_batch(series)
     series[:5] = [math.nextafter(limit, 0), limit, math.nextafter(limit, 10)][off + 1]
-    assert truncation(series) == 5
+    assert truncation_point(series) == 5
     series[:5] = limit - 1e-6
-    assert truncation(series) == 0
+    assert truncation_point(series) == 0
 
 
 def _first_batch(series: np.ndarray) -> float:
@@ -147,5 +153,5 @@ def test_an_interval_of_blocks_that_end_on_zero_is_the_same_with_and_without_the
     data = np.array([-2.0, -1.0, 0.0, 1.0, 2.0]) * 0.01
     begin = t_interval(data, 0.98)
     for shift in around(-begin.log_low):
-        assert label(t_interval(data + shift, 0.98)) == "not shown"
-    assert label(t_interval(data - begin.log_low + 1e-6, 0.98)) == "higher"
+        assert label_interval(t_interval(data + shift, 0.98)) == "not shown"
+    assert label_interval(t_interval(data - begin.log_low + 1e-6, 0.98)) == "higher"

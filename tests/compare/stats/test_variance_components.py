@@ -44,8 +44,8 @@ def test_a_minute_goes_where_the_variance_is():
     starts = components.Components(4e-4, 1e-6, 0.0, None, 5, 4)
     noise = components.Components(0.0, 4e-4, 0.0, None, 5, 4)
     costs = {"measured_s": 4.0, "around_run_s": 2.0, "around_block_s": 20.0}
-    assert components.narrowing(starts, **costs).iloc[0, 0] == "more blocks"
-    first = components.narrowing(noise, **costs)
+    assert components.estimate_narrowing(starts, **costs).iloc[0, 0] == "more blocks"
+    first = components.estimate_narrowing(noise, **costs)
     assert first.iloc[0, 0] == "longer runs"
     # 5 blocks of 4 cells of 4 s; 3 s more in each: the variance is 4/7 of what it was.
     assert first.iloc[0, 1] == pytest.approx(1 - np.sqrt(4 / 7))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchbook.compare.text.conclusions import conclude, name_metric
+from benchbook.compare.text.conclusions import name_metric, summarize_rows
 from benchbook.compare.text.results_table import ResultRow, build_results, rows_of_finding
 from benchbook.core.util.estimate import Estimate
 from tests.found import finding, level
@@ -71,7 +71,7 @@ def _is_named(workload: str, text: str) -> bool:
 
 def check(rows: list[ResultRow]) -> None:
     """Hold each sentence against its rows: names, labels, numbers, and that nothing is left out."""
-    for conclusion in conclude(rows):
+    for conclusion in summarize_rows(rows):
         text = conclusion.text.replace("\xa0", " ")
         first = conclusion.rows[0]
         assert name_metric(first.metric).lower() in text.lower()
@@ -145,7 +145,7 @@ def test_the_sentences_that_dropped_a_level_name_it_now():
     (row_1, row_8) = rows_of_finding(
         finding(treatment="haproxy", baseline="direct", levels=levels, threads=[1, 8])
     )
-    (conclusion,) = conclude([row_1, row_8])
+    (conclusion,) = summarize_rows([row_1, row_8])
     text = conclusion.text.replace("\xa0", " ")
     assert "23.6 % lower" in text and "at 1 thread" in text
     assert "no difference was shown at 8 threads" in text and "−10.1 to +26.3 %" in text
@@ -172,7 +172,7 @@ STUDIES = ("quick", "lab-access", "lab-engines", "lab-proxies", "lab-rates", "la
 def test_sentences_of_recorded_studies():
     text = "".join(
         f"{study}\n"
-        + "".join(f"  {one.text}\n" for one in conclude(build_results(chosen_findings(study)).rows))
+        + "".join(f"  {one.text}\n" for one in summarize_rows(build_results(chosen_findings(study)).rows))
         for study in STUDIES
     )
     assert_golden("conclusions.txt", text.replace("\xa0", " "))

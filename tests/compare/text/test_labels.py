@@ -18,9 +18,9 @@ from benchbook.compare.text import labels
     ],
 )
 def test_an_arm_is_called_by_what_it_is_known_to_be(name, access, said):
-    assert labels.arm(name, access) == said
+    assert labels.label_arm(name, access) == said
 
 
 def test_a_workload_of_another_name_keeps_it_beside_what_its_script_does():
-    assert labels.workload("rows_10", "select_random_ranges") == "selects of random ranges (rows_10)"
-    assert labels.workload("own_script", "own_script") == "own_script"
+    assert labels.label_workload("rows_10", "select_random_ranges") == "selects of random ranges (rows_10)"
+    assert labels.label_workload("own_script", "own_script") == "own_script"

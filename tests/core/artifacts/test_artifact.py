@@ -17,9 +17,9 @@ from benchbook.evidence import archive
 
 def test_recorded_findings_are_read_and_written_to_the_byte(tmp_path: Path):
     lost = []
-    for file in record.archives():
+    for file in record.list_archives():
         where = paths.StudyPaths(file.parent.name, tmp_path / file.parent.name / file.name)
-        archive.unpack(file, where.base, ("findings.json",))
+        archive.unpack_archive(file, where.base, ("findings.json",))
         before = where.findings.read_bytes()
         Findings.read(where.findings).write(where.findings)
         if where.findings.read_bytes() != before:
@@ -33,8 +33,8 @@ def test_recorded_findings_are_read_and_written_to_the_byte(tmp_path: Path):
 )
 def test_findings_of_another_shape_are_refused_by_key_and_remedy(tmp_path: Path, key, value, told):
     file = tmp_path / "findings.json"
-    archived = next(one for one in record.archives() if one.parent.name == "quick")
-    archive.unpack(archived, tmp_path, ("findings.json",))
+    archived = next(one for one in record.list_archives() if one.parent.name == "quick")
+    archive.unpack_archive(archived, tmp_path, ("findings.json",))
     found = files.read_json(paths.StudyPaths("quick", tmp_path).findings)
     found[key] = {**found[key], **value} if isinstance(value, dict) else value
     file.write_text(json.dumps(found), encoding="utf-8")
@@ -62,7 +62,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_a_stage_wrote_is_read(place: Path):
     (place / "facts.json").write_text(json.dumps(FACTS))
     (place / "dataset.json").write_text(json.dumps(DATASET))
-    assert artifact.facts("quick") == artifact.Facts(**FACTS) and artifact.dataset("quick") == DATASET
+    assert (
+        artifact.read_facts("quick") == artifact.Facts(**FACTS) and artifact.read_dataset("quick") == DATASET
+    )
 
 
 @pytest.mark.parametrize(
@@ -81,14 +83,14 @@ def test_edited_facts_are_refused_by_key(place: Path, changed: dict[str, Any], k
     with pytest.raises(
         BenchbookError, match=rf"data/quick/facts.json: {key}: .*dvc repro -f provision@quick"
     ):
-        artifact.facts("quick")
+        artifact.read_facts("quick")
 
 
 @pytest.mark.parametrize("key", DATASET)
 def test_a_dataset_that_lacks_a_key_is_refused(place: Path, key: str):
     (place / "dataset.json").write_text(json.dumps({name: DATASET[name] for name in DATASET if name != key}))
     with pytest.raises(BenchbookError, match=rf"dataset.json: {key}: .*prepare@quick"):
-        artifact.dataset("quick")
+        artifact.read_dataset("quick")
 
 
 @given(ANYTHING)
@@ -101,6 +103,6 @@ def test_whatever_json_stands_there_is_read_or_refused(tmp_path_factory: pytest.
         for name in ("facts", "dataset"):
             (root / "data" / "quick" / f"{name}.json").write_text(json.dumps(value))
         with pytest.raises(BenchbookError):
-            artifact.facts("quick")
+            artifact.read_facts("quick")
         with pytest.raises(BenchbookError):
-            artifact.dataset("quick")
+            artifact.read_dataset("quick")

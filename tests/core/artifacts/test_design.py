@@ -30,7 +30,7 @@ def study(change: dict[str, Any] | None = None) -> Study:
 
 
 def test_words_names_blocks_and_seeds_are_no_part_of_a_design():
-    one = design.of(study(), facts(), METHODS)
+    one = design.compute_digest(study(), facts(), METHODS)
     assert len(one) == 12
     other = study({"title": "Another", "question": "Another question?", "aa": None, "claims": []})
     repeats = {"blocks": 5, "seed": 77, "max_repeats": 1, "budget_minutes": 60}
@@ -39,10 +39,10 @@ def test_words_names_blocks_and_seeds_are_no_part_of_a_design():
     named = study().model_dump(mode="json")
     named["arms"]["haproxy"] |= {"name": "the proxy", "stands_in_for": "something else"}
     for same in (other, more, port, Study.model_validate(named)):
-        assert design.of(same, facts(), METHODS) == one
+        assert design.compute_digest(same, facts(), METHODS) == one
     patch = facts("10.11.20-MariaDB", "2.6.13")
     patch["direct"]["machine"] = {"cpu_model": "another"}
-    assert design.of(study(), patch, METHODS) == one, "a patch release and a processor"
+    assert design.compute_digest(study(), patch, METHODS) == one, "a patch release and a processor"
 
 
 def test_whole_runs_that_were_asked_for_are_those_that_pilots_chose_on_a_slower_machine():
@@ -52,8 +52,8 @@ def test_whole_runs_that_were_asked_for_are_those_that_pilots_chose_on_a_slower_
     )
     chosen = study({"workloads": {"oltp_point_select": {}}, "plan": {"run_s": 2, "discard_s": 1}})
     whole = {"local": 2, "pod": 1, "runs": 1}
-    assert design.of(asked, facts(), whole) == design.of(chosen, facts(), whole)
-    assert design.of(chosen, facts(), METHODS) != design.of(asked, facts(), whole)
+    assert design.compute_digest(asked, facts(), whole) == design.compute_digest(chosen, facts(), whole)
+    assert design.compute_digest(chosen, facts(), METHODS) != design.compute_digest(asked, facts(), whole)
 
 
 @pytest.mark.parametrize(
@@ -66,22 +66,24 @@ def test_whole_runs_that_were_asked_for_are_those_that_pilots_chose_on_a_slower_
     ],
 )
 def test_what_changes_what_is_measured_is_another_design_and_is_told(change: dict[str, Any], told: str):
-    before, after = (design.described(one, facts(), METHODS) for one in (study(), study(change)))
-    assert design.of(study(), facts(), METHODS) != design.of(study(change), facts(), METHODS)
-    assert design.differing(before, after) == [told]
-    assert design.differing(before, before) == []
+    before, after = (design.describe_design(one, facts(), METHODS) for one in (study(), study(change)))
+    assert design.compute_digest(study(), facts(), METHODS) != design.compute_digest(
+        study(change), facts(), METHODS
+    )
+    assert design.describe_differences(before, after) == [told]
+    assert design.describe_differences(before, before) == []
 
 
 def test_methods_and_versions_make_another_design():
-    before = design.described(study(), facts(), METHODS)
-    after = design.described(study(), facts("11.4.2"), METHODS | {"turns": 1})
-    assert design.differing(before, after) == [
+    before = design.describe_design(study(), facts(), METHODS)
+    after = design.describe_design(study(), facts("11.4.2"), METHODS | {"turns": 1})
+    assert design.describe_differences(before, after) == [
         "how arms take turns: number 2 against 1",
         "versions.mariadb: 10.11 against 11.4",
     ]
 
 
 def test_a_study_uses_its_own_methods():
-    assert design.used(study(), {"turns"}) == ["local", "pod", "turns"]
+    assert design.methods_used(study(), {"turns"}) == ["local", "pod", "turns"]
     cold = load.study_file(ROOT / "studies" / "howto" / "lab-disk.yaml")
-    assert design.used(cold, {"runs"}) == ["cold", "local", "runs"]
+    assert design.methods_used(cold, {"runs"}) == ["cold", "local", "runs"]

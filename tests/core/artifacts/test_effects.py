@@ -15,13 +15,13 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A clone with two recorded studies, without their archives."""
     for name in ("lab-howto", "quick"):
         into = tmp_path / "data" / "record" / name
-        shutil.copytree(paths.record() / name, into, ignore=shutil.ignore_patterns("*.tar.xz"))
+        shutil.copytree(paths.record_folder() / name, into, ignore=shutil.ignore_patterns("*.tar.xz"))
     monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
     return tmp_path
 
 
 def test_every_session_has_its_effects_by_level_and_says_if_it_is_pooled(root: Path):
-    table, index = pd.read_parquet(effects.refresh()), record.read()
+    table, index = pd.read_parquet(effects.refresh_files()), record.read_index()
     assert set(table.study) == {"lab-howto", "quick"}
     for session in index.sessions():
         found = session.results.findings.findings[0]
@@ -36,20 +36,20 @@ def test_every_session_has_its_effects_by_level_and_says_if_it_is_pooled(root: P
 
 
 def test_only_a_study_whose_index_changed_is_made_again(root: Path):
-    folder = effects.refresh()
+    folder = effects.refresh_files()
     before = {file.parent.name: file.stat().st_mtime_ns for file in folder.rglob("*.parquet")}
-    quick = record.read().studies["quick"]
+    quick = record.read_index().studies["quick"]
     record.write_study("quick", quick.model_copy(update={"title": "Another"}))
     shutil.rmtree(root / "data" / "record" / "lab-howto")
-    effects.refresh()
+    effects.refresh_files()
     after = {file.parent.name: file.stat().st_mtime_ns for file in folder.rglob("*.parquet")}
     assert [*after] == ["study=quick"] and after["study=quick"] > before["study=quick"]
-    effects.refresh()
+    effects.refresh_files()
     assert {file.stat().st_mtime_ns for file in folder.rglob("*.parquet")} == {*after.values()}
 
 
 def test_results_that_are_not_those_of_the_index_are_refused(root: Path):
-    session = record.read().newest("quick")
+    session = record.read_index().newest("quick")
     session.where.results.write_text(session.where.results.read_text().replace('"n":5', '"n":6', 1))
     with pytest.raises(Exception, match=r"not the results of index\.json; take it from git again"):
-        effects.refresh()
+        effects.refresh_files()

@@ -16,7 +16,7 @@ RUN = "b01-oltp_read_only-t0004-direct-0123456789"
 
 def begun(parent: Path, run_id: str = RUN) -> Path:
     """Begin a run and write everything that a run leaves."""
-    part = run_folder.begin(parent, {"run_id": run_id, "threads": 4})
+    part = run_folder.begin_folder(parent, {"run_id": run_id, "threads": 4})
     (part / "sysbench.out").write_bytes(b"caf\xe9 1\nqueries: 5\n")
     (part / "sysbench.err").write_bytes(b"")
     (part / "evidence.json").write_text('{"exit_code": 0}\n')
@@ -25,7 +25,7 @@ def begun(parent: Path, run_id: str = RUN) -> Path:
 
 
 def made(raw: Path, run_id: str = RUN, attempt: int = 1) -> RunFolder:
-    return run_folder.keep(run_folder.seal(begun(raw, run_id), attempt), raw)
+    return run_folder.move_to_raw(run_folder.seal_folder(begun(raw, run_id), attempt), raw)
 
 
 def state(folder: Path) -> dict[str, tuple]:
@@ -47,12 +47,12 @@ def raw(tmp_path: Path) -> Path:
 
 def test_a_run_takes_its_name_only_when_it_is_whole(raw: Path):
     part = begun(raw)
-    assert (run_folder.unfinished(raw), list(run_folder.listing(raw))) == ([part], [])
-    sealed = run_folder.seal(part, 2)
+    assert (run_folder.list_unfinished(raw), list(run_folder.list_folders(raw))) == ([part], [])
+    sealed = run_folder.seal_folder(part, 2)
     assert sealed.verify() == []
-    assert list(run_folder.listing(raw)) == [], "sealed, and still to be judged"
-    kept = run_folder.keep(sealed, raw)
-    assert (run_folder.unfinished(raw), list(run_folder.listing(raw))) == ([], [kept])
+    assert list(run_folder.list_folders(raw)) == [], "sealed, and still to be judged"
+    kept = run_folder.move_to_raw(sealed, raw)
+    assert (run_folder.list_unfinished(raw), list(run_folder.list_folders(raw))) == ([], [kept])
     assert kept.name == RUN
     assert kept.manifest().attempt == 2
     assert (kept.plan()["threads"], kept.evidence()["exit_code"]) == (4, 0)
@@ -63,7 +63,7 @@ def test_a_run_without_one_of_its_files_is_never_sealed(raw: Path):
     part = begun(raw)
     (part / "monitor.csv").unlink()
     with pytest.raises(FileNotFoundError):
-        run_folder.seal(part, 1)
+        run_folder.seal_folder(part, 1)
     assert RunFolder(part).verify()[0].startswith("manifest.json: FileNotFoundError")
 
 
@@ -126,27 +126,27 @@ def test_bytes_that_are_no_text_are_kept_and_shown(raw: Path):
 def test_a_voided_run_keeps_its_bytes_and_its_reason(raw: Path, tmp_path: Path):
     folder = made(raw)
     before = state(folder.path)
-    target = run_folder.void(folder.path, tmp_path / "void", "invalid", ["V1 exit code: 1"])
+    target = run_folder.void_folder(folder.path, tmp_path / "void", "invalid", ["V1 exit code: 1"])
     assert target == tmp_path / "void" / f"{RUN}.a1"
     assert state(target) == before
     assert RunFolder(target).verify() == []
     note = json.loads((tmp_path / "void" / f"{RUN}.a1.void.json").read_text())
     assert note == {"run_id": RUN, "attempt": 1, "status": "invalid", "reasons": ["V1 exit code: 1"]}
-    assert list(run_folder.listing(raw)) == []
+    assert list(run_folder.list_folders(raw)) == []
 
 
 def test_voided_attempts_are_numbered_and_never_overwritten(raw: Path, tmp_path: Path):
     void = tmp_path / "void"
     other = RUN.replace("direct", "haproxy")
-    names = [run_folder.void(made(raw).path, void, "invalid", [str(n)]).name for n in range(3)]
+    names = [run_folder.void_folder(made(raw).path, void, "invalid", [str(n)]).name for n in range(3)]
     assert names == [f"{RUN}.a{n}" for n in (1, 2, 3)]
-    assert run_folder.void(made(raw, other).path, void, "invalid", []).name == f"{other}.a1"
-    assert run_folder.void(begun(raw), void, "killed", ["half"]).name == f"{RUN}.a4"
+    assert run_folder.void_folder(made(raw, other).path, void, "invalid", []).name == f"{other}.a1"
+    assert run_folder.void_folder(begun(raw), void, "killed", ["half"]).name == f"{RUN}.a4"
     # The first comes back to `raw`, and its number is not given to the next.
     (void / f"{RUN}.a1").rename(raw / RUN)
     (void / f"{RUN}.a1.void.json").unlink()
     before = state(void)
-    assert run_folder.void(raw / RUN, void, "invalid", []).name == f"{RUN}.a5"
+    assert run_folder.void_folder(raw / RUN, void, "invalid", []).name == f"{RUN}.a5"
     assert before.items() <= state(void).items()
 
 
@@ -155,7 +155,7 @@ def test_nothing_of_a_finished_folder_is_written_again(raw: Path, tmp_path: Path
     before = state(raw)
     folder.verify(), folder.plan(), folder.evidence(), folder.text("sysbench.out")
     second = made(raw, RUN.replace("b01", "b02"))
-    run_folder.void(second.path, tmp_path / "void", "partner", [])
+    run_folder.void_folder(second.path, tmp_path / "void", "partner", [])
     assert state(raw) == before
 
 
@@ -163,18 +163,21 @@ def test_files_that_are_no_folders_are_no_runs(raw: Path, tmp_path: Path):
     made(raw)
     (raw / "x.part").write_text("")
     (raw / ".gitkeep").write_text("")
-    assert [folder.name for folder in run_folder.listing(raw)] == [RUN]
-    assert run_folder.unfinished(raw) == []
-    assert (list(run_folder.listing(tmp_path / "none")), run_folder.unfinished(tmp_path / "none")) == ([], [])
+    assert [folder.name for folder in run_folder.list_folders(raw)] == [RUN]
+    assert run_folder.list_unfinished(raw) == []
+    assert (
+        list(run_folder.list_folders(tmp_path / "none")),
+        run_folder.list_unfinished(tmp_path / "none"),
+    ) == ([], [])
 
 
 def of_three(raw: Path) -> RunFolder:
     """Make the folder of a run with three clients."""
     plan = {"run_id": RUN, "threads": 6, "arm_setting": {"access": "direct", "clients": 3}}
-    part = run_folder.begin(raw, plan)
-    for name in run_folder.content(plan)[1:]:
+    part = run_folder.begin_folder(raw, plan)
+    for name in run_folder.planned_files(plan)[1:]:
         (part / name).write_text(f"{name}\n")
-    return run_folder.keep(run_folder.seal(part, 1), raw)
+    return run_folder.move_to_raw(run_folder.seal_folder(part, 1), raw)
 
 
 def test_what_every_client_printed_is_in_the_manifest(raw: Path):
@@ -208,18 +211,18 @@ def test_a_client_without_a_log_is_never_sealed_and_never_left_out_of_the_manife
     assert folder.verify() == ["manifest.json: KeyError: 'client-1/sysbench.out'"]
     part = folder.path.rename(raw / f"{RUN}.part")
     with pytest.raises(FileNotFoundError):
-        run_folder.seal(part, 1)
+        run_folder.seal_folder(part, 1)
 
 
 def test_options_in_a_file_are_kept_with_the_run():
     setting = {"clients": 2, "options_by": "file"}
-    assert run_folder.content({"arm_setting": setting})[5:] == (
+    assert run_folder.planned_files({"arm_setting": setting})[5:] == (
         "sysbench.cnf",
         "client-1/sysbench.out",
         "client-1/sysbench.err",
         "client-1/sysbench.cnf",
     )
-    assert run_folder.content({}) == run_folder.content({"arm_setting": {}}) == run_folder.CONTENT
+    assert run_folder.planned_files({}) == run_folder.planned_files({"arm_setting": {}}) == run_folder.CONTENT
 
 
 def test_nothing_but_plain_files_and_folders_is_a_run(raw: Path):

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from benchbook.core.published.claim import KINDS, Band, Claim, number
+from benchbook.core.published.claim import KINDS, Claim, ClaimedBand, parse_amount
 from benchbook.core.util import source_files
 
 
@@ -15,9 +15,9 @@ def test_the_five_sources_are_there_and_their_claims_can_be_named():
 
 
 def test_an_amount_in_percent_is_a_fraction_and_a_plain_one_a_value():
-    assert number("7 %") == 0.07
-    assert number("-12.5%") == -0.125
-    assert number(22000) == 22000
+    assert parse_amount("7 %") == 0.07
+    assert parse_amount("-12.5%") == -0.125
+    assert parse_amount(22000) == 22000
 
 
 @pytest.mark.parametrize(
@@ -32,12 +32,12 @@ def test_an_amount_in_percent_is_a_fraction_and_a_plain_one_a_value():
 )
 def test_a_band_that_can_be_read_two_ways_is_refused(band: dict, said: str):
     with pytest.raises(ValidationError, match=said):
-        Band(**band)
+        ClaimedBand(**band)
 
 
 def claim(**given: object) -> Claim:
     shared = {"kind": "effect", "claim": "More is more.", "stands": "Somewhere", "metric": "qps"}
-    sides = {"baseline": {"arm": "a"}, "treatment": {"arm": "b"}, "band": Band(point="7 %")}
+    sides = {"baseline": {"arm": "a"}, "treatment": {"arm": "b"}, "band": ClaimedBand(point="7 %")}
     return Claim(**{**shared, **sides, **given})
 
 
@@ -46,7 +46,7 @@ def test_an_effect_needs_both_sides_and_its_unit():
     with pytest.raises(ValidationError, match="needs baseline"):
         claim(baseline=None)
     with pytest.raises(ValidationError, match="in percent"):
-        claim(band=Band(point=7))
+        claim(band=ClaimedBand(point=7))
 
 
 def test_a_field_of_another_kind_is_refused_instead_of_ignored():

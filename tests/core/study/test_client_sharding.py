@@ -24,18 +24,19 @@ def study(**changes) -> Study:
 
 def test_shares_make_the_whole():
     plan = {"threads": 12, "rate": 100, "seed": 7}
-    shares = [client_sharding.share(plan, number, 3) for number in range(3)]
+    shares = [client_sharding.split_plan(plan, number, 3) for number in range(3)]
     # 100 = 34 + 33 + 33.
     assert [one["rate"] for one in shares] == [34, 33, 33]
     assert [one["threads"] for one in shares] == [4, 4, 4]
-    assert client_sharding.share({**plan, "rate": 0}, 0, 3)["rate"] == 0, "a closed loop stays one"
+    assert client_sharding.split_plan({**plan, "rate": 0}, 0, 3)["rate"] == 0, "a closed loop stays one"
 
 
 def test_no_two_clients_ask_for_the_same_rows():
     last = 2**31 - 2
     for seed in (1, 7, last):
         seeds = [
-            client_sharding.share({"threads": 16, "seed": seed}, number, 16)["seed"] for number in range(16)
+            client_sharding.split_plan({"threads": 16, "seed": seed}, number, 16)["seed"]
+            for number in range(16)
         ]
         assert seeds[0] == seed
         assert len(set(seeds)) == 16
@@ -52,13 +53,18 @@ def test_runs_of_arms_without_the_keys_are_the_runs_they_were():
         one, three = three, one
     assert one.arm_setting == {"access": "direct"}
     assert three.arm_setting == {"access": "direct", "clients": 3, "servers": 3}
-    assert (client_sharding.clients(one.arm_setting), client_sharding.servers(three.arm_setting)) == (1, 3)
+    assert (
+        client_sharding.count_clients(one.arm_setting),
+        client_sharding.count_servers(three.arm_setting),
+    ) == (1, 3)
 
 
 def test_the_plan_says_which_arm_has_several_clients():
-    said = schedule.summary("test", study())
+    said = schedule.describe_plan("test", study())
     assert "clients     three: 3 on 3 servers; they share the threads" in said
-    assert "  clients " not in schedule.summary("test", study(arms={"a": {}, "b": {"access": "haproxy"}}))
+    assert "  clients " not in schedule.describe_plan(
+        "test", study(arms={"a": {}, "b": {"access": "haproxy"}})
+    )
 
 
 @pytest.mark.parametrize(

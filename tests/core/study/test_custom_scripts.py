@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from benchbook.core.study.custom_scripts import OwnScript
+from benchbook.core.study.custom_scripts import CustomScript
 from benchbook.core.study.study import Study
 from benchbook.core.util.errors import BenchbookError
 from tests import small
 
 
-def script(folder: Path, **modules: str) -> OwnScript:
+def script(folder: Path, **modules: str) -> CustomScript:
     for name, text in modules.items():
         (folder / f"{name}.lua").write_bytes(text.encode())
-    return OwnScript("mine", folder / "mine.lua", {})
+    return CustomScript("mine", folder / "mine.lua", {})
 
 
 def study(**changes: object) -> Study:
@@ -60,7 +60,7 @@ def test_what_it_runs_must_be_told_beforehand(text: str, said: str, tmp_path: Pa
 
 def test_a_script_that_is_not_there_is_named_with_what_to_do(tmp_path: Path):
     with pytest.raises(BenchbookError, match=r"workloads\.mine\.script: .*no such file; fetch it"):
-        OwnScript("mine", tmp_path / "gone.lua", {}).texts()
+        CustomScript("mine", tmp_path / "gone.lua", {}).texts()
 
 
 @pytest.mark.parametrize(
@@ -81,6 +81,6 @@ def test_what_is_not_supported_is_refused_by_key(changes: dict[str, object], sai
 def test_arms_that_share_a_server_get_whole_runs():
     from benchbook.core.study import interleaving
 
-    assert interleaving.order(study(), "mine") == interleaving.RUNS
+    assert interleaving.choose_order(study(), "mine") == interleaving.RUNS
     own = {"one": {}, "other": {"engine": {"settings": {"max_connect_errors": 101}}}}
-    assert interleaving.order(study(arms=own), "mine") == interleaving.TURNS
+    assert interleaving.choose_order(study(arms=own), "mine") == interleaving.TURNS

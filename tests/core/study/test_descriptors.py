@@ -19,12 +19,12 @@ from tests.installed import package
 
 # Without these a study would be measured or checked less than it should be, so none has a default.
 MUST_SAY = {
-    descriptors.Engine: {
+    descriptors.EngineDescriptor: {
         *("name", "product", "code", "programs", "sites", "driver", "reserved", "has_backends"),
         *("has_own_work", "leaves_gaps", "tells_settings", "tells_version", "must_limit_connections"),
         *("example", "meanings", "said_by", "text"),
     },
-    descriptors.Proxy: {"name", "product", "code", "programs", "driver", "relays_tls", "refused"},
+    descriptors.ProxyDescriptor: {"name", "product", "code", "programs", "driver", "relays_tls", "refused"},
 }
 # What any further name of an engine or proxy in our code stands for.
 ELSEWHERE = {
@@ -63,9 +63,9 @@ def test_one_of_another_package_is_known_to_every_floor(tmp_path: Path):
     asked = {"engine": {"name": "small"}, "arms": {"direct": {}, "behind": {"access": "socat"}}}
     with package(tmp_path):
         assert small.study(**asked).arms["behind"].access == "socat"
-        assert descriptors.product("percona") == "Percona Server"
-        assert {"socat", "mysqld"} <= set(descriptors.tools())
-        assert "socat" in registry.access()
+        assert descriptors.product_name("percona") == "Percona Server"
+        assert {"socat", "mysqld"} <= set(descriptors.list_programs())
+        assert "socat" in registry.list_access()
     with pytest.raises(ValueError, match=r"unknown engine"):
         small.study(**asked)
 
@@ -81,28 +81,32 @@ def test_one_of_another_package_is_known_to_every_floor(tmp_path: Path):
 def test_one_that_can_not_be_had_is_named_and_not_left_out(tmp_path: Path, value: str, said: str):
     points = {"benchbook.engines": {"odd": value}}
     with package(tmp_path, points), pytest.raises(BenchbookError, match=said):
-        descriptors.engines()
+        descriptors.load_engines()
 
 
 def test_a_name_that_is_not_there_is_refused_with_the_nearest():
     with pytest.raises(InputErrors, match=r"engine: mariabd: not installed.*mariadb"):
-        descriptors.engine("mariabd")
+        descriptors.find_engine("mariabd")
 
 
 def test_the_way_of_access_says_which_proxy_is_needed():
     assert (
-        descriptors.between("direct")
-        is descriptors.between("socket")
-        is descriptors.between("service")
+        descriptors.find_intermediary("direct")
+        is descriptors.find_intermediary("socket")
+        is descriptors.find_intermediary("service")
         is None
     )
-    assert descriptors.between("load_balancer") is descriptors.between("haproxy") is haproxy.TRAITS
+    assert (
+        descriptors.find_intermediary("load_balancer")
+        is descriptors.find_intermediary("haproxy")
+        is haproxy.TRAITS
+    )
 
 
 def test_settings_that_are_not_named_are_refused_with_those_that_are():
-    assert descriptors.only("one", "two")({"two": 1, "odd": 2}) == "odd: not taken; use one, two"
-    assert descriptors.only()({"odd": 2}) == "odd: not taken; remove it"
-    assert descriptors.only("one")({"one": 1}) is None
+    assert descriptors.allow_only("one", "two")({"two": 1, "odd": 2}) == "odd: not taken; use one, two"
+    assert descriptors.allow_only()({"odd": 2}) == "odd: not taken; remove it"
+    assert descriptors.allow_only("one")({"one": 1}) is None
 
 
 def test_what_is_made_in_a_cluster_must_say_by_what():
@@ -115,7 +119,7 @@ def test_what_is_said_is_read_without_any_library_of_a_server():
     code = f"""
 import sys
 from benchbook.core.study import descriptors
-assert len(descriptors.engines()) == 4 and len(descriptors.proxies()) == 4
+assert len(descriptors.load_engines()) == 4 and len(descriptors.load_proxies()) == 4
 print([name for name in {heavy} if name in sys.modules])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -124,16 +128,16 @@ print([name for name in {heavy} if name in sys.modules])
 
 def named(path: Path) -> set[str]:
     """Return the names of engines and proxies that a module has in quotes, but in texts."""
-    names = {*descriptors.engines(), *descriptors.proxies()} - {"mysql"}
+    names = {*descriptors.load_engines(), *descriptors.load_proxies()} - {"mysql"}
     found = ast.walk(tree.parsed(tree.text(path)))
     return {node.value for node in found if isinstance(node, ast.Constant) and node.value in names}
 
 
 def test_a_run_may_lack_the_counters_that_its_engine_says_to_lack():
-    assert descriptors.engine("mysql").uncounted == set(mysql.ABSENT)
-    assert descriptors.engine("postgresql").uncounted == set(postgresql_dialect.ABSENT)
-    assert descriptors.engine("tidb").uncounted == {*status.ABSENT, *status.UNCOUNTED}
-    assert not descriptors.engine("mariadb").uncounted
+    assert descriptors.find_engine("mysql").uncounted == set(mysql.ABSENT)
+    assert descriptors.find_engine("postgresql").uncounted == set(postgresql_dialect.ABSENT)
+    assert descriptors.find_engine("tidb").uncounted == {*status.ABSENT, *status.UNCOUNTED}
+    assert not descriptors.find_engine("mariadb").uncounted
 
 
 def test_no_other_room_has_the_name_of_an_engine_or_proxy():

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from benchbook.core.study.engines import data_groups, engine_of, is_analyzed, is_prewarmed, variant
-from benchbook.core.study.model import fingerprint
+from benchbook.core.study.engines import data_groups, data_variant, engine_of, is_analyzed, is_prewarmed
+from benchbook.core.study.model import compute_fingerprint
 from benchbook.core.study.study import Study
 from benchbook.plan import schedule
 from tests import small
@@ -42,7 +42,7 @@ def test_ids_of_runs_are_those_of_the_version_before_there_were_engines_and_load
     """Measured runs are found by their ids: another id would ask for all of them to be made again."""
     ids = [run.run_id for run in schedule.plan_runs("s", make(), {}, {})]
     assert (len(ids), ids[0]) == (32, "b01-oltp_point_select-t0001-direct-3641a935be")
-    assert fingerprint(ids) == "099cdb35f7"
+    assert compute_fingerprint(ids) == "099cdb35f7"
 
 
 def test_an_arm_that_asks_for_another_version_or_order_has_other_runs_and_the_others_keep_theirs() -> None:
@@ -90,7 +90,9 @@ def test_arms_share_data_unless_engine_order_or_statistics_differ() -> None:
     study = make(engine=TIDB, arms=arms)
     groups = [["base", "pod", "cold"], ["first", "first_cold"], ["new"], ["plain"]]
     assert data_groups(study.arms) == groups
-    assert variant(study.arms["pod"]) == "" != variant(study.arms["cold"]), "warmed by itself: its own server"
+    assert data_variant(study.arms["pod"]) == "" != data_variant(study.arms["cold"]), (
+        "warmed by itself: its own server"
+    )
     assert not is_prewarmed(study, "cold") and is_prewarmed(study, "first")
     assert not is_analyzed(study, "plain") and is_analyzed(study, "cold")
 

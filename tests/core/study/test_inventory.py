@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from benchbook.core.study import inventory, load
-from benchbook.core.study.study_sections import Site
+from benchbook.core.study.study_sections import SiteSection
 from benchbook.core.util.errors import InputErrors
 
 GOOD = """
@@ -34,13 +34,13 @@ def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 def mistakes(text: str, written) -> list[str]:
     written(text)
     with pytest.raises(InputErrors) as caught:
-        inventory.load("rack")
+        inventory.load_hosts("rack")
     return caught.value.errors
 
 
 def test_a_host_takes_from_the_defaults_what_it_does_not_say(written):
     base = written(GOOD).parent
-    hosts = inventory.load("rack")
+    hosts = inventory.load_hosts("rack")
     db, gen = hosts["db1"], hosts["gen1"]
     assert (db.user, db.port, db.address, db.key_file, db.folder) == (
         *("root", 2222, "10.0.0.10"),
@@ -58,14 +58,14 @@ def test_a_file_anywhere_can_be_named_instead(written, tmp_path: Path, monkeypat
     elsewhere = tmp_path / "elsewhere.yaml"
     elsewhere.write_text(GOOD)
     monkeypatch.setenv(inventory.VARIABLE, str(elsewhere))
-    assert set(inventory.load("whatever")) == {"db1", "gen1"}
+    assert set(inventory.load_hosts("whatever")) == {"db1", "gen1"}
 
 
 def test_a_missing_inventory_says_where_it_is_looked_for(written):
     with pytest.raises(
         InputErrors, match=r"inventories/rack\.yaml: no such inventory; .*BENCHBOOK_INVENTORY"
     ):
-        inventory.load("rack")
+        inventory.load_hosts("rack")
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_mistake_is_told_with_its_place(old: str, new: str, said: str | None, 
     text = GOOD.replace(old, new)
     if said is None:
         written(text)
-        assert inventory.load("rack")
+        assert inventory.load_hosts("rack")
     else:
         assert any(said in error for error in mistakes(text, written)), mistakes(text, written)
 
@@ -103,9 +103,9 @@ STUDY = Path(__file__).parents[3] / "studies" / "quick.yaml"
 
 def test_precedence_is_of_the_kinds_whose_programs_run_on_this_machine():
     theirs = {"kind": "existing", "existing": {"host": "db", "account_file": "x"}}
-    assert Site.model_validate(theirs | {"priority": "ordinary"}).precedence == "ordinary"
-    assert (Site.model_validate(theirs).precedence, Site().precedence) == ("raised", "raised")
-    assert Site(kind="kubernetes").precedence is None
+    assert SiteSection.model_validate(theirs | {"priority": "ordinary"}).precedence == "ordinary"
+    assert (SiteSection.model_validate(theirs).precedence, SiteSection().precedence) == ("raised", "raised")
+    assert SiteSection(kind="kubernetes").precedence is None
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ hosts:
 
 def test_a_jump_host_has_an_account_and_keys_of_its_own(written):
     base = written(JUMP).parent
-    db = inventory.load("rack")["db1"]
+    db = inventory.load_hosts("rack")["db1"]
     assert db.gateway is not None and (db.gateway.host, db.gateway.user, db.gateway.port) == (
         *("198.51.100.7", "me", 22),
     )
@@ -157,5 +157,5 @@ def test_one_address_behind_two_gateways_is_two_hosts(written):
     text = JUMP.replace("  bastion:", "  other: {host: 198.51.100.8}\n  bastion:")
     text += "  db2: {host: 10.0.0.10, roles: [server], gateway: other}\n"
     written(text)
-    assert set(inventory.load("rack")) == {"db1", "gen1", "db2"}
+    assert set(inventory.load_hosts("rack")) == {"db1", "gen1", "db2"}
     assert "the same host as" in mistakes(text.replace(", gateway: other", ""), written)[0]

@@ -21,7 +21,7 @@ from benchbook.core.util import yaml_file
 from benchbook.core.util.errors import BenchbookError, InputErrors
 from tests import depth
 
-TABLE = yaml_file.read(Path(__file__).parents[2] / "data" / "bad_inputs.yaml").data
+TABLE = yaml_file.read_mapping(Path(__file__).parents[2] / "data" / "bad_inputs.yaml").data
 CASES: list[dict[str, Any]] = TABLE["cases"]
 MISTAKES = 72
 
@@ -54,8 +54,8 @@ def name_of(case: dict[str, Any]) -> str:
 
 
 def test_the_base_files_are_good(root: Path):
-    assert load.study("good").threads == (1, 4)
-    assert load.params().studies == {"good": "studies/good.yaml"}
+    assert load.load_study("good").threads == (1, 4)
+    assert load.load_params().studies == {"good": "studies/good.yaml"}
 
 
 def test_params_name_the_file_of_a_study_wherever_it_lies(root: Path):
@@ -63,14 +63,14 @@ def test_params_name_the_file_of_a_study_wherever_it_lies(root: Path):
     (root / "studies" / "good.yaml").rename(root / "studies" / "pool" / "good.yaml")
     text = TABLE["params"].replace("{good: studies/good.yaml}", "{good: studies/pool/good.yaml}")
     (root / "params.yaml").write_text(text)
-    assert load.study("good").threads == (1, 4) and list(load.params().studies) == ["good"]
+    assert load.load_study("good").threads == (1, 4) and list(load.load_params().studies) == ["good"]
     # As an archive has it that was made while all studies lay in one folder.
     (root / "params.yaml").write_text(TABLE["params"].replace("{good: studies/good.yaml}", "[good]"))
-    assert list(load.params().studies) == ["good"]
+    assert list(load.load_params().studies) == ["good"]
     (root / "params.yaml").write_text(TABLE["params"])
     said = r"^params\.yaml:1: studies\.good: studies/good\.yaml: .*write studies/pool/good\.yaml$"
     with pytest.raises(InputErrors, match=said):
-        load.params()
+        load.load_params()
 
 
 def test_a_study_that_is_called_like_a_folder_of_data_is_refused(root: Path):
@@ -79,15 +79,15 @@ def test_a_study_that_is_called_like_a_folder_of_data_is_refused(root: Path):
     with pytest.raises(
         InputErrors, match=r"studies/record\.yaml: data/record has a meaning of its own; rename"
     ):
-        load.study("record")
-    assert load.study("engines").title, "a word of ours elsewhere is a name like any other"
+        load.load_study("record")
+    assert load.load_study("engines").title, "a word of ours elsewhere is a name like any other"
 
 
 def test_two_files_of_one_name_are_refused(root: Path):
     (root / "studies" / "pool").mkdir()
     shutil.copy(root / "studies" / "good.yaml", root / "studies" / "pool")
     both = "studies/good.yaml and studies/pool/good.yaml have one name; .*: rename or delete one"
-    for asked in (load.params, lambda: load.study("good")):
+    for asked in (load.load_params, lambda: load.load_study("good")):
         with pytest.raises(InputErrors, match=f"^studies: good: {both}$"):
             asked()
 
@@ -99,7 +99,7 @@ def test_a_mistake_is_refused_with_its_place_and_its_remedy(case: dict[str, Any]
     (root / file).write_bytes(written(case))
     began = time.process_time()
     with pytest.raises(InputErrors) as refused:
-        load.params() if is_params else load.study("bad")
+        load.load_params() if is_params else load.load_study("bad")
     # Of work: a machine that is busy with others takes as long as it likes.
     took = time.process_time() - began
     (line,) = refused.value.errors
@@ -122,13 +122,13 @@ def test_a_twin_that_would_mislead_is_refused_before_measuring_and_read_afterwar
         .replace("aa: {}", "aa: {threads: [4]}")
     )
     (root / "studies" / "good.yaml").write_text(text)
-    assert load.study("good").aa == load.study_file(root / "studies" / "good.yaml").aa
+    assert load.load_study("good").aa == load.study_file(root / "studies" / "good.yaml").aa
     said = r"^studies/good\.yaml:10: aa\.threads: \[4\]: .* serves fewer groups; write aa: {}, or plan\.order"
     stages = [["stage", stage, "good"] for stage in ("provision", "prepare", "warm-up", "run-matrix")]
     for asked in (["check"], ["plan", "good"], ["repro", "--study", "good"], *stages):
         assert cli.main(asked) == 2 and re.search(said, capsys.readouterr().err, re.MULTILINE), asked
     (root / "studies" / "good.yaml").write_text(text.replace("aa: {threads: [4]}", "aa: {}"))
-    assert load.to_measure("good").twin == "older_again"
+    assert load.load_for_measuring("good").twin == "older_again"
 
 
 def test_two_arms_that_set_the_same_are_refused_before_measuring_and_read_as_evidence(root: Path):
@@ -139,8 +139,8 @@ def test_two_arms_that_set_the_same_are_refused_before_measuring_and_read_as_evi
     )
     (root / "studies" / "good.yaml").write_text(text)
     with pytest.raises(InputErrors, match=r"arms\.proxy: sets the same as direct"):
-        load.to_measure("good")
-    assert set(load.study("good").arms) == {"direct", "proxy"}
+        load.load_for_measuring("good")
+    assert set(load.load_study("good").arms) == {"direct", "proxy"}
 
 
 def test_every_mistake_of_the_list_is_refused_or_has_a_reason():
@@ -160,7 +160,7 @@ def test_all_mistakes_of_a_file_are_told_at_once(root: Path):
     )
     (root / "studies" / "bad.yaml").write_text(text)
     with pytest.raises(InputErrors) as refused:
-        load.study("bad")
+        load.load_study("bad")
     told = {tuple(line.split(": ")[:2]) for line in refused.value.errors}
     assert told == {
         ("studies/bad.yaml:4", "site.port"),
@@ -183,7 +183,7 @@ def test_all_contradictions_of_a_file_are_told_at_once(root: Path):
     )
     (root / "studies" / "bad.yaml").write_text(text)
     with pytest.raises(InputErrors) as refused:
-        load.study("bad")
+        load.load_study("bad")
     keys = [line.split(": ")[1] for line in refused.value.errors]
     assert keys == ["workloads.mine", "arms.proxy_again", "threads", "plan.discard_s"]
 
@@ -210,23 +210,23 @@ def test_a_command_lists_the_mistakes_of_all_files_and_starts_nothing(root, caps
 )
 def test_a_study_is_a_name_and_never_a_path(name: str, root: Path):
     with pytest.raises(InputErrors, match="no such study; "):
-        load.study(name)
+        load.load_study(name)
 
 
 @pytest.mark.parametrize("name", ["My study", "a;b", "$(id)", "x@y", "--help", "über"])
 def test_a_file_with_an_unusable_name_is_refused(name: str, root: Path):
     (root / "studies" / f"{name}.yaml").write_text(TABLE["study"])
     with pytest.raises(InputErrors, match=r"not a name for a study; rename it, .* [a-z0-9_-]+\.yaml$"):
-        load.study(name)
+        load.load_study(name)
 
 
 def test_a_stage_sees_only_what_it_declares(root: Path):
-    seen = load.study("good", "arms", "threads")
+    seen = load.load_study("good", "arms", "threads")
     assert (seen.baseline, seen.threads) == ("direct", (1, 4))
     with pytest.raises(BenchbookError, match="reads `dataset` but does not declare it"):
         _ = seen.dataset
     with pytest.raises(BenchbookError, match="reads `limits`"):
-        _ = load.params("analysis").limits
+        _ = load.load_params("analysis").limits
 
 
 # Values of every kind, and keys that are nearly ours.
@@ -259,7 +259,7 @@ def changed(value: Any, path: tuple, new: Any) -> Any:
     return copy
 
 
-GOOD = {kind: yaml_file.parse(TABLE[kind].encode(), kind).data for kind in ("study", "params")}
+GOOD = {kind: yaml_file.parse_mapping(TABLE[kind].encode(), kind).data for kind in ("study", "params")}
 
 
 @given(st.data())
@@ -269,9 +269,9 @@ def test_any_value_in_any_place_is_taken_or_refused(data: st.DataObject):
     good = GOOD[kind]
     for _ in range(data.draw(st.integers(1, 3))):
         good = changed(good, data.draw(st.sampled_from(places(good)[1:])), data.draw(VALUES))
-    document = yaml_file.Document("x.yaml", good, dict.fromkeys(places(good), 1), {})
+    document = yaml_file.YamlDocument("x.yaml", good, dict.fromkeys(places(good), 1), {})
     try:
-        validation_errors.validate(document, Study if kind == "study" else Params)
+        validation_errors.validate_document(document, Study if kind == "study" else Params)
     except InputErrors as error:
         assert error.errors
         assert all(line.startswith("x.yaml:1: ") and "; " in line for line in error.errors)
@@ -289,7 +289,7 @@ def test_a_damaged_file_is_taken_or_refused(data: st.DataObject):
             text[:at] + data.draw(st.text(alphabet=" \n\t:-[]{}&*!'\"#0aé~", max_size=3)) + text[at + lost :]
         )
     try:
-        study = validation_errors.validate(yaml_file.parse(text.encode(), "x.yaml"), Study)
+        study = validation_errors.validate_document(yaml_file.parse_mapping(text.encode(), "x.yaml"), Study)
     except InputErrors as error:
         assert all(line.startswith("x.yaml") for line in error.errors)
     else:
@@ -301,14 +301,14 @@ def test_a_misspelt_claim_is_named_in_the_first_pass_beside_every_other_mistake(
     text = re.sub(r"^claims: .*$", "claims: [nobody/nothing]", text, flags=re.M)
     (root / "studies" / "good.yaml").write_text(text)
     with pytest.raises(InputErrors) as raised:
-        load.study("good")
+        load.load_study("good")
     told = "\n".join(raised.value.errors)
     assert "threads" in told and "nobody/nothing: no such claim" in told
 
 
 def test_a_file_in_place_of_a_name_is_answered_with_the_name(root: Path):
     with pytest.raises(InputErrors, match=r"studies/good.yaml: no such study; did you mean good\?"):
-        load.study("studies/good.yaml")
+        load.load_study("studies/good.yaml")
 
 
 def test_sections_that_say_nothing_may_be_left_out(root: Path):
@@ -316,11 +316,11 @@ def test_sections_that_say_nothing_may_be_left_out(root: Path):
     absent = "|".join(studies.OPTIONAL)
     short = re.sub(rf"^(?:{absent}):.*\n(?:  .*\n)*", "", TABLE["study"], flags=re.M)
     (root / "studies" / "good.yaml").write_text(short)
-    study = load.study("good")
+    study = load.load_study("good")
     assert study.has_twin("a", 4) and study.claims == () and study.dataset.tables == 2
-    studies.complete("good")
-    assert set(studies.OPTIONAL) <= set(yaml_file.read(root / "studies" / "good.yaml").data)
-    assert load.study("good") == study
+    studies.complete_study("good")
+    assert set(studies.OPTIONAL) <= set(yaml_file.read_mapping(root / "studies" / "good.yaml").data)
+    assert load.load_study("good") == study
 
 
 class Model(BaseModel):

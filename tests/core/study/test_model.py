@@ -2,12 +2,12 @@
 
 import pytest
 
-from benchbook.core.study.model import fingerprint
+from benchbook.core.study.model import compute_fingerprint
 from benchbook.core.util.errors import BenchbookError, InputErrors, did_you_mean
 
 
 def test_a_fingerprint_knows_content_and_not_order():
-    assert fingerprint({"a": 1, "b": [1, 2]}) == fingerprint({"b": (1, 2), "a": 1})
+    assert compute_fingerprint({"a": 1, "b": [1, 2]}) == compute_fingerprint({"b": (1, 2), "a": 1})
     values = [
         {},
         {"a": 1},
@@ -19,13 +19,13 @@ def test_a_fingerprint_knows_content_and_not_order():
         {"a": True},
         {"a": {"b": 1}},
     ]
-    assert len({fingerprint(value) for value in values}) == len(values)
-    assert all(len(fingerprint(value)) == 10 for value in values)
+    assert len({compute_fingerprint(value) for value in values}) == len(values)
+    assert all(len(compute_fingerprint(value)) == 10 for value in values)
 
 
 def test_a_fingerprint_of_no_number_is_refused():
     with pytest.raises(ValueError, match="JSON"):
-        fingerprint({"a": float("nan")})
+        compute_fingerprint({"a": float("nan")})
 
 
 @pytest.mark.parametrize(

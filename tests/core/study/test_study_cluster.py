@@ -45,7 +45,7 @@ def test_clusters_side_by_side_get_ports_that_do_not_meet() -> None:
     # Two ports for each part: 1 TiDB, 1 PD, 3 stores; and 3 TiDB, 1 PD, 3 stores.
     assert wide == {"one": 10, "three": 14}
     cpus = {"server": None, "proxy": None, "client": None}
-    chains = placement.chains(made.arms, 24000, cpus, ports=wide)
+    chains = placement.build_chains(made.arms, 24000, cpus, ports=wide)
     assert [chains["one"].server.port, chains["three"].server.port] == [24000, 24010]
     assert chains["three"].entry.port == 24024
 
@@ -104,9 +104,10 @@ def test_what_a_cluster_can_not_be_is_refused_by_its_key(changes: dict[str, Any]
 
 def test_a_cluster_is_measured_in_whole_runs() -> None:
     made = study()
-    assert interleaving.order(made, "oltp_point_select") == interleaving.RUNS
+    assert interleaving.choose_order(made, "oltp_point_select") == interleaving.RUNS
     assert any(
-        reason.startswith("engine.cluster: ") for reason in interleaving.obstacles(made, "oltp_point_select")
+        reason.startswith("engine.cluster: ")
+        for reason in interleaving.find_obstacles(made, "oltp_point_select")
     )
 
 

@@ -10,7 +10,7 @@ from benchbook.core.study import load, study_variants
 from benchbook.core.util import paths, yaml_file
 from benchbook.core.util.errors import InputErrors
 
-TABLE = yaml_file.read(Path(__file__).parents[2] / "data" / "bad_inputs.yaml").data
+TABLE = yaml_file.read_mapping(Path(__file__).parents[2] / "data" / "bad_inputs.yaml").data
 # Of the study's keys: one number inside a flow mapping, a list, and a key that goes away.
 FULL = """
 sizes:
@@ -40,7 +40,7 @@ def test_a_merge_patch_is_that_of_the_standard():
         "tags": ["example", "sample"],
         "content": "This will be unchanged",
     }
-    study_variants.patch(
+    study_variants.apply_patch(
         whole,
         {
             "title": "Hello!",
@@ -59,23 +59,23 @@ def test_a_merge_patch_is_that_of_the_standard():
 
 
 def test_a_size_is_loaded_without_a_file(root: Path):
-    assert study_variants.names("good") == ["good-full", "good-broken"]
-    small, full = load.study("good"), load.study("good-full")
+    assert study_variants.variant_names("good") == ["good-full", "good-broken"]
+    small, full = load.load_study("good"), load.load_study("good-full")
     assert (full.threads, full.dataset.table_size) == ((8, 16), 777)
     assert (full.arms, full.plan, full.dataset.tables) == (small.arms, small.plan, small.dataset.tables)
-    assert full.sizes == {} and paths.studies() == ["good"]
-    assert load.study("good-full", "threads").threads == (8, 16)
+    assert full.sizes == {} and paths.list_studies() == ["good"]
+    assert load.load_study("good-full", "threads").threads == (8, 16)
 
 
 def test_a_mistake_in_a_size_has_the_line_where_it_stands(root: Path):
     lines = (root / "studies" / "good.yaml").read_text().splitlines()
     at = 1 + lines.index("    threads: [8, 8]")
     with pytest.raises(InputErrors, match=rf"^studies/good\.yaml:{at}: threads: .*repeated value 8"):
-        load.study("good-broken")
+        load.load_study("good-broken")
 
 
 def test_the_file_is_written_once_and_is_the_study_then(root: Path, capsys):
-    full, file = load.study("good-full"), paths.study("good-full").file
+    full, file = load.load_study("good-full"), paths.study_paths("good-full").file
     studies.write_size("good-full")
     assert "written from studies/good.yaml" in capsys.readouterr().out
     text = file.read_text()
@@ -84,14 +84,14 @@ def test_the_file_is_written_once_and_is_the_study_then(root: Path, capsys):
         and "sizes" not in text
     )
     assert re.search(r"^threads: \[8, 16\] +# as printed$", text, re.M)
-    assert load.study("good-full") == full == load.study_file(file)
+    assert load.load_study("good-full") == full == load.study_file(file)
     studies.write_size("good-full")
     studies.write_size("good")
-    assert capsys.readouterr().out == "" and paths.studies() == ["good", "good-full"]
+    assert capsys.readouterr().out == "" and paths.list_studies() == ["good", "good-full"]
     file.write_text(text.replace("777", "778"))
     studies.write_size("good-full")
     assert "is measured as it is; delete it to have it written again" in capsys.readouterr().out
-    assert load.study("good-full").dataset.table_size == 778
+    assert load.load_study("good-full").dataset.table_size == 778
 
 
 def test_a_size_is_written_beside_its_study(root: Path, capsys):
@@ -110,6 +110,6 @@ def test_params_that_name_a_size_without_its_file_say_what_writes_it(root: Path)
     with pytest.raises(
         InputErrors, match="a size of good whose file is not there yet; `make repro STUDY=good-full`"
     ):
-        load.params()
+        load.load_params()
     with pytest.raises(InputErrors, match="no such study; did you mean good"):
-        load.study("good-ful")
+        load.load_study("good-ful")

@@ -9,7 +9,7 @@ from tests.read.corpus import OPTIONS, PLAN
 
 def one(script: str, **options) -> sysbench_workloads.Transaction:
     plan = {"script": script, "options": OPTIONS | options, "tables": 4, "table_size": 10_000}
-    return sysbench_workloads.transaction(PlannedRun.of(PLAN | plan))
+    return sysbench_workloads.find_transaction(PlannedRun.of(PLAN | plan))
 
 
 @pytest.mark.parametrize("script", sysbench_workloads.SCRIPTS)

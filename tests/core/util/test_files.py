@@ -46,7 +46,10 @@ def test_a_table_is_written_without_its_index(tmp_path: Path):
 def test_the_hash_is_of_the_bytes_on_disk(tmp_path: Path):
     (tmp_path / "a").write_bytes(b"abc")
     # FIPS 180-2, appendix B.1
-    assert files.sha256(tmp_path / "a") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    assert (
+        files.digest_file(tmp_path / "a")
+        == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    )
 
 
 def test_what_no_stage_has_left_yet_says_what_to_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -59,7 +62,7 @@ def test_what_no_stage_has_left_yet_says_what_to_run(tmp_path: Path, monkeypatch
     )
     assert len(refusal.value._render_traceback_()) == 1
     with pytest.raises(NotThere, match=r"notebooks/05_parse\.ipynb"):
-        files.required(tmp_path / "data" / "own" / "tidy" / "runs.parquet")
+        files.require_path(tmp_path / "data" / "own" / "tidy" / "runs.parquet")
     with pytest.raises(BenchbookError, match=r"plots/x\.json: cannot be read"):
         files.read_json(tmp_path / "data" / "own" / "plots" / "x.json")
 

@@ -27,42 +27,42 @@ def test_values_outside_the_range_are_clamped(ms, bucket):
 def test_percentiles_of_a_ramp():
     # 0.1, 0.2 ... 10.0 ms: the exact 50th, 95th and 99th are 5.0, 9.5 and 9.9.
     counts = counts_of(np.arange(1, 101) / 10)
-    assert histogram.percentile(counts, 50) == pytest.approx(4.9995, abs=5e-5)
-    assert histogram.percentile(counts, 95) == pytest.approx(9.5598, abs=5e-5)
-    assert histogram.percentile(counts, 99) == pytest.approx(9.9104, abs=5e-5)
-    assert histogram.percentile(counts, 100) == histogram.value_of(histogram.bucket_of(10.0))
+    assert histogram.bucket_percentile(counts, 50) == pytest.approx(4.9995, abs=5e-5)
+    assert histogram.bucket_percentile(counts, 95) == pytest.approx(9.5598, abs=5e-5)
+    assert histogram.bucket_percentile(counts, 99) == pytest.approx(9.9104, abs=5e-5)
+    assert histogram.bucket_percentile(counts, 100) == histogram.value_of(histogram.bucket_of(10.0))
 
 
 def test_merging_clients_is_not_averaging_them():
     a = counts_of([1.0] * 9500 + [2.0] * 500)
     b = counts_of([10.0] * 900 + [50.0] * 100)
-    p95 = [histogram.percentile(counts, 95) for counts in (a, b)]
+    p95 = [histogram.bucket_percentile(counts, 95) for counts in (a, b)]
     assert p95 == [pytest.approx(1.007, abs=5e-4), pytest.approx(50.107, abs=5e-4)]
     # mean 25.557; weighted by 10000 and 1000 events 5.470; of all 11000 events the 10450th is at 10 ms.
-    assert histogram.percentile(histogram.merge(a, b), 95) == pytest.approx(10.090, abs=5e-4)
+    assert histogram.bucket_percentile(histogram.merge_counts(a, b), 95) == pytest.approx(10.090, abs=5e-4)
 
 
 def test_rank_rounds_half_up_like_sysbench():
     # 10 events, 95 %: floor(9.5 + 0.5) = 10, so the slowest event decides.
-    assert histogram.percentile(counts_of([1.0] * 9 + [100.0]), 95) == pytest.approx(99.327, abs=5e-4)
+    assert histogram.bucket_percentile(counts_of([1.0] * 9 + [100.0]), 95) == pytest.approx(99.327, abs=5e-4)
     # 10 events, 94 %: floor(9.4 + 0.5) = 9.
-    assert histogram.percentile(counts_of([1.0] * 9 + [100.0]), 94) == pytest.approx(1.0068, abs=5e-5)
+    assert histogram.bucket_percentile(counts_of([1.0] * 9 + [100.0]), 94) == pytest.approx(1.0068, abs=5e-5)
 
 
 def test_no_events_no_percentile():
-    assert histogram.percentile(np.zeros(1024, dtype=int), 95) is None
-    assert histogram.interpolated(np.zeros(1024, dtype=int), 95) is None
+    assert histogram.bucket_percentile(np.zeros(1024, dtype=int), 95) is None
+    assert histogram.interpolate_percentile(np.zeros(1024, dtype=int), 95) is None
 
 
 @pytest.mark.parametrize("p", [0, -1, 100.1])
 def test_percentiles_outside_their_range_are_refused(p):
     with pytest.raises(ValueError, match="outside"):
-        histogram.percentile(counts_of([1.0]), p)
+        histogram.bucket_percentile(counts_of([1.0]), p)
 
 
 def test_interpolation_stays_inside_the_bucket_and_moves_with_the_rank():
     counts = counts_of([1.0] * 100)
-    low, middle, high = (histogram.interpolated(counts, p) for p in (1, 50, 100))
+    low, middle, high = (histogram.interpolate_percentile(counts, p) for p in (1, 50, 100))
     half = histogram.RATIO**0.5
     assert middle == pytest.approx(histogram.value_of(384))
     assert middle / half < low < middle < high <= middle * half * (1 + 1e-12)
@@ -70,7 +70,7 @@ def test_interpolation_stays_inside_the_bucket_and_moves_with_the_rank():
 
 def test_a_histogram_of_another_size_is_refused():
     with pytest.raises(ValueError, match="1024"):
-        histogram.merge(np.zeros(1024, dtype=int), np.zeros(512, dtype=int))
+        histogram.merge_counts(np.zeros(1024, dtype=int), np.zeros(512, dtype=int))
 
 
 def test_bucket_values_are_on_the_grid_and_their_average_is_not():

@@ -26,7 +26,7 @@ ULP = math.ulp(1.0)
     ],
 )
 def test_the_same_value(recorded, here):
-    assert list(numeric_equality.differences({"a": recorded}, {"a": here})) == []
+    assert list(numeric_equality.diff_documents({"a": recorded}, {"a": here})) == []
 
 
 @pytest.mark.parametrize(
@@ -47,13 +47,13 @@ def test_the_same_value(recorded, here):
     ],
 )
 def test_another_value(recorded, here):
-    assert len(list(numeric_equality.differences({"a": recorded}, {"a": here}))) == 1
+    assert len(list(numeric_equality.diff_documents({"a": recorded}, {"a": here}))) == 1
 
 
 def test_a_difference_is_named_with_its_place_and_both_values():
     recorded = {"findings": [{"n": 5, "label": "higher"}], "title": "x" * 90}
     here = {"findings": [{"n": 5, "label": "not shown"}], "title": "y" * 90}
-    assert list(numeric_equality.differences(recorded, here)) == [
+    assert list(numeric_equality.diff_documents(recorded, here)) == [
         'findings[0].label: "higher" recorded, "not shown" here',
         f'title: "{"x" * 58}… recorded, "{"y" * 58}… here',
     ]
@@ -62,29 +62,29 @@ def test_a_difference_is_named_with_its_place_and_both_values():
 def test_per_cent_with_four_decimals_may_differ_by_one_of_the_fourth_and_by_no_more():
     decimals = numeric_equality.DECIMALS["metrics.json"]
     # 17.20345 is 17.2034 or 17.2035: eight digits would tell these apart.
-    assert not list(numeric_equality.differences({"low_pct": -17.2034}, {"low_pct": -17.2035}, decimals))
-    assert list(numeric_equality.differences({"low_pct": -17.2034}, {"low_pct": -17.2036}, decimals))
-    assert list(numeric_equality.differences({"low_pct": -17.2034}, {"low_pct": -17.2035}))
+    assert not list(numeric_equality.diff_documents({"low_pct": -17.2034}, {"low_pct": -17.2035}, decimals))
+    assert list(numeric_equality.diff_documents({"low_pct": -17.2034}, {"low_pct": -17.2036}, decimals))
+    assert list(numeric_equality.diff_documents({"low_pct": -17.2034}, {"low_pct": -17.2035}))
 
 
 @pytest.mark.parametrize("value", [0.25, 1 / 3, 2.44140625, 1e-9 / 7, 123456785.0])
 def test_one_bit_never_makes_another_value(value):
     """2.44140625 and 123456785 lie on the edge between two numbers of eight digits."""
     near = [value, math.nextafter(value, 0), math.nextafter(value, math.inf)]
-    kept = [numeric_equality.rounded({"a": one}) for one in near]
-    assert not [text for one in kept for text in numeric_equality.differences(kept[0], one)]
+    kept = [numeric_equality.round_document({"a": one}) for one in near]
+    assert not [text for one in kept for text in numeric_equality.diff_documents(kept[0], one)]
 
 
 def test_documents_keep_eight_digits_and_what_is_no_number_is_null():
-    made = numeric_equality.rounded({1: (1 / 3, np.float64(2e9 / 3), math.inf, np.int64(7)), "t": "x"})
+    made = numeric_equality.round_document({1: (1 / 3, np.float64(2e9 / 3), math.inf, np.int64(7)), "t": "x"})
     assert made == {"1": [0.33333333, 666666670.0, None, 7], "t": "x"}
 
 
 def test_sums_are_exact_whatever_the_order_and_the_version_of_python():
     # Exactly 2; from the left 1e16 + 1 is 1e16, and the sum 0. `sum` gives 2 from Python 3.12 on, 0 before.
-    assert numeric_equality.total([1e16, 1.0, 1.0, -1e16]) == 2.0
-    assert numeric_equality.mean(np.array([0.1] * 10)) == 0.1
-    assert math.isnan(numeric_equality.total([math.inf, -math.inf]))
+    assert numeric_equality.exact_sum([1e16, 1.0, 1.0, -1e16]) == 2.0
+    assert numeric_equality.exact_mean(np.array([0.1] * 10)) == 0.1
+    assert math.isnan(numeric_equality.exact_sum([math.inf, -math.inf]))
 
 
 def table() -> pd.DataFrame:

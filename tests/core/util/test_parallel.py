@@ -20,12 +20,12 @@ def blocked() -> bool:
 def test_a_worker_that_memory_ran_out_for_is_told_in_words():
     with (
         pytest.raises(BenchbookError, match=r"was killed, by the kernel where memory ran out .* goes on$"),
-        parallel.processes(2) as submit,
+        parallel.process_pool(2) as submit,
     ):
         submit(end).result()
 
 
 def test_ctrl_c_is_the_parents_alone():
-    with parallel.processes(2) as submit:
+    with parallel.process_pool(2) as submit:
         assert submit(blocked).result()
     assert not blocked()

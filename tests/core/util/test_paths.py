@@ -21,8 +21,8 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_root_is_found_upwards(repository: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(repository / "notebooks" / "explore")
-    assert paths.root() == repository
-    assert paths.studies() == ["ant", "zebra"]
+    assert paths.find_root() == repository
+    assert paths.list_studies() == ["ant", "zebra"]
 
 
 def test_a_study_is_found_by_its_name_in_any_folder_that_is_not_hidden(repository, monkeypatch):
@@ -30,11 +30,11 @@ def test_a_study_is_found_by_its_name_in_any_folder_that_is_not_hidden(repositor
     for folder in ("pool/of", ".ipynb_checkpoints"):
         (repository / "studies" / folder).mkdir(parents=True)
         (repository / "studies" / folder / f"bee{len(folder)}.yaml").write_text("")
-    assert paths.studies() == ["ant", "bee7", "zebra"]
-    assert paths.study("bee7").file == repository / "studies" / "pool" / "of" / "bee7.yaml"
-    assert paths.study("bee7").shown == "studies/pool/of/bee7.yaml"
-    assert paths.study("bee7").data == repository / "data" / "bee7"
-    assert paths.study("not-yet").shown == "studies/not-yet.yaml"
+    assert paths.list_studies() == ["ant", "bee7", "zebra"]
+    assert paths.study_paths("bee7").file == repository / "studies" / "pool" / "of" / "bee7.yaml"
+    assert paths.study_paths("bee7").shown == "studies/pool/of/bee7.yaml"
+    assert paths.study_paths("bee7").data == repository / "data" / "bee7"
+    assert paths.study_paths("not-yet").shown == "studies/not-yet.yaml"
 
 
 def test_a_study_file_is_there_as_soon_as_it_is_written_and_gone_with_its_file(repository, monkeypatch):
@@ -42,29 +42,29 @@ def test_a_study_file_is_there_as_soon_as_it_is_written_and_gone_with_its_file(r
     monkeypatch.chdir(repository)
     below = repository / "studies" / "pool"
     below.mkdir()
-    assert paths.studies() == ["ant", "zebra"]
+    assert paths.list_studies() == ["ant", "zebra"]
     for name in ("bee", "cat"):
         (below / f"{name}.yaml").write_text("")
-        assert paths.study(name).shown == f"studies/pool/{name}.yaml"
+        assert paths.study_paths(name).shown == f"studies/pool/{name}.yaml"
     (below / "cat.yaml").unlink()
-    assert paths.studies() == ["ant", "bee", "zebra"]
+    assert paths.list_studies() == ["ant", "bee", "zebra"]
 
 
 def test_a_named_root_comes_first(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(repository)
     monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path / "other"))
-    assert paths.root() == tmp_path / "other"
+    assert paths.find_root() == tmp_path / "other"
 
 
 def test_elsewhere_it_is_this_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("BENCHBOOK_ROOT", raising=False)
     monkeypatch.chdir("/")
-    assert paths.root() == Path(__file__).resolve().parents[3]
+    assert paths.find_root() == Path(__file__).resolve().parents[3]
 
 
 def test_a_study_keeps_to_its_own_folders(repository: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(repository)
-    study = paths.study("ant")
+    study = paths.study_paths("ant")
     assert study.file == repository / "studies" / "ant.yaml"
     made = [
         getattr(study, name)
@@ -78,4 +78,4 @@ def test_a_study_keeps_to_its_own_folders(repository: Path, monkeypatch: pytest.
         for path in made
         if not (path.is_relative_to(repository / "data" / "ant") or "reports" in path.parts)
     ]
-    assert not set(made) & {paths.study("zebra").data}
+    assert not set(made) & {paths.study_paths("zebra").data}

@@ -39,11 +39,11 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_a_password_that_is_hidden_is_inherited_by_nothing_and_still_known_here(clone: Path) -> None:
-    process_env.hide()
+    process_env.drop_passwords()
     shown = subprocess.run(["env"], capture_output=True, text=True).stdout
     assert "s3cret" not in shown and "THEIR_WORD" not in shown
-    assert process_env.password("THEIR_WORD") == "s3cret"
-    assert process_env.password("ANOTHER") == ""
+    assert process_env.read_password("THEIR_WORD") == "s3cret"
+    assert process_env.read_password("ANOTHER") == ""
 
 
 @pytest.mark.parametrize(
@@ -57,8 +57,8 @@ def test_only_stages_that_connect_have_the_password(clone, name, is_there, monke
         seen.append("THEIR_WORD" in os.environ)
         return 1
 
-    monkeypatch.setattr(stage, "execute", execute)
-    stage.run(name, "there")
+    monkeypatch.setattr(stage, "execute_notebook", execute)
+    stage.run_stage(name, "there")
     assert seen == [is_there]
 
 
@@ -66,7 +66,7 @@ def test_commands_that_connect_to_nothing_run_without_it(clone: Path) -> None:
     program = (
         "import os, pathlib; from benchbook.commands import cli, studies; "
         "own = lambda: b's3cret' in pathlib.Path('/proc/self/environ').read_bytes(); before = own(); "
-        "studies.check = lambda: print('THEIR_WORD' in os.environ, before, own()) or 0; cli.main(['check'])"
+        "studies.check_studies = lambda: print('THEIR_WORD' in os.environ, before, own()) or 0; cli.main(['check'])"
     )
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert said.stdout == "False True False\n", said.stderr

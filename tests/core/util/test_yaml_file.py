@@ -14,8 +14,8 @@ from benchbook.core.util.errors import InputErrors
 from tests import depth
 
 
-def parse(text: str | bytes) -> yaml_file.Document:
-    return yaml_file.parse(text.encode() if isinstance(text, str) else text, "studies/x.yaml")
+def parse(text: str | bytes) -> yaml_file.YamlDocument:
+    return yaml_file.parse_mapping(text.encode() if isinstance(text, str) else text, "studies/x.yaml")
 
 
 def errors(text: str | bytes) -> list[str]:
@@ -182,9 +182,9 @@ def test_windows_line_ends_are_read():
 
 def test_a_file_that_cannot_be_read_is_told(tmp_path: Path):
     with pytest.raises(InputErrors, match=r"^none\.yaml: cannot be read: No such file"):
-        yaml_file.read(tmp_path / "none.yaml")
+        yaml_file.read_mapping(tmp_path / "none.yaml")
     with pytest.raises(InputErrors, match=r"cannot be read: Is a directory"):
-        yaml_file.read(tmp_path)
+        yaml_file.read_mapping(tmp_path)
 
 
 @given(st.one_of(st.text(max_size=60), st.text(alphabet="a:-[]{}&*!?|>'\"%@#,\n\t 01x~<", max_size=40)))
@@ -199,12 +199,14 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path):
 def test_any_text_is_read_or_refused(text: str):
     """Whatever is in a file, the answer is a mapping or a list of mistakes."""
     try:
-        assert isinstance(yaml_file.parse(text.encode("utf-8", "surrogatepass"), "x.yaml").data, dict)
+        assert isinstance(yaml_file.parse_mapping(text.encode("utf-8", "surrogatepass"), "x.yaml").data, dict)
     except InputErrors as error:
         assert all(line.startswith("x.yaml") for line in error.errors)
 
 
 def test_a_file_that_a_program_wrote_has_no_limit_of_size():
     lines = "\n".join(f"k{number}: [a, b]" for number in range(yaml_file.MAX_NODES))
-    read = yaml_file.parse((lines + f"\nlast: {'x' * yaml_file.MAX_BYTES}\n").encode(), "index.yaml", True)
+    read = yaml_file.parse_mapping(
+        (lines + f"\nlast: {'x' * yaml_file.MAX_BYTES}\n").encode(), "index.yaml", True
+    )
     assert len(read.data) == yaml_file.MAX_NODES + 1

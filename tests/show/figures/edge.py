@@ -9,7 +9,7 @@ from benchbook.show import theme
 
 def inked_edges(figure: Figure) -> list[str]:
     """Name the edges of a figure at which a pixel has another colour than the paper."""
-    with theme.style():
+    with theme.figure_style():
         canvas = FigureCanvasAgg(figure)
         canvas.draw()
         pixels = np.asarray(canvas.buffer_rgba())[..., :3].astype(int)

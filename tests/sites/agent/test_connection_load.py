@@ -6,7 +6,7 @@ import pytest
 from pymysql._auth import scramble_native_password
 
 from benchbook.sites.agent import connection_load
-from benchbook.sites.agent.connection_load import Account, Refused, Session, framed
+from benchbook.sites.agent.connection_load import Account, ClientSession, LoginRefused, frame_packet
 
 ACCOUNT = Account(b"benchbook", b"a word", b"sbtest")
 SALT = bytes(range(1, 21))
@@ -37,15 +37,15 @@ class Wire(asyncio.Transport):
 
 def test_the_answer_to_a_salt_is_that_of_an_independent_driver():
     for password in (b"a word", b"", "pässwörd".encode()):
-        assert connection_load.scramble(password, SALT) == scramble_native_password(password, SALT)
+        assert connection_load.scramble_password(password, SALT) == scramble_native_password(password, SALT)
     assert connection_load.salt_of(GREETING) == SALT
 
 
-def talk(*packets: bytes, step: int = 1 << 20) -> tuple[Session, Wire]:
+def talk(*packets: bytes, step: int = 1 << 20) -> tuple[ClientSession, Wire]:
     """Let a server say some packets, in pieces of `step` bytes."""
 
-    async def play() -> tuple[Session, Wire]:
-        session, wire = Session(ACCOUNT, asyncio.get_running_loop()), Wire()
+    async def play() -> tuple[ClientSession, Wire]:
+        session, wire = ClientSession(ACCOUNT, asyncio.get_running_loop()), Wire()
         session.connection_made(wire)
         said = b"".join(packets)
         for place in range(0, len(said), step):
@@ -57,7 +57,7 @@ def talk(*packets: bytes, step: int = 1 << 20) -> tuple[Session, Wire]:
 
 @pytest.mark.parametrize("step", [1, 7, 1 << 20])
 def test_a_login_goes_through_however_the_bytes_come(step: int):
-    session, wire = talk(framed(GREETING, 0), framed(b"\0\0\0\2\0\0\0", 2), step=step)
+    session, wire = talk(frame_packet(GREETING, 0), frame_packet(b"\0\0\0\2\0\0\0", 2), step=step)
     assert session.entered.result() is None and session.is_counted
     (answer,) = wire.written
     proof = scramble_native_password(b"a word", SALT)
@@ -70,9 +70,9 @@ def test_another_salt_is_answered_if_the_server_asks_again():
     """TiProxy greets with a salt of its own and then passes on the server's."""
     other = bytes(range(100, 120))
     ask = b"\xfe" + connection_load.NATIVE + b"\0" + other + b"\0"
-    session, wire = talk(framed(GREETING, 0), framed(ask, 2), framed(b"\0\0\0\2\0\0\0", 4))
+    session, wire = talk(frame_packet(GREETING, 0), frame_packet(ask, 2), frame_packet(b"\0\0\0\2\0\0\0", 4))
     assert session.entered.result() is None
-    assert wire.written[1] == framed(scramble_native_password(b"a word", other), 3)
+    assert wire.written[1] == frame_packet(scramble_native_password(b"a word", other), 3)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_another_salt_is_answered_if_the_server_asks_again():
     ],
 )
 def test_who_is_refused_knows_why_and_whether_the_server_has_counted(packets, said: str, is_counted: bool):
-    session, wire = talk(*(framed(packet, 2 * place) for place, packet in enumerate(packets)))
+    session, wire = talk(*(frame_packet(packet, 2 * place) for place, packet in enumerate(packets)))
     assert session.is_counted == is_counted and wire.is_aborted
     error = session.entered.exception()
-    assert isinstance(error, Refused) and said in str(error)
+    assert isinstance(error, LoginRefused) and said in str(error)

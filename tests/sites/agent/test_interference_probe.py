@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import benchbook
-from benchbook.sites.agent.interference_probe import Strangers
+from benchbook.sites.agent.interference_probe import InterferenceProbe
 from benchbook.sites.processes import procfs
 from tests import strangers
 
@@ -26,11 +26,11 @@ def child() -> Iterator[int]:
 
 
 def test_nothing_is_seen_where_nobody_does_anything(child: int):
-    seen = Strangers({"server": [child], "client": [os.getpid()]})
+    seen = InterferenceProbe({"server": [child], "client": [os.getpid()]})
     seen.look()
     told = seen.end()
     (network,) = told.pop("networks")
-    limits = {part: procfs.control_groups.limits(os.getpid()) for part in ("", "server", "client")}
+    limits = {part: procfs.control_groups.describe_limits(os.getpid()) for part in ("", "server", "client")}
     assert told == {
         "traced": {},
         "looks": 3,
@@ -46,43 +46,43 @@ def test_nothing_is_seen_where_nobody_does_anything(child: int):
 
 
 def test_a_tracer_is_named_whichever_thread_it_has(child: int):
-    seen = Strangers({"server": [child]})
+    seen = InterferenceProbe({"server": [child]})
     with strangers.running(strangers.SEIZE.format(pid=child)) as is_able:
         if not is_able:
             pytest.skip("this account may trace no process")
         seen.look()
-        assert procfs.place(child)["traced"].startswith("python")
+        assert procfs.describe_placement(child)["traced"].startswith("python")
     told = seen.end()
     assert told["traced"]["server"].startswith("python")
-    assert procfs.place(child)["traced"] == ""
+    assert procfs.describe_placement(child)["traced"] == ""
 
 
 def test_a_stop_that_is_over_is_told_once_and_one_that_lasts_at_each_look(child: int):
-    seen = Strangers({"server": [child]})
+    seen = InterferenceProbe({"server": [child]})
     with strangers.stopping(child):
         time.sleep(0.25)
     assert seen.end()["continued"] == ["server"]
-    again = Strangers({"server": [child]})
+    again = InterferenceProbe({"server": [child]})
     assert again.end()["continued"] == []
     os.kill(child, 19)
     while not procfs.is_stopped(child):
         time.sleep(0.01)
-    still = Strangers({"server": [child]})
+    still = InterferenceProbe({"server": [child]})
     assert still.end()["stopped"] == {"server": 2}
 
 
 def test_who_counts_events_is_named(child: int):
-    was = Strangers({"server": [child]}).end()["counting"]
+    was = InterferenceProbe({"server": [child]}).end()["counting"]
     with strangers.running(strangers.COUNT) as is_able:
         if not is_able:
             pytest.skip("this kernel lets nobody count events")
-        now = Strangers({"server": [child]}).end()["counting"]
+        now = InterferenceProbe({"server": [child]}).end()["counting"]
     assert [name for name in now if name not in was] or any("python" in name for name in was)
 
 
 def test_a_look_takes_a_few_milliseconds(child: int):
     taken = []
-    seen = Strangers({"server": [child], "client": [os.getpid()]})
+    seen = InterferenceProbe({"server": [child], "client": [os.getpid()]})
     for _ in range(20):
         begun = time.process_time()
         seen.look()
@@ -92,9 +92,9 @@ def test_a_look_takes_a_few_milliseconds(child: int):
 
 IN_A_NETWORK = """
 import json, os, socket, subprocess, sys
-from benchbook.sites.agent.interference_probe import Strangers
+from benchbook.sites.agent.interference_probe import InterferenceProbe
 from benchbook.sites.processes import procfs
-def seen(): return procfs.place(os.getpid())["firewall"]
+def seen(): return procfs.describe_placement(os.getpid())["firewall"]
 def rule(tool, *words): subprocess.run([tool, *words], check=True, stdout=2)
 def knock():
     for _ in range(20):

@@ -22,7 +22,7 @@ while os.read(int(sys.argv[1]), 1):
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> microbenchmarks.Figures:
-    return microbenchmarks.here(tmp_path_factory.mktemp("disk"))
+    return microbenchmarks.measure_here(tmp_path_factory.mktemp("disk"))
 
 
 def test_a_machine_is_measured_in_five_seconds(found: microbenchmarks.Figures):
@@ -47,7 +47,7 @@ def test_a_word_that_comes_back_late_takes_as_long_as_that():
     with mine, theirs:
         argv = [sys.executable, "-c", SLOW_ECHO, str(theirs.fileno())]
         with subprocess.Popen(argv, pass_fds=[theirs.fileno()]) as echo:
-            taken = microbenchmarks._rounds(mine.fileno(), mine.fileno(), 1.5)
+            taken = microbenchmarks._time_rounds(mine.fileno(), mine.fileno(), 1.5)
             echo.kill()
     assert statistics.median(taken) > 2_000_000
 
@@ -67,8 +67,11 @@ def test_a_call_that_takes_longer_is_seen_to(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_a_disk_that_cannot_be_written_has_no_figure(tmp_path: Path):
-    assert microbenchmarks._flush(tmp_path / "nowhere") is None
-    assert microbenchmarks.read("Traceback (most recent call last)") == {} and microbenchmarks.read("") == {}
+    assert microbenchmarks._measure_flush(tmp_path / "nowhere") is None
+    assert (
+        microbenchmarks.parse_figures("Traceback (most recent call last)") == {}
+        and microbenchmarks.parse_figures("") == {}
+    )
     assert "a flush of the disk" not in ", ".join(
-        microbenchmarks.words({"flush_ms": None, "system_call_ns": 90.0})
+        microbenchmarks.describe_figures({"flush_ms": None, "system_call_ns": 90.0})
     )

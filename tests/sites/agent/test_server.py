@@ -27,21 +27,21 @@ import pytest
 from benchbook.core.study import descriptors
 from benchbook.core.util.errors import SiteError
 from benchbook.sites import workspace as labs
-from benchbook.sites.agent.facts import Look
+from benchbook.sites.agent.facts import HostSnapshot
 from benchbook.sites.agent.jobs import Jobs
 from benchbook.sites.hosts import agent_zipapp
 from benchbook.sites.hosts.host import Host
 from benchbook.sites.hosts.machine import OnHost
 from benchbook.sites.machine import supervised_process
 from benchbook.sites.machine.contract import Machine, Request
-from benchbook.sites.machine.local_machine import Here
+from benchbook.sites.machine.local_machine import LocalMachine
 from benchbook.sites.processes import process, procfs
 from benchbook.sites.topology import clock
 from tests import beside
 
 PYTHON = shutil.which("python3", path="/usr/bin") or sys.executable
 TOKEN = "0123456789abcdef"
-LOOK = Look({"cores": 1}, {}, {}, "nobody", "/", is_root=False, python="3", wall_s=0.0, open_files=-1)
+LOOK = HostSnapshot({"cores": 1}, {}, {}, "nobody", "/", is_root=False, python="3", wall_s=0.0, open_files=-1)
 
 
 class Asked(SimpleNamespace):
@@ -54,8 +54,8 @@ class Agents:
     """The agent's file in a folder, run by the system's Python with no library in reach."""
 
     def __init__(self, base: Path) -> None:
-        self.base, self.file = base, base / agent_zipapp.name()
-        self.file.write_bytes(agent_zipapp.pack())
+        self.base, self.file = base, base / agent_zipapp.build_name()
+        self.file.write_bytes(agent_zipapp.pack_agent())
 
     def command(self, command: str, folder: str = "mine", **order: Any) -> dict[str, Any]:
         """Run one of its commands and return what it printed."""
@@ -113,15 +113,15 @@ def gone(pid: int, within_s: float) -> bool:
 
 
 def test_the_same_modules_make_the_same_file():
-    again = agent_zipapp.pack.__wrapped__()
-    assert hashlib.sha256(again).hexdigest() == agent_zipapp.sha256()
+    again = agent_zipapp.pack_agent.__wrapped__()
+    assert hashlib.sha256(again).hexdigest() == agent_zipapp.hash_archive()
 
 
 def test_another_python_than_ours_compiles_it_itself(agents: Agents):
-    whole, ours = agent_zipapp.pack(), MAGIC_NUMBER + agent_zipapp.UNCHECKED
+    whole, ours = agent_zipapp.pack_agent(), MAGIC_NUMBER + agent_zipapp.UNCHECKED
     assert whole.count(ours) > 20
     agents.file.write_bytes(whole.replace(ours, b"1234" + agent_zipapp.UNCHECKED))
-    assert agents.command("look", programs={}, asked=descriptors.asked_of_hosts())["ok"]["python"]
+    assert agents.command("look", programs={}, asked=descriptors.required_programs())["ok"]["python"]
 
 
 def test_it_is_written_for_the_oldest_python_that_hosts_may_have():
@@ -130,7 +130,7 @@ def test_it_is_written_for_the_oldest_python_that_hosts_may_have():
     So does the clock of turns, which pods are given too.
     """
     later = {"match_case", "TryStar", "TypeAlias"}
-    with zipfile.ZipFile(io.BytesIO(agent_zipapp.pack())) as packed:
+    with zipfile.ZipFile(io.BytesIO(agent_zipapp.pack_agent())) as packed:
         texts = {name: packed.read(name).decode() for name in packed.namelist() if name.endswith(".py")}
     texts["clock.py"] = Path(clock.__file__).read_text(encoding="utf-8")
     for name, text in texts.items():
@@ -150,7 +150,7 @@ def test_it_is_written_for_the_oldest_python_that_hosts_may_have():
 
 
 def test_python_alone_is_enough_for_it(agents: Agents):
-    found = agents.command("look", programs={}, asked=descriptors.asked_of_hosts())["ok"]
+    found = agents.command("look", programs={}, asked=descriptors.required_programs())["ok"]
     assert found["facts"]["cores"] == len(os.sched_getaffinity(0))
     assert found["facts"]["kernel"] == os.uname().release
     assert (
@@ -282,7 +282,7 @@ def test_what_is_held_stands_still_until_it_is_let_go_and_says_when_that_was(age
     agents.serve()
     started = agents.ok("start", job="j", argv=["true"], out="out", held=True, note="begun")
     deadline = time.monotonic() + 10
-    while procfs.stat(started["pid"]).state != "T":
+    while procfs.read_stat(started["pid"]).state != "T":
         assert time.monotonic() < deadline
     let_go = time.monotonic()
     agents.ok("signal", job="j", signum=int(signal.SIGCONT))
@@ -338,7 +338,7 @@ def listening(agents: Agents) -> Listening:
         number = 20000 + free.getsockname()[1] % 9000
     host: Any = Asked(name="here", folder=str(agents.base / "mine"), call=agents.ok)
     return Listening(
-        OnHost(host, LOOK, labs.Lab(agents.base, "token")), labs.Place("server", "127.0.0.1", number)
+        OnHost(host, LOOK, labs.Lab(agents.base, "token")), labs.PartLocation("server", "127.0.0.1", number)
     )
 
 
@@ -439,7 +439,7 @@ def asked_of(machine: Machine) -> dict[str, Any]:
     with socket.create_server(("127.0.0.1", 0)) as free:
         number = free.getsockname()[1]
         seen["listeners"] = [(one["pid"], one["address"]) for one in machine.listeners(number)]
-    part = Listening(machine, labs.Place("server", "127.0.0.1", number))
+    part = Listening(machine, labs.PartLocation("server", "127.0.0.1", number))
     part.ensure()
     try:
         seen["holds"] = part.holds_port() and part.is_up and part.seen().keys() - {"host"}
@@ -461,7 +461,7 @@ def test_a_host_answers_its_parts_as_this_machine_does(agents: Agents, tmp_path:
     lab = labs.Lab(tmp_path / "lab", "token")
     lab.private_folder("run", None)
     there = asked_of(OnHost(host, LOOK, lab))
-    assert there == asked_of(Here(lab))
+    assert there == asked_of(LocalMachine(lab))
     # "port=1\nname=ä\n" is 15 bytes, 14 characters; the eighth byte begins the second line.
     assert there["sizes"] == [15, None, 15] and there["read"][1:] == ["name=ä\n", None]
     assert there["holds"] and there["listens"] and there["clean"] and there["strays"] == []

@@ -40,7 +40,7 @@ from tests import small
     ],
 )
 def test_names_short_names_and_prefixes_that_open_a_mariadb_are_refused(name: str) -> None:
-    assert mariadb.reserved({name: 1}) == [name]
+    assert mariadb.find_reserved({name: 1}) == [name]
 
 
 @pytest.mark.parametrize(
@@ -60,14 +60,14 @@ def test_names_short_names_and_prefixes_that_open_a_mariadb_are_refused(name: st
     ],
 )
 def test_settings_that_open_nothing_are_taken(name: str, value: object) -> None:
-    assert mariadb.reserved({name: value}) == []
+    assert mariadb.find_reserved({name: value}) == []
 
 
 @pytest.mark.parametrize(
     ("name", "value"), [("log_bin", "/tmp/x"), ("innodb_data_file_path", "../x:12M"), ("tmp", "a/b")]
 )
 def test_a_value_that_leads_elsewhere_is_refused(name: str, value: str) -> None:
-    assert mariadb.reserved({name: value}) == [name]
+    assert mariadb.find_reserved({name: value}) == [name]
 
 
 @pytest.mark.parametrize(
@@ -88,14 +88,14 @@ def test_a_value_that_leads_elsewhere_is_refused(name: str, value: str) -> None:
     ],
 )
 def test_items_and_variables_that_open_a_tidb_are_refused(name: str) -> None:
-    assert tidb.reserved({name: "x"}) == [name]
+    assert tidb.find_reserved({name: "x"}) == [name]
 
 
 def test_what_we_start_from_ourselves_is_not_refused() -> None:
-    assert mariadb.reserved(settings.complete({}, "mariadb")) == []
+    assert mariadb.find_reserved(settings.complete_settings({}, "mariadb")) == []
     for version in ("3.0.1", "5.2", "6.6"):
-        asked = settings.complete({}, "tidb", version=version)
-        assert len(asked) >= 4 and tidb.reserved(asked) == []
+        asked = settings.complete_settings({}, "tidb", version=version)
+        assert len(asked) >= 4 and tidb.find_reserved(asked) == []
 
 
 def test_plan_names_the_setting_and_what_to_write() -> None:
@@ -117,13 +117,13 @@ def test_no_beginning_that_this_mariadb_takes_for_a_reserved_name_passes() -> No
         line.split()[0].replace("-", "_") for line in lines if line[:1].isalpha() and len(line.split()) > 1
     }
     assert len(names) > 500
-    closed = [name for name in names if mariadb.reserved({name: 1})]
+    closed = [name for name in names if mariadb.find_reserved({name: 1})]
     assert {"bind_address", "port", "socket", "plugin_dir"} <= set(closed)
     passing = [
         name[:length]
         for name in closed
         for length in range(1, len(name))
         if sum(one.startswith(name[:length]) for one in names) == 1
-        and not mariadb.reserved({name[:length]: 1})
+        and not mariadb.find_reserved({name[:length]: 1})
     ]
     assert passing == []

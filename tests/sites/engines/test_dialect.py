@@ -45,7 +45,7 @@ class Answers:
 def test_a_limit_of_connections_that_old_tidb_tells_and_does_not_hold_is_none(version: str, told: bool):
     server: Any = Answers(SHOW=LIMITS, VERSION=version, read_only="0")
     assert ("max_connections" in Dialect().limits(server, [name for name, _ in LIMITS])) is told
-    found = preflight.server(make(threads=(1500,)), server)
+    found = preflight.check_server(make(threads=(1500,)), server)
     assert [one.split()[0] for one in found] == (["max_connections"] if told else [])
 
 
@@ -62,21 +62,23 @@ def test_connections_that_a_version_does_not_count_are_said_to_be_absent():
     """TiDB before July 2020 has no metric of connections that end; all else of its books is held."""
     server: Any = SimpleNamespace(info={"absent": status.ABSENT, "uncounted": status.UNCOUNTED})
     new = {"Com_update": 5, "Connections": 7, "Aborted_connects": 0}
-    server_drift.moment(server, new, 10.0, 0.0)
+    server_drift.keep_reading(server, new, 10.0, 0.0)
     assert Dialect().absent(server).keys() == {"Rows_sent"}
     old = {name: count for name, count in new.items() if name != "Connections"}
-    was = server_drift.moment(server, old, 10.0, 0.0)
+    was = server_drift.keep_reading(server, old, 10.0, 0.0)
     assert Dialect().absent(server).keys() == {"Rows_sent", "Connections"}
     server.info |= {"held": SimpleNamespace(moment=was), "opened": lambda: 3}
-    server_drift.moment(server, old | {"Com_update": 9}, 12.0, 2.0)
-    found = server_drift.between(server)
+    server_drift.keep_reading(server, old | {"Com_update": 9}, 12.0, 2.0)
+    found = server_drift.count_between(server)
     assert found["connections"] is None and found["counters"] == {"Com_update": 4}
 
 
 def test_between_runs_it_is_said_that_connections_are_not_counted():
     server: Any = SimpleNamespace(info={"absent": {}, "uncounted": status.UNCOUNTED, "opened": lambda: 3})
-    server.info["held"] = SimpleNamespace(moment=server_drift.moment(server, {"Com_select": 9}, 1.0, 0.0))
-    assert server_drift.between(server)["not_held"] == {"connections": status.UNCOUNTED["Connections"]}
+    server.info["held"] = SimpleNamespace(
+        moment=server_drift.keep_reading(server, {"Com_select": 9}, 1.0, 0.0)
+    )
+    assert server_drift.count_between(server)["not_held"] == {"connections": status.UNCOUNTED["Connections"]}
 
 
 @pytest.mark.parametrize(("columns", "column"), [(1, "authentication_string"), (0, "Password")])

@@ -66,13 +66,13 @@ def test_a_setting_that_opens_it_or_writes_files_is_refused(name: str):
 def test_a_mysql_is_held_to_the_query_and_nobody_else_gets_in(open_folder: Path, port: int, tmp_path: Path):
     asked = study(port + 30)
     with sites.open_site(asked, open_folder / "mysql") as site:
-        dataset.load(site, plan_data(asked))
+        dataset.load_data(site, plan_data(asked))
         for arm in asked.arms:
             endpoint = site.up(arm)
             planned = next(run for run in schedule.plan_runs("test", asked, {}) if run.arm == arm)
-            with statement_counters.session(site, arm) as connection:
+            with statement_counters.open_session(site, arm) as connection:
                 folder = walks.made(site, planned, [connection], tmp_path / arm)
-            judged = validity.judge(folder, LIMITS)
+            judged = validity.judge_run(folder, LIMITS)
             assert (judged.reasons, judged.status, judged.ledger) == ([], "valid", "agrees")
             assert folder.evidence()["ledger"]["absent"].keys() == ABSENT.keys()
         engine, before = site.facts("direct")["engine"], site.identity("direct")

@@ -23,7 +23,7 @@ from benchbook.core.study.study import Study
 from benchbook.core.util.errors import SettingsDiffer, SiteError
 from benchbook.measure import dataset, servers, sysbench
 from benchbook.measure.data_plan import plan_data
-from benchbook.measure.run_executor import Run, execute
+from benchbook.measure.run_executor import RunContext, execute_run
 from benchbook.plan import schedule
 from benchbook.sites import workspace as labs
 from benchbook.sites.agent import files
@@ -37,7 +37,7 @@ from tests.walks import Store, judge
 
 SMALL = {"shared_buffers": "32MB", "max_wal_size": "256MB"}
 MISSING = "PostgreSQL is not installed: apt-get install postgresql"
-needs = pytest.mark.skipif(not files.programs(accounts.PROGRAM), reason=MISSING)
+needs = pytest.mark.skipif(not files.find_programs(accounts.PROGRAM), reason=MISSING)
 
 
 def study(port: int | None = None, **changes: Any) -> Study:
@@ -56,7 +56,7 @@ def test_a_server_of_another_name_is_called_by_that_in_its_facts(monkeypatch: py
         traits = replace(accounts.TRAITS, name="other")
         folder, binary, version = PurePosixPath("/nowhere"), "postgres", "15.1"
 
-    monkeypatch.setattr(server_settings, "facts", lambda *_: {"name": "postgresql", "tls": "off"})
+    monkeypatch.setattr(server_settings, "collect_facts", lambda *_: {"name": "postgresql", "tls": "off"})
     for name in ("running", "admin", "program_facts"):
         monkeypatch.setattr(Other, name, lambda *_: {})
     other = object.__new__(Other)
@@ -87,16 +87,16 @@ def row(setting: str, unit: str | None, vartype: str, name: str = "x") -> Simple
     ],
 )
 def test_a_setting_is_compared_across_the_ways_of_writing_it(name, asked, got, unit, kind, is_same) -> None:
-    assert server_settings.same(name, asked, got, unit, kind) is is_same
+    assert server_settings.is_same_value(name, asked, got, unit, kind) is is_same
 
 
 def test_a_setting_that_waits_for_a_restart_or_is_not_there_was_not_taken() -> None:
     waiting = row("8192", "8kB", "integer", "shared_buffers")
     waiting.pending_restart = True
     with pytest.raises(SettingsDiffer, match="shared_buffers"):
-        server_settings.taken({"shared_buffers": "64MB"}, {}, [waiting])
+        server_settings.verify_settings({"shared_buffers": "64MB"}, {}, [waiting])
     with pytest.raises(SettingsDiffer, match="no_such"):
-        server_settings.taken({"no_such": 1}, {}, [waiting])
+        server_settings.verify_settings({"no_such": 1}, {}, [waiting])
 
 
 @pytest.mark.parametrize(
@@ -141,11 +141,11 @@ def test_arms_take_turns_on_one_server_and_slow_ones_on_two() -> None:
     """A server's own sessions are processes, which all stand still where it belongs to one arm."""
     plan = {"seed": 3, "blocks": 1, "discard_s": 1, "run_s": 2}
     shared = study(plan=plan)
-    assert interleaving.order(shared, "oltp_read_write") == interleaving.TURNS
+    assert interleaving.choose_order(shared, "oltp_read_write") == interleaving.TURNS
     own = study(
         plan=plan, arms={"direct": {}, "off": {"engine": {"settings": {"synchronous_commit": "off"}}}}
     )
-    assert (interleaving.order(own, "oltp_read_write"), interleaving.least_ms(own)) == (
+    assert (interleaving.choose_order(own, "oltp_read_write"), interleaving.least_ms(own)) == (
         interleaving.TURNS,
         interleaving.SESSIONS_MS,
     )
@@ -156,7 +156,7 @@ def test_the_plan_names_the_driver_and_no_password_is_in_the_command_line() -> N
     assert planned.options["driver"] == "pgsql"
     assert "ignore_errors" not in planned.options
     endpoint = Endpoint("127.0.0.1", 1, "sbtest", Path("account.cnf"), driver="pgsql")
-    argv = sysbench.run(endpoint, planned)
+    argv = sysbench.run_argv(endpoint, planned)
     assert {"--db-driver=pgsql", "--pgsql-host=127.0.0.1", "--pgsql-port=1", "--pgsql-db=sbtest"} < set(argv)
     assert not [word for word in argv if "mysql" in word or "password" in word or "user" in word]
     of_mysql = schedule.plan_runs("test", study(engine={"name": "mariadb"}), {})[0]
@@ -166,7 +166,7 @@ def test_the_plan_names_the_driver_and_no_password_is_in_the_command_line() -> N
 @pytest.fixture(scope="module")
 def loaded(open_folder: Path, port: int) -> Iterator[Any]:
     """A site with a loaded PostgreSQL, whose data each test may spoil and put back."""
-    if not files.programs(accounts.PROGRAM):
+    if not files.find_programs(accounts.PROGRAM):
         pytest.skip(MISSING)
     arms: dict[str, Any] = {"direct": {}, "relay": {"access": "haproxy"}}
     if PgBouncer.installed() is not None:
@@ -174,7 +174,7 @@ def loaded(open_folder: Path, port: int) -> Iterator[Any]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BENCHBOOK_LOCK", str(open_folder / "postgresql.lock"))
         with sites.open_site(study(port, arms=arms), open_folder / "postgresql") as site:
-            dataset.load(site, plan_data(site.study))
+            dataset.load_data(site, plan_data(site.study))
             yield site
 
 
@@ -187,7 +187,7 @@ def planned(site: Any, arm: str, workload: str = "oltp_read_write") -> Any:
 
 def made(site: Any, arm: str, into: Path, workload: str = "oltp_read_write") -> RunFolder:
     site.up(arm)
-    with servers.sessions(site, site.study, [arm]) as connections:
+    with servers.open_sessions(site, site.study, [arm]) as connections:
         return walks.made(site, planned(site, arm, workload), connections[arm], into)
 
 
@@ -230,9 +230,9 @@ def test_a_statement_of_a_stranger_in_the_run_voids_it(loaded: Any, tmp_path: Pa
     site = loaded
     endpoint = site.up("direct")
     password = site.lab.password(accounts.DRIVER)
-    with servers.sessions(site, site.study, ["direct"]) as connections:
+    with servers.open_sessions(site, site.study, ["direct"]) as connections:
         (first,) = connections["direct"]
-        run = Run(planned(site, "direct"), site, "direct", first, LIMITS)
+        run = RunContext(planned(site, "direct"), site, "direct", first, LIMITS)
         real = site.during
 
         def during(arm: str) -> Any:
@@ -244,7 +244,7 @@ def test_a_statement_of_a_stranger_in_the_run_voids_it(loaded: Any, tmp_path: Pa
 
         site.during = during
         try:
-            folder = execute(run, tmp_path, 1)
+            folder = execute_run(run, tmp_path, 1)
         finally:
             del site.during
     found = judge(folder)
@@ -281,10 +281,10 @@ def test_a_trigger_or_a_row_between_two_runs_voids_the_second(loaded: Any, tmp_p
     site = loaded
     site.restore()
     site.up("direct")
-    with servers.sessions(site, site.study, ["direct"]) as connections:
+    with servers.open_sessions(site, site.study, ["direct"]) as connections:
         (first,) = connections["direct"]
         asked = planned(site, "direct", "oltp_point_select")
-        run = Run(asked, site, "direct", first, LIMITS)
+        run = RunContext(asked, site, "direct", first, LIMITS)
         # Reading tables loads a library into our session, with settings of its own.
         dataset.prewarm_all(plan_data(site.study), connections)
         before = judge(walks.made(site, asked, [first], tmp_path / "1"))
@@ -295,7 +295,7 @@ def test_a_trigger_or_a_row_between_two_runs_voids_the_second(loaded: Any, tmp_p
             "CREATE TRIGGER slow BEFORE UPDATE ON sbtest1 FOR EACH ROW EXECUTE FUNCTION nothing()",
             arm="direct",
         )
-        found = judge(execute(run, tmp_path / "2", 1))
+        found = judge(execute_run(run, tmp_path / "2", 1))
         assert found.status == "invalid"
         assert any("trigger sbtest1.slow was added" in reason for reason in found.reasons)
         tell(
@@ -306,7 +306,7 @@ def test_a_trigger_or_a_row_between_two_runs_voids_the_second(loaded: Any, tmp_p
             "SELECT pg_stat_force_next_flush()",
             arm="direct",
         )
-        found = judge(execute(run, tmp_path / "3", 1))
+        found = judge(execute_run(run, tmp_path / "3", 1))
         assert any("sbtest1 was written to between the runs" in reason for reason in found.reasons)
 
 
@@ -316,14 +316,14 @@ def test_a_setting_changed_and_a_restart_between_two_runs_void_the_second(loaded
     site = loaded
     site.restore()
     site.up("direct")
-    with servers.sessions(site, site.study, ["direct"]) as connections:
+    with servers.open_sessions(site, site.study, ["direct"]) as connections:
         (first,) = connections["direct"]
         asked = planned(site, "direct", "oltp_point_select")
-        run = Run(asked, site, "direct", first, LIMITS)
+        run = RunContext(asked, site, "direct", first, LIMITS)
         assert judge(walks.made(site, asked, [first], tmp_path / "1")).status == "valid"
         tell(site, "ALTER SYSTEM SET work_mem = '1MB'", "SELECT pg_reload_conf()", arm="direct")
         time.sleep(0.3)
-        found = judge(execute(run, tmp_path / "2", 1))
+        found = judge(execute_run(run, tmp_path / "2", 1))
         assert any("server variable work_mem was 4096, is 1024" in reason for reason in found.reasons)
 
 
@@ -343,9 +343,11 @@ def test_a_killed_server_voids_the_run_and_comes_back(loaded: Any, tmp_path: Pat
 
     site.watch = watch
     try:
-        with servers.sessions(site, site.study, ["direct"]) as connections:
+        with servers.open_sessions(site, site.study, ["direct"]) as connections:
             (first,) = connections["direct"]
-            folder = execute(Run(planned(site, "direct"), site, "direct", first, LIMITS), tmp_path, 1)
+            folder = execute_run(
+                RunContext(planned(site, "direct"), site, "direct", first, LIMITS), tmp_path, 1
+            )
     finally:
         del site.watch
     assert judge(folder).status == "invalid"
@@ -384,8 +386,8 @@ def test_the_settings_files_are_named_by_each_run_and_hold_no_password(loaded: A
         assert [name for name, _ in texts] == ["postgresql.conf", "hba.conf", "postgres.argv", *files[arm]]
         assert dict(texts)["hba.conf"].startswith("local all ") and "scram-sha-256" in dict(texts)["hba.conf"]
         assert "--config-file=SERVER/postgresql.conf" in dict(texts)["postgres.argv"].splitlines()
-        named = {digest for _, digest in applied_config.digests(loaded.identity(arm))}
-        assert {applied_config.digest(text) for _, text in texts} == named
+        named = {digest for _, digest in applied_config.find_digests(loaded.identity(arm))}
+        assert {applied_config.digest_text(text) for _, text in texts} == named
         assert not any(loaded.lab.password(accounts.DRIVER) in text for _, text in texts)
 
 

@@ -1,13 +1,13 @@
 """PostgreSQL's protocol as far as it is followed on the way to a host."""
 
-from benchbook.sites.engines.postgresql_tunnel import Messages, asks, has_answered
+from benchbook.sites.engines.postgresql_tunnel import Messages, has_answered, is_request
 
 
 def test_whose_turn_it_is_is_known_from_messages_cut_anywhere():
     """A message is a type, four bytes of length that count themselves, and a body."""
     parse, sync = b"P\0\0\0\x08\0\0\0\0", b"S\0\0\0\x04"
     first = b"\0\0\0\x08\0\x03\0\0"
-    client = Messages(asks, is_bare=True)
+    client = Messages(is_request, is_bare=True)
     # The first has no type; it asks once it is whole.
     assert [client.take(first[:3]), client.take(first[3:])] == [False, True]
     assert [client.take(parse), client.take(sync[:4]), client.take(sync[4:])] == [False, False, True]

@@ -13,7 +13,7 @@ from benchbook.sites import workspace as labs
 from benchbook.sites.descriptors import mariadb
 from benchbook.sites.engines.mariadb import MariaDB
 
-PLACE = labs.Place("server", labs.LOOPBACK, 4000)
+PLACE = labs.PartLocation("server", labs.LOOPBACK, 4000)
 
 
 class Other(MariaDB):

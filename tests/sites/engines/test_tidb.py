@@ -36,8 +36,8 @@ from benchbook.sites.topology import teardown
 from tests import small
 from tests.limits import LIMITS
 
-BUILT = [version for version in build.versions() if build.recipe(version).target.is_file()]
-LACKING = [ability.name for ability in capabilities.network()[:3] if not ability.ok]
+BUILT = [version for version in build.list_versions() if build.make_recipe(version).target.is_file()]
+LACKING = [ability.name for ability in capabilities.check_network()[:3] if not ability.ok]
 needs_root = pytest.mark.skipif(os.geteuid() != 0 or bool(LACKING), reason=f"needs root and {LACKING}")
 needs_tidb = pytest.mark.skipif(not BUILT, reason="no TiDB was built here; `make tidb` builds it in minutes")
 RUN = {"plan": {"seed": 3, "blocks": 1, "discard_s": 1, "run_s": 2, "order": "runs"}, "threads": (3,)}
@@ -95,9 +95,9 @@ def planned(made: Study, name: str = "oltp_read_write") -> PlannedRun:
 def measured(site: Any, made: Study, run: PlannedRun, into: Path) -> validity.Judgement:
     """Make one run as the walk makes it, and judge it."""
     into.mkdir(exist_ok=True)
-    with statement_counters.session(site, run.arm) as connection:
-        what = run_executor.Run(run, site, run.arm, connection, LIMITS)
-        return validity.judge(run_executor.execute(what, into, 1), LIMITS)
+    with statement_counters.open_session(site, run.arm) as connection:
+        what = run_executor.RunContext(run, site, run.arm, connection, LIMITS)
+        return validity.judge_run(run_executor.execute_run(what, into, 1), LIMITS)
 
 
 @needs_tidb
@@ -167,11 +167,11 @@ def test_runs_agree_with_the_servers_books_to_the_query_and_a_tampered_one_does_
     plan = RUN["plan"] | {"discard_s": 0}
     made = study(workloads={name: {} for name in names}, plan=plan, threads=(1,))
     with opened(made) as site:
-        loaded = dataset.load(site, plan_data(made))
+        loaded = dataset.load_data(site, plan_data(made))
         assert loaded["rows"] == {"sbtest1": 300, "sbtest2": 300} and loaded["loads"] == {}
-        with statement_counters.session(site) as connection:
+        with statement_counters.open_session(site) as connection:
             assert dataset.analyze_all(connection, plan_data(made))[0]["Msg_text"] == "OK"
-            dataset.prewarm(connection, 2)
+            dataset.prewarm_tables(connection, 2)
             ids = connection.exec_driver_sql("SELECT MIN(id), MAX(id) FROM sbtest1").one()
             assert tuple(ids) == (1, 300), "without gaps, or point selects would miss"
         for name in names:
@@ -185,7 +185,7 @@ def test_runs_agree_with_the_servers_books_to_the_query_and_a_tampered_one_does_
         folder = next((tmp_path / "oltp_read_write").iterdir())
         seen = files.read_json(folder / "evidence.json")
         assert seen["ledger"]["after"]["Com_select"] > seen["ledger"]["before"]["Com_select"]
-        evidence = validity.judge(tampered(folder, seen, "Com_select"), LIMITS)
+        evidence = validity.judge_run(tampered(folder, seen, "Com_select"), LIMITS)
         assert evidence.status == "invalid" and "V10" in evidence.reasons[0]
 
 
@@ -206,7 +206,7 @@ def test_a_run_whose_server_was_killed_or_restarted_is_caught(study, opened, tmp
     made = study(workloads={"oltp_point_select": {"ignore_errors": (1213,)}})
     with opened(made) as site:
         if not site.has_snapshot(plan_data(made).label):
-            dataset.load(site, plan_data(made))
+            dataset.load_data(site, plan_data(made))
         else:
             site.restore(plan_data(made).label)
         (pid,) = site.monitored("direct")["server"]
@@ -244,15 +244,15 @@ def test_in_a_pod_behind_a_service_it_answers_there_and_nowhere_else(study, open
         with site.during("pod") as record:
             assert ask(endpoint, "SELECT @@datadir").endswith("/server-2/data")
         assert record["service"]["connections"] == 1
-        with statement_counters.session(site, "pod") as connection:
-            before, uptime = statement_counters.snapshot(connection)
+        with statement_counters.open_session(site, "pod") as connection:
+            before, uptime = statement_counters.read_counters(connection)
             ask(endpoint, "SELECT 1")
-            assert dialect.of(connection).foreign_sessions(connection) in (0, 1)
-            statement_counters.settle(connection)
-            after, _ = statement_counters.snapshot(connection)
+            assert dialect.get_dialect(connection).foreign_sessions(connection) in (0, 1)
+            statement_counters.wait_until_settled(connection)
+            after, _ = statement_counters.read_counters(connection)
         assert after["Connections"] - before["Connections"] == 1 and uptime < 600
         token, folder = site.lab.token, site.lab.folder
-    assert teardown.find_processes(folder, {token}) == [] and teardown.down(folder).is_clean
+    assert teardown.find_processes(folder, {token}) == [] and teardown.tear_down(folder).is_clean
     assert [one.name for one in network.NAMESPACES.iterdir() if token[:8] in one.name] == []
 
 
@@ -262,38 +262,38 @@ def test_in_a_pod_behind_a_service_it_answers_there_and_nowhere_else(study, open
 def test_two_versions_are_two_servers_with_the_same_rows_each_from_a_copy_of_its_own(study, opened) -> None:
     arms = {
         "new": {},
-        "named": {"engine": {"binary": str(build.recipe(BUILT[0]).target)}},
+        "named": {"engine": {"binary": str(build.make_recipe(BUILT[0]).target)}},
         "old": {"engine": {"version": BUILT[1]}},
         "first": {"data": {"index": "before"}},
         "mariadb": {"engine": {"name": "mariadb"}},
     }
     made = study(arms=arms)
     with opened(made) as site:
-        loaded = dataset.load(site, plan_data(made))
+        loaded = dataset.load_data(site, plan_data(made))
         assert set(loaded["loads"]) == set(arms) and loaded["loads"]["first"]["index"] == "before the rows"
         versions = {arm: ask(site.up(arm), "SELECT VERSION()") for arm in arms}
         assert (
             BUILT[0] in versions["new"] and BUILT[1] in versions["old"] and "MariaDB" in versions["mariadb"]
         )
-        assert dataset.ensure(site, plan_data(made), loaded)["events"] == []
-        with statement_counters.session(site, "old") as connection:
+        assert dataset.ensure_data(site, plan_data(made), loaded)["events"] == []
+        with statement_counters.open_session(site, "old") as connection:
             connection.exec_driver_sql("DELETE FROM sbtest1 WHERE id < 100")
-        assert dataset.ensure(site, plan_data(made), loaded)["events"] == [
+        assert dataset.ensure_data(site, plan_data(made), loaded)["events"] == [
             "sbtest1 has 201 rows, the study says 300; the prepared copy is put back"
         ]
-        with statement_counters.session(site, "old") as connection:
-            assert statement_counters.rows(connection, 2) == {"sbtest1": 300, "sbtest2": 300}
+        with statement_counters.open_session(site, "old") as connection:
+            assert statement_counters.count_rows(connection, 2) == {"sbtest1": 300, "sbtest2": 300}
 
 
 def test_without_go_and_without_a_built_server_the_arm_is_skipped_by_name(study, tmp_path, monkeypatch):
     monkeypatch.setenv(build.VARIABLE, str(tmp_path))
     monkeypatch.setattr(build.shutil, "which", lambda *_, **__: None)
-    assert "there is no Go; `apt-get install golang`" in build.obstacle(None, None)
-    assert "3.0: TiDB can be built as 6.6 or" in build.obstacle("3.0", None)
-    assert "no program there" in build.obstacle(None, str(tmp_path / "absent"))
+    assert "there is no Go; `apt-get install golang`" in build.find_obstacle(None, None)
+    assert "3.0: TiDB can be built as 6.6 or" in build.find_obstacle("3.0", None)
+    assert "no program there" in build.find_obstacle(None, str(tmp_path / "absent"))
     monkeypatch.undo()
     if shutil.which("go") is not None:
-        assert build.obstacle("6.6", None) is None
+        assert build.find_obstacle("6.6", None) is None
 
 
 def test_another_pin_is_another_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -301,15 +301,15 @@ def test_another_pin_is_another_program(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv(build.VARIABLE, str(tmp_path / "engines"))
     copy = shutil.copytree(build.RECIPES, tmp_path / "recipes")
     monkeypatch.setattr(build, "RECIPES", copy)
-    version = build.versions()[0]
-    before = build.recipe(version).target
+    version = build.list_versions()[0]
+    before = build.make_recipe(version).target
     (copy / version / "go.sum").open("a").write("x\n")
-    assert build.recipe(version).target != before and before.is_relative_to(tmp_path / "engines")
+    assert build.make_recipe(version).target != before and before.is_relative_to(tmp_path / "engines")
 
 
 @pytest.mark.parametrize(("go", "told"), [("go1.19.8", False), ("go1.23.0", True), ("devel", True)])
 def test_the_linker_is_told_what_its_version_of_go_understands(go: str, told: bool) -> None:
-    linker = build._linked(list(build.recipe("6.6").flags), go)[-1]
+    linker = build._adapt_flags(list(build.make_recipe("6.6").flags), go)[-1]
     assert ("-checklinkname=0" in linker) == told and linker.startswith("-ldflags=")
 
 
@@ -319,14 +319,14 @@ def test_a_server_is_built_once_and_nothing_of_the_building_is_left(open_folder,
     monkeypatch.setenv(build.VARIABLE, str(open_folder / "engines"))
     lab = labs.open_lab(open_folder / "building")
     try:
-        program = build.program(lab, "6.6", None)
+        program = build.ensure_program(lab, "6.6", None)
     except SiteError as error:
         if any(words in str(error) for words in ("dial tcp", "lookup ", "proxy")):
             pytest.skip("the modules can't be had here")
         raise
     assert "building tidb-server 6.6" in capsys.readouterr().out
-    assert build.said_version(program) == build.release("6.6").removeprefix("v")
+    assert build.said_version(program) == build.read_release("6.6").removeprefix("v")
     assert {path.name for path in program.parent.iterdir()} == {"tidb-server", "built.json"}
     assert not (lab.run / "build").exists() and os.access(program, os.X_OK)
     before = program.stat().st_mtime_ns
-    assert build.program(lab, "6.6", None).stat().st_mtime_ns == before
+    assert build.ensure_program(lab, "6.6", None).stat().st_mtime_ns == before

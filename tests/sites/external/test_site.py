@@ -24,7 +24,7 @@ from benchbook.core.study.study import Study
 from benchbook.core.util.errors import BenchbookError, SettingsDiffer, SiteError
 from benchbook.measure import dataset, servers, statement_counters
 from benchbook.measure.data_plan import plan_data
-from benchbook.measure.run_executor import Run, execute
+from benchbook.measure.run_executor import RunContext, execute_run
 from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.show import setup_section
@@ -123,20 +123,20 @@ def study(theirs: Any) -> Callable[..., Study]:
 def measured(site: Any, into: Path) -> tuple[Any, dict[str, Any]]:
     """Make the first planned run; return what is judged of it, and its evidence."""
     planned = schedule.plan_runs("test", site.study, {})[0]
-    with statement_counters.session(site, planned.arm) as connection:
+    with statement_counters.open_session(site, planned.arm) as connection:
         folder = walks.made(site, planned, [connection], into)
-    return validity.judge(folder, LIMITS), folder.evidence()
+    return validity.judge_run(folder, LIMITS), folder.evidence()
 
 
 def test_two_clients_load_one_endpoint_together(study, theirs, open_folder, tmp_path):
     with sites.open_site(
         study(arms={"pair": {"clients": 2, "options_by": "file"}, "one": {}}, threads=2), open_folder / "ours"
     ) as site:
-        dataset.ensure(site, plan_data(site.study))
+        dataset.ensure_data(site, plan_data(site.study))
         planned = next(run for run in schedule.plan_runs("test", site.study, {}) if run.arm == "pair")
-        with statement_counters.session(site, planned.arm) as connection:
-            folder = execute(Run(planned, site, planned.arm, connection, LIMITS), tmp_path, 1)
-    judged = validity.judge(folder, LIMITS | {"start_spread_ms": 10_000.0})
+        with statement_counters.open_session(site, planned.arm) as connection:
+            folder = execute_run(RunContext(planned, site, planned.arm, connection, LIMITS), tmp_path, 1)
+    judged = validity.judge_run(folder, LIMITS | {"start_spread_ms": 10_000.0})
     assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
     each = judged.evidence.clients
     assert [one.log.header.threads for one in each] == [1, 1]
@@ -149,7 +149,7 @@ def test_a_run_is_valid_to_the_query_and_the_server_is_left_as_it_was(study, the
     with sites.open_site(study(), open_folder / "ours") as site:
         assert site.able == ["one", "two"]
         assert site.server_of("one") == site.server_of("two"), "two names of one server"
-        found = dataset.ensure(site, plan_data(site.study))
+        found = dataset.ensure_data(site, plan_data(site.study))
         assert found["rows"] == {"sbtest1": ROWS}
         judged, evidence = measured(site, tmp_path / "raw")
         assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
@@ -158,7 +158,7 @@ def test_a_run_is_valid_to_the_query_and_the_server_is_left_as_it_was(study, the
         assert facts["engine"]["name"] == "mariadb" and facts["rights"]["sessions"].startswith("our own only")
         assert PASSWORD not in str(facts) + str(evidence)
         # Rows were changed: the same data is there again because it is loaded again.
-        again = dataset.ensure(site, plan_data(site.study), found)
+        again = dataset.ensure_data(site, plan_data(site.study), found)
         assert again["fingerprint"] == found["fingerprint"] and "loaded again" in " ".join(again["events"])
     with theirs[1].admin().connect() as connection:
         assert connection.exec_driver_sql("SELECT 1").scalar_one() == 1, "their server runs on"
@@ -227,7 +227,7 @@ def test_an_index_that_is_gone_is_named_with_what_brings_it_back(study, theirs, 
         connection.exec_driver_sql("USE ours")
         connection.exec_driver_sql("CREATE TABLE sbtest1 (id INT PRIMARY KEY, k INT, c INT, pad INT)")
         with pytest.raises(BenchbookError, match=r"sbtest1 can't be read by its keys: .*1176"):
-            dataset.prewarm(connection, 1)
+            dataset.prewarm_tables(connection, 1)
 
 
 def test_a_wrong_password_names_account_and_error_but_not_the_password(study, open_folder, monkeypatch):
@@ -263,7 +263,7 @@ def test_a_shared_server_gives_no_ledger_and_says_so(study, theirs, open_folder,
         theirs[1].admin().connect() as somebody,
         sites.open_site(study(is_shared=True), open_folder / "ours") as site,
     ):
-        dataset.ensure(site, plan_data(site.study))
+        dataset.ensure_data(site, plan_data(site.study))
         somebody.exec_driver_sql("SELECT 1")
         judged, _ = measured(site, tmp_path / "raw")
     assert (judged.status, judged.reasons) == ("valid", [])
@@ -272,18 +272,18 @@ def test_a_shared_server_gives_no_ledger_and_says_so(study, theirs, open_folder,
 
 def judged_of(site: Any, into: Path, connection: Any, number: int) -> validity.Judgement:
     planned = schedule.plan_runs("test", site.study, {})[number]
-    return validity.judge(walks.made(site, planned, [connection], into), LIMITS)
+    return validity.judge_run(walks.made(site, planned, [connection], into), LIMITS)
 
 
 def test_a_setting_that_its_owner_changes_between_blocks_is_named(study, theirs, open_folder, tmp_path):
     """The server is not ours to start again, so it is held to what it was when the walk began."""
     with sites.open_site(study(), open_folder / "ours") as site:
-        dataset.ensure(site, plan_data(site.study))
-        with servers.sessions(site, site.study, site.able) as connections:
+        dataset.ensure_data(site, plan_data(site.study))
+        with servers.open_sessions(site, site.study, site.able) as connections:
             assert judged_of(site, tmp_path, connections["one"][0], 0).status == "valid"
         tell(theirs[1], "SET GLOBAL innodb_flush_log_at_trx_commit = 0")
         try:
-            with servers.sessions(site, site.study, site.able) as connections:
+            with servers.open_sessions(site, site.study, site.able) as connections:
                 judged = judged_of(site, tmp_path, connections["two"][0], 1)
         finally:
             tell(theirs[1], "SET GLOBAL innodb_flush_log_at_trx_commit = 2")
@@ -295,8 +295,8 @@ def test_rows_that_somebody_changes_between_runs_are_noticed_on_a_shared_server(
     study, theirs, open_folder, tmp_path
 ):
     with sites.open_site(study(is_shared=True), open_folder / "ours") as site:
-        dataset.ensure(site, plan_data(site.study))
-        with servers.sessions(site, site.study, site.able) as connections:
+        dataset.ensure_data(site, plan_data(site.study))
+        with servers.open_sessions(site, site.study, site.able) as connections:
             assert judged_of(site, tmp_path, connections["one"][0], 0).status == "valid"
             # The time of a table's last change has seconds.
             time.sleep(1.1)
@@ -312,7 +312,7 @@ def test_encryption_is_what_was_asked_and_the_server_agrees(
     secure = study(tls="required", tls_folder=str(certificates), threads=2)
     tell(theirs[1], "ALTER USER 'guest'@'127.0.0.1' REQUIRE SSL")
     with sites.open_site(secure, open_folder / "ours") as site:
-        dataset.ensure(site, plan_data(site.study))
+        dataset.ensure_data(site, plan_data(site.study))
         judged, evidence = measured(site, tmp_path / "raw")
     assert (judged.status, judged.reasons) == ("valid", [])
     assert evidence["tls"]["asked"] == "required" and evidence["tls"]["cipher"]
@@ -378,26 +378,26 @@ def test_two_servers_are_loaded_and_proven_each(study, theirs, other, open_folde
     with sites.open_site(asked, open_folder / "both") as site:
         assert site.data_groups() == [["one", "same"], ["two"]]
         tell(site, "ALTER DATABASE ours CHARACTER SET latin1", arm="two")
-        state = dataset.load(site, plan_data(asked))
+        state = dataset.load_data(site, plan_data(asked))
         # The same rows in another character set, which costs other work: that is said first.
         assert state["loads"]["two"]["text"] == dict(zip(TEXT, ("latin1", "latin1_swedish_ci"), strict=True))
         facts = {"arms": {arm: site.facts(arm) for arm in asked.arms}}
         seen = SimpleNamespace(facts=facts, dataset=state, named={})
-        assert setup_section.of(seen)[0] == "not alike: character set and order of text"
-        (table,) = setup_section.beside(seen)
+        assert setup_section.describe_setup(seen)[0] == "not alike: character set and order of text"
+        (table,) = setup_section.compare_engines(seen)
         utf8 = "columns = utf8mb4"
         assert table.rows[0] == ["character set", "no", utf8, "columns = latin1", utf8]
         # Drawn from one seed, and loaded into each.
         assert state["rows"] == {"sbtest1": ROWS} and state["checksums"]
         for arm in ("one", "two"):
-            with statement_counters.session(site, arm) as connection:
-                assert dataset.describe(connection, plan_data(asked))["checksums"] == state["checksums"]
+            with statement_counters.open_session(site, arm) as connection:
+                assert dataset.describe_data(connection, plan_data(asked))["checksums"] == state["checksums"]
                 planned = next(one for one in schedule.plan_runs("test", asked, {}) if one.arm == arm)
                 folder = walks.made(site, planned, [connection], tmp_path / arm)
-            judged = validity.judge(folder, LIMITS)
+            judged = validity.judge_run(folder, LIMITS)
             assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
         tell(site, "DROP TABLE ours.sbtest1", arm="two")
-        mended = dataset.ensure(site, plan_data(asked), state)
+        mended = dataset.ensure_data(site, plan_data(asked), state)
         assert "sbtest1 is missing; the prepared copy is put back" in mended["events"]
         assert mended["fingerprint"] == state["fingerprint"]
 
@@ -408,9 +408,9 @@ def test_what_was_loaded_is_taken_away_by_one_command_and_nothing_else(
     there = {"host": other.host, "port": other.port}
     asked = study(arms={"one": {}, "two": {"endpoint": there}})
     monkeypatch.setenv("BENCHBOOK_LAB_DIR", str(open_folder / "labs"))
-    monkeypatch.setattr(site_commands.load, "study", lambda _: asked)
+    monkeypatch.setattr(site_commands.load, "load_study", lambda _: asked)
     with sites.open_site(asked, open_folder / "labs" / "mine") as site:
-        dataset.load(site, plan_data(asked))
+        dataset.load_data(site, plan_data(asked))
     tell(theirs[1], "CREATE TABLE ours.theirs (precious INT)")
     assert cli.main(["down", "--loaded", "mine"]) == 0
     assert capsys.readouterr().out.count("`ours`.benchbook_lab, `ours`.sbtest1 removed from ours") == 2
@@ -461,16 +461,16 @@ def test_a_mariadb_and_a_postgresql_of_others_are_one_study(study, theirs, pgsql
     asked = study(arms={"one": {}, "two": there}, database="sbtest")
     with sites.open_site(asked, open_folder / "engines") as site:
         assert site.able == ["one", "two"]
-        state = dataset.load(site, plan_data(asked))
+        state = dataset.load_data(site, plan_data(asked))
         assert state["rows"] == {"sbtest1": ROWS} and state["indexes"] == {"sbtest1": ["id unique", "k"]}
         text = [tuple(state["loads"][arm]["text"][about] for about in TEXT) for arm in ("one", "two")]
         assert text == [("utf8mb4", "utf8mb4_general_ci"), ("UTF8", "C")]
         for arm in ("one", "two"):
-            with servers.sessions(site, asked, [arm]) as connections:
+            with servers.open_sessions(site, asked, [arm]) as connections:
                 dataset.prewarm_all(plan_data(asked), connections)
                 planned = next(one for one in schedule.plan_runs("test", asked, {}) if one.arm == arm)
                 folder = walks.made(site, planned, connections[arm], tmp_path / arm)
-            judged = validity.judge(folder, LIMITS)
+            judged = validity.judge_run(folder, LIMITS)
             assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
         facts = site.facts("two")
         assert facts["engine"]["name"] == "postgresql" and facts["rights"]["sessions"] == "all"
@@ -490,14 +490,17 @@ def test_a_query_of_somebody_else_on_their_postgresql_makes_a_run_invalid(
     there = {"endpoint": {"host": pgsql.host, "port": pgsql.port}, "engine": {"name": "postgresql"}}
     asked = study(arms={"two": there, "same": there | {"clients": 2}}, threads=2, database="sbtest")
     with sites.open_site(asked, open_folder / "engines") as site:
-        dataset.load(site, plan_data(asked))
-        with servers.sessions(site, asked, ["two"]) as connections, site.admin("two").connect() as somebody:
+        dataset.load_data(site, plan_data(asked))
+        with (
+            servers.open_sessions(site, asked, ["two"]) as connections,
+            site.admin("two").connect() as somebody,
+        ):
             planned = next(one for one in schedule.plan_runs("test", asked, {}) if one.arm == "two")
             began = threading.Timer(1.0, lambda: psql(somebody))
             began.start()
-            folder = execute(Run(planned, site, "two", connections["two"][0], LIMITS), tmp_path, 1)
+            folder = execute_run(RunContext(planned, site, "two", connections["two"][0], LIMITS), tmp_path, 1)
             began.join()
-    judged = validity.judge(folder, LIMITS)
+    judged = validity.judge_run(folder, LIMITS)
     assert judged.status == "invalid", "a session beside ours, and a statement that sysbench did not send"
 
 
@@ -526,7 +529,7 @@ def test_two_servers_that_others_run_take_turns(study, theirs, other, open_folde
         }
     )
     with sites.open_site(reads, open_folder / "both") as site:
-        dataset.load(site, plan_data(reads))
+        dataset.load_data(site, plan_data(reads))
         store = walks.Store(site, reads, tmp_path)
         store.walk_undisturbed()
     assert store.wrong() == {}
@@ -553,5 +556,5 @@ def test_what_goes_on_in_a_server_of_theirs_is_not_measured_in_turns(study, work
             "plan": asked.plan.model_copy(update={"discard_s": 1}),
         }
     )
-    found = interleaving.obstacles(asked, workload)
+    found = interleaving.find_obstacles(asked, workload)
     assert (found == []) if why is None else any(why in one for one in found)

@@ -188,7 +188,7 @@ def test_somebody_elses_cluster_is_neither_used_nor_removed(cloud: Cloud):
 def test_a_cluster_goes_only_when_its_name_is_typed(cloud: Cloud, monkeypatch: pytest.MonkeyPatch):
     assert cluster.make_cluster(gke_study(), cloud.lab) == 0
     # What stops everything on this machine must not lose the only record of what costs money elsewhere.
-    assert teardown.down(cloud.lab.parent, purge=True).is_clean and cloud.lab.is_dir()
+    assert teardown.tear_down(cloud.lab.parent, purge=True).is_clean and cloud.lab.is_dir()
     for typed in ("", "yes\n"):
         assert cloud.answer("down", typed).returncode == 1
     # Nobody is at the terminal.

@@ -5,11 +5,11 @@ import pytest
 from benchbook.core.study import inventory, load
 from benchbook.core.study.inventory import Target
 from benchbook.core.study.study import Study
-from benchbook.sites.agent.facts import Look
+from benchbook.sites.agent.facts import HostSnapshot
 from benchbook.sites.hosts import doctor
 from tests.sites.hosts.test_placement import HOSTS, study
 
-LOAD = inventory.load
+LOAD = inventory.load_hosts
 
 
 def made(engine: str) -> Study:
@@ -20,14 +20,14 @@ def made(engine: str) -> Study:
 def there(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each host answers, and has every program but PostgreSQL's and HAProxy."""
 
-    def look(target: Target) -> tuple[Look, float]:
+    def look(target: Target) -> tuple[HostSnapshot, float]:
         known = {"system": "Linux", "cores": 2, "mariadb": "10.11.6"}
         tools = dict.fromkeys(("mariadbd", "mariadb-install-db", "sysbench"), "/bin/it")
         moment = {"disk_free_mib": 1 << 20}
-        return Look(known, moment, tools, "root", "/", True, "3", 0.0, open_files=-1), 0.0
+        return HostSnapshot(known, moment, tools, "root", "/", True, "3", 0.0, open_files=-1), 0.0
 
-    monkeypatch.setattr(doctor, "_look", look)
-    monkeypatch.setattr(inventory, "load", lambda name: HOSTS)
+    monkeypatch.setattr(doctor, "_inspect_target", look)
+    monkeypatch.setattr(inventory, "load_hosts", lambda name: HOSTS)
 
 
 def told(*studies: Study) -> dict[str, bool]:
@@ -68,10 +68,10 @@ def test_what_two_studies_need_is_told_once(there: None):
 def test_the_client_outside_a_cluster_is_looked_at_for_sysbench_alone(there, tmp_path, monkeypatch):
     file = tmp_path / "outside.yaml"
     file.write_text("hosts: {gen1: {host: 192.0.2.9, roles: [client]}}\n")
-    monkeypatch.setattr(inventory, "load", LOAD)
+    monkeypatch.setattr(inventory, "load_hosts", LOAD)
     monkeypatch.setenv(inventory.VARIABLE, str(file))
-    monkeypatch.setattr(doctor.paths, "studies", lambda: ["tidb-kubernetes-access"])
-    assert told(load.study("tidb-kubernetes-access")) == {"gen1: sysbench": True}
+    monkeypatch.setattr(doctor.paths, "list_studies", lambda: ["tidb-kubernetes-access"])
+    assert told(load.load_study("tidb-kubernetes-access")) == {"gen1: sysbench": True}
     assert {"gen1: ssh", "gen1: sysbench"} <= {one.name for one in doctor.examine()}
 
 
@@ -79,12 +79,12 @@ def test_only_the_pipelines_studies_ask_where_they_name_the_inventory(there, tmp
     studies = {"mine": made("mariadb"), "other": made("postgresql")}
     for name in studies:
         (tmp_path / name).write_text("inventory: rack")
-    monkeypatch.setattr(doctor.paths, "studies", lambda: list(studies))
-    monkeypatch.setattr(doctor.paths, "study", lambda name: type("File", (), {"file": tmp_path / name}))
-    monkeypatch.setattr(inventory, "file", lambda name: tmp_path / "mine")
-    monkeypatch.setattr(load, "study", studies.__getitem__)
+    monkeypatch.setattr(doctor.paths, "list_studies", lambda: list(studies))
+    monkeypatch.setattr(doctor.paths, "study_paths", lambda name: type("File", (), {"file": tmp_path / name}))
+    monkeypatch.setattr(inventory, "inventory_file", lambda name: tmp_path / "mine")
+    monkeypatch.setattr(load, "load_study", studies.__getitem__)
     asked = type("Params", (), {"studies": ["mine"]})
-    monkeypatch.setattr(load, "params", lambda: asked)
+    monkeypatch.setattr(load, "load_params", lambda: asked)
     assert not [one.name for one in doctor.examine() if "postgres" in one.name]
     asked.studies = []
     assert [one.name for one in doctor.examine() if "postgres" in one.name]

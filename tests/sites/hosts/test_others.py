@@ -43,7 +43,7 @@ def test_a_proxy_and_an_engine_of_one_module_each_are_measured_on_hosts(rack, ot
     }
     arms = {"direct": {}, "behind": {"access": "socat", "proxy": {"version": "1"}}}
     with opened(rack, monkeypatch, engine=engine, arms=arms) as site:
-        dataset.load(site, plan_data(site.study))
+        dataset.load_data(site, plan_data(site.study))
         assert site.able == ["direct", "behind"]
         for arm in site.able:
             folder = walks.measured(site, site.study, arm, tmp_path / arm)
@@ -55,7 +55,9 @@ def test_a_proxy_and_an_engine_of_one_module_each_are_measured_on_hosts(rack, ot
         assert facts["engine"]["settings"]["innodb_buffer_pool_size"]["got"] == "33554432"
 
 
-@pytest.mark.skipif(not (BOUNCER and files.programs("postgres")), reason="no PgBouncer, or no PostgreSQL")
+@pytest.mark.skipif(
+    not (BOUNCER and files.find_programs("postgres")), reason="no PgBouncer, or no PostgreSQL"
+)
 def test_pgbouncer_has_the_version_and_the_settings_that_an_arm_asks_for(rack, monkeypatch):
     asked = {"settings": {"default_pool_size": 7, "query_wait_timeout": 30}}
     arms = {

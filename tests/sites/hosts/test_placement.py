@@ -36,8 +36,8 @@ def test_a_client_is_the_program_that_the_inventory_names():
     """Its version is asked of that one, too."""
     named = replace(target("gen1", "client"), programs={"sysbench": "/opt/bin/sysbench"})
     asked = ["sysbench", "oltp_read_only", "run"]
-    assert client.carried(SimpleNamespace(target=named), asked) == ["/opt/bin/sysbench", *asked[1:]]
-    assert client.carried(SimpleNamespace(target=HOSTS["gen1"]), asked) == asked
+    assert client.carry_arguments(SimpleNamespace(target=named), asked) == ["/opt/bin/sysbench", *asked[1:]]
+    assert client.carry_arguments(SimpleNamespace(target=HOSTS["gen1"]), asked) == asked
 
 
 def study(arms: dict[str, Any], **engine: Any) -> Study:
@@ -53,7 +53,7 @@ def study(arms: dict[str, Any], **engine: Any) -> Study:
 
 
 def places(arms: dict[str, Any], hosts: dict[str, Target] = HOSTS) -> dict[str, list[str]]:
-    made = placement.chains(study(arms), hosts)
+    made = placement.build_chains(study(arms), hosts)
     found = {}
     for arm, chain in made.items():
         parts = [f"{part.name} {part.where.host}:{part.port}" for part in chain.parts]
@@ -80,7 +80,7 @@ def test_the_first_host_with_a_role_has_it_and_arms_share_what_is_alike():
     ],
 )
 def test_clients_are_on_the_hosts_that_an_arm_names_for_each(hosts, found):
-    made = placement.chains(study({"base": {}, "two": {"clients": 2, "hosts": hosts}}), HOSTS)
+    made = placement.build_chains(study({"base": {}, "two": {"clients": 2, "hosts": hosts}}), HOSTS)
     assert [part.where.host for part in made["two"].clients] == found
 
 
@@ -132,8 +132,8 @@ def test_one_host_can_be_all_of_it():
 )
 def test_what_hosts_do_not_make_is_said_by_name_and_the_other_arms_are_made(arm: dict, said: str):
     asked = study({"direct": {}, "odd": arm})
-    assert said in "; ".join(roles.obstacles(asked, "odd", HOSTS))
-    assert set(placement.chains(asked, HOSTS)) == {"direct"}
+    assert said in "; ".join(roles.infeasible_reasons(asked, "odd", HOSTS))
+    assert set(placement.build_chains(asked, HOSTS)) == {"direct"}
 
 
 def test_a_load_needs_files_and_room_in_the_proxy_and_no_tls():
@@ -154,29 +154,29 @@ def test_a_load_needs_files_and_room_in_the_proxy_and_no_tls():
     rising = study(
         {"direct": {}, "plain": {"access": "haproxy"}, "held": {"access": "haproxy", "load": load}}, **roomy
     )
-    assert list(roles.obstacles(rising, "held", HOSTS)) == []
-    made = placement.chains(rising, HOSTS)
-    most = {haproxy.most_connections(made[arm].proxy.connections, -1) for arm in ("plain", "held")}
+    assert list(roles.infeasible_reasons(rising, "held", HOSTS)) == []
+    made = placement.build_chains(rising, HOSTS)
+    most = {haproxy.limit_connections(made[arm].proxy.connections, -1) for arm in ("plain", "held")}
     assert (
         most == {6024}
-        and haproxy.most_connections(5000, 8200) == 4000
-        and haproxy.most_connections(0, -1) == 4096
+        and haproxy.limit_connections(5000, 8200) == 4000
+        and haproxy.limit_connections(0, -1) == 4096
     )
     wide = {"access": "haproxy", "load": load, "proxy": {"settings": {"maxconn": 6024}}}
-    assert list(roles.obstacles(study({"direct": {}, "held": wide}, **roomy), "held", HOSTS)) == []
+    assert list(roles.infeasible_reasons(study({"direct": {}, "held": wide}, **roomy), "held", HOSTS)) == []
     tls = asked.model_copy(update={"site": asked.site.model_copy(update={"tls": "required"})})
-    assert "load: not supported with site.tls" in "; ".join(roles.obstacles(tls, "held", HOSTS))
+    assert "load: not supported with site.tls" in "; ".join(roles.infeasible_reasons(tls, "held", HOSTS))
 
 
 def test_a_path_of_a_program_is_the_inventorys_to_say():
     asked = study({"direct": {}, "other": {}}, binary="/opt/mariadbd")
-    assert "engine.binary: not supported" in "; ".join(roles.obstacles(asked, "direct", HOSTS))
+    assert "engine.binary: not supported" in "; ".join(roles.infeasible_reasons(asked, "direct", HOSTS))
 
 
 def test_no_proxy_without_a_host_for_it():
     hosts = {name: HOSTS[name] for name in ("db1", "gen1")}
     asked = study({"direct": {}, "proxy": {"access": "haproxy"}})
-    assert "has the role proxy" in "; ".join(roles.obstacles(asked, "proxy", hosts))
+    assert "has the role proxy" in "; ".join(roles.infeasible_reasons(asked, "proxy", hosts))
 
 
 def test_a_cluster_needs_root_where_its_parts_are_and_not_where_clients_are():
@@ -191,12 +191,12 @@ def test_a_cluster_needs_root_where_its_parts_are_and_not_where_clients_are():
 def test_haproxy_on_a_host_names_every_server_with_the_arms_settings_in_place_of_ours():
     hosts = dict(HOSTS)
     asked = study({"direct": {}, "proxy": {"access": "haproxy", "proxy": {"settings": {"maxconn": 500}}}})
-    part = placement.chains(asked, hosts)["proxy"].proxy
+    part = placement.build_chains(asked, hosts)["proxy"].proxy
     machine: Any = SimpleNamespace(
         folder=PurePosixPath("/lab"), cores=2, open_files=-1, account=str, socket="/lab/{}".format
     )
     server = placement.reached_at(part.to)[0]
-    place = labs.Place(part.name, part.where.address, part.port)
+    place = labs.PartLocation(part.name, part.where.address, part.port)
     made = haproxy.HAProxy(machine, place, [f"{server.address}:{server.port}"], asked.arms["proxy"].proxy)
     text = made.text()
     assert f"backend server\n    server db {server.address}:{server.port}\n" in text

@@ -20,9 +20,9 @@ from tests.sites.hosts.test_site import OF_HOSTS, PATIENCE, PORT, SHORT, study
 from tests.sites.ssh_hosts import Rack
 
 SMALL = {"shared_buffers": "32MB", "max_wal_size": "256MB", "synchronous_commit": "off"}
-BOUNCER = local_machine.find("pgbouncer")
+BOUNCER = local_machine.find_program("pgbouncer")
 NOT_THERE = "PostgreSQL is not installed: apt-get install postgresql"
-pytestmark = [*OF_HOSTS, pytest.mark.skipif(not files.programs(accounts.PROGRAM), reason=NOT_THERE)]
+pytestmark = [*OF_HOSTS, pytest.mark.skipif(not files.find_programs(accounts.PROGRAM), reason=NOT_THERE)]
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def site(rack: Rack, monkeypatch: pytest.MonkeyPatch) -> Any:
     engine = {"name": "postgresql", "settings": SMALL}
     asked = study(engine=engine, arms=arms, plan=SHORT, threads=(1,))
     with sites.open_site(asked, rack.folder / "home" / "postgresql") as opened:
-        dataset.load(opened, plan_data(opened.study))
+        dataset.load_data(opened, plan_data(opened.study))
         yield opened
 
 
@@ -60,9 +60,9 @@ def test_a_postgresql_on_a_host_is_held_to_the_query_and_its_data_are_put_back(s
     site.restore(label)
     again = site.identity("direct")
     assert again["word"] != before["word"] and again["server_uid"] == before["server_uid"]
-    with statement_counters.session(site, "direct") as connection:
+    with statement_counters.open_session(site, "direct") as connection:
         data = plan_data(site.study)
-        assert dataset.problems(dataset.describe(connection, data), data) == []
+        assert dataset.find_problems(dataset.describe_data(connection, data), data) == []
 
 
 def test_a_session_far_away_is_over_when_it_is_closed_and_asks_nothing_meanwhile(site: Any):
@@ -72,9 +72,9 @@ def test_a_session_far_away_is_over_when_it_is_closed_and_asks_nothing_meanwhile
         server.machine.on,
         "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'",
     )
-    with accounts.connect(server.machine, server.socket) as one:
+    with accounts.connect_admin(server.machine, server.socket) as one:
         for _ in range(3):
-            accounts.connect(server.machine, server.socket).close()
+            accounts.connect_admin(server.machine, server.socket).close()
             row = one.execute(count).fetchone()
             assert row == (1,), "a closed one is no longer there"
         # More than one piece of an answer, and more than one in a question.

@@ -19,7 +19,7 @@ from benchbook.core.util.errors import SiteError
 from benchbook.measure import dataset, scheduler
 from benchbook.measure.data_plan import plan_data
 from benchbook.plan import schedule
-from benchbook.sites.hosts.host import Refused
+from benchbook.sites.hosts.host import AccessRefused
 from benchbook.sites.hosts.watch import RemoteWatch
 from benchbook.sites.workspace import SCHEMA, USER
 from tests import rooms, walks
@@ -58,7 +58,7 @@ def test_clients_on_two_hosts_begin_together_and_every_statement_is_in_a_servers
     asked = study(arms=arms, threads=(4,))
     with opened(rack, monkeypatch, "several", asked) as site:
         assert [site.missing(arm) for arm in arms] == [None, None]
-        dataset.load(site, plan_data(asked))
+        dataset.load_data(site, plan_data(asked))
         second = rack.hosts["server2"]
         folder = walks.measured(site, site.study, "four", tmp_path / "raw")
         evidence = folder.evidence()
@@ -99,7 +99,7 @@ def test_bytes_in_and_out_of_a_proxy_are_those_of_the_server(rack, monkeypatch, 
         arms={"direct": {}, "proxy": {"access": "haproxy", "proxy": proxy}}, workloads={"rows": wide | ranges}
     )
     with opened(rack, monkeypatch, "bytes", asked) as site:
-        dataset.load(site, plan_data(asked))
+        dataset.load_data(site, plan_data(asked))
         folder = walks.measured(site, site.study, "proxy", tmp_path / "raw")
         assert walks.judge(folder).status == "valid"
         sent = sum(column(folder, "server", "sent_mib_s"))
@@ -120,7 +120,7 @@ def test_bytes_in_and_out_of_a_proxy_are_those_of_the_server(rack, monkeypatch, 
 def test_with_tls_nobody_gets_in_without_and_the_cipher_is_told(rack, monkeypatch, tmp_path):
     asked = study(site={"kind": "ssh", "inventory": "rack", "port": 33060, "tls": "required"})
     with opened(rack, monkeypatch, "tls", asked) as site:
-        dataset.load(site, plan_data(asked))
+        dataset.load_data(site, plan_data(asked))
         for arm in ("direct", "proxy"):
             folder = walks.measured(site, site.study, arm, tmp_path / "raw")
             evidence = folder.evidence()
@@ -153,7 +153,7 @@ def test_tiproxy_by_its_path_relays_and_its_version_is_held_to(rack, monkeypatch
         "old": {"access": "tiproxy", "proxy": old},
     }
     with opened(rack, monkeypatch, "tiproxy", study(arms=arms), programs={"tiproxy": TIPROXY}) as site:
-        dataset.load(site, plan_data(site.study))
+        dataset.load_data(site, plan_data(site.study))
         folder = walks.measured(site, site.study, "proxy", tmp_path / "raw")
         judged = walks.judge(folder)
         assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
@@ -185,7 +185,7 @@ def test_hosts_behind_a_jump_host_are_reached_through_it_alone_and_both_keys_are
             rack.known_hosts.write_text("\n".join([*lines, f"{wrong.address} {other.split(' ', 1)[1]}", ""]))
             with (
                 opened(rack, monkeypatch, "jump", study(), through=jump) as site,
-                pytest.raises(Refused, match=wrong.address),
+                pytest.raises(AccessRefused, match=wrong.address),
             ):
                 site.up("direct")
     finally:
@@ -211,7 +211,7 @@ def test_a_lost_connection_to_one_of_several_clients_is_picked_up_and_told(rack,
         cut(rack, client, "-D")
 
     with opened(rack, monkeypatch, "lost", asked) as site:
-        dataset.load(site, plan_data(asked))
+        dataset.load_data(site, plan_data(asked))
         accident = threading.Thread(target=away)
         accident.start()
         folder = walks.measured(site, site.study, "two", tmp_path / "raw")
@@ -232,13 +232,15 @@ def test_a_walk_puts_the_same_data_back_on_every_server_for_each_block(rack, mon
 
     raw = tmp_path / "raw"
     with opened(rack, monkeypatch, "walk", asked) as site:
-        found = dataset.ensure(site, plan_data(asked))
-        scheduler.walk(
-            scheduler.Walk(asked, runs, site, raw, tmp_path / "void", walks.judge, LIMITS, lambda _: None)
+        found = dataset.ensure_data(site, plan_data(asked))
+        scheduler.run_missing(
+            scheduler.MatrixRunner(
+                asked, runs, site, raw, tmp_path / "void", walks.judge, LIMITS, lambda _: None
+            )
         )
         assert {path.name for path in raw.iterdir()} == {run.run_id for run in runs}
         assert all(walks.judge(RunFolder(path)).status == "valid" for path in raw.iterdir())
-        again = dataset.ensure(site, plan_data(asked), found)
+        again = dataset.ensure_data(site, plan_data(asked), found)
         assert again["fingerprint"] == found["fingerprint"] and again["events"] == []
 
 
@@ -267,7 +269,7 @@ def test_connections_from_the_clients_host_are_there_in_the_run_and_in_the_books
 
     with opened(rack, monkeypatch, "load", asked) as site:
         assert site.missing("held") is None
-        dataset.load(site, plan_data(asked))
+        dataset.load_data(site, plan_data(asked))
         deadline = time.monotonic() + 60
         looking = threading.Thread(target=look)
         looking.start()
@@ -298,7 +300,7 @@ def test_a_driver_that_is_killed_on_its_host_voids_the_run(rack, monkeypatch, tm
             time.sleep(0.05)
 
     with opened(rack, monkeypatch, "killed", asked) as site:
-        dataset.load(site, plan_data(asked))
+        dataset.load_data(site, plan_data(asked))
         deadline = time.monotonic() + 60
         killing = threading.Thread(target=kill)
         killing.start()
@@ -314,7 +316,7 @@ def test_a_driver_that_is_killed_on_its_host_voids_the_run(rack, monkeypatch, tm
 def test_tiproxy_captures_on_its_host_while_its_arm_is_measured(rack, monkeypatch, tmp_path):
     arms = {"direct": {}, "on": {"access": "tiproxy", "capture": True}}
     with opened(rack, monkeypatch, "capture", study(arms=arms), programs={"tiproxy": TIPROXY}) as site:
-        dataset.load(site, plan_data(site.study))
+        dataset.load_data(site, plan_data(site.study))
         folder = walks.measured(site, site.study, "on", tmp_path / "raw")
         judged = walks.judge(folder)
         assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
@@ -336,8 +338,8 @@ def test_a_custom_script_runs_on_a_host_with_its_modules_and_clients_where_they_
         threads=(1,),
     )
     with opened(rack, monkeypatch, "scripts", asked) as site:
-        dataset.load(site, plan_data(asked))
-        (found,) = dataset.of_own(site, plan_data(asked)).values()
+        dataset.load_data(site, plan_data(asked))
+        (found,) = dataset.describe_custom_tables(site, plan_data(asked)).values()
         assert found["stock1"]["rows"] == 100 and found["customer1"]["checksum"]
         judged = walks.judge(walks.measured(site, asked, "there", tmp_path / "raw"))
         assert (judged.reasons, judged.status) == ([], "valid")

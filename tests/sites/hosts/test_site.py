@@ -19,12 +19,12 @@ from benchbook.core.study.study import Study
 from benchbook.core.util.errors import LockHeld, SiteError
 from benchbook.measure import dataset, scheduler, statement_counters
 from benchbook.measure.data_plan import plan_data
-from benchbook.measure.run_executor import Run, execute
+from benchbook.measure.run_executor import RunContext, execute_run
 from benchbook.plan import schedule
 from benchbook.sites import workspace
 from benchbook.sites.hosts import clean as hosts
 from benchbook.sites.hosts import doctor
-from benchbook.sites.hosts.host import Refused, Unreachable
+from benchbook.sites.hosts.host import AccessRefused, Unreachable
 from benchbook.sites.machine import lock
 from benchbook.sites.topology import teardown
 from benchbook.sites.workspace import lab_id
@@ -66,8 +66,8 @@ def make_run(site: Any, arm: str, into: Path, attempt: int = 1) -> RunFolder:
     planned = next(one for one in schedule.plan_runs("test", site.study, {}) if one.arm == arm)
     into.mkdir(exist_ok=True)
     site.up(arm)
-    with statement_counters.session(site, arm) as connection:
-        return execute(Run(planned, site, arm, connection, LIMITS), into, attempt)
+    with statement_counters.open_session(site, arm) as connection:
+        return execute_run(RunContext(planned, site, arm, connection, LIMITS), into, attempt)
 
 
 def cut(rack: Rack, host: Machine, way: str = "-A") -> None:
@@ -92,7 +92,7 @@ def test_servers_listen_on_their_own_hosts_only_and_nothing_is_left(rack: Rack, 
         # One machine has one clock: what is found is the error of finding it.
         assert all(abs(one["offset_ms"]) <= max(5, one["round_trip_ms"]) for one in clocks)
         assert site.identity("proxy") == site.identity("proxy")
-    assert hosts.noted(home / "run") == [], "all hosts were left in order"
+    assert hosts.load_targets(home / "run") == [], "all hosts were left in order"
 
 
 def test_a_changed_host_key_is_refused_before_anything_is_done(rack: Rack, home: Path):
@@ -102,11 +102,11 @@ def test_a_changed_host_key_is_refused_before_anything_is_done(rack: Rack, home:
     address, key = rack.hosts["server1"].address, stranger.with_suffix(".pub").read_text().split()
     rack.known_hosts.write_text(f"{address} {key[0]} {key[1]}\n")
     try:
-        with sites.open_site(study(), home) as site, pytest.raises(Refused) as caught:
+        with sites.open_site(study(), home) as site, pytest.raises(AccessRefused) as caught:
             site.missing("direct")
         assert "its key is not the one in" in str(caught.value) and "ssh-keygen -f" in str(caught.value)
         rack.known_hosts.write_text("")
-        with sites.open_site(study(), home) as site, pytest.raises(Refused, match="ssh-keyscan -p 22"):
+        with sites.open_site(study(), home) as site, pytest.raises(AccessRefused, match="ssh-keyscan -p 22"):
             site.up("direct")
         assert not leftovers(rack) and rack.known_hosts.read_text() == "", "and no key was added"
     finally:
@@ -133,7 +133,7 @@ def test_runs_are_valid_and_no_password_is_shown_anywhere(rack: Rack, home: Path
     watching.start()
     try:
         with sites.open_site(study(plan=SHORT, threads=(1,)), home) as site:
-            dataset.load(site, plan_data(site.study))
+            dataset.load_data(site, plan_data(site.study))
             folders = [make_run(site, arm, tmp_path / "raw") for arm in ("direct", "proxy")]
             secret = workspace.read_secret(site.lab.secret)[1].encode()
     finally:
@@ -169,7 +169,7 @@ def test_a_run_whose_connections_are_lost_goes_on_and_is_picked_up(rack: Rack, h
             cut(rack, host, "-D")
 
     with sites.open_site(study(), home) as site:
-        dataset.load(site, plan_data(site.study))
+        dataset.load_data(site, plan_data(site.study))
         accident = threading.Thread(target=away)
         accident.start()
         folder = make_run(site, "proxy", tmp_path / "raw")
@@ -196,7 +196,7 @@ def test_a_cable_pulled_between_hosts_is_told_and_never_valid(rack: Rack, home: 
         rack.hosts["client1"].plug()
 
     with sites.open_site(study(), home) as site:
-        dataset.load(site, plan_data(site.study))
+        dataset.load_data(site, plan_data(site.study))
         accident = threading.Thread(target=trip, daemon=True)
         accident.start()
         folder = make_run(site, "direct", tmp_path / "raw")
@@ -208,7 +208,7 @@ def test_a_cable_pulled_between_hosts_is_told_and_never_valid(rack: Rack, home: 
 def test_a_server_that_loses_power_voids_the_run_and_comes_back(rack: Rack, home: Path, tmp_path: Path):
     server = rack.hosts["server1"]
     with sites.open_site(study(), home) as site:
-        dataset.load(site, plan_data(site.study))
+        dataset.load_data(site, plan_data(site.study))
 
         def fail() -> None:
             time.sleep(2)
@@ -232,7 +232,7 @@ def test_a_server_that_loses_power_voids_the_run_and_comes_back(rack: Rack, home
 def test_a_host_started_anew_between_runs_is_taken_up_again(rack: Rack, home: Path):
     server = rack.hosts["server1"]
     with sites.open_site(study(), home) as site:
-        dataset.load(site, plan_data(site.study))
+        dataset.load_data(site, plan_data(site.study))
         before = site.identity("direct")
         server.kill()
         rack.switch_on(server)
@@ -273,8 +273,10 @@ def test_a_walk_ends_whole_though_cables_and_power_fail(rack: Rack, home: Path, 
         repair()
 
     with sites.open_site(asked, home) as site:
-        dataset.load(site, plan_data(asked))
-        state = scheduler.walk(scheduler.Walk(asked, runs, site, raw, void, walks.judge, LIMITS, say))
+        dataset.load_data(site, plan_data(asked))
+        state = scheduler.run_missing(
+            scheduler.MatrixRunner(asked, runs, site, raw, void, walks.judge, LIMITS, say)
+        )
     for accident in accidents:
         accident.join()
     assert not faults and not state.abandoned, said
@@ -289,15 +291,15 @@ def test_a_client_that_does_not_come_back_is_given_up_with_words(rack: Rack, hom
     timer = threading.Timer(2, client.kill)
     try:
         with sites.open_site(study(), home) as site:
-            dataset.load(site, plan_data(site.study))
+            dataset.load_data(site, plan_data(site.study))
             timer.start()
             with pytest.raises(Unreachable, match=r"client1 \(10\.97\..*\): not reached for \d+ s"):
                 make_run(site, "direct", tmp_path / "raw")
     finally:
         timer.join()
         rack.switch_on(client)
-    assert teardown.down(home.parent).is_clean, "what it could not leave in order before, it can now"
-    assert hosts.noted(home / "run") == []
+    assert teardown.tear_down(home.parent).is_clean, "what it could not leave in order before, it can now"
+    assert hosts.load_targets(home / "run") == []
 
 
 HOLD = """
@@ -334,13 +336,13 @@ def test_down_ends_on_the_hosts_what_a_killed_owner_left(rack: Rack, home: Path)
         env={"PATH": os.environ["PATH"]},
     )
     try:
-        report = teardown.down(home.parent)
+        report = teardown.tear_down(home.parent)
         assert report.is_clean and any("on server1: pid" in line for line in report.stopped)
         assert stranger.poll() is None, "somebody else's process is left alone"
     finally:
         stranger.kill()
         stranger.wait()
-    assert teardown.down(home.parent).stopped == []
+    assert teardown.tear_down(home.parent).stopped == []
 
 
 @pytest.mark.slow
@@ -361,8 +363,8 @@ def test_purge_takes_our_data_from_the_hosts_and_only_ours(rack: Rack, home: Pat
     base = rack.hosts["server1"].folder / "lab"
     (base / "theirs").mkdir(exist_ok=True)
     assert (base / ours / "server" / "data").is_dir(), "data stay for the next time"
-    assert teardown.down(other.parent).is_clean and (base / ours).is_dir()
-    assert teardown.down(other.parent, purge=True).is_clean
+    assert teardown.tear_down(other.parent).is_clean and (base / ours).is_dir()
+    assert teardown.tear_down(other.parent, purge=True).is_clean
     assert not (base / ours).exists() and (base / "theirs").is_dir()
     away = rack.hosts["client1"].folder / "lab"
     assert not away.exists() or any(path.is_dir() for path in away.iterdir()), "the last lab takes the rest"
@@ -374,7 +376,7 @@ def test_a_host_that_somebody_else_measures_is_left_to_them(rack: Rack, home: Pa
         site.up("direct")
         other = home.parent.parent / "other" / "study"
         # Hosts guard themselves; this machine's cores are free for a study of its own.
-        lock.acquire(other).release()
+        lock.acquire_lock(other).release()
         with (
             pytest.raises(LockHeld, match=r"the study in .* is being measured"),
             sites.open_site(study(), home),
@@ -440,10 +442,10 @@ def test_arms_on_other_hosts_hold_the_same_data_and_are_told_apart(rack: Rack, h
     with sites.open_site(study(arms=arms), home) as site:
         assert site.able == ["small", "large"]
         assert "no host of the inventory with this name has the role server" in site.missing("none")
-        found = dataset.ensure(site, plan_data(site.study))
+        found = dataset.ensure_data(site, plan_data(site.study))
         assert found["rows"] == {"sbtest1": 200, "sbtest2": 200}
         # A new look finds both copies, puts both back, and they are the same rows.
-        assert dataset.ensure(site, plan_data(site.study), found)["fingerprint"] == found["fingerprint"]
+        assert dataset.ensure_data(site, plan_data(site.study), found)["fingerprint"] == found["fingerprint"]
         folders = [make_run(site, arm, tmp_path / "raw") for arm in ("small", "large")]
         assert second.listening() == {f"{second.address}:{PORT}"}
         hosts_of = [folder.evidence()["identity_before"]["host"] for folder in folders]

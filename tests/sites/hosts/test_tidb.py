@@ -24,10 +24,15 @@ from tests.sites.hosts.test_site import OF_HOSTS, study
 from tests.sites.ssh_hosts import Rack, leftovers, racked
 
 VERSION = "5.0"
-PROGRAMS = [build.recipe(VERSION).target, *(build.recipe(VERSION, name).target for name in build.PARTS)]
+PROGRAMS = [
+    build.make_recipe(VERSION).target,
+    *(build.make_recipe(VERSION, name).target for name in build.PARTS),
+]
 ADAPTER = Path(__file__).resolve().parents[3] / "tools" / "images" / "tidb" / "tikv-server"
 BUILT = [
-    build.recipe(version).target for version in build.versions() if build.recipe(version).target.is_file()
+    build.make_recipe(version).target
+    for version in build.list_versions()
+    if build.make_recipe(version).target.is_file()
 ]
 pytestmark = [
     *(*OF_HOSTS, pytest.mark.slow),
@@ -101,7 +106,7 @@ def test_one_tidb_by_its_path_is_measured_and_closed_to_others(rack, monkeypatch
     programs = {"tidb-server": str(rack.folder / "tidb-server")}
     with opened(rack, monkeypatch, "tidb", asked, programs=programs) as site:
         assert site.missing("direct") is None
-        dataset.load(site, plan_data(asked))
+        dataset.load_data(site, plan_data(asked))
         folder = walks.measured(site, site.study, "direct", tmp_path / "raw")
         judged = walks.judge(folder)
         assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
@@ -148,7 +153,7 @@ def test_a_cluster_is_deployed_once_started_and_stopped_and_removed_by_purge(
     with opened(rack, monkeypatch, "cluster", asked, **how) as site:
         assert site.missing("direct") is None
         secret = None
-        dataset.load(site, plan_data(asked))
+        dataset.load_data(site, plan_data(asked))
         name = said(tiup)[0][1]
         commands = said(tiup)
         assert commands[0][:3] == ["deploy", name, "v5.0.0"]
@@ -177,12 +182,12 @@ def test_a_cluster_is_deployed_once_started_and_stopped_and_removed_by_purge(
     with opened(rack, monkeypatch, "cluster", asked, **how) as site:
         # Its tables are there and are taken as they are; what a run changed is loaded again.
         assert site.has_snapshot(plan_data(asked).label) and not site.has_snapshot("other")
-        known = dataset.ensure(site, plan_data(asked))
+        known = dataset.ensure_data(site, plan_data(asked))
         assert known["rows"] == {"sbtest1": 200, "sbtest2": 200}
         again = site.identity("direct")
         assert again["cluster"] == identity["cluster"] and again["pids"] != identity["pids"]
     assert not [words for words in said(tiup)[before:] if words[0] in ("deploy", "destroy")]
-    report = teardown.down(home.parent, purge=True)
+    report = teardown.tear_down(home.parent, purge=True)
     assert report.is_clean and said(tiup)[-1] == ["destroy", name, "--yes"]
 
 
@@ -218,7 +223,7 @@ def test_a_cluster_ends_with_the_lease_when_nobody_comes_back(rack, tiup, monkey
         while any("tidb-server" in text for text in leftovers(rack)) and time.monotonic() < deadline:
             time.sleep(0.2)
         assert not any("tidb-server" in text for text in leftovers(rack))
-    assert teardown.down(rack.folder / "home", purge=True).is_clean
+    assert teardown.tear_down(rack.folder / "home", purge=True).is_clean
 
 
 def status(pid: int) -> str:

@@ -9,7 +9,7 @@ from ruamel.yaml import YAML
 from benchbook.core.study.inventory import Target
 from benchbook.core.study.study import Study
 from benchbook.sites.hosts import placement, tiup
-from benchbook.sites.hosts.watch import counted, together
+from benchbook.sites.hosts.watch import merge_rows, sum_events
 from benchbook.sites.machine.local_machine import COLUMNS
 from tests.house import tree
 
@@ -42,9 +42,9 @@ def hosts() -> dict[str, Target]:
 def made(arm: str, study: Study | None = None) -> dict[str, Any]:
     """Return the topology of an arm as tiup would read it."""
     asked = study or tree.study("tidb-sysbench-howto")
-    part = placement.chains(asked, hosts())[arm].server
+    part = placement.build_chains(asked, hosts())[arm].server
     folders = dict.fromkeys(hosts(), "/srv/lab")
-    built = tiup.topology(asked, part, hosts(), folders, dict.fromkeys(hosts(), FACTS))
+    built = tiup.build_topology(asked, part, hosts(), folders, dict.fromkeys(hosts(), FACTS))
     return YAML(typ="safe").load(tiup.topology_text(built))
 
 
@@ -90,15 +90,21 @@ def test_settings_of_the_source_are_there_and_none_that_its_version_does_not_kno
 
 def test_arms_that_differ_in_access_alone_share_a_cluster_and_others_do_not():
     asked = tree.study("tidb-sysbench-howto")
-    chains = placement.chains(asked, hosts())
+    chains = placement.build_chains(asked, hosts())
     assert chains["haproxy"].server == chains["three-servers"].server != chains["numa-nodes"].server
-    assert [place.port for place in placement.endpoints(chains["three-servers"])] == [4000] * 3
-    assert [place.host for place in placement.endpoints(chains["three-servers"])] == ["db1", "db2", "db3"]
+    assert [place.port for place in placement.list_endpoints(chains["three-servers"])] == [4000] * 3
+    assert [place.host for place in placement.list_endpoints(chains["three-servers"])] == [
+        "db1",
+        "db2",
+        "db3",
+    ]
     # Six clients, six servers: two on each host, on ports of a block of their own.
-    assert [(one.host, one.port) for one in placement.endpoints(chains["numa-nodes"])[:3]] == [
+    assert [(one.host, one.port) for one in placement.list_endpoints(chains["numa-nodes"])[:3]] == [
         *(("db1", 4064), ("db1", 4066), ("db2", 4064))
     ]
-    assert placement.endpoints(chains["haproxy"]) == (placement.reached_at(chains["haproxy"].proxy)[0],) * 3
+    assert (
+        placement.list_endpoints(chains["haproxy"]) == (placement.reached_at(chains["haproxy"].proxy)[0],) * 3
+    )
 
 
 def test_rows_of_a_part_on_two_hosts_are_added_and_a_second_of_one_alone_is_left_out():
@@ -108,7 +114,7 @@ def test_rows_of_a_part_on_two_hosts_are_added_and_a_second_of_one_alone_is_left
 
     one = [row("1.0", "server", "0.5", "2"), row("2.0", "server", "0.75", ""), row("3.0", "server", "1", "1")]
     two = [row("1.1", "server", "0.25", "3"), row("2.1", "server", "0.25", "4")]
-    found = together([[*one, row("1.0", "machine", "2", "")], two])
+    found = merge_rows([[*one, row("1.0", "machine", "2", "")], two])
     # 0.5 + 0.25 cores and 2 + 3 MiB/s; then 0.75 + 0.25, and no sum where one has no figure.
     assert [(line[0], line[1], float(line[2]), line[9]) for line in found] == [
         ("1.0", "server", 0.75, "5.0000"),
@@ -122,5 +128,5 @@ def test_events_of_a_part_on_two_hosts_are_added_where_both_count_them():
         "server": {"cpu_s": 0.5, "cycles": 1e9, "llc_misses": 7.0},
         "client": {"cpu_s": 1.0, "cycles": 2e9},
     }
-    found = counted([one, {"server": {"cpu_s": 0.25, "cycles": 5e8}}])
+    found = sum_events([one, {"server": {"cpu_s": 0.25, "cycles": 5e8}}])
     assert found == {"server": {"cpu_s": 0.75, "cycles": 1.5e9}, "client": {"cpu_s": 1.0, "cycles": 2e9}}

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.sites.kube.api import Cluster
+from benchbook.sites.kube.api import KubernetesCluster
 from benchbook.sites.topology import teardown
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Cluster:
-    return Cluster()
+def cluster() -> KubernetesCluster:
+    return KubernetesCluster()
 
 
 @pytest.fixture
@@ -25,5 +25,5 @@ def folder(open_folder: Path, request: pytest.FixtureRequest):
     """A lab of the test's own; whatever it has in the cluster is removed, and that it is gone is proven."""
     where = open_folder / f"k-{abs(hash(request.node.name)) % 10**8}"
     yield where
-    report = teardown.down(where)
+    report = teardown.tear_down(where)
     assert report.is_clean, report.left

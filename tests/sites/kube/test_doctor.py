@@ -8,7 +8,7 @@ import pytest
 from benchbook.core.util.errors import SiteError
 from benchbook.sites import workspace as labs
 from benchbook.sites.kube import doctor, wait
-from benchbook.sites.kube.api import Cluster, kubeconfig
+from benchbook.sites.kube.api import KubernetesCluster, find_kubeconfig
 from benchbook.sites.topology import teardown
 
 CONFIG = """
@@ -33,11 +33,11 @@ def test_the_kubeconfig_is_the_named_one_then_the_common_one_then_that_of_home(t
     monkeypatch.setenv("HOME", str(tmp_path))
     for name in ("BENCHBOOK_KUBECONFIG", "KUBECONFIG"):
         monkeypatch.delenv(name, raising=False)
-    assert kubeconfig() == tmp_path / ".kube" / "config"
+    assert find_kubeconfig() == tmp_path / ".kube" / "config"
     monkeypatch.setenv("KUBECONFIG", "/one:/two")
-    assert kubeconfig() == Path("/one")
+    assert find_kubeconfig() == Path("/one")
     monkeypatch.setenv("BENCHBOOK_KUBECONFIG", "/three")
-    assert kubeconfig() == Path("/three")
+    assert find_kubeconfig() == Path("/three")
 
 
 def test_no_kubeconfig_is_no_fault_of_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -51,12 +51,12 @@ def test_a_cluster_that_does_not_answer_is_told_with_its_file(unreachable: Path)
     (found,) = doctor.examine()
     assert not found.ok and str(unreachable) in found.detail + found.remedy
     with pytest.raises(SiteError, match="can't be reached"):
-        wait.look(Cluster(), "space", "pod")
+        wait.find_pod(KubernetesCluster(), "space", "pod")
 
 
 def test_a_context_that_is_not_there_is_told_with_the_remedy(unreachable: Path):
     with pytest.raises(SiteError, match=r"site\.kubernetes\.context"):
-        Cluster("elsewhere").version()
+        KubernetesCluster("elsewhere").version()
 
 
 def test_a_cluster_that_is_gone_keeps_its_record_and_is_told_by_down(unreachable: Path, open_folder: Path):
@@ -65,9 +65,9 @@ def test_a_cluster_that_is_gone_keeps_its_record_and_is_told_by_down(unreachable
     record = {"kubeconfig": str(unreachable), "context": None, "namespace": "benchbook-x", "token": lab.token}
     (folder / "cluster.json").write_text(json.dumps(record))
     (lab.run / "owner.json").write_text("{}")
-    report = teardown.down(folder, purge=True)
+    report = teardown.tear_down(folder, purge=True)
     assert not report.is_clean and str(folder / "cluster.json") in str(report)
     # All that is on this machine is removed all the same.
     assert not (lab.run / "owner.json").exists() and (folder / "cluster.json").exists()
     (folder / "cluster.json").unlink()
-    assert teardown.down(folder, purge=True).is_clean
+    assert teardown.tear_down(folder, purge=True).is_clean

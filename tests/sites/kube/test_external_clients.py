@@ -31,17 +31,19 @@ def test_a_balancer_without_a_client_outside_is_refused():
 
 
 def test_no_pod_is_made_for_a_client_outside_and_the_plan_says_where_it_is():
-    chains = placement.chains(study())
+    chains = placement.build_chains(study())
     assert [part.kind for part in placement.in_pods(chains["balancer"])] == ["server"]
-    assert placement.clients_outside(chains["balancer"]) == 1 and len(chains["pod"].clients) == 1
-    assert "hosts of the inventory outside with the role client" in plan_output.text("test", study())
+    assert placement.count_outside(chains["balancer"]) == 1 and len(chains["pod"].clients) == 1
+    assert "hosts of the inventory outside with the role client" in plan_output.render_plan("test", study())
 
 
 def test_the_plan_names_the_client_s_image_only_where_there_is_a_pod_of_it():
     images = {"server": "own/server:1", "client": "own/client:1", "proxy": "own/proxy:1"}
-    assert "own/server:1, own/client:1" in plan_output.text("test", study(images=images))
+    assert "own/server:1, own/client:1" in plan_output.render_plan("test", study(images=images))
     inside = {"pod": {"network": "pod"}, "host": {"network": "host"}}
-    text = plan_output.text("test", kubernetes_study.make(inside, {"client_in": "server", "images": images}))
+    text = plan_output.render_plan(
+        "test", kubernetes_study.make(inside, {"client_in": "server", "images": images})
+    )
     assert "own/server:1" in text and "own/client:1" not in text
 
 
@@ -58,7 +60,7 @@ def rack(monkeypatch: pytest.MonkeyPatch):
 
 @pytest.mark.server
 def test_a_node_of_the_cluster_is_no_client_outside_it(rack: Rack, open_folder: Path):
-    clients = external_clients.Outside(study(), labs.open_lab(open_folder / "lab"), "outside")
+    clients = external_clients.ExternalClients(study(), labs.open_lab(open_folder / "lab"), "outside")
     address = rack.hosts["client"].address
     try:
         assert "a node of the cluster" in str(clients.lacking(1, {address}))
@@ -70,7 +72,7 @@ def test_a_node_of_the_cluster_is_no_client_outside_it(rack: Rack, open_folder: 
 @pytest.mark.server
 def test_a_client_outside_makes_its_load_there_and_is_watched_there(rack, open_folder, tmp_path):
     lab = labs.open_lab(open_folder / "lab")
-    clients = external_clients.Outside(study(), lab, "outside")
+    clients = external_clients.ExternalClients(study(), lab, "outside")
     out, err, table = (tmp_path / name for name in ("out", "err", "monitor.csv"))
     spin = "import os, time; print(os.readlink('/proc/self/ns/net'))\nwhile time.process_time() < 1.6: pass"
     try:

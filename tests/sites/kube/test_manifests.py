@@ -14,20 +14,20 @@ from benchbook.commands import cli
 from benchbook.core.study.study import Study
 from benchbook.core.util.errors import SiteError
 from benchbook.sites.kube import manifests, placement, plan_output, tidb
-from benchbook.sites.kube.placement import clients_inside, clients_outside
-from benchbook.sites.kube.tidb_cluster import PodPlacement
+from benchbook.sites.kube.placement import count_inside, count_outside
+from benchbook.sites.kube.tidb_cluster import PodPlacementDriver
 from benchbook.sites.tidb import data
 from tests.installed import package
 from tests.sites import kubernetes_study
 
-NAMES = placement.names("my_study", "0123456789abcdef0123456789abcdef")
+NAMES = placement.build_names("my_study", "0123456789abcdef0123456789abcdef")
 PASSWORD = "pa55-of-the-test"
 CRD = "BENCHBOOK_TIDB_CRD"
 
 
 def arm(name: str, study: Study | None = None) -> dict[tuple[str, str], dict[str, Any]]:
     study = study or kubernetes_study.make()
-    made = manifests.of_arm(study, NAMES, placement.chains(study)[name])
+    made = manifests.build_arm(study, NAMES, placement.build_chains(study)[name])
     return {(one["kind"], one["metadata"]["name"]): one for one in made}
 
 
@@ -36,14 +36,14 @@ def pod(manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_the_names_of_two_labs_never_meet_and_fit():
-    long = placement.names("a_study-" * 5, "f" * 32)
+    long = placement.build_names("a_study-" * 5, "f" * 32)
     assert NAMES.namespace == "benchbook-my-study-01234567"
     assert len(long.namespace) <= 63 and long.namespace.endswith("-ffffffff")
     assert dict(NAMES.labels)["benchbook/lab"] != dict(long.labels)["benchbook/lab"]
 
 
 def test_arms_share_the_server_that_they_ask_for_alike():
-    chains = placement.chains(kubernetes_study.make())
+    chains = placement.build_chains(kubernetes_study.make())
     servers = {name: chain.server.name for name, chain in chains.items()}
     assert servers == {
         "pod": "server",
@@ -58,7 +58,7 @@ def test_arms_share_the_server_that_they_ask_for_alike():
     # On the host's network two servers of one node would meet on one port.
     assert len(set(ports)) == 3
     # A client in the cluster would never reach the balancer: this arm has one outside, and no pod for it.
-    assert chains["balancer"].clients == () and clients_outside(chains["balancer"]) == 1
+    assert chains["balancer"].clients == () and count_outside(chains["balancer"]) == 1
     assert len({chain.clients[0] for name, chain in chains.items() if name != "balancer"}) == 1
 
 
@@ -67,7 +67,7 @@ def test_clients_and_servers_of_an_arm_are_pods_of_their_own_and_the_first_are_s
     study = kubernetes_study.make(
         {name: {"network": "pod"} | asked for name, asked in arms.items()}, threads=(4,)
     )
-    chains = placement.chains(study)
+    chains = placement.build_chains(study)
     assert [part.name for part in chains["three"].clients] == ["client", "client-2", "client-3", "client-4"]
     assert [part.name for part in chains["three"].servers] == ["server", "server-2"]
     assert (
@@ -86,7 +86,7 @@ def test_nobody_enters_a_tidb_without_a_password():
             self.append(statement if given is None else statement % tuple(map(repr, given)))
 
     said = Said()
-    data.close(said, PASSWORD, ("127.0.0.1",))  # type: ignore[arg-type]
+    data.secure_admin(said, PASSWORD, ("127.0.0.1",))  # type: ignore[arg-type]
     # Each can be said twice: an interruption between them leaves no door open.
     assert said[0] == f"CREATE USER IF NOT EXISTS 'root'@'127.0.0.1' IDENTIFIED BY '{PASSWORD}'"
     assert said[-1] == "DROP USER IF EXISTS 'root'@'%'"
@@ -145,7 +145,7 @@ def test_a_limit_of_cores_alone_is_neither():
             }
         }
     )
-    server = placement.chains(half)["host"].server
+    server = placement.build_chains(half)["host"].server
     assert server.where.resources.qos_class == "Burstable"
     asked = pod(arm("host", half)["StatefulSet", "server-2"])["containers"][0]["resources"]
     assert asked == {"requests": {"cpu": "250m"}, "limits": {"cpu": "250m"}}
@@ -194,12 +194,12 @@ def test_another_image_or_node_is_another_pod():
 
 def test_no_pod_is_given_an_account_and_what_is_kept_is_what_was_applied():
     study = kubernetes_study.make()
-    everything = [*manifests.of_study(NAMES), *(one for name in study.arms for one in arm(name).values())]
+    everything = [*manifests.build_study(NAMES), *(one for name in study.arms for one in arm(name).values())]
     for manifest in everything:
         assert manifest["kind"] != "Secret"
         if manifest["kind"] == "StatefulSet":
             assert all("env" not in container for container in pod(manifest)["containers"])
-    text = manifests.text(everything)
+    text = manifests.render_yaml(everything)
     assert [one["kind"] for one in YAML(typ="safe").load_all(text)] == [one["kind"] for one in everything]
 
 
@@ -254,7 +254,7 @@ def test_a_tidb_cluster_has_three_of_each_part_with_their_own_settings_and_nodes
         pod={"network": "pod", "access": "service"},
         spread={"network": "host", "access": "load_balancer", "placement": {"spread": True}},
     )
-    plain, spread = (tidb.cluster(study, NAMES, name)["spec"] for name in ("pod", "spread"))
+    plain, spread = (tidb.build_cluster(study, NAMES, name)["spec"] for name in ("pod", "spread"))
     assert {part: plain[part]["replicas"] for part in ("pd", "tikv", "tidb")} == {
         "pd": 3,
         "tikv": 3,
@@ -294,7 +294,7 @@ def test_a_tidb_cluster_has_three_of_each_part_with_their_own_settings_and_nodes
 def test_tikv_is_passed_its_status_address_where_its_version_takes_one(version: str, takes_it: bool):
     """TiKV before 4.0.1 has no `--advertise-status-addr`, and ends where the operator passes it."""
     study = kubernetes_study.make(("pod", "host"), {"tidb": {"version": version}}, engine={"name": "tidb"})
-    assert tidb.cluster(study, NAMES, "pod")["spec"]["enableDynamicConfiguration"] is takes_it
+    assert tidb.build_cluster(study, NAMES, "pod")["spec"]["enableDynamicConfiguration"] is takes_it
 
 
 def test_pods_of_the_operators_tell_what_they_were_made_of_but_not_how_many_they_are():
@@ -305,7 +305,7 @@ def test_pods_of_the_operators_tell_what_they_were_made_of_but_not_how_many_they
         elif change is not None:
             whole = study.site.kubernetes.tidb
             object.__setattr__(whole.tikv if change == "replicas" else whole, change, value)
-        spec = tidb.cluster(study, NAMES, "pod")["spec"]
+        spec = tidb.build_cluster(study, NAMES, "pod")["spec"]
         for part in tidb.PARTS:
             assert [one["name"] for one in spec[part]["env"]] == [tidb.MADE_AS]
         return {part: spec[part]["env"][0]["value"] for part in tidb.PARTS}
@@ -326,7 +326,9 @@ def test_arms_that_differ_in_access_alone_share_a_tidb_cluster():
         outside={"network": "host", "access": "load_balancer"},
         pod={"network": "pod", "access": "service"},
     )
-    made = [one for one in plan_output.applied(study, NAMES) if one["kind"] in ("TidbCluster", "Service")]
+    made = [
+        one for one in plan_output.list_manifests(study, NAMES) if one["kind"] in ("TidbCluster", "Service")
+    ]
     assert [(one["kind"], one["metadata"]["name"]) for one in made] == [
         ("TidbCluster", "server"),
         ("Service", "server-balancer"),
@@ -341,7 +343,7 @@ def test_arms_that_differ_in_access_alone_share_a_tidb_cluster():
 
 def test_a_proxy_before_a_tidb_cluster_is_refused():
     with pytest.raises(SiteError, match="haproxy"):
-        tidb.cluster(tidb_study(one={"access": "haproxy"}), NAMES, "one")
+        tidb.build_cluster(tidb_study(one={"access": "haproxy"}), NAMES, "one")
 
 
 def test_the_operators_own_schema_takes_our_tidb_clusters():
@@ -357,8 +359,8 @@ def test_the_operators_own_schema_takes_our_tidb_clusters():
         host={"network": "host", "access": "load_balancer", "placement": {"spread": True}},
     )
     for name in study.arms:
-        jsonschema.validate(tidb.cluster(study, NAMES, name), schema)
-    wrong = tidb.cluster(study, NAMES, "pod")
+        jsonschema.validate(tidb.build_cluster(study, NAMES, name), schema)
+    wrong = tidb.build_cluster(study, NAMES, "pod")
     wrong["spec"]["tikv"]["replica"] = 3
     with pytest.raises(jsonschema.ValidationError, match="replica"):
         jsonschema.validate(wrong, schema)
@@ -391,7 +393,7 @@ def test_the_manifests_that_are_printed_can_be_given_to_another_program_as_they_
 
 def test_a_plan_names_every_resource_and_no_price():
     study = kubernetes_study.make()
-    text = plan_output.text("my_study", study)
+    text = plan_output.render_plan("my_study", study)
     for kind, name in {key for one in study.arms for key in arm(one)}:
         assert any(kind in line and name in line for line in text.splitlines())
     assert "localhost/bb:1" in text
@@ -407,9 +409,9 @@ def test_settings_of_tikv_and_pd_for_one_arm_make_a_cluster_of_its_own():
             "parts": {"tikv": {"rocksdb.defaultcf.block-cache-size": "24GB", "raftstore.sync-log": False}},
         },
     )
-    chains = placement.chains(study)
+    chains = placement.build_chains(study)
     assert chains["shared"].server.name != chains["apart"].server.name
-    first, second = (tidb.cluster(study, NAMES, name)["spec"]["tikv"]["config"] for name in study.arms)
+    first, second = (tidb.build_cluster(study, NAMES, name)["spec"]["tikv"]["config"] for name in study.arms)
     assert tomllib.loads(first) == {
         "rocksdb": {"defaultcf": {"block-cache-size": "14GB"}},
         "server": {"grpc-concurrency": 6},
@@ -427,14 +429,14 @@ def test_arms_whose_pd_or_tikv_are_on_other_nodes_have_clusters_of_their_own():
         one={"network": "pod", "access": "service", "placement": {"nodes": {"tikv": {"pool": "a"}}}},
         two={"network": "pod", "access": "service", "placement": {"nodes": {"tikv": {"pool": "b"}}}},
     )
-    assert len({chain.server.name for chain in placement.chains(study).values()}) == 2
+    assert len({chain.server.name for chain in placement.build_chains(study).values()}) == 2
 
 
 def test_sysbench_in_the_servers_container_has_no_pod():
     study = kubernetes_study.make(("pod", "guaranteed"), {"client_in": "server"})
-    chain = placement.chains(study)["guaranteed"]
-    assert chain.clients == () and clients_inside(chain) == 1 and chain.arm.clients == 1
-    made = {one["metadata"]["name"]: one for one in manifests.of_arm(study, NAMES, chain)}
+    chain = placement.build_chains(study)["guaranteed"]
+    assert chain.clients == () and count_inside(chain) == 1 and chain.arm.clients == 1
+    made = {one["metadata"]["name"]: one for one in manifests.build_arm(study, NAMES, chain)}
     assert not any(name.startswith("client") for name in made)
 
 
@@ -470,13 +472,15 @@ def test_clusters_on_the_network_of_nodes_that_both_need_are_refused():
 
 
 def test_halves_of_a_nodes_cores_are_for_servers_and_for_clients():
-    assert {part: placement.listed(cores) for part, cores in placement.halves(2).items()} == {
+    assert {part: placement.format_cores(cores) for part, cores in placement.halve_cores(2).items()} == {
         "server": "0-0",
         "client": "1-1",
         "proxy": "1-1",
     }
     # Of five the client has three: what is odd goes to it, as on one machine.
-    assert list(placement.halves(5)["server"]) == [0, 1] and list(placement.halves(5)["client"]) == [2, 3, 4]
+    assert list(placement.halve_cores(5)["server"]) == [0, 1] and list(
+        placement.halve_cores(5)["client"]
+    ) == [2, 3, 4]
     with pytest.raises(ValidationError, match=r"site\.kubernetes\.split_cores: not made"):
         kubernetes_study.make(("pod", "host"), {"split_cores": True, "client_in": "server"})
 
@@ -494,7 +498,7 @@ def test_stores_of_an_operators_cluster_are_named_by_their_pods_or_else_by_their
         "operators": [],
     }
 
-    class Told(PodPlacement):
+    class Told(PodPlacementDriver):
         def _ask(self, what: str, said: Any = None) -> Any:
             return told[what]
 

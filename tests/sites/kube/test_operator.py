@@ -22,9 +22,9 @@ from benchbook import sites
 from benchbook.core.util.errors import SiteError
 from benchbook.measure import dataset
 from benchbook.measure.data_plan import plan_data
-from benchbook.measure.statement_counters import session
+from benchbook.measure.statement_counters import open_session
 from benchbook.sites.kube import tidb
-from benchbook.sites.kube.api import Cluster, wait_for
+from benchbook.sites.kube.api import KubernetesCluster, wait_for
 from benchbook.sites.topology import teardown
 from tests.sites import kubernetes_study
 from tests.sites.kube.test_site import ours, run
@@ -114,14 +114,14 @@ def storage(where: Path) -> list[dict[str, Any]]:
     return found
 
 
-def volumes(cluster: Cluster) -> list[Any]:
+def volumes(cluster: KubernetesCluster) -> list[Any]:
     """Return what is there of our volumes."""
     found = cluster.core.list_persistent_volume().items
     return [one for one in found if one.spec.storage_class_name == NAME]
 
 
 @pytest.fixture
-def operator(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def operator(cluster: KubernetesCluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The operator at work, and storage for one cluster; return the folder of its volumes."""
     of_one_node(cluster, monkeypatch)
     extensions = client.ApiextensionsV1Api(cluster.api)
@@ -155,19 +155,19 @@ def operator(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
         assert gone
 
 
-def of_one_node(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def of_one_node(cluster: KubernetesCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out what our manifest asks for and one node can't give: a node for each pod of a part."""
     if len(cluster.core.list_node().items) < VOLUMES - 1:
-        monkeypatch.setattr(tidb, "_apart", lambda name, part: {})
+        monkeypatch.setattr(tidb, "_build_affinity", lambda name, part: {})
 
 
-def told(cluster: Cluster) -> str:
+def told(cluster: KubernetesCluster) -> str:
     """Return the last lines of the operator's log."""
     pod = cluster.core.list_namespaced_pod(NAME).items[0].metadata.name
     return str(cluster.core.read_namespaced_pod_log(pod, NAME, tail_lines=30))
 
 
-def load(spec: Any, folder: Path, cluster: Cluster, where: Path) -> None:
+def load(spec: Any, folder: Path, cluster: KubernetesCluster, where: Path) -> None:
     """Load the tables into a new cluster; into another where unistore ended over its first snapshots.
 
     One that comes back has lost what it held: no TiDB begins on that either.
@@ -175,14 +175,14 @@ def load(spec: Any, folder: Path, cluster: Cluster, where: Path) -> None:
     for attempt in range(ATTEMPTS):
         with sites.open_site(spec, folder) as site:
             try:
-                dataset.load(site, plan_data(spec))
+                dataset.load_data(site, plan_data(spec))
                 return
             except SiteError as error:
                 is_last = attempt == ATTEMPTS - 1
                 if is_last or not re.search(r"server-ti(kv|db)-\d: CrashLoopBackOff", str(error)):
                     print(told(cluster))
                     raise
-        teardown.down(folder)
+        teardown.tear_down(folder)
         assert wait_for(
             lambda: {one.status.phase for one in volumes(cluster)} <= {"Available"}, 60, pause_s=1
         ), "volumes are not given back"
@@ -216,12 +216,15 @@ def test_the_operator_itself_makes_our_cluster_which_is_measured_and_removed(ope
     with sites.open_site(spec, folder) as site:
         # The next stage finds it as it was left: the operator made nothing of it again.
         site.restore(plan_data(spec).label)
-        with session(site) as connection:
-            assert dataset.describe(connection, plan_data(spec))["rows"] == {"sbtest1": 500, "sbtest2": 500}
+        with open_session(site) as connection:
+            assert dataset.describe_data(connection, plan_data(spec))["rows"] == {
+                "sbtest1": 500,
+                "sbtest2": 500,
+            }
         again = site.identity("service")
         pods = {name for name in again if name.startswith("server-")}
         assert pods and all(again[name] == seen["direct"]["identity_after"][name] for name in pods)
-    teardown.down(folder)
+    teardown.tear_down(folder)
     assert ours(cluster, folder) == []
     # Nor are the volumes and what was in them: removed with their claims, as asked.
     assert wait_for(lambda: not volumes(cluster), 60, pause_s=1)
@@ -230,7 +233,7 @@ def test_the_operator_itself_makes_our_cluster_which_is_measured_and_removed(ope
 
 
 def test_settings_that_change_between_two_stages_are_in_force_before_the_cluster_is_said_to_be_up(
-    operator: Path, cluster: Cluster, folder: Path, root: Path
+    operator: Path, cluster: KubernetesCluster, folder: Path, root: Path
 ):
     asked = {"storage": {"storage_class": NAME, "size_gib": 20}}
     load(operated(**asked), folder, cluster, operator)
@@ -247,7 +250,7 @@ def test_settings_that_change_between_two_stages_are_in_force_before_the_cluster
         assert remade == {"server-tidb-0", "server-tidb-1"}, told(cluster)
         assert site.facts("direct")["engine"]["settings"]["performance.stmt-count-limit"]["got"] == "4321"
         site.restore(plan_data(changed).label)
-        with session(site) as connection:
-            rows = dataset.describe(connection, plan_data(changed))["rows"]
+        with open_session(site) as connection:
+            rows = dataset.describe_data(connection, plan_data(changed))["rows"]
             assert rows == {"sbtest1": 500, "sbtest2": 500}
         assert site.identity("direct") == after

@@ -11,7 +11,7 @@ from benchbook import sites
 from benchbook.core.study.study import Study
 from benchbook.measure import dataset, servers
 from benchbook.measure.data_plan import plan_data
-from benchbook.measure.statement_counters import session
+from benchbook.measure.statement_counters import open_session
 from benchbook.sites.engines import postgresql as accounts
 from benchbook.sites.kube.api import VARIABLES
 from tests.sites import kubernetes_study
@@ -37,7 +37,7 @@ def test_a_pooler_is_not_made_in_a_cluster():
 
 
 def test_accounts_come_from_anywhere_by_password_and_the_administrator_over_the_socket_alone():
-    rules = accounts.access(["%", "192.0.2.7"], "root")["hba"].splitlines()
+    rules = accounts.render_access(["%", "192.0.2.7"], "root")["hba"].splitlines()
     assert rules == [
         "local all benchbook_admin peer map=owner",
         "host sbtest all all scram-sha-256",
@@ -54,14 +54,17 @@ def test_postgresql_in_a_pod_is_measured_valid_and_its_data_are_put_back(folder:
     spec, into = study(), root / "raw"
     into.mkdir()
     with sites.open_site(spec, folder) as site:
-        dataset.load(site, plan_data(spec))
+        dataset.load_data(site, plan_data(spec))
         servers.put_back(site, plan_data(spec))
         for arm in spec.arms:
             _, judged = run(site, spec, arm, into)
             assert (judged.status, judged.ledger) == ("valid", "agrees"), (arm, judged.reasons)
         assert site.facts("pod")["engine"]["settings"]["shared_buffers"]["got"] == "4096 x 8kB"
-        with session(site) as connection:
+        with open_session(site) as connection:
             connection.exec_driver_sql("DROP TABLE sbtest1")
         site.restore(plan_data(spec).label)
-        with session(site) as connection:
-            assert dataset.problems(dataset.describe(connection, plan_data(spec)), plan_data(spec)) == []
+        with open_session(site) as connection:
+            assert (
+                dataset.find_problems(dataset.describe_data(connection, plan_data(spec)), plan_data(spec))
+                == []
+            )

@@ -24,14 +24,14 @@ from benchbook.core.artifacts import applied_config
 from benchbook.core.util.errors import SiteError
 from benchbook.measure import dataset, servers
 from benchbook.measure.data_plan import plan_data
-from benchbook.measure.run_executor import Run, execute
-from benchbook.measure.servers import sessions
-from benchbook.measure.statement_counters import session
+from benchbook.measure.run_executor import RunContext, execute_run
+from benchbook.measure.servers import open_sessions
+from benchbook.measure.statement_counters import open_session
 from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites.kube import facts, placement, plan_output
 from benchbook.sites.kube import namespace as namespaces
-from benchbook.sites.kube.api import Cluster, wait_for
+from benchbook.sites.kube.api import KubernetesCluster, wait_for
 from benchbook.sites.kube.placement import pod_of
 from benchbook.sites.topology import teardown
 from tests import rooms
@@ -44,7 +44,7 @@ pytestmark = kubernetes_study.IN_A_CLUSTER
 ARMS = ("pod", "host", "service", "haproxy", "best-effort", "guaranteed")
 
 
-def ours(cluster: Cluster, lab: Path) -> list[str]:
+def ours(cluster: KubernetesCluster, lab: Path) -> list[str]:
     """Return the namespaces that carry a lab's token."""
     token = json.loads((lab / "lab.json").read_text())["token"]
     found = cluster.core.list_namespace(label_selector=f"benchbook/lab={token}").items
@@ -62,20 +62,20 @@ def run(site: Any, spec: Any, arm: str, into: Path) -> tuple[Any, validity.Judge
     """
     planned = next(one for one in schedule.plan_runs("test", spec, {}) if one.arm == arm)
     for attempt in range(1, 5):
-        with sessions(site, spec, [arm]) as opened:
+        with open_sessions(site, spec, [arm]) as opened:
             first, *others = opened[arm]
-            made = execute(Run(planned, site, arm, first, LIMITS, tuple(others)), into, attempt)
-        judged = validity.judge(made, LIMITS)
+            made = execute_run(RunContext(planned, site, arm, first, LIMITS, tuple(others)), into, attempt)
+        judged = validity.judge_run(made, LIMITS)
         if judged.status == "valid" or not all(one.startswith(("V4", "V7")) for one in judged.reasons):
             break
         made.path.rename(into.parent / f"{planned.run_id}.a{attempt}")
     return made, judged
 
 
-def test_the_server_takes_every_manifest(cluster: Cluster):
+def test_the_server_takes_every_manifest(cluster: KubernetesCluster):
     """A dry run on the server's side: admitted as it stands, and nothing of it is kept."""
-    names = placement.names("dry-run", os.urandom(16).hex())
-    manifests = plan_output.applied(study(tuple(kubernetes_study.ARMS)), names)
+    names = placement.build_names("dry-run", os.urandom(16).hex())
+    manifests = plan_output.list_manifests(study(tuple(kubernetes_study.ARMS)), names)
     cluster.apply(manifests[0])
     try:
         for manifest in manifests:
@@ -87,16 +87,18 @@ def test_the_server_takes_every_manifest(cluster: Cluster):
             cluster.apply(wrong, dry_run=True)
     finally:
         token = dict(names.labels)["benchbook/lab"]
-        assert namespaces.remove(cluster, names.namespace, token)
+        assert namespaces.remove_namespace(cluster, names.namespace, token)
 
 
-def test_every_arm_is_measured_valid_with_an_agreeing_ledger(cluster: Cluster, folder: Path, root: Path):
+def test_every_arm_is_measured_valid_with_an_agreeing_ledger(
+    cluster: KubernetesCluster, folder: Path, root: Path
+):
     spec = study()
     into = root / "raw"
     into.mkdir()
     with sites.open_site(spec, folder) as site:
         assert site.able == list(ARMS)
-        loaded = dataset.load(site, plan_data(spec))
+        loaded = dataset.load_data(site, plan_data(spec))
         assert loaded["rows"] == {"sbtest1": 500, "sbtest2": 500}
         servers.put_back(site, plan_data(spec))
         seen = {}
@@ -108,8 +110,13 @@ def test_every_arm_is_measured_valid_with_an_agreeing_ledger(cluster: Cluster, f
             assert judged.ledger == "agrees"
             seen[arm] = (facts, made.evidence())
             texts = dict(site.applied(arm))
-            assert applied_config.digest(texts["my.cnf"]) == made.evidence()["identity_before"]["config_hash"]
-            assert applied_config.digest(texts["study.yaml"]) == facts["moment"]["manifests"]["study.yaml"]
+            assert (
+                applied_config.digest_text(texts["my.cnf"])
+                == made.evidence()["identity_before"]["config_hash"]
+            )
+            assert (
+                applied_config.digest_text(texts["study.yaml"]) == facts["moment"]["manifests"]["study.yaml"]
+            )
             secrets = [file.read_text() for file in (folder / "secrets").iterdir()]
             words = [word for text in secrets for word in re.findall(r"[\w-]{30,}", text)]
             assert words and not any(word in text for word in words for text in texts.values())
@@ -145,7 +152,7 @@ def test_every_arm_is_measured_valid_with_an_agreeing_ledger(cluster: Cluster, f
     assert sorted(left) == ["server-0", "server-2-0", "server-3-0"]
     with sites.open_site(spec, folder) as site:
         assert site.has_snapshot(plan_data(spec).label)
-    teardown.down(folder)
+    teardown.tear_down(folder)
     assert ours(cluster, folder) == []
 
 
@@ -155,12 +162,12 @@ def test_several_clients_and_servers_begin_together_and_their_books_agree(folder
     into = root / "raw"
     into.mkdir()
     with sites.open_site(spec, folder) as site:
-        dataset.load(site, plan_data(spec))
+        dataset.load_data(site, plan_data(spec))
         servers.put_back(site, plan_data(spec))
         hosts = [(one.host, one.port) for one in site.endpoints("both")]
         # Clients take turns among the servers, each of which holds the prepared rows.
         assert hosts[:2] == hosts[2:] and len(set(hosts)) == 2
-        with session(site, "both", 1) as second:
+        with open_session(site, "both", 1) as second:
             assert second.execute(text("SELECT COUNT(*) FROM sbtest2")).scalar_one() == 500
         made, judged = run(site, spec, "both", into)
         assert judged.status == "valid", judged.reasons
@@ -185,7 +192,7 @@ def test_a_monitor_shows_every_part_each_second(folder: Path, root: Path):
     into = root / "raw"
     into.mkdir()
     with sites.open_site(spec, folder) as site:
-        dataset.load(site, plan_data(spec))
+        dataset.load_data(site, plan_data(spec))
         made, judged = run(site, spec, "haproxy", into)
     assert judged.status == "valid", judged.reasons
     rows = [line.split(",") for line in made.text("monitor.csv").splitlines()[1:]]
@@ -202,9 +209,9 @@ def test_a_pod_that_is_killed_in_a_run_makes_it_invalid_and_the_next_one_is_whol
     into = root / "raw"
     into.mkdir()
     with sites.open_site(spec, folder) as site:
-        dataset.load(site, plan_data(spec))
+        dataset.load_data(site, plan_data(spec))
         before = site.identity("pod")
-        own = Cluster()
+        own = KubernetesCluster()
         killing = threading.Timer(
             3.0,
             lambda: own.core.delete_namespaced_pod("server-0", site.space.namespace, grace_period_seconds=0),
@@ -227,9 +234,9 @@ def test_a_server_that_is_killed_in_its_pod_is_a_restart_and_makes_the_run_inval
     into = root / "raw"
     into.mkdir()
     with sites.open_site(spec, folder) as site:
-        dataset.load(site, plan_data(spec))
+        dataset.load_data(site, plan_data(spec))
         server = site._arms.server(site.chains["pod"].server)
-        own = Cluster()
+        own = KubernetesCluster()
         kill = ["sh", "-c", "read pid _ </var/lib/benchbook/run/pid && kill -KILL $pid"]
         killing = threading.Timer(2.5, lambda: own.run(site.space.namespace, pod_of(server.part), kill))
         killing.start()
@@ -239,7 +246,7 @@ def test_a_server_that_is_killed_in_its_pod_is_a_restart_and_makes_the_run_inval
         # The copy is in the pod's volume, which outlives its container.
         site.restore(plan_data(spec).label)
         assert site.identity("pod")["restarts"] == 1
-        with session(site) as connection:
+        with open_session(site) as connection:
             assert connection.execute(text("SELECT COUNT(*) FROM sbtest1")).scalar_one() == 500
 
 
@@ -248,7 +255,7 @@ def test_load_goes_on_when_the_connection_to_the_api_is_lost(folder: Path, root:
     into = root / "raw"
     into.mkdir()
     with sites.open_site(spec, folder) as site:
-        dataset.load(site, plan_data(spec))
+        dataset.load_data(site, plan_data(spec))
         started = site.client
 
         def cut(*words: Any, **options: Any) -> Any:
@@ -270,7 +277,7 @@ TURNS = {"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 3, "order": "turns", "
 
 def in_turns(site: Any, spec: Any, root: Path) -> Store:
     """Return a walk over a study in turns, its data loaded."""
-    dataset.load(site, plan_data(spec))
+    dataset.load_data(site, plan_data(spec))
     servers.put_back(site, plan_data(spec))
     return Store(site, spec, root)
 
@@ -286,7 +293,7 @@ def processes(site: Any, arm: str) -> list[tuple[int, str, str]]:
         "    line = ' '.join(words).replace(chr(10), ' ')\n"
         "    print(path.split('/')[2], text.rpartition(')')[2].split()[0], line)\n"
     )
-    said = Cluster().must(site.space.namespace, pod, ["python3", "-c", code])
+    said = KubernetesCluster().must(site.space.namespace, pod, ["python3", "-c", code])
     return [
         (int(pid), state, rest) for pid, state, rest in (line.split(" ", 2) for line in said.splitlines())
     ]
@@ -303,7 +310,7 @@ def test_arms_take_turns_in_the_load_pod_and_the_books_of_each_agree(folder: Pat
         assert len({folder.evidence()["turns"]["count"] for folder in store.kept()}) == 1
         for run in store.kept():
             assert run.evidence()["turns"]["stopped"] == ["client"]
-            assert validity.judge(run, LIMITS).ledger == "agrees"
+            assert validity.judge_run(run, LIMITS).ledger == "agrees"
         assert not [one for one in processes(site, "pod") if "sysbench" in one[2]]
 
 
@@ -318,7 +325,7 @@ def test_a_clock_that_is_killed_in_the_load_pod_leaves_no_client_stopped(folder:
             while time.monotonic() < deadline:
                 found = [pid for pid, _, words in processes(site, "pod") if "/clock.py " in words]
                 if found:
-                    Cluster().run(
+                    KubernetesCluster().run(
                         site.space.namespace,
                         pod_of(site.chains["pod"].client),
                         ["sh", "-c", f"kill -KILL {found[0]}"],
@@ -346,7 +353,9 @@ def test_a_pod_that_cannot_run_is_told_with_its_events(folder: Path, root: Path)
         site.up("pod")
 
 
-def test_what_a_killed_owner_left_is_removed_at_the_next_start(cluster: Cluster, folder: Path, root: Path):
+def test_what_a_killed_owner_left_is_removed_at_the_next_start(
+    cluster: KubernetesCluster, folder: Path, root: Path
+):
     spec = study(("pod", "host"))
     code = (
         "import sys, time\n"
@@ -376,14 +385,16 @@ def test_what_a_killed_owner_left_is_removed_at_the_next_start(cluster: Cluster,
         assert pods() == ["server-0"]
 
 
-def test_without_keeping_data_nothing_is_left_when_a_site_is_left(cluster: Cluster, folder: Path, root: Path):
+def test_without_keeping_data_nothing_is_left_when_a_site_is_left(
+    cluster: KubernetesCluster, folder: Path, root: Path
+):
     with sites.open_site(study(("pod", "host"), site={"keep_data": False}), folder) as site:
         site.up("pod")
         assert ours(cluster, folder) == [site.space.namespace]
     assert ours(cluster, folder) == []
 
 
-def test_a_namespace_of_somebody_else_is_left_alone(cluster: Cluster, folder: Path, root: Path):
+def test_a_namespace_of_somebody_else_is_left_alone(cluster: KubernetesCluster, folder: Path, root: Path):
     spec = study(("pod", "host"))
     with sites.open_site(spec, folder) as site:
         name = site.space.namespace
@@ -391,13 +402,13 @@ def test_a_namespace_of_somebody_else_is_left_alone(cluster: Cluster, folder: Pa
     try:
         with pytest.raises(SiteError, match="not ours"), sites.open_site(spec, folder):
             pass
-        assert not teardown.down(folder).is_clean
+        assert not teardown.tear_down(folder).is_clean
         assert namespaces.exists(cluster, name)
     finally:
         token = json.loads((folder / "lab.json").read_text())["token"]
         cluster.core.patch_namespace(name, {"metadata": {"labels": {"benchbook/lab": token}}})
     deadline = time.monotonic() + 60
-    teardown.down(folder)
+    teardown.tear_down(folder)
     while ours(cluster, folder) and time.monotonic() < deadline:
         time.sleep(1)
     assert ours(cluster, folder) == []
@@ -413,7 +424,9 @@ def test_more_cores_than_a_node_has_left_are_told_before_anything_starts(folder:
         assert site.able == ["pod"]
 
 
-def test_sysbench_in_the_servers_container_shares_its_limits(cluster: Cluster, folder: Path, root: Path):
+def test_sysbench_in_the_servers_container_shares_its_limits(
+    cluster: KubernetesCluster, folder: Path, root: Path
+):
     spec = study(
         ("pod", "guaranteed"),
         site={"client_in": "server"},
@@ -422,7 +435,7 @@ def test_sysbench_in_the_servers_container_shares_its_limits(cluster: Cluster, f
     into = root / "raw"
     into.mkdir()
     with sites.open_site(spec, folder) as site:
-        dataset.load(site, plan_data(spec))
+        dataset.load_data(site, plan_data(spec))
         servers.put_back(site, plan_data(spec))
         made, judged = run(site, spec, "guaranteed", into)
         assert (judged.status, judged.ledger) == ("valid", "agrees"), judged.reasons
@@ -447,7 +460,7 @@ BALANCED = "198.51.100.77"
 class Provider(threading.Thread):
     """What gives balancers their address, as a cloud's controller does: the address leads to the node."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: KubernetesCluster) -> None:
         super().__init__(daemon=True)
         self.cluster, self._over = cluster, threading.Event()
 
@@ -468,7 +481,7 @@ class Provider(threading.Thread):
 
 @pytest.mark.skipif(ssh_hosts.unable() is not None, reason=str(ssh_hosts.unable()))
 def test_a_balancer_is_measured_by_a_client_outside_the_cluster(
-    cluster: Cluster, folder: Path, root: Path, open_folder: Path, monkeypatch: pytest.MonkeyPatch
+    cluster: KubernetesCluster, folder: Path, root: Path, open_folder: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """The client's host has a network of its own, without kube-proxy's rules: what it sends to the balancer's
     address leaves it, and is rewritten on the node."""
@@ -493,7 +506,7 @@ def test_a_balancer_is_measured_by_a_client_outside_the_cluster(
             monkeypatch.setenv("BENCHBOOK_INVENTORY", str(rack.inventory()))
             with sites.open_site(spec, folder) as site:
                 assert [site.missing(arm) for arm in spec.arms] == [None, None]
-                dataset.load(site, plan_data(spec))
+                dataset.load_data(site, plan_data(spec))
                 servers.put_back(site, plan_data(spec))
                 assert site.up("balancer").host == BALANCED
                 made, judged = run(site, spec, "balancer", into)

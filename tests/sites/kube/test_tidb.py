@@ -26,11 +26,11 @@ from benchbook import sites
 from benchbook.core.util.errors import SettingsDiffer, SiteError
 from benchbook.measure import dataset, run_executor, servers
 from benchbook.measure.data_plan import plan_data
-from benchbook.measure.statement_counters import session
+from benchbook.measure.statement_counters import open_session
 from benchbook.sites import settings
 from benchbook.sites import workspace as labs
 from benchbook.sites.kube import tidb, tidb_cluster
-from benchbook.sites.kube.api import Cluster, wait_for
+from benchbook.sites.kube.api import KubernetesCluster, wait_for
 from benchbook.sites.kube.placement import pod_of
 from benchbook.sites.topology import teardown
 from tests.sites import kubernetes_study
@@ -73,7 +73,7 @@ def test_a_tidb_in_a_pod_is_measured_valid_on_every_network_with_an_agreeing_led
     into.mkdir()
     with sites.open_site(spec, folder) as site:
         assert site.able == list(PODS)
-        loaded = dataset.load(site, plan_data(spec))
+        loaded = dataset.load_data(site, plan_data(spec))
         assert loaded["rows"] == {"sbtest1": 500, "sbtest2": 500}
         servers.put_back(site, plan_data(spec))
         for arm in PODS:
@@ -98,8 +98,8 @@ def test_a_tidb_in_a_pod_is_measured_valid_on_every_network_with_an_agreeing_led
                 pymysql.connect(user=user, password="", **account)
     with sites.open_site(spec, folder) as site:
         site.restore(plan_data(spec).label)
-        with session(site) as connection:
-            again = dataset.describe(connection, plan_data(spec))
+        with open_session(site) as connection:
+            again = dataset.describe_data(connection, plan_data(spec))
         assert again["checksums"] == loaded["checksums"]
         assert site.facts("pod")["engine"] == facts
 
@@ -108,7 +108,7 @@ def test_a_tidb_in_a_pod_is_measured_valid_on_every_network_with_an_agreeing_led
 def test_a_tidb_that_is_killed_is_a_restart_and_its_data_are_put_back(folder: Path, root: Path):
     spec = study({name: PODS[name] for name in ("pod", "service")})
     with sites.open_site(spec, folder) as site:
-        dataset.load(site, plan_data(spec))
+        dataset.load_data(site, plan_data(spec))
         server = site._arms.server(site.chains["pod"].server)
         before = site.identity("pod")
         server.run("sh", "-c", "read pid _ </var/lib/benchbook/run/pid && kill -KILL $pid")
@@ -119,8 +119,11 @@ def test_a_tidb_that_is_killed_is_a_restart_and_its_data_are_put_back(folder: Pa
         after = site.identity("pod")
         assert after["restarts"] == before["restarts"] + 1 and after["started"] != before["started"]
         assert after["last_end"] != "none"
-        with session(site) as connection:
-            assert dataset.describe(connection, plan_data(spec))["rows"] == {"sbtest1": 500, "sbtest2": 500}
+        with open_session(site) as connection:
+            assert dataset.describe_data(connection, plan_data(spec))["rows"] == {
+                "sbtest1": 500,
+                "sbtest2": 500,
+            }
 
 
 @needs_tidb
@@ -130,9 +133,9 @@ def test_a_run_in_which_a_servers_memory_runs_out_is_invalid(folder: Path, root:
     into = root / "raw"
     into.mkdir()
     with sites.open_site(study(arms, plan=plan), folder) as site:
-        dataset.load(site, plan_data(site.study))
+        dataset.load_data(site, plan_data(site.study))
         server = site._arms.server(site.chains["one"].server)
-        own = Cluster()
+        own = KubernetesCluster()
         # It keeps all that it reads until the pod's limit: the kernel then kills whom it likes in there.
         greedy = ["sh", "-c", "tail /dev/zero"]
         taking = threading.Timer(3.0, lambda: own.run(site.space.namespace, pod_of(server.part), greedy))
@@ -172,7 +175,7 @@ def defined(api: client.ApiextensionsV1Api) -> set[str]:
     return {one.metadata.name for one in api.list_custom_resource_definition().items}
 
 
-def define(cluster: Cluster, *files: Path) -> None:
+def define(cluster: KubernetesCluster, *files: Path) -> None:
     """Apply definitions, that of a TidbCluster among them, and wait until the cluster answers for it."""
     for file in files:
         cluster.apply(YAML(typ="safe").load(file.read_text(encoding="utf-8")))
@@ -181,7 +184,7 @@ def define(cluster: Cluster, *files: Path) -> None:
 
 
 @pytest.fixture
-def definition(cluster: Cluster) -> Iterator[None]:
+def definition(cluster: KubernetesCluster) -> Iterator[None]:
     """The operator's own definition of a TidbCluster, in the cluster as long as it is needed."""
     assert CRD is not None
     api = client.ApiextensionsV1Api(cluster.api)
@@ -197,10 +200,10 @@ KILL = ["sh", "-c", "kill -TERM 1"]
 
 def operated(plan: dict[str, Any] | None = None, **site: Any) -> Any:
     """Return a study on one PD, three stores and two TiDB; settings of PD are those of the lab's cluster."""
-    pd = settings.complete({}, "pd") | {"replication.max-replicas": 3}
+    pd = settings.complete_settings({}, "pd") | {"replication.max-replicas": 3}
     parts = {
         "pd": {"replicas": 1, "config": pd},
-        "tikv": {"replicas": 3, "config": settings.complete({}, "unistore")},
+        "tikv": {"replicas": 3, "config": settings.complete_settings({}, "unistore")},
         "tidb": {"replicas": site.pop("tidbs", 2)},
     }
     images = dict.fromkeys(("server", "client", "proxy"), PARTS)
@@ -232,14 +235,14 @@ def must_be_as_asked(facts: dict[str, Any], seen: dict[str, Any], leads: list[st
 
 @needs_parts
 def test_a_cluster_of_the_operators_is_loaded_once_measured_and_gone_with_its_study(
-    cluster: Cluster, folder: Path, root: Path, definition: None
+    cluster: KubernetesCluster, folder: Path, root: Path, definition: None
 ):
     spec = operated()
     into = root / "raw"
     into.mkdir()
     with sites.open_site(spec, folder) as site, Operator(site.space.namespace, PARTS) as operator:
         assert site.able == ["service", "direct"]
-        dataset.load(site, plan_data(spec))
+        dataset.load_data(site, plan_data(spec))
         assert operator.trouble is None
         seen = {}
         for arm in spec.arms:
@@ -262,9 +265,12 @@ def test_a_cluster_of_the_operators_is_loaded_once_measured_and_gone_with_its_st
         # It has no sleep: what was loaded is there in the next stage.
         assert site.has_snapshot(plan_data(spec).label)
         site.restore(plan_data(spec).label)
-        with session(site) as connection:
-            assert dataset.describe(connection, plan_data(spec))["rows"] == {"sbtest1": 500, "sbtest2": 500}
-    teardown.down(folder)
+        with open_session(site) as connection:
+            assert dataset.describe_data(connection, plan_data(spec))["rows"] == {
+                "sbtest1": 500,
+                "sbtest2": 500,
+            }
+    teardown.tear_down(folder)
     assert ours(cluster, folder) == []
 
 
@@ -276,7 +282,7 @@ def test_a_store_that_is_killed_in_a_run_voids_it_and_the_books_of_all_tidbs_are
     into = root / "raw"
     into.mkdir()
     with sites.open_site(spec, folder) as site, Operator(site.space.namespace, PARTS):
-        dataset.load(site, plan_data(spec))
+        dataset.load_data(site, plan_data(spec))
         server = site._arms.server(site.chains["service"].server)
         assert len(server.leads_to) == 2
         before, _ = server.books()
@@ -290,15 +296,15 @@ def test_a_store_that_is_killed_in_a_run_voids_it_and_the_books_of_all_tidbs_are
         after, _ = server.books()
         # Seven selects on each of the two.
         assert after["Com_select"] - before["Com_select"] == 14
-        own = Cluster()
+        own = KubernetesCluster()
         killing = threading.Timer(0.5, lambda: own.run(site.space.namespace, "server-tikv-1", KILL))
-        begin = run_executor._start
+        begin = run_executor._start_clients
 
         def begun(one: Any) -> None:
             begin(one)
             killing.start()
 
-        monkeypatch.setattr(run_executor, "_start", begun)
+        monkeypatch.setattr(run_executor, "_start_clients", begun)
         _, judged = run(site, spec, "direct", into)
         killing.join()
         assert judged.status != "valid"
@@ -347,5 +353,5 @@ def test_the_operator_itself_takes_our_cluster_and_begins_with_its_pd(cluster, f
     finally:
         operator.kill()
         operator.wait()
-        teardown.down(folder)
+        teardown.tear_down(folder)
         withdraw(api, {name for name in defined(api) - before if name.endswith(".pingcap.com")})

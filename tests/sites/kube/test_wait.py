@@ -65,7 +65,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 def test_a_pod_is_waited_for_until_it_is_the_new_one_and_runs():
     cluster: Any = Told([], [pod("one", digest="old")], [pod("one", "ContainerCreating")], [pod("one")])
-    assert wait.running(cluster, "space", "one", "new", 60.0).metadata.name == "one"
+    assert wait.wait_until_running(cluster, "space", "one", "new", 60.0).metadata.name == "one"
 
 
 @pytest.mark.parametrize(("reason", "after_s"), [("ErrImagePull", 20), ("ContainerCreating", 60)])
@@ -73,7 +73,7 @@ def test_what_does_not_mend_itself_is_given_up_before_what_only_takes_long(reaso
     cluster: Any = Told([pod("one", reason)])
     said = rf"one does not run after {after_s} s: {reason}.*no such image.*its last words"
     with pytest.raises(SiteError, match=said):
-        wait.running(cluster, "space", "one", "new", 60.0)
+        wait.wait_until_running(cluster, "space", "one", "new", 60.0)
 
 
 class Cluster(tidb_cluster.TidbCluster):
@@ -125,9 +125,9 @@ def test_a_pod_of_another_class_is_refused_at_every_try():
         status=Of(qos_class="Burstable", container_statuses=[ended]),
     )
     space: Any = Of(
-        study=study, names=placement.names("s", "0" * 32), up=lambda *_: made, look=lambda _: made
+        study=study, names=placement.build_names("s", "0" * 32), up=lambda *_: made, look=lambda _: made
     )
-    one = server.Server(space, placement.chains(study)["guaranteed"].server)
+    one = server.PodServer(space, placement.build_chains(study)["guaranteed"].server)
     for _ in range(2):
         with pytest.raises(SiteError, match="asked for Guaranteed, the cluster made it Burstable"):
             one.find()

@@ -27,7 +27,9 @@ from tests.sites.connection import connect
 
 SOMAXCONN = "/proc/sys/net/core/somaxconn"
 LACKING = [
-    ability.name for ability in (*capabilities.network()[:3], capabilities.cpu_quota()) if not ability.ok
+    ability.name
+    for ability in (*capabilities.check_network()[:3], capabilities.cpu_quota())
+    if not ability.ok
 ]
 pytestmark = [
     pytest.mark.server,
@@ -52,7 +54,7 @@ def arranged(make_study, folder: Path) -> Any:
     def opened(**arms: dict) -> Iterator[Any]:
         with sites.open_site(study(**arms), folder) as site:
             yield site
-        assert runtime.present(site.lab.token, site.lab.run) == []
+        assert runtime.list_leftovers(site.lab.token, site.lab.run) == []
 
     opened.study = study
     return opened
@@ -120,7 +122,7 @@ def test_connections_take_the_services_rule_on_both_networks_and_behind_a_load_b
                     stack.enter_context(connect(endpoint))
             assert packets(virtual) - before == 3 == record["service"]["connections"]
         assert ask(site.up("pod"), "SELECT @@port") != ask(site.up("host"), "SELECT @@port")
-        rule = next(rule for rule in network.rules(site.lab.token[:8]) if rule.chain == "OUTPUT")
+        rule = next(rule for rule in network.list_rules(site.lab.token[:8]) if rule.chain == "OUTPUT")
         before = site.identity("host"), site.identity("pod")
         tool("iptables", "-w", "-t", "nat", "-D", rule.chain, *rule.words)
         assert (site.identity("host"), site.identity("pod")) != before
@@ -131,7 +133,7 @@ def test_a_quota_holds_server_and_client_back(arranged) -> None:
     with arranged(whole={}, small=small) as site:
         endpoint = site.up("small")
         (pid,) = site.monitored("small")["server"]
-        (group,) = [path for path in cgroups.present(site.lab.token[:8]) if path.name == "server-2"]
+        (group,) = [path for path in cgroups.list_groups(site.lab.token[:8]) if path.name == "server-2"]
         assert str(pid) in (group / "cgroup.procs").read_text().split()
         assert site.identity("small")["server_group"]["quota_cores"] == 0.2
         assert os.sched_getaffinity(pid) == {0} and site.allowance("small") == 0.1
@@ -170,12 +172,12 @@ def test_the_poor_server_shares_its_core_with_the_neighbour_and_the_guaranteed_o
                 ask(endpoints[arm], "SELECT BENCHMARK(1500000, MD5('x'))")
                 taken[arm] = time.monotonic() - begun
                 there = teardown.find_processes(site.lab.folder, set())
-                busy = [child for child in there if "sysbench" in procfs.command(child.pid)]
+                busy = [child for child in there if "sysbench" in procfs.read_command(child.pid)]
                 assert len(busy) == (0 if arm == "bare" else 1)
                 if busy:
                     assert os.sched_getaffinity(busy[0].pid) == set(site.cpus["server"])
                     group = next(
-                        p for p in cgroups.present(site.lab.token[:8]) if p.name == f"neighbour-{arm}"
+                        p for p in cgroups.list_groups(site.lab.token[:8]) if p.name == f"neighbour-{arm}"
                     )
                     assert str(busy[0].pid) in (group / "cgroup.procs").read_text().split()
             if arm != "bare":
@@ -286,7 +288,7 @@ def test_every_server_starts_from_the_same_prepared_bytes(arranged) -> None:
 
 
 def test_an_arm_that_cannot_be_made_says_why_before_anything_starts(arranged, monkeypatch) -> None:
-    monkeypatch.delenv(local_machine.variable("tiproxy"), raising=False)
+    monkeypatch.delenv(local_machine.name_variable("tiproxy"), raising=False)
     real = local_machine.shutil.which
     monkeypatch.setattr(
         local_machine.shutil,
@@ -308,9 +310,9 @@ def test_an_arm_that_cannot_be_made_says_why_before_anything_starts(arranged, mo
         assert f"core {absent} is not there" in site.missing("far_core")
         lacking = capabilities.Ability("iptables NAT", False, "no such table", "load it", is_needed=False)
         known = (*abilities_but("iptables NAT"), lacking)
-        monkeypatch.setattr(obstacles.abilities, "network", lambda: known)
+        monkeypatch.setattr(obstacles.capabilities, "check_network", lambda: known)
         chain = site.chains["direct"]
-        assert obstacles.of(site.study.arms["direct"], chain) == []
+        assert obstacles.infeasible_reasons(site.study.arms["direct"], chain) == []
     with arranged(direct={}, service={"access": "service"}) as site:
         assert site.missing("service") == "iptables NAT: no such table; load it"
 
@@ -349,7 +351,7 @@ FOREIGN = f"feed{rooms.number():04x}"
 def foreign() -> Iterator[str]:
     """A namespace, a link and a rule of somebody else's, with names as near to ours as they can be."""
     # The number is this process's own: what carries it already is left over from a test that was killed.
-    network.clear(FOREIGN)
+    network.remove_objects(FOREIGN)
     name, address = f"bb-{FOREIGN}-1", "192.0.2.99"
     rule = ["OUTPUT", "-t", "nat", "-d", address, "-p", "tcp", "-m", "comment", "--comment"]
     rule += [f"benchbook {FOREIGN} service", "-j", "DNAT", "--to-destination", "127.0.0.1:9"]
@@ -384,7 +386,7 @@ def test_what_a_killed_owner_leaves_is_removed_and_nothing_of_others(
     owner.wait()
     owner.stdout.close()
     assert beside.gone(lambda: teardown.find_processes(folder, {token})) == []
-    left = runtime.present(token, folder / "run")
+    left = runtime.list_leftovers(token, folder / "run")
     assert {words.split()[0] for words in left} == {
         "rule",
         "namespace",
@@ -392,18 +394,18 @@ def test_what_a_killed_owner_leaves_is_removed_and_nothing_of_others(
         "control",
         "net/ipv4/tcp_syncookies,",
     }
-    theirs = network.present(FOREIGN)
+    theirs = network.list_objects(FOREIGN)
     assert len(theirs) == 3
     if how == "down":
-        report = teardown.down(folder)
+        report = teardown.tear_down(folder)
         assert report.is_clean and len(report.removed) >= len(left)
     else:
         with arranged(direct={}, relay={"access": "haproxy"}) as site:
-            assert runtime.present(token, site.lab.run) == []
-    assert runtime.present(token, folder / "run") == []
+            assert runtime.list_leftovers(token, site.lab.run) == []
+    assert runtime.list_leftovers(token, folder / "run") == []
     assert cookies.read_text() == before
-    assert network.present(FOREIGN) == theirs
-    assert teardown.down(folder).is_clean
+    assert network.list_objects(FOREIGN) == theirs
+    assert teardown.tear_down(folder).is_clean
 
 
 def test_a_proxy_has_the_settings_of_its_arm_and_arms_that_differ_in_them_have_their_own(arranged) -> None:
@@ -417,8 +419,8 @@ def test_a_proxy_has_the_settings_of_its_arm_and_arms_that_differ_in_them_have_t
 
 
 @pytest.mark.skipif(
-    local_machine.find("tiproxy") is None,
-    reason=f"no TiProxy in the PATH or in {local_machine.variable('tiproxy')}",
+    local_machine.find_program("tiproxy") is None,
+    reason=f"no TiProxy in the PATH or in {local_machine.name_variable('tiproxy')}",
 )
 def test_tiproxy_leads_to_the_server_and_listens_on_loopback_only(arranged) -> None:
     with arranged(direct={}, tiproxy={"access": "tiproxy"}) as site:

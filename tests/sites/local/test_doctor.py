@@ -17,7 +17,7 @@ def by_name(abilities) -> dict[str, doctor.Ability]:
 @pytest.fixture
 def unprobed(monkeypatch: pytest.MonkeyPatch) -> None:
     """How fast this machine is takes a second to find out, and is the same whatever is not there."""
-    monkeypatch.setattr(doctor.probes, "here", lambda _: {})
+    monkeypatch.setattr(doctor.microbenchmarks, "measure_here", lambda _: {})
 
 
 def test_every_lack_has_a_remedy_and_needed_things_come_first() -> None:

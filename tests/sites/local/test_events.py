@@ -51,7 +51,7 @@ def test_a_run_goes_on_through_an_event_and_says_what_it_cost(
 ):
     made = asked(arm, workload, **event)
     with sites.open_site(made, open_folder / "events") as site:
-        dataset.load(site, plan_data(made))
+        dataset.load_data(site, plan_data(made))
         servers.put_back(site, plan_data(made))
         if "servers" in arm:
             # Whose probes are counted, and who else could have served, is known of a run without an event.

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.core.study.study_arm import Arm, conflicts
+from benchbook.core.study.study_arm import Arm, find_conflicts
 from benchbook.sites.local import placement
 from benchbook.sites.local.site import LocalSite
 from tests import small
@@ -14,7 +14,7 @@ CPUS = {"server": [0], "proxy": [1], "client": [1]}
 
 
 def chains(**arms: dict) -> dict[str, placement.Chain]:
-    return placement.chains({name: Arm.model_validate(arm) for name, arm in arms.items()}, 34000, CPUS)
+    return placement.build_chains({name: Arm.model_validate(arm) for name, arm in arms.items()}, 34000, CPUS)
 
 
 def test_the_first_server_has_the_studys_port_and_proxies_the_next_ones() -> None:
@@ -25,9 +25,9 @@ def test_the_first_server_has_the_studys_port_and_proxies_the_next_ones() -> Non
 
 def test_a_twin_that_is_apart_has_a_server_of_its_own_with_the_same_prepared_data() -> None:
     arms = {name: Arm() for name in ("direct", "direct_again")}
-    together = placement.chains(arms, 34000, CPUS)
+    together = placement.build_chains(arms, 34000, CPUS)
     assert together["direct"].server == together["direct_again"].server
-    made = placement.chains(arms, 34000, CPUS, apart={"direct_again"})
+    made = placement.build_chains(arms, 34000, CPUS, apart={"direct_again"})
     first, twin = made["direct"].server, made["direct_again"].server
     assert [(one.name, one.port) for one in (first, twin)] == [("server", 34000), ("server-2", 34001)]
     assert first.prepared == twin.prepared == "snapshot"
@@ -96,14 +96,14 @@ def test_the_weight_of_a_server(arm: dict, shares: int | None) -> None:
     ],
 )
 def test_what_would_compare_something_else_is_refused(arms: list[dict], words: str) -> None:
-    found = list(conflicts(dict(zip("ab", map(Arm.model_validate, arms), strict=True))))
+    found = list(find_conflicts(dict(zip("ab", map(Arm.model_validate, arms), strict=True))))
     assert len(found) == 1
     assert re.search(words, found[0])
 
 
 def test_a_pod_has_kernel_settings_of_its_own() -> None:
     arms = {"a": Arm(), "b": Arm.model_validate({"network": "pod", "kernel": {"somaxconn": 9}})}
-    assert list(conflicts(arms)) == []
+    assert list(find_conflicts(arms)) == []
 
 
 def test_a_setting_leaves_out_what_it_does_not_ask_for() -> None:
@@ -117,11 +117,13 @@ def test_netem_is_used_only_if_it_can_make_the_distance_of_every_arm() -> None:
     """A hop in one arm and none in the other would compare the hop."""
     near, far = {"network": "pod", "zones": {"latency_ms": 0}}, {"network": "pod", "zones": {"latency_ms": 2}}
     arms = {name: Arm.model_validate(arm) for name, arm in {"near": near, "far": far}.items()}
-    cable = placement.chains(arms, 34000, CPUS, has_netem=True)
+    cable = placement.build_chains(arms, 34000, CPUS, has_netem=True)
     assert [chain.hop("relay") for chain in cable.values()] == [None, None]
     assert [chain.server.where.latency_ms for chain in cable.values()] == [0, 2]
     assert cable["near"].server != cable["far"].server
-    hop = placement.chains(arms | {"host": Arm.model_validate(far | {"network": "host"})}, 34000, CPUS, True)
+    hop = placement.build_chains(
+        arms | {"host": Arm.model_validate(far | {"network": "host"})}, 34000, CPUS, True
+    )
     assert all(chain.hop("relay") for chain in hop.values()) and hop["far"].server.where.latency_ms is None
 
 
@@ -134,7 +136,7 @@ def test_another_engine_or_load_is_another_server_with_a_copy_of_its_own() -> No
         "relay": {"engine": {"version": "6.6"}, "access": "haproxy"},
     }
     both = dict.fromkeys(arms, 2)
-    made = placement.chains(
+    made = placement.build_chains(
         {name: Arm.model_validate(arm) for name, arm in arms.items()}, 34000, CPUS, ports=both
     )
     servers = {name: chain.server for name, chain in made.items()}
@@ -153,7 +155,7 @@ def test_an_arm_with_three_servers_has_two_of_its_own_and_shares_the_first() -> 
         "proxy": Arm(access="haproxy"),
         "pair": Arm(clients=2, servers=2),
     }
-    found = placement.chains(arms, 33000, CPUS, ports=dict.fromkeys(arms, 2))
+    found = placement.build_chains(arms, 33000, CPUS, ports=dict.fromkeys(arms, 2))
     # TiDB takes two ports each; the proxy comes after the servers of the arms before it.
     assert [(part.name, part.port) for part in found["three"].servers] == [
         ("server", 33000),

@@ -134,7 +134,7 @@ def test_a_foreign_server_on_the_port_is_named_and_left_alone(make_study, lab: P
         with sites.open_site(make_study(), lab) as site, pytest.raises(sites.SiteError) as caught:
             site.up("direct")
         assert f"port {port} is taken by pid {os.getpid()}" in str(caught.value)
-        assert teardown.down(lab).is_clean
+        assert teardown.tear_down(lab).is_clean
         assert ports.holders(port) == [os.getpid()]
 
 
@@ -260,7 +260,7 @@ def test_the_password_is_in_one_private_file_and_nowhere_else(make_study, lab: P
         assert len(secret) >= 32
         assert stat.S_IMODE(endpoint.secret.stat().st_mode) == 0o600
         pids = of_lab(lab)
-        said = [procfs.command(pid) + str(procfs.environment(pid)) for pid in pids]
+        said = [procfs.read_command(pid) + str(procfs.read_environment(pid)) for pid in pids]
         shown = [
             repr(site.admin()),
             repr(endpoint),
@@ -280,7 +280,7 @@ import sys
 from pathlib import Path
 from benchbook.sites.machine import lock
 try:
-    lock.acquire(Path(sys.argv[1]))
+    lock.acquire_lock(Path(sys.argv[1]))
 except lock.LockHeld as error:
     print(error)
     sys.exit(3)
@@ -293,7 +293,7 @@ def test_a_second_holder_is_refused_within_a_second_by_name(make_study, lab: Pat
         done = subprocess.run(argv, capture_output=True, text=True)
     assert done.returncode == 3
     assert f"pid {os.getpid()}" in done.stdout and "since 20" in done.stdout
-    assert procfs.command(os.getpid()) in done.stdout
+    assert procfs.read_command(os.getpid()) in done.stdout
 
 
 def test_two_labs_do_not_touch_each_other(make_study, lab, open_folder, port, tmp_path, monkeypatch):
@@ -308,7 +308,7 @@ def test_two_labs_do_not_touch_each_other(make_study, lab, open_folder, port, tm
                 site.up("direct"), "SELECT @@datadir"
             )
             assert labs.read_secret(lab / "secrets/sysbench.cnf") != labs.read_secret(other.lab.secret)
-            stopped = teardown.down(open_folder / "other")
+            stopped = teardown.tear_down(open_folder / "other")
             assert stopped.is_clean and len(stopped.stopped) == 1
             assert query(site.up("direct"), "SELECT 1") == ((1,),)
 
@@ -364,15 +364,15 @@ def test_a_terminated_owner_shuts_the_server_down_properly(owner, lab: Path) -> 
 
 
 def test_down_ends_a_lab_at_work_and_finds_nothing_the_second_time(owner, lab: Path) -> None:
-    report = teardown.down(lab)
+    report = teardown.tear_down(lab)
     assert report.is_clean and any(f"pid {owner.pid} " in name for name in report.stopped)
     assert wait_gone(lab, 0) == []
-    assert str(teardown.down(lab)) == "nothing was left"
+    assert str(teardown.tear_down(lab)) == "nothing was left"
 
 
 def test_down_finds_an_orphan_that_still_holds_the_lock(make_study, lab: Path, own_lock: Path) -> None:
     """A child that lost its promise, as one started by another thread might."""
-    held = lock.acquire(lab)
+    held = lock.acquire_lock(lab)
     token = labs.open_lab(lab).token
     environment = {process.TOKEN: token, process.FOLDER: str(lab)}
     orphan = subprocess.Popen(
@@ -381,8 +381,8 @@ def test_down_finds_an_orphan_that_still_holds_the_lock(make_study, lab: Path, o
     held.release()
     own_lock.write_text('{"pid": 999999, "started": 1, "since": "yesterday"}')
     with pytest.raises(sites.LockHeld, match=rf"left behind: {orphan.pid} .*make down"):
-        lock.acquire(lab)
-    assert teardown.down(lab).stopped == [f"pid {orphan.pid} (/bin/sleep 60)"]
+        lock.acquire_lock(lab)
+    assert teardown.tear_down(lab).stopped == [f"pid {orphan.pid} (/bin/sleep 60)"]
     orphan.wait()
     with sites.open_site(make_study(), lab):
         pass
@@ -407,10 +407,10 @@ def test_with_any_umask_others_write_nothing_and_read_no_secret(make_study, lab:
     shutil.rmtree(lab.parent / "deep")
 
 
-@pytest.mark.parametrize("kind", sorted(descriptors.proxies()))
+@pytest.mark.parametrize("kind", sorted(descriptors.load_proxies()))
 def test_a_proxy_that_has_changed_places_has_the_settings_that_provision_recorded(open_folder, kind):
     """Ports of block 2 are others, and exchanged: the first two, of arm a, are then the last two."""
-    if (why := sites.load(descriptors.proxy(kind).code).obstacle()) is not None:
+    if (why := sites.load(descriptors.find_proxy(kind).code).obstacle()) is not None:
         pytest.skip(why)
     engine, setting = ENGINE_OF.get(kind, ("mariadb", "innodb_flush_log_at_trx_commit"))
     arms = {

@@ -54,14 +54,16 @@ def test_what_a_socket_does_not_go_with_is_refused_by_name(changes: dict[str, An
 
 @pytest.mark.server
 @pytest.mark.alone
-@pytest.mark.parametrize("engine", [name for name, one in descriptors.engines().items() if one.has_socket])
+@pytest.mark.parametrize(
+    "engine", [name for name, one in descriptors.load_engines().items() if one.has_socket]
+)
 def test_both_ways_lead_to_one_server_in_turns_and_agree_with_its_ledger(engine, open_folder, port, tmp_path):
     asked = study(engine, port + 35)
-    ask = sites.load(descriptors.engine(engine).code).obstacle
+    ask = sites.load(descriptors.find_engine(engine).code).obstacle
     if (why := ask(asked.engine)) is not None:
         pytest.skip(why)
     with sites.open_site(asked, open_folder / f"socket-{engine}") as site:
-        dataset.load(site, plan_data(asked))
+        dataset.load_data(site, plan_data(asked))
         store = Store(site, asked, tmp_path)
         assert store.runs[0].order == "turns"
         store.walk_undisturbed()

@@ -33,7 +33,10 @@ from tests.limits import LIMITS
 from tests.walks import Store
 
 VERSION = "5.0"
-PROGRAMS = [build.recipe(VERSION).target, *(build.recipe(VERSION, name).target for name in build.PARTS)]
+PROGRAMS = [
+    build.make_recipe(VERSION).target,
+    *(build.make_recipe(VERSION, name).target for name in build.PARTS),
+]
 pytestmark = [
     pytest.mark.server,
     pytest.mark.slow,
@@ -66,7 +69,7 @@ def site(study: Study, open_folder: Path) -> Iterator[Any]:
         for arm in study.arms:
             one.up(arm)
         if not one.has_snapshot():
-            dataset.ensure(one, plan_data(study))
+            dataset.ensure_data(one, plan_data(study))
         yield one
 
 
@@ -89,9 +92,11 @@ def judged(site: Any, study: Study, arm: str, into: Path, meanwhile: Any = None)
 
         site.client = client
     try:
-        with statement_counters.session(site, arm) as connection:
-            made = run_executor.execute(run_executor.Run(run, site, arm, connection, LIMITS), into, 1)
-            return validity.judge(made, LIMITS)
+        with statement_counters.open_session(site, arm) as connection:
+            made = run_executor.execute_run(
+                run_executor.RunContext(run, site, arm, connection, LIMITS), into, 1
+            )
+            return validity.judge_run(made, LIMITS)
     finally:
         site.client = begun
 
@@ -131,10 +136,10 @@ def test_it_is_whole_closed_and_counted_over_all_tidb(site: Any, study: Study, t
     texts = site.applied("relay")
     assert [name for name, _ in texts[:4]] == ["pd.toml", "pd.argv", "store-1.toml", "store-1.argv"]
     assert [name for name, _ in texts[-2:]] == ["haproxy.cfg", "haproxy.argv"]
-    named = {digest for _, digest in applied_config.digests(site.identity("relay"))} - {
+    named = {digest for _, digest in applied_config.find_digests(site.identity("relay"))} - {
         applied_config.NOTHING
     }
-    assert {applied_config.digest(text) for _, text in texts} == named
+    assert {applied_config.digest_text(text) for _, text in texts} == named
     assert not any(site.lab.password() in text for _, text in texts)
 
 
@@ -155,7 +160,7 @@ def test_stores_that_are_killed_one_by_one_while_a_study_runs_void_their_groups_
     left = list(STORES)
     with sites.open_site(repeated, open_folder / "cluster") as site:
         if not site.has_snapshot():
-            dataset.ensure(site, plan_data(repeated))
+            dataset.ensure_data(site, plan_data(repeated))
         store, begun = Store(site, repeated, tmp_path), site.client
 
         def client(*given: Any, **named: Any) -> Any:
@@ -174,7 +179,7 @@ def test_stores_that_are_killed_one_by_one_while_a_study_runs_void_their_groups_
     assert len(voided) == len(STORES)
     for name, reasons in zip(STORES, voided, strict=True):
         assert f"{name} had ended after the run" in reasons
-    tables = tidy.read_study(store.raw, store.void, schedule.table(store.runs), LIMITS)
+    tables = tidy.read_study(store.raw, store.void, schedule.schedule_table(store.runs), LIMITS)
     counted = tables["runs"].to_pydict()
     # The other arm's run came after the kills: it had not been made before the fourth attempt.
     assert dict(zip(counted["arm"], counted["attempt"], strict=True)) == {"direct": 4, "relay": 1}
@@ -190,7 +195,7 @@ def test_a_store_that_the_plan_kills_is_back_in_the_same_run_and_the_run_counts(
     planned = Study.model_validate(study.model_dump(exclude_defaults=True) | changes)
     with sites.open_site(planned, open_folder / "event") as site:
         site.up("lost")
-        dataset.ensure(site, plan_data(planned))
+        dataset.ensure_data(site, plan_data(planned))
         verdict = judged(site, planned, "lost", tmp_path / "lost")
         done = verdict.evidence.seen["arrangement"]["cluster"]["event"]
         assert done.get("error") is None and done["pid_before"] != done["pid_after"], done
@@ -200,7 +205,7 @@ def test_a_store_that_the_plan_kills_is_back_in_the_same_run_and_the_run_counts(
         (said,) = [one for one in verdict.warnings if one.startswith("planned: ")]
         # From the moment before sysbench was started.
         assert 19 < float(said.partition("was killed at ")[2].partition(" s")[0]) <= 22, said
-    assert teardown.down(open_folder / "event").is_clean
+    assert teardown.tear_down(open_folder / "event").is_clean
 
 
 def test_leaders_that_are_evicted_from_a_store_void_the_run(site: Any, study: Study, tmp_path: Path) -> None:
@@ -262,7 +267,7 @@ def test_clusters_with_zones_find_their_prepared_data_in_each_others_place(study
         # What makes the distance is no other program: its time is told apart from that of the cluster.
         assert hops and sorted(site.monitored("far")["proxy"]) == sorted(hops)
     assert made[0] == made[1]
-    assert teardown.down(open_folder / "zones").is_clean
+    assert teardown.tear_down(open_folder / "zones").is_clean
 
 
 def test_prepared_data_come_back_and_nothing_is_left(study: Study, open_folder: Path) -> None:
@@ -279,4 +284,4 @@ def test_prepared_data_come_back_and_nothing_is_left(study: Study, open_folder: 
         pids = [member.child.pid for member in cluster_of(one).members]
     assert len(pids) == 6
     assert not any(psutil.pid_exists(pid) for pid in pids)
-    assert teardown.down(folder).is_clean
+    assert teardown.tear_down(folder).is_clean

@@ -12,7 +12,7 @@ import pytest
 from benchbook.core.util.errors import CopyLost, SiteError
 from benchbook.sites import workspace as labs
 from benchbook.sites.machine import data_snapshots
-from benchbook.sites.machine.local_machine import Here
+from benchbook.sites.machine.local_machine import LocalMachine
 
 CALLS = ("remove", "private_folder", "run_to_end", "sample", "write", "rename")
 ROWS = {f"sbtest{number}.ibd": bytes([number]) * 300_000 for number in range(1, 4)}
@@ -22,7 +22,7 @@ class Cut(Exception):
     """The process ends here."""
 
 
-class Cuttable(Here):
+class Cuttable(LocalMachine):
     """This machine, whose call number `last` is cut: what removes a folder has left the record alone."""
 
     last, calls = 0, 0
@@ -34,7 +34,7 @@ def _cuttable(name: str) -> Callable[..., Any]:
         if self.calls != self.last:
             if name == "run_to_end" and given[0][0] == "sync":
                 return None  # It would wait for what others write to the disk.
-            return getattr(Here, name)(self, *given, **named)
+            return getattr(LocalMachine, name)(self, *given, **named)
         if name == "remove":
             shutil.rmtree(self.folder / given[0] / "data", ignore_errors=True)
         elif name == "run_to_end" and given[0][0] == "cp":
@@ -81,7 +81,7 @@ class Server:
 @pytest.fixture
 def server(tmp_path: Path) -> Server:
     made = Server(tmp_path / "lab")
-    data_snapshots.keep(made, [made], "small")
+    data_snapshots.save_data(made, [made], "small")
     assert data_snapshots.is_kept(made, "small")
     return made
 
@@ -92,13 +92,13 @@ def test_a_copy_that_is_cut_at_any_call_is_whole_or_none(server: Server):
         cuts += 1
         machine.calls, machine.last = 0, cuts
         try:
-            data_snapshots.keep(server, [server], "small")
+            data_snapshots.save_data(server, [server], "small")
             break
         except Cut:
             machine.last = 0
         if data_snapshots.is_kept(server, "small"):
             data_snapshots.put_back([server], "small")
-        data_snapshots.keep(server, [server], "small")
+        data_snapshots.save_data(server, [server], "small")
         data_snapshots.put_back([server], "small")
         assert {path.name: path.read_bytes() for path in server.data.iterdir()} == ROWS
     assert cuts > len(CALLS)

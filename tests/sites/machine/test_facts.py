@@ -12,16 +12,16 @@ from benchbook.sites.machine import facts as machine
 
 
 def test_facts_are_stable_and_fit_into_json() -> None:
-    assert json.loads(json.dumps(machine.facts())) == machine.facts()
-    assert machine.facts()["cores"] >= 1
+    assert json.loads(json.dumps(machine.collect_facts())) == machine.collect_facts()
+    assert machine.collect_facts()["cores"] >= 1
 
 
 def test_what_cannot_be_seen_is_none(monkeypatch) -> None:
     for module in (machine, facts):
         monkeypatch.setattr(module, "read", lambda path: None)
-    found = machine.facts()
+    found = machine.collect_facts()
     assert (found["governor"], found["transparent_hugepages"], found["swappiness"]) == (None, None, None)
-    assert facts.tool("no-such-tool", ["--version"]) is None
+    assert facts.read_tool_version("no-such-tool", ["--version"]) is None
 
 
 def test_sysbench_is_the_one_that_clients_are_started_as(tmp_path: Path, monkeypatch):
@@ -29,23 +29,23 @@ def test_sysbench_is_the_one_that_clients_are_started_as(tmp_path: Path, monkeyp
     other = tmp_path / "sysbench"
     other.write_text("#!/bin/sh\necho sysbench 9.9.9\n")
     other.chmod(0o755)
-    before = machine.facts()["sysbench"]
+    before = machine.collect_facts()["sysbench"]
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    assert machine.facts()["sysbench"] == before != "9.9.9"
+    assert machine.collect_facts()["sysbench"] == before != "9.9.9"
 
 
 def test_the_disk_is_the_one_the_folder_is_on(tmp_path: Path) -> None:
-    assert machine.moment(tmp_path)["filesystem"]
-    assert machine.moment(Path("/proc"))["filesystem"] == "proc"
+    assert machine.read_moment(tmp_path)["filesystem"]
+    assert machine.read_moment(Path("/proc"))["filesystem"] == "proc"
 
 
 def test_what_is_mounted_over_another_is_the_disk(monkeypatch):
     mounts = (
         "1 0 0:2 / / rw - rootfs rootfs rw\n2 1 8:1 / / rw - ext4 /dev/sda1 rw\n3 2 0:5 / /a rw - tmpfs a rw"
     )
-    monkeypatch.setattr(facts, "read", {"/proc/self/mountinfo": mounts}.get)
-    assert facts.disk(Path("/b"))["filesystem"] == "ext4"
-    assert facts.disk(Path("/a/b"))["filesystem"] == "tmpfs"
+    monkeypatch.setattr(facts, "read_stripped", {"/proc/self/mountinfo": mounts}.get)
+    assert facts.describe_disk(Path("/b"))["filesystem"] == "ext4"
+    assert facts.describe_disk(Path("/a/b"))["filesystem"] == "tmpfs"
 
 
 def test_cores_are_halved_or_left_alone() -> None:
@@ -81,7 +81,7 @@ def test_a_session_waits_for_what_was_there_before_and_names_what_stays(monkeypa
     try:
         found = machine.wait_until_usable(10.0, said.append)
         monkeypatch.setattr(machine, "LEAST_SHOWN", 0.0)
-        beside = machine.busiest(1000)
+        beside = machine.find_busiest(1000)
     finally:
         burner.kill()
         burner.wait()
@@ -90,6 +90,6 @@ def test_a_session_waits_for_what_was_there_before_and_names_what_stays(monkeypa
 
 
 def test_an_account_that_is_a_number_alone_has_its_facts(monkeypatch):
-    before = machine.facts()["sysbench"]
+    before = machine.collect_facts()["sysbench"]
     monkeypatch.setattr(os, "geteuid", lambda: 424242)
-    assert machine.facts()["sysbench"] == before
+    assert machine.collect_facts()["sysbench"] == before

@@ -14,7 +14,7 @@ from benchbook.sites.agent import watch as watching
 from benchbook.sites.agent.files import Files
 from benchbook.sites.hosts.machine import OnHost
 from benchbook.sites.machine.contract import Machine
-from benchbook.sites.machine.local_machine import COLUMNS, Here, Monitor
+from benchbook.sites.machine.local_machine import COLUMNS, LocalMachine, Monitor
 from benchbook.sites.processes import procfs, taskstats
 
 BUSY = "import time; end = time.monotonic() + {}\nwhile time.monotonic() < end: pass"
@@ -24,8 +24,8 @@ def test_a_kind_of_machine_that_does_not_say_whose_files_it_has_has_none():
     """It answered for those of this machine."""
     names = [name for name in vars(Files) if not name.startswith("_")]
     assert names and not any(hasattr(Machine, name) for name in names)
-    assert all(hasattr(kind, name) for kind in (Here, OnHost) for name in names)
-    assert OnHost.read is not Here.read is Files.read
+    assert all(hasattr(kind, name) for kind in (LocalMachine, OnHost) for name in names)
+    assert OnHost.read is not LocalMachine.read is Files.read
 
 
 def child(seconds: float) -> subprocess.Popen[bytes]:
@@ -143,7 +143,7 @@ def test_guest_time_is_counted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     for line in ("cpu  0 0 0 0 0 0 0 0 0 0\n", "cpu  100 0 0 60 20 0 0 20 80 0\n"):
         (tmp_path / "stat").write_text(line)
         looks.append(procfs.machine_times())
-    assert watching._machine(*looks, 1.0) == [1.2, 1.0, 10.0]
+    assert watching._format_machine(*looks, 1.0) == [1.2, 1.0, 10.0]
 
 
 def test_the_machines_cores_are_all_that_are_online_whoever_may_use_them(tmp_path: Path):

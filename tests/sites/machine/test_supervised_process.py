@@ -14,7 +14,7 @@ from benchbook.core.study import load
 from benchbook.core.util.errors import SiteError
 from benchbook.sites import workspace as labs
 from benchbook.sites.machine import supervised_process
-from benchbook.sites.machine.local_machine import Here
+from benchbook.sites.machine.local_machine import LocalMachine
 
 STUDIES = Path(__file__).parents[3] / "studies"
 LISTEN = """
@@ -39,7 +39,7 @@ def port() -> int:
 
 @pytest.fixture
 def part(tmp_path: Path, port: int) -> Iterator[Part]:
-    made = Part(Here(labs.Lab(tmp_path, "token")), labs.Place("part", "127.0.0.1", port))
+    made = Part(LocalMachine(labs.Lab(tmp_path, "token")), labs.PartLocation("part", "127.0.0.1", port))
     made.machine.private_folder("run", None)
     yield made
     made.stop()
@@ -77,7 +77,7 @@ class Opened(supervised_process.Supervised):
 @pytest.mark.skipif(os.geteuid() != 0, reason="a network namespace needs root")
 @pytest.mark.parametrize("address", ["0.0.0.0", "::"])
 def test_a_part_that_listens_off_loopback_is_named_and_stopped(tmp_path, port, address) -> None:
-    made = Opened(Here(labs.Lab(tmp_path, "token")), labs.Place("part", "127.0.0.1", port))
+    made = Opened(LocalMachine(labs.Lab(tmp_path, "token")), labs.PartLocation("part", "127.0.0.1", port))
     made.machine.private_folder("run", None)
     made.address = address
     with pytest.raises(SiteError, match=f"listens on {address}:{port}, and may on 127.0.0.1 alone"):
@@ -108,7 +108,7 @@ def test_a_port_that_a_connection_keeps_is_told_of_with_the_remedy(part: Part, m
 @pytest.mark.parametrize("study", sorted(STUDIES.glob("*.yaml")), ids=lambda path: path.stem)
 def test_no_study_asks_for_a_port_that_the_kernel_gives_to_connections(study: Path) -> None:
     """Linux gives 32768 and up, as it comes."""
-    assert load.study(study.stem).site.port < 32768
+    assert load.load_study(study.stem).site.port < 32768
 
 
 def test_somebody_elses_server_on_the_port_is_left_alone_and_told_of(part: Part, monkeypatch) -> None:

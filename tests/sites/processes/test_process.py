@@ -17,13 +17,13 @@ import pytest
 
 from benchbook.core.util.errors import SiteError
 from benchbook.sites.processes import process, procfs
-from benchbook.sites.processes.spawn import Where
+from benchbook.sites.processes.spawn import ProcessPlacement
 from tests import beside, programs
 
 
 @pytest.fixture
 def child(tmp_path: Path):
-    started = process.start(
+    started = process.start_child(
         "test",
         ["/bin/sleep", "60"],
         token="mine",
@@ -32,14 +32,14 @@ def child(tmp_path: Path):
         pidfile=tmp_path / "pid.json",
     )
     yield started
-    process.stop(started, grace_s=1)
+    process.stop_child(started, grace_s=1)
 
 
 def test_a_pid_file_proves_ownership_until_the_process_ends(child: process.Child, tmp_path: Path) -> None:
     known = process.read_pidfile(tmp_path / "pid.json")
     assert known == child
     assert process.is_ours(known)
-    assert process.stop(child) is True
+    assert process.stop_child(child) is True
     assert not process.is_ours(known) and not child.is_alive
 
 
@@ -47,7 +47,7 @@ def test_a_pid_file_proves_ownership_until_the_process_ends(child: process.Child
 def test_a_process_that_took_over_the_id_is_left_alone(child: process.Child, change: dict) -> None:
     other = replace(child, popen=None, **change)
     assert not process.is_ours(other)
-    process.stop(other)
+    process.stop_child(other)
     assert child.is_alive
 
 
@@ -60,15 +60,17 @@ def test_an_empty_or_cut_pid_file_proves_nothing(tmp_path: Path, text: str) -> N
 
 def test_a_child_that_ignores_term_and_one_that_is_stopped_end_too(tmp_path: Path) -> None:
     code = "import signal, time; signal.signal(15, signal.SIG_IGN); print('deaf', flush=True); time.sleep(60)"
-    deaf = process.start(
+    deaf = process.start_child(
         "deaf", [sys.executable, "-c", code], token="t", folder=tmp_path, out=tmp_path / "out"
     )
     while not (tmp_path / "out").read_text():
         time.sleep(0.01)
-    assert process.stop(deaf, grace_s=0.2) is False
-    asleep = process.start("asleep", ["/bin/sleep", "60"], token="t", folder=tmp_path, out=tmp_path / "out")
+    assert process.stop_child(deaf, grace_s=0.2) is False
+    asleep = process.start_child(
+        "asleep", ["/bin/sleep", "60"], token="t", folder=tmp_path, out=tmp_path / "out"
+    )
     os.kill(asleep.pid, signal.SIGSTOP)
-    assert process.stop(asleep, grace_s=5) is True
+    assert process.stop_child(asleep, grace_s=5) is True
 
 
 def test_a_child_that_writes_its_title_over_its_environment_ends_all_the_same(tmp_path: Path) -> None:
@@ -78,13 +80,13 @@ def test_a_child_that_writes_its_title_over_its_environment_ends_all_the_same(tm
         "ctypes.memset(int(place[0]), 0, int(place[1]) - int(place[0]))\n"
         "print('t', flush=True); time.sleep(60)"
     )
-    titled = process.start(
+    titled = process.start_child(
         "titled", [sys.executable, "-c", code], token="t", folder=tmp_path, out=tmp_path / "out"
     )
     while not (tmp_path / "out").read_text():
         time.sleep(0.01)
-    assert process.TOKEN not in procfs.environment(titled.pid)
-    assert process.is_ours(titled) and process.stop(titled, grace_s=5) is True
+    assert process.TOKEN not in procfs.read_environment(titled.pid)
+    assert process.is_ours(titled) and process.stop_child(titled, grace_s=5) is True
     assert not titled.is_alive
 
 
@@ -94,7 +96,7 @@ def test_a_child_has_its_own_group_a_plain_environment_and_no_pipe(child: proces
     due = {"PATH", "LC_ALL", "TZ", process.TOKEN, process.FOLDER} | (
         {"HOME"} if programs.HOME in os.environ else set()
     )
-    assert set(procfs.environment(child.pid)) == due
+    assert set(procfs.read_environment(child.pid)) == due
     targets = [os.readlink(f"/proc/{child.pid}/fd/{fd}") for fd in (0, 1, 2)]
     assert targets[0] == "/dev/null" and not any(target.startswith("pipe:") for target in targets)
 
@@ -105,7 +107,7 @@ def test_a_thread_may_not_start_children(tmp_path: Path) -> None:
 
     def attempt() -> None:
         try:
-            process.start("x", ["/bin/true"], token="t", folder=tmp_path, out=tmp_path / "out")
+            process.start_child("x", ["/bin/true"], token="t", folder=tmp_path, out=tmp_path / "out")
         except SiteError as error:
             raised.append(error)
 
@@ -117,10 +119,10 @@ def test_a_thread_may_not_start_children(tmp_path: Path) -> None:
 
 def test_a_missing_program_and_one_that_hangs_are_site_errors(tmp_path: Path) -> None:
     with pytest.raises(SiteError, match="/no/such"):
-        process.start("x", ["/no/such"], token="t", folder=tmp_path, out=tmp_path / "out")
-    slow = process.start("slow", ["/bin/sleep", "60"], token="t", folder=tmp_path, out=tmp_path / "out")
+        process.start_child("x", ["/no/such"], token="t", folder=tmp_path, out=tmp_path / "out")
+    slow = process.start_child("slow", ["/bin/sleep", "60"], token="t", folder=tmp_path, out=tmp_path / "out")
     with pytest.raises(SiteError, match="did not end within 0 s"):
-        process.wait(slow, 0.05)
+        process.wait_for_child(slow, 0.05)
     assert not slow.is_alive
 
 
@@ -128,8 +130,8 @@ def test_a_child_is_where_it_was_put_and_hears_all_signals(tmp_path: Path) -> No
     core = max(os.sched_getaffinity(0))
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
     try:
-        where = Where(cpus=(core,), nofile=123)
-        child = process.start(
+        where = ProcessPlacement(cpus=(core,), nofile=123)
+        child = process.start_child(
             "x", ["/bin/sleep", "60"], token="t", folder=tmp_path, out=tmp_path / "out", where=where
         )
     finally:
@@ -142,13 +144,13 @@ def test_a_child_is_where_it_was_put_and_hears_all_signals(tmp_path: Path) -> No
         assert not int(told[name], 16) & 1 << signum - 1, signum
     running = os.readlink(f"/proc/{child.pid}/exe")
     assert running == os.path.realpath("/bin/sleep"), "what is known of it is the program's"
-    process.stop(child)
+    process.stop_child(child)
 
 
 def test_a_place_that_is_not_there_is_named(tmp_path: Path) -> None:
-    where = Where(groups=(tmp_path / "no group",))
+    where = ProcessPlacement(groups=(tmp_path / "no group",))
     with pytest.raises(SiteError, match=r"/bin/true could not be started: .*no group/cgroup\.procs"):
-        process.start("x", ["/bin/true"], token="t", folder=tmp_path, out=tmp_path / "out", where=where)
+        process.start_child("x", ["/bin/true"], token="t", folder=tmp_path, out=tmp_path / "out", where=where)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give rights away")
@@ -158,7 +160,7 @@ def test_a_child_without_our_rights_still_dies_with_its_owner(tmp_path: Path) ->
 import time
 from pathlib import Path
 from benchbook.sites.processes import process
-child = process.start("x", ["/bin/sleep", "60"], token="t", folder=Path("/"), user="nobody",
+child = process.start_child("x", ["/bin/sleep", "60"], token="t", folder=Path("/"), user="nobody",
                       out=Path({str(tmp_path / "out")!r}))
 print(child.pid, flush=True)
 time.sleep(60)
@@ -177,7 +179,7 @@ TAKE = """
 import json, os, subprocess
 from benchbook.sites.processes import process, procfs
 def seen(pid):
-    place = procfs.place(pid)
+    place = procfs.describe_placement(pid)
     return [int(place["nice"]), int(place.get("session_nice", place["nice"]))]
 before = seen(os.getpid())
 with process.before_others():
@@ -219,8 +221,10 @@ def test_where_the_kernel_schedules_no_sessions_there_is_nothing_to_say(tmp_path
 
 def started(folder: Path, number: int, at: float) -> process.Child:
     note = folder / f"begun-{number}"
-    argv = process.waiting(["sleep", "1"], at, note)
-    child = process.start(f"client-{number}", argv, token="t", folder=folder, out=folder / f"{number}.out")
+    argv = process.defer_command(["sleep", "1"], at, note)
+    child = process.start_child(
+        f"client-{number}", argv, token="t", folder=folder, out=folder / f"{number}.out"
+    )
     return replace(child, note=note)
 
 
@@ -256,8 +260,8 @@ def test_one_that_waits_dies_with_its_owner(tmp_path: Path):
         "import sys, time; from pathlib import Path; "
         "from benchbook.sites.processes import process; "
         "folder = Path(sys.argv[1]); "
-        "argv = process.waiting(['sleep', '60'], time.monotonic() + 60, folder / 'begun'); "
-        "print(process.start('client', argv, token='t', folder=folder, out=folder / 'out').pid, flush=True); "
+        "argv = process.defer_command(['sleep', '60'], time.monotonic() + 60, folder / 'begun'); "
+        "print(process.start_child('client', argv, token='t', folder=folder, out=folder / 'out').pid, flush=True); "
         "time.sleep(60)"
     )
     with subprocess.Popen(

@@ -17,31 +17,31 @@ def test_a_name_with_brackets_and_spaces_does_not_shift_the_fields(tmp_path: Pat
     program = tmp_path / "a) S 1 (b"
     shutil.copy("/bin/sleep", program)
     with subprocess.Popen([program, "60"]) as popen:
-        found = procfs.stat(popen.pid)
+        found = procfs.read_stat(popen.pid)
         popen.kill()
     assert found is not None and found.parent == os.getpid()
-    assert procfs.is_alive(os.getpid(), procfs.stat(os.getpid()).started)
+    assert procfs.is_alive(os.getpid(), procfs.read_stat(os.getpid()).started)
 
 
 def test_a_zombie_is_not_alive_and_has_no_say() -> None:
     popen = subprocess.Popen(["/bin/true"])
-    beside.until(lambda: procfs.stat(popen.pid).state == "Z")
+    beside.until(lambda: procfs.read_stat(popen.pid).state == "Z")
     assert not procfs.is_alive(popen.pid)
-    assert popen.pid not in procfs.descendants(os.getpid())
+    assert popen.pid not in procfs.find_descendants(os.getpid())
     popen.wait()
     assert (
-        procfs.stat(popen.pid) is None
-        and procfs.command(popen.pid) == "gone"
-        and procfs.environment(popen.pid) == {}
+        procfs.read_stat(popen.pid) is None
+        and procfs.read_command(popen.pid) == "gone"
+        and procfs.read_environment(popen.pid) == {}
     )
 
 
 def test_descendants_are_found_through_sessions_parents_first() -> None:
     # Earlier tests may have left helpers of Python's own behind, such as its tracker of shared memory.
-    before = set(procfs.descendants(os.getpid()))
+    before = set(procfs.find_descendants(os.getpid()))
 
     def new() -> list[int]:
-        return [pid for pid in procfs.descendants(os.getpid()) if pid not in before]
+        return [pid for pid in procfs.find_descendants(os.getpid()) if pid not in before]
 
     with subprocess.Popen(["setsid", "--fork", "--wait", "sleep", "60"]) as popen:
         beside.until(lambda: len(new()) >= 2)
@@ -63,7 +63,7 @@ def test_a_file_that_is_closed_meanwhile_hides_no_other(monkeypatch: pytest.Monk
     monkeypatch.setattr(os, "readlink", closing)
     with socket.create_server(("127.0.0.1", 0)) as server:
         address, port = server.getsockname()
-        (found,) = files.listeners(port)
+        (found,) = files.find_listeners(port)
         assert (address, port) in files.Files(Path()).listening(os.getpid())
     assert (found["pid"], found["address"]) == (os.getpid(), address)
 
@@ -71,9 +71,11 @@ def test_a_file_that_is_closed_meanwhile_hides_no_other(monkeypatch: pytest.Monk
 def test_processors_of_one_name_are_told_apart_and_others_keep_their_name() -> None:
     """Two hosts of a cloud, both "Intel(R) Xeon(R) Processor": waking another core cost them differently."""
     said = "processor\t: 0\ncpu family\t: 6\nmodel\t\t: 207\nmodel name\t: Xeon\nstepping\t: 2\n"
-    assert procfs.processor(said) == "Xeon (family 6, model 207, stepping 2)"
-    assert procfs.processor("model name\t: ARMv7 Processor rev 4 (v7l)\n") == "ARMv7 Processor rev 4 (v7l)"
-    assert procfs.processor("CPU implementer\t: 0x41\n") is None
+    assert procfs.parse_processor(said) == "Xeon (family 6, model 207, stepping 2)"
+    assert (
+        procfs.parse_processor("model name\t: ARMv7 Processor rev 4 (v7l)\n") == "ARMv7 Processor rev 4 (v7l)"
+    )
+    assert procfs.parse_processor("CPU implementer\t: 0x41\n") is None
 
 
 def test_kills_that_cannot_be_seen_are_not_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ ASKED_TWICE = """
 import os, signal, sys, time
 from pathlib import Path
 from benchbook.sites.processes import signal_handling
-with signal_handling.caught():
+with signal_handling.catch_signals():
     try:
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(30)

@@ -23,7 +23,7 @@ from pathlib import Path
 from benchbook.sites.processes import process, supervise
 supervise.die_with_parent()
 folder = Path(sys.argv[1])
-process.start("server", ["/bin/sleep", "60"], token="t", folder=folder, out=folder / "out",
+process.start_child("server", ["/bin/sleep", "60"], token="t", folder=folder, out=folder / "out",
               pidfile=folder / "server", env={"BENCHBOOK_TEST_MARK": sys.argv[2]})
 (folder / "ready").touch()
 time.sleep(60)
@@ -40,7 +40,9 @@ kernel.wait()
 def alive(mark: str) -> list[int]:
     """Return the living processes that carry a mark in their environment."""
     return [
-        pid for pid in procfs.pids() if procfs.environment(pid).get(MARK) == mark and procfs.is_alive(pid)
+        pid
+        for pid in procfs.list_pids()
+        if procfs.read_environment(pid).get(MARK) == mark and procfs.is_alive(pid)
     ]
 
 
@@ -81,7 +83,7 @@ def test_a_signal_to_the_supervisor_ends_everything(chain, signum: int, code: in
 @pytest.mark.parametrize("depth", [0, 1, 2])
 def test_killing_any_link_ends_everything(chain, depth: int) -> None:
     supervisor, mark = chain
-    os.kill(procfs.descendants(supervisor.pid)[depth], signal.SIGKILL)
+    os.kill(procfs.find_descendants(supervisor.pid)[depth], signal.SIGKILL)
     if depth == 2:
         # The kernel lives on without its server and reports that itself; the stage goes on.
         time.sleep(0.2)
@@ -93,7 +95,7 @@ def test_killing_any_link_ends_everything(chain, depth: int) -> None:
 
 def test_a_stage_hit_by_kill_is_reported_as_137(chain) -> None:
     supervisor, _ = chain
-    os.kill(procfs.descendants(supervisor.pid)[0], signal.SIGKILL)
+    os.kill(procfs.find_descendants(supervisor.pid)[0], signal.SIGKILL)
     assert supervisor.wait(timeout=60) == 137
 
 

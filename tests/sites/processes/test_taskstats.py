@@ -92,7 +92,7 @@ def test_a_process_has_used_what_it_says_itself(tmp_path: Path, is_told: bool):
         books.close()
     # Between the two looks it also reads a word and prints one.
     assert spent[taskstats.CPU] == pytest.approx(cpu_s, abs=0.01)
-    assert sum(taskstats.split(spent)) == pytest.approx(spent[taskstats.CPU], abs=1e-6)
+    assert sum(taskstats.split_modes(spent)) == pytest.approx(spent[taskstats.CPU], abs=1e-6)
     assert spent[taskstats.WRITTEN] >= 1 << 20
     if is_told:
         # Three threads that sleep forty times; all have ended when the kernel is asked.
@@ -167,17 +167,17 @@ def test_an_event_that_is_not_counted_here_is_not_there_and_the_others_are():
 def test_where_nothing_is_counted_nothing_is_told(monkeypatch: pytest.MonkeyPatch):
     for name in taskstats.EVENTS:
         monkeypatch.setitem(taskstats.EVENTS, name, NO_EVENT)
-    assert taskstats.counted(counted_in(taskstats.EVENTS)) == {}
+    assert taskstats.name_events(counted_in(taskstats.EVENTS)) == {}
     monkeypatch.setitem(taskstats.EVENTS, "cycles", FAULTS)
-    assert set(taskstats.counted(counted_in(taskstats.EVENTS))) == {"cpu_s", "cycles"}
+    assert set(taskstats.name_events(counted_in(taskstats.EVENTS))) == {"cpu_s", "cycles"}
 
 
 def test_a_processor_that_can_be_counted_tells_what_a_core_can_do():
-    told = taskstats.counted(counted_in(taskstats.EVENTS))
+    told = taskstats.name_events(counted_in(taskstats.EVENTS))
     # Most virtual machines count nothing; any core has between a tenth of a cycle and ten in a nanosecond.
     assert not told or 1e8 < told["cycles"] / told["cpu_s"] < 1e10
 
 
 def test_what_cannot_be_seen_is_null_in_a_file():
-    assert taskstats.named([1.0, *[math.nan] * 9])["user_s"] is None
-    assert list(taskstats.named([0.0] * 10)) == list(taskstats.FIELDS)
+    assert taskstats.name_counts([1.0, *[math.nan] * 9])["user_s"] is None
+    assert list(taskstats.name_counts([0.0] * 10)) == list(taskstats.FIELDS)

@@ -47,7 +47,7 @@ class Machine:
 
 def made(*taken: int) -> Two:
     machine: Any = Machine(*taken)
-    return Two(machine, labs.Place("proxy", labs.LOOPBACK, 4000), ["127.0.0.1:3306"])
+    return Two(machine, labs.PartLocation("proxy", labs.LOOPBACK, 4000), ["127.0.0.1:3306"])
 
 
 @pytest.mark.parametrize("port", [4000, 4001])

@@ -33,9 +33,9 @@ def test_a_run_through_proxysql_is_valid_and_its_settings_are_read_back(program,
         plan={"seed": 3, "blocks": 1, "discard_s": 1, "run_s": 2, "order": "runs"},
         threads=(1,),
     )
-    assert feasibility.foreseen(asked) == {}
+    assert feasibility.find_infeasible(asked) == {}
     with sites.open_site(asked, open_folder / "proxied") as site:
-        dataset.load(site, plan_data(asked))
+        dataset.load_data(site, plan_data(asked))
         judged = walks.judge(walks.measured(site, asked, "proxysql", tmp_path / "run"))
         assert (judged.reasons, judged.status) == ([], "valid")
         proxy = site.facts("proxysql")["proxy"]
@@ -56,12 +56,14 @@ def test_a_run_through_proxysql_is_valid_and_its_settings_are_read_back(program,
 
 def test_where_it_is_not_installed_the_way_that_works_is_named(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("BENCHBOOK_PROXYSQL", "/nowhere/proxysql")
-    (why,) = feasibility.foreseen(study(arms={"direct": {}, "proxysql": {"access": "proxysql"}})).values()
+    (why,) = feasibility.find_infeasible(
+        study(arms={"direct": {}, "proxysql": {"access": "proxysql"}})
+    ).values()
     assert "proxysql is not in the PATH" in why and "site.kind: existing with an endpoint" in why
 
 
 def test_settings_that_say_where_it_listens_are_not_a_studys():
-    refused = descriptors.proxy("proxysql").refused
+    refused = descriptors.find_proxy("proxysql").refused
     assert (
         refused({"interfaces": "0.0.0.0:1"}, 0) and refused({"threads": 4, "max_connections": 100}, 0) is None
     )

@@ -63,7 +63,7 @@ OLD_STATUS = '{"connections":1,"version":"5.7.25-TiDB-v3.0.1-20190827-cc07b11082
 
 
 def test_counters_are_sums_over_results_under_the_names_that_the_checks_know() -> None:
-    found = status.counters(status.parse(METRICS))
+    found = status.map_counters(status.parse_samples(METRICS))
     # 19783 + 5 executions, ignored errors among them, as MariaDB counts them.
     assert found["Com_stmt_execute"] == 19788 and found["Com_stmt_prepare"] == 7
     assert (found["Com_select"], found["Com_update"], found["Com_insert"]) == (12, 3, 0)
@@ -76,7 +76,7 @@ def test_counters_are_sums_over_results_under_the_names_that_the_checks_know() -
 
 
 def test_connections_that_an_old_server_does_not_count_are_not_counted_as_none() -> None:
-    found = status.counters(status.parse(OLD_METRICS))
+    found = status.map_counters(status.parse_samples(OLD_METRICS))
     assert "Connections" not in found and "Connections" in status.UNCOUNTED
     assert found["Aborted_connects"] == 0 and found["Questions"] == 58 + 1
     assert (found["Com_select"], found["Com_update"], found["Retries"]) == (15, 8, 2)
@@ -104,12 +104,12 @@ def test_settings_are_read_from_the_path_that_a_version_has(path: str) -> None:
 
 
 def test_a_label_with_quotes_and_braces_is_read_whole() -> None:
-    ((name, labels, value),) = status.parse('one{a="x\\"}{",b="y"} -1.5\n')
+    ((name, labels, value),) = status.parse_samples('one{a="x\\"}{",b="y"} -1.5\n')
     assert (name, labels, value) == ("one", {"a": 'x\\"}{', "b": "y"}, -1.5)
 
 
 def test_items_go_into_sections_that_an_old_parser_reads_and_come_back_by_dotted_name() -> None:
-    text = config.toml(
+    text = config.render_toml(
         {"log.level": "error", "enable-telemetry": False, "log.file.max-days": 3, "x.ratio": 0.5}
     )
     assert text.splitlines() == [
@@ -121,7 +121,7 @@ def test_items_go_into_sections_that_an_old_parser_reads_and_come_back_by_dotted
         "[x]",
         "ratio=0.5",
     ]
-    assert numeric_equality.flat({"log": {"level": "error", "file": {"max-days": 3}}}) == {
+    assert numeric_equality.flatten_mapping({"log": {"level": "error", "file": {"max-days": 3}}}) == {
         "log.level": "error",
         "log.file.max-days": 3,
     }
@@ -132,19 +132,19 @@ def test_items_go_into_sections_that_an_old_parser_reads_and_come_back_by_dotted
     [("5.4.0-alpha-1", True, False), ("6.0.3", True, False), ("6.1.0", False, True), ("7.5", False, True)],
 )
 def test_the_plan_cache_is_on_in_the_way_of_each_version(version: str, item: bool, variable: bool) -> None:
-    asked = config.complete({}, version)
+    asked = config.complete_settings({}, version)
     assert ("prepared-plan-cache.enabled" in asked.items) == item
     assert ("tidb_enable_prepared_plan_cache" in asked.variables) == variable
 
 
 @pytest.mark.parametrize(("version", "knows"), [("3.0.1", False), ("4.0.1", False), ("4.0.2", True)])
 def test_nothing_is_asked_that_only_the_next_release_knows(version: str, knows: bool) -> None:
-    asked = config.complete({}, version)
+    asked = config.complete_settings({}, version)
     assert ("enable-telemetry" in asked.items) == knows == ("tidb_enable_telemetry" in asked.variables)
 
 
 def test_a_setting_that_was_not_taken_is_named_whichever_kind_it_is() -> None:
-    asked = config.complete({"performance.max-procs": 2, "tidb_retry_limit": 10}, "6.6.0")
+    asked = config.complete_settings({"performance.max-procs": 2, "tidb_retry_limit": 10}, "6.6.0")
     items = {"log.level": "error", "enable-telemetry": False, "performance.max-procs": 0}
     variables = {name: "OFF" if value is False else "ON" for name, value in asked.variables.items()}
     found = asked.differences(items, variables | {"tidb_retry_limit": "7"})
@@ -154,7 +154,7 @@ def test_a_setting_that_was_not_taken_is_named_whichever_kind_it_is() -> None:
 
 
 def test_what_a_version_does_not_know_is_no_fault_unless_the_study_asks_for_it() -> None:
-    asked = config.complete({"tidb_retry_limit": 10}, "6.6.0")
+    asked = config.complete_settings({"tidb_retry_limit": 10}, "6.6.0")
     items = {"log.level": "error", "enable-telemetry": False}
     told = {name: "OFF" if value is False else "ON" for name, value in asked.variables.items()}
     told["tidb_retry_limit"] = "10"
@@ -170,7 +170,7 @@ def test_what_a_version_does_not_know_is_no_fault_unless_the_study_asks_for_it()
 
 def test_what_would_open_the_server_is_the_labs_to_say() -> None:
     asked = {"security.skip-grant-table": True, "status.status-host": "0.0.0.0", "log.level": "info"}
-    assert tidb.reserved(asked) == ["security.skip-grant-table", "status.status-host"]
+    assert tidb.find_reserved(asked) == ["security.skip-grant-table", "status.status-host"]
 
 
 # As TiKV 3 to 8 write it: a counter for each thread, whose name ends in its number.

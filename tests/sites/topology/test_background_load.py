@@ -19,8 +19,8 @@ def missing(arm: dict, files: int, monkeypatch: pytest.MonkeyPatch, port: int = 
     """Return why an arm can't be made where so many open files are allowed."""
     monkeypatch.setattr(resource, "getrlimit", lambda what: (files, files))
     one = Arm.model_validate(arm)
-    (chain,) = placement.chains({"one": one}, port, ANYWHERE).values()
-    return "; ".join(obstacles._load(one.load, chain)) or None
+    (chain,) = placement.build_chains({"one": one}, port, ANYWHERE).values()
+    return "; ".join(obstacles._check_load(one.load, chain)) or None
 
 
 def test_a_load_that_needs_more_files_than_are_allowed_is_told_by_who_needs_them(monkeypatch):
@@ -54,11 +54,11 @@ def test_a_proxy_has_room_for_what_any_arm_asks_of_it():
         name: Arm.model_validate({"access": "haproxy"} | more)
         for name, more in {"none": {}, "idle": {"load": {"idle_connections": 9000}}}.items()
     }
-    chains = placement.chains(arms, 35000, ANYWHERE)
+    chains = placement.build_chains(arms, 35000, ANYWHERE)
     # Each load has a proxy of its own, whose memory is that of its connections alone; both are set alike.
     assert chains["none"].proxy != chains["idle"].proxy and chains["none"].server == chains["idle"].server
     lab = labs.Lab(Path("none"), "0" * 32)
-    assert runtime.Parts(lab, None, chains).connections == 9000
+    assert runtime.LocalRuntime(lab, None, chains).connections == 9000
 
 
 def test_lines_of_a_driver_that_ended_in_order():
@@ -69,7 +69,9 @@ def test_lines_of_a_driver_that_ended_in_order():
         {"second_at": 6.0, "open": 10, "made": 44},
         {"held": 9, "lost": 1, "failed": 3, "connections": 104, "error": "TimeoutError: "},
     ]
-    found = background_load.ended(lines, asked, {"idle": {"asked": 10, "opened": 10, "took_s": 0.1}})
+    found = background_load.summarize_driver(
+        lines, asked, {"idle": {"asked": 10, "opened": 10, "took_s": 0.1}}
+    )
     assert found["idle"] == {"asked": 10, "opened": 10, "took_s": 0.1, "held": 9, "lost": 1}
     assert found["short"] == {
         "asked_per_s": 50,
@@ -82,7 +84,7 @@ def test_lines_of_a_driver_that_ended_in_order():
 
 def test_a_driver_without_a_last_line_leaves_nothing_that_could_pass():
     asked = Load(idle_connections=10, new_connections_per_s=50)
-    found = background_load.ended([{"opened": 10}], asked, {"idle": {"asked": 10, "opened": 10}})
+    found = background_load.summarize_driver([{"opened": 10}], asked, {"idle": {"asked": 10, "opened": 10}})
     assert (found["idle"]["held"], found["connections"], found["short"]["achieved_per_s"]) == (
         None,
         None,
@@ -99,11 +101,13 @@ def test_a_proxy_that_cannot_capture_is_known_by_its_program(tmp_path: Path, mon
     able = [tiproxy.TiProxy.unable_to_capture(path) is None for path in (old, new)]
     assert able == [False, True]
     arm = Arm.model_validate({"access": "tiproxy", "capture": True})
-    (chain,) = placement.chains({"one": arm}, 35000, ANYWHERE).values()
-    monkeypatch.setenv(local_machine.variable("tiproxy"), str(old))
-    assert "can't capture traffic; TiProxy can since 1.3.0" in "; ".join(obstacles.of(arm, chain))
-    monkeypatch.setenv(local_machine.variable("tiproxy"), str(new))
-    assert obstacles.of(arm, chain) == []
+    (chain,) = placement.build_chains({"one": arm}, 35000, ANYWHERE).values()
+    monkeypatch.setenv(local_machine.name_variable("tiproxy"), str(old))
+    assert "can't capture traffic; TiProxy can since 1.3.0" in "; ".join(
+        obstacles.infeasible_reasons(arm, chain)
+    )
+    monkeypatch.setenv(local_machine.name_variable("tiproxy"), str(new))
+    assert obstacles.infeasible_reasons(arm, chain) == []
 
 
 @pytest.mark.parametrize(

@@ -29,19 +29,19 @@ def listed(make_study, monkeypatch: pytest.MonkeyPatch) -> Study:
 
 
 def test_plan_and_doctor_name_the_arm_and_the_reason(listed: Study, capsys: pytest.CaptureFixture):
-    (arm,) = found = feasibility.foreseen(listed)
+    (arm,) = found = feasibility.find_infeasible(listed)
     assert arm == "far_core" and found[arm].startswith(f"core {ABSENT} is not there or not ours; write cores")
     assert cli.main(["plan", "quick"]) == 0
     assert f"  not made    far_core: {found[arm]}\n" in capsys.readouterr().out
-    ability = feasibility.examine()[0]
+    ability = feasibility.examine_studies()[0]
     assert (ability.ok, ability.is_needed) == (False, False)
     assert ability.name.startswith("study ") and ability.detail == f"far_core is skipped: {found[arm]}"
 
 
 def test_of_hosts_all_reasons_are_told_at_once_from_the_inventory(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(inventory, "load", lambda _: test_placement.HOSTS)
+    monkeypatch.setattr(inventory, "load_hosts", lambda _: test_placement.HOSTS)
     odd = {"cpu": {"server": {"quota": 1.5}}, "hosts": {"server": "gen1"}}
-    found = feasibility.foreseen(test_placement.study({"direct": {}, "odd": odd}))
+    found = feasibility.find_infeasible(test_placement.study({"direct": {}, "odd": odd}))
     assert list(found) == ["odd"]
     first, second = found["odd"].split("; ")[:2]
     assert first.startswith("hosts.server: gen1: no host")
@@ -50,23 +50,23 @@ def test_of_hosts_all_reasons_are_told_at_once_from_the_inventory(monkeypatch: p
 
 def test_an_inventory_that_is_not_there_is_no_reason_of_an_arm(tmp_path: Path, monkeypatch):
     monkeypatch.setenv(inventory.VARIABLE, str(tmp_path / "none.yaml"))
-    assert feasibility.foreseen(test_placement.study({"direct": {}, "other": {"clients": 2}})) == {}
+    assert feasibility.find_infeasible(test_placement.study({"direct": {}, "other": {"clients": 2}})) == {}
 
 
 def test_of_a_cluster_what_rules_out_any_is_told_without_one():
     old = kubernetes_study.make(("pod", "host"), engine={"name": "tidb", "version": "5.0"})
-    assert set(feasibility.foreseen(old)) == {"pod", "host"}
-    assert "before it has accounts" in feasibility.foreseen(old)["pod"]
-    assert feasibility.foreseen(kubernetes_study.make()) == {}
+    assert set(feasibility.find_infeasible(old)) == {"pod", "host"}
+    assert "before it has accounts" in feasibility.find_infeasible(old)["pod"]
+    assert feasibility.find_infeasible(kubernetes_study.make()) == {}
 
 
 def test_parts_that_are_asked_for_alike_are_one_and_ports_go_on_at_each_place():
     made = parts.Arranged[str](4000)
 
-    def part(key: str, role: str, *places: str, ports: int = 1, **rest: Any) -> parts.Part[str]:
+    def part(key: str, role: str, *places: str, ports: int = 1, **rest: Any) -> parts.ChainPart[str]:
         return made.once(key, role, role, ports, places, **{"where": places[0], **rest})
 
-    def told(one: parts.Part[str]) -> tuple[str, int, int, str]:
+    def told(one: parts.ChainPart[str]) -> tuple[str, int, int, str]:
         return one.name, one.rank, one.port, one.where
 
     assert told(part("a", "server", "db1")) == ("server", 0, 4000, "db1")
@@ -81,5 +81,5 @@ def test_parts_that_are_asked_for_alike_are_one_and_ports_go_on_at_each_place():
 
 def test_a_cluster_of_programs_is_not_asked_for_settings_before_it_is_up():
     """It lists none; what it took is read back once it is up."""
-    foreseen = feasibility.foreseen(load.study("lab-cluster-tidb"))
+    foreseen = feasibility.find_infeasible(load.load_study("lab-cluster-tidb"))
     assert set(foreseen) <= {"one-tidb", "three-tidb"}

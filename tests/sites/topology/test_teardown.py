@@ -38,12 +38,12 @@ def test_ours_end_and_foreign_ones_stay(open_folder: Path, sleeper) -> None:
         sleeper(**{process.TOKEN: "x"}),
     ]
     (lab.run / "server.json").write_text("{")
-    report = teardown.down(open_folder / "clean")
+    report = teardown.tear_down(open_folder / "clean")
     assert report.is_clean and len(report.stopped) == 2
     assert [popen.wait(timeout=60) for popen in ours] == [-15, -15]
     assert [popen.poll() for popen in others] == [None, None, None]
     assert report.removed == [str(lab.run / "server.json")]
-    assert str(teardown.down(open_folder / "clean")) == "nothing was left"
+    assert str(teardown.tear_down(open_folder / "clean")) == "nothing was left"
 
 
 def test_a_stale_note_of_an_owner_ends_nobody(open_folder: Path, sleeper) -> None:
@@ -51,7 +51,7 @@ def test_a_stale_note_of_an_owner_ends_nobody(open_folder: Path, sleeper) -> Non
     lab = labs.open_lab(open_folder / "stale")
     other = sleeper()
     process.write_pidfile(lab.pidfile("owner"), process.Child("owner", other.pid, 1, lab.token))
-    assert teardown.down(lab.folder).is_clean
+    assert teardown.tear_down(lab.folder).is_clean
     assert other.poll() is None and not lab.pidfile("owner").exists()
 
 
@@ -59,18 +59,18 @@ def test_purge_removes_labs_and_only_labs(open_folder: Path) -> None:
     root = open_folder / "purge"
     lab = labs.open_lab(root / "lab")
     (root / "notes").mkdir()
-    assert teardown.down(root, purge=True).removed == [str(lab.folder)]
+    assert teardown.tear_down(root, purge=True).removed == [str(lab.folder)]
     assert os.listdir(root) == ["notes"]
 
 
 def test_a_folder_that_never_was_is_clean(tmp_path: Path) -> None:
-    assert teardown.down(tmp_path / "never").is_clean
+    assert teardown.tear_down(tmp_path / "never").is_clean
 
 
 def test_after_a_kill_nothing_of_a_lab_stays_unless_its_owner_is_at_work(open_folder: Path, sleeper) -> None:
     lab = labs.open_lab(open_folder / "killed")
     owner, server = sleeper(), sleeper(**{process.TOKEN: lab.token})
-    started = procfs.stat(owner.pid).started
+    started = procfs.read_stat(owner.pid).started
     process.write_pidfile(lab.pidfile("owner"), process.Child("owner", owner.pid, started, lab.token))
     teardown.after_kill(lab.folder)
     assert server.poll() is None and owner.poll() is None

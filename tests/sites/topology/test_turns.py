@@ -72,7 +72,7 @@ class Group:
         return json.loads(self.result.read_text())
 
     def state(self, name: str) -> str:
-        found = procfs.stat(self.burners[name].pid)
+        found = procfs.read_stat(self.burners[name].pid)
         return str(found.state) if found else "gone"
 
     def nobody_is_stopped(self) -> bool:
@@ -197,7 +197,7 @@ def test_each_thread_of_a_process_is_asked_to_stop_it_for_the_first_one_may_wait
         tasks = {int(task) for task in os.listdir(f"/proc/{late.pid}/task")}
         # Nobody else tells it to stop: whichever of them runs has to.
         clock._stand_still([late.pid])
-        assert {procfs.stat(late.pid).state} == {"T"}
+        assert {procfs.read_stat(late.pid).state} == {"T"}
     finally:
         late.kill()
         late.wait()
@@ -211,13 +211,13 @@ def test_what_serves_one_arm_alone_stands_still_in_the_turns_of_others(group: Gr
         running = group.clock(whole_s=2.0, stops={server.pid: ["a"]})
         seen = set()
         while running.poll() is None:
-            states = [procfs.stat(pid) for pid in (server.pid, group.burners["a"].pid)]
+            states = [procfs.read_stat(pid) for pid in (server.pid, group.burners["a"].pid)]
             seen.add(tuple(str(one.state) for one in states if one))
             time.sleep(0.003)
         assert running.returncode == 0
         # Both are looked at within moments of each other, so a few looks fall on the change.
         assert ("T", "T") in seen and ("R", "R") in seen
-        assert procfs.stat(server.pid).state != "T"
+        assert procfs.read_stat(server.pid).state != "T"
     finally:
         server.kill()
         server.wait()
@@ -255,8 +255,8 @@ def test_a_clock_that_is_asked_to_end_lets_all_go_on(group: Group, after_s: floa
 
 def test_parts_that_serve_every_arm_are_never_stopped():
     parts = {"a": {"server": [1]}, "a_again": {"server": [1]}, "b": {"server": [1], "proxy": [2]}}
-    assert turns.stops(parts) == {2: ["b"]}
+    assert turns.list_stops(parts) == {2: ["b"]}
     assert turns.stopped_with(parts, "a") == ["client"]
     assert turns.stopped_with(parts, "b") == ["client", "proxy"]
     own = {"a": {"server": [1]}, "a_again": {"server": [1]}, "b": {"server": [2]}}
-    assert turns.stops(own) == {1: ["a", "a_again"], 2: ["b"]}
+    assert turns.list_stops(own) == {1: ["a", "a_again"], 2: ["b"]}

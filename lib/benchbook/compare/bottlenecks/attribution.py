@@ -1,4 +1,4 @@
-"""Why an effect is what it is: what each part of an arm cost, what was full, and what follows from both.
+"""Causes of effects: cost of each part of an arm, saturated cores, and their consequences.
 
 QPS of a closed loop is the busy time of any part over its cost of a query. So where a part is full in an
 arm, its cost says what can be served; where none is, latency does. A sentence is made by these rules alone,
@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from benchbook.compare.bottlenecks import explanation, operational_laws
-from benchbook.compare.bottlenecks.service_demand import PARTS, Cell, described
+from benchbook.compare.bottlenecks.service_demand import PARTS, ArmCell, summarize_cell
 from benchbook.core.artifacts.bottlenecks import CLIENT_USED, Causes
 from benchbook.core.study.study import Study
 
@@ -25,7 +25,7 @@ ROW_BYTES = 206
 """The least that a row of sysbench takes."""
 
 
-def findings(
+def build_causes(
     study: Study,
     runs: pd.DataFrame,
     costs: pd.DataFrame | None,
@@ -34,7 +34,7 @@ def findings(
     names: Mapping[str, str],
     rows: int | None = None,
 ) -> Causes | None:
-    """Return what findings hold of causes, None where no part of any arm was seen.
+    """Causes as they stand in findings.json, None if no part of any arm was measured.
 
     `runs` and `costs` are tidy tables, `facts` one nested mapping by arm, `names` the arms in words, `rows`
     how many each server holds.
@@ -46,7 +46,8 @@ def findings(
     cells = [
         cell
         for key in itertools.product(study.workloads, study.threads, arms)
-        if key in of_cells and (cell := _cell(study, key, of_cells[key], costs, facts, rows)) is not None
+        if key in of_cells
+        and (cell := _build_cell(study, key, of_cells[key], costs, facts, rows)) is not None
     ]
     by_key = {(cell.workload, cell.threads, cell.arm): cell for cell in cells}
     contrasts = [
@@ -57,28 +58,28 @@ def findings(
     ]
     return Causes(
         level=level,
-        cells=tuple(described(cell, level) for cell in cells),
+        cells=tuple(summarize_cell(cell, level) for cell in cells),
         contrasts=tuple(contrasts),
-        physics=tuple(operational_laws.of_physics(cells, study.baseline, level)),
+        physics=tuple(operational_laws.check_physics(cells, study.baseline, level)),
     )
 
 
 def set_aside(voids: pd.DataFrame) -> list[int]:
-    """Return at which levels runs were set aside because their client had no core to spare."""
+    """Thread levels with runs voided because their client had no core to spare."""
     if voids.empty:
         return []
     said = voids.reasons.str.contains(CLIENT_USED, regex=False).astype(bool)
     return sorted({int(threads) for threads in voids.loc[said, "threads"]})
 
 
-def _cell(
+def _build_cell(
     study: Study,
     key: tuple[str, int, str],
     runs: pd.DataFrame,
     costs: pd.DataFrame,
     facts: Mapping[str, Mapping[str, Any]],
     rows: int | None,
-) -> Cell | None:
+) -> ArmCell | None:
     workload, _, arm = key
     own = runs.drop_duplicates("block", keep="last").set_index("block").sort_index()
     if not own.qps.gt(0).all():
@@ -91,9 +92,11 @@ def _cell(
     needed = {"client", "server", *(["proxy"] if told.get("proxy") else [])}
     # A part that is not seen may be the one that is full.
     rooms = _core_groups(told, tuple(by_part)) if needed <= set(by_part) else ()
-    busy = own.cpu_machine_pct.where(own.order == "runs") / 100 * (_machine(told).get("cores") or math.nan)
+    busy = (
+        own.cpu_machine_pct.where(own.order == "runs") / 100 * (_machine_facts(told).get("cores") or math.nan)
+    )
     turn_ms, data = own.turn_ms.iloc[0], study.arms[study.deployed(arm)].data
-    return Cell(
+    return ArmCell(
         *(*key, is_closed),
         *(own.qps, own.steal_pct, busy),
         has_neighbour=bool(told.get("neighbour")),
@@ -101,28 +104,28 @@ def _cell(
         turn_ms=None if pd.isna(turn_ms) else float(turn_ms),
         begins=_BEGINS.get(data.prewarm) if data is not None else None,
         engine=(told.get("engine") or {}).get("name"),
-        fits=_fits(rows, told),
+        fits=_is_in_memory(rows, told),
         costs=by_part,
         rooms=rooms,
     )
 
 
-def _fits(rows: int | None, facts: Mapping[str, Any]) -> bool:
-    """Tell whether a server's pool surely holds all rows: it has twice what the rows take at the least."""
+def _is_in_memory(rows: int | None, facts: Mapping[str, Any]) -> bool:
+    """True if a server's pool surely holds all rows: it has at least twice their size."""
     asked = ((facts.get("engine") or {}).get("settings") or {}).get("innodb_buffer_pool_size") or {}
     pool = str(asked.get("got"))
     return rows is not None and pool.isdigit() and int(pool) >= 2 * ROW_BYTES * rows
 
 
-def _machine(facts: Mapping[str, Any]) -> Mapping[str, Any]:
+def _machine_facts(facts: Mapping[str, Any]) -> Mapping[str, Any]:
     return facts.get("machine") or {}
 
 
 def _core_groups(facts: Mapping[str, Any], parts: Sequence[str]) -> tuple[tuple[tuple[str, ...], float], ...]:
-    """Return which parts share which cores, and how many those are; empty where the facts don't say."""
+    """Parts on each set of cores, and the number of cores; empty if the facts don't say."""
     if (facts.get("site") or {}).get("kind") != "local":
         return ()
-    machine = _machine(facts).get("cores")
+    machine = _machine_facts(facts).get("cores")
     shared: dict[tuple[Any, ...], list[str]] = {}
     sizes: dict[tuple[Any, ...], float] = {}
     for part in parts:

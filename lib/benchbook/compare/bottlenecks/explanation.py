@@ -1,4 +1,4 @@
-"""Where the time of a query went in two arms: five rules over utilization and service demand.
+"""Explanation of a treatment's effect on queries a second: one sentence, by rule, or none.
 
 In a closed loop X = U * C / D holds of every resource (utilization law): queries a second are the utilization
 of some cores, times how many there are, over the CPU time per query of the parts on them. The rules, of which
@@ -27,23 +27,23 @@ from benchbook.compare.bottlenecks.service_demand import (
     NEARLY,
     PARTS,
     WORTH,
-    Cell,
+    ArmCell,
     Parts,
     Work,
-    change,
     changed_work,
-    decided,
-    difference,
-    estimate,
+    core_resources,
+    estimate_mean,
     explains_effect,
+    is_decided,
+    mean_difference,
     parenthetical,
-    places,
+    relative_change,
     waiting_side,
 )
 from benchbook.compare.stats import tolerance
 from benchbook.compare.text import labels
-from benchbook.compare.text.sentences import told
-from benchbook.core.artifacts.bottlenecks import Cause, Estimate
+from benchbook.compare.text.sentences import render_paragraphs
+from benchbook.core.artifacts.bottlenecks import Cause, CostEstimate
 
 NAMED = 0.1
 """Share of an effect from which what makes it is named."""
@@ -62,7 +62,7 @@ AT_A_RATE: Mapping[str, object] = {
 class Resource:
     """Some cores of an arm with the parts on them; `is_saturated` is None where no interval tells."""
 
-    cell: Cell
+    cell: ArmCell
     name: str
     parts: Parts
     cores: float
@@ -87,30 +87,30 @@ class Resource:
         return float(self.utilization.mean()) >= NEARLY
 
 
-def explain_contrast(base: Cell, treated: Cell, level: float, names: Mapping[str, str]) -> Cause:
+def explain_contrast(base: ArmCell, treated: ArmCell, level: float, names: Mapping[str, str]) -> Cause:
     """Bottleneck of one effect in a sentence, or the `reason` for which none is named.
 
     `names` are the arms in words, `level` is that of all intervals.
     """
     resources = [_resources(cell, level, names) for cell in (base, treated)]
-    demands = {part: change(treated.cost([part]), base.cost([part]), level) for part in base.costs}
+    demands = {part: relative_change(treated.cost([part]), base.cost([part]), level) for part in base.costs}
     work = changed_work(base, treated, level)
     cause = Cause(
         workload=treated.workload,
         threads=treated.threads,
         treatment=treated.arm,
         quantity=None,
-        qps=change(treated.qps, base.qps, level),
+        qps=relative_change(treated.qps, base.qps, level),
         full={cell.arm: _saturated(of) for cell, of in zip((base, treated), resources, strict=True)},
         cost={part: demand for part, demand in demands.items() if demand is not None},
-        added_latency_us=difference(treated.latency_us, base.latency_us, level),
-        added_cpu_us=difference(treated.cost(PARTS), base.cost(PARTS), level),
+        added_latency_us=mean_difference(treated.latency_us, base.latency_us, level),
+        added_cpu_us=mean_difference(treated.cost(PARTS), base.cost(PARTS), level),
         sentence=None,
         beside=tuple(f"the server had {kind.told}" for kind in work),
     )
     if not treated.is_closed:
         return cause.model_copy(update=AT_A_RATE)
-    if cause.qps is None or not decided(cause.qps):
+    if cause.qps is None or not is_decided(cause.qps):
         return _without_sentence(cause, "there is no difference of queries a second to explain")
     if not all(resources):
         return _without_sentence(cause, "it is not known on which cores all parts ran")
@@ -121,16 +121,20 @@ def explain_contrast(base: Cell, treated: Cell, level: float, names: Mapping[str
     by_capacity = _from_capacity(*pair, observed, is_slower, level, work) if pair else None
     if found := by_capacity or _from_neighbour(slow, fast, observed, level):
         sentence, predicted = found
-        return _with_sentence(cause, "capacity", [sentence], estimate(predicted.dropna(), level, math.expm1))
+        return _with_sentence(
+            cause, "capacity", [sentence], estimate_mean(predicted.dropna(), level, math.expm1)
+        )
     if reason := _other_limit(slow, fast):
         return _without_sentence(cause, reason)
     only = slow[0].name if _saturated(fast) else ""
     return _from_latency(cause, base, treated, level, work, {"treatment": resources[1][0].name, "only": only})
 
 
-def _resources(cell: Cell, level: float, names: Mapping[str, str]) -> list[Resource]:
+def _resources(cell: ArmCell, level: float, names: Mapping[str, str]) -> list[Resource]:
     name = labels.in_sentence(names.get(cell.arm, cell.arm))
-    return [Resource(cell, name, place.parts, place.cores, place.is_full) for place in places(cell, level)]
+    return [
+        Resource(cell, name, place.parts, place.cores, place.is_full) for place in core_resources(cell, level)
+    ]
 
 
 def _saturated(resources: Sequence[Resource]) -> Parts:
@@ -141,7 +145,9 @@ def _without_sentence(cause: Cause, reason: str) -> Cause:
     return cause.model_copy(update={"reason": reason})
 
 
-def _with_sentence(cause: Cause, quantity: str, texts: Sequence[str], predicted: Estimate | None) -> Cause:
+def _with_sentence(
+    cause: Cause, quantity: str, texts: Sequence[str], predicted: CostEstimate | None
+) -> Cause:
     words = {"quantity": quantity, "sentence": texts[0], "short": texts[-1], "predicted": predicted}
     return cause.model_copy(update=words)
 
@@ -185,8 +191,8 @@ def _from_capacity(
     predicted = by_demand * of_demand + by_cores * (of_cores or not is_same)
     of_use = not explains_effect(predicted, observed, level)
     if of_use:
-        expected = estimate(predicted.dropna(), level)
-        if expected is None or not decided(expected) or not (slow.is_busy() and fast.is_busy()):
+        expected = estimate_mean(predicted.dropna(), level)
+        if expected is None or not is_decided(expected) or not (slow.is_busy() and fast.is_busy()):
             return None
         if abs(float(by_use.mean())) > HALF * abs(expected.value) or expected.value * observed.mean() <= 0:
             return None
@@ -198,7 +204,7 @@ def _from_capacity(
     values["mostly"] = _part_with_most(base, treated) if is_same else None
     values["work"] = parenthetical(work, changed > 0) if slow.parts == ("server",) and of_demand else ""
     kind = "same resource" if is_same else "other resource"
-    return told("explanation.j2", kind=kind, **values)[0], predicted
+    return render_paragraphs("explanation.j2", kind=kind, **values)[0], predicted
 
 
 def _part_with_most(base: Resource, treated: Resource) -> str | None:
@@ -230,7 +236,7 @@ def _from_neighbour(
         for predicted, changed in ((by_cores, None), (by_cores + by_demand, math.expm1(-by_demand.mean()))):
             if explains_effect(predicted * np.sign(-observed.mean()), observed, level):
                 values: dict[str, Any] = {"fast": had, "slow": got, "got": after.mean(), "changed": changed}
-                sentence = told("explanation.j2", kind="neighbour", **values)[0]
+                sentence = render_paragraphs("explanation.j2", kind="neighbour", **values)[0]
                 return sentence, predicted * np.sign(-observed.mean())
     return None
 
@@ -243,7 +249,7 @@ def _other_limit(slow: Sequence[Resource], fast: Sequence[Resource]) -> str | No
         for resource in slow
         if tolerance.is_above(float(resource.utilization.mean()) + others / resource.cores, NEARLY)
     )
-    reasons = told(
+    reasons = render_paragraphs(
         "explanation.j2",
         kind="open",
         has_neighbour=slow[0].cell.has_neighbour or fast[0].cell.has_neighbour,
@@ -255,7 +261,12 @@ def _other_limit(slow: Sequence[Resource], fast: Sequence[Resource]) -> str | No
 
 
 def _from_latency(
-    cause: Cause, base: Cell, treated: Cell, level: float, work: Sequence[Work], names: Mapping[str, str]
+    cause: Cause,
+    base: ArmCell,
+    treated: ArmCell,
+    level: float,
+    work: Sequence[Work],
+    names: Mapping[str, str],
 ) -> Cause:
     """Cause by rule 5: what an added latency consists of, named where decided and a tenth of it or more.
 
@@ -263,21 +274,21 @@ def _from_latency(
     programs may be on that, and no resource is called unsaturated.
     """
     latency = (treated.latency_us - base.latency_us).dropna()
-    added = estimate(latency, level)
+    added = estimate_mean(latency, level)
     unknown = "no resource was saturated; the data don't show where the extra time goes"
-    if added is None or not decided(added):
+    if added is None or not is_decided(added):
         return _without_sentence(cause, unknown)
-    amounts = pd.DataFrame({f"{part} CPU": _added(base, treated, part, "cpu_us") for part in PARTS})
+    amounts = pd.DataFrame({f"{part} CPU": _added_time(base, treated, part, "cpu_us") for part in PARTS})
     for part in PARTS:
-        queued = _added(base, treated, part, "wait_us")
+        queued = _added_time(base, treated, part, "wait_us")
         if queued.notna().all():
             amounts[f"waiting for the {part}'s core"] = queued
     amounts = amounts.reindex(latency.index)
     rest = latency - amounts.sum(axis=1)
     side = waiting_side(base, treated, bool(rest.mean() > 0), level)
     amounts[f"waiting in the {side}" if side else "waiting"] = rest
-    sizes = {str(what): estimate(amounts[what], level) for what in amounts}
-    shown = {what: size.value for what, size in sizes.items() if size is not None and decided(size)}
+    sizes = {str(what): estimate_mean(amounts[what], level) for what in amounts}
+    shown = {what: size.value for what, size in sizes.items() if size is not None and is_decided(size)}
     for least in (NAMED * abs(added.value), 0.0):
         named = {what: us for what, us in shown.items() if not tolerance.is_below(abs(us), least)}
         predicted = amounts[list(named)].sum(axis=1)
@@ -290,12 +301,12 @@ def _from_latency(
     behind = dict(itertools.islice(((what, text) for what, text in texts if text), 1))
     parts = {what: named[what] for what in most}
     values: dict[str, Any] = {"added": added.value, "parts_of_it": parts, "work": behind, **names}
-    sentences = told("explanation.j2", kind="latency", **values)
-    return _with_sentence(cause, "latency", sentences, estimate(predicted, level))
+    sentences = render_paragraphs("explanation.j2", kind="latency", **values)
+    return _with_sentence(cause, "latency", sentences, estimate_mean(predicted, level))
 
 
-def _added(base: Cell, treated: Cell, part: str, column: str) -> pd.Series:
-    """Time of a kind that a part spends more on a query, by block, µs; an arm without it spends none."""
+def _added_time(base: ArmCell, treated: ArmCell, part: str, column: str) -> pd.Series:
+    """Additional time of a kind that a part spends on a query, us; an arm without it spends none."""
     now, was = (cell.cost([part], column) if part in cell.costs else 0 * cell.qps for cell in (treated, base))
     return now - was
 

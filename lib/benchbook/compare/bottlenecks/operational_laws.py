@@ -1,4 +1,4 @@
-"""Laws that numbers must obey together: of a printed row, and of what was seen of a study's parts.
+"""Laws that numbers must obey together: of a printed row, and of a study's parts.
 
 No measurement can break them whose parts were seen and counted rightly.
 """
@@ -10,10 +10,21 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from benchbook.compare.bottlenecks.service_demand import Cell, change, estimate, places
+from benchbook.compare.bottlenecks.service_demand import (
+    ArmCell,
+    core_resources,
+    estimate_mean,
+    relative_change,
+)
 from benchbook.compare.stats import tolerance
 from benchbook.compare.stats.intervals import MIN_BLOCKS
-from benchbook.compare.text.worked_arithmetic import Check, check, detail, of_number, summary
+from benchbook.compare.text.worked_arithmetic import (
+    CellCheck,
+    build_check,
+    check_number,
+    render_detail,
+    summarize_checks,
+)
 from benchbook.core.artifacts.bottlenecks import Causes, Law
 from benchbook.core.published.source import Number
 from benchbook.core.study import descriptors
@@ -24,7 +35,7 @@ LITTLE_TOLERANCE = 0.01
 STATEMENTS_TOLERANCE = 0.01
 
 
-def littles_law(numbers: Sequence[Number], statements: Mapping[str, float]) -> list[Check]:
+def littles_law(numbers: Sequence[Number], statements: Mapping[str, float]) -> list[CellCheck]:
     """Compare threads / transactions a second with the printed mean latency; more than 1 % is flagged.
 
     Where only QPS is printed, transactions are QPS / `statements` (by workload, as the QPS counts them).
@@ -32,32 +43,32 @@ def littles_law(numbers: Sequence[Number], statements: Mapping[str, float]) -> l
     rounding of the two printed numbers can explain is not flagged.
     """
     name, found, unknown, n = "Little's law", [], [], 0
-    rows = _rates(numbers, "latency_avg_ms")
+    rows = _pair_rates(numbers, "latency_avg_ms")
     for rate, latency in rows.values():
-        if not (work := _work(rate, statements)):
+        if not (work := _latency_numerator(rate, statements)):
             continue
         if not rate.value or not latency.value:
             what = "latency" if rate.value else "throughput"
             text = f"The {what} is 0, so there is nothing to hold against it."
-            unknown.append(of_number(name, None, rate, text, True))
+            unknown.append(check_number(name, None, rate, text, True))
             continue
         n += 1
         low = work / (rate.value + rate.half_unit) / (latency.value + latency.half_unit)
         high = work / max(rate.value - rate.half_unit, 1e-9) / max(latency.value - latency.half_unit, 1e-9)
         if low > 1 + LITTLE_TOLERANCE or high < 1 - LITTLE_TOLERANCE:
             count = 1.0 if rate.metric == "tps" else statements[rate.at["workload"]]
-            text = detail("little", rate=rate, latency=latency, work=work, statements=count)
-            found.append(of_number(name, False, rate, text, True))
-    bounded = _of_percentiles(numbers, statements, set(rows))
+            text = render_detail("little", rate=rate, latency=latency, work=work, statements=count)
+            found.append(check_number(name, False, rate, text, True))
+    bounded = _check_percentiles(numbers, statements, set(rows))
     text = "Cells that agree within 1 % or their rounding"
-    agreeing = summary(name, n - len(found), text, len(found)) if n or not bounded else []
+    agreeing = summarize_checks(name, n - len(found), text, len(found)) if n or not bounded else []
     return [*found, *unknown, *agreeing, *bounded]
 
 
-def _of_percentiles(
+def _check_percentiles(
     numbers: Sequence[Number], statements: Mapping[str, float], with_mean: set[tuple[Any, ...]]
-) -> list[Check]:
-    """Hold percentiles against Little's law where no mean is printed, of which there may be none.
+) -> list[CellCheck]:
+    """CellCheck of percentiles by Little's law in rows without a printed mean; there may be none.
 
     Of the transactions 5 % take the 95th percentile or longer, so the mean is at least a twentieth of it. A
     percentile stands for a bucket 1.8 % wide.
@@ -65,19 +76,19 @@ def _of_percentiles(
     name, found, n = "Little's law", [], 0
     for metric in sorted({one.metric for one in numbers if re.fullmatch(r"latency_p\d\d_ms", one.metric)}):
         least = (100 - int(metric[len("latency_p") : -len("_ms")])) / 100
-        for place, (rate, latency) in _rates(numbers, metric).items():
-            if place in with_mean or not rate.value or not (work := _work(rate, statements)):
+        for place, (rate, latency) in _pair_rates(numbers, metric).items():
+            if place in with_mean or not rate.value or not (work := _latency_numerator(rate, statements)):
                 continue
             n += 1
             mean = work / rate.value
             if mean < least * (latency.value - latency.half_unit) / histogram.RATIO:
-                text = detail("bound", rate=rate, latency=latency, mean=mean, least=least)
-                found.append(of_number(name, False, rate, text, True))
+                text = render_detail("bound", rate=rate, latency=latency, mean=mean, least=least)
+                found.append(check_number(name, False, rate, text, True))
     text = "Cells without a mean whose percentile leaves room for that of the law"
-    return [*found, *(summary(name, n - len(found), text, len(found)) if n else [])]
+    return [*found, *(summarize_checks(name, n - len(found), text, len(found)) if n else [])]
 
 
-def percentile_grid(numbers: Sequence[Number]) -> list[Check]:
+def percentile_grid(numbers: Sequence[Number]) -> list[CellCheck]:
     """Look for percentiles that sysbench's histogram cannot give; an average of several leaves its grid."""
     name, found, n, coarse = "percentile grid", [], 0, 0
     for one in numbers:
@@ -89,22 +100,24 @@ def percentile_grid(numbers: Sequence[Number]) -> list[Check]:
         n += 1
         if not histogram.is_on_grid(one.value):
             near = histogram.value_of(histogram.bucket_of(one.value))
-            found.append(of_number(name, False, one, detail("grid", one=one, near=near)))
+            found.append(check_number(name, False, one, render_detail("grid", one=one, near=near)))
     if coarse and n == len(found):
-        found.append(check(name, None, "nowhere", f"{coarse} percentiles are too coarsely rounded to tell."))
+        found.append(
+            build_check(name, None, "nowhere", f"{coarse} percentiles are too coarsely rounded to tell.")
+        )
         return found
     text = "Percentiles on sysbench's grid" + (f" ({coarse} too coarsely rounded to tell)" if coarse else "")
-    return [*found, *summary(name, n - len(found), text, len(found))]
+    return [*found, *summarize_checks(name, n - len(found), text, len(found))]
 
 
-def statements_per_transaction(numbers: Sequence[Number], statements: Mapping[str, float]) -> list[Check]:
+def statements_per_transaction(numbers: Sequence[Number], statements: Mapping[str, float]) -> list[CellCheck]:
     """Compare QPS / TPS with the statements that the workload's script sends in one transaction.
 
     Where cells have `cut`, the share of their transactions that their window may have cut through, they may
     differ by so much more.
     """
     name, found, n, is_cut = "statements per transaction", [], 0, False
-    for qps, tps in _wide(numbers, ("qps", "tps")):
+    for qps, tps in _join_metrics(numbers, ("qps", "tps")):
         count = statements.get(qps.at["workload"])
         if not count or tps.value == 0:
             continue
@@ -114,13 +127,13 @@ def statements_per_transaction(numbers: Sequence[Number], statements: Mapping[st
         is_cut |= 0 < off <= qps.cut
         if off > qps.cut:
             text = f"{qps.written} / {tps.written} = {ratio:.3f} statements, the script sends {count:g}."
-            found.append(of_number(name, False, qps, text))
+            found.append(check_number(name, False, qps, text))
     text = "Cells that agree within 1 %" + (" or what their windows cut through" if is_cut else "")
-    return [*found, *summary(name, n - len(found), text, len(found))]
+    return [*found, *summarize_checks(name, n - len(found), text, len(found))]
 
 
-def latency_order(numbers: Sequence[Number]) -> list[Check]:
-    """Check minimum <= mean <= maximum, and no percentile above the maximum by more than its bucket."""
+def latency_order(numbers: Sequence[Number]) -> list[CellCheck]:
+    """CellCheck minimum <= mean <= maximum, and no percentile above the maximum by more than its bucket."""
     name, found, n = "order of latencies", [], 0
     rows: dict[tuple[str, int], list[Number]] = {}
     for one in numbers:
@@ -137,33 +150,35 @@ def latency_order(numbers: Sequence[Number]) -> list[Check]:
         over = [m for m, v in by.items() if "_p" in m and high is not None and v > high * histogram.RATIO]
         if parts != sorted(parts) or over:
             told = ", ".join(f"{metric} {format_plain(value)}" for metric, value in by.items())
-            found.append(of_number(name, False, row[0], f"{told}."))
-    return [*found, *summary(name, n - len(found), "Rows in order", len(found))]
+            found.append(check_number(name, False, row[0], f"{told}."))
+    return [*found, *summarize_checks(name, n - len(found), "Rows in order", len(found))]
 
 
-def _work(rate: Number, statements: Mapping[str, float]) -> float:
-    """Return 1000 x threads x statements of a row's rate, from which follows its mean latency; 0: unknown."""
+def _latency_numerator(rate: Number, statements: Mapping[str, float]) -> float:
+    """1000 x threads x statements of a row's rate, the numerator of its mean latency; 0: unknown."""
     threads, count = rate.at.get("threads"), 1.0
     if rate.metric == "qps":
         count = statements.get(rate.at.get("workload", ""), 0.0)
     return 1000 * threads * count if isinstance(threads, int | float) else 0.0
 
 
-def _rates(numbers: Sequence[Number], metric: str) -> dict[tuple[Any, ...], list[Number]]:
-    """Return by place each rate, TPS where both are printed, with another metric of its row."""
-    return {_place(row[0]): row for rate in ("qps", "tps") for row in _wide(numbers, (rate, metric))}
+def _pair_rates(numbers: Sequence[Number], metric: str) -> dict[tuple[Any, ...], list[Number]]:
+    """Rates by place, TPS if both are printed, each with another metric of its row."""
+    return {
+        _row_key(row[0]): row for rate in ("qps", "tps") for row in _join_metrics(numbers, (rate, metric))
+    }
 
 
-def _place(one: Number) -> tuple[Any, ...]:
+def _row_key(one: Number) -> tuple[Any, ...]:
     return one.table, one.row, frozenset(one.at.items())
 
 
-def _wide(numbers: Sequence[Number], metrics: Sequence[str]) -> Iterator[list[Number]]:
-    """Yield the numbers of rows that have all of the metrics, in the order of these."""
+def _join_metrics(numbers: Sequence[Number], metrics: Sequence[str]) -> Iterator[list[Number]]:
+    """Numbers of the rows that have all of the metrics, in the order of these."""
     rows: dict[tuple[Any, ...], dict[str, Number]] = {}
     for one in numbers:
         if one.metric in metrics and one.is_given:
-            rows.setdefault(_place(one), {})[one.metric] = one
+            rows.setdefault(_row_key(one), {})[one.metric] = one
     yield from ([row[name] for name in metrics] for row in rows.values() if len(row) == len(metrics))
 
 
@@ -182,8 +197,8 @@ PAGES = 0.01
 Told = Iterator[str | None]
 
 
-def of_physics(cells: Sequence[Cell], baseline: str, level: float) -> Iterator[Law]:
-    """Yield each law with what breaks it; None passed where nothing recorded can tell.
+def check_physics(cells: Sequence[ArmCell], baseline: str, level: float) -> Iterator[Law]:
+    """Laws with their violations; passed is None if nothing recorded can tell.
 
     Utilisation law: queries a second times the cost of a query is busy cores, no more than there are. Little
     (1961): queries a second times the time that a query is at work in a part, or waits there for a core, are
@@ -191,14 +206,16 @@ def of_physics(cells: Sequence[Cell], baseline: str, level: float) -> Iterator[L
     in memory is not read from the disk, and what was not read before is.
     """
     bases = {(cell.workload, cell.threads): cell for cell in cells if cell.arm == baseline}
-    checks: Mapping[str, Callable[[Cell], Told]] = {
-        "busy cores are no more than there are": lambda cell: _used(cell, level),
-        "a part has no more queries at once than there are threads": lambda cell: _at_once(cell, level),
-        "a query carries the same bytes in all arms": lambda cell: _bytes(
+    checks: Mapping[str, Callable[[ArmCell], Told]] = {
+        "busy cores are no more than there are": lambda cell: _check_utilization(cell, level),
+        "a part has no more queries at once than there are threads": lambda cell: _check_concurrency(
+            cell, level
+        ),
+        "a query carries the same bytes in all arms": lambda cell: _check_bytes(
             cell, bases.get((cell.workload, cell.threads)), level
         ),
-        "data that fit in memory are not read from the disk": lambda cell: _read(cell, "warm"),
-        "what was not read before is read from the disk": lambda cell: _read(cell, "cold"),
+        "data that fit in memory are not read from the disk": lambda cell: _check_reads(cell, "warm"),
+        "what was not read before is read from the disk": lambda cell: _check_reads(cell, "cold"),
     }
     for law, kept in checks.items():
         told = [
@@ -213,47 +230,47 @@ def of_physics(cells: Sequence[Cell], baseline: str, level: float) -> Iterator[L
         yield Law(law=law, passed=not broken if told else None, detail=detail)
 
 
-def broken(found: Causes | None) -> list[str]:
-    """Say which laws the books of a study break; such a study has no headline."""
+def list_violations(found: Causes | None) -> list[str]:
+    """Violated laws of a study in words; such a study has no headline."""
     return [f"{law.law}, but {law.detail}" for law in (found.physics if found else ()) if law.passed is False]
 
 
-def _used(cell: Cell, level: float) -> Told:
-    """At the end of a turn each thread may have a query under way, whose cost falls behind it."""
+def _check_utilization(cell: ArmCell, level: float) -> Told:
+    """CellCheck of utilization; a query under way at the end of a turn has part of its cost behind it."""
     for parts, cores in cell.rooms:
-        busy = estimate(cell.cost(parts, "busy_cores"), level)
+        busy = estimate_mean(cell.cost(parts, "busy_cores"), level)
         if busy is None:
             continue
         behind = cell.threads * float(cell.cost(parts).mean()) / (1e3 * cell.turn_ms) if cell.turn_ms else 0.0
         is_broken = tolerance.is_above(busy.value, cores * (1 + SLACK) + behind)
         yield f"{join_words(list(parts))} used {busy.value:.2f} of {cores:g} cores" if is_broken else None
     machine, own = float(cell.busy.mean()), float((cell.busy - cell.others).mean())
-    full = [part for one in places(cell, level) if one.is_full for part in one.parts]
+    full = [part for one in core_resources(cell, level) if one.is_full for part in one.parts]
     awake = float(cell.cost(full, "busy_cores").mean()) if full else 0.0
     if tolerance.is_above(awake + TICKS * (own - awake), machine * (1 + SLACK) + OWN):
         yield f"all parts used {own:.2f} cores, and the whole machine {machine:.2f}"
 
 
-def _at_once(cell: Cell, level: float) -> Told:
+def _check_concurrency(cell: ArmCell, level: float) -> Told:
     # Between its turns an arm's threads wait for the other arms'.
     for part in cell.costs if cell.is_closed and cell.turn_ms is None else ():
         # Many threads of such an engine work for one query, and for none: each waits for a core by itself.
-        if part == "server" and cell.engine and descriptors.engine(cell.engine).has_own_work:
+        if part == "server" and cell.engine and descriptors.find_engine(cell.engine).has_own_work:
             continue
-        waited = estimate(cell.qps * (cell.cost([part]) + cell.cost([part], "wait_us")) / 1e6, level)
+        waited = estimate_mean(cell.qps * (cell.cost([part]) + cell.cost([part], "wait_us")) / 1e6, level)
         if waited is not None:
             is_broken = tolerance.is_above(waited.value, cell.threads * (1 + SLACK) + OWN)
             yield f"{waited.value:.2f} queries at once in the {part}" if is_broken else None
 
 
-def _bytes(cell: Cell, base: Cell | None, level: float) -> Told:
+def _check_bytes(cell: ArmCell, base: ArmCell | None, level: float) -> Told:
     if base is None or base is cell or cell.has_errors or base.has_errors:
         return
     # Engines of two families say the same in other words.
     if cell.engine != base.engine or not {"server"} <= base.costs.keys() & cell.costs.keys():
         return
     for way in ("received_bytes", "sent_bytes"):
-        found = change(cell.cost(["server"], way), base.cost(["server"], way), level)
+        found = relative_change(cell.cost(["server"], way), base.cost(["server"], way), level)
         if found is None or found.n < MIN_BLOCKS:
             continue
         low, high = (found.value if end is None else end for end in (found.low, found.high))
@@ -261,7 +278,7 @@ def _bytes(cell: Cell, base: Cell | None, level: float) -> Told:
         yield f"{100 * found.value:+.1f} % {way.replace('_', ' ')}" if is_broken else None
 
 
-def _read(cell: Cell, begins: str) -> Told:
+def _check_reads(cell: ArmCell, begins: str) -> Told:
     pages, first = (cell.cost(["server"], name) for name in ("page_reads", "first_read_bytes"))
     if cell.begins != begins:
         return

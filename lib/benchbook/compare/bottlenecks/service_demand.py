@@ -1,4 +1,4 @@
-"""What each part of an arm spent on a query, which of its cores were full, and what work differs."""
+"""Service demand of each part of an arm, its saturated cores, and differences in work."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pandas as pd
 from benchbook.compare.stats import tolerance
 from benchbook.compare.stats.intervals import MIN_BLOCKS, NO_SPREAD, t_interval
 from benchbook.compare.text.sentences import NOTHING
-from benchbook.core.artifacts.bottlenecks import CellCosts, Estimate, PartCost, Place
+from benchbook.core.artifacts.bottlenecks import CellCosts, CoreGroup, CostEstimate, PartCost
 from benchbook.core.study import descriptors
-from benchbook.core.util.errors import given
+from benchbook.core.util.errors import require_value
 from benchbook.core.util.number_format import join_words
 
 FULL, NEARLY = 0.95, 0.9
@@ -31,8 +31,8 @@ COLUMNS = (
 
 
 @dataclass(frozen=True)
-class Cell:
-    """What an arm's blocks gave at one workload and level: values by block, in the order of blocks.
+class ArmCell:
+    """Values of an arm at one workload and level, by block, in the order of blocks.
 
     `busy` are the machine's cores, by all programs; a neighbour is another program on the server's cores.
     With errors a statement may have been sent again. `begins` is cold, warm or None; `fits`: all data fit.
@@ -57,7 +57,7 @@ class Cell:
 
     @property
     def others(self) -> pd.Series:
-        """Cores that no part of the arm kept busy; NaN in turns, whose seconds hold all arms."""
+        """Cores kept busy by programs of no part of the arm; NaN in turns, as seconds hold all arms."""
         return self.busy - self.cost(list(self.costs), "busy_cores")
 
     @property
@@ -66,47 +66,47 @@ class Cell:
         return 1e6 * self.threads / self.qps
 
     def cost(self, parts: Sequence[str], column: str = "cpu_us") -> pd.Series:
-        """Return what some parts spent on a query together, those that the arm has."""
+        """Service demand of some parts together, those that the arm has, by block."""
         mine = [self.costs[part][column] for part in parts if part in self.costs]
         return sum(mine[1:], mine[0]) if mine else pd.Series(dtype=float)
 
     def used(self, parts: Sequence[str], cores: float) -> pd.Series:
-        """Return which share of what the host left of some cores the parts on them used."""
+        """Utilization of some cores by the parts on them, as a share of available cores."""
         return self.cost(parts, "busy_cores") / self.left(cores)
 
     def left(self, cores: float) -> pd.Series:
-        """Return how many of some cores the host left to this machine."""
+        """Available cores: some cores net of steal, by block."""
         return cores * (1 - self.steal.fillna(0.0) / 100)
 
 
-def estimate(
+def estimate_mean(
     values: pd.Series | np.ndarray, level: float, of: Callable[[float], float] = float
-) -> Estimate | None:
-    """Return the mean over blocks with its t interval, each put through `of`; None if a block lacks."""
+) -> CostEstimate | None:
+    """Mean over blocks with its t interval, each put through `of`; None if a block lacks."""
     found = t_interval(np.asarray(values, dtype=float), level)
     if found.log_mean is None:
         return None
     ends = [None if end is None else of(end) for end in (found.log_low, found.log_high)]
-    return Estimate(value=of(found.log_mean), low=ends[0], high=ends[1], n=found.n)
+    return CostEstimate(value=of(found.log_mean), low=ends[0], high=ends[1], n=found.n)
 
 
-def change(treated: pd.Series, base: pd.Series, level: float) -> Estimate | None:
-    """Return the change of a mean of logarithms inside the blocks that both have, as a fraction."""
+def relative_change(treated: pd.Series, base: pd.Series, level: float) -> CostEstimate | None:
+    """Change of a mean of logarithms inside the blocks of both, as a fraction."""
     both = pd.concat([treated, base], axis=1, join="inner")
     if both.empty or not (both > 0).all(axis=None):
         return None
-    return estimate(np.log(both.iloc[:, 0] / both.iloc[:, 1]), level, math.expm1)
+    return estimate_mean(np.log(both.iloc[:, 0] / both.iloc[:, 1]), level, math.expm1)
 
 
-def difference(treated: pd.Series, base: pd.Series, level: float) -> Estimate | None:
-    """Return the difference inside the blocks that both have."""
+def mean_difference(treated: pd.Series, base: pd.Series, level: float) -> CostEstimate | None:
+    """Mean difference inside the blocks of both."""
     both = pd.concat([treated, base], axis=1, join="inner")
-    return None if both.empty else estimate(both.iloc[:, 0] - both.iloc[:, 1], level)
+    return None if both.empty else estimate_mean(both.iloc[:, 0] - both.iloc[:, 1], level)
 
 
-def decided(found: Estimate | None) -> bool:
-    """Tell whether a difference is above or below zero with its whole interval."""
-    return found is not None and tolerance.side(found.low, found.high) != 0
+def is_decided(found: CostEstimate | None) -> bool:
+    """True if a difference is above or below zero with its whole interval."""
+    return found is not None and tolerance.sign_of_interval(found.low, found.high) != 0
 
 
 def explains_effect(predicted: pd.Series, observed: pd.Series, level: float) -> bool:
@@ -117,17 +117,21 @@ def explains_effect(predicted: pd.Series, observed: pd.Series, level: float) -> 
     both = pd.concat([predicted, observed], axis=1, join="inner").dropna()
     if len(both) < MIN_BLOCKS:
         return False
-    one, other = (estimate(both.iloc[:, column], level) for column in (0, 1))
-    if one is None or other is None or not decided(other) or one.value * other.value <= 0:
+    one, other = (estimate_mean(both.iloc[:, column], level) for column in (0, 1))
+    if one is None or other is None or not is_decided(other) or one.value * other.value <= 0:
         return False
-    ends = (one.value, one.value) if both.iloc[:, 0].std() < NO_SPREAD else (given(one.low), given(one.high))
-    if tolerance.side(*ends) == 0:
+    ends = (
+        (one.value, one.value)
+        if both.iloc[:, 0].std() < NO_SPREAD
+        else (require_value(one.low), require_value(one.high))
+    )
+    if tolerance.sign_of_interval(*ends) == 0:
         return False
     missed = abs(one.value - other.value) / abs(other.value)
     if tolerance.is_below(missed, EXACT) or tolerance.is_above(missed, MOST):
         return missed < MOST
-    rest = estimate(both.iloc[:, 1] - both.iloc[:, 0], level)
-    return rest is not None and rest.low is not None and not decided(rest)
+    rest = estimate_mean(both.iloc[:, 1] - both.iloc[:, 0], level)
+    return rest is not None and rest.low is not None and not is_decided(rest)
 
 
 FEWEST_RATES = 3
@@ -154,36 +158,36 @@ def fit_cores(cells: Sequence[CellCosts], arm: str, part: str) -> tuple[float, f
     return float(intercept), 1e6 * float(slope)
 
 
-def described(cell: Cell, level: float) -> CellCosts:
-    """Return a cell as findings.json has it."""
+def summarize_cell(cell: ArmCell, level: float) -> CellCosts:
+    """Cell in the form of findings.json."""
     parts = []
     for part, own in cell.costs.items():
-        known = {name: found for name in COLUMNS if (found := estimate(own[name], level)) is not None}
-        if (busy := estimate(own["busy_cores"], level)) is not None:
+        known = {name: found for name in COLUMNS if (found := estimate_mean(own[name], level)) is not None}
+        if (busy := estimate_mean(own["busy_cores"], level)) is not None:
             parts.append(PartCost(part=part, busy_cores=busy, a_query=known))
-    qps = estimate(cell.qps, level)
+    qps = estimate_mean(cell.qps, level)
     assert qps is not None
     return CellCosts(
         **{key: getattr(cell, key) for key in ("workload", "threads", "arm")},
         qps=qps,
-        latency_us=estimate(cell.latency_us, level) if cell.is_closed else None,
+        latency_us=estimate_mean(cell.latency_us, level) if cell.is_closed else None,
         parts=tuple(parts),
-        places=places(cell, level),
+        places=core_resources(cell, level),
     )
 
 
-def places(cell: Cell, level: float) -> tuple[Place, ...]:
-    """Return each set of cores with the parts on it, what share was used, and whether it was full."""
+def core_resources(cell: ArmCell, level: float) -> tuple[CoreGroup, ...]:
+    """Sets of cores with the parts on them, their utilization, and saturation."""
     found = []
     for parts, cores in cell.rooms:
-        used = estimate(cell.used(parts, cores), level)
+        used = estimate_mean(cell.used(parts, cores), level)
         if used is None:
             continue
         may_be = used.value >= NEARLY or (used.high is not None and used.high >= FULL)
         is_full: bool | None = None if may_be else False
         if used.value >= FULL and used.low is not None and used.low >= NEARLY:
             is_full = True
-        found.append(Place(parts=parts, cores=cores, used=used, is_full=is_full))
+        found.append(CoreGroup(parts=parts, cores=cores, used=used, is_full=is_full))
     return tuple(found)
 
 
@@ -212,14 +216,14 @@ STOPS = 0.5
 
 @dataclass(frozen=True)
 class Work:
-    """One kind of work that differs: how much a query has of it, and whether a treatment has more."""
+    """One kind of work that differs: its amount in a query, and the direction of the difference."""
 
     told: str
     is_more: bool
     is_waited: bool
 
 
-def changed_work(base: Cell, treated: Cell, level: float) -> list[Work]:
+def changed_work(base: ArmCell, treated: ArmCell, level: float) -> list[Work]:
     """Return what of the server's work for a query differs: decided, and a tenth at the least."""
     found: list[Work] = []
     for name, (what, least) in KINDS.items():
@@ -231,12 +235,12 @@ def changed_work(base: Cell, treated: Cell, level: float) -> list[Work]:
         if name == "read_bytes" and any("pages" in one.told for one in found):
             continue
         was, now = base.cost(["server"], name), treated.cost(["server"], name)
-        if not decided(difference(now, was, level)):
+        if not is_decided(mean_difference(now, was, level)):
             continue
         low, high = sorted((float(was.mean()), float(now.mean())))
         if high >= WORTH * low and high - low >= least:
             than = "against" if was.mean() < NOTHING else "not"
-            told = f"{_number(now.mean())} {what} a query, {than} {_number(was.mean())}"
+            told = f"{_format_number(now.mean())} {what} a query, {than} {_format_number(was.mean())}"
             found.append(Work(told, bool(now.mean() > was.mean()), name in WAITED))
     return found
 
@@ -247,27 +251,29 @@ def parenthetical(work: Sequence[Work], is_more: bool, only_waited: bool = False
     return f" (the server had {join_words(told[:2])})" if told else ""
 
 
-def waiting_side(base: Cell, treated: Cell, is_more: bool, level: float) -> str | None:
+def waiting_side(base: ArmCell, treated: ArmCell, is_more: bool, level: float) -> str | None:
     """Return which of client and server stops half a time a query more, or less, where it is one of them.
 
     A thread that serves one connection stops once a query, to wait for the next. Where there is a proxy, what
     passes through in pieces stops those at both its sides; some engines' threads stop for work of their own.
     """
-    is_own = any(cell.engine and descriptors.engine(cell.engine).has_own_work for cell in (base, treated))
+    is_own = any(
+        cell.engine and descriptors.find_engine(cell.engine).has_own_work for cell in (base, treated)
+    )
     if is_own or any("proxy" in cell.costs for cell in (base, treated)):
         return None
     found = []
     for part in ("client", "server"):
         was, now = (cell.cost([part], "voluntary") for cell in (base, treated))
-        more = difference(now, was, level)
-        if more is None or not decided(more) or abs(more.value) < STOPS:
+        more = mean_difference(now, was, level)
+        if more is None or not is_decided(more) or abs(more.value) < STOPS:
             continue
         if (more.value > 0) == is_more and ONCE[0] <= min(was.mean(), now.mean()) <= ONCE[1]:
             found.append(part)
     return found[0] if len(found) == 1 else None
 
 
-def _number(value: float) -> str:
+def _format_number(value: float) -> str:
     if value < NOTHING:
         return "hardly any"
     return f"{value:.2f}" if value < 100 else f"{value:,.0f}"

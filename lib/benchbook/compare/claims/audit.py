@@ -1,13 +1,13 @@
-"""The audit of a source: what it measured, checks of its tables, verdicts, and what it leaves open."""
+"""Audit of a source: its measurements, checks of its tables, verdicts, and open questions."""
 
 from __future__ import annotations
 
 from benchbook.compare.claims import consistency
-from benchbook.compare.claims.printed_cells import judge
+from benchbook.compare.claims.printed_cells import judge_source
 from benchbook.compare.text import labels
-from benchbook.compare.text.worked_arithmetic import tidy
-from benchbook.core.artifacts.findings import Check
-from benchbook.core.published.audit import Audit, Claim, Counts, Number, Table
+from benchbook.compare.text.worked_arithmetic import round_digits
+from benchbook.core.artifacts.findings import CellCheck
+from benchbook.core.published.audit import Audit, AuditedClaim, AuditedNumber, AuditedTable, Counts
 from benchbook.core.published.source import About, Published
 
 # What a source states that the page shows as it stands.
@@ -16,21 +16,21 @@ STATED = ("versions", "hardware", "configuration", "sysbench", "conduct", "arms"
 SILENT = labels.NAMES["silence"]
 
 
-def audit(published: Published) -> Audit:
-    """Return everything the page of a source shows; the same files give the same audit."""
+def audit_source(published: Published) -> Audit:
+    """Content of the page of a source; the same files give the same audit."""
     source = published.source
     checks = consistency.of_source(published)
-    claims = [Claim.model_validate({**one, "doubts": []}) for one in judge(published)]
+    claims = [AuditedClaim.model_validate({**one, "doubts": []}) for one in judge_source(published)]
     for claim in claims:
         claim.doubts.extend(
-            f"{one.check}, {one.where}: {one.detail}" for one in checks if _concerns(one, claim)
+            f"{one.check}, {one.where}: {one.detail}" for one in checks if _is_relevant(one, claim)
         )
     verdicts = [claim.verdict for claim in claims]
     return Audit(
         source=published.name,
         document=About(**{key: getattr(source, key) for key in About.model_fields}),
         **{key: getattr(source, key) for key in STATED},
-        tables=[_table(published, name) for name in source.tables],
+        tables=[_build_table(published, name) for name in source.tables],
         claims=claims,
         checks=checks,
         leaves_open=[text for key, text in SILENT.items() if getattr(source.conduct, key) is None]
@@ -46,17 +46,23 @@ def audit(published: Published) -> Audit:
     )
 
 
-def _table(published: Published, name: str) -> Table:
-    """Return a table as printed, with its numbers for figures."""
+def _build_table(published: Published, name: str) -> AuditedTable:
+    """Table as printed, with its numbers for figures."""
     table, source = published.source.tables[name], published.source
     rows = published.texts[name]
     numbers = [
-        Number(row=one.row, metric=one.metric, value=tidy(one.value), printed=one.printed, at=dict(one.at))
+        AuditedNumber(
+            row=one.row,
+            metric=one.metric,
+            value=round_digits(one.value),
+            printed=one.printed,
+            at=dict(one.at),
+        )
         for one in published.numbers
         if one.table == name
     ]
     headings = {heading: source.columns[heading] for heading in table.columns}
-    return Table(
+    return AuditedTable(
         name=name,
         **{key: getattr(table, key) for key in ("title", "stands", "note", "file")},
         at=dict(table.at),
@@ -68,8 +74,8 @@ def _table(published: Published, name: str) -> Table:
     )
 
 
-def _concerns(one: Check, claim: Claim) -> bool:
-    """Tell whether a failed check speaks of a cell that the verdict on a claim rests on.
+def _is_relevant(one: CellCheck, claim: AuditedClaim) -> bool:
+    """True if a failed check is about a cell that the verdict on a claim rests on.
 
     Numbers that two tables share concern a reader of either table; a law that is broken in a row,
     a reader of that row.

@@ -1,4 +1,4 @@
-"""What was claimed, as a band to judge by and as a text to print."""
+"""Claimed figure, as a band to judge by and as a text to print."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import math
 from typing import Any
 
 from benchbook.compare.stats.equivalence import MARGIN, Bounds, at_least, at_most, point_band, range_band
-from benchbook.compare.stats.equivalence import Band as Limits
+from benchbook.compare.stats.equivalence import EquivalenceBand as Limits
 from benchbook.compare.text import labels
-from benchbook.compare.text.worked_arithmetic import percent
-from benchbook.core.published.claim import Band, Claim, number
-from benchbook.core.util.errors import given
+from benchbook.compare.text.worked_arithmetic import write_percent
+from benchbook.core.published.claim import Claim, ClaimedBand, parse_amount
+from benchbook.core.util.errors import require_value
 from benchbook.core.util.number_format import format_plain
 
 VALUE_MARGIN = 0.02
 
 
-def of_shares(band: Limits) -> Bounds:
+def share_bounds(band: Limits) -> Bounds:
     """Return the bounds of effects."""
     return Bounds(band.log_low, band.log_high, band.is_strict)
 
 
-def of_values(band: Limits) -> Bounds:
-    """Return the bounds of values, which are above zero."""
+def value_bounds(band: Limits) -> Bounds:
+    """Bounds of values, on the log scale; values are above zero."""
     low, high = (math.log(end) if end is not None and end > 0 else None for end in (band.low, band.high))
     return Bounds(
         -math.inf if low is None else low,
@@ -31,25 +31,27 @@ def of_values(band: Limits) -> Bounds:
     )
 
 
-def of_powers(band: Limits) -> Bounds:
+def power_bounds(band: Limits) -> Bounds:
     """Return the bounds of plain numbers."""
     low, high = band.low, band.high
     return Bounds(-math.inf if low is None else low, math.inf if high is None else high, band.is_strict)
 
 
-def limits(claim: Claim) -> Limits | None:
-    """Return the band of a claim: the project's rule for effects, 2 % of the value around values."""
+def claim_limits(claim: Claim) -> Limits | None:
+    """Band of a claim: the project's rule for effects, 2 % of the value around values."""
     band = claim.band
     if band is None:
         return point_band(1.0) if claim.kind == "proportional" else None
     if band.above is not None:
-        return at_least(number(band.above))
+        return at_least(parse_amount(band.above))
     if band.below is not None:
-        return at_most(number(band.below))
-    ends: tuple[Any, Any] = band.range if band.range is not None else (given(band.point), given(band.point))
-    low, high = number(ends[0]), number(ends[1])
+        return at_most(parse_amount(band.below))
+    ends: tuple[Any, Any] = (
+        band.range if band.range is not None else (require_value(band.point), require_value(band.point))
+    )
+    low, high = parse_amount(ends[0]), parse_amount(ends[1])
     if band.tolerance is not None:
-        margin = number(band.tolerance)
+        margin = parse_amount(band.tolerance)
         # What has a direction never holds in the other one, however wide its tolerance.
         return Limits(
             max(low - margin, 0.0) if low > 0 else low - margin,
@@ -66,23 +68,23 @@ def limits(claim: Claim) -> Limits | None:
 
 
 def is_share(claim: Claim) -> bool:
-    """Tell whether a claim's numbers are shares, which have a direction."""
+    """True if the numbers of a claim are shares; these have a direction."""
     return claim.kind in ("effect", "same_effect") or bool(claim.band and claim.band.is_share)
 
 
 def judged_by(claim: Claim) -> str | None:
-    """Return what must lie in the band: a point says where cells centre, a range or bound where each is."""
+    """Rule of a claim: a point is judged by the mean of cells, a range or bound by each cell."""
     if claim.kind not in ("effect", "value"):
         return None
-    return claim.judged_by or ("mean" if given(claim.band).point is not None else "every_cell")
+    return claim.judged_by or ("mean" if require_value(claim.band).point is not None else "every_cell")
 
 
 def published_text(claim: Claim) -> str:
-    """Write what was published: the source's own figure, or what the kind says."""
+    """Published figure: the source's own text, or a description of the kind of claim."""
     if claim.published is not None:
         return claim.published
     if claim.band is None:
-        along = labels.key(claim.along or "")
+        along = labels.label_key(claim.along or "")
         return {
             "trend": f"{claim.direction} with {along}",
             "same_effect": f"the same effect of {along}",
@@ -91,15 +93,15 @@ def published_text(claim: Claim) -> str:
     return band_text(claim.band, claim.kind == "effect")
 
 
-def band_text(band: Band, is_effect: bool) -> str:
+def band_text(band: ClaimedBand, is_effect: bool) -> str:
     """Write a band as it was published, without the margins of the project's rule."""
 
     def write(amount: str | int | float) -> str:
-        value = number(amount)
+        value = parse_amount(amount)
         if not isinstance(amount, str):
             return format_plain(value)
         digits = len(amount.partition(".")[2].rstrip(" %"))
-        return percent(value, digits) if is_effect else f"{100 * value:g} %"
+        return write_percent(value, digits) if is_effect else f"{100 * value:g} %"
 
     if band.point is not None:
         return f"about {write(band.point)}"
@@ -107,5 +109,5 @@ def band_text(band: Band, is_effect: bool) -> str:
         return f"{write(band.range[0])} to {write(band.range[1])}"
     if band.above is not None:
         return f"above {write(band.above)}"
-    below: Any = given(band.below)
+    below: Any = require_value(band.below)
     return f"below {write(below)}"

@@ -13,12 +13,17 @@ import pandas as pd
 
 from benchbook.compare.bottlenecks import operational_laws
 from benchbook.compare.stats import scaling
-from benchbook.compare.text.worked_arithmetic import check, detail, of_number, summary
-from benchbook.core.artifacts.findings import Check
+from benchbook.compare.text.worked_arithmetic import (
+    build_check,
+    check_number,
+    render_detail,
+    summarize_checks,
+)
+from benchbook.core.artifacts.findings import CellCheck
 from benchbook.core.published.source import Number, Published
-from benchbook.core.published.table_cells import THREADS, select, shown
+from benchbook.core.published.table_cells import THREADS, describe_place, select_numbers
 from benchbook.core.study.interleaving import RUNS
-from benchbook.core.util.errors import given
+from benchbook.core.util.errors import require_value
 from benchbook.core.util.number_format import format_plain
 
 # sysbench prints latencies with two decimals.
@@ -27,7 +32,7 @@ PRINTED_MS = 0.01
 SLOW = ("latency_avg_ms", "latency_p99_ms")
 
 
-def of_source(published: Published) -> list[Check]:
+def of_source(published: Published) -> list[CellCheck]:
     """Run every check on the tables of a source."""
     source, numbers = published.source, published.numbers
     measured = [one for one in numbers if one.role == "metric"]
@@ -35,7 +40,7 @@ def of_source(published: Published) -> list[Check]:
         name: workload.statements for name, workload in source.workloads.items() if workload.statements
     }
     growths = {
-        heading: (given(column.of), column.over)
+        heading: (require_value(column.of), column.over)
         for heading, column in source.columns.items()
         if column.role == "growth"
     }
@@ -48,8 +53,8 @@ def of_source(published: Published) -> list[Check]:
         *growth_base(numbers, growths),
         *operational_laws.latency_order(measured),
         *rising_threads(measured),
-        *scaling.collapses(measured),
-        *scaling.scalability(measured),
+        *scaling.find_collapses(measured),
+        *scaling.check_scalability(measured),
         *missing_cells(
             measured,
             compared_arms(published),
@@ -59,17 +64,17 @@ def of_source(published: Published) -> list[Check]:
     return _idle_in_one(checks)
 
 
-def _idle_in_one(checks: Sequence[Check]) -> list[Check]:
+def _idle_in_one(checks: Sequence[CellCheck]) -> list[CellCheck]:
     """Checks with those that had nothing to check in one line at the end."""
     idle = [one for one in checks if one.passed is None and one.where == "nowhere"]
     if len(idle) < 2:
         return list(checks)
     names = ", ".join(dict.fromkeys(one.check for one in idle))
-    line = check("nothing to check", None, "nowhere", f"No table has the numbers for these: {names}.")
+    line = build_check("nothing to check", None, "nowhere", f"No table has the numbers for these: {names}.")
     return [*(one for one in checks if one not in idle), line]
 
 
-def of_runs(runs: pd.DataFrame) -> list[Check]:
+def of_runs(runs: pd.DataFrame) -> list[CellCheck]:
     """Run the checks on our own runs, the `runs` table of read/tidy.py.
 
     The statements of a transaction are those of the whole workload, so a run that differs from the others
@@ -125,7 +130,7 @@ def compared_arms(published: Published) -> list[tuple[str, str]]:
         if claim.baseline is None or claim.treatment is None:
             continue
         sides = [
-            dict.fromkeys(one.key("arm") for one in select(published.numbers, claim.cells, side))
+            dict.fromkeys(one.key("arm") for one in select_numbers(published.numbers, claim.cells, side))
             for side in (claim.baseline, claim.treatment)
         ]
         pairs = ((one, other) for one in sides[0] for other in sides[1])
@@ -139,14 +144,14 @@ NEARLY_EQUAL = 0.5
 FEWEST = 4
 
 
-def equal_tables(numbers: Sequence[Number], settings: Mapping[str, Mapping[str, Any]]) -> list[Check]:
+def equal_tables(numbers: Sequence[Number], settings: Mapping[str, Mapping[str, Any]]) -> list[CellCheck]:
     """Find tables, or arms of a table, that share their numbers.
 
     `settings` has the stated factors of each arm. Two of one setting may be equal: one measurement printed
     twice. Where a factor differs, equal numbers mean that one of them is not what it says.
     """
     name, found, n = "equal tables", [], 0
-    for one, other in itertools.combinations(_series(numbers, settings), 2):
+    for one, other in itertools.combinations(_build_series(numbers, settings), 2):
         common = one.numbers.keys() & other.numbers.keys()
         if len(common) < FEWEST:
             continue
@@ -163,40 +168,40 @@ def equal_tables(numbers: Sequence[Number], settings: Mapping[str, Mapping[str, 
         is_stated = len(one.setting) > 2 and len(other.setting) > 2
         is_same = not differ and (is_stated or one.setting["arm"] == other.setting["arm"])
         values = {"equal": equal, "size": size, "is_same": is_same, "differ": differ}
-        text = detail("equal tables", one=one.setting, other=other.setting, **values)
+        text = render_detail("equal tables", one=one.setting, other=other.setting, **values)
         where, tables = f"{one.name} and {other.name}", (one.table, other.table)
-        found.append(check(name, is_same and equal == size, where, text, tables))
-    return found or summary(name, n, "Pairs with fewer than half of their numbers in common")
+        found.append(build_check(name, is_same and equal == size, where, text, tables))
+    return found or summarize_checks(name, n, "Pairs with fewer than half of their numbers in common")
 
 
-def repeated_cells(numbers: Sequence[Number]) -> list[Check]:
+def repeated_cells(numbers: Sequence[Number]) -> list[CellCheck]:
     """Find cells of one arm that two tables print with different values."""
     name, found, n = "repeated cells", [], 0
     seen: dict[_Place, Number] = {}
     for one in numbers:
-        first = seen.setdefault(_place(one, one.at), one) if one.is_given else one
+        first = seen.setdefault(_place_of_number(one, one.at), one) if one.is_given else one
         if first is one or first.table == one.table:
             continue
         n += 1
         if first.value != one.value:
             text = f"{one.metric} is {first.printed} in {first.table} and {one.printed} in {one.table}."
-            found.append(check(name, False, shown(one.at), text, (first.table, one.table)))
+            found.append(build_check(name, False, describe_place(one.at), text, (first.table, one.table)))
     if not n:
-        return [check(name, None, "nowhere", "Nothing to check: no cell of an arm is printed twice.")]
+        return [build_check(name, None, "nowhere", "Nothing to check: no cell of an arm is printed twice.")]
     text = f"Numbers printed twice that agree: {n - len(found)}."
-    return found + ([check(name, True, "everywhere else", text)] if n > len(found) else [])
+    return found + ([build_check(name, True, "everywhere else", text)] if n > len(found) else [])
 
 
 def missing_cells(
     numbers: Sequence[Number], compared: Sequence[tuple[str, str]], stated: Mapping[str, Sequence[int]]
-) -> list[Check]:
+) -> list[CellCheck]:
     """Find blanks, cells that one of two compared arms lacks, and thread counts announced but not printed.
 
     `compared` has pairs of arms; `stated` the thread counts that the document says were run, by workload.
     """
     name = "missing cells"
     found = [
-        check(name, False, f"{one.table}, row {one.row}", f"{one.heading} is blank.", [one.table])
+        build_check(name, False, f"{one.table}, row {one.row}", f"{one.heading} is blank.", [one.table])
         for one in numbers
         if not one.is_given
     ]
@@ -204,37 +209,39 @@ def missing_cells(
     groups: dict[_Place, list[Number]] = {}
     for one in measured:
         factors = {key: value for key, value in one.at.items() if key not in {"arm", "second", *THREADS}}
-        groups.setdefault(_place(None, factors), []).append(one)
+        groups.setdefault(_place_of_number(None, factors), []).append(one)
     for group in groups.values():
         levels: dict[str, set[int]] = {}
         for one in group:
-            levels.setdefault(one.at["arm"], set()).update(_threads([one]))
+            levels.setdefault(one.at["arm"], set()).update(_thread_levels([one]))
         for arm, other in dict.fromkeys((*compared, *((second, first) for first, second in compared))):
             if arm in levels and (lack := levels.get(other, set()) - levels[arm]):
-                text = f"No numbers at {_list(lack)} threads, where {other} has them."
+                text = f"No numbers at {_format_levels(lack)} threads, where {other} has them."
                 tables = [one.table for one in group if one.at["arm"] == arm]
-                found.append(check(name, False, f"{arm}, {group[0].key('workload')}", text, tables))
+                found.append(build_check(name, False, f"{arm}, {group[0].key('workload')}", text, tables))
     for workload, threads in stated.items():
         part = [one for one in measured if one.key("workload") == workload]
-        if lack := set(threads) - _threads(part):
-            text = f"No numbers at {_list(lack)} threads, which the document says were run."
-            found.append(check(name, False, workload, text, [one.table for one in part]))
-    return found or [check(name, True, "everywhere", "No blank, and compared arms have the same cells.")]
+        if lack := set(threads) - _thread_levels(part):
+            text = f"No numbers at {_format_levels(lack)} threads, which the document says were run."
+            found.append(build_check(name, False, workload, text, [one.table for one in part]))
+    return found or [
+        build_check(name, True, "everywhere", "No blank, and compared arms have the same cells.")
+    ]
 
 
-def _list(levels: set[int]) -> str:
+def _format_levels(levels: set[int]) -> str:
     return ", ".join(map(str, sorted(levels)))
 
 
-def _threads(numbers: Sequence[Number]) -> set[int]:
+def _thread_levels(numbers: Sequence[Number]) -> set[int]:
     return {one.threads for one in numbers if one.key("threads") is not None}
 
 
 _Place = frozenset[tuple[str, str]]
 
 
-def _place(one: Number | None, keys: Mapping[str, Any]) -> _Place:
-    """Return what tells a number apart by some of its keys, as it is printed."""
+def _place_of_number(one: Number | None, keys: Mapping[str, Any]) -> _Place:
+    """Key of a number by some of its keys, as it is printed."""
     metric = {("metric", one.metric)} if one else set()
     return frozenset(metric | {(key, str(value)) for key, value in keys.items()})
 
@@ -248,7 +255,7 @@ class _Series(NamedTuple):
     numbers: dict[_Place, float]
 
 
-def _series(numbers: Sequence[Number], settings: Mapping[str, Mapping[str, Any]]) -> list[_Series]:
+def _build_series(numbers: Sequence[Number], settings: Mapping[str, Mapping[str, Any]]) -> list[_Series]:
     arms: dict[str, set[str]] = {}
     groups: dict[tuple[str, str, str], dict[_Place, float]] = {}
     for one in numbers:
@@ -256,7 +263,7 @@ def _series(numbers: Sequence[Number], settings: Mapping[str, Mapping[str, Any]]
             arms.setdefault(one.table, set()).add(arm)
             rest = {key: value for key, value in one.at.items() if key not in ("arm", "workload")}
             own = groups.setdefault((one.table, arm, one.key("workload")), {})
-            own[_place(one, rest)] = one.value
+            own[_place_of_number(one, rest)] = one.value
     return [
         _Series(
             table if len(arms[table]) == 1 else f"{table} ({arm})",
@@ -270,7 +277,7 @@ def _series(numbers: Sequence[Number], settings: Mapping[str, Mapping[str, Any]]
 
 def growth_base(
     numbers: Sequence[Number], growths: Mapping[str, tuple[str, Mapping[str, Any]]]
-) -> list[Check]:
+) -> list[CellCheck]:
     """Recompute printed growths in percent against both bases, and name the one they were divided by.
 
     `growths` maps a heading to (metric that grew, keys of the cell it grew over).
@@ -281,56 +288,60 @@ def growth_base(
             if one.heading != heading or not one.is_given:
                 continue
             group = [other for other in numbers if (other.table, other.metric) == (one.table, metric)]
-            new, old = _cell(group, one, {}), _cell(group, one, over)
+            new, old = _expected_value(group, one, {}), _expected_value(group, one, over)
             if new is None or old is None or all(one.key(key) == value for key, value in over.items()):
                 continue
             if not old or not new:
                 ends = f"from {format_plain(old)} to {format_plain(new)}"
                 text = f"printed {one.printed} %, {ends}: no growth over 0."
-                unknown.append(of_number(name, None, one, text))
+                unknown.append(check_number(name, None, one, text))
                 continue
             n += 1
             by_old, by_new = 100 * (new / old - 1), 100 * (1 - old / new)
             # "6 %" beside "5.95 %" was rounded to its own places, not to those of its column.
             step = max(2 * one.half_unit, 10.0 ** -len(one.printed.partition(".")[2]))
-            fits = [_fits(value, one.value, step) for value in (by_old, by_new)]
+            fits = [_is_rounding(value, one.value, step) for value in (by_old, by_new)]
             if not fits[0]:
                 shares = {"by_old": by_old / 100, "by_new": by_new / 100, "fits_new": fits[1]}
                 found.append(
-                    of_number(name, False, one, detail("growth", one=one, new=new, old=old, **shares))
+                    check_number(
+                        name, False, one, render_detail("growth", one=one, new=new, old=old, **shares)
+                    )
                 )
     return [
         *found,
         *unknown,
-        *summary(name, n - len(found), "Percentages divided by the old value, as they should be", len(found)),
+        *summarize_checks(
+            name, n - len(found), "Percentages divided by the old value, as they should be", len(found)
+        ),
     ]
 
 
-def rising_threads(numbers: Sequence[Number]) -> list[Check]:
+def rising_threads(numbers: Sequence[Number]) -> list[CellCheck]:
     """Check that thread counts rise from row to row, wherever all other keys of a table are the same."""
     name, found, n = "rising thread counts", [], 0
     tables: dict[tuple[str, _Place], dict[int, Any]] = {}
     for one in numbers:
         if (threads := one.key("threads")) is not None:
             rest = {key: value for key, value in one.at.items() if key not in THREADS}
-            tables.setdefault((one.table, _place(None, rest)), {}).setdefault(one.row, threads)
+            tables.setdefault((one.table, _place_of_number(None, rest)), {}).setdefault(one.row, threads)
     for (table, _), rows in tables.items():
         levels = list(rows.values())
         n += 1
         if any(after < before for before, after in itertools.pairwise(levels)):
             text = f"In their printed order: {', '.join(map(str, levels))}."
-            found.append(check(name, False, table, text, [table]))
-    return [*found, *summary(name, n - len(found), "Series in order", len(found))]
+            found.append(build_check(name, False, table, text, [table]))
+    return [*found, *summarize_checks(name, n - len(found), "Series in order", len(found))]
 
 
-def _fits(value: float, printed: float, step: float) -> bool:
-    """Whether a number was rounded or cut to the printed one."""
+def _is_rounding(value: float, printed: float, step: float) -> bool:
+    """True if a number, rounded or cut, is the printed one."""
     return abs(value - printed) <= step / 2 + 1e-9 or (
         0 <= abs(value) - abs(printed) < step and value * printed >= 0
     )
 
 
-def _cell(group: Sequence[Number], one: Number, over: Mapping[str, Any]) -> float | None:
+def _expected_value(group: Sequence[Number], one: Number, over: Mapping[str, Any]) -> float | None:
     wanted = {**one.at, **over}
     fits = (
         other for other in group if all(other.key(key) == wanted.get(key) for key in (*wanted, *other.at))

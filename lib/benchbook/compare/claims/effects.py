@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from benchbook.compare.claims.bands import limits
-from benchbook.compare.claims.estimands import Asked
-from benchbook.compare.claims.metrics import LOADING, is_compared, ours
-from benchbook.compare.stats.equivalence import Band
-from benchbook.core.published.claim import Claim, number
-from benchbook.core.util.errors import given
+from benchbook.compare.claims.bands import claim_limits
+from benchbook.compare.claims.estimands import ClaimTest
+from benchbook.compare.claims.metrics import LOADING, is_compared, metric_column
+from benchbook.compare.stats.equivalence import EquivalenceBand
+from benchbook.core.published.claim import Claim, parse_amount
+from benchbook.core.util.errors import require_value
 
 
 @dataclass(frozen=True)
@@ -30,20 +30,20 @@ class ClaimedEffect:
     baseline: str
     treatment: str
     value: float
-    band: Band
+    band: EquivalenceBand
     workloads: tuple[str, ...] | None = None
     threads: tuple[int, ...] | None = None
     metric: str = "qps"
 
 
 def is_contrast(claim: Claim) -> bool:
-    """Tell whether a claim is an effect of runs; values of single seconds and the time of loading are not."""
+    """True for an effect of runs; false for values of single seconds and for loading time."""
     is_mean = claim.across is None or (claim.by == "mean" and claim.baseline_by in (None, "mean"))
     return claim.kind == "effect" and is_mean and claim.metric != LOADING and not claim.where
 
 
-def of(name: str, claim: Claim, asked: Asked) -> list[ClaimedEffect]:
-    """Return the contrasts that answer a claim, each by one number; none where only cells answer it.
+def match_contrasts(name: str, claim: Claim, asked: ClaimTest) -> list[ClaimedEffect]:
+    """Contrasts that answer a claim, each by one number; none if only cells answer it.
 
     A mean must be that of one contrast, over its thread levels. Where each cell must lie in the band, each
     must be all that its contrast has.
@@ -53,15 +53,20 @@ def of(name: str, claim: Claim, asked: Asked) -> list[ClaimedEffect]:
         {(one.baseline.at[0], *one.cell.at[:2]) for one in part.items if one.baseline} for part in parts
     ]
     is_one = all(len(one) == 1 for one in contrasts) and len(set.union(*contrasts)) == len(parts)
-    if not is_contrast(claim) or not is_compared(given(claim.metric)) or not is_one or asked.must == "most":
+    if (
+        not is_contrast(claim)
+        or not is_compared(require_value(claim.metric))
+        or not is_one
+        or asked.must == "most"
+    ):
         return []
-    band = given(claim.band)
+    band = require_value(claim.band)
     amounts = band.range or [one for one in (band.point, band.above, band.below) if one is not None]
-    value = sum(map(number, amounts)) / len(amounts)
+    value = sum(map(parse_amount, amounts)) / len(amounts)
     found = []
     for part, contrast in zip(parts, contrasts, strict=True):
         baseline, treatment, workload = contrast.pop()
         threads = tuple(one.cell.at[2] for one in part.items)
-        allowed, metric = given(limits(claim)), ours(given(claim.metric))
+        allowed, metric = require_value(claim_limits(claim)), metric_column(require_value(claim.metric))
         found.append(ClaimedEffect(name, baseline, treatment, value, allowed, (workload,), threads, metric))
     return found

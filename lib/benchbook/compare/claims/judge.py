@@ -1,4 +1,4 @@
-"""What comes out of the parts of a claim: each inside, outside or open, and one verdict of all."""
+"""Outcomes of the parts of a claim: each inside, outside or open, and one verdict of all."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from benchbook.compare.claims.estimands import Asked, Board, Part, Unfit
+from benchbook.compare.claims.estimands import CellSource, ClaimTest, Estimand, NotApplicable
 from benchbook.compare.stats import tolerance
 from benchbook.compare.stats.equivalence import (
     MARGIN,
@@ -14,20 +14,20 @@ from benchbook.compare.stats.equivalence import (
     RELATIVE_MARGIN,
     Bounds,
     Verdict,
+    adjust_holm,
     decide_verdict,
-    holm,
 )
 from benchbook.compare.stats.intervals import Interval
-from benchbook.core.util.errors import given
+from benchbook.core.util.errors import require_value
 
 NO_SIZE = "no effect was shown, so its size has no trend"
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """A part with its number, the bounds it was held to, and what came out; `p` is None where undecided."""
+class EstimandOutcome:
+    """Part with its number, its bounds and its outcome; `p` is None if undecided."""
 
-    part: Part
+    part: Estimand
     amount: Interval
     bounds: Bounds
     outcome: Verdict
@@ -37,16 +37,16 @@ class Outcome:
     """A step of a trend that is too small to say anything."""
 
 
-def outcomes(asked: Asked, board: Board, is_printed: bool) -> list[Outcome]:
-    """Judge every part of what a claim asks.
+def judge_estimands(asked: ClaimTest, board: CellSource, is_printed: bool) -> list[EstimandOutcome]:
+    """Outcome of every part of a claim's test.
 
     A printed number has no interval, so that it is inside its bounds or outside; a measured one is either
     only with its whole interval.
     """
-    return [_outcome(part, board, is_printed) for part in asked.parts]
+    return [_judge_estimand(part, board, is_printed) for part in asked.parts]
 
 
-def verdict(asked: Asked, found: Sequence[Outcome], level: float | None) -> Verdict:
+def judge_test(asked: ClaimTest, found: Sequence[EstimandOutcome], level: float | None) -> Verdict:
     """Judge a claim by its parts: all must hold, or more than half of them; a part that fails is against it.
 
     That all hold needs no correction; that some of several do, or don't, takes Holm's, at the `level` of the
@@ -58,7 +58,7 @@ def verdict(asked: Asked, found: Sequence[Outcome], level: float | None) -> Verd
         return "contradicted"
     # Steps that say nothing are left out where most say something.
     deciding = steps if 2 * len(steps) > len(deciding) else deciding
-    held, failed = (_surviving(deciding, which, level) for which in ("confirmed", "contradicted"))
+    held, failed = (_count_surviving(deciding, which, level) for which in ("confirmed", "contradicted"))
     if asked.must == "most":
         is_held, is_failed = 2 * held > len(deciding), 2 * failed >= len(deciding)
     else:
@@ -69,68 +69,70 @@ def verdict(asked: Asked, found: Sequence[Outcome], level: float | None) -> Verd
 
 
 def alike_margin(effect: float) -> float:
-    """How far from 1 the ratio of two changes may lie that are alike: a fifth, of small changes 2 %."""
+    """Margin around 1 for the ratio of two alike changes: a fifth, of small changes 2 %."""
     return min(max(MARGIN, RELATIVE_MARGIN * abs(effect)), RELATIVE_MARGIN)
 
 
 NOT_SHOWN = "not shown by its own repeats"
 
 
-def _of_printed(part: Part, amount: Interval, bounds: Bounds, value: float, board: Board) -> Outcome:
-    """Outcome of a printed number: inside or outside; open where its own repetitions can't tell.
+def _judge_printed(
+    part: Estimand, amount: Interval, bounds: Bounds, value: float, board: CellSource
+) -> EstimandOutcome:
+    """Outcome of a printed number: inside or outside; open if its repetitions leave it undecided.
 
     A number in a closed band holds where its repetitions show any effect. A step of a trend against its
     direction by less than 2 points (of a value 1 %) is flat.
     """
     is_inside = bounds.holds(value)
-    if part.margin and not is_inside and abs(value) < _flat(part, board):
-        return Outcome(part, amount, bounds, "inconclusive", is_flat=True)
+    if part.margin and not is_inside and abs(value) < _flat_margin(part, board):
+        return EstimandOutcome(part, amount, bounds, "inconclusive", is_flat=True)
     if not amount.is_known:
-        return Outcome(part, amount, bounds, "confirmed" if is_inside else "contradicted")
+        return EstimandOutcome(part, amount, bounds, "confirmed" if is_inside else "contradicted")
     decision = decide_verdict(amount, bounds)
     is_closed = math.isfinite(bounds.log_high - bounds.log_low) and bounds.log_low * bounds.log_high != 0
-    if is_inside and is_closed and tolerance.side(amount.log_low, amount.log_high):
-        return Outcome(part, amount, bounds, "confirmed")
+    if is_inside and is_closed and tolerance.sign_of_interval(amount.log_low, amount.log_high):
+        return EstimandOutcome(part, amount, bounds, "confirmed")
     reason = NOT_SHOWN if decision.outcome == "inconclusive" else None
-    return Outcome(part, amount, bounds, decision.outcome, None, reason)
+    return EstimandOutcome(part, amount, bounds, decision.outcome, None, reason)
 
 
-def _flat(part: Part, board: Board) -> float:
-    """Logarithm below which a step of a trend says nothing."""
+def _flat_margin(part: Estimand, board: CellSource) -> float:
+    """Smallest logarithm of a step of a trend that is not flat."""
     if part.margin == "value":
         return math.log1p(PRACTICAL)
-    return math.log1p(MARGIN / math.exp(given(board.amount(part.of[1]).log_mean)))
+    return math.log1p(MARGIN / math.exp(require_value(board.amount(part.of[1]).log_mean)))
 
 
-def _surviving(found: Sequence[Outcome], which: str, level: float | None) -> int:
-    """Return how many parts came out so, after Holm's correction where they have intervals."""
+def _count_surviving(found: Sequence[EstimandOutcome], which: str, level: float | None) -> int:
+    """Number of parts with an outcome, after Holm's correction if they have intervals."""
     own = [one for one in found if one.outcome == which]
     if level is None or not own:
         return len(own)
     p_values = [one.p if one.outcome == which and one.p is not None else 1.0 for one in found]
-    return sum(tolerance.is_below(p, 1 - level) for p in holm(p_values))
+    return sum(tolerance.is_below(p, 1 - level) for p in adjust_holm(p_values))
 
 
-def _outcome(part: Part, board: Board, is_printed: bool) -> Outcome:
+def _judge_estimand(part: Estimand, board: CellSource, is_printed: bool) -> EstimandOutcome:
     amount, bounds, reason = board.amount(part.terms), part.bounds, None
     if part.rule == "size":
         # |a| > |b| just where (a - b)(a + b) > 0, so the sign of both together says which way is larger.
         later, earlier = part.of
         both = board.amount((*later, *earlier))
-        if given(both.log_mean) < 0:
+        if require_value(both.log_mean) < 0:
             bounds = bounds.turned
-        is_shown = tolerance.side(both.log_low, both.log_high) != 0
+        is_shown = tolerance.sign_of_interval(both.log_low, both.log_high) != 0
         reason = None if is_printed or is_shown else NO_SIZE
     if part.rule == "alike":
         # Of a loss of 99 % a fifth is all that is left, so what is compared is the ratio of both changes.
-        margin = alike_margin(math.expm1(given(board.amount(part.of[1]).log_mean)))
+        margin = alike_margin(math.expm1(require_value(board.amount(part.of[1]).log_mean)))
         bounds = Bounds(math.log1p(-margin), math.log1p(margin))
     value = amount.log_mean
     if value is None or math.isnan(value):
-        raise Unfit(f"{part.where}: no logarithm of a number below zero")
+        raise NotApplicable(f"{part.where}: no logarithm of a number below zero")
     if reason is None and is_printed:
-        return _of_printed(part, amount, bounds, value, board)
+        return _judge_printed(part, amount, bounds, value, board)
     if reason is None and amount.is_known:
         decision = decide_verdict(amount, bounds)
-        return Outcome(part, amount, bounds, decision.outcome, decision.p)
-    return Outcome(part, amount, bounds, "inconclusive", None, reason or amount.reason)
+        return EstimandOutcome(part, amount, bounds, decision.outcome, decision.p)
+    return EstimandOutcome(part, amount, bounds, "inconclusive", None, reason or amount.reason)

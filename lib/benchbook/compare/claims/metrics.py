@@ -1,4 +1,4 @@
-"""What documents print, under our names: which column of `runs` has it, and what of it can be compared."""
+"""Metrics of documents under our names: their column of `runs`, and the comparable ones."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ DERIVED = {
 }
 
 
-def ours(metric: str) -> str:
-    """Return the name under which findings and sentences have a metric that documents print.
+def metric_column(metric: str) -> str:
+    """Name in findings and sentences of a metric that documents print.
 
-    >>> ours("qps_min"), ours("cpu_proxy_pct / qps"), ours("block_cache_gb")
+    >>> metric_column("qps_min"), metric_column("cpu_proxy_pct / qps"), metric_column("block_cache_gb")
     ('lowest_qps', 'cpu_proxy_for_a_query', 'block_cache_gb')
     """
     columns = tuple(COLUMNS[name][0] for name in both_metrics(metric) if name in COLUMNS)
@@ -43,12 +43,12 @@ def ours(metric: str) -> str:
 
 
 def is_compared(metric: str) -> bool:
-    """Tell whether a contrast of two arms can be made of a metric: effects are ratios, so units are free."""
-    return ours(metric) in {*DERIVED, *(column for column, _ in COLUMNS.values())}
+    """True if a contrast of two arms can be made of a metric: effects are ratios, of any unit."""
+    return metric_column(metric) in {*DERIVED, *(column for column, _ in COLUMNS.values())}
 
 
 def is_known(metric: str, across: str | None) -> bool:
-    """Tell whether a study has a metric: for each run, for each second, or for the loading."""
+    """True if a study has a metric: for each run, for each second, or for the loading."""
     if metric == LOADING:
         return across is None
     known = SECONDS if across == "second" else COLUMNS

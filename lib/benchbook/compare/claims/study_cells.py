@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from benchbook.compare.claims import estimands
-from benchbook.compare.claims.estimands import Item, Series, Terms, Unfit
+from benchbook.compare.claims.estimands import CellPair, NotApplicable, Series, Terms
 from benchbook.compare.claims.metrics import COLUMNS, LOADING, USED, is_known
 from benchbook.compare.stats.equivalence import reached_look
 from benchbook.compare.stats.intervals import Interval, t_interval
@@ -21,7 +21,7 @@ from benchbook.core.published.claim import Claim, Condition, Selector
 from benchbook.core.published.table_cells import both_metrics
 from benchbook.core.study.params import Analysis
 from benchbook.core.study.study import Study
-from benchbook.core.util.errors import given
+from benchbook.core.util.errors import require_value
 
 OF_THREADS = ("threads", "threads_per_process", "threads_per_server")
 OF_WORKLOAD = ("workload", "script", "range_size")
@@ -29,8 +29,8 @@ OF_A_PART = ("workload", "idle_connections", "new_connections_per_s")
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """What findings and claims are computed from: tidy `runs` and `histograms`, the `intervals` of their
+class StudyEvidence:
+    """Input of findings and claims: tidy `runs` and `histograms`, the `intervals` of their
     seconds, `loads` by arm, facts."""
 
     study: Study
@@ -42,7 +42,7 @@ class Evidence:
     histograms: pd.DataFrame | None = None
 
 
-class Where(NamedTuple):
+class CellLocation(NamedTuple):
     """Arm, workload and threads, by the study's own names; a pair's arm is its two."""
 
     name: str
@@ -50,35 +50,35 @@ class Where(NamedTuple):
     threads: int
 
     @classmethod
-    def of(cls, place: Mapping[str, Any]) -> Where:
+    def of(cls, place: Mapping[str, Any]) -> CellLocation:
         """Take them from the keys of a cell."""
         return cls(*(place[name] for name in cls._fields))
 
 
-PLACE = Where._fields
+PLACE = CellLocation._fields
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
-    """A cell of a study; `by` puts the seconds of its runs together, None takes what a run has."""
+class StudyCell:
+    """Cell of a study; `by` combines the seconds of its runs, None takes the run's value."""
 
     place: Mapping[str, Any]
     metric: str
     by: str | None
 
     @property
-    def at(self) -> Where:
-        """Where it is in its study."""
-        return Where.of(self.place)
+    def at(self) -> CellLocation:
+        """Place in its study."""
+        return CellLocation.of(self.place)
 
 
-class Blocks:
+class StudyCells:
     """A study's cells, as `kinds.Board` asks for them; without evidence all that are planned.
 
     A block counts for a claim only if it has all numbers that the claim asks for (`settle`).
     """
 
-    def __init__(self, study: Study, evidence: Evidence | None = None) -> None:
+    def __init__(self, study: Study, evidence: StudyEvidence | None = None) -> None:
         self._study, self._evidence = study, evidence
         self._rows: pd.Index | None = None
         self._values: dict[tuple[str, str | None], pd.DataFrame] = {}
@@ -88,48 +88,48 @@ class Blocks:
         """Blocks that count for the claim."""
         return 0 if self._rows is None else len(self._rows)
 
-    def cells(self, claim: Claim, metric: str, side: Selector | None, by: str | None) -> list[Measured]:
-        """Return the cells that are meant, in the study's order; none where the metric is not measured."""
+    def cells(self, claim: Claim, metric: str, side: Selector | None, by: str | None) -> list[StudyCell]:
+        """Cells of a selection, in the study's order; none if the metric is not measured."""
         if not is_known(metric, claim.across):
             return []
         way = (by or "mean") if claim.across else None
-        table = _chosen(_chosen(self._table, claim.cells), side)
-        return [Measured(row, metric, way) for row in table.to_dict("records")]
+        table = _select_cells(_select_cells(self._table, claim.cells), side)
+        return [StudyCell(row, metric, way) for row in table.to_dict("records")]
 
     def pairs(
-        self, baseline: Sequence[Measured], treatment: Sequence[Measured], compared: set[str]
-    ) -> tuple[list[Item], int]:
-        """Pair cells that differ in nothing but what carries the keys compared."""
-        owners = set(map(_owner, compared))
+        self, baseline: Sequence[StudyCell], treatment: Sequence[StudyCell], compared: set[str]
+    ) -> tuple[list[CellPair], int]:
+        """Pair cells that differ only in the carrier of the keys compared."""
+        owners = set(map(_key_owner, compared))
         same = [key for key in PLACE if key not in owners]
         found, alone = [], 0
         for cell in treatment:
             match = [other for other in baseline if all(other.place[key] == cell.place[key] for key in same)]
             if len(match) > 1:
-                raise Unfit("it speaks of several baselines")
+                raise NotApplicable("it speaks of several baselines")
             alone += not match
             for other in match:
                 own, base = cell.at.name, other.at.name
                 name = own if own == base else f"{own} against {base}"
-                found.append(Item({**cell.place, "name": name}, cell, other))
+                found.append(CellPair({**cell.place, "name": name}, cell, other))
         return found, alone
 
-    def meets(self, claim: Claim, condition: Condition, cell: Measured) -> bool:
-        """Tell whether a cell has a key between the ends of a condition, or used as much as it asks for.
+    def meets(self, claim: Claim, condition: Condition, cell: StudyCell) -> bool:
+        """True if a cell has a key between the ends of a condition, or the required use.
 
         Cells are chosen by what was used there in the mean over all blocks, never by what came out.
         """
         low, high = condition_ends(condition)
         if condition.key is not None:
             if condition.key not in self._table:
-                raise Unfit(f"the study does not vary {labels.key(condition.key)}")
+                raise NotApplicable(f"the study does not vary {labels.label_key(condition.key)}")
             return bool(low < cell.place[condition.key] < high)
         if self._evidence is None:
             return True
         share = used_share(self._evidence.runs, self._evidence.facts or {}, condition, cell.at)
         return share is not None and low < share < high
 
-    def none_left(self, claim: Claim, found: Sequence[Item]) -> str:
+    def none_left(self, claim: Claim, found: Sequence[CellPair]) -> str:
         """Say that the study has no such cell, or that none meets the conditions."""
         asked = [
             f"no cell has the {USED[str(one.metric)]} at {condition_band(one)} of its CPU"
@@ -138,38 +138,38 @@ class Blocks:
         ]
         return asked[0] if asked else "no cell of the study is what it speaks of"
 
-    def series(self, items: Sequence[Item], key: str, free: tuple[str, ...] = ()) -> Series:
-        """Return series in which only what carries a key changes; Unfit where one level stands twice."""
-        owner = _owner(key)
+    def series(self, items: Sequence[CellPair], key: str, free: tuple[str, ...] = ()) -> Series:
+        """Series that vary only the carrier of a key; Unfit if one level stands twice."""
+        owner = _key_owner(key)
         rest = [name for name in PLACE if name != owner and name not in free]
-        groups: dict[str, list[tuple[Any, Item]]] = {}
+        groups: dict[str, list[tuple[Any, CellPair]]] = {}
         levelled = [one for one in items if pd.notna(one.place.get(key))]
         if items and not levelled:
-            raise Unfit(f"the study does not vary {labels.key(key)}")
+            raise NotApplicable(f"the study does not vary {labels.label_key(key)}")
         for one in levelled:
-            where = ", ".join(_threads(one.place[name]) if name == "threads" else str(one.place[name])
+            where = ", ".join(_format_threads(one.place[name]) if name == "threads" else str(one.place[name])
                               for name in rest)  # fmt: skip
             groups.setdefault(where, []).append((one.place[key], one))
         for levels in groups.values():
             if "threads" not in free and len({level for level, _ in levels}) < len(levels):
-                raise Unfit(f"two {owner}s have the same {labels.key(key)}")
+                raise NotApplicable(f"two {owner}s have the same {labels.label_key(key)}")
         return [(where, sorted(own, key=lambda one: one[0])) for where, own in groups.items()]
 
-    def group(self, item: Item) -> Hashable:
+    def group(self, item: CellPair) -> Hashable:
         """Return arm and workload: thread levels are shown together."""
-        return Where.of(item.place)[:2]
+        return CellLocation.of(item.place)[:2]
 
-    def named(self, items: Sequence[Item]) -> str:
-        """Write arm, workload and threads; of pairs the threads only where they are one of several."""
-        places = [Where.of(one.place) for one in items]
-        name, workload, levels = *places[0][:2], _threads(*(one.threads for one in places))
+    def named(self, items: Sequence[CellPair]) -> str:
+        """Arm, workload and threads in words; of pairs the threads only if there are several levels."""
+        places = [CellLocation.of(one.place) for one in items]
+        name, workload, levels = *places[0][:2], _format_threads(*(one.threads for one in places))
         if items[0].baseline is None:
             return f"{name}, {workload}, {levels}"
         is_one = len(items) == 1 and len(self._study.threads) > 1
         return f"{name}, {f'{levels}, ' if is_one else ''}{workload}"
 
     def has(self, metric: str) -> bool:
-        """Tell whether any run has a metric; before there are runs, whether it is measured."""
+        """True if any run has a metric; before there are runs, if it is measured."""
         return self._evidence is None or _of_runs(self._evidence.runs, metric).notna().any()
 
     def amount(self, terms: Terms) -> Interval:
@@ -180,7 +180,7 @@ class Blocks:
         values = total.dropna() if self._rows is None else total.loc[self._rows]
         return t_interval(values.to_numpy(), self._evidence.analysis.level)
 
-    def settle(self, asked: estimands.Asked) -> tuple[int, str | None]:
+    def settle(self, asked: estimands.ClaimTest) -> tuple[int, str | None]:
         """Keep the blocks that have every number asked for, up to the last look.
 
         Return how many are complete, and why others are left out.
@@ -191,7 +191,7 @@ class Blocks:
         whole = pd.concat([self._logs(cell) for terms in sums for cell, _ in terms], axis=1)
         kept = whole.dropna().index
         if kept.empty:
-            raise Unfit("no block has all of its numbers")
+            raise NotApplicable("no block has all of its numbers")
         look = reached_look(len(kept), self._evidence.analysis.looks)
         self._rows = kept if look is None else kept[:look]
         dropped = len(whole) - len(kept)
@@ -224,31 +224,31 @@ class Blocks:
             [row for row in rows if tuple(row[key] for key in PLACE) in known], columns=list(rows[0])
         )
 
-    def _logs(self, own: Measured) -> pd.Series:
-        """Return ln of a cell's metric by block, NaN where a run has no such number."""
+    def _logs(self, own: StudyCell) -> pd.Series:
+        """Logarithm of a cell's metric by block, NaN if a run has no such number."""
         key = (own.metric, own.by)
         if key not in self._values:
             self._values[key] = self._logarithms(*key)
         if own.at not in self._values[key].columns:
             name, workload, threads = own.at
-            raise Unfit(f"{name} has no such number on {workload} at {threads} threads")
+            raise NotApplicable(f"{name} has no such number on {workload} at {threads} threads")
         return self._values[key][own.at]
 
     def _logarithms(self, metric: str, by: str | None) -> pd.DataFrame:
-        """Return ln of a metric, one row a block, one column a cell; Unfit where one is zero or below."""
+        """Logarithm of a metric, one row a block, one column a cell; Unfit at zero or below."""
         evidence = self._evidence
         assert evidence is not None
         if metric == LOADING:
-            return _loading(self._study, evidence.loads or {})
+            return _loading_logs(self._study, evidence.loads or {})
         runs = evidence.runs[evidence.runs.arm.isin(self._study.arms)]
         values = _of_runs(runs, metric) if by is None else _of_seconds(runs, metric, by, evidence.intervals)
         known = runs[["block", "workload", "threads"]].assign(name=runs.arm, value=values.astype(float))
         if not known.value.notna().any():
-            raise Unfit(f"no run has {labels.metric(metric)}")
+            raise NotApplicable(f"no run has {labels.label_metric(metric)}")
         if (known.value <= 0).any():
             worst = known[known.value <= 0].iloc[0]
-            raise Unfit(
-                f"{labels.metric(metric)} is {worst.value:g} in block {worst.block} "
+            raise NotApplicable(
+                f"{labels.label_metric(metric)} is {worst.value:g} in block {worst.block} "
                 f"({', '.join(str(worst[key]) for key in PLACE)} threads), so no ratio can be taken"
             )
         table = known.pivot_table(
@@ -257,8 +257,8 @@ class Blocks:
         return np.log(table)
 
 
-def _chosen(table: pd.DataFrame, selector: Selector | None) -> pd.DataFrame:
-    """Return the cells that a selector means; Unfit where the study lacks a key or a value of it.
+def _select_cells(table: pd.DataFrame, selector: Selector | None) -> pd.DataFrame:
+    """Cells of a selector; Unfit if the study lacks a key or a value of it.
 
     Of several workloads or loads beside them one is enough: a study may measure a part of a document's.
     """
@@ -266,22 +266,22 @@ def _chosen(table: pd.DataFrame, selector: Selector | None) -> pd.DataFrame:
         any_of = wanted if isinstance(wanted, tuple) else (wanted,)
         also = {"arm": "name", "workload": "script"}.get(key)
         if key not in table:
-            raise Unfit(f"the study does not vary {labels.key(key)}")
+            raise NotApplicable(f"the study does not vary {labels.label_key(key)}")
         present = {one for column in (key, also) if column for one in table[column]}
         missing = [str(one) for one in any_of if one not in present]
         if missing and (key not in OF_A_PART or len(missing) == len(any_of)):
-            raise Unfit(f"the study has no {labels.key(key)} {' and '.join(missing)}")
+            raise NotApplicable(f"the study has no {labels.label_key(key)} {' and '.join(missing)}")
         is_one = table[key].isin(any_of)
         table = table[is_one | table[also].isin(any_of) if also else is_one]
     return table
 
 
-def _owner(key: str) -> str:
-    """Return what of a cell carries a key: its threads, its workload, or its arm."""
+def _key_owner(key: str) -> str:
+    """Carrier of a key in a cell: its threads, its workload, or its arm."""
     return "threads" if key in OF_THREADS else "workload" if key in OF_WORKLOAD else "name"
 
 
-def _threads(*levels: int) -> str:
+def _format_threads(*levels: int) -> str:
     return f"{', '.join(map(str, levels))} thread{'' if list(levels) == [1] else 's'}"
 
 
@@ -293,19 +293,19 @@ def _of_runs(runs: pd.DataFrame, metric: str) -> pd.Series:
 
 def _of_seconds(runs: pd.DataFrame, metric: str, by: str, intervals: pd.DataFrame | None) -> pd.Series:
     if (runs.order == "turns").any():
-        raise Unfit("in turns a second belongs to several arms, so it says nothing of one of them")
+        raise NotApplicable("in turns a second belongs to several arms, so it says nothing of one of them")
     if intervals is None or intervals.empty:
-        raise Unfit("the seconds of the runs are not there")
+        raise NotApplicable("the seconds of the runs are not there")
     counted = intervals[~intervals.is_discarded.astype(bool)]
     together = counted.groupby("run_id")[metric].agg(by)
     return runs.run_id.map(together)
 
 
-def _loading(study: Study, loads: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
-    """Return ln of the seconds that loading took; it is timed once for each arm, so in one row."""
+def _loading_logs(study: Study, loads: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
+    """Logarithm of the loading time, s; it is timed once for each arm, so in one row."""
     known = {arm: float(load["seconds"]) for arm, load in loads.items() if load.get("seconds")}
     if not known:
-        raise Unfit("loading was not timed")
+        raise NotApplicable("loading was not timed")
     places = [
         (arm, workload, threads) for arm in known for workload in study.workloads for threads in study.threads
     ]
@@ -316,11 +316,11 @@ def _loading(study: Study, loads: Mapping[str, Mapping[str, Any]]) -> pd.DataFra
 def used_share(
     runs: pd.DataFrame, facts: Mapping[str, Mapping[str, Any]], condition: Condition, at: tuple[str, str, int]
 ) -> float | None:
-    """Return which share of what it may use a part used in a cell (arm, workload, threads), in the mean.
+    """Mean utilization of a part, as a share of its limit, in a cell (arm, workload, threads).
 
     None where nothing was seen of it, or where the facts don't tell what it may use.
     """
-    metric, (arm, workload, threads) = given(condition.metric), at
+    metric, (arm, workload, threads) = require_value(condition.metric), at
     cores = allowed_cores(facts.get(arm, {}), USED[metric])
     own = runs[(runs.arm == arm) & (runs.workload == workload) & (runs.threads == threads)]
     seen = own[COLUMNS[metric][0]].dropna()
@@ -328,7 +328,7 @@ def used_share(
 
 
 def allowed_cores(facts: Mapping[str, Any], part: str) -> float | None:
-    """Return how many cores' time a part of an arm may use, as its facts tell; None where they don't."""
+    """Limit of a part of an arm in cores, by its facts; None if they don't say."""
     given = (facts.get("cpu") or {}).get(part)
     if given is None:
         return None
@@ -341,7 +341,7 @@ def allowed_cores(facts: Mapping[str, Any], part: str) -> float | None:
 
 
 def condition_ends(condition: Condition) -> tuple[float, float]:
-    """Return between which ends a key's value must lie, or which shares of the whole a use."""
+    """Allowed range of a key's value, or of a utilization as a share of the whole."""
     whole = condition.whole or 1.0
     low = -math.inf if condition.above is None else condition.above / whole
     return low, math.inf if condition.below is None else condition.below / whole

@@ -1,4 +1,4 @@
-"""What carries over from the author's machine: how close the arms are, and what the sessions came to.
+"""Transfer of claims from the author's machine: similarity of the arms, and session results.
 
 Two gradings that stand side by side and never become one number. A stand-in gives no verdict on the author's
 own machine, however close it is.
@@ -14,29 +14,29 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from benchbook.compare.claims import estimands
-from benchbook.compare.claims.bands import judged_by, limits
-from benchbook.compare.claims.metrics import ours
-from benchbook.compare.claims.study_cells import Blocks
-from benchbook.compare.meta.meta_analysis import Brought
+from benchbook.compare.claims.bands import claim_limits, judged_by
+from benchbook.compare.claims.metrics import metric_column
+from benchbook.compare.claims.study_cells import StudyCells
+from benchbook.compare.meta.meta_analysis import SessionResult
 from benchbook.compare.meta.random_effects import (
     FEWEST_OCCASIONS,
     FEWEST_PROCESSORS,
     Value,
-    averaged,
-    occasions,
+    average_occasion,
+    group_occasions,
     pool_by_processor,
 )
 from benchbook.compare.stats import tolerance
 from benchbook.compare.stats.intervals import t_quantile
 from benchbook.compare.text import cpu_models
-from benchbook.core.artifacts.findings import Answer, Finding, Findings, Level
-from benchbook.core.artifacts.meta_analysis import Session
+from benchbook.core.artifacts.findings import Answer, Finding, Findings, LevelContrast
+from benchbook.core.artifacts.meta_analysis import StudySession
 from benchbook.core.published.claim import Claim
 from benchbook.core.published.source import Source
 from benchbook.core.study import descriptors
 from benchbook.core.study.engines import engine_of
 from benchbook.core.study.study import Study
-from benchbook.core.util.errors import given
+from benchbook.core.util.errors import require_value
 from benchbook.core.util.number_format import join_words
 
 Closeness = Literal["same", "close", "kin", "made", "another question"]
@@ -67,7 +67,7 @@ _VERSION = re.compile(r"\d+\.\d+(?:\.\d+)*")
 
 @dataclass(frozen=True)
 class Grade:
-    """How close a study's arms are to those of a claim, with the reason, and what its sessions came to.
+    """Similarity of a study's arms to those of a claim, the reason, and its sessions' outcome.
 
     `parts` has the outcome of each number that the claim asks for; the claim's is that which says least for
     it. `low` and `high` are of that part, on its `scale` (a share is a fraction): the prediction interval
@@ -87,18 +87,18 @@ class Grade:
 
     @property
     def carries_over(self) -> bool:
-        """Whether it is shown elsewhere: near enough, often enough, and on more than one processor."""
+        """True if the claim holds elsewhere: near enough, often enough, several processors."""
         is_near, is_seen = self.closeness in ("same", "close"), self.outcome in SEEN
         is_often = self.occasions >= FEWEST_OCCASIONS and self.processors >= FEWEST_PROCESSORS
         return is_near and is_seen and is_often
 
 
-def grade(
+def grade_claim(
     name: str,
     claim: Claim,
     source: Source,
     study: Study,
-    sessions: Sequence[Brought],
+    sessions: Sequence[SessionResult],
     rate: float | None = None,
 ) -> Grade:
     """Grade a claim by a study and its sessions; without sessions it was not asked.
@@ -108,42 +108,42 @@ def grade(
     """
     facts = sessions[-1].facts if sessions else {}
     dose = other_dose(claim, rate, sessions[-1].findings) if sessions and rate else ""
-    near, why = closeness(claim, source, study, facts, dose)
+    near, why = judge_closeness(claim, source, study, facts, dose)
     if not sessions or near == "another question":
         return Grade(near, why, "not asked", sessions=len(sessions))
-    seen: dict[str, list[tuple[Session, _Number]]] = {}
+    seen: dict[str, list[tuple[StudySession, _Number]]] = {}
     for one in sessions:
         put = next((answer for answer in one.findings.claims or () if answer.claim == name), None)
         for number in _of_parts(put) if put else _of_contrasts(claim, source, study, one.findings):
             seen.setdefault(number.where, []).append((one.session, number))
     if not seen:
         return Grade(near, why, "not asked", sessions=len(sessions))
-    told = {where: _outcome(own) for where, own in seen.items()}
+    told = {where: _session_outcome(own) for where, own in seen.items()}
     worst = max(told, key=lambda where: OUTCOMES.index(told[where][0]))
     outcome, low, high, often = told[worst]
     scale = seen[worst][-1][1].scale
-    processors = cpu_models.models([one.session.processor for one in sessions])
+    processors = cpu_models.count_models([one.session.processor for one in sessions])
     parts = tuple((where, found[0]) for where, found in told.items())
     return Grade(near, why, outcome, parts, len(sessions), often, processors, low, high, scale)
 
 
-def closeness(
+def judge_closeness(
     claim: Claim, source: Source, study: Study, facts: Facts, dose: str = ""
 ) -> tuple[Closeness, str]:
-    """Return how close the arms of a study are to those that a claim compares, and why, in a few words.
+    """Similarity of a study's arms to those that a claim compares, and the reason in a few words.
 
     `dose` says where the study gives another dose of what the claim varies: then its arms are kin at best.
     `facts` are one nested mapping by arm, as `facts.json` has them; programs without any are another kind.
     """
     try:
-        asked = estimands.ask(claim, Blocks(study))
-    except estimands.Unfit as error:
+        asked = estimands.build_test(claim, StudyCells(study))
+    except estimands.NotApplicable as error:
         return "another question", str(error)
     pairs = {(one.baseline.at[0], one.cell.at[0]) for one in asked.items if one.baseline is not None}
     if not pairs and claim.along is not None:
         # Along a key every level is compared with the others.
         pairs = set(itertools.combinations(dict.fromkeys(one.cell.at[0] for one in asked.items), 2))
-    dials = sorted({dial for pair in pairs for dial in _dials(study, *pair)})
+    dials = sorted({dial for pair in pairs for dial in _dose_settings(study, *pair)})
     if dials:
         return (
             "made",
@@ -154,9 +154,9 @@ def closeness(
     reasons = []
     if told := dose:
         near, reasons = "kin", [told]
-    of_arms = [_programs(facts.get(arm, {})) for arm in arms]
+    of_arms = [_list_programs(facts.get(arm, {})) for arm in arms]
     for part in dict.fromkeys(part for parts in of_arms for part in parts):
-        how, why = _program(*part, source, _is_compared(claim, part, of_arms))
+        how, why = _program_closeness(*part, source, _is_compared(claim, part, of_arms))
         near = max(near, how, key=CLOSENESS.index)
         reasons += [why] if why else []
     if not reasons and not any(facts.get(arm) for arm in arms):
@@ -174,7 +174,7 @@ OTHER_DOSE = 2.0
 
 
 def other_dose(claim: Claim, rate: float, found: Findings) -> str:
-    """How a study's dose of what a claim varies differs from the document's; empty where it doesn't.
+    """Difference of dose between study and document, in words; empty without one.
 
     `rate` are the document's queries a second, of the study's those of its baseline.
     """
@@ -190,8 +190,8 @@ def other_dose(claim: Claim, rate: float, found: Findings) -> str:
     return f"another dose: as many {DOSES[key]} {beside}"
 
 
-def nearest(grades: Mapping[str, Grade]) -> list[str]:
-    """Return a claim's studies: those that were asked it and can tell, the nearest first, of equals those on
+def nearest_studies(grades: Mapping[str, Grade]) -> list[str]:
+    """Studies of a claim: those with an informative answer first, then the nearest, then those on
     most processors."""
     return sorted(
         grades,
@@ -232,37 +232,39 @@ def _of_parts(put: Answer) -> Iterator[_Number]:
         take = {"share": math.log1p, "value": math.log, "power": float}[part.scale]
         low, high = (None if end is None else take(end) for end in part.band)
         band = (-math.inf if low is None else low, math.inf if high is None else high)
-        middle, least, most = (take(given(one)) for one in (part.value, part.low, part.high))
+        middle, least, most = (take(require_value(one)) for one in (part.value, part.low, part.high))
         yield _Number(part.where, middle, least, most, put.n, put.level, band, part.scale)
 
 
 def _of_contrasts(claim: Claim, source: Source, study: Study, findings: Findings) -> Iterator[_Number]:
     """Yield the numbers of the contrasts that show a claim, under the loads of its document's tables."""
-    band = limits(claim)
+    band = claim_limits(claim)
     if claim.kind != "effect" or band is None or claim.where:
         return
-    asked = estimands.ask(claim, Blocks(study))
+    asked = estimands.build_test(claim, StudyCells(study))
     meant = {(one.baseline.at[0], *one.cell.at[:2]) for one in asked.items if one.baseline is not None}
-    loads = _loads(claim, source)
+    loads = _table_loads(claim, source)
     own_loads = {one for _, _, one in meant if not loads or {one, study.script(one)} & loads}
-    metric = "qps" if claim.metric in estimands.RATES else ours(str(claim.metric))
+    metric = "qps" if claim.metric in estimands.RATES else metric_column(str(claim.metric))
     for one in findings.findings:
         contrast = (one.baseline, one.treatment, one.workload)
         if contrast not in meant or one.workload not in own_loads or one.metric != metric:
             continue
         is_each = judged_by(claim) != "mean"
-        parts: Sequence[Finding | Level] = one.levels if is_each and one.levels else [one]
+        parts: Sequence[Finding | LevelContrast] = one.levels if is_each and one.levels else [one]
         for own in parts:
             if own.low is not None and own.n > 1:
                 at = f", at threads {own.threads}" if own is not one else ""
                 where = f"{one.treatment} against {one.baseline}, {one.workload}{at}"
-                middle, low, high = (math.log1p(given(end)) for end in (own.effect, own.low, own.high))
+                middle, low, high = (
+                    math.log1p(require_value(end)) for end in (own.effect, own.low, own.high)
+                )
                 ends = (band.log_low, band.log_high)
                 yield _Number(where, middle, low, high, own.n, own.level, ends)
 
 
-def _loads(claim: Claim, source: Source) -> set[str]:
-    """Return the loads of the tables that are about the arms of a claim; none where tables don't say."""
+def _table_loads(claim: Claim, source: Source) -> set[str]:
+    """Loads of the tables about the arms of a claim; none if tables don't say."""
     sides = [side or {} for side in (claim.baseline, claim.treatment)]
     named = [side.get("arm") for side in sides]
     arms = {arm for one in named for arm in (one if isinstance(one, tuple) else (one,))}
@@ -276,13 +278,13 @@ def _loads(claim: Claim, source: Source) -> set[str]:
     return {str(at["workload"]) for at in tables if "workload" in at}
 
 
-def _outcome(seen: Sequence[tuple[Session, _Number]]) -> tuple[Outcome, float, float, int]:
-    """Return what the sessions came to for one number, between which fractions, and on how many occasions."""
+def _session_outcome(seen: Sequence[tuple[StudySession, _Number]]) -> tuple[Outcome, float, float, int]:
+    """Outcome of the sessions for one number, its range as fractions, and the number of occasions."""
     known = {
         one.id: Value(one.id, number.middle, number.error, number.n, number.level) for one, number in seen
     }
-    groups = occasions([session for session, _ in seen])
-    values = [averaged([known[one.id] for one in group]) for group in groups]
+    groups = group_occasions([session for session, _ in seen])
+    values = [average_occasion([known[one.id] for one in group]) for group in groups]
     band = seen[-1][1].band
     models = cpu_models.model_keys([group[0].processor for group in groups])
     variances = [max(one.standard_error, 1e-9) ** 2 for one in values]
@@ -294,7 +296,7 @@ def _outcome(seen: Sequence[tuple[Session, _Number]]) -> tuple[Outcome, float, f
     back = estimands.BACK[seen[-1][1].scale]
     told = back(low), back(high), len(values)
     # A plain value has no direction.
-    sign = _direction(band) if seen[-1][1].scale == "share" else 0
+    sign = _band_sign(band) if seen[-1][1].scale == "share" else 0
     is_inside = tolerance.is_inside(low, high, *band)
     if sign and {-1, 1} <= {one.sign for one in values}:
         return "depends on the machine", *told
@@ -316,15 +318,15 @@ def _outcome(seen: Sequence[tuple[Session, _Number]]) -> tuple[Outcome, float, f
     return ("not seen" if tolerance.is_below(far, claimed[0]) else "too wide to tell"), *told
 
 
-def _direction(band: tuple[float, float]) -> int:
-    """Return the sign of all that a band allows, 0 where it allows both or nothing of a difference."""
+def _band_sign(band: tuple[float, float]) -> int:
+    """Sign of all values in a band, 0 if it allows both signs or none."""
     if band[0] >= 0 and band[1] > 0:
         return 1
     return -1 if band[1] <= 0 and band[0] < 0 else 0
 
 
-def _dials(study: Study, baseline: str, treatment: str) -> set[str]:
-    """Return what two arms differ in that sets how large their effect is, as a share of time or a delay."""
+def _dose_settings(study: Study, baseline: str, treatment: str) -> set[str]:
+    """Differences of two arms that set the size of their effect: a share of time, or a delay."""
     one, other = study.arms[baseline], study.arms[treatment]
     found = {key for key in ("zones", "neighbour") if getattr(one, key) != getattr(other, key)}
     quotas = [{part: cpu.quota for part, cpu in arm.cpu.items() if cpu.quota} for arm in (one, other)]
@@ -335,7 +337,7 @@ def _dials(study: Study, baseline: str, treatment: str) -> set[str]:
 
 
 def _is_compared(claim: Claim, part: tuple[str, str], of_arms: Sequence[Sequence[tuple[str, str]]]) -> bool:
-    """Tell whether a claim is about a program: where its arms differ in it, or where it is a plain value.
+    """True if a claim is about a program: its arms differ in it, or it is a plain value.
 
     What all arms have in common, and what stays the same along a key, is what they are compared in.
     """
@@ -345,8 +347,8 @@ def _is_compared(claim: Claim, part: tuple[str, str], of_arms: Sequence[Sequence
     return not is_along and any(part not in parts for parts in of_arms)
 
 
-def _programs(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return programs and versions that an arm is made of; a store that is not TiKV is one of its own."""
+def _list_programs(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Programs and versions of an arm; a store that is not TiKV counts as a program."""
     engine, proxy = facts.get("engine") or {}, facts.get("proxy") or {}
     storage = str(engine.get("storage") or "")
     name = "embedded storage" if "embedded" in storage else STORE if storage.startswith(STORE) else ""
@@ -354,8 +356,10 @@ def _programs(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(str(program), str(version or "")) for program, version in found] + ([(name, "")] if name else [])
 
 
-def _program(program: str, version: str, source: Source, is_compared: bool) -> tuple[Closeness, str]:
-    """Return how close a program is to one that a document names, and why it is not the same.
+def _program_closeness(
+    program: str, version: str, source: Source, is_compared: bool
+) -> tuple[Closeness, str]:
+    """Similarity of a program to that of a document, and the reason if it is not the same.
 
     Of what is compared another minor version is another program; of what surrounds it, on both sides, any
     version is near, and so is unistore, which speaks TiKV's protocol.
@@ -364,13 +368,13 @@ def _program(program: str, version: str, source: Source, is_compared: bool) -> t
         return "close", f"{STORE}, not TiKV"
     theirs = {name.casefold().replace(" ", ""): told for name, told in source.versions.items()}
     if program not in theirs:
-        return "kin", f"{descriptors.product(program)} is not in the document"
+        return "kin", f"{descriptors.product_name(program)} is not in the document"
     versions = _VERSION.findall(theirs[program] or "")
     own = _VERSION.search(version)
     if own and own[0] in versions:
         return "same", ""
     if own and own[0].split(".")[:2] in [one.split(".")[:2] for one in versions]:
-        return "close", f"{descriptors.product(program)} {own[0]} for {', '.join(versions)}"
-    here = f"{descriptors.product(program)} {version or 'of an unknown version'}"
+        return "close", f"{descriptors.product_name(program)} {own[0]} for {', '.join(versions)}"
+    here = f"{descriptors.product_name(program)} {version or 'of an unknown version'}"
     told = f"{here} for {theirs[program] or 'an unknown one'}"
     return ("kin", told) if is_compared else ("close", f"{told}, on both sides")

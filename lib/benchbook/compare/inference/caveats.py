@@ -1,4 +1,4 @@
-"""What speaks against a study as a whole: voided runs, facts that differ, short runs, missing checks.
+"""Caveats of a study as a whole: voided runs, differing facts, short runs, missing checks.
 
 And what the runs of a study show that plans too few blocks for a decision. Such a study is about single runs,
 second by second: it has no interval, and nothing in it decides a claim.
@@ -11,16 +11,24 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.compare.claims.study_cells import Evidence
+from benchbook.compare.claims.study_cells import StudyEvidence
 from benchbook.compare.stats import stalls, tolerance
-from benchbook.compare.stats.equivalence import holm
+from benchbook.compare.stats.equivalence import adjust_holm
 from benchbook.compare.text import sentences
 from benchbook.compare.text.labels import sentence_case
-from benchbook.core.artifacts.findings import Attempts, Check, Contrast, Difference, Doubt, Finding, Voids
+from benchbook.core.artifacts.findings import (
+    Attempts,
+    CellCheck,
+    Contrast,
+    Difference,
+    Finding,
+    ValidityThreat,
+    Voids,
+)
 from benchbook.core.study.params import Analysis
 from benchbook.core.study.study import Study
 from benchbook.core.util import numeric_equality
-from benchbook.core.util.errors import given
+from benchbook.core.util.errors import require_value
 
 FISHER_P = 0.05
 SHORT_RUN_S = 45
@@ -41,7 +49,7 @@ OWN_FACTS = frozenset(
 
 
 def void_counts(runs: pd.DataFrame, voids: pd.DataFrame, arms: list[str], baseline: str) -> Voids:
-    """Count attempts and voided ones by arm, and test whether an arm was voided more often than the baseline.
+    """Attempts and voided ones by arm, with a test for more voids than at the baseline.
 
     A run that was voided only because its partner was counts as an attempt, not as voided. Fisher's exact
     test for each arm against the baseline; `fisher_p` is the smallest p after Holm's correction, None
@@ -65,7 +73,7 @@ def void_counts(runs: pd.DataFrame, voids: pd.DataFrame, arms: list[str], baseli
 
     by_pair = [[by_arm[baseline], by_arm[arm]] for arm in others]
     tables = [[[one.voided, one.runs - one.voided] for one in pair] for pair in by_pair]
-    p = min(holm([float(fisher_exact(table).pvalue) for table in tables]))
+    p = min(adjust_holm([float(fisher_exact(table).pvalue) for table in tables]))
     note = (
         "arms were voided at different rates: that itself is a finding"
         if not tolerance.is_above(p, FISHER_P)
@@ -75,12 +83,12 @@ def void_counts(runs: pd.DataFrame, voids: pd.DataFrame, arms: list[str], baseli
 
 
 def facts_that_differ(facts: Mapping[str, Mapping[str, Any]]) -> list[Difference]:
-    """List the facts on which the arms differ, `facts` being one nested mapping by arm.
+    """Facts that differ between the arms, `facts` being one nested mapping by arm.
 
     Nested names are joined with dots; a fact that an arm lacks is None there. Names every arm has its own
     of (ports, process ids) are left out.
     """
-    flat = {arm: numeric_equality.flat(values, OWN_FACTS) for arm, values in facts.items()}
+    flat = {arm: numeric_equality.flatten_mapping(values, OWN_FACTS) for arm, values in facts.items()}
     names = sorted({name for values in flat.values() for name in values})
     found = []
     for name in names:
@@ -90,23 +98,27 @@ def facts_that_differ(facts: Mapping[str, Mapping[str, Any]]) -> list[Difference
     return found
 
 
-def told(template: str, favours: Mapping[str, Sequence[str]] | None = None, **values: object) -> list[Doubt]:
-    """Return the doubts that a template of `text/templates` says, each as `Title: text`.
+def caveats_from_template(
+    template: str, favours: Mapping[str, Sequence[str]] | None = None, **values: object
+) -> list[ValidityThreat]:
+    """Doubts rendered from a template of `text/templates`, each as `Title: text`.
 
     `favours` are by title the arms that a doubt can favour.
     """
     favours = favours or {}
-    said = (text.split(": ", 1) for text in sentences.told(template, favours=favours, **values))
-    return [Doubt(title=title, text=text, favours=list(favours.get(title, ()))) for title, text in said]
+    said = (text.split(": ", 1) for text in sentences.render_paragraphs(template, favours=favours, **values))
+    return [
+        ValidityThreat(title=title, text=text, favours=list(favours.get(title, ()))) for title, text in said
+    ]
 
 
 def leaves_zero_out(found: Contrast) -> bool:
-    """Tell whether a finding's interval is on one side of zero; False where there is none."""
-    return tolerance.side(found.low, found.high) != 0
+    """True if a finding's interval is on one side of zero; False without an interval."""
+    return tolerance.sign_of_interval(found.low, found.high) != 0
 
 
-def wide(findings: Iterable[Finding]) -> list[str]:
-    """Name each contrast in queries a second whose own interval is too wide to say much.
+def wide_contrasts(findings: Iterable[Finding]) -> list[str]:
+    """Contrasts in queries a second with an interval of their own too wide to say much.
 
     Its half-width is above 3 %, and above half of its effect: −50 ± 8 % says enough, and +1 ± 8 % does not.
     What equal arms came out within says nothing of it, since workloads differ by tens in their noise.
@@ -117,7 +129,9 @@ def wide(findings: Iterable[Finding]) -> list[str]:
         if one.metric != "qps" or low is None or high is None:
             continue
         half = (high - low) / 2
-        if tolerance.is_above(half, WIDE) and tolerance.is_above(half, WIDE_SHARE * abs(given(one.effect))):
+        if tolerance.is_above(half, WIDE) and tolerance.is_above(
+            half, WIDE_SHARE * abs(require_value(one.effect))
+        ):
             names = one.names
             found.append(
                 f"{names.treatment}, {names.workload}: the interval reaches {100 * half:.0f} % to either side"
@@ -125,20 +139,20 @@ def wide(findings: Iterable[Finding]) -> list[str]:
     return found
 
 
-def warnings(
+def study_caveats(
     study: Study,
     runs: pd.DataFrame,
     voids: Voids,
-    checks: Sequence[Check],
+    checks: Sequence[CellCheck],
     arms: Mapping[str, str] | None = None,
-) -> list[Doubt]:
-    """Return in plain words what weakens the study before any finding is read; `arms` has readable names."""
+) -> list[ValidityThreat]:
+    """Weaknesses of the study before any finding is read; `arms` has readable names."""
     marked = runs[runs.warnings.fillna("").ne("")].groupby("arm").size()
     failed: dict[str, list[str]] = {}
     for check in checks:
         if check.passed is False:
             failed.setdefault(check.check, []).append(check.where)
-    return told(
+    return caveats_from_template(
         "runs.j2",
         plan=study.plan,
         is_short=study.plan.run_s < SHORT_RUN_S,
@@ -154,12 +168,12 @@ def warnings(
 
 
 def only_describes(study: Study, analysis: Analysis) -> bool:
-    """Tell whether a study plans fewer blocks than the first look needs, so that it describes its runs."""
+    """True if a study plans fewer blocks than the first look needs, so only describes its runs."""
     return study.plan.blocks < min(analysis.looks)
 
 
-def described(evidence: Evidence, names: Mapping[str, str]) -> list[str] | None:
-    """Return sentences for a study that only describes; `names` are what the arms are called.
+def describe_runs(evidence: StudyEvidence, names: Mapping[str, str]) -> list[str] | None:
+    """Sentences for a study that only describes; `names` are the arms in words.
 
     None for another study, and for one without an event in its runs and without a long run.
     """
@@ -167,10 +181,10 @@ def described(evidence: Evidence, names: Mapping[str, str]) -> list[str] | None:
     if intervals is None or not only_describes(evidence.study, evidence.analysis):
         return None
     arms = dict(zip(runs.run_id, runs.arm, strict=True))
-    cost = stalls.dips(runs, intervals, stalls.events(evidence.facts))
+    cost = stalls.measure_dips(runs, intervals, stalls.event_seconds(evidence.facts))
     in_arms: dict[str, list[stalls.Dip]] = {}
     # Arms with an event come first.
     for one in sorted(cost, key=lambda dip: not dip.has_event):
         in_arms.setdefault(names[arms[one.run_id]], []).append(one)
     long = [] if cost else [(names[arms[one.run_id]], one) for one in stalls.long_runs(runs, intervals)]
-    return [*map(sentence_case, sentences.told("described.j2", dips=in_arms, long=long))] or None
+    return [*map(sentence_case, sentences.render_paragraphs("described.j2", dips=in_arms, long=long))] or None

@@ -1,4 +1,4 @@
-"""Which contrasts a study has, and where each takes its numbers from."""
+"""Contrasts of a study, and the source of the numbers of each."""
 
 from __future__ import annotations
 
@@ -8,19 +8,24 @@ from dataclasses import replace
 
 from benchbook.compare.claims.effects import ClaimedEffect
 from benchbook.compare.claims.metrics import DERIVED
-from benchbook.compare.claims.study_cells import Evidence
-from benchbook.compare.inference.decisions import Candidate, Judged, effect, judge
+from benchbook.compare.claims.study_cells import StudyEvidence
+from benchbook.compare.inference.decisions import (
+    EffectDecision,
+    Hypothesis,
+    estimate_effect,
+    judge_candidates,
+)
 from benchbook.compare.stats.equivalence import reached_look
-from benchbook.compare.stats.latency import POOLED, metric_name, percentiles
+from benchbook.compare.stats.latency import POOLED, compute_percentiles, metric_name
 from benchbook.compare.stats.pairs import BlockRatios, block_ratios
 from benchbook.core.study.study import Study
-from benchbook.core.util.errors import given
+from benchbook.core.util.errors import require_value
 
 PERCENTILES = {metric_name(percentile): percentile for percentile in (50.0, 95.0, 99.0)}
 
 
-def metrics(study: Study, workload: str) -> tuple[str, ...]:
-    """Return what is compared at a workload: QPS of a closed loop, latency percentiles at a fixed rate.
+def compared_metrics(study: Study, workload: str) -> tuple[str, ...]:
+    """Metrics compared at a workload: QPS of a closed loop, latency percentiles at a fixed rate.
 
     At a fixed rate QPS is what was asked for; in a closed loop latency is just threads over throughput. So
     neither is a finding there.
@@ -28,7 +33,7 @@ def metrics(study: Study, workload: str) -> tuple[str, ...]:
     return tuple(PERCENTILES) if study.workloads[workload].rate else ("qps",)
 
 
-def contrast_candidates(evidence: Evidence, claims: Sequence[ClaimedEffect]) -> list[Candidate]:
+def contrast_candidates(evidence: StudyEvidence, claims: Sequence[ClaimedEffect]) -> list[Hypothesis]:
     """Return every treatment against the baseline, each with the claim that it answers if there is one.
 
     A claim about the same contrast takes its place there; further claims about it, and claims about other
@@ -37,59 +42,63 @@ def contrast_candidates(evidence: Evidence, claims: Sequence[ClaimedEffect]) -> 
     study = evidence.study
     candidates = []
     for workload in study.workloads:
-        for metric in metrics(study, workload):
+        for metric in compared_metrics(study, workload):
             waiting = [claim for claim in claims if _speaks_of(claim, workload, metric, study)]
             for treatment in study.treatments:
                 whole = (study.baseline, treatment, set(study.threads))
-                own = next((one for one in waiting if _asked(one, study) == whole), None)
+                own = next((one for one in waiting if _claimed_cell(one, study) == whole), None)
                 waiting = [claim for claim in waiting if claim is not own]
-                ratios = _ratios(evidence, study.baseline, treatment, workload, metric, study.threads)
-                candidates.append(_candidate(evidence, ratios, own))
-            candidates += [_extra(evidence, claim, workload) for claim in waiting]
-        usual = metrics(study, workload)
+                ratios = _block_ratios(evidence, study.baseline, treatment, workload, metric, study.threads)
+                candidates.append(_build_candidate(evidence, ratios, own))
+            candidates += [_extra_candidate(evidence, claim, workload) for claim in waiting]
+        usual = compared_metrics(study, workload)
         # Latency in a closed loop is threads over throughput, so a claim about it finds no answer there.
         beside = [claim for claim in claims if claim.metric not in (*usual, *PERCENTILES, "qps")]
         candidates += [
-            _extra(evidence, claim, workload)
+            _extra_candidate(evidence, claim, workload)
             for claim in beside
             if _speaks_of(claim, workload, claim.metric, study)
         ]
     return candidates
 
 
-def _extra(evidence: Evidence, claim: ClaimedEffect, workload: str) -> Candidate:
+def _extra_candidate(evidence: StudyEvidence, claim: ClaimedEffect, workload: str) -> Hypothesis:
     levels = claim.threads or evidence.study.threads
-    ratios = _ratios(evidence, claim.baseline, claim.treatment, workload, claim.metric, levels)
-    return replace(_candidate(evidence, ratios, claim), is_extra=True)
+    ratios = _block_ratios(evidence, claim.baseline, claim.treatment, workload, claim.metric, levels)
+    return replace(_build_candidate(evidence, ratios, claim), is_extra=True)
 
 
-def twin_candidates(evidence: Evidence) -> list[Candidate]:
+def twin_candidates(evidence: StudyEvidence) -> list[Hypothesis]:
     """Return the baseline against itself, for each workload that has an A/A pair."""
     study = evidence.study
-    candidates: list[Candidate] = []
+    candidates: list[Hypothesis] = []
     if study.twin is None:
         return candidates
     for workload in study.workloads:
         levels = [level for level in study.threads if study.has_twin(workload, level)]
-        for metric in metrics(study, workload) if levels else ():
-            ratios = _ratios(evidence, study.baseline, study.twin, workload, metric, levels)
-            candidates.append(_candidate(evidence, ratios, None))
+        for metric in compared_metrics(study, workload) if levels else ():
+            ratios = _block_ratios(evidence, study.baseline, study.twin, workload, metric, levels)
+            candidates.append(_build_candidate(evidence, ratios, None))
     return candidates
 
 
-def contrast(evidence: Evidence, baseline: str, treatment: str, workload: str, metric: str) -> Candidate:
-    """Return any two arms of a study as a contrast about to be judged, over all thread levels."""
-    ratios = _ratios(evidence, baseline, treatment, workload, metric, evidence.study.threads)
-    return _candidate(evidence, ratios, None)
+def build_contrast(
+    evidence: StudyEvidence, baseline: str, treatment: str, workload: str, metric: str
+) -> Hypothesis:
+    """Contrast of any two arms of a study before it is judged, over all thread levels."""
+    ratios = _block_ratios(evidence, baseline, treatment, workload, metric, evidence.study.threads)
+    return _build_candidate(evidence, ratios, None)
 
 
-def judged(
-    evidence: Evidence, claims: Sequence[ClaimedEffect], first_look: int
-) -> tuple[list[Judged], list[Judged]]:
-    """Judge every contrast of a study, and its A/A pairs, which may withhold what the contrasts show."""
+def judge_contrasts(
+    evidence: StudyEvidence, claims: Sequence[ClaimedEffect], first_look: int
+) -> tuple[list[EffectDecision], list[EffectDecision]]:
+    """Judge all contrasts of a study and its A/A pairs; these may withhold results of contrasts."""
     twins = twin_candidates(evidence)
     contrasts = contrast_candidates(evidence, claims)
-    return judge(contrasts, first_look, twins=twins), judge(twins, first_look, is_one_family=True)
+    return judge_candidates(contrasts, first_look, twins=twins), judge_candidates(
+        twins, first_look, is_one_family=True
+    )
 
 
 def _speaks_of(claim: ClaimedEffect, workload: str, metric: str, study: Study) -> bool:
@@ -100,12 +109,12 @@ def _speaks_of(claim: ClaimedEffect, workload: str, metric: str, study: Study) -
     )
 
 
-def _asked(claim: ClaimedEffect, study: Study) -> tuple[str, str, set[int]]:
+def _claimed_cell(claim: ClaimedEffect, study: Study) -> tuple[str, str, set[int]]:
     return claim.baseline, claim.treatment, set(claim.threads or study.threads)
 
 
-def _ratios(
-    evidence: Evidence, baseline: str, treatment: str, workload: str, metric: str, threads: Sequence[int]
+def _block_ratios(
+    evidence: StudyEvidence, baseline: str, treatment: str, workload: str, metric: str, threads: Sequence[int]
 ) -> BlockRatios:
     if metric in DERIVED:
         over, under = (evidence.runs[column] for column in DERIVED[metric])
@@ -115,14 +124,16 @@ def _ratios(
     if metric not in PERCENTILES:
         return block_ratios(evidence.runs, baseline, treatment, workload, threads, metric)
     runs = evidence.runs[evidence.runs.arm.isin([baseline, treatment])]
-    taken = percentiles(runs, given(evidence.histograms), workload, threads, PERCENTILES[metric])
+    taken = compute_percentiles(
+        runs, require_value(evidence.histograms), workload, threads, PERCENTILES[metric]
+    )
     levels = [POOLED] if taken.is_pooled else threads
     ratios = block_ratios(taken.table, baseline, treatment, workload, levels, metric)
     return replace(ratios, threads=tuple(sorted(threads)), note=taken.reason)
 
 
-def _candidate(evidence: Evidence, ratios: BlockRatios, claim: ClaimedEffect | None) -> Candidate:
+def _build_candidate(evidence: StudyEvidence, ratios: BlockRatios, claim: ClaimedEffect | None) -> Hypothesis:
     analysis = evidence.analysis
     look = reached_look(ratios.n, analysis.looks)
     used = ratios if look is None else ratios.first(look)
-    return Candidate(effect(used, analysis.level, analysis.per_thread_level), ratios.n, look, claim)
+    return Hypothesis(estimate_effect(used, analysis.level, analysis.per_thread_level), ratios.n, look, claim)

@@ -1,4 +1,4 @@
-"""An effect with what speaks for and against it, and its outcome.
+"""Decisions on effects: evidence for and against each, and its outcome.
 
 Bands, several contrasts at once, and every rule that takes a claim away.
 """
@@ -14,18 +14,18 @@ from benchbook.compare.claims.effects import ClaimedEffect
 from benchbook.compare.stats import tolerance
 from benchbook.compare.stats.equivalence import (
     DECIDED,
-    Band,
-    Decision,
     Direction,
+    EquivalenceBand,
     Label,
+    TestedOutcome,
     Verdict,
+    adjust_holm,
     decide_label,
     decide_verdict,
-    direction,
-    holm,
     is_useful,
-    label,
-    verdict,
+    judge_direction,
+    judge_interval,
+    label_interval,
 )
 from benchbook.compare.stats.intervals import (
     Interval,
@@ -36,7 +36,7 @@ from benchbook.compare.stats.intervals import (
 )
 from benchbook.compare.stats.pairs import BlockRatios
 from benchbook.core.artifacts import findings
-from benchbook.core.util.errors import given
+from benchbook.core.util.errors import require_value
 from benchbook.core.util.number_format import format_percent
 
 DEPENDS_P = 0.05
@@ -46,7 +46,7 @@ MANY_LEVELS = "not decided once the number of thread levels is taken into accoun
 
 
 @dataclass(frozen=True)
-class Level:
+class LevelEffect:
     """The effect at one thread level, at the confidence of the look."""
 
     threads: int
@@ -68,18 +68,18 @@ class Effect:
     second_opinion: Interval | None
     by_threads: tuple[tuple[int, Interval], ...]
     depends_on_threads: findings.Depends | None
-    levels: tuple[Level, ...] = ()
+    levels: tuple[LevelEffect, ...] = ()
 
     @property
     def depends(self) -> bool:
-        """Whether the effect was shown to change with the number of threads."""
+        """True if the effect was shown to change with the number of threads."""
         return self.depends_on_threads is not None and tolerance.is_below(
             self.depends_on_threads.p, DEPENDS_P
         )
 
     @property
     def has_headline(self) -> bool:
-        """Whether one number may stand for all thread levels: not if their signs are shown to differ."""
+        """True if one number may stand for all thread levels: not if signs are shown to differ."""
         effects = [interval.log_mean for _, interval in self.by_threads if interval.log_mean is not None]
         return not (
             self.depends and tolerance.is_below(min(effects), 0) and tolerance.is_above(max(effects), 0)
@@ -87,13 +87,13 @@ class Effect:
 
     @property
     def spread(self) -> float | None:
-        """Standard deviation of the log ratio of a block; None where it is unknown."""
+        """Standard deviation of the log ratio of a block; None if it is unknown."""
         if self.interval.standard_error is None:
             return None
         return self.interval.standard_error * math.sqrt(self.interval.n)
 
 
-def effect(contrast: BlockRatios, level: float, per_thread_level: float) -> Effect:
+def estimate_effect(contrast: BlockRatios, level: float, per_thread_level: float) -> Effect:
     """Estimate the effect of a contrast, blocks being the unit."""
     ratios, refusal = contrast.ratios, contrast.refusal
     by_threads = [(int(threads), ratios[threads].to_numpy()) for threads in ratios]
@@ -105,14 +105,14 @@ def effect(contrast: BlockRatios, level: float, per_thread_level: float) -> Effe
         tuple((threads, t_interval(own, per_thread_level)) for threads, own in by_threads),
         thread_test(ratios),
         tuple(
-            Level(threads, t_interval(own, level), signed_rank_interval(own, level))
+            LevelEffect(threads, t_interval(own, level), signed_rank_interval(own, level))
             for threads, own in own_levels
         ),
     )
 
 
 @dataclass(frozen=True)
-class Candidate:
+class Hypothesis:
     """An effect about to be judged, with the claim it answers.
 
     `complete` counts the complete blocks that exist, of which the effect uses those up to `look`, the last
@@ -126,35 +126,35 @@ class Candidate:
     is_extra: bool = False
 
     @property
-    def band(self) -> Band | None:
+    def band(self) -> EquivalenceBand | None:
         """The band of the claim."""
         return self.claim.band if self.claim else None
 
 
 @dataclass(frozen=True)
-class Judged:
-    """An effect with its label and verdict; `notes` say in words what kept a decision back.
+class EffectDecision:
+    """Effect with its label and verdict; `notes` give the reasons that kept a decision back.
 
     `levels` are its thread levels, each decided among all that were looked at for the same question;
     `withheld` says why no number may be quoted although there is one.
     """
 
-    candidate: Candidate
+    candidate: Hypothesis
     label: Label
     verdict: Verdict | None
     direction: Direction | None
     second_opinion_agrees: bool | None
     notes: tuple[str, ...]
-    levels: tuple[findings.Level, ...] = ()
+    levels: tuple[findings.LevelContrast, ...] = ()
     withheld: str | None = None
 
 
-def judge(
-    candidates: Sequence[Candidate],
+def judge_candidates(
+    candidates: Sequence[Hypothesis],
     first_look: int,
     is_one_family: bool = False,
-    twins: Sequence[Candidate] = (),
-) -> list[Judged]:
+    twins: Sequence[Hypothesis] = (),
+) -> list[EffectDecision]:
     """Judge all contrasts of a study, with Holm's correction among those that answer one question.
 
     Labels share a question when they compare with the same baseline at one workload, metric and choice of
@@ -167,55 +167,55 @@ def judge(
     effect over all threads is, or was shown to depend on threads: looking at levels anyhow would make false
     findings of one kind or the other half as frequent again (9 instead of 6 of 100 when simulated).
     """
-    questions = [0 if is_one_family else _question(candidate) for candidate in candidates]
+    questions = [0 if is_one_family else _question_key(candidate) for candidate in candidates]
     claims = [
         (question, candidate.claim and candidate.claim.id)
         for question, candidate in zip(questions, candidates, strict=True)
     ]
-    contrasts = [_contrast(candidate) for candidate in candidates]
+    contrasts = [_contrast_key(candidate) for candidate in candidates]
     errors = [1 - candidate.effect.interval.level for candidate in candidates]
     labels = [decide_label(candidate.effect.interval) for candidate in candidates]
-    verdicts: list[Decision[Verdict]] = [
-        decide_verdict(one.effect.interval, one.band) if one.band else Decision("inconclusive", None)
+    verdicts: list[TestedOutcome[Verdict]] = [
+        decide_verdict(one.effect.interval, one.band) if one.band else TestedOutcome("inconclusive", None)
         for one in candidates
     ]
-    noise = [_noise(candidate, twins) for candidate in candidates]
+    noise = [_noise_reason(candidate, twins) for candidate in candidates]
     found = zip(
-        *(candidates, labels, _held(questions, contrasts, labels, errors)),
-        *(verdicts, _held(claims, contrasts, verdicts, errors), noise),
+        *(candidates, labels, _survives_holm(questions, contrasts, labels, errors)),
+        *(verdicts, _survives_holm(claims, contrasts, verdicts, errors), noise),
         strict=True,
     )
-    judged = [_judged(first_look, *one) for one in found]
-    levels = _levels(judged, questions, noise)
+    judged = [_decide_effect(first_look, *one) for one in found]
+    levels = _decide_levels(judged, questions, noise)
     return [replace(one, levels=own) for one, own in zip(judged, levels, strict=True)]
 
 
-def _noise(candidate: Candidate, twins: Sequence[Candidate]) -> str | None:
-    """Say why an effect can't be of use, whatever it is: equal arms came out too far apart to tell."""
+def _noise_reason(candidate: Hypothesis, twins: Sequence[Hypothesis]) -> str | None:
+    """Reason that no effect can be of use: equal arms came out too far apart to tell."""
     mine = candidate.effect.contrast
     alike = [twin for twin in twins if twin.effect.contrast.metric == mine.metric]
     same = [twin for twin in alike if twin.effect.contrast.workload == mine.workload]
     for twin in same or alike:
         interval = twin.effect.interval
         if not is_useful(interval):
-            ends = f"{format_percent(given(interval.low))} to {format_percent(given(interval.high))}"
+            ends = f"{format_percent(require_value(interval.low))} to {format_percent(require_value(interval.high))}"
             return f"Equal arms (A/A) came out anywhere from {ends} apart."
     return None
 
 
-def _levels(
-    judged: Sequence[Judged], questions: Sequence[Hashable], noise: Sequence[str | None]
-) -> list[tuple[findings.Level, ...]]:
+def _decide_levels(
+    judged: Sequence[EffectDecision], questions: Sequence[Hashable], noise: Sequence[str | None]
+) -> list[tuple[findings.LevelContrast, ...]]:
     """Decide every thread level of every contrast, those of one question as one family of Holm's."""
     cells = [(place, level) for place, one in enumerate(judged) for level in one.candidate.effect.levels]
     decisions = [decide_label(level.interval) for _, level in cells]
-    held = _held(
+    held = _survives_holm(
         [questions[place] for place, _ in cells],
-        [(_contrast(judged[place].candidate), level.threads) for place, level in cells],
+        [(_contrast_key(judged[place].candidate), level.threads) for place, level in cells],
         decisions,
         [1 - level.interval.level for _, level in cells],
     )
-    found: list[list[findings.Level]] = [[] for _ in judged]
+    found: list[list[findings.LevelContrast]] = [[] for _ in judged]
     for (place, level), decision, is_held in zip(cells, decisions, held, strict=True):
         one, told = judged[place], decision.outcome
         note: str | None = None
@@ -223,29 +223,29 @@ def _levels(
             told = "not decided yet"
         elif noise[place] is not None or not is_useful(level.interval):
             told, note = "no useful interval", noise[place]
-        elif level.second_opinion is not None and label(level.second_opinion) != told:
+        elif level.second_opinion is not None and label_interval(level.second_opinion) != told:
             told, note = "not shown", HEAVY
         elif not is_held:
             told, note = "not shown", MANY_LEVELS
         elif told in DECIDED and not (one.label in DECIDED or one.candidate.effect.depends):
             told, note = "not shown", NOT_OVERALL
-        made = findings.Level(threads=level.threads, **level.interval.numbers, label=told, note=note)
+        made = findings.LevelContrast(threads=level.threads, **level.interval.numbers, label=told, note=note)
         found[place].append(made)
     return list(map(tuple, found))
 
 
-def _question(candidate: Candidate) -> tuple[Hashable, ...]:
+def _question_key(candidate: Hypothesis) -> tuple[Hashable, ...]:
     contrast = candidate.effect.contrast
     return contrast.baseline, contrast.workload, contrast.metric, tuple(contrast.ratios.columns)
 
 
-def _held(
+def _survives_holm(
     families: Sequence[Hashable],
     contrasts: Sequence[Hashable],
-    decisions: Sequence[Decision[Any]],
+    decisions: Sequence[TestedOutcome[Any]],
     errors: Sequence[float],
 ) -> list[bool]:
-    """Tell of each decision whether it survives Holm's correction over its family."""
+    """Survival of each decision under Holm's correction over its family."""
     holds = [True] * len(decisions)
     for family in dict.fromkeys(families):
         members = [place for place, other in enumerate(families) if other == family]
@@ -253,30 +253,32 @@ def _held(
         first = {contrasts[place]: place for place in reversed(members)}
         # A contrast that decides nothing still counts as one of those that were looked at.
         decided = (decisions[place].p for place in first.values())
-        adjusted = dict(zip(first, holm([1.0 if p is None else p for p in decided]), strict=True))
+        adjusted = dict(zip(first, adjust_holm([1.0 if p is None else p for p in decided]), strict=True))
         for place in members:
             passes = tolerance.is_below(adjusted[contrasts[place]], errors[place])
             holds[place] = decisions[place].p is None or passes
     return holds
 
 
-def _contrast(candidate: Candidate) -> tuple[Hashable, ...]:
-    return *_question(candidate), candidate.effect.contrast.treatment
+def _contrast_key(candidate: Hypothesis) -> tuple[Hashable, ...]:
+    return *_question_key(candidate), candidate.effect.contrast.treatment
 
 
-def _judged(
+def _decide_effect(
     first_look: int,
-    candidate: Candidate,
-    labelled: Decision[Label],
+    candidate: Hypothesis,
+    labelled: TestedOutcome[Label],
     label_holds: bool,
-    judged: Decision[Verdict],
+    judged: TestedOutcome[Verdict],
     verdict_holds: bool,
     noise: str | None,
-) -> Judged:
+) -> EffectDecision:
     effect, claim = candidate.effect, candidate.claim
     second, band = effect.second_opinion, candidate.band
-    label_differs = second is not None and label(second) != labelled.outcome
-    verdict_differs = second is not None and band is not None and verdict(second, band) != judged.outcome
+    label_differs = second is not None and label_interval(second) != labelled.outcome
+    verdict_differs = (
+        second is not None and band is not None and judge_interval(second, band) != judged.outcome
+    )
     is_open = effect.interval.is_known and candidate.look is not None
     clean = is_open and effect.has_headline
     withheld = noise if is_open else None
@@ -298,19 +300,23 @@ def _judged(
         note = "not decided once the number of contrasts is taken into account (Holm)"
     else:
         note = None
-    return Judged(
+    return EffectDecision(
         candidate,
-        _labelled(candidate, labelled, withheld, label_holds and not label_differs),
+        _final_label(candidate, labelled, withheld, label_holds and not label_differs),
         outcome,
-        direction(effect.interval, claim.value if claim else 0.0) if outcome == "contradicted" else None,
+        judge_direction(effect.interval, claim.value if claim else 0.0)
+        if outcome == "contradicted"
+        else None,
         None if second is None else not (label_differs or verdict_differs),
         tuple(text for text in (note, withheld) if text),
         withheld=withheld,
     )
 
 
-def _labelled(candidate: Candidate, labelled: Decision[Label], withheld: str | None, is_held: bool) -> Label:
-    """Return the one label of a finding; every page and table shows this one."""
+def _final_label(
+    candidate: Hypothesis, labelled: TestedOutcome[Label], withheld: str | None, is_held: bool
+) -> Label:
+    """The one label of a finding; every page and table shows this one."""
     effect = candidate.effect
     if candidate.look is None and effect.interval.n:
         return "not decided yet"

@@ -11,12 +11,20 @@ import numpy as np
 import pandas as pd
 
 from benchbook.compare.inference.contrasts import PERCENTILES
-from benchbook.compare.inference.decisions import Candidate, Effect, Judged
+from benchbook.compare.inference.decisions import Effect, EffectDecision, Hypothesis
 from benchbook.compare.meta import sample_size
 from benchbook.compare.stats.equivalence import USEFUL_RATIO, benjamini_hochberg, p_value
-from benchbook.compare.stats.latency import dense, percentile_ms
+from benchbook.compare.stats.latency import dense_counts, percentile_ms
 from benchbook.compare.text.conclusions import describe_finding
-from benchbook.core.artifacts.findings import ByThreads, Finding, More, Named, Names, SecondOpinion, Support
+from benchbook.core.artifacts.findings import (
+    BlocksNeeded,
+    ByThreads,
+    ContrastNames,
+    DisplayNames,
+    Finding,
+    PercentileSupport,
+    SecondOpinion,
+)
 from benchbook.core.study.params import Analysis
 from benchbook.core.util import histogram
 from benchbook.core.util.plural import count
@@ -26,7 +34,7 @@ Cell = tuple[str, str, str, str, int]
 
 @dataclass(frozen=True)
 class Context:
-    """What all entries of a study share; `block_s` is the time a block took, in seconds.
+    """Values common to all entries of a study; `block_s` is the time of a block, in seconds.
 
     `names` has the readable names of arms and workloads (see `words.names`).
     """
@@ -34,22 +42,22 @@ class Context:
     baseline: str
     analysis: Analysis
     block_s: float | None
-    names: Named
+    names: DisplayNames
 
 
-def entry(judged: Judged, context: Context, q_values: Mapping[Cell, float]) -> Finding:
-    """Return the entry of one judged effect, warnings included, numbers not yet rounded."""
+def build_finding(judged: EffectDecision, context: Context, q_values: Mapping[Cell, float]) -> Finding:
+    """Finding of one judged effect, warnings included, numbers not yet rounded."""
     candidate = judged.candidate
     effect, claim = candidate.effect, candidate.claim
     contrast, interval, second = effect.contrast, effect.interval, effect.second_opinion
     runs = [run_id for ids in contrast.run_ids.values() for run_id in ids]
     arms, workloads = context.names.arms, context.names.workloads
-    more = _more(candidate, context, context.analysis.half_width)
-    return _told(
+    more = _blocks_needed(candidate, context, context.analysis.half_width)
+    return _add_sentence(
         Finding(
-            id=_identifier(candidate, context.baseline),
+            id=_finding_id(candidate, context.baseline),
             **{key: getattr(contrast, key) for key in ("workload", "baseline", "treatment", "metric")},
-            names=Names(
+            names=ContrastNames(
                 workload=workloads.get(contrast.workload, contrast.workload),
                 baseline=arms.get(contrast.baseline, contrast.baseline),
                 treatment=arms.get(contrast.treatment, contrast.treatment),
@@ -60,12 +68,12 @@ def entry(judged: Judged, context: Context, q_values: Mapping[Cell, float]) -> F
             label=judged.label,
             headline=effect.has_headline,
             withheld=judged.withheld,
-            blocks_to_useful=_more(candidate, context, math.sqrt(USEFUL_RATIO) - 1)
+            blocks_to_useful=_blocks_needed(candidate, context, math.sqrt(USEFUL_RATIO) - 1)
             if judged.withheld
             else None,
             levels=list(judged.levels),
             by_threads=[
-                ByThreads(threads=threads, **interval.numbers, q=q_values.get(_cell(effect, threads)))
+                ByThreads(threads=threads, **interval.numbers, q=q_values.get(_cell_key(effect, threads)))
                 for threads, interval in (() if contrast.is_pooled else effect.by_threads)
             ],
             depends_on_threads=effect.depends_on_threads,
@@ -84,27 +92,27 @@ def entry(judged: Judged, context: Context, q_values: Mapping[Cell, float]) -> F
             else sample_size.detectable_effect(effect.spread, interval.n, interval.level),
             runs=runs,
             pairs=len(runs) // 2,
-            warnings=[*judged.notes, *_warnings(candidate)],
+            warnings=[*judged.notes, *_list_warnings(candidate)],
             sentence="",
         )
     )
 
 
-def _told(found: Finding, **changed: Any) -> Finding:
-    """Return a finding with its sentence, and with what else is changed."""
+def _add_sentence(found: Finding, **changed: Any) -> Finding:
+    """Finding with its sentence, and with any other fields changed."""
     made = found.model_copy(update=changed)
     return made.model_copy(update={"sentence": describe_finding(made)})
 
 
-def more_for_aa(found: Finding, aa: Finding | None) -> Finding:
-    """Return an entry that asks for as many blocks as its A/A pair needs, if that is what withholds it."""
+def blocks_to_match_aa(found: Finding, aa: Finding | None) -> Finding:
+    """Finding that needs as many blocks as its A/A pair, if the pair is the reason to withhold it."""
     both = [one.blocks_to_useful for one in (found, aa) if one and one.blocks_to_useful]
     if not found.withheld or not both:
         return found
-    return _told(found, blocks_to_useful=max(both, key=lambda more: more.blocks))
+    return _add_sentence(found, blocks_to_useful=max(both, key=lambda more: more.blocks))
 
 
-def _more(candidate: Candidate, context: Context, half_width: float) -> More | None:
+def _blocks_needed(candidate: Hypothesis, context: Context, half_width: float) -> BlocksNeeded | None:
     interval, spread = candidate.effect.interval, candidate.effect.spread
     if spread is None:
         return None
@@ -113,10 +121,10 @@ def _more(candidate: Candidate, context: Context, half_width: float) -> More | N
     )
 
 
-def q_values(candidates: Sequence[Candidate]) -> dict[Cell, float]:
+def q_values(candidates: Sequence[Hypothesis]) -> dict[Cell, float]:
     """Return Benjamini-Hochberg q values of all thread levels of all contrasts of a study, as one family."""
     p_values = {
-        _cell(candidate.effect, threads): p
+        _cell_key(candidate.effect, threads): p
         for candidate in candidates
         for threads, interval in candidate.effect.by_threads
         if (p := p_value(interval)) is not None
@@ -124,12 +132,12 @@ def q_values(candidates: Sequence[Candidate]) -> dict[Cell, float]:
     return dict(zip(p_values, benjamini_hochberg(list(p_values.values())), strict=True))
 
 
-def _cell(effect: Effect, threads: int) -> Cell:
+def _cell_key(effect: Effect, threads: int) -> Cell:
     contrast = effect.contrast
     return contrast.workload, contrast.baseline, contrast.treatment, contrast.metric, threads
 
 
-def _warnings(candidate: Candidate) -> Iterator[str]:
+def _list_warnings(candidate: Hypothesis) -> Iterator[str]:
     contrast = candidate.effect.contrast
     yield from contrast.dropped
     unused = candidate.complete - contrast.n
@@ -139,7 +147,7 @@ def _warnings(candidate: Candidate) -> Iterator[str]:
         yield contrast.note
 
 
-def _identifier(candidate: Candidate, baseline: str) -> str:
+def _finding_id(candidate: Hypothesis, baseline: str) -> str:
     contrast, claim = candidate.effect.contrast, candidate.claim
     against = "" if contrast.baseline == baseline else f"-vs-{contrast.baseline}"
     whole = f"{contrast.workload}.{contrast.treatment}{against}.{contrast.metric}"
@@ -157,11 +165,11 @@ ONE_PAUSE_S = 2
 def with_support(
     entries: Sequence[Finding], tidy: Mapping[str, pd.DataFrame], names: Mapping[str, str]
 ) -> list[Finding]:
-    """Return entries with `support` by arm where they are of a percentile beyond the median."""
+    """Findings with `support` by arm if they are of a percentile beyond the median."""
     made = []
     for entry in entries:
         percentile = PERCENTILES.get(entry.metric, 0)
-        told = list(_arms(entry, tidy)) if percentile > 50 else None
+        told = list(_support_by_arm(entry, tidy)) if percentile > 50 else None
         alone = [
             f"One pause alone made what lies beyond p{percentile:g} in {one.by_one_pause} of "
             f"{count(one.runs, 'run')} of {names.get(one.arm, one.arm)}."
@@ -172,7 +180,7 @@ def with_support(
     return made
 
 
-def _arms(entry: Finding, tidy: Mapping[str, pd.DataFrame]) -> Iterator[Support]:
+def _support_by_arm(entry: Finding, tidy: Mapping[str, pd.DataFrame]) -> Iterator[PercentileSupport]:
     used = set(" ".join(entry.runs).split())
     runs, *tables = (
         tidy[name][tidy[name]["run_id"].isin(used)] for name in ("runs", "histograms", "intervals")
@@ -180,13 +188,15 @@ def _arms(entry: Finding, tidy: Mapping[str, pd.DataFrame]) -> Iterator[Support]
     histograms, intervals = (dict(iter(one.groupby("run_id", observed=True))) for one in tables)
     for arm in (entry.baseline, entry.treatment):
         seen = [
-            _run(histograms.get(run["run_id"]), intervals.get(run["run_id"]), run, PERCENTILES[entry.metric])
+            _tail_events(
+                histograms.get(run["run_id"]), intervals.get(run["run_id"]), run, PERCENTILES[entry.metric]
+            )
             for run in runs[runs.arm == arm].to_dict("records")
         ]
         known = pd.DataFrame([one for one in seen if one], columns=["beyond", "pauses", "is_one"])
         is_told = known.pauses.notna().all()
         if len(known):
-            yield Support(
+            yield PercentileSupport(
                 arm=arm,
                 runs=len(known),
                 events_beyond=int(known.beyond.min()),
@@ -195,13 +205,13 @@ def _arms(entry: Finding, tidy: Mapping[str, pd.DataFrame]) -> Iterator[Support]
             )
 
 
-def _run(
+def _tail_events(
     counts: pd.DataFrame | None, seconds: pd.DataFrame | None, run: Mapping[str, Any], percentile: float
 ) -> tuple[int, int | None, bool | None] | None:
-    """Return how many events of a run lie beyond a percentile, in how many pauses, and whether in one."""
+    """Events of a run beyond a percentile, the number of their pauses, and if one pause has them."""
     if counts is None:
         return None
-    every = dense(counts)
+    every = dense_counts(counts)
     bound = percentile_ms(every, percentile)
     if bound is None:
         return None

@@ -16,26 +16,40 @@ import pandas as pd
 from benchbook.compare.bottlenecks import attribution, operational_laws
 from benchbook.compare.claims import consistency, evaluate
 from benchbook.compare.claims.effects import ClaimedEffect
-from benchbook.compare.claims.study_cells import Evidence
+from benchbook.compare.claims.study_cells import StudyEvidence
 from benchbook.compare.inference import caveats, interference, ordered_arms, setup_notes, speed_covariate
-from benchbook.compare.inference.contrasts import judged, metrics
-from benchbook.compare.inference.decisions import Judged
-from benchbook.compare.inference.finding_builder import Context, entry, more_for_aa, q_values, with_support
+from benchbook.compare.inference.contrasts import compared_metrics, judge_contrasts
+from benchbook.compare.inference.decisions import EffectDecision
+from benchbook.compare.inference.finding_builder import (
+    Context,
+    blocks_to_match_aa,
+    build_finding,
+    q_values,
+    with_support,
+)
 from benchbook.compare.inference.stopping import stopped_at
 from benchbook.compare.stats import pairs, slice_counts, tolerance
 from benchbook.compare.stats.equivalence import MARGIN, next_look, reached_look
-from benchbook.compare.stats.scaling import scaling
+from benchbook.compare.stats.scaling import describe_scaling
 from benchbook.compare.text import labels
 from benchbook.compare.text.sentences import SHOWN
 from benchbook.core.artifacts.artifact import Facts
 from benchbook.core.artifacts.bottlenecks import Causes
-from benchbook.core.artifacts.findings import Check, Doubt, Finding, Findings, Look, Partners, Scaling
+from benchbook.core.artifacts.findings import (
+    CellCheck,
+    Finding,
+    Findings,
+    InterimLook,
+    Partners,
+    Scaling,
+    ValidityThreat,
+)
 from benchbook.core.published.claim import Claim
 from benchbook.core.study.interleaving import RUNS
 from benchbook.core.study.params import Analysis
 from benchbook.core.study.study import Study
 from benchbook.core.util import numeric_equality
-from benchbook.core.util.errors import given
+from benchbook.core.util.errors import require_value
 from benchbook.core.util.number_format import format_percent
 from benchbook.core.util.plural import count
 
@@ -43,51 +57,53 @@ WHERE = {"ssh": "these hosts", "kubernetes": "this cluster"}
 FALSE_VERDICTS = 0.05
 
 
-def tables(study: Study, analysis: Analysis, put: evaluate.Put) -> tuple[str, ...]:
-    """Return which tidy tables `of_study` takes where these claims are put to a study."""
+def required_tables(study: Study, analysis: Analysis, put: evaluate.ClaimAssignment) -> tuple[str, ...]:
+    """Tidy tables that `build_from_stages` takes for a study with these claims."""
     usual = ["runs", "voids", "histograms", "monitor", "costs"]
     at_a_rate = any(one.rate for one in study.workloads.values())
-    if at_a_rate or evaluate.tables(put.asked) or caveats.only_describes(study, analysis):
+    if at_a_rate or evaluate.required_tables(put.asked) or caveats.only_describes(study, analysis):
         usual.append("intervals")
     return tuple(usual)
 
 
-def of_study(
+def build_from_stages(
     name: str,
     study: Study,
     tidy: Mapping[str, pd.DataFrame],
     analysis: Analysis,
-    put: evaluate.Put,
+    put: evaluate.ClaimAssignment,
     shown: Mapping[str, Claim],
     facts: Facts,
     dataset: Mapping[str, Any],
 ) -> Findings:
-    """Return the content of findings.json from what the stages of a study left.
+    """Content of findings.json from the files that the stages of a study left.
 
     `put` are the claims put to it and `shown` those that its arms illustrate; `facts` and `dataset` are
     facts.json and dataset.json.
     """
     checks = consistency.of_runs(tidy["runs"])
-    left = [Doubt(title="Claim left open", text=text, favours=[]) for text in put.left]
-    unanswered = [*left, *setup_notes.notes(study, facts, shown)]
+    left = [ValidityThreat(title="Claim left open", text=text, favours=[]) for text in put.left]
+    unanswered = [*left, *setup_notes.setup_caveats(study, facts, shown)]
     given = (put.effects, checks, facts.arms, unanswered, put.asked, dataset.get("loads"))
-    return make(name, study, tidy, analysis, *given, rows=sum(dataset.get("rows", {}).values()) or None)
+    return build_findings(
+        name, study, tidy, analysis, *given, rows=sum(dataset.get("rows", {}).values()) or None
+    )
 
 
-def make(
+def build_findings(
     name: str,
     study: Study,
     tidy: Mapping[str, pd.DataFrame],
     analysis: Analysis,
     claims: Sequence[ClaimedEffect] = (),
-    checks: Sequence[Check] = (),
+    checks: Sequence[CellCheck] = (),
     facts: Mapping[str, Mapping[str, Any]] | None = None,
-    unanswered: Sequence[Doubt] = (),
-    asked: Sequence[evaluate.Asked] = (),
+    unanswered: Sequence[ValidityThreat] = (),
+    asked: Sequence[evaluate.AssignedClaim] = (),
     loads: Mapping[str, Mapping[str, Any]] | None = None,
     rows: int | None = None,
 ) -> Findings:
-    """Return the content of findings.json for the study called `name`.
+    """Content of findings.json for the study called `name`.
 
     `tidy` holds the tables runs, voids, histograms and, if the machine was watched, monitor; `checks` are
     consistency checks already made, `facts` one nested mapping by arm,
@@ -97,71 +113,83 @@ def make(
     some studies ask for is None in others, whose findings so keep their bytes.
     """
     facts, by = facts or {}, ["block", "position", "run_id"]
-    runs, other_order = slice_counts.of_one_order(tidy["runs"].sort_values(by, ignore_index=True), study)
-    paired, apart = pairs.usable(runs)
-    looks, names = sorted(analysis.looks), labels.names(study)
+    runs, other_order = slice_counts.select_order(tidy["runs"].sort_values(by, ignore_index=True), study)
+    paired, apart = pairs.select_usable(runs)
+    looks, names = sorted(analysis.looks), labels.readable_names(study)
     context = Context(study.baseline, analysis, _block_seconds(runs), names)
-    evidence = Evidence(study, paired, analysis, tidy.get("intervals"), loads, facts, tidy["histograms"])
-    found, twins = judged(evidence, claims, looks[0])
-    (entries, aa), others = _entries(found, twins, context, tidy), evaluate.findings(evidence, asked)
+    evidence = StudyEvidence(study, paired, analysis, tidy.get("intervals"), loads, facts, tidy["histograms"])
+    found, twins = judge_contrasts(evidence, claims, looks[0])
+    (entries, aa), others = (
+        _build_entries(found, twins, context, tidy),
+        evaluate.answer_claims(evidence, asked),
+    )
     entries = speed_covariate.with_adjusted(entries, paired)
     aa = speed_covariate.with_adjusted([aa], paired)[0] if aa is not None else None
     voids = caveats.void_counts(runs, tidy["voids"], list(names.arms), study.baseline)
-    accompanied, partners = interference.accompanied(study), pairs.blocks(runs)
-    caused = attribution.findings(study, paired, tidy.get("costs"), facts, analysis.level, names.arms, rows)
+    accompanied, partners = interference.arms_with_side_load(study), pairs.partner_gaps(runs)
+    caused = attribution.build_causes(
+        study, paired, tidy.get("costs"), facts, analysis.level, names.arms, rows
+    )
     complete = min((one.candidate.complete for one in found if one.candidate.complete), default=0)
     verdicts = sum(bool(one.verdict) for one in entries) + sum(bool(one.verdict) for one in others)
     made = {
         "study": name,
         **{key: getattr(study, key) for key in ("title", "question", "baseline")},
         "made_by": {"benchbook": version("benchbook")},
-        "scope": f"{_where(facts)}, these hours",
+        "scope": f"{_describe_scope(facts)}, these hours",
         "names": names,
         "order": runs.order.iloc[0] if len(runs) else RUNS,
-        "turns": slice_counts.summary(runs, facts),
+        "turns": slice_counts.summarize_turns(runs, facts),
         "blocks": {"planned": study.plan.blocks, "complete": complete},
-        "look": _look(complete, looks, analysis.level),
+        "look": _current_look(complete, looks, analysis.level),
         "machine_minutes": slice_counts.machine_s(runs) / 60,
         "aa": aa,
         "findings": entries,
         "checks": checks,
         "voids": voids,
         "facts_differ": caveats.facts_that_differ(facts),
-        "quiet": interference.seen(runs, facts, tidy.get("monitor"), aa, accompanied),
+        "quiet": interference.measure_interference(runs, facts, tidy.get("monitor"), aa, accompanied),
         "partners": partners,
         "verdicts": {"number": verdicts, "expected_false_at_most": FALSE_VERDICTS * verdicts},
         "warnings": [
-            *_warnings(study, complete, looks[0], aa, entries, found),
-            *interference.doubts(runs, facts, tidy.get("monitor"), names, accompanied),
-            *caveats.warnings(study, runs, voids, checks, names.arms),
-            *_beside([*other_order, *slice_counts.mixed_levels(runs)], caused, partners, apart, unanswered),
+            *_collect_warnings(study, complete, looks[0], aa, entries, found),
+            *interference.interference_caveats(runs, facts, tidy.get("monitor"), names, accompanied),
+            *caveats.study_caveats(study, runs, voids, checks, names.arms),
+            *_collect_caveats(
+                [*other_order, *slice_counts.mixed_levels(runs)], caused, partners, apart, unanswered
+            ),
         ],
-        "scaling": _scalings(study, runs),
+        "scaling": _describe_scalings(study, runs),
         "causes": caused,
         "client_full": attribution.set_aside(tidy["voids"]) or None,
         "claims": others or None,
-        "ladder": ordered_arms.findings(evidence, [one.candidate for one in twins], context),
-        "described": caveats.described(evidence, names.arms),
+        "ladder": ordered_arms.build_ladder(evidence, [one.candidate for one in twins], context),
+        "described": caveats.describe_runs(evidence, names.arms),
     }
-    return Findings.model_validate(numeric_equality.rounded(made))
+    return Findings.model_validate(numeric_equality.round_document(made))
 
 
-def _entries(
-    found: Sequence[Judged], twins: Sequence[Judged], context: Context, tidy: Mapping[str, pd.DataFrame]
+def _build_entries(
+    found: Sequence[EffectDecision],
+    twins: Sequence[EffectDecision],
+    context: Context,
+    tidy: Mapping[str, pd.DataFrame],
 ) -> tuple[list[Finding], Finding | None]:
-    """Return the entries of all findings, and that of the A/A pair, which casts its doubt on them."""
+    """Entries of all findings, and that of the A/A pair, the doubt of all others."""
     q = q_values([one.candidate for one in found])
-    equal = [entry(twin, context, {}) for twin in twins]
+    equal = [build_finding(twin, context, {}) for twin in twins]
     # The one that speaks most against the study: one that differs, else the largest effect.
-    doubtful = [(_differs(one), numeric_equality.significant(abs(one.effect or 0.0))) for one in equal]
+    doubtful = [
+        (_is_aa_different(one), numeric_equality.round_significant(abs(one.effect or 0.0))) for one in equal
+    ]
     aa = equal[doubtful.index(max(doubtful))] if equal else None
-    entries = [more_for_aa(entry(one, context, q), aa) for one in found]
+    entries = [blocks_to_match_aa(build_finding(one, context, q), aa) for one in found]
     if "intervals" in tidy:
         entries = with_support(entries, tidy, context.names.arms)
-    if aa is not None and _differs(aa):
-        text = f"the A/A pair differs by {format_percent(given(aa.effect))}; smaller effects mean nothing"
+    if aa is not None and _is_aa_different(aa):
+        text = f"the A/A pair differs by {format_percent(require_value(aa.effect))}; smaller effects mean nothing"
         for one in entries:
-            if aa.label in SHOWN or _within(one, aa):
+            if aa.label in SHOWN or _is_within_aa(one, aa):
                 one.warnings.append(text)
     return entries, aa
 
@@ -173,28 +201,28 @@ def _block_seconds(runs: pd.DataFrame) -> float | None:
     return None if math.isnan(seconds) else float(seconds)
 
 
-def _beside(
+def _collect_caveats(
     other_order: Sequence[str],
     caused: Causes | None,
     partners: Sequence[Partners],
     apart: Sequence[str],
-    unanswered: Sequence[Doubt],
-) -> list[Doubt]:
+    unanswered: Sequence[ValidityThreat],
+) -> list[ValidityThreat]:
     far = [one for one in partners if one.is_far and one.left_out is None]
-    broken = operational_laws.broken(caused)
-    told = caveats.told(
-        "beside.j2", other_order=other_order, broken=broken, apart=apart, far=far, span=pairs.span
+    broken = operational_laws.list_violations(caused)
+    told = caveats.caveats_from_template(
+        "beside.j2", other_order=other_order, broken=broken, apart=apart, far=far, span=pairs.format_span
     )
     return [*told, *unanswered]
 
 
-def _where(facts: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return what the findings hold for: the place that the arms' facts tell of."""
+def _describe_scope(facts: Mapping[str, Mapping[str, Any]]) -> str:
+    """Scope of the findings: the place by the arms' facts."""
     kinds = [(found.get("site") or {}).get("kind") for found in facts.values()]
     return WHERE.get(kinds[0] or "", "this machine") if kinds else "this machine"
 
 
-def _look(complete: int, looks: Sequence[int], level: float) -> Look:
+def _current_look(complete: int, looks: Sequence[int], level: float) -> InterimLook:
     look, following = reached_look(complete, looks), next_look(complete, looks)
     if look is None:
         note = f"{count(complete, 'complete block')}: nothing is decided before {looks[0]}"
@@ -202,32 +230,34 @@ def _look(complete: int, looks: Sequence[int], level: float) -> Look:
         note = f"judged at {count(look, 'block')}, the last look"
     else:
         note = f"judged at {count(look, 'block')}; the next look is at {following}"
-    return Look(n=look or 0, level=level, next=following, note=note)
+    return InterimLook(n=look or 0, level=level, next=following, note=note)
 
 
-def _differs(aa: Finding) -> bool:
-    """Tell whether an A/A interval leaves zero out, be it by as little as makes no practical difference."""
+def _is_aa_different(aa: Finding) -> bool:
+    """True if an A/A interval leaves zero out, even by no practical difference."""
     return aa.label in SHOWN or caveats.leaves_zero_out(aa)
 
 
-def _within(found: Finding, aa: Finding) -> bool:
-    """Tell whether an effect may be as small as what the A/A pair shows between equal arms."""
+def _is_within_aa(found: Finding, aa: Finding) -> bool:
+    """True if an effect may be as small as the difference of equal arms in the A/A pair."""
     if not caveats.leaves_zero_out(found):
         return False
-    own, room = ([abs(given(end)) for end in (one.low, one.high)] for one in (found, aa))
+    own, room = ([abs(require_value(end)) for end in (one.low, one.high)] for one in (found, aa))
     return not tolerance.is_above(min(own), max(room))
 
 
-def _warnings(
+def _collect_warnings(
     study: Study,
     complete: int,
     first_look: int,
     aa: Finding | None,
     entries: Sequence[Finding],
-    judged: Sequence[Judged],
-) -> list[Doubt]:
-    is_inside = aa and aa.low is not None and tolerance.is_inside(aa.low, given(aa.high), -MARGIN, MARGIN)
-    return caveats.told(
+    judged: Sequence[EffectDecision],
+) -> list[ValidityThreat]:
+    is_inside = (
+        aa and aa.low is not None and tolerance.is_inside(aa.low, require_value(aa.high), -MARGIN, MARGIN)
+    )
+    return caveats.caveats_from_template(
         "study.j2",
         complete=complete,
         planned=study.plan.blocks,
@@ -236,17 +266,17 @@ def _warnings(
         aa=aa,
         is_aa_shown=aa and aa.label in SHOWN,
         is_aa_inside=is_inside,
-        is_aa_apart=aa and _differs(aa),
+        is_aa_apart=aa and _is_aa_different(aa),
         margin=MARGIN,
         heavy=[one.id for one in entries if one.second_opinion and one.second_opinion.agrees is False],
     )
 
 
-def _scalings(study: Study, runs: pd.DataFrame) -> list[Scaling]:
-    """Return how each arm scales with threads, workload by workload, in closed loops."""
+def _describe_scalings(study: Study, runs: pd.DataFrame) -> list[Scaling]:
+    """Scaling of each arm with threads, workload by workload, in closed loops."""
     return [
-        scaling(runs, arm, workload)
+        describe_scaling(runs, arm, workload)
         for workload in study.workloads
-        if "qps" in metrics(study, workload)
+        if "qps" in compared_metrics(study, workload)
         for arm in study.arms
     ]

@@ -1,4 +1,4 @@
-"""How quiet the machine was, and which arm other work on it can have favoured.
+"""Interference by other work on the machine, and the arms that it can have favoured.
 
 Everything here looks at signals of the machine, never at what was measured.
 """
@@ -10,14 +10,14 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.compare.inference.caveats import STEAL_PCT, told
+from benchbook.compare.inference.caveats import STEAL_PCT, caveats_from_template
 from benchbook.compare.stats import tolerance
 from benchbook.compare.text import sentences
-from benchbook.core.artifacts.findings import Doubt, Finding, Named, Quiet
+from benchbook.core.artifacts.findings import DisplayNames, Finding, Interference, ValidityThreat
 from benchbook.core.study import descriptors
 from benchbook.core.study.interleaving import TURNS
 from benchbook.core.study.study import Study
-from benchbook.core.util.plural import sentence
+from benchbook.core.util.plural import as_sentence
 
 Facts = Mapping[str, Mapping[str, Any]]
 
@@ -33,69 +33,69 @@ LARGE_KIB = 16.0
 PARTS = ["cpu_client_cores", "cpu_proxy_cores", "cpu_server_cores"]
 
 
-def accompanied(study: Study) -> list[str]:
-    """Return the arms that have programs of unmeasured processor time with them: neighbours and loads."""
+def arms_with_side_load(study: Study) -> list[str]:
+    """Arms with programs of unmeasured processor time beside them: neighbours and loads."""
     return [name for name, arm in study.arms.items() if arm.neighbour is not None or arm.load is not None]
 
 
-def seen(
+def measure_interference(
     runs: pd.DataFrame,
     facts: Facts,
     monitor: pd.DataFrame | None,
     aa: Finding | None,
     unmeasured: Collection[str] = (),
-) -> Quiet:
-    """Return what is known of the machine's quiet: values, and all of it in one line.
+) -> Interference:
+    """Interference on the machine: values, and all of it in one line.
 
     `load_1min` is the highest when the arms were looked at, the others are means over runs. Beside arms in
     `unmeasured` (see `accompanied`) no other program can be told from theirs.
     """
-    cores = _cores(facts)
-    others = _others(runs, cores, unmeasured)
-    pressure = _pressure(runs, monitor)
+    cores = _machine_cores(facts)
+    others = _foreign_cores(runs, cores, unmeasured)
+    pressure = _cpu_pressure(runs, monitor)
     steal = runs.steal_pct.dropna()
-    found = Quiet(
+    found = Interference(
         cores=cores,
-        load_1min=max(_loads(facts), default=None),
+        load_1min=max(_load_averages(facts), default=None),
         others_cores=None if others is None else float(others.mean()),
         psi_cpu_pct=None if pressure is None else float(pressure.mean()),
         steal_pct=float(steal.mean()) if len(steal) else None,
         line="",
     )
-    parts = sentences.told("machine.j2", found=found, aa=aa)
-    line = sentence("; ".join(parts)) if parts else "Nothing was recorded about it."
+    parts = sentences.render_paragraphs("machine.j2", found=found, aa=aa)
+    line = as_sentence("; ".join(parts)) if parts else "Nothing was recorded about it."
     return found.model_copy(update={"line": line})
 
 
-def doubts(
+def interference_caveats(
     runs: pd.DataFrame,
     facts: Facts,
     monitor: pd.DataFrame | None,
-    names: Named,
+    names: DisplayNames,
     unmeasured: Collection[str] = (),
-) -> list[Doubt]:
-    """Return what other work, the host or the kernel's pace can have done, with the arms it can favour."""
+) -> list[ValidityThreat]:
+    """Caveats on other work, the host and the kernel's pace, with the arms that they can favour."""
     own = runs[runs.arm.isin(facts)] if facts else runs
-    cores, load = _cores(facts), max(_loads(facts), default=None)
-    others = _others(runs, cores, unmeasured)
+    cores, load = _machine_cores(facts), max(_load_averages(facts), default=None)
+    others = _foreign_cores(runs, cores, unmeasured)
     mean = None if others is None else float(others.mean())
     # What was over before measuring is no doubt about it.
     is_over = mean is not None and tolerance.is_below(mean, sentences.NOTHING)
     is_loaded = load is not None and cores is not None and not tolerance.is_below(load, BUSY * cores)
     used, least_used = _by_arm(
-        _others(own, cores, unmeasured), own, OTHERS * (cores or 0), OTHERS_APART * (cores or 0)
+        _foreign_cores(own, cores, unmeasured), own, OTHERS * (cores or 0), OTHERS_APART * (cores or 0)
     )
     stolen, least_stolen = _by_arm(own.steal_pct, own, STEAL_PCT, STEAL_APART_PCT)
     fewest = own[own.threads == own.threads.min()] if len(own) else own
-    pressure = _pressure(fewest, monitor)
+    pressure = _cpu_pressure(fewest, monitor)
     paced = [
         arm
         for arm, found in facts.items()
-        if any(one.get("congestion_control") == "bbr" for one in _machines(found))
+        if any(one.get("congestion_control") == "bbr" for one in _machine_facts(found))
     ]
     sizes = pd.Series(dtype=float)
     if paced:
-        sizes = (1024 * _sent(own, monitor) / own.qps.where(own.qps > 0)).groupby(own.workload).mean()
+        sizes = (1024 * _sent_rate(own, monitor) / own.qps.where(own.qps > 0)).groupby(own.workload).mean()
     # Without a proxy fewer programs have to get a core for a query.
     plain = [arm for arm, found in facts.items() if not found.get("proxy")]
     simplest = plain if 0 < len(plain) < len(facts) else []
@@ -104,10 +104,10 @@ def doubts(
         "BBR": [
             arm
             for arm in paced
-            if facts[arm].get("proxy") or facts[arm].get("access") in descriptors.proxies()
+            if facts[arm].get("proxy") or facts[arm].get("access") in descriptors.load_proxies()
         ],
     }
-    return told(
+    return caveats_from_template(
         "quiet.j2",
         favours=favours,
         names=names,
@@ -127,7 +127,7 @@ def doubts(
 def _by_arm(
     values: pd.Series | None, runs: pd.DataFrame, least: float, apart: float
 ) -> tuple[dict[str, float], list[str]]:
-    """Return values by arm, and the arm that has least where they are far apart.
+    """Values by arm, and the arm with the least if they are far apart.
 
     Nothing where their mean and what they are apart are below the two bounds.
     """
@@ -140,25 +140,25 @@ def _by_arm(
     return by_arm.to_dict(), [by_arm.idxmin()] if tolerance.is_above(spread, apart) else []
 
 
-def _machines(found: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _machine_facts(found: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     machines = [found.get("machine"), *(found.get("hosts") or {}).values()]
     return [one for one in machines if isinstance(one, Mapping)]
 
 
-def _cores(facts: Facts) -> int | None:
-    """Return the cores of the one machine that all is on; of several hosts none is the machine."""
+def _machine_cores(facts: Facts) -> int | None:
+    """Cores of the one machine that all is on; of several hosts none is the machine."""
     cores = {(found.get("machine") or {}).get("cores") for found in facts.values() if not found.get("hosts")}
     only = next(iter(cores)) if len(cores) == 1 else None
     return None if only is None else int(only)
 
 
-def _loads(facts: Facts) -> list[float]:
+def _load_averages(facts: Facts) -> list[float]:
     loads = ((found.get("moment") or {}).get("load_1min") for found in facts.values())
     return [load for load in loads if load is not None]
 
 
-def _others(runs: pd.DataFrame, cores: int | None, unmeasured: Collection[str]) -> pd.Series | None:
-    """Return the cores that programs of no arm used in each run; None where that is not known."""
+def _foreign_cores(runs: pd.DataFrame, cores: int | None, unmeasured: Collection[str]) -> pd.Series | None:
+    """Cores used by programs of no arm in each run; None if that is not known."""
     if cores is None:
         return None
     used = runs[PARTS].fillna(0.0).sum(axis=1)
@@ -172,15 +172,15 @@ def _others(runs: pd.DataFrame, cores: int | None, unmeasured: Collection[str]) 
     return known if known.notna().any() else None
 
 
-def _sent(runs: pd.DataFrame, monitor: pd.DataFrame | None) -> pd.Series:
-    """Return MiB/s that the server sent in each run; of turns what the monitor saw, for all arms together."""
+def _sent_rate(runs: pd.DataFrame, monitor: pd.DataFrame | None) -> pd.Series:
+    """MiB/s that the server sent in each run; of turns the monitor's rate, for all arms together."""
     if monitor is None or runs.sent_server_mib_s.notna().all():
         return runs.sent_server_mib_s
     seen = monitor[monitor.part == "server"].groupby("run_id")["sent_mib_s"].mean()
     return runs.sent_server_mib_s.fillna(runs.run_id.map(seen))
 
 
-def _pressure(runs: pd.DataFrame, monitor: pd.DataFrame | None) -> pd.Series | None:
+def _cpu_pressure(runs: pd.DataFrame, monitor: pd.DataFrame | None) -> pd.Series | None:
     if monitor is None:
         return None
     own = monitor[(monitor.part == "machine") & monitor.run_id.isin(runs.run_id)]

@@ -9,13 +9,13 @@ import pandas as pd
 
 from benchbook.compare.stats import pairs, slice_counts
 from benchbook.compare.stats.pairs import block_ratios
-from benchbook.core.artifacts.findings import Contrast, Findings, Level
+from benchbook.core.artifacts.findings import Contrast, Findings, LevelContrast
 from benchbook.core.study.study import Study
 from benchbook.core.util import numeric_equality
 
 
-def metrics(found: Findings) -> dict[str, Any]:
-    """Return the effects in percent by workload, treatment and metric, with interval, n, what is shown,
+def export_metrics(found: Findings) -> dict[str, Any]:
+    """Effects in percent by workload, treatment and metric, with interval, n, label,
     blocks and voided runs."""
     table: dict[str, Any] = {
         "blocks": found.blocks.complete,
@@ -23,16 +23,16 @@ def metrics(found: Findings) -> dict[str, Any]:
         "machine_minutes": found.machine_minutes,
     }
     for one in found.everything:
-        told = {**_numbers(one), "n": one.n, "shown": one.label}
+        told = {**_effect_numbers(one), "n": one.n, "shown": one.label}
         table.setdefault(one.workload, {}).setdefault(one.treatment, {})[one.metric] = told
     return table
 
 
 def by_threads(found: Findings) -> pd.DataFrame:
-    """Return workload, treatment, threads, effect_pct, low_pct, high_pct and what is shown of QPS, one row a
+    """Columns workload, treatment, threads, effect_pct, low_pct, high_pct, label of QPS, one row a
     thread level of a finding."""
     rows = [
-        (one.workload, one.treatment, level.threads, *_numbers(level).values(), level.label)
+        (one.workload, one.treatment, level.threads, *_effect_numbers(level).values(), level.label)
         for one in found.findings
         if one.metric == "qps"
         for level in one.levels
@@ -45,25 +45,25 @@ def by_threads(found: Findings) -> pd.DataFrame:
 def by_block(study: Study, runs: pd.DataFrame) -> pd.DataFrame:
     """Return workload, treatment, block, effect_pct of QPS, the mean over thread levels, one row a complete
     block that counts."""
-    runs, _ = pairs.usable(slice_counts.of_one_order(runs, study)[0])
+    runs, _ = pairs.select_usable(slice_counts.select_order(runs, study)[0])
     rows = []
     for workload in study.workloads:
         for treatment in study.treatments:
             ratios = block_ratios(runs, study.baseline, treatment, workload, study.threads).ratios
             rows += [
-                (workload, treatment, int(block), _percent(math.expm1(row.mean())))
+                (workload, treatment, int(block), _to_percent(math.expm1(row.mean())))
                 for block, row in ratios.iterrows()
             ]
     return pd.DataFrame(rows, columns=["workload", "treatment", "block", "effect_pct"])
 
 
-def table(found: Findings) -> pd.DataFrame:
-    """Return every finding in one row: what is compared, effect and interval in percent, n, what is shown,
+def findings_table(found: Findings) -> pd.DataFrame:
+    """Every finding in one row: contrast, effect and interval in percent, n, label,
     verdict. An effect that depends on threads has its numbers in `by_threads` alone."""
     rows = [
         {
             **{key: getattr(one, key) for key in ("workload", "metric", "treatment", "baseline")},
-            **(_numbers(one) if one.headline else dict.fromkeys(_numbers(one))),
+            **(_effect_numbers(one) if one.headline else dict.fromkeys(_effect_numbers(one))),
             "blocks": one.n,
             "shown": one.label,
             "claim": one.claim,
@@ -74,9 +74,9 @@ def table(found: Findings) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _numbers(one: Contrast | Level) -> dict[str, float | None]:
-    return {f"{key}_pct": _percent(getattr(one, key)) for key in ("effect", "low", "high")}
+def _effect_numbers(one: Contrast | LevelContrast) -> dict[str, float | None]:
+    return {f"{key}_pct": _to_percent(getattr(one, key)) for key in ("effect", "low", "high")}
 
 
-def _percent(fraction: float | None) -> float | None:
+def _to_percent(fraction: float | None) -> float | None:
     return None if fraction is None else round(100 * fraction, numeric_equality.PERCENT_DECIMALS)

@@ -9,18 +9,18 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 
-from benchbook.compare.claims.study_cells import Evidence
-from benchbook.compare.inference.contrasts import contrast, metrics
-from benchbook.compare.inference.decisions import Candidate, judge
-from benchbook.compare.inference.finding_builder import Context, entry
-from benchbook.compare.text.sentences import told
-from benchbook.core.artifacts.findings import Best, Contrast, Ladder, Named, Rungs
+from benchbook.compare.claims.study_cells import StudyEvidence
+from benchbook.compare.inference.contrasts import build_contrast, compared_metrics
+from benchbook.compare.inference.decisions import Hypothesis, judge_candidates
+from benchbook.compare.inference.finding_builder import Context, build_finding
+from benchbook.compare.text.sentences import render_paragraphs
+from benchbook.core.artifacts.findings import Best, Contrast, DisplayNames, Ladder, Rungs
 
 Pair = tuple[str, str]
 
 
-def findings(evidence: Evidence, twins: Sequence[Candidate], context: Context) -> Ladder | None:
-    """Return the ladder of a study that has one.
+def build_ladder(evidence: StudyEvidence, twins: Sequence[Hypothesis], context: Context) -> Ladder | None:
+    """Ladder of a study that has one, else None.
 
     It has one entry in `workloads` for each workload and metric.
     """
@@ -35,19 +35,19 @@ def findings(evidence: Evidence, twins: Sequence[Candidate], context: Context) -
         workloads=[
             _of_workload(evidence, arms, workload, metric, twins, context)
             for workload in evidence.study.workloads
-            for metric in metrics(evidence.study, workload)
+            for metric in compared_metrics(evidence.study, workload)
             if len(arms) > 1
         ],
     )
 
 
-def climb(arms: Sequence[str], labels: Mapping[Pair, str], better: str) -> list[str]:
-    """Return for each arm in order the best one up to there.
+def find_best_arms(arms: Sequence[str], labels: Mapping[Pair, str], better: str) -> list[str]:
+    """Best arm up to each arm, in order.
 
     `labels` are those of (earlier, later); a later arm takes over only if it was shown to be `better` (higher
     or lower) than the best one before it.
 
-    >>> climb(["a", "b", "c"], {("a", "b"): "not shown", ("a", "c"): "higher"}, "higher")
+    >>> find_best_arms(["a", "b", "c"], {("a", "b"): "not shown", ("a", "c"): "higher"}, "higher")
     ['a', 'a', 'c']
     """
     best = [arms[0]]
@@ -57,28 +57,28 @@ def climb(arms: Sequence[str], labels: Mapping[Pair, str], better: str) -> list[
 
 
 def _of_workload(
-    evidence: Evidence,
+    evidence: StudyEvidence,
     arms: Sequence[str],
     workload: str,
     metric: str,
-    twins: Sequence[Candidate],
+    twins: Sequence[Hypothesis],
     context: Context,
 ) -> Rungs:
     pairs = list(itertools.combinations(arms, 2))
-    candidates = {pair: contrast(evidence, *pair, workload, metric) for pair in pairs}
+    candidates = {pair: build_contrast(evidence, *pair, workload, metric) for pair in pairs}
 
     def decided(chosen: Sequence[Pair]) -> dict[Pair, Contrast]:
         own = [candidates[pair] for pair in chosen]
         first_look = min(evidence.analysis.looks)
-        found = judge(own, first_look, is_one_family=True, twins=twins)
-        entries = (entry(one, context, {}) for one in found)
+        found = judge_candidates(own, first_look, is_one_family=True, twins=twins)
+        entries = (build_finding(one, context, {}) for one in found)
         kept = ({key: getattr(one, key) for key in Contrast.model_fields} for one in entries)
         return {pair: Contrast(**one) for pair, one in zip(chosen, kept, strict=True)}
 
     against_first = decided([(arms[0], arm) for arm in arms[1:]])
     every = decided(pairs)
     better = "higher" if metric == "qps" else "lower"
-    best = climb(arms, {pair: one.label for pair, one in every.items()}, better)
+    best = find_best_arms(arms, {pair: one.label for pair, one in every.items()}, better)
     is_open = any(candidate.look is None for candidate in candidates.values())
     made = Rungs(
         workload=workload,
@@ -89,17 +89,17 @@ def _of_workload(
         best=None if is_open else [Best(arm=arm, best=one) for arm, one in zip(arms, best, strict=True)],
         sentence="",
     )
-    return made.model_copy(update={"sentence": _sentence(made, arms, context.names)})
+    return made.model_copy(update={"sentence": _render_sentence(made, arms, context.names)})
 
 
-def _sentence(made: Rungs, arms: Sequence[str], names: Named) -> str:
-    """Say which arm is the best up to the last one, and what became of those after it."""
+def _render_sentence(made: Rungs, arms: Sequence[str], names: DisplayNames) -> str:
+    """Sentence on the best arm up to the last one, and on the fate of those after it."""
     best = arms[0] if made.best is None else made.best[-1].best
     label = {(one.baseline, one.treatment): one.label for one in made.pairs}
     later = {arm: label[best, arm] for arm in arms[arms.index(best) + 1 :]}
     worse, alike = "lower" if made.metric == "qps" else "higher", "no practical difference"
     call = {arm: names.arms.get(arm, arm) for arm in arms}
-    (text,) = told(
+    (text,) = render_paragraphs(
         "ladder.j2",
         is_open=made.best is None,
         workload=names.workloads.get(made.workload, made.workload),

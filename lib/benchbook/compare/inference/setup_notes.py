@@ -1,4 +1,4 @@
-"""What the arrangement of each arm is and is not, in sentences for the report, and which arms were skipped.
+"""Notes on the arrangement of each arm, for the report, and on the arms that were skipped.
 
 On one machine every factor is made of what that has. The sentences say what it is made of, so that no reader
 takes a share of this processor's time for another processor.
@@ -12,17 +12,17 @@ from typing import Any
 from benchbook.compare.inference import caveats
 from benchbook.compare.text import sentences
 from benchbook.core.artifacts.artifact import Facts
-from benchbook.core.artifacts.findings import Doubt
+from benchbook.core.artifacts.findings import ValidityThreat
 from benchbook.core.published.claim import Claim
 from benchbook.core.study.study import Study
 
 
-def illustrated(study: Study) -> list[str]:
-    """Return the claims that arms of a study show without judging them, each once."""
+def illustrated_claims(study: Study) -> list[str]:
+    """Claims that arms of a study show without judging them, each once."""
     return list(dict.fromkeys(claim for arm in study.arms.values() for claim in arm.illustrates))
 
 
-def notes(study: Study, facts: Facts, claims: Mapping[str, Claim]) -> list[Doubt]:
+def setup_caveats(study: Study, facts: Facts, claims: Mapping[str, Claim]) -> list[ValidityThreat]:
     """Return a doubt for each skipped arm, for each thing that stands in for another, and for where server
     and client ran, if they were kept apart.
 
@@ -30,7 +30,9 @@ def notes(study: Study, facts: Facts, claims: Mapping[str, Claim]) -> list[Doubt
     """
     made: dict[str, list[str]] = {}
     for name in (one for one in study.arms if one not in facts.skipped):
-        for text in sentences.told("arm.j2", arm=study.arms[name], facts=facts.arms.get(name, {})):
+        for text in sentences.render_paragraphs(
+            "arm.j2", arm=study.arms[name], facts=facts.arms.get(name, {})
+        ):
             made.setdefault(text, []).append(name)
     hosts = {
         (role, host.get("name")): host
@@ -39,7 +41,7 @@ def notes(study: Study, facts: Facts, claims: Mapping[str, Claim]) -> list[Doubt
     }
     sites = [own["site"] for own in facts.arms.values() if "site" in own]
     cpus: Mapping[str, Any] = (sites[0].get("cpus") if sites else None) or {}
-    return caveats.told(
+    return caveats.caveats_from_template(
         "arrangements.j2",
         study=study,
         skipped=facts.skipped,

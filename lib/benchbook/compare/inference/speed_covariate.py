@@ -18,7 +18,7 @@ from scipy.special import fdtrc
 from benchbook.compare.stats import pairs
 from benchbook.compare.stats.intervals import Interval, t_interval
 from benchbook.core.artifacts.findings import Finding, SpeedAdjusted
-from benchbook.core.util.errors import given
+from benchbook.core.util.errors import require_value
 from benchbook.core.util.number_format import format_percent, format_percent_range
 
 CELL = ["workload", "threads", "arm"]
@@ -38,12 +38,12 @@ class Slope:
 
     @property
     def is_used(self) -> bool:
-        """Whether the covariate helps, by the registered rule."""
+        """True if the covariate helps, by the registered rule."""
         return self.rows >= LEAST_ROWS and self.share >= LEAST_SHARE and self.p <= MOST_P and self.slope > 0
 
 
 def speed_slope(runs: pd.DataFrame) -> Slope | None:
-    """Slope of log qps on log machine_speed within each workload, thread level and arm; None where nothing
+    """Slope of log qps on log machine_speed within workload, threads and arm; None if nothing
     was measured of it. `runs` has a row a run with block, workload, threads, arm, qps and machine_speed."""
     if "machine_speed" not in runs:
         return None
@@ -74,14 +74,14 @@ def adjusted_interval(ratios: pd.DataFrame, speeds: pd.DataFrame, slope: Slope, 
 
 
 def with_adjusted(found: Sequence[Finding], runs: pd.DataFrame) -> list[Finding]:
-    """Effects; those on throughput get an interval with the machine's speed taken out, where that helps."""
+    """Effects; those on throughput get an interval adjusted for machine speed, if that helps."""
     slope = speed_slope(runs)
     if slope is None or not slope.is_used:
         return list(found)
-    return [_adjusted(one, runs, slope) for one in found]
+    return [_adjust_finding(one, runs, slope) for one in found]
 
 
-def _adjusted(found: Finding, runs: pd.DataFrame, slope: Slope) -> Finding:
+def _adjust_finding(found: Finding, runs: pd.DataFrame, slope: Slope) -> Finding:
     if found.metric != "qps" or found.low is None:
         return found
     cell = (runs, found.baseline, found.treatment, found.workload, found.threads)
@@ -94,7 +94,7 @@ def _adjusted(found: Finding, runs: pd.DataFrame, slope: Slope) -> Finding:
         return found
     numbers = {name: getattr(interval, name) for name in ("effect", "low", "high")}
     text = (
-        f"with the machine's speed taken out: {format_percent(given(interval.effect))} "
+        f"with the machine's speed taken out: {format_percent(require_value(interval.effect))} "
         f"({format_percent_range(interval.low, interval.high)}); "
         f"it explains {100 * slope.share:.0f} % of how runs of one "
         "cell differ, and decides nothing here"

@@ -1,4 +1,4 @@
-"""Series of sessions on one machine: whether the last three or more lie beyond all before them."""
+"""Change points: series of sessions on one machine with the last three or more beyond others."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from benchbook.compare.meta.random_effects import moment
+from benchbook.compare.meta.random_effects import parse_time
 from benchbook.compare.text import cpu_models
-from benchbook.compare.text.sentences import told
-from benchbook.core.artifacts.meta_analysis import Pooled, Session
+from benchbook.compare.text.sentences import render_paragraphs
+from benchbook.core.artifacts.meta_analysis import MetaAnalysis, StudySession
 from benchbook.core.util.plural import count
 
 SHORTEST = 3
@@ -19,22 +19,22 @@ BEFORE = 5
 """Sessions before them at the least: then they lie beyond all once in 25 series by chance."""
 
 
-def in_time(found: Pooled) -> list[str]:
-    """Sentences on effects, machine by machine, whose latest sessions lie beyond all before."""
+def describe_shifts(found: MetaAnalysis) -> list[str]:
+    """Sentences on effects, machine by machine, with the latest sessions beyond all earlier ones."""
     said: list[str] = []
-    for name, sessions, effects in _series(found):
+    for name, sessions, effects in _find_series(found):
         logs = [math.log1p(effect) for effect in effects]
-        if before := latest(logs):
+        if before := find_shift(logs):
             moved = math.expm1(float(np.mean(logs[before:]) - np.mean(logs[:before])))
             dates = [session.measured[:10] for session in sessions]
-            said += told("course.j2", name=name, before=before, moved=moved, dates=dates)
+            said += render_paragraphs("course.j2", name=name, before=before, moved=moved, dates=dates)
     return said
 
 
-def latest(values: Sequence[float]) -> int:
-    """Place from which on all values lie beyond all before, by the widest gap; 0 where there is none.
+def find_shift(values: Sequence[float]) -> int:
+    """First place after a shift: all values lie beyond all before, by the widest gap; 0 if none.
 
-    >>> latest([0.0, 0.1, 0.0, 0.1, 0.0, 5.0, 5.1, 5.2])
+    >>> find_shift([0.0, 0.1, 0.0, 0.1, 0.0, 5.0, 5.1, 5.2])
     5
     """
     parts = [(values[:at], values[at:]) for at in range(BEFORE, len(values) - SHORTEST + 1)]
@@ -42,11 +42,11 @@ def latest(values: Sequence[float]) -> int:
     return BEFORE + int(np.argmax(gaps)) if gaps and max(gaps) > 0 else 0
 
 
-def _series(found: Pooled) -> Iterator[tuple[str, list[Session], list[float]]]:
-    machine = {one.id: (cpu_models.name(one.processor), one.cores) for one in found.sessions}
+def _find_series(found: MetaAnalysis) -> Iterator[tuple[str, list[StudySession], list[float]]]:
+    machine = {one.id: (cpu_models.name_processor(one.processor), one.cores) for one in found.sessions}
     for contrast in found.contrasts:
         for effect in contrast.told:
-            known = sorted(effect.sessions, key=lambda one: moment(found.session(one.session).measured))
+            known = sorted(effect.sessions, key=lambda one: parse_time(found.session(one.session).measured))
             at = "" if effect.threads is None else f", {count(effect.threads, 'thread')}"
             what = f"{contrast.names.treatment} on {contrast.names.workload}{at}"
             for where in dict.fromkeys(machine[one.session] for one in known):

@@ -8,7 +8,7 @@ from typing import Literal
 
 from benchbook.compare.text import cpu_models
 from benchbook.compare.text.labels import METRICS
-from benchbook.core.artifacts.meta_analysis import Contrast, Pooled, PooledEffect
+from benchbook.core.artifacts.meta_analysis import MetaAnalysis, PooledContrast, PooledEffect
 from benchbook.core.study import descriptors
 from benchbook.core.util import numeric_equality
 from benchbook.core.util.number_format import glance_percent
@@ -20,8 +20,8 @@ _ELSEWHERE = ("site",)
 
 
 @dataclass(frozen=True)
-class Part:
-    """What one session of one study says, turned so that all parts of a row compare the same way round."""
+class SessionEffect:
+    """Effect of one session of one study, turned so that all parts of a row have one direction."""
 
     study: str
     processor: str
@@ -30,7 +30,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Row:
+class CrossStudyRow:
     """One contrast at one thread level, with every session of every study that asks it.
 
     `first` is *Turns* where decided sessions have both signs, *Agrees* where all decided have one, else
@@ -43,7 +43,7 @@ class Row:
     workload: str
     metric: str
     threads: int | None
-    parts: tuple[Part, ...]
+    parts: tuple[SessionEffect, ...]
 
     @property
     def first(self) -> First:
@@ -52,7 +52,7 @@ class Row:
         return "Turns" if len(signs) > 1 else "Agrees" if signs else "Open"
 
     @property
-    def ends(self) -> tuple[Part, Part]:
+    def ends(self) -> tuple[SessionEffect, SessionEffect]:
         """The smallest and the largest effect."""
         parts = sorted(self.parts, key=lambda part: part.effect)
         return parts[0], parts[-1]
@@ -64,36 +64,42 @@ class Row:
 
     @property
     def name(self) -> str:
-        """What is asked: HAProxy against no proxy, point selects, 8 threads."""
+        """Contrast in words: HAProxy against no proxy, point selects, 8 threads."""
         at = "" if self.threads is None else f", {count(self.threads, 'thread')}"
         metric = "" if self.metric == "qps" else f", {METRICS.get(self.metric, self.metric)}"
         return f"{self.treatment} against {self.baseline}, {self.workload}{metric}{at}"
 
 
-def joined(several: Sequence[Pooled]) -> list[Row]:
-    """Return a row for each contrast at each level that more than one study asks; those that turn first.
+def build_rows(several: Sequence[MetaAnalysis]) -> list[CrossStudyRow]:
+    """Rows, one for each contrast and level that several studies measure; reversals first.
 
     Arms are the same where their facts are (`machines.way`), not their names. Where a proxy is what differs,
     that is the contrast, whatever else comes with it. Contrasts asked the other way round are turned.
     """
-    rows: dict[tuple[str, str, str, str, str, int | None], list[Part]] = {}
+    rows: dict[tuple[str, str, str, str, str, int | None], list[SessionEffect]] = {}
     for pooled in several:
         for contrast in pooled.contrasts:
-            asked = change(pooled.arms.get(contrast.baseline), pooled.arms.get(contrast.treatment))
+            asked = name_change(pooled.arms.get(contrast.baseline), pooled.arms.get(contrast.treatment))
             if asked is None:
                 continue
             from_, to = sorted(asked, key=lambda text: (not text.startswith("no "), text))
             engine = pooled.arms[contrast.baseline].get("engine", "")
             for effect in contrast.finest:
                 key = (to, from_, engine, contrast.names.workload, contrast.metric, effect.threads)
-                rows.setdefault(key, []).extend(_parts(pooled, contrast, effect, (from_, to) != asked))
-    made = [Row(*key, tuple(parts)) for key, parts in rows.items() if len({part.study for part in parts}) > 1]
+                rows.setdefault(key, []).extend(
+                    _session_effects(pooled, contrast, effect, (from_, to) != asked)
+                )
+    made = [
+        CrossStudyRow(*key, tuple(parts))
+        for key, parts in rows.items()
+        if len({part.study for part in parts}) > 1
+    ]
     order: dict[First, int] = {"Turns": 0, "Agrees": 1, "Open": 2}
     return sorted(made, key=lambda row: (order[row.first], row.name))
 
 
-def elsewhere(study: str, rows: Sequence[Row]) -> list[str]:
-    """Say what turns between the sessions of several studies, where a study's own have one sign."""
+def sign_reversals(study: str, rows: Sequence[CrossStudyRow]) -> list[str]:
+    """Sign reversals between the sessions of several studies, if the study itself has one sign."""
     told = []
     for row in rows:
         own = {part.sign for part in row.parts if part.study == study} - {0}
@@ -103,43 +109,47 @@ def elsewhere(study: str, rows: Sequence[Row]) -> list[str]:
     return told
 
 
-def change(baseline: Mapping[str, str] | None, treatment: Mapping[str, str] | None) -> tuple[str, str] | None:
-    """Return what a contrast goes from and to, by the facts of its arms; None where they tell no difference.
+def name_change(
+    baseline: Mapping[str, str] | None, treatment: Mapping[str, str] | None
+) -> tuple[str, str] | None:
+    """Baseline and treatment in words, by the facts of the arms; None without a difference.
 
-    >>> change({"network": "host"}, {"network": "host", "proxy": "haproxy", "proxy cores": "1"})
+    >>> name_change({"network": "host"}, {"network": "host", "proxy": "haproxy", "proxy cores": "1"})
     ('no proxy', 'HAProxy')
-    >>> change({"network": "pod", "site": "local"}, {"network": "host", "site": "local"})
+    >>> name_change({"network": "pod", "site": "local"}, {"network": "host", "site": "local"})
     ('pod network', 'host network')
-    >>> change({"engine": "mariadb"}, {"engine": "mariadb", "site": "local"})
+    >>> name_change({"engine": "mariadb"}, {"engine": "mariadb", "site": "local"})
     """
     if baseline is None or treatment is None:
         return None
     if baseline.get("proxy") != treatment.get("proxy"):
-        return _proxy(baseline), _proxy(treatment)
-    keys = [key for key in numeric_equality.unlike(baseline, treatment) if key not in _ELSEWHERE]
+        return _name_proxy(baseline), _name_proxy(treatment)
+    keys = [key for key in numeric_equality.diff_mappings(baseline, treatment) if key not in _ELSEWHERE]
     if not keys:
         return None
-    return _told(baseline, keys), _told(treatment, keys)
+    return _describe_arm(baseline, keys), _describe_arm(treatment, keys)
 
 
-def _proxy(way: Mapping[str, str]) -> str:
+def _name_proxy(way: Mapping[str, str]) -> str:
     name = way.get("proxy")
-    return descriptors.product(name) if name else "no proxy"
+    return descriptors.product_name(name) if name else "no proxy"
 
 
-def _told(way: Mapping[str, str], keys: Sequence[str]) -> str:
+def _describe_arm(way: Mapping[str, str], keys: Sequence[str]) -> str:
     words = {"network": "{} network", "qos": "{} pod", "neighbour": "neighbour", "service": "service"}
     told = {key: words.get(key, f"{key} {{}}").format(value.replace("_", "-")) for key, value in way.items()}
     return ", ".join(told.get(key, "no class of pod" if key == "qos" else f"no {key}") for key in keys)
 
 
-def _parts(pooled: Pooled, contrast: Contrast, effect: PooledEffect, is_turned: bool) -> Iterator[Part]:
+def _session_effects(
+    pooled: MetaAnalysis, contrast: PooledContrast, effect: PooledEffect, is_turned: bool
+) -> Iterator[SessionEffect]:
     signs = {name: occasion.sign for occasion in effect.occasions for name in occasion.sessions}
     for seen in effect.sessions:
         value = seen.effect or 0.0
-        yield Part(
+        yield SessionEffect(
             pooled.study,
-            cpu_models.name(pooled.session(seen.session).processor),
+            cpu_models.name_processor(pooled.session(seen.session).processor),
             1 / (1 + value) - 1 if is_turned else value,
             -signs[seen.session] if is_turned else signs[seen.session],
         )

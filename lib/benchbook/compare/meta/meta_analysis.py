@@ -18,30 +18,30 @@ from benchbook.compare.meta.random_effects import (
     Averaged,
     ProcessorPool,
     Value,
-    averaged,
-    moment,
-    occasions,
+    average_occasion,
+    group_occasions,
+    parse_time,
     pool_by_processor,
 )
 from benchbook.compare.stats import tolerance
 from benchbook.compare.stats.equivalence import MARGIN
 from benchbook.compare.stats.intervals import t_quantile
 from benchbook.compare.text import cpu_models
-from benchbook.core.artifacts.findings import ByThreads, Finding, Findings, Level
+from benchbook.core.artifacts.findings import ByThreads, Finding, Findings, LevelContrast
 from benchbook.core.artifacts.meta_analysis import (
-    Contrast,
     EqualArms,
+    ExcludedSession,
     Label,
-    LeftOut,
+    MetaAnalysis,
+    ObservedEffect,
     Occasion,
-    Pooled,
+    PooledContrast,
     PooledEffect,
-    Seen,
-    Session,
+    StudySession,
 )
 from benchbook.core.artifacts.record import Superseded
 from benchbook.core.util import numeric_equality
-from benchbook.core.util.errors import given
+from benchbook.core.util.errors import require_value
 from benchbook.core.util.number_format import join_words
 
 SIGNIFICANT_DIGITS = 6
@@ -55,19 +55,19 @@ HETEROGENEOUS_P = 0.05
 
 
 @dataclass(frozen=True)
-class Brought:
-    """A session as it is brought: what its entry says, its findings.json, and the facts of its arms.
+class SessionResult:
+    """Result of one session: its entry, its findings.json, and the facts of its arms.
 
     `differs` says in words what its design has otherwise than the newest.
     """
 
-    session: Session
+    session: StudySession
     findings: Findings
     facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     differs: str = ""
 
 
-def brought(
+def build_session(
     id: str,
     measured: str,
     design: str,
@@ -76,8 +76,8 @@ def brought(
     superseded: Superseded | None = None,
     probes: Mapping[str, Any] | None = None,
     differs: str = "",
-) -> Brought:
-    """Bring a session: processor, cores, kernel, steal and versions are taken from its findings and facts.
+) -> SessionResult:
+    """Session with processor, cores, kernel, steal and versions from its findings and facts.
 
     `superseded` says why it is not pooled, or why some arms of it are not.
     `facts` are one mapping by arm, as `facts.json` has under `arms`; the first arm's machine counts.
@@ -87,45 +87,45 @@ def brought(
     engine: Mapping[str, Any] = (arms[0].get("engine") if arms else None) or {}
     proxies = [arm["proxy"] for arm in arms if arm.get("proxy")]
     known = " ".join(str(engine[key]) for key in ("name", "version") if engine.get(key))
-    session = Session(
+    session = StudySession(
         id=id,
         measured=measured,
         design=design,
-        processor=cpu_models.processor(machine.get("cpu_model")),
+        processor=cpu_models.parse_processor(machine.get("cpu_model")),
         cores=machine.get("cores"),
         kernel=machine.get("kernel"),
         virtualization=machine.get("virtualization"),
-        steal_pct=_rounded(findings.quiet.steal_pct),
+        steal_pct=_round_value(findings.quiet.steal_pct),
         engine=known or None,
         proxies={str(one["name"]): str(one.get("version")) for one in proxies if one.get("name")},
         probes={name: probes[name] for name in PROBES if probes and probes.get(name) is not None},
         superseded=superseded.reason if superseded and not superseded.arms else None,
     )
     if superseded and superseded.arms:
-        findings = without(findings, superseded)
-    return Brought(session, findings, facts, differs)
+        findings = withhold_arms(findings, superseded)
+    return SessionResult(session, findings, facts, differs)
 
 
-def without(findings: Findings, superseded: Superseded) -> Findings:
-    """Return findings in which the effects of superseded arms have the reason in place of a number."""
+def withhold_arms(findings: Findings, superseded: Superseded) -> Findings:
+    """Findings with the reason in place of a number for the effects of superseded arms."""
     blank: dict[str, Any] = dict.fromkeys(("effect", "low", "high", "label"))
     blank["reason"] = f"superseded: {superseded.reason}"
 
     def one(found: Finding) -> Finding:
         if not {found.treatment, found.baseline} & {*superseded.arms}:
             return found
-        levels = [part.model_copy(update=blank) for part in _parts(found)]
+        levels = [part.model_copy(update=blank) for part in _finding_levels(found)]
         return found.model_copy(update={**blank, "levels": levels})
 
     return findings.model_copy(update={"findings": [one(found) for found in findings.findings]})
 
 
-def pool(study: str, sessions: Sequence[Brought], design: str | None = None) -> Pooled:
+def pool_sessions(study: str, sessions: Sequence[SessionResult], design: str | None = None) -> MetaAnalysis:
     """Pool the sessions of a study that have one design, that of most sessions unless it is given.
 
     Raise ValueError where there is none, or where one is there twice.
     """
-    ordered = sorted(sessions, key=lambda one: (moment(one.session.measured), one.session.id))
+    ordered = sorted(sessions, key=lambda one: (parse_time(one.session.measured), one.session.id))
     twice = [name for name, often in Counter(one.session.id for one in ordered).items() if often > 1]
     if twice:
         raise ValueError(f"{study}: session {join_words(twice)} is there twice; each counts once")
@@ -139,16 +139,16 @@ def pool(study: str, sessions: Sequence[Brought], design: str | None = None) -> 
     newest = own[-1]
     twins = [one for one in own if one.findings.aa]
     twin = twins[-1].findings.aa if twins else None
-    return Pooled(
+    return MetaAnalysis(
         study=study,
         title=newest.findings.title,
         level=LEVEL,
         design=chosen,
         sessions=tuple(one.session for one in own),
         left_out=tuple(_left_out(one, chosen) for one in ordered if one not in own),
-        arms={arm: cpu_models.way(facts) for arm, facts in newest.facts.items()},
-        contrasts=tuple(_contrast(found, own) for found in _asked(own)),
-        aa=_contrast(twin, twins) if twin else None,
+        arms={arm: cpu_models.arm_signature(facts) for arm, facts in newest.facts.items()},
+        contrasts=tuple(_pool_contrast(found, own) for found in _distinct_contrasts(own)),
+        aa=_pool_contrast(twin, twins) if twin else None,
         equal_arms=tuple(
             EqualArms(session=each.session.id, order=each.findings.order, low=aa.low, high=aa.high)
             for each in usable
@@ -157,28 +157,28 @@ def pool(study: str, sessions: Sequence[Brought], design: str | None = None) -> 
     )
 
 
-def _most_measured(usable: Sequence[Brought]) -> str:
+def _most_measured(usable: Sequence[SessionResult]) -> str:
     """Return the design with most occasions, among equals that of the newest session."""
     designs = dict.fromkeys(one.session.design for one in reversed(usable))
     of = {
-        name: len(occasions([one.session for one in usable if one.session.design == name]))
+        name: len(group_occasions([one.session for one in usable if one.session.design == name]))
         for name in designs
     }
     return max(designs, key=lambda name: of[name])
 
 
-def _left_out(one: Brought, chosen: str) -> LeftOut:
+def _left_out(one: SessionResult, chosen: str) -> ExcludedSession:
     more = f": {one.differs}" if one.differs else ""
     reason = f"another design ({one.session.design}, not {chosen}){more}"
     if one.session.superseded is not None:
         reason = f"superseded: {one.session.superseded}"
     known = [found for found in one.findings.findings if found.effect is not None and found.headline]
-    return LeftOut(
-        session=one.session, reason=reason, effects={found.id: given(found.effect) for found in known}
+    return ExcludedSession(
+        session=one.session, reason=reason, effects={found.id: require_value(found.effect) for found in known}
     )
 
 
-def _asked(own: Sequence[Brought]) -> list[Finding]:
+def _distinct_contrasts(own: Sequence[SessionResult]) -> list[Finding]:
     """Return each contrast once, in the order of the newest session; those made for a further claim repeat
     one and are left out."""
     found: dict[str, Finding] = {}
@@ -189,23 +189,25 @@ def _asked(own: Sequence[Brought]) -> list[Finding]:
     return list(found.values())
 
 
-def _contrast(entry: Finding, own: Sequence[Brought]) -> Contrast:
+def _pool_contrast(entry: Finding, own: Sequence[SessionResult]) -> PooledContrast:
     """Pool a contrast; `entry` is that of the newest session."""
     entries = {
         one.session.id: next((each for each in one.findings.everything if each.id == entry.id), None)
         for one in own
     }
     sessions = [one.session for one in own]
-    levels = sorted({part.threads for found in entries.values() if found for part in _parts(found)})
-    whole = _effect(entry, None, sessions, entries)
+    levels = sorted({part.threads for found in entries.values() if found for part in _finding_levels(found)})
+    whole = _pool_effect(entry, None, sessions, entries)
     by_level = []
     for level in levels:
         parts = {
-            name: next((part for part in _parts(found) if part.threads == level), None) if found else None
+            name: next((part for part in _finding_levels(found) if part.threads == level), None)
+            if found
+            else None
             for name, found in entries.items()
         }
-        by_level.append(_effect(entry, level, sessions, parts))
-    return Contrast(
+        by_level.append(_pool_effect(entry, level, sessions, parts))
+    return PooledContrast(
         **{key: getattr(entry, key) for key in ("id", "workload", "baseline", "treatment", "metric")},
         names=entry.names,
         one_number=_has_one_number(by_level, entries.values()),
@@ -214,14 +216,14 @@ def _contrast(entry: Finding, own: Sequence[Brought]) -> Contrast:
     )
 
 
-def _parts(found: Finding) -> Sequence[Level | ByThreads]:
+def _finding_levels(found: Finding) -> Sequence[LevelContrast | ByThreads]:
     return found.levels or found.by_threads
 
 
 def _has_one_number(levels: Sequence[PooledEffect], entries: Iterable[Finding | None]) -> bool:
-    """Tell whether one number may stand for all levels: not where a session's may not, where a level depends
+    """True if one number may stand for all levels: not if a session's may not, if a level depends
     on the machine, or where the means of two levels leave zero out on both sides."""
-    signs = {tolerance.side(level.low, level.high) for level in levels}
+    signs = {tolerance.sign_of_interval(level.low, level.high) for level in levels}
     return (
         all(found.headline for found in entries if found)
         and not any(level.label == "depends on the machine" for level in levels)
@@ -229,13 +231,13 @@ def _has_one_number(levels: Sequence[PooledEffect], entries: Iterable[Finding | 
     )
 
 
-def _effect(
+def _pool_effect(
     entry: Finding,
     threads: int | None,
-    sessions: Sequence[Session],
-    parts: Mapping[str, Finding | Level | ByThreads | None],
+    sessions: Sequence[StudySession],
+    parts: Mapping[str, Finding | LevelContrast | ByThreads | None],
 ) -> PooledEffect:
-    seen = tuple(_seen(session, parts[session.id]) for session in sessions)
+    seen = tuple(_session_effect(session, parts[session.id]) for session in sessions)
     known = {"session", "n", "level", "label", "standard_error"}
     values = {
         one.session: Value(**one.model_dump(include=known), log_effect=math.log1p(one.effect or 0.0))
@@ -243,8 +245,8 @@ def _effect(
         if one.reason is None
     }
     own = [session for session in sessions if session.id in values]
-    members = occasions(own)
-    groups = [averaged([values[session.id] for session in group]) for group in members]
+    members = group_occasions(own)
+    groups = [average_occasion([values[session.id] for session in group]) for group in members]
     logs, variances = [one.log_effect for one in groups], [one.standard_error**2 for one in groups]
     models = dict(zip(values, cpu_models.model_keys([session.processor for session in own]), strict=True))
     keys = [models[group[0].id] for group in members]
@@ -256,8 +258,8 @@ def _effect(
         "occasions": tuple(
             Occasion(
                 sessions=one.sessions,
-                effect=numeric_equality.significant(math.expm1(one.log_effect), SIGNIFICANT_DIGITS),
-                standard_error=numeric_equality.significant(one.standard_error, SIGNIFICANT_DIGITS),
+                effect=numeric_equality.round_significant(math.expm1(one.log_effect), SIGNIFICANT_DIGITS),
+                standard_error=numeric_equality.round_significant(one.standard_error, SIGNIFICANT_DIGITS),
                 sign=one.sign,
                 processor=key,
             )
@@ -265,16 +267,16 @@ def _effect(
         ),
         "processors": found.processors if found else 0,
         "elsewhere": describe_elsewhere(own),
-        "label": label(groups, found),
-        "range_low": _rounded(min(effects, default=None)),
-        "range_high": _rounded(max(effects, default=None)),
-        **(_numbers(found) if found else {}),
+        "label": label_effect(groups, found),
+        "range_low": _round_value(min(effects, default=None)),
+        "range_high": _round_value(max(effects, default=None)),
+        **(_pool_numbers(found) if found else {}),
     }
     return PooledEffect(**made)
 
 
-def label(occasions: Sequence[Averaged], found: ProcessorPool | None) -> Label:
-    """Label of what the occasions of an effect show together, by the first rule that holds.
+def label_effect(occasions: Sequence[Averaged], found: ProcessorPool | None) -> Label:
+    """Label of the occasions of an effect together, by the first rule that holds.
 
     Too little to say; a sign that turns, or a spread (between processors, or between occasions of one) larger
     than the mean; four occasions on three processors and a prediction interval without zero; all occasions
@@ -292,15 +294,15 @@ def label(occasions: Sequence[Averaged], found: ProcessorPool | None) -> Label:
     if {-1, 1} <= signs or (differ and tolerance.is_above(spread, practical)):
         return "depends on the machine"
     is_often = len(occasions) >= FEWEST_OCCASIONS and found.processors >= FEWEST_PROCESSORS
-    if is_often and tolerance.side(mean.prediction_low, mean.prediction_high):
+    if is_often and tolerance.sign_of_interval(mean.prediction_low, mean.prediction_high):
         return "holds elsewhere"
     if 0 not in signs:
         return "same direction"
-    return "on average" if tolerance.side(mean.low, mean.high) else "not shown"
+    return "on average" if tolerance.sign_of_interval(mean.low, mean.high) else "not shown"
 
 
-def describe_elsewhere(sessions: Sequence[Session]) -> str:
-    """Where an effect may be expected: on the kind of machine that all sessions had, else elsewhere.
+def describe_elsewhere(sessions: Sequence[StudySession]) -> str:
+    """Machines that an effect may be expected on: the kind of all sessions, or any other.
 
     Sessions of one kind tell nothing of another, so the kind is named until something else was measured.
     """
@@ -311,7 +313,7 @@ def describe_elsewhere(sessions: Sequence[Session]) -> str:
     return f"on other virtual machines of {cores.pop() or 0:g} cores"
 
 
-def standard_error(part: Finding | Level | ByThreads) -> float | None:
+def standard_error(part: Finding | LevelContrast | ByThreads) -> float | None:
     """Return the standard error of a mean log ratio from its interval: half its width on the log scale over t
     with n − 1 degrees of freedom; None without an interval, or where an end is no ratio."""
     if part.low is None or part.high is None or part.n < 2 or part.low <= -1:
@@ -320,35 +322,37 @@ def standard_error(part: Finding | Level | ByThreads) -> float | None:
     return half / t_quantile((1 + part.level) / 2, part.n - 1)
 
 
-def _seen(session: Session, part: Finding | Level | ByThreads | None) -> Seen:
+def _session_effect(
+    session: StudySession, part: Finding | LevelContrast | ByThreads | None
+) -> ObservedEffect:
     if part is None:
-        return Seen(session=session.id, effect=None, reason="not in this session")
+        return ObservedEffect(session=session.id, effect=None, reason="not in this session")
     error, reason = standard_error(part), None
     if part.effect is None or not error:
         reason = getattr(part, "reason", None) or "there is no interval over its blocks"
     given: dict[str, Any] = {key: getattr(part, key, None) for key in SEEN}
-    return Seen(session=session.id, **given, standard_error=_rounded(error), reason=reason)
+    return ObservedEffect(session=session.id, **given, standard_error=_round_value(error), reason=reason)
 
 
-def _numbers(found: ProcessorPool) -> dict[str, float | None]:
+def _pool_numbers(found: ProcessorPool) -> dict[str, float | None]:
     pooled, within = found.pool, found.within_tau
     ends = ("low", "high", "prediction_low", "prediction_high")
     is_between = found.processors > 1 and pooled.tau is not None
     return {
-        "effect": _fraction(pooled.mean),
-        **{end: _fraction(getattr(pooled, end)) for end in ends},
-        "tau_pct": _rounded(100 * given(pooled.tau)) if is_between else None,
-        "within_tau_pct": None if within is None else _rounded(100 * within),
-        "q": _rounded(pooled.q),
-        "q_p": _rounded(pooled.p),
-        "i_squared": _rounded(pooled.i_squared),
+        "effect": _to_fraction(pooled.mean),
+        **{end: _to_fraction(getattr(pooled, end)) for end in ends},
+        "tau_pct": _round_value(100 * require_value(pooled.tau)) if is_between else None,
+        "within_tau_pct": None if within is None else _round_value(100 * within),
+        "q": _round_value(pooled.q),
+        "q_p": _round_value(pooled.p),
+        "i_squared": _round_value(pooled.i_squared),
     }
 
 
-def _fraction(log: float | None) -> float | None:
-    return None if log is None else _rounded(math.expm1(log))
+def _to_fraction(log: float | None) -> float | None:
+    return None if log is None else _round_value(math.expm1(log))
 
 
-def _rounded(value: float | None) -> float | None:
+def _round_value(value: float | None) -> float | None:
     """Round, so that the last bits of a processor's exp never change the file."""
-    return None if value is None else numeric_equality.significant(value, SIGNIFICANT_DIGITS)
+    return None if value is None else numeric_equality.round_significant(value, SIGNIFICANT_DIGITS)

@@ -1,4 +1,4 @@
-"""What orders an effect over sessions: rank correlation with what differs between their machines and hours.
+"""Moderators of an effect over sessions: rank correlation with their machines and hours.
 
 Exact by permutation, over all moderators at once: what is asked ten times finds something once in two.
 """
@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchbook.compare.meta.random_effects import moment
+from benchbook.compare.meta.random_effects import parse_time
 from benchbook.compare.stats import tolerance
 from benchbook.compare.text import cpu_models, labels
 from benchbook.compare.text.labels import name_effect
-from benchbook.core.artifacts.meta_analysis import Contrast, Pooled, PooledEffect, Session
+from benchbook.core.artifacts.meta_analysis import MetaAnalysis, PooledContrast, PooledEffect, StudySession
 
 FEWEST, ALL_ORDERS, DRAWN = 4, 8, 40_000
 """Occasions from which a moderator is asked for; those of which all orders are tried, else so many drawn."""
@@ -29,8 +29,8 @@ WORDS = labels.NAMES["moderators"]
 
 
 @dataclass(frozen=True)
-class Ordered:
-    """How a moderator orders an effect: `rho` by Spearman, `p` with all moderators that were asked."""
+class ModeratorCorrelation:
+    """Rank correlation of a moderator with an effect: Spearman's `rho`; `p` counts all tested."""
 
     name: str
     values: tuple[float, ...]
@@ -40,30 +40,30 @@ class Ordered:
     asked: int
 
 
-def moderators(session: Session) -> dict[str, Any]:
-    """Return what a session's effects may depend on, by column."""
+def read_moderators(session: StudySession) -> dict[str, Any]:
+    """Possible moderators of a session's effects, by column."""
     proxies = ", ".join(f"{name} {version}" for name, version in sorted(session.proxies.items()))
     told = session.model_dump() | {
-        "processor": cpu_models.name(session.processor),
-        "hour": moment(session.measured).hour,
+        "processor": cpu_models.name_processor(session.processor),
+        "hour": parse_time(session.measured).hour,
         "proxies": proxies,
     }
     return {name: told[name] for name in MODERATORS} | session.probes
 
 
-def ordered(pooled: Pooled, effect: PooledEffect) -> list[Ordered]:
-    """Return each moderator that at least four occasions tell of, that which orders the effect best first.
+def rank_moderators(pooled: MetaAnalysis, effect: PooledEffect) -> list[ModeratorCorrelation]:
+    """Correlation of each moderator with values in four occasions or more, the strongest first.
 
     Sessions of an occasion are averaged, as they are for the effect. p is the share of orders of the effects
     in which some moderator is as rare (least p, Westfall and Young 1993), so that each counts all of them.
     """
-    asked = dict(_asked(pooled, effect))
+    asked = dict(_usable_moderators(pooled, effect))
     if not asked:
         return []
     effects = np.array([one.effect for one in effect.occasions])
     # The first of the orders is their own.
-    shuffled = effects[_orders(len(effects))]
-    rhos = {name: _rhos(values, shuffled) for name, values in asked.items()}
+    shuffled = effects[_permute_places(len(effects))]
+    rhos = {name: _rank_correlations(values, shuffled) for name, values in asked.items()}
     # For each correlation the share of orders in which it is as large.
     sizes = {name: np.abs(several) for name, several in rhos.items()}
     rare = {
@@ -75,12 +75,14 @@ def ordered(pooled: Pooled, effect: PooledEffect) -> list[Ordered]:
         known, rho = ~np.isnan(values), float(rhos[name][0])
         p = float(np.mean(least < rare[name][0] + tolerance.TIE))
         seen = tuple(map(float, values[known])), tuple(map(float, effects[known]))
-        found.append(Ordered(name, *seen, rho, p, len(asked)))
+        found.append(ModeratorCorrelation(name, *seen, rho, p, len(asked)))
     return sorted(found, key=lambda one: (one.p, -abs(one.rho), one.name))
 
 
-def sentence(contrast: Contrast, effect: PooledEffect, found: Sequence[Ordered]) -> str | None:
-    """Say which moderator orders an effect; None where none does."""
+def describe_best(
+    contrast: PooledContrast, effect: PooledEffect, found: Sequence[ModeratorCorrelation]
+) -> str | None:
+    """Sentence on the moderator that orders an effect best; None without any."""
     shown = [one for one in found if tolerance.is_below(one.p, SHOWN_P)]
     if not shown:
         return None
@@ -93,9 +95,9 @@ def sentence(contrast: Contrast, effect: PooledEffect, found: Sequence[Ordered])
     )
 
 
-def _asked(pooled: Pooled, effect: PooledEffect) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield moderators with their mean in each occasion, where enough are known and they differ."""
-    own = {one.id: moderators(one) for one in pooled.sessions}
+def _usable_moderators(pooled: MetaAnalysis, effect: PooledEffect) -> Iterator[tuple[str, np.ndarray]]:
+    """Moderators with their mean in each occasion, if enough are known and they differ."""
+    own = {one.id: read_moderators(one) for one in pooled.sessions}
     for name in WORDS:
         table: list[list[float]] = [
             [float(value) for session in one.sessions if (value := own[session].get(name)) is not None]
@@ -107,8 +109,8 @@ def _asked(pooled: Pooled, effect: PooledEffect) -> Iterator[tuple[str, np.ndarr
             yield name, values
 
 
-def _rhos(values: np.ndarray, effects: np.ndarray) -> np.ndarray:
-    """Return the rank correlation of a moderator with each row of effects, over occasions that tell it."""
+def _rank_correlations(values: np.ndarray, effects: np.ndarray) -> np.ndarray:
+    """Rank correlation of a moderator with each row of effects, over occasions with a value of it."""
     known = ~np.isnan(values)
     ranks = effects[:, known].argsort(axis=1).argsort(axis=1) - (known.sum() - 1) / 2
     own = pd.Series(values[known]).rank().to_numpy()
@@ -116,8 +118,8 @@ def _rhos(values: np.ndarray, effects: np.ndarray) -> np.ndarray:
     return ranks @ own / np.sqrt((ranks[0] @ ranks[0]) * (own @ own))
 
 
-def _orders(n: int) -> np.ndarray:
-    """Return all orders of so many effects; of many effects orders that are drawn, and their own."""
+def _permute_places(n: int) -> np.ndarray:
+    """All orders of n effects, or for many effects a random sample, their own order first."""
     if n <= ALL_ORDERS:
         return np.array(list(itertools.permutations(range(n))))
     own = np.arange(n)

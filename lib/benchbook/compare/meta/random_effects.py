@@ -19,7 +19,7 @@ from scipy.special import chdtrc
 from benchbook.compare.stats import tolerance
 from benchbook.compare.stats.intervals import t_quantile
 from benchbook.compare.text.cpu_models import may_be_same
-from benchbook.core.artifacts.meta_analysis import Session, Sign
+from benchbook.core.artifacts.meta_analysis import Sign, StudySession
 from benchbook.core.util import numeric_equality
 
 WITHIN = timedelta(hours=6)
@@ -49,22 +49,22 @@ class Averaged:
     sign: Sign
 
 
-def moment(measured: str) -> datetime:
-    """Return a session's time as written, in UTC."""
+def parse_time(measured: str) -> datetime:
+    """Time of a session as written, in UTC."""
     found = datetime.fromisoformat(measured)
     return found.replace(tzinfo=UTC) if found.tzinfo is None else found
 
 
-def occasions(sessions: Sequence[Session]) -> list[tuple[Session, ...]]:
-    """Group sessions on what may be the same processor model, none more than 6 hours after the first.
+def group_occasions(sessions: Sequence[StudySession]) -> list[tuple[StudySession, ...]]:
+    """Groups of sessions on possibly the same processor model, within 6 hours of the first.
 
     Each group is in the order of time, and so are the groups. A processor of which only the name is known
     may be any model of that name: counting too few occasions claims less than too many.
     """
-    groups: list[list[Session]] = []
-    for one in sorted(sessions, key=lambda session: (moment(session.measured), session.id)):
+    groups: list[list[StudySession]] = []
+    for one in sorted(sessions, key=lambda session: (parse_time(session.measured), session.id)):
         for group in groups:
-            is_near = moment(one.measured) - moment(group[0].measured) <= WITHIN
+            is_near = parse_time(one.measured) - parse_time(group[0].measured) <= WITHIN
             if is_near and all(may_be_same(one.processor, other.processor) for other in group):
                 group.append(one)
                 break
@@ -73,7 +73,7 @@ def occasions(sessions: Sequence[Session]) -> list[tuple[Session, ...]]:
     return [tuple(group) for group in groups]
 
 
-def averaged(values: Sequence[Value]) -> Averaged:
+def average_occasion(values: Sequence[Value]) -> Averaged:
     """Average the sessions of an occasion: plain mean, and mean of the variances over their number.
 
     The variance is that of the blocks alone, which no two sessions share. What the sessions of an occasion do
@@ -81,12 +81,12 @@ def averaged(values: Sequence[Value]) -> Averaged:
     would take it away from tau² and make the prediction interval too narrow.
     """
     m = len(values)
-    mean = numeric_equality.mean([one.log_effect for one in values])
-    error = math.sqrt(numeric_equality.total(one.standard_error**2 for one in values)) / m
+    mean = numeric_equality.exact_mean([one.log_effect for one in values])
+    error = math.sqrt(numeric_equality.exact_sum(one.standard_error**2 for one in values)) / m
     df = sum(one.n - 1 for one in values)
     half = t_quantile((1 + max(one.level for one in values)) / 2, df) * error
     is_withheld = any(one.label in WITHHELD for one in values)
-    sign: Sign = 0 if is_withheld else tolerance.side(mean - half, mean + half)
+    sign: Sign = 0 if is_withheld else tolerance.sign_of_interval(mean - half, mean + half)
     return Averaged(tuple(one.session for one in values), mean, error, sign)
 
 
@@ -101,8 +101,8 @@ _CLOSE = 1e-12
 
 
 @dataclass(frozen=True)
-class Pool:
-    """k log effects pooled: their mean with its interval, `tau` between them, and where a further one lies.
+class RandomEffects:
+    """k log effects pooled: mean with its interval, `tau` between them, and a prediction interval.
 
     `tau` is the standard deviation of the true effects on the log scale; `q` is Cochran's, with its p value;
     `i_squared` the share of the scatter that the variances don't explain. Of one value only the mean is
@@ -123,7 +123,7 @@ class Pool:
     i_squared: float | None = None
 
     def predict(self, variance: float = 0.0) -> tuple[float, float]:
-        """Interval of a further value whose own error has this variance; ValueError of a single value."""
+        """Interval of a further value, given the variance of its error; ValueError of a single value."""
         if self.tau is None:
             raise ValueError("one value says nothing of another")
         half = t_quantile((1 + self.level) / 2, self.k - 1) * math.sqrt(
@@ -140,7 +140,7 @@ class ProcessorPool:
     nothing of another. `within_tau` is None where no processor has two occasions.
     """
 
-    pool: Pool
+    pool: RandomEffects
     processors: int
     within_tau: float | None
 
@@ -153,7 +153,7 @@ def pool_by_processor(
     `models` has the processor model of each occasion. The variance of a model's mean is the mean of its
     occasions' over their number. Raise ValueError as `pool` does.
     """
-    pool(values, variances, level)
+    pool_effects(values, variances, level)
     of_model: dict[str, list[int]] = {}
     for place, model in enumerate(models):
         of_model.setdefault(model, []).append(place)
@@ -163,20 +163,21 @@ def pool_by_processor(
         groups = [([values[each] for each in own], [variances[each] for each in own]) for own in repeated]
         within = math.sqrt(tau_squared(*groups))
     if len(of_model) == 1:
-        found = pool(values, variances, level)
+        found = pool_effects(values, variances, level)
         return ProcessorPool(replace(found, prediction_low=None, prediction_high=None), 1, within)
-    means = [numeric_equality.mean([values[each] for each in own]) for own in of_model.values()]
+    means = [numeric_equality.exact_mean([values[each] for each in own]) for own in of_model.values()]
     errors = [
-        numeric_equality.total(variances[each] for each in own) / len(own) ** 2 for own in of_model.values()
+        numeric_equality.exact_sum(variances[each] for each in own) / len(own) ** 2
+        for own in of_model.values()
     ]
-    return ProcessorPool(pool(means, errors, level), len(of_model), within)
+    return ProcessorPool(pool_effects(means, errors, level), len(of_model), within)
 
 
 Group = tuple[Sequence[float] | np.ndarray, Sequence[float] | np.ndarray]
 
 
 def tau_squared(*groups: Group) -> float:
-    """Paule and Mandel's estimate: where the weighted squares about each group's mean are their expectation.
+    """Paule and Mandel's estimate: weighted squares about the group means equal their expectation.
 
     A group is values and their variances. That sum falls with tau² and is convex, so Newton's steps from zero
     never pass the root. Zero where the variances alone explain the scatter.
@@ -196,7 +197,7 @@ def tau_squared(*groups: Group) -> float:
     return found
 
 
-def pool(values: Sequence[float], variances: Sequence[float], level: float = LEVEL) -> Pool:
+def pool_effects(values: Sequence[float], variances: Sequence[float], level: float = LEVEL) -> RandomEffects:
     """Pool log effects with the variances of their errors.
 
     Raise ValueError without any, or where a variance is not above zero: such a value would count for all.
@@ -207,7 +208,7 @@ def pool(values: Sequence[float], variances: Sequence[float], level: float = LEV
     if not (np.isfinite(y).all() and np.isfinite(v).all() and (v > 0).all()):
         raise ValueError("an effect without a variance above zero can't be pooled; leave it out by name")
     if len(y) == 1:
-        return Pool(1, float(y[0]), math.sqrt(v[0]), level)
+        return RandomEffects(1, float(y[0]), math.sqrt(v[0]), level)
     between, df = tau_squared((y, v)), len(y) - 1
     weights = 1 / (v + between)
     mean = float((weights * y).sum() / weights.sum())
@@ -216,7 +217,7 @@ def pool(values: Sequence[float], variances: Sequence[float], level: float = LEV
     half = t_quantile((1 + level) / 2, df) * error
     q = float(((y - (y / v).sum() / (1 / v).sum()) ** 2 / v).sum())
     share = max(0.0, (q - df) / q) if q > 0 else 0.0
-    found = Pool(
+    found = RandomEffects(
         len(y), mean, error, level, mean - half, mean + half, tau=math.sqrt(between),
         q=q, p=float(chdtrc(df, q)), i_squared=share,
     )  # fmt: skip

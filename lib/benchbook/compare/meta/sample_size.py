@@ -1,4 +1,4 @@
-"""Whether more sessions or more blocks would narrow what is expected elsewhere, and which study needs one."""
+"""Sample size: the gain from more sessions or more blocks, and the study that needs one most."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from dataclasses import dataclass
 
 from scipy.special import chdtri, stdtrit
 
-from benchbook.compare.meta.random_effects import FEWEST_PROCESSORS, occasions
+from benchbook.compare.meta.random_effects import FEWEST_PROCESSORS, group_occasions
 from benchbook.compare.stats import tolerance
 from benchbook.compare.stats.intervals import t_quantile
 from benchbook.compare.text.labels import name_effect
-from benchbook.core.artifacts.findings import More
-from benchbook.core.artifacts.meta_analysis import Contrast, Pooled, PooledEffect, Session
+from benchbook.core.artifacts.findings import BlocksNeeded
+from benchbook.core.artifacts.meta_analysis import MetaAnalysis, PooledContrast, PooledEffect, StudySession
 from benchbook.core.util.plural import count
 
 
 @dataclass(frozen=True)
 class Advice:
-    """Half the width of a prediction interval in percentage points of log, and in words what as much work
+    """Half the width of a prediction interval in points of log, and the width that as much work
     again makes of it; None where fewer than three processors leave nothing to be narrowed."""
 
     occasions: int
@@ -27,14 +27,14 @@ class Advice:
     sentence: str
 
 
-def advise(pooled: Pooled) -> list[Advice]:
-    """Say for each effect of a study that a reader is told what would narrow it."""
-    return [_advice(contrast, effect) for contrast in pooled.contrasts for effect in contrast.told]
+def advise_study(pooled: MetaAnalysis) -> list[Advice]:
+    """Advice for each displayed effect of a study: the work that would narrow its interval."""
+    return [_advise_effect(contrast, effect) for contrast in pooled.contrasts for effect in contrast.told]
 
 
-def lines(pooled: Pooled | None) -> Iterator[str]:
-    """Yield the advice for a study in lines, the least known first; nothing where no session is recorded."""
-    advice = advise(pooled) if pooled else []
+def format_advice(pooled: MetaAnalysis | None) -> Iterator[str]:
+    """Advice for a study in lines, the least known first; nothing without recorded sessions."""
+    advice = advise_study(pooled) if pooled else []
     if advice:
         yield "What would narrow what is expected of a further session:"
     for one in sorted(advice, key=lambda item: (item.occasions, -(item.now_pct or math.inf))):
@@ -47,7 +47,7 @@ def half_width(tau: float, error: float, k: int) -> float:
     return t_quantile(0.95, k - 1) * math.sqrt(tau**2 + (tau**2 + error**2) / k)
 
 
-def _advice(contrast: Contrast, effect: PooledEffect) -> Advice:
+def _advise_effect(contrast: PooledContrast, effect: PooledEffect) -> Advice:
     of_model: dict[str, list[float]] = {}
     for occasion in effect.occasions:
         of_model.setdefault(occasion.processor, []).append(occasion.standard_error**2)
@@ -74,8 +74,8 @@ def _advice(contrast: Contrast, effect: PooledEffect) -> Advice:
 
 
 @dataclass(frozen=True)
-class Need:
-    """What the record has of a study by its present design: occasions, half the width in points of log of its
+class SampleSize:
+    """State of the record for a study by its present design: occasions, half width (log) of its
     widest prediction interval (None: none is known), and how it is measured.
 
     `is_new_here`: a session on this machine now would be an occasion of its own.
@@ -90,7 +90,7 @@ class Need:
 
     @property
     def sentence(self) -> str:
-        """Say what the record lacks and how long a session takes."""
+        """Sentence on the gap in the record and the duration of a session."""
         width = "" if self.width_pct is None else f", ±{self.width_pct:.1f} points expected of a further one"
         order = "whole runs" if self.is_in_runs else "turns"
         return (
@@ -98,29 +98,29 @@ class Need:
         )
 
 
-def need(
+def assess_study(
     study: str,
-    standing: Sequence[Session],
-    here: Session,
-    pooled: Pooled | None,
+    standing: Sequence[StudySession],
+    here: StudySession,
+    pooled: MetaAnalysis | None,
     in_runs: bool,
     seconds: float,
-) -> Need:
-    """Say what the record needs of a study; `standing` are the sessions that one measured now is pooled with,
+) -> SampleSize:
+    """Need of the record for a session of a study; `standing` are the sessions to pool with it,
     `here` is that one."""
-    known = occasions(standing)
-    widths = [one.now_pct for one in advise(pooled) if one.now_pct is not None] if pooled else []
-    is_new = len(occasions([*standing, here])) > len(known)
-    return Need(study, len(known), max(widths, default=None), is_new, in_runs, seconds)
+    known = group_occasions(standing)
+    widths = [one.now_pct for one in advise_study(pooled) if one.now_pct is not None] if pooled else []
+    is_new = len(group_occasions([*standing, here])) > len(known)
+    return SampleSize(study, len(known), max(widths, default=None), is_new, in_runs, seconds)
 
 
-def chosen(needs: Sequence[Need], seconds: float) -> list[Need]:
-    """Return the studies that need a session most, as many as fit, in the order to measure them.
+def choose_studies(needs: Sequence[SampleSize], seconds: float) -> list[SampleSize]:
+    """Studies that need a session most, as many as fit, in the order to measure them.
 
     Needed most is what has fewest occasions, then what is expected least narrowly. Whole runs come first: on
     a machine that becomes busy they suffer more than turns.
     """
-    fitting: list[Need] = []
+    fitting: list[SampleSize] = []
     wanted = [one for one in needs if one.is_new_here]
     for one in sorted(wanted, key=lambda one: (one.occasions, -(one.width_pct or math.inf), one.study)):
         if one.seconds <= seconds - sum(known.seconds for known in fitting):
@@ -133,7 +133,7 @@ POWER = 0.80
 MAX_BLOCKS = 10_000
 
 
-def assured_spread(spread: float, n: int) -> float:
+def upper_spread_bound(spread: float, n: int) -> float:
     """Return the upper bound of the true spread that n blocks support, by `ASSURANCE`.
 
     A standard deviation of five blocks is itself uncertain; planning with it as it stands misses the
@@ -145,7 +145,7 @@ def assured_spread(spread: float, n: int) -> float:
 
 
 def blocks_for(half_width: float, spread: float, level: float) -> int | None:
-    """Return the smallest number of blocks whose interval is ± `half_width` when the spread is known.
+    """Smallest number of blocks with an interval of ± `half_width`, for a known spread.
 
     `half_width` is a fraction (0.02 is 2 %), `spread` the standard deviation of block log ratios.
     None where more than 10,000 blocks would be needed.
@@ -159,19 +159,19 @@ def blocks_for(half_width: float, spread: float, level: float) -> int | None:
 
 def more_blocks(
     spread: float, n: int, have: int, half_width: float, level: float, block_s: float | None
-) -> More | None:
-    """Return how many blocks to add to the `have` that exist for an interval of ± `half_width`, a fraction.
+) -> BlocksNeeded | None:
+    """Blocks to add to the `have` that exist for an interval of ± `half_width`, a fraction.
 
     Planned with 80 % assurance. `spread` comes from n blocks; `block_s` is what a block took, in seconds.
     None where the spread says nothing (fewer than 2 blocks, or no end in sight).
     """
     if n < 2:
         return None
-    needed = blocks_for(half_width, assured_spread(spread, n), level)
+    needed = blocks_for(half_width, upper_spread_bound(spread, n), level)
     if needed is None:
         return None
     blocks = max(0, needed - have)
-    return More(blocks=blocks, minutes=None if block_s is None else blocks * block_s / 60)
+    return BlocksNeeded(blocks=blocks, minutes=None if block_s is None else blocks * block_s / 60)
 
 
 def half_width_after(half_width: float, n: int, more: int, level: float) -> float:

@@ -1,4 +1,4 @@
-"""What a calibration shows: false alarms of equal arms, known effects by both orders, lengths of a turn.
+"""Calibration results: false alarms of equal arms, known effects by both orders, turn lengths.
 
 A campaign is one study of one cell. Its log ratios, one a block, are all that is needed here.
 """
@@ -16,7 +16,7 @@ from scipy.special import betaincinv, chdtri, stdtrit
 
 from benchbook.compare.stats import tolerance
 from benchbook.compare.stats.intervals import Interval, t_interval
-from benchbook.compare.text.sentences import told
+from benchbook.compare.text.sentences import render_paragraphs
 
 SAME, KNOWN, LENGTHS = "same", "known", "lengths"
 KINDS = (SAME, KNOWN, LENGTHS)
@@ -32,7 +32,7 @@ ROWS = "rows"
 
 @dataclass(frozen=True)
 class Share:
-    """How many of how many, and the exact 95 % interval (Clopper and Pearson) of the share."""
+    """Count out of a total, and the exact 95 % interval (Clopper and Pearson) of the share."""
 
     number: int
     of: int
@@ -46,7 +46,7 @@ class Share:
 
 
 def share_of(seen: Sequence[bool]) -> Share | None:
-    """Count of how many things something is so; None of no things."""
+    """Number of true values as a share; None of no values."""
     number, of, tail = sum(seen), len(seen), (1 - OF_SHARES) / 2
     if not of:
         return None
@@ -80,15 +80,15 @@ def ratios_of(text: str) -> np.ndarray:
 _NUMBERS = ("effect", "low", "high", "difference", "times")
 
 
-def alarms(table: pd.DataFrame) -> Share | None:
-    """Count campaigns of equal arms whose interval leaves out zero, with the exact interval of their share;
+def count_false_alarms(table: pd.DataFrame) -> Share | None:
+    """Count of equal-arm campaigns with an interval that leaves out zero, with its exact interval;
     None where no campaign has an interval."""
     ends = table[["low", "high"]].dropna().to_numpy()
     return share_of([tolerance.is_outside(low, high, 0, 0) for low, high in ends])
 
 
-def effects(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each known effect that both orders have: its effect by each with intervals, their
+def compare_orders(table: pd.DataFrame) -> pd.DataFrame:
+    """Comparison of both orders for each known effect, a row each: effects with intervals, their
     difference with its interval, whether that holds zero, and how many times the seconds of turns whole runs
     need for the same error.
 
@@ -114,8 +114,8 @@ def effects(table: pd.DataFrame) -> pd.DataFrame:
                     for order in ("turns", "runs")
                     for name in ("effect", "low", "high", "n")
                 },
-                **_difference(found["turns"], found["runs"]),
-                "times": _times(by["turns"], by["runs"]),
+                **_effect_difference(found["turns"], found["runs"]),
+                "times": _time_ratio(by["turns"], by["runs"]),
             }
         )
     table = pd.DataFrame(rows)
@@ -123,8 +123,8 @@ def effects(table: pd.DataFrame) -> pd.DataFrame:
     return table.astype({name: float for name in table if name.endswith(_NUMBERS)})
 
 
-def lengths(table: pd.DataFrame) -> pd.DataFrame:
-    """Return for each length of a turn the spread of a block's log ratio, pooled over campaigns, with its
+def estimate_spreads(table: pd.DataFrame) -> pd.DataFrame:
+    """Spread of a block's log ratio for each length of a turn, pooled over campaigns, with its
     interval, and the number of campaigns and blocks."""
     rows = []
     for turn_ms, own in table.groupby("turn_ms"):
@@ -140,16 +140,16 @@ def lengths(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["turn_ms", "spread", "low", "high", "campaigns", "blocks"])
 
 
-def times(table: pd.DataFrame) -> float | None:
-    """Return how many times the seconds of turns whole runs need for the same error: the geometric mean over
+def mean_time_ratio(table: pd.DataFrame) -> float | None:
+    """Ratio of measuring times of whole runs and turns for the same error: the geometric mean over
     known effects, None without any."""
-    known = effects(table)
+    known = compare_orders(table)
     ratios = known.times.dropna() if len(known) else pd.Series(dtype=float)
     return float(np.exp(np.log(ratios).mean())) if len(ratios) else None
 
 
-def _difference(turns: Interval, runs: Interval) -> dict[str, Any]:
-    """Return the effect of turns over that of whole runs, less one, with Welch's interval."""
+def _effect_difference(turns: Interval, runs: Interval) -> dict[str, Any]:
+    """Effect of turns over that of whole runs, less one, with Welch's interval."""
     if turns.standard_error is None or runs.standard_error is None:
         return dict.fromkeys(("difference", "difference_low", "difference_high", "is_same"))
     parts = [one.standard_error**2 for one in (turns, runs) if one.standard_error is not None]
@@ -163,24 +163,24 @@ def _difference(turns: Interval, runs: Interval) -> dict[str, Any]:
     }
 
 
-def _times(turns: tuple[np.ndarray, float], runs: tuple[np.ndarray, float]) -> float | None:
-    """Return the ratio of variances at equal active seconds; None where one can't be told."""
+def _time_ratio(turns: tuple[np.ndarray, float], runs: tuple[np.ndarray, float]) -> float | None:
+    """Ratio of variances at equal active seconds; None if it is unknown."""
     if min(len(turns[0]), len(runs[0])) < 2 or not turns[0].std():
         return None
     per_second = [float(ratios.var(ddof=1)) * seconds for ratios, seconds in (runs, turns)]
     return per_second[0] / per_second[1]
 
 
-def sentences(table: pd.DataFrame) -> list[str]:
-    """Return what the campaigns of a table show, a sentence for each of the three questions that has any."""
+def render_sentences(table: pd.DataFrame) -> list[str]:
+    """Results of the campaigns in a table, a sentence for each of the three questions with data."""
     own = table[table.kind == KNOWN]
-    return told(
+    return render_paragraphs(
         "calibration.j2",
-        alarms=alarms(table[table.kind == SAME]),
+        alarms=count_false_alarms(table[table.kind == SAME]),
         most_alarms=MOST_ALARMS,
-        known=list(effects(own).itertuples()),
-        times=times(own),
-        lengths=list(lengths(table[table.kind == LENGTHS]).itertuples()),
+        known=list(compare_orders(own).itertuples()),
+        times=mean_time_ratio(own),
+        lengths=list(estimate_spreads(table[table.kind == LENGTHS]).itertuples()),
         level=LEVEL,
         of_shares=OF_SHARES,
     )

@@ -1,4 +1,4 @@
-"""What an interval says about a claim: bands fixed before the first run, looks, and three verdicts.
+"""Equivalence tests: bands fixed before the first run, looks, and three verdicts.
 
 Equivalence is shown by inclusion of the interval (Schuirmann 1987); what is not shown stays open.
 """
@@ -16,7 +16,7 @@ from scipy.special import stdtr
 from benchbook.compare.stats import tolerance
 from benchbook.compare.stats.intervals import Interval
 from benchbook.core.artifacts.findings import Direction, Label, Verdict
-from benchbook.core.util.errors import given
+from benchbook.core.util.errors import require_value
 
 DECIDED = frozenset({"higher", "lower", "no practical difference"})
 
@@ -29,14 +29,14 @@ USEFUL_RATIO = 1.5
 
 @dataclass(frozen=True)
 class Bounds:
-    """Between which logarithms (or plain numbers, for a power) a part must lie; strict ends are outside."""
+    """Ends in logarithms (or plain numbers, for a power) for a part; strict ends are outside."""
 
     log_low: float = -math.inf
     log_high: float = math.inf
     is_strict: bool = False
 
     def holds(self, value: float) -> bool:
-        """Tell whether a number without an interval lies inside."""
+        """True if a number without an interval lies inside."""
         if self.is_strict:
             return tolerance.is_above(value, self.log_low) and tolerance.is_below(value, self.log_high)
         return not tolerance.is_below(value, self.log_low) and not tolerance.is_above(value, self.log_high)
@@ -48,7 +48,7 @@ class Bounds:
 
 
 @dataclass(frozen=True)
-class Band:
+class EquivalenceBand:
     """The effects that a claim allows, as fractions; an end of None is open.
 
     The ends belong to the band unless `is_strict`: "more than 30 %" is not 30 %.
@@ -73,49 +73,51 @@ Outcome = TypeVar("Outcome", bound=str)
 
 
 @dataclass(frozen=True)
-class Decision(Generic[Outcome]):
-    """An outcome and the p value at which it would still be reached (None: it decides nothing)."""
+class TestedOutcome(Generic[Outcome]):
+    """Outcome, and the p value that it would still be reached at (None: it decides nothing)."""
 
     outcome: Outcome
     p: float | None
 
 
-def near(value: float) -> Band:
-    """Return what counts as alike to a number: ± 2 percentage points, or a fifth of it if that is more."""
+def alike_band(value: float) -> EquivalenceBand:
+    """Band of numbers alike to one: ± 2 percentage points, or a fifth of it if that is more."""
     margin = max(MARGIN, RELATIVE_MARGIN * abs(value))
-    return Band(value - margin, value + margin)
+    return EquivalenceBand(value - margin, value + margin)
 
 
-def point_band(value: float) -> Band:
-    """Return the band of a claimed number: what is `near` it, and of a small one at most half of it.
+def point_band(value: float) -> EquivalenceBand:
+    """Band of a claimed number: its `near` band, for a small number at most half of it.
 
     So the band of a number with a sign ends before zero: "1.21 % lower" is 0.61 to 1.82 % lower, and neither
     nothing nor a rise. A claimed zero allows ± 2 percentage points.
     """
-    return Band(value - _margin(value), value + _margin(value))
+    return EquivalenceBand(value - _claim_margin(value), value + _claim_margin(value))
 
 
-def range_band(low: float, high: float) -> Band:
+def range_band(low: float, high: float) -> EquivalenceBand:
     """Band of a claimed range: each end widened as a point is, by 2 percentage points or a fifth of it.
 
     Where the range has a direction, zero stays outside.
     """
     if low < 0 < high or low == high == 0:
-        return Band(low - max(MARGIN, _margin(low)), high + max(MARGIN, _margin(high)))
-    return Band(low - (_margin(low) if low else 0.0), high + (_margin(high) if high else 0.0))
+        return EquivalenceBand(low - max(MARGIN, _claim_margin(low)), high + max(MARGIN, _claim_margin(high)))
+    return EquivalenceBand(
+        low - (_claim_margin(low) if low else 0.0), high + (_claim_margin(high) if high else 0.0)
+    )
 
 
-def at_least(bound: float) -> Band:
+def at_least(bound: float) -> EquivalenceBand:
     """Return the one-sided band of "above": "less than 5 % lower" is `at_least(-0.05)`."""
-    return Band(bound, None, is_strict=True)
+    return EquivalenceBand(bound, None, is_strict=True)
 
 
-def at_most(bound: float) -> Band:
+def at_most(bound: float) -> EquivalenceBand:
     """Return the one-sided band of "below"."""
-    return Band(None, bound, is_strict=True)
+    return EquivalenceBand(None, bound, is_strict=True)
 
 
-def _margin(value: float) -> float:
+def _claim_margin(value: float) -> float:
     """Margin of a claimed effect: 2 points or a fifth of it, of a small one half; of zero 2 points."""
     return max(min(MARGIN, abs(value) / 2), RELATIVE_MARGIN * abs(value)) if value else MARGIN
 
@@ -130,7 +132,7 @@ def next_look(n: int, looks: Sequence[int]) -> int | None:
     return min((look for look in looks if look > n), default=None)
 
 
-def verdict(ends: Interval, band: Band | Bounds) -> Verdict:
+def judge_interval(ends: Interval, band: EquivalenceBand | Bounds) -> Verdict:
     """Judge a claim: the interval inside its band, entirely outside, or neither (at a tie too)."""
     if ends.log_low is None or ends.log_high is None:
         return "inconclusive"
@@ -142,71 +144,75 @@ def verdict(ends: Interval, band: Band | Bounds) -> Verdict:
     return "inconclusive"
 
 
-def label(ends: Interval) -> Label:
-    """Say what an interval shows without any claim; ± 1 percentage point is no practical difference."""
-    if verdict(ends, Band(-PRACTICAL, PRACTICAL)) == "confirmed":
+def label_interval(ends: Interval) -> Label:
+    """Label of an interval without any claim; ± 1 percentage point is no practical difference."""
+    if judge_interval(ends, EquivalenceBand(-PRACTICAL, PRACTICAL)) == "confirmed":
         return "no practical difference"
     labels: dict[int, Label] = {1: "higher", -1: "lower", 0: "not shown"}
-    return labels[tolerance.side(ends.log_low, ends.log_high)]
+    return labels[tolerance.sign_of_interval(ends.log_low, ends.log_high)]
 
 
 def is_useful(ends: Interval) -> bool:
-    """Tell whether an interval is narrow enough to be quoted; an unknown one is no reason to withhold."""
+    """True if an interval is narrow enough to be quoted; an unknown one is no reason to withhold."""
     if ends.log_low is None or ends.log_high is None:
         return True
     return tolerance.is_below(ends.log_high - ends.log_low, math.log(USEFUL_RATIO))
 
 
-def direction(ends: Interval, value: float) -> Direction | None:
-    """Say of a contradicted claim whether at least its sign was right; None for a claim of no difference."""
+def judge_direction(ends: Interval, value: float) -> Direction | None:
+    """Direction of a contradicted claim, right or wrong; None for a claim of no difference."""
     if not ends.is_known or value == 0:
         return None
-    if not (sign := tolerance.side(ends.log_low, ends.log_high)):
+    if not (sign := tolerance.sign_of_interval(ends.log_low, ends.log_high)):
         return "no effect"
     return "right" if sign * value > 0 else "opposite"
 
 
-def decide_verdict(interval: Interval, band: Band | Bounds) -> Decision[Verdict]:
+def decide_verdict(interval: Interval, band: EquivalenceBand | Bounds) -> TestedOutcome[Verdict]:
     """Judge a claim, with the p value that Holm's correction needs."""
-    outcome = verdict(interval, band)
+    outcome = judge_interval(interval, band)
     if outcome == "inconclusive":
-        return Decision(outcome, None)
+        return TestedOutcome(outcome, None)
     if outcome == "confirmed":
-        return Decision(outcome, max(_p(interval, band.log_low), _p(interval, band.log_high, is_below=True)))
-    return Decision(outcome, min(_p(interval, band.log_low, is_below=True), _p(interval, band.log_high)))
-
-
-def decide_label(interval: Interval) -> Decision[Label]:
-    """Label an effect, with the p value that Holm's correction needs."""
-    outcome = label(interval)
-    if outcome == "no practical difference":
-        return Decision(outcome, decide_verdict(interval, Band(-PRACTICAL, PRACTICAL)).p)
-    return Decision(outcome, None if outcome == "not shown" else p_value(interval))
-
-
-def p_value(interval: Interval) -> float | None:
-    """Return the two-sided p value of "no effect"; None where there is no interval."""
-    return min(_p(interval, 0.0), _p(interval, 0.0, is_below=True)) if interval.is_known else None
-
-
-def _p(interval: Interval, bound: float, is_below: bool = False) -> float:
-    """Twice the tail of "the effect is not above (or below) the bound", as a two-sided interval spends it."""
-    distance = given(interval.log_mean) - bound
-    return float(
-        2 * stdtr(interval.df, (distance if is_below else -distance) / given(interval.standard_error))
+        return TestedOutcome(
+            outcome, max(_tail_p(interval, band.log_low), _tail_p(interval, band.log_high, is_below=True))
+        )
+    return TestedOutcome(
+        outcome, min(_tail_p(interval, band.log_low, is_below=True), _tail_p(interval, band.log_high))
     )
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Return p values adjusted so that the chance of any false rejection stays bounded (Holm 1979).
+def decide_label(interval: Interval) -> TestedOutcome[Label]:
+    """Label an effect, with the p value that Holm's correction needs."""
+    outcome = label_interval(interval)
+    if outcome == "no practical difference":
+        return TestedOutcome(outcome, decide_verdict(interval, EquivalenceBand(-PRACTICAL, PRACTICAL)).p)
+    return TestedOutcome(outcome, None if outcome == "not shown" else p_value(interval))
 
-    >>> [round(p, 2) for p in holm([0.01, 0.04, 0.03, 0.005])]
+
+def p_value(interval: Interval) -> float | None:
+    """Two-sided p value of "no effect"; None without an interval."""
+    return min(_tail_p(interval, 0.0), _tail_p(interval, 0.0, is_below=True)) if interval.is_known else None
+
+
+def _tail_p(interval: Interval, bound: float, is_below: bool = False) -> float:
+    """Twice the tail of "the effect is not above (or below) the bound", as a two-sided interval spends it."""
+    distance = require_value(interval.log_mean) - bound
+    return float(
+        2 * stdtr(interval.df, (distance if is_below else -distance) / require_value(interval.standard_error))
+    )
+
+
+def adjust_holm(p_values: Sequence[float]) -> list[float]:
+    """P values adjusted so that the chance of any false rejection stays bounded (Holm 1979).
+
+    >>> [round(p, 2) for p in adjust_holm([0.01, 0.04, 0.03, 0.005])]
     [0.03, 0.06, 0.06, 0.02]
     """
-    p = _checked(p_values)
+    p = _check_p_values(p_values)
     order = np.argsort(p, kind="stable")
     steps = p[order] * np.arange(len(p), 0, -1)
-    return _restore(np.minimum(np.maximum.accumulate(steps), 1), order)
+    return _restore_order(np.minimum(np.maximum.accumulate(steps), 1), order)
 
 
 def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
@@ -215,20 +221,20 @@ def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
     >>> [round(q, 2) for q in benjamini_hochberg([0.01, 0.04, 0.03, 0.005])]
     [0.02, 0.04, 0.04, 0.02]
     """
-    p = _checked(p_values)
+    p = _check_p_values(p_values)
     order = np.argsort(p, kind="stable")[::-1]
     steps = p[order] * len(p) / np.arange(len(p), 0, -1)
-    return _restore(np.minimum(np.minimum.accumulate(steps), 1), order)
+    return _restore_order(np.minimum(np.minimum.accumulate(steps), 1), order)
 
 
-def _checked(p_values: Sequence[float]) -> np.ndarray:
+def _check_p_values(p_values: Sequence[float]) -> np.ndarray:
     p = np.asarray(p_values, dtype=float)
     if not ((p >= 0) & (p <= 1)).all():
         raise ValueError(f"p values must lie between 0 and 1: {list(p_values)}")
     return p
 
 
-def _restore(values: np.ndarray, order: np.ndarray) -> list[float]:
+def _restore_order(values: np.ndarray, order: np.ndarray) -> list[float]:
     restored = np.empty_like(values)
     restored[order] = values
     return restored.tolist()

@@ -28,7 +28,7 @@ SAME_RATIOS = "all blocks have the same ratio, so chance cannot be judged"
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean log ratio and its two-sided interval; `low` and `high` are None when `reason` says why.
+    """Mean log ratio and its two-sided interval; `low` and `high` are None if `reason` is set.
 
     `log_mean`, `log_low`, `log_high` and `standard_error` are on the log scale; `effect`, `low` and
     `high` are fractions (0.061 is +6.1 %). n counts blocks.
@@ -46,26 +46,26 @@ class Interval:
     @property
     def effect(self) -> float | None:
         """Effect as a fraction."""
-        return _fraction(self.log_mean)
+        return _to_fraction(self.log_mean)
 
     @property
     def low(self) -> float | None:
         """Lower end as a fraction."""
-        return _fraction(self.log_low)
+        return _to_fraction(self.log_low)
 
     @property
     def high(self) -> float | None:
         """Upper end as a fraction."""
-        return _fraction(self.log_high)
+        return _to_fraction(self.log_high)
 
     @property
     def numbers(self) -> dict[str, Any]:
-        """What findings hold of it."""
+        """Numbers of the interval in the form of findings."""
         return {key: getattr(self, key) for key in ("effect", "low", "high", "level", "n")}
 
     @property
     def is_known(self) -> bool:
-        """Whether there is an interval at all."""
+        """True if there is an interval at all."""
         return self.log_low is not None
 
 
@@ -98,7 +98,7 @@ def block_interval(ratios: pd.DataFrame, level: float) -> Interval:
 
 
 def residual_mean_square(table: pd.DataFrame) -> tuple[float, int]:
-    """Return what row and column means leave of a complete table: mean square, degrees of freedom."""
+    """Residual of a complete table after row and column means: mean square, degrees of freedom."""
     rows, columns = table.shape
     values = table.to_numpy()
     residuals = values - values.mean(axis=1, keepdims=True) - values.mean(axis=0) + values.mean()
@@ -107,7 +107,7 @@ def residual_mean_square(table: pd.DataFrame) -> tuple[float, int]:
 
 
 def thread_test(ratios: pd.DataFrame) -> Depends | None:
-    """Test by F in a two-way table whether the effect depends on threads; None where it cannot be tested."""
+    """F test in a two-way table that the effect depends on threads; None if it cannot be tested."""
     blocks, levels = ratios.shape
     if blocks < 2 or levels < 2:
         return None
@@ -120,7 +120,7 @@ def thread_test(ratios: pd.DataFrame) -> Depends | None:
     return Depends(f=f, p=float(fdtrc(df1, df2, f)), df1=df1, df2=df2)
 
 
-def _fraction(log_ratio: float | None) -> float | None:
+def _to_fraction(log_ratio: float | None) -> float | None:
     return None if log_ratio is None else math.expm1(log_ratio)
 
 
@@ -141,7 +141,7 @@ def tail_probabilities(n: int) -> tuple[float, ...]:
 
 
 def signed_rank_interval(values: Sequence[float] | np.ndarray, level: float) -> Interval | None:
-    """Return the pseudo-median with an exact interval of at least `level`; None where so few can't reach it.
+    """Pseudo-median with an exact interval of at least `level`; None for too few values.
 
     The smallest n is 6 at 95 % and 7 at 98 %: with fewer, even the widest interval covers less.
     """

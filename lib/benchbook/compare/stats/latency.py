@@ -23,7 +23,7 @@ POOLED = 0
 
 @dataclass(frozen=True)
 class Percentiles:
-    """A percentile for each run, or for each arm and block where single runs have too few events.
+    """Percentile of each run, or of each arm and block if single runs have too few events.
 
     `table` has the columns run_id, block, group, arm, workload, threads and the metric (ms); in a pooled
     table threads is 0 and run_id lists several ids. `reason` says why a table is pooled or empty.
@@ -40,22 +40,22 @@ def percentile_ms(counts: NDArray[np.int64], percentile: float) -> float | None:
     The first and the last bucket also hold everything beyond the scale (1 µs, 100 s), so a percentile that
     falls there is unknown.
     """
-    bucket = histogram.percentile(counts, percentile)
+    bucket = histogram.bucket_percentile(counts, percentile)
     if bucket is None or not 0 < histogram.bucket_of(bucket) < histogram.BUCKETS - 1:
         return None
-    return histogram.interpolated(counts, percentile)
+    return histogram.interpolate_percentile(counts, percentile)
 
 
 def has_enough_events(events: int, percentile: float) -> bool:
-    """Whether at least 100 events lie beyond a percentile, so that it rests on more than a few of them."""
+    """True if at least 100 events lie beyond a percentile."""
     # A ten-thousandth of an event absorbs the rounding of 1 - 99/100.
     return events * (1 - percentile / 100) >= MIN_EVENTS_BEYOND - 1e-4
 
 
-def percentiles(
+def compute_percentiles(
     runs: pd.DataFrame, histograms: pd.DataFrame, workload: str, threads: Sequence[int], percentile: float
 ) -> Percentiles:
-    """Take one percentile of every run of a workload, pooling a block's runs of an arm if they are too short.
+    """One percentile of every run of a workload; too short runs of an arm are pooled by block.
 
     `histograms` has the columns run_id, bucket, count. Only arms measured at all of `threads` take part.
     Pooling is decided once for all runs, so that all arms are treated alike; an arm that misses a thread
@@ -66,17 +66,17 @@ def percentiles(
     chosen = runs.loc[(runs.workload == workload) & runs.threads.isin(threads), columns]
     complete = [arm for arm, part in chosen.groupby("arm") if set(part.threads) == set(threads)]
     chosen = chosen[chosen.arm.isin(complete)].reset_index(drop=True)
-    counts = {run_id: dense(part) for run_id, part in histograms.groupby("run_id")}
+    counts = {run_id: dense_counts(part) for run_id, part in histograms.groupby("run_id")}
     nothing = np.zeros(histogram.BUCKETS, dtype=np.int64)
     chosen["counts"] = [counts.get(run_id, nothing) for run_id in chosen.run_id]
     if _all_enough(chosen, percentile):
-        return Percentiles(_measured(chosen, metric, percentile), False, None)
-    pooled = _pool(chosen, len(threads))
+        return Percentiles(_select_measured(chosen, metric, percentile), False, None)
+    pooled = _pool_histograms(chosen, len(threads))
     if _all_enough(pooled, percentile):
         reason = f"single runs are too short for p{percentile:g}; each block's runs of an arm are pooled"
-        return Percentiles(_measured(pooled, metric, percentile), True, reason)
+        return Percentiles(_select_measured(pooled, metric, percentile), True, reason)
     reason = f"a block has fewer than {MIN_EVENTS_BEYOND} events beyond p{percentile:g}; measure longer"
-    return Percentiles(_measured(chosen.iloc[:0], metric, percentile), False, reason)
+    return Percentiles(_select_measured(chosen.iloc[:0], metric, percentile), False, reason)
 
 
 def metric_name(percentile: float) -> str:
@@ -84,8 +84,8 @@ def metric_name(percentile: float) -> str:
     return f"latency_p{percentile:g}_ms".replace(".", "_")
 
 
-def dense(part: pd.DataFrame) -> NDArray[np.int64]:
-    """Return the count of every bucket of one run's histogram."""
+def dense_counts(part: pd.DataFrame) -> NDArray[np.int64]:
+    """Count of every bucket of one run's histogram."""
     return np.bincount(part.bucket, weights=part["count"], minlength=histogram.BUCKETS).astype(np.int64)
 
 
@@ -94,12 +94,12 @@ def _all_enough(table: pd.DataFrame, percentile: float) -> bool:
     return bool(events) and has_enough_events(min(events), percentile)
 
 
-def _measured(table: pd.DataFrame, metric: str, percentile: float) -> pd.DataFrame:
+def _select_measured(table: pd.DataFrame, metric: str, percentile: float) -> pd.DataFrame:
     values = [percentile_ms(counts, percentile) for counts in table.counts]
     return table.drop(columns="counts").assign(**{metric: pd.Series(values, index=table.index, dtype=float)})
 
 
-def _pool(chosen: pd.DataFrame, levels: int) -> pd.DataFrame:
+def _pool_histograms(chosen: pd.DataFrame, levels: int) -> pd.DataFrame:
     rows = [
         {
             "run_id": " ".join(sorted(part.run_id)),
@@ -108,7 +108,7 @@ def _pool(chosen: pd.DataFrame, levels: int) -> pd.DataFrame:
             "arm": arm,
             "workload": part.workload.iloc[0],
             "threads": POOLED,
-            "counts": histogram.merge(*part.counts),
+            "counts": histogram.merge_counts(*part.counts),
         }
         for (block, arm), part in chosen.groupby(["block", "arm"])
         if len(part) == levels

@@ -1,4 +1,4 @@
-"""Whether a treatment is slower than its baseline by more than is allowed: the decision of a gate.
+"""Non-inferiority of a treatment by a margin of throughput: the decision of a gate.
 
 Two errors are bounded, each by half of what the interval leaves out: `not slower` of an arm that is slower by
 the margin or more (non-inferiority, decided by the interval's lower end), and `slower` of an arm that is not
@@ -21,8 +21,8 @@ Answer = Literal["not slower", "slower", "undecided"]
 
 
 @dataclass(frozen=True)
-class Decision:
-    """The answer for one treatment at one workload; `interval` is the one that decided, `why` says how."""
+class NoninferiorityDecision:
+    """Answer for one treatment at one workload, with its deciding interval and the reason."""
 
     workload: str
     treatment: str
@@ -40,9 +40,9 @@ class Decision:
 _WORDS = {"not slower": "slower, within the margin", "undecided": "slower, perhaps beyond the margin"}
 
 
-def decide(
+def decide_contrast(
     ratios: BlockRatios, margin: float, analysis: Analysis, questions: int = 1, is_over: bool = False
-) -> Decision:
+) -> NoninferiorityDecision:
     """Decide from the blocks of one contrast.
 
     `margin` is the fraction of QPS that may be lost. Until the measuring is over only the looks of the
@@ -53,47 +53,53 @@ def decide(
     level = 1 - (1 - analysis.level) / questions
     decision = None
     for look in looks:
-        decision = _at(ratios.first(look), margin, level, is_last=look == max(analysis.looks))
+        decision = _decide_at_look(ratios.first(look), margin, level, is_last=look == max(analysis.looks))
         if decision.answer != "undecided":
             return decision
     if is_over and ratios.n not in looks and ratios.n < max(analysis.looks):
-        return _at(ratios, margin, level, is_last=True)
+        return _decide_at_look(ratios, margin, level, is_last=True)
     if is_over and decision is not None:
-        return _at(ratios.first(looks[-1]), margin, level, is_last=True)
+        return _decide_at_look(ratios.first(looks[-1]), margin, level, is_last=True)
     why, interval = f"the first look is at {min(analysis.looks)} blocks", block_interval(ratios.ratios, level)
-    return decision or Decision(ratios.workload, ratios.treatment, "undecided", interval, why)
+    return decision or NoninferiorityDecision(ratios.workload, ratios.treatment, "undecided", interval, why)
 
 
-def together(decisions: Sequence[Decision]) -> Answer:
-    """Return the answer to all questions: slower if one is, not slower if each is not, else undecided."""
+def combine_answers(decisions: Sequence[NoninferiorityDecision]) -> Answer:
+    """Answer to all questions: slower if one is, not slower if each is not, else undecided."""
     answers = {one.answer for one in decisions}
     if "slower" in answers:
         return "slower"
     return "not slower" if answers == {"not slower"} else "undecided"
 
 
-def word_of_all(decisions: Sequence[Decision]) -> str:
+def word_of_all(decisions: Sequence[NoninferiorityDecision]) -> str:
     """The answer to all questions as readers see it."""
-    answer = together(decisions)
+    answer = combine_answers(decisions)
     words = [one.word for one in decisions if one.answer == answer]
     return next((word for word in words if word != answer), answer)
 
 
-def _at(ratios: BlockRatios, margin: float, level: float, is_last: bool) -> Decision:
+def _decide_at_look(
+    ratios: BlockRatios, margin: float, level: float, is_last: bool
+) -> NoninferiorityDecision:
     interval, allowed = block_interval(ratios.ratios, level), math.log1p(-margin)
-    found, why = _answer(interval, allowed, is_last)
+    found, why = _answer_by_interval(interval, allowed, is_last)
     if ratios.refusal or not interval.is_known:
         found, why = "undecided", ratios.refusal or interval.reason or why
     second = signed_rank_interval(ratios.ratios.mean(axis=1).to_numpy(), level)
-    if second is not None and found != "undecided" and _answer(second, allowed, is_last)[0] != found:
+    if (
+        second is not None
+        and found != "undecided"
+        and _answer_by_interval(second, allowed, is_last)[0] != found
+    ):
         found = "undecided"
         why = "the interval that believes nothing about the shape of the noise does not decide it"
     ends = [one.log_high for one in (interval, second) if one is not None]
     is_shown = not ratios.refusal and all(end is not None and tolerance.is_below(end, 0) for end in ends)
-    return Decision(ratios.workload, ratios.treatment, found, interval, why, is_shown)
+    return NoninferiorityDecision(ratios.workload, ratios.treatment, found, interval, why, is_shown)
 
 
-def _answer(interval: Interval, allowed: float, is_last: bool) -> tuple[Answer, str]:
+def _answer_by_interval(interval: Interval, allowed: float, is_last: bool) -> tuple[Answer, str]:
     low, high, mean = interval.log_low, interval.log_high, interval.log_mean
     if low is None or high is None or mean is None:
         return "undecided", "no interval"

@@ -1,4 +1,4 @@
-"""Runs to block log ratios, which every interval is computed from, and the time between partners.
+"""Block log ratios of runs, the basis of every interval, and the time between partners.
 
 Only when things happened decides which runs are usable here, never what came out of them.
 """
@@ -39,7 +39,7 @@ class BlockRatios:
 
     @property
     def is_pooled(self) -> bool:
-        """Whether thread levels were put together before the ratio was taken."""
+        """True if thread levels were combined before the ratio was taken."""
         return tuple(self.ratios.columns) != self.threads
 
     @property
@@ -82,7 +82,7 @@ def block_ratios(
         refusal = f"{metric} is {worst[metric]:g} ({where}), so a ratio cannot be taken"
         empty = pd.DataFrame(index=pd.Index([], name="block"), columns=levels, dtype=float)
         return BlockRatios(baseline, treatment, workload, metric, empty, {}, (), refusal, tuple(levels))
-    pairs = _pairs(chosen.dropna(subset=[metric]), baseline, treatment, metric)
+    pairs = _pair_runs(chosen.dropna(subset=[metric]), baseline, treatment, metric)
     ratios = pairs.pivot(index="block", columns="threads", values="ratio").reindex(columns=levels)
     expected = sorted(chosen.block.unique())
     ratios = ratios.reindex(pd.Index(expected, name="block"))
@@ -103,7 +103,7 @@ def block_ratios(
     )
 
 
-def _pairs(chosen: pd.DataFrame, baseline: str, treatment: str, metric: str) -> pd.DataFrame:
+def _pair_runs(chosen: pd.DataFrame, baseline: str, treatment: str, metric: str) -> pd.DataFrame:
     where = ["block", "threads", "group"]
     columns = [*where, "run_id", metric]
     left = chosen.loc[chosen.arm == baseline, columns]
@@ -124,43 +124,43 @@ AGE_S = 2.0
 CELL = ["block", "group"]
 
 
-def blocks(runs: pd.DataFrame) -> list[Partners]:
-    """Return for each block the median and the longest time between the starts of neighbouring partners."""
-    groups = _groups(runs)
+def partner_gaps(runs: pd.DataFrame) -> list[Partners]:
+    """Median and longest time between the starts of neighbouring partners, for each block."""
+    groups = _group_table(runs)
     return [
         Partners(
             block=int(block),
             median_s=float(own.apart_s.median()),
             max_s=float(own.apart_s.max()),
             is_far=bool(own.is_far.any()),
-            left_out=_reason(own) if own.is_split.any() else None,
+            left_out=_explain_exclusion(own) if own.is_split.any() else None,
         )
         for block, own in groups.groupby("block")
     ]
 
 
-def usable(runs: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Return the runs that may be paired, and a sentence for each block that lost a group.
+def select_usable(runs: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Runs that may be paired, and a sentence for each block that lost a group.
 
     A group is left out if its runs lie far apart and a server of it was started in between: its runs are no
     neighbours, and a server draws its layout in memory again at each start.
     """
-    groups = _groups(runs)
+    groups = _group_table(runs)
     split = groups[groups.is_split]
     if split.empty:
         return runs, []
-    text = [f"Block {block}: {_reason(own)}." for block, own in split.groupby("block")]
+    text = [f"Block {block}: {_explain_exclusion(own)}." for block, own in split.groupby("block")]
     lost = pd.MultiIndex.from_frame(split[CELL])
     return runs[~pd.MultiIndex.from_frame(runs[CELL]).isin(lost)].reset_index(drop=True), text
 
 
-def span(seconds: float) -> str:
-    """Write a length of time so that it is read at a glance."""
+def format_span(seconds: float) -> str:
+    """Length of time in words, readable at a glance."""
     return f"{seconds / 60:.0f} minutes" if seconds >= 120 else f"{seconds:.1f} s"
 
 
-def _groups(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return block, group, threads, workload, apart_s, is_far, is_split; one row a group of several runs."""
+def _group_table(runs: pd.DataFrame) -> pd.DataFrame:
+    """Table of groups of several runs: block, group, threads, workload, apart_s, is_far, is_split."""
     started = runs.groupby(CELL, sort=True)["started_s"]
     table = started.agg(["min", "max", "count"]).reset_index()
     where = runs.drop_duplicates(CELL).set_index(CELL)[["workload", "threads"]]
@@ -175,10 +175,10 @@ def _groups(runs: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def _reason(groups: pd.DataFrame) -> str:
+def _explain_exclusion(groups: pd.DataFrame) -> str:
     own = groups[groups.is_split]
     cells = [f"{row.workload} at {count(row.threads, 'thread')}" for row in own.itertuples()]
-    apart = span(own.apart_s.max())
+    apart = format_span(own.apart_s.max())
     return (
         f"left out on {join_words(cells)}, because partners started {apart} apart and a server was started "
         "in between"

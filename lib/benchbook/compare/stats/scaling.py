@@ -18,13 +18,13 @@ from scipy.special import fdtrc
 
 from benchbook.compare.stats import tolerance
 from benchbook.compare.stats.intervals import NO_SPREAD, Interval, residual_mean_square, t_interval
-from benchbook.compare.text.worked_arithmetic import Check, check, detail, summary
+from benchbook.compare.text.worked_arithmetic import CellCheck, build_check, render_detail, summarize_checks
 from benchbook.core.artifacts import findings
 from benchbook.core.artifacts.findings import Scaling
 from benchbook.core.published.source import Number
-from benchbook.core.published.table_cells import THREADS, shown
+from benchbook.core.published.table_cells import THREADS, describe_place
 from benchbook.core.util import numeric_equality
-from benchbook.core.util.errors import given
+from benchbook.core.util.errors import require_value
 from benchbook.core.util.number_format import format_plain
 
 MIN_LEVELS = 6
@@ -34,7 +34,7 @@ NO_DATA = "no block with a throughput at all levels"
 
 
 @dataclass(frozen=True)
-class Usl:
+class UslFit:
     """A fitted law: `gamma` in qps of one thread, `alpha` contention, `beta` coherency."""
 
     gamma: float
@@ -47,13 +47,13 @@ class Usl:
 
     @property
     def peak_threads(self) -> float | None:
-        """Threads of the highest throughput; None where the law has no peak."""
+        """Threads of the highest throughput; None if the law has no peak."""
         if self.beta <= 0 or self.alpha >= 1:
             return None
         return math.sqrt((1 - self.alpha) / self.beta)
 
 
-def fit(threads: Sequence[float] | np.ndarray, qps: Sequence[float] | np.ndarray) -> Usl:
+def fit_usl(threads: Sequence[float] | np.ndarray, qps: Sequence[float] | np.ndarray) -> UslFit:
     """Fit the law to positive throughputs by least squares of log residuals."""
     # scipy.optimize takes a third of a second to load, and most studies have too few levels to be fitted.
     from scipy.optimize import least_squares, nnls
@@ -79,11 +79,11 @@ def fit(threads: Sequence[float] | np.ndarray, qps: Sequence[float] | np.ndarray
         gtol=1e-14,
     )
     c0, c1, c2 = polished.x * scale
-    return Usl(float(1 / c0), float(c1 / c0), float(c2 / c0))
+    return UslFit(float(1 / c0), float(c1 / c0), float(c2 / c0))
 
 
-def scaling(runs: pd.DataFrame, arm: str, workload: str) -> Scaling:
-    """Describe how an arm scales, from runs with the columns block, arm, workload, threads and qps.
+def describe_scaling(runs: pd.DataFrame, arm: str, workload: str) -> Scaling:
+    """Scaling of an arm, from runs with the columns block, arm, workload, threads and qps.
 
     The law is fitted only with six thread levels that begin with 1, a throughput shown to fall after
     its maximum, and no lack of fit beyond the noise between blocks (F test). Intervals come from one
@@ -97,44 +97,44 @@ def scaling(runs: pd.DataFrame, arm: str, workload: str) -> Scaling:
     if table.empty or (table <= 0).to_numpy().any():
         return Scaling(**made, reason=NO_DATA)
     means = np.exp(np.log(table).mean())
-    top = int(means.map(numeric_equality.significant).idxmax())
+    top = int(means.map(numeric_equality.round_significant).idxmax())
     made |= {"observed_max_qps": float(means.max()), "observed_max_threads": top}
-    if reason := _gate(np.log(table), top):
+    if reason := _refuse_fit(np.log(table), top):
         return Scaling(**made, reason=reason)
-    law = fit(levels, means.to_numpy())
+    law = fit_usl(levels, means.to_numpy())
     if reason := _lack_of_fit(np.log(table), law):
         return Scaling(**made, reason=reason)
-    peaks = [fit(levels, row) for row in table.to_numpy()]
+    peaks = [fit_usl(levels, row) for row in table.to_numpy()]
     tops = [(peak, peak.peak_threads) for peak in peaks if peak.peak_threads is not None]
     if law.peak_threads is None or len(tops) < len(peaks):
         return Scaling(**made, reason="the law has no peak in some blocks")
     at_peak = t_interval([math.log(threads) for _, threads in tops], LEVEL)
     made |= {
-        "usl": findings.Usl(gamma_qps=law.gamma, alpha=law.alpha, beta=law.beta),
-        "peak_threads": _peak(at_peak),
-        "peak_qps": _peak(t_interval([math.log(peak.qps(threads)) for peak, threads in tops], LEVEL)),
+        "usl": findings.UslParameters(gamma_qps=law.gamma, alpha=law.alpha, beta=law.beta),
+        "peak_threads": _to_peak(at_peak),
+        "peak_qps": _to_peak(t_interval([math.log(peak.qps(threads)) for peak, threads in tops], LEVEL)),
     }
     return Scaling(**made, reason=at_peak.reason)
 
 
-def _peak(interval: Interval) -> findings.Peak:
+def _to_peak(interval: Interval) -> findings.Peak:
     """Turn an interval of logarithms into the value itself with its ends."""
     low, high = (None if log is None else math.exp(log) for log in (interval.log_low, interval.log_high))
-    value = math.exp(given(interval.log_mean))
+    value = math.exp(require_value(interval.log_mean))
     return findings.Peak(value=value, low=low, high=high, level=interval.level, n=interval.n)
 
 
-def _gate(logs: pd.DataFrame, top: int) -> str | None:
+def _refuse_fit(logs: pd.DataFrame, top: int) -> str | None:
     levels = list(logs.columns)
     if len(levels) < MIN_LEVELS or levels[0] != 1:
         return f"the scalability law needs {MIN_LEVELS} thread levels that begin with 1"
     fall = t_interval((logs[top] - logs[levels[-1]]).to_numpy(), LEVEL)
-    if top == levels[-1] or not fall.is_known or not tolerance.is_above(given(fall.log_low), 0):
+    if top == levels[-1] or not fall.is_known or not tolerance.is_above(require_value(fall.log_low), 0):
         return "no point past the knee: throughput is not shown to fall after its maximum"
     return None
 
 
-def _lack_of_fit(logs: pd.DataFrame, law: Usl) -> str | None:
+def _lack_of_fit(logs: pd.DataFrame, law: UslFit) -> str | None:
     levels = logs.columns.to_numpy(dtype=float)
     noise, df2 = residual_mean_square(logs)
     df1 = len(levels) - 3
@@ -153,52 +153,55 @@ RATES = ("qps", "tps")
 MISS = 0.05
 
 
-def collapses(numbers: Sequence[Number]) -> list[Check]:
+def find_collapses(numbers: Sequence[Number]) -> list[CellCheck]:
     """Name drops of throughput by more than a third between neighbouring levels of threads.
 
     It is a collapse where some processor works more at the same time, or where none is printed.
     """
     name, found, n = "collapse", [], 0
-    for where, series in _series(numbers):
+    for where, series in _find_series(numbers):
         n += 1
         for before, after in pairwise(series):
             drop = after.value / before.value - 1 if before.value else 0.0
-            busy = _busier(numbers, before, after)
+            busy = _busier_processors(numbers, before, after)
             if not tolerance.is_below(drop, -COLLAPSE) or busy == "":
                 continue
-            text = detail("collapse", before=before, after=after, drop=drop, busy=busy)
-            found.append(check(name, False, where, text, [after.table], after.row))
-    return [*found, *summary(name, n - len({one.where for one in found}), "Series that do not", len(found))]
+            text = render_detail("collapse", before=before, after=after, drop=drop, busy=busy)
+            found.append(build_check(name, False, where, text, [after.table], after.row))
+    return [
+        *found,
+        *summarize_checks(name, n - len({one.where for one in found}), "Series that do not", len(found)),
+    ]
 
 
-def scalability(numbers: Sequence[Number]) -> list[Check]:
-    """Fit the Universal Scalability Law to each series, or say why it is refused.
+def check_scalability(numbers: Sequence[Number]) -> list[CellCheck]:
+    """Fit of the Universal Scalability Law to each series, or the reason for its refusal.
 
     Without repetitions nothing tells noise from a bend, so that a fit describes the printed numbers alone: it
     fails where it misses one by more than 5 %.
     """
     name, found = "scalability law", []
     refused: dict[str, list[str]] = {}
-    for where, series in _series(numbers):
+    for where, series in _find_series(numbers):
         levels, values = [float(one.threads) for one in series], [one.value for one in series]
-        reason = _refusal(levels, values)
+        reason = _refuse_series(levels, values)
         if reason is not None:
             refused.setdefault(reason, []).append(where)
             continue
-        law = fit(levels, values)
+        law = fit_usl(levels, values)
         miss = max(
             abs(float(law.qps(level)) / value - 1) for level, value in zip(levels, values, strict=True)
         )
-        text = detail("law", law=law, metric=series[0].metric, miss=miss)
-        found.append(check(name, bool(miss <= MISS), where, text, [series[0].table]))
+        text = render_detail("law", law=law, metric=series[0].metric, miss=miss)
+        found.append(build_check(name, bool(miss <= MISS), where, text, [series[0].table]))
     found += [
-        check(name, None, f"{len(places)} series", f"Refused for {'; '.join(places)}: {reason}.")
+        build_check(name, None, f"{len(places)} series", f"Refused for {'; '.join(places)}: {reason}.")
         for reason, places in refused.items()
     ]
-    return found or summary(name, 0, "")
+    return found or summarize_checks(name, 0, "")
 
 
-def _refusal(levels: Sequence[float], values: Sequence[float]) -> str | None:
+def _refuse_series(levels: Sequence[float], values: Sequence[float]) -> str | None:
     if len(levels) < MIN_LEVELS or levels[0] != 1:
         return f"the law needs {MIN_LEVELS} thread levels that begin with 1"
     if min(values) <= 0:
@@ -208,12 +211,12 @@ def _refusal(levels: Sequence[float], values: Sequence[float]) -> str | None:
     return None
 
 
-def _series(numbers: Sequence[Number]) -> Iterator[tuple[str, list[Number]]]:
-    """Yield each series of two thread levels or more: where it is, and the numbers of its rate by threads."""
+def _find_series(numbers: Sequence[Number]) -> Iterator[tuple[str, list[Number]]]:
+    """Series of two thread levels or more: place, and the numbers of its rate by threads."""
     groups: dict[str, list[Number]] = {}
     for one in numbers:
         if one.metric in RATES and one.is_given and isinstance(one.key("threads"), int | float):
-            rest = shown({key: value for key, value in one.at.items() if key not in THREADS})
+            rest = describe_place({key: value for key, value in one.at.items() if key not in THREADS})
             groups.setdefault(f"{one.table}, {rest}, {one.metric.upper()}", []).append(one)
     for where, series in groups.items():
         ordered = sorted(series, key=lambda one: float(one.threads))
@@ -221,8 +224,8 @@ def _series(numbers: Sequence[Number]) -> Iterator[tuple[str, list[Number]]]:
             yield where, ordered
 
 
-def _busier(numbers: Sequence[Number], before: Number, after: Number) -> str:
-    """Say which processors work more in the second of two rows; empty where those printed do not."""
+def _busier_processors(numbers: Sequence[Number], before: Number, after: Number) -> str:
+    """Processors that work more in the second of two rows; empty if no printed one does."""
     used = [
         {
             one.metric: one.value

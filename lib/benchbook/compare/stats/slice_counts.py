@@ -1,4 +1,4 @@
-"""Turns: arms connected at once of which one runs at a time, in slices of the same second.
+"""Turns: arms connected at once, of them one active at a time, in slices of the same second.
 
 A run of turns counts over its active seconds, the sum of its own turns.
 """
@@ -22,8 +22,8 @@ ABSENT = (
 )
 
 
-def of_one_order(runs: pd.DataFrame, study: Study) -> tuple[pd.DataFrame, list[str]]:
-    """Runs of one order at each workload and thread level, the study's own (else that of most), and what was
+def select_order(runs: pd.DataFrame, study: Study) -> tuple[pd.DataFrame, list[str]]:
+    """Runs of one order at each workload and thread level, the study's own (else most), and runs
     left out.
 
     A study may measure some levels in turns and others in whole runs; within one they are never pooled.
@@ -40,7 +40,7 @@ def of_one_order(runs: pd.DataFrame, study: Study) -> tuple[pd.DataFrame, list[s
 
 
 def mixed_levels(runs: pd.DataFrame) -> list[str]:
-    """Sentences on workloads of which some thread levels were measured in turns and others in whole runs."""
+    """Sentences on workloads with some thread levels in turns and others in whole runs."""
     found = []
     for workload, own in runs.groupby("workload", sort=False):
         whole = sorted(own.loc[own.order != TURNS, "threads"].unique())
@@ -53,8 +53,8 @@ def mixed_levels(runs: pd.DataFrame) -> list[str]:
     return found
 
 
-def summary(runs: pd.DataFrame, facts: Mapping[str, Mapping[str, Any]]) -> Turns | None:
-    """Return what the findings hold of turns, None for whole runs.
+def summarize_turns(runs: pd.DataFrame, facts: Mapping[str, Mapping[str, Any]]) -> Turns | None:
+    """Summary of turns for the findings, None for whole runs.
 
     `turns` is the median over arms and blocks of an arm in a block, `active_s` that of a run.
     """
@@ -84,6 +84,6 @@ def machine_s(runs: pd.DataFrame) -> float:
 
 
 def lacks_percentiles(runs: pd.DataFrame) -> bool:
-    """Tell whether a run of turns lacks a percentile, because events in flight at ends of turns spoil it."""
+    """True if a run of turns lacks a percentile because of events in flight at ends of turns."""
     own = runs[runs.order == TURNS]
     return bool(len(own)) and bool(own[list(PERCENTILES)].isna().any(axis=None))

@@ -1,4 +1,4 @@
-"""What runs did second by second: stalls and levels of long ones, and what an event in the middle cost.
+"""Runs second by second: stalls and levels of long ones, and the cost of an event in between.
 
 An average of ten minutes hides a second without an answer, and a server that works at two speeds. Both are
 looked for in every run by itself. A run with an event is held against its own seconds before it, and one
@@ -33,7 +33,7 @@ FEWEST_BEFORE_S, WINDOW_S = 20, 5
 
 @dataclass(frozen=True)
 class Stall:
-    """Seconds in a row with less than a tenth of the run's median: label of the first, how many, slowest."""
+    """Seconds in a row below a tenth of the run's median: label of the first, number, slowest."""
 
     second: float
     length_s: int
@@ -42,7 +42,7 @@ class Stall:
 
 @dataclass(frozen=True)
 class Mode:
-    """A level at which a run stayed: the median of its seconds, and their share of all."""
+    """A persistent level of a run: the median of its seconds, and their share of all."""
 
     qps: float
     share: float
@@ -50,7 +50,7 @@ class Mode:
 
 @dataclass(frozen=True)
 class Stability:
-    """One long run; `modes` is empty where too few seconds are known to tell."""
+    """One long run; `modes` is empty if too few seconds are known to tell."""
 
     run_id: str
     seconds: int
@@ -61,7 +61,7 @@ class Stability:
 
 
 def long_runs(runs: pd.DataFrame, intervals: pd.DataFrame) -> list[Stability]:
-    """Return what every run of at least 300 s did, in the order of the schedule.
+    """Stability of every run of at least 300 s, in the order of the schedule.
 
     `runs` has the columns run_id, position and run_s, `intervals` run_id, second, qps and is_discarded.
     """
@@ -72,13 +72,15 @@ def long_runs(runs: pd.DataFrame, intervals: pd.DataFrame) -> list[Stability]:
     for run in long.run_id:
         if run in series:
             qps, second = (series[run][name].to_numpy(dtype=float) for name in ("qps", "second"))
-            lowest, stopped = float(qps.min()), stalls(second, qps)
-            found.append(Stability(str(run), len(qps), float(np.median(qps)), lowest, stopped, modes(qps)))
+            lowest, stopped = float(qps.min()), find_stalls(second, qps)
+            found.append(
+                Stability(str(run), len(qps), float(np.median(qps)), lowest, stopped, find_modes(qps))
+            )
     return found
 
 
-def stalls(second: NDArray[np.float64], qps: NDArray[np.float64]) -> tuple[Stall, ...]:
-    """Return the stalls of a series of one value a second."""
+def find_stalls(second: NDArray[np.float64], qps: NDArray[np.float64]) -> tuple[Stall, ...]:
+    """Stalls of a series of one value a second."""
     usual = float(np.median(qps))
     is_stall = [tolerance.is_below(one, STALL_SHARE * usual) for one in qps]
     turns = np.flatnonzero(np.diff(np.concatenate(([False], is_stall, [False])).astype(int)))
@@ -88,8 +90,8 @@ def stalls(second: NDArray[np.float64], qps: NDArray[np.float64]) -> tuple[Stall
     )
 
 
-def modes(qps: NDArray[np.float64]) -> tuple[Mode, ...]:
-    """Return the levels of a series without its stalls, the lowest first; one level where it stays at one.
+def find_modes(qps: NDArray[np.float64]) -> tuple[Mode, ...]:
+    """Levels of a series without its stalls, the lowest first; one level if it stays at one.
 
     A kernel density of the logarithms (bandwidth after Silverman 1986, which smooths two levels into one
     rather than one into two) is cut where it has a deep valley; a part with under a twentieth of the seconds
@@ -104,7 +106,7 @@ def modes(qps: NDArray[np.float64]) -> tuple[Mode, ...]:
     width = max(FINEST, 0.9 * spread * values.size**-0.2)
     grid = np.linspace(values.min() - 3 * width, values.max() + 3 * width, GRID)
     density = np.exp(-0.5 * ((grid[:, None] - values[None, :]) / width) ** 2).sum(axis=1)
-    cuts = [grid[place] for place in _valleys(density)]
+    cuts = [grid[place] for place in _find_valleys(density)]
     while True:
         parts = np.split(np.sort(values), np.searchsorted(np.sort(values), cuts))
         small = [place for place, part in enumerate(parts) if part.size < SMALLEST_SHARE * values.size]
@@ -114,8 +116,8 @@ def modes(qps: NDArray[np.float64]) -> tuple[Mode, ...]:
     return tuple(Mode(float(np.exp(np.median(part))), part.size / values.size) for part in parts)
 
 
-def _valleys(density: NDArray[np.float64]) -> list[int]:
-    """Return the places of deep valleys: each rises on both sides to more than twice its height."""
+def _find_valleys(density: NDArray[np.float64]) -> list[int]:
+    """Places of deep valleys: each rises on both sides to more than twice its height."""
     inner = density[1:-1]
     peaks = [int(place) + 1 for place in np.flatnonzero((inner > density[:-2]) & (inner >= density[2:]))]
     while len(peaks) > 1:
@@ -151,8 +153,8 @@ class Dip:
     lost_s: float
 
 
-def events(arms: Mapping[str, Mapping[str, Any]] | None) -> dict[str, int]:
-    """Return by arm at which second of a run its cluster's event was planned, from the facts of the arms."""
+def event_seconds(arms: Mapping[str, Mapping[str, Any]] | None) -> dict[str, int]:
+    """Planned second of the cluster's event in a run, by arm, from the facts of the arms."""
     clusters = {arm: (seen.get("engine") or {}).get("cluster") for arm, seen in (arms or {}).items()}
     of_clusters = {arm: one.get("event") for arm, one in clusters.items() if isinstance(one, Mapping)}
     of_servers = {arm: seen.get("event") for arm, seen in (arms or {}).items()}
@@ -160,8 +162,8 @@ def events(arms: Mapping[str, Mapping[str, Any]] | None) -> dict[str, int]:
     return {arm: int(event["at_s"]) for arm, event in planned.items() if event}
 
 
-def dips(runs: pd.DataFrame, intervals: pd.DataFrame, at_s: Mapping[str, int]) -> list[Dip]:
-    """Return the dip of every run in the order of the schedule; `at_s` has the event's second by arm.
+def measure_dips(runs: pd.DataFrame, intervals: pd.DataFrame, at_s: Mapping[str, int]) -> list[Dip]:
+    """Dip of every run in the order of the schedule; `at_s` has the event's second by arm.
 
     Arms without an event are looked at from the earliest event on. `runs` has the columns run_id, position
     and arm, `intervals` run_id, second, qps and is_discarded; runs with under 20 s before are left out.
@@ -178,19 +180,21 @@ def dips(runs: pd.DataFrame, intervals: pd.DataFrame, at_s: Mapping[str, int]) -
             # The label of an interval is its end.
             before, after = qps[second <= at], qps[second > at]
             if before.size >= FEWEST_BEFORE_S and after.size:
-                found.append(_dip(str(run.run_id), str(run.arm) in at_s, before, after))
+                found.append(_measure_dip(str(run.run_id), str(run.arm) in at_s, before, after))
     return found
 
 
-def _dip(run_id: str, has_event: bool, before: NDArray[np.float64], after: NDArray[np.float64]) -> Dip:
-    level, least = float(np.median(before)), _windows(before).min()
+def _measure_dip(
+    run_id: str, has_event: bool, before: NDArray[np.float64], after: NDArray[np.float64]
+) -> Dip:
+    level, least = float(np.median(before)), _window_means(before).min()
     # From there on two windows in a row are at least as fast as the slowest one before.
     recovered = next(
         (
             start
             for start in range(after.size - 2 * WINDOW_S + 1)
             if not any(
-                tolerance.is_below(one, least) for one in _windows(after[start : start + 2 * WINDOW_S])
+                tolerance.is_below(one, least) for one in _window_means(after[start : start + 2 * WINDOW_S])
             )
         ),
         None,
@@ -201,7 +205,7 @@ def _dip(run_id: str, has_event: bool, before: NDArray[np.float64], after: NDArr
     return Dip(run_id, has_event, level, float(after.min()), silent, recovered, lost)
 
 
-def _windows(qps: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the means of windows of 5 s, one after another from the start; the rest is left out."""
+def _window_means(qps: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Means of windows of 5 s, one after another from the start; the rest is left out."""
     whole = qps.size // WINDOW_S
     return qps[: whole * WINDOW_S].reshape(whole, WINDOW_S).mean(axis=1)

@@ -1,4 +1,4 @@
-"""Where a pilot becomes steady, and how many seconds of every run to discard.
+"""Steady state of pilots, and the seconds to discard of every run.
 
 MSER-5 (White 1997): of all truncation points, take the one after which the mean is known best. Its
 known weakness, a minimum that is flat, is met by taking the earliest point within 10 % of it.
@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from benchbook.compare.stats import tolerance
-from benchbook.core.util.errors import given
+from benchbook.core.util.errors import require_value
 from benchbook.core.util.plural import count
 
 BATCH = 5
@@ -29,7 +29,7 @@ EMPTY_SECOND_QUERIES = 0.5
 
 @dataclass(frozen=True)
 class PilotResult:
-    """Where the pilots of one cell settle, in seconds; None with the reason why not."""
+    """Settling time of the pilots of one cell, in seconds; None with the reason."""
 
     arm: str
     workload: str
@@ -40,7 +40,7 @@ class PilotResult:
 
 @dataclass(frozen=True)
 class DiscardAdvice:
-    """Seconds to discard, the same for all arms; None where the pilots do not show a steady state."""
+    """Seconds to discard, the same for all arms; None if the pilots show no steady state."""
 
     discard_s: int | None
     is_steady: bool
@@ -48,8 +48,8 @@ class DiscardAdvice:
     pilots: tuple[PilotResult, ...]
 
 
-def truncation(series: Sequence[float] | np.ndarray) -> int:
-    """Return how many values to leave out at the start, a multiple of 5.
+def truncation_point(series: Sequence[float] | np.ndarray) -> int:
+    """Number of values to leave out at the start, a multiple of 5.
 
     Values are equally spaced; at least 60 of them. Raise ValueError for fewer or for gaps.
     """
@@ -68,7 +68,7 @@ def truncation(series: Sequence[float] | np.ndarray) -> int:
 
 
 def discard_advice(pilots: pd.DataFrame) -> DiscardAdvice:
-    """Advise how long to discard from pilots with the columns arm, workload, threads, pilot, second, qps.
+    """Seconds to discard, from pilots with columns arm, workload, threads, pilot, second, qps.
 
     `pilot` numbers the repetitions of one cell and `second` counts from its start, one row a second.
     Repetitions are averaged second by second on the log scale (Welch 1983). The advice is the latest
@@ -76,7 +76,7 @@ def discard_advice(pilots: pd.DataFrame) -> DiscardAdvice:
     pilot has shown no steady state.
     """
     results = tuple(
-        PilotResult(str(arm), str(workload), int(threads), *_pilot(part))
+        PilotResult(str(arm), str(workload), int(threads), *_settling_time(part))
         for (arm, workload, threads), part in pilots.groupby(["arm", "workload", "threads"])
     )
     if not results:
@@ -88,7 +88,7 @@ def discard_advice(pilots: pd.DataFrame) -> DiscardAdvice:
         others = f" (and {len(unsettled) - 1} more)" if len(unsettled) > 1 else ""
         return DiscardAdvice(None, False, f"{where}: {first.reason}{others}", results)
     after_s, latest = max(
-        ((given(result.steady_after_s), result) for result in results), key=lambda one: one[0]
+        ((require_value(result.steady_after_s), result) for result in results), key=lambda one: one[0]
     )
     discard = max(FLOOR_S, after_s + MARGIN_S)
     where = f"{latest.arm}, {latest.workload}, {count(latest.threads, 'thread')}"
@@ -98,8 +98,8 @@ def discard_advice(pilots: pd.DataFrame) -> DiscardAdvice:
     return DiscardAdvice(discard, True, reason, results)
 
 
-def _pilot(part: pd.DataFrame) -> tuple[int | None, str]:
-    """Return after how many seconds the pilots of a cell are steady, None with the reason why not."""
+def _settling_time(part: pd.DataFrame) -> tuple[int | None, str]:
+    """Seconds until the pilots of a cell are steady, None with the reason."""
     wide = part.pivot(index="second", columns="pilot", values="qps").sort_index()
     shortest = int(wide.count().min())
     wide = wide.iloc[:shortest]
@@ -107,7 +107,7 @@ def _pilot(part: pd.DataFrame) -> tuple[int | None, str]:
         return None, f"a pilot of {shortest} s is too short to judge; it needs {BATCH * MIN_BATCHES} s"
     if wide.isna().to_numpy().any() or not np.isfinite(wide.to_numpy()).all():
         return None, "seconds are missing in a pilot"
-    point = truncation(np.log(wide.clip(lower=EMPTY_SECOND_QUERIES)).mean(axis=1).to_numpy())
+    point = truncation_point(np.log(wide.clip(lower=EMPTY_SECOND_QUERIES)).mean(axis=1).to_numpy())
     if 2 * point >= shortest:
         return None, f"no steady state in {shortest} s; warm up for longer"
     return point, f"steady after {point} s of {shortest} s"

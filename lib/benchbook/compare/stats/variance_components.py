@@ -1,4 +1,4 @@
-"""Variance components of a contrast: what blocks, runs and seconds add, and what would narrow it most.
+"""Variance components of a contrast: blocks, runs and seconds, and the best use of more time.
 
 The log ratio of two arms in a block and cell (workload and thread level) is the effect there, plus what all
 cells of the block share (starts of servers, the machine's state), plus what is the run's own (starts of
@@ -81,7 +81,7 @@ def variance_components(runs: pd.DataFrame, baseline: str, treatment: str) -> Co
 
 
 def _speed_share(runs: pd.DataFrame, ratios: pd.DataFrame, baseline: str, treatment: str) -> float | None:
-    """R² of the ratios on those of the machine's speed within cells, less what chance explains."""
+    """R² of the ratios on those of the machine's speed within cells, less the part by chance."""
     for metric in ("machine_speed", "server_us"):
         if metric not in runs or runs[metric].isna().all():
             continue
@@ -96,10 +96,10 @@ def _speed_share(runs: pd.DataFrame, ratios: pd.DataFrame, baseline: str, treatm
     return None
 
 
-def narrowing(
+def estimate_narrowing(
     found: Components, measured_s: float, around_run_s: float, around_block_s: float
 ) -> pd.DataFrame:
-    """Share by which a minute more narrows the interval, by what it is spent on, the most first.
+    """Relative narrowing of the interval by a further minute, by its use, the largest first.
 
     `measured_s` are the measured seconds of all arms in a cell of a block, `around_run_s` what a group takes
     beside them, `around_block_s` what a block takes beside its groups.

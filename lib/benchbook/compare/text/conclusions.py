@@ -37,7 +37,7 @@ class Conclusion:
     rows: tuple[ResultRow, ...]
 
 
-def conclude(rows: Iterable[ResultRow]) -> list[Conclusion]:
+def summarize_rows(rows: Iterable[ResultRow]) -> list[Conclusion]:
     """One sentence for each treatment, baseline and metric, in the order of the rows."""
     groups: dict[tuple[str, str, str], list[ResultRow]] = {}
     for row in rows:
@@ -47,12 +47,12 @@ def conclude(rows: Iterable[ResultRow]) -> list[Conclusion]:
 
 def describe_finding(finding: Finding) -> str:
     """Sentence on one finding, made of its own rows."""
-    return " ".join(conclusion.text for conclusion in conclude(rows_of_finding(finding)))
+    return " ".join(conclusion.text for conclusion in summarize_rows(rows_of_finding(finding)))
 
 
 def name_metric(metric: str) -> str:
     """Metric as a table or a sentence names it: queries/s, p95 latency."""
-    return RATES.get(metric) or labels.metric(metric)
+    return RATES.get(metric) or labels.label_metric(metric)
 
 
 def _write_sentence(rows: Sequence[ResultRow]) -> str:
@@ -79,7 +79,7 @@ def _write_sentence(rows: Sequence[ResultRow]) -> str:
 
 
 def _cells_of(rows: Sequence[ResultRow]) -> list[ResultRow]:
-    """Rows that a sentence is about: levels, and all levels together where no level is decided by itself."""
+    """Rows that a sentence is about: decided levels, else all levels together."""
     levels = [row for row in rows if row.threads is not None]
     by_itself = {(row.workload) for row in levels}
     shown = {row.workload for row in levels if row.label in ("higher", "lower", "no practical difference")}

@@ -14,8 +14,8 @@ _TOLD = re.compile(rf"^(?P<name>.*?) ?{_NUMBERS}$")
 _NOISE = re.compile(r"\((?:R|TM)\)|\b(?:Processor|CPU|Intel|AMD|\d+-Core)\b|@.*$")
 
 
-def processor(told: str | None) -> Processor:
-    """Return the processor that facts name, `NAME (family 6, model 207, stepping 2)` or the name alone."""
+def parse_processor(told: str | None) -> Processor:
+    """Processor by its name in facts, `NAME (family 6, model 207, stepping 2)` or the name alone."""
     found = _TOLD.match(told or "")
     if found is None:
         return Processor(name=told or "unknown")
@@ -23,14 +23,14 @@ def processor(told: str | None) -> Processor:
     return Processor(name=found["name"], **numbers)
 
 
-def name(one: Processor) -> str:
-    """Return what people call a processor, its generation where its own name says too little.
+def name_processor(one: Processor) -> str:
+    """Common name of a processor, with its generation if its own name says too little.
 
-    >>> name(processor("Intel(R) Xeon(R) Processor (family 6, model 207, stepping 2)"))
+    >>> name_processor(parse_processor("Intel(R) Xeon(R) Processor (family 6, model 207, stepping 2)"))
     'Xeon Emerald Rapids'
-    >>> name(processor("AMD EPYC (family 99, model 7, stepping 1)")), name(processor("AMD EPYC"))
+    >>> name_processor(parse_processor("AMD EPYC (family 99, model 7, stepping 1)")), name_processor(parse_processor("AMD EPYC"))
     ('EPYC model 99/7', 'EPYC')
-    >>> name(processor("AMD EPYC 7763 64-Core Processor (family 25, model 1, stepping 1)"))
+    >>> name_processor(parse_processor("AMD EPYC 7763 64-Core Processor (family 25, model 1, stepping 1)"))
     'EPYC 7763'
     """
     short = " ".join(_NOISE.sub(" ", one.name).split()) or one.name
@@ -41,14 +41,14 @@ def name(one: Processor) -> str:
 
 
 def is_known(one: Processor) -> bool:
-    """Tell whether a machine told family, model and stepping, and not its processor's name alone."""
+    """True if a machine gave family, model and stepping, and not its processor's name alone."""
     return None not in (one.family, one.model, one.stepping)
 
 
 def may_be_same(one: Processor, other: Processor) -> bool:
-    """Tell whether two processors are the same model, or may be: of one the name alone is known."""
+    """True if two processors are the same model, or may be: of one the name alone is known."""
     if is_known(one) and is_known(other):
-        return _numbers(one) == _numbers(other)
+        return _model_numbers(one) == _model_numbers(other)
     return one.name == other.name
 
 
@@ -57,31 +57,31 @@ def model_keys(processors: Sequence[Processor]) -> list[str]:
 
     A name alone counts as the first known model of that name, for it may be that one.
 
-    >>> model_keys([processor("EPYC (family 25, model 1, stepping 1)"), processor("EPYC"), processor("Xeon")])
+    >>> model_keys([parse_processor("EPYC (family 25, model 1, stepping 1)"), parse_processor("EPYC"), parse_processor("Xeon")])
     ['25/1/1', '25/1/1', 'Xeon']
     """
     known: dict[str, str] = {}
     for each in processors:
         if is_known(each):
-            known.setdefault(each.name, _key(each))
-    return [_key(each) if is_known(each) else known.get(each.name, each.name) for each in processors]
+            known.setdefault(each.name, _model_key(each))
+    return [_model_key(each) if is_known(each) else known.get(each.name, each.name) for each in processors]
 
 
-def models(several: Sequence[Processor]) -> int:
+def count_models(several: Sequence[Processor]) -> int:
     """Number of models that are certainly different."""
     return len(set(model_keys(several)))
 
 
-def _key(processor: Processor) -> str:
-    return "/".join(map(str, _numbers(processor)))
+def _model_key(processor: Processor) -> str:
+    return "/".join(map(str, _model_numbers(processor)))
 
 
-def _numbers(one: Processor) -> tuple[int | None, ...]:
+def _model_numbers(one: Processor) -> tuple[int | None, ...]:
     return one.family, one.model, one.stepping
 
 
-def way(facts: Mapping[str, Any]) -> dict[str, str]:
-    """Return what distinguishes an arm from others of any study, by its facts: which proxy, network,
+def arm_signature(facts: Mapping[str, Any]) -> dict[str, str]:
+    """Signature of an arm among those of any study, by its facts: proxy, network,
     service, neighbour and so on; what is not there is left out.
 
     Ports, paths, hashes and versions are not in it, so that arms of several studies and sites compare.

@@ -7,16 +7,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
-from benchbook.core.artifacts.findings import Contrast, Findings, Named
-from benchbook.core.artifacts.meta_analysis import Contrast as PooledContrast
-from benchbook.core.artifacts.meta_analysis import PooledEffect
+from benchbook.core.artifacts.findings import Contrast, DisplayNames, Findings
+from benchbook.core.artifacts.meta_analysis import PooledContrast, PooledEffect
 from benchbook.core.study import descriptors
 from benchbook.core.study.study import Study
 from benchbook.core.util import yaml_file
 from benchbook.core.util.plural import count
 
 NAMES: Mapping[str, Mapping[str, str]]
-NAMES = yaml_file.read(Path(__file__).parent / "templates" / "names.yaml", is_ours=True).data
+NAMES = yaml_file.read_mapping(Path(__file__).parent / "templates" / "names.yaml", is_ours=True).data
 """What a stranger calls workloads, metrics, moderators, processors, and the silence of a document."""
 WORKLOADS, METRICS, KEYS = NAMES["workloads"], NAMES["metrics"], NAMES["keys"]
 # An arm that is called after its way of access, under the field's own term for it.
@@ -28,44 +27,46 @@ Kind = Literal["arms", "workloads"]
 Role = Literal["treatment", "baseline", "workload"]
 
 
-def names(study: Study) -> Named:
-    """Return readable names of a study's `arms` (the A/A twin too) and `workloads`, by their own names."""
+def readable_names(study: Study) -> DisplayNames:
+    """Readable names of a study's `arms` (the A/A twin too) and `workloads`, by their own names."""
     arms = {
-        name: setting.name or arm(name, setting.access, setting.network)
+        name: setting.name or label_arm(name, setting.access, setting.network)
         for name, setting in study.arms.items()
     }
     if study.twin:
         arms[study.twin] = f"{arms[study.baseline]} again"
-    return Named(arms=arms, workloads={name: workload(name, study.script(name)) for name in study.workloads})
+    return DisplayNames(
+        arms=arms, workloads={name: label_workload(name, study.script(name)) for name in study.workloads}
+    )
 
 
-def arm(name: str, access: str | None = None, network: str | None = None) -> str:
-    """Return an arm's readable name; a proxy's is written out only where the arm's `access` is that proxy.
+def label_arm(name: str, access: str | None = None, network: str | None = None) -> str:
+    """Readable name of an arm; a proxy's is written out only if the arm's `access` is that proxy.
 
-    >>> arm("haproxy", "haproxy"), arm("direct", "direct"), arm("haproxy", "direct")
+    >>> label_arm("haproxy", "haproxy"), label_arm("direct", "direct"), label_arm("haproxy", "direct")
     ('HAProxy', 'direct connections', 'haproxy')
-    >>> arm("pod", "direct", "pod"), arm("host", "direct", "host"), arm("pod", "haproxy", "pod")
+    >>> label_arm("pod", "direct", "pod"), label_arm("host", "direct", "host"), label_arm("pod", "haproxy", "pod")
     ('pod network', 'host network', 'pod')
-    >>> arm("service", "service"), arm("load-balancer", "load_balancer"), arm("service", "direct")
+    >>> label_arm("service", "service"), label_arm("load-balancer", "load_balancer"), label_arm("service", "direct")
     ('Service', 'load balancer', 'service')
     """
     if name.endswith(AGAIN):
-        return f"{arm(name.removesuffix(AGAIN), access, network)} again"
+        return f"{label_arm(name.removesuffix(AGAIN), access, network)} again"
     if name == network and access in ("direct", None):
         return f"{name} network"
     if name == "direct" and access in ("direct", None):
         return "direct connections"
     if (way := WAYS.get((name, access or ""))) is not None:
         return way
-    as_written = set(descriptors.proxies()) - {access} if access is not None else set()
+    as_written = set(descriptors.load_proxies()) - {access} if access is not None else set()
     parts = re.split(r"([-_.])", name)
-    return "".join(part if part in as_written else descriptors.product(part) for part in parts)
+    return "".join(part if part in as_written else descriptors.product_name(part) for part in parts)
 
 
-def workload(name: str, script: str | None = None) -> str:
-    """Return what a workload consists of; a name of the study's own stays beside it.
+def label_workload(name: str, script: str | None = None) -> str:
+    """Description of a workload's content; a name of the study's own stays beside it.
 
-    >>> workload("oltp_read_write"), workload("rows_10", "select_random_ranges"), workload("mine")
+    >>> label_workload("oltp_read_write"), label_workload("rows_10", "select_random_ranges"), label_workload("mine")
     ('read-write transactions', 'selects of random ranges (rows_10)', 'mine')
     """
     if name in WORKLOADS:
@@ -73,44 +74,44 @@ def workload(name: str, script: str | None = None) -> str:
     return f"{WORKLOADS[script]} ({name})" if script in WORKLOADS else name
 
 
-def metric(name: str) -> str:
-    """Return the name of a metric, or of one over another, as a sentence writes it.
+def label_metric(name: str) -> str:
+    """Name of a metric, or of one over another, as a sentence writes it.
 
-    >>> metric("latency_p95_ms"), metric("cpu_tidb_pct / qps"), metric("waits_us")
+    >>> label_metric("latency_p95_ms"), label_metric("cpu_tidb_pct / qps"), label_metric("waits_us")
     ('p95 latency', 'processor use of TiDB over QPS', 'waits us')
     """
-    return " over ".join(METRICS.get(one) or key(one) for one in name.split(" / "))
+    return " over ".join(METRICS.get(one) or label_key(one) for one in name.split(" / "))
 
 
-def key(name: str) -> str:
-    """Return what a sentence calls a key of cells.
+def label_key(name: str) -> str:
+    """Name of a key of cells in a sentence.
 
-    >>> key("threads_per_server"), key("vcpus")
+    >>> label_key("threads_per_server"), label_key("vcpus")
     ('threads per server', 'vCPUs')
     """
     return KEYS.get(name, name.replace("_", " "))
 
 
-def of(found: Contrast, role: Role) -> str:
-    """Return the readable name of what a finding has in a role, for a table or a figure."""
-    return label(getattr(found.names, role))
+def label_role(found: Contrast, role: Role) -> str:
+    """Readable name of a finding's value in a role, for a table or a figure."""
+    return strip_article(getattr(found.names, role))
 
 
-def inside(found: Contrast, role: Role) -> str:
-    """Return the readable name of a finding's `treatment` or `baseline` as it stands inside a sentence."""
+def label_in_sentence(found: Contrast, role: Role) -> str:
+    """Readable name of a finding's `treatment` or `baseline` as it stands inside a sentence."""
     return in_sentence(getattr(found.names, role))
 
 
-def labels(findings: Findings, kind: Kind) -> dict[str, str]:
-    """Return the readable names of the `arms` or `workloads` that findings.json has, for tables and
+def label_by_name(findings: Findings, kind: Kind) -> dict[str, str]:
+    """Readable names of the `arms` or `workloads` that findings.json has, for tables and
     figures."""
-    return {own: label(name) for own, name in getattr(findings.names, kind).items()}
+    return {own: strip_article(name) for own, name in getattr(findings.names, kind).items()}
 
 
-def label(name: str) -> str:
-    """Return a readable name without the article that it has inside a sentence.
+def strip_article(name: str) -> str:
+    """Readable name without the article that it has inside a sentence.
 
-    >>> label("the c2 machine"), label("TiDB 6.6")
+    >>> strip_article("the c2 machine"), strip_article("TiDB 6.6")
     ('c2 machine', 'TiDB 6.6')
     """
     return name.removeprefix(ARTICLE)

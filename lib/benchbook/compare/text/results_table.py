@@ -14,9 +14,8 @@ from scipy.special import stdtrit
 
 from benchbook.compare.text import cpu_models, labels
 from benchbook.core.artifacts.bottlenecks import Causes
-from benchbook.core.artifacts.findings import ByThreads, Contrast, Finding, Findings, Level
-from benchbook.core.artifacts.meta_analysis import Contrast as PooledContrast
-from benchbook.core.artifacts.meta_analysis import Pooled, PooledEffect
+from benchbook.core.artifacts.findings import ByThreads, Contrast, Finding, Findings, LevelContrast
+from benchbook.core.artifacts.meta_analysis import MetaAnalysis, PooledContrast, PooledEffect
 from benchbook.core.util.estimate import Estimate
 from benchbook.core.util.number_format import (
     format_count,
@@ -47,7 +46,7 @@ EQUAL = 0.05
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """One effect over recorded sessions: its mean, and where a further session is expected, or what was seen.
+    """One effect over recorded sessions: its mean, and its prediction interval or observed range.
 
     `label` is what the sessions say together. `machines` are those of the smallest and the largest effect.
     """
@@ -96,7 +95,7 @@ class ResultRow:
         keys = ("finding", "treatment", "baseline", "workload", "metric", "threads", "baseline_value")
         return {
             **{key: getattr(self, key) for key in keys},
-            **{key: labels.label(getattr(self, key)) for key in ("treatment", "baseline")},
+            **{key: labels.strip_article(getattr(self, key)) for key in ("treatment", "baseline")},
             "change": self.change.value, "low": self.change.low, "high": self.change.high,
             "level": self.change.level, "n": self.change.n, "label": self.label, "notes": list(self.notes),
             "mean_elsewhere": found and found.mean.value, "range_kind": found and found.kind,
@@ -108,7 +107,7 @@ class ResultRow:
 
 @dataclass(frozen=True)
 class ResultsTable:
-    """Rows of one study, A/A last, with what it is called and how far it has come."""
+    """Rows of one study, A/A last, with its name and its progress."""
 
     study: str
     title: str
@@ -123,8 +122,8 @@ class ResultsTable:
         return [row.record for row in (*self.rows, *self.aa)]
 
 
-def build_results(findings: Findings, recorded: Pooled | None = None) -> ResultsTable:
-    """Table of a study's findings, beside what recorded sessions of the same design say of each effect."""
+def build_results(findings: Findings, recorded: MetaAnalysis | None = None) -> ResultsTable:
+    """Table of a study's findings, beside the effects from recorded sessions of the same design."""
     pooled = {contrast.id: contrast for contrast in recorded.contrasts} if recorded else {}
     processors = [session.processor for session in recorded.sessions] if recorded else []
     return ResultsTable(
@@ -139,12 +138,12 @@ def build_results(findings: Findings, recorded: Pooled | None = None) -> Results
         ),
         tuple(rows_of_finding(findings.aa, findings.causes, is_aa=True)) if findings.aa else (),
         len(processors),
-        cpu_models.models(processors) if processors else 0,
+        cpu_models.count_models(processors) if processors else 0,
     )
 
 
 def _name_skipped_arm(finding: Finding, findings: Findings) -> Finding:
-    """Finding whose reason says why one of its arms was skipped, if one was."""
+    """Finding with the reason that an arm was skipped: `there is no mysqld; install a MySQL`."""
     skipped = [warning.text for warning in findings.warnings if warning.title == "Skipped arm"]
     for arm in (finding.treatment, finding.baseline):
         for text in skipped:
@@ -153,7 +152,7 @@ def _name_skipped_arm(finding: Finding, findings: Findings) -> Finding:
     return finding
 
 
-def rows_of_contrast(contrast: PooledContrast, recorded: Pooled) -> Iterator[ResultRow]:
+def rows_of_contrast(contrast: PooledContrast, recorded: MetaAnalysis) -> Iterator[ResultRow]:
     """Rows of a contrast that only recorded sessions tell of, one for each effect that stands for itself."""
     for effect in contrast.told:
         names = contrast.names
@@ -164,24 +163,24 @@ def rows_of_contrast(contrast: PooledContrast, recorded: Pooled) -> Iterator[Res
         )  # fmt: skip
 
 
-def build_pooled_results(recorded: Pooled) -> ResultsTable:
-    """Table of what the recorded sessions of a study say together, without any session of its own."""
+def build_pooled_results(recorded: MetaAnalysis) -> ResultsTable:
+    """Table of a study's recorded sessions together, without any session of its own."""
     return ResultsTable(
         recorded.study,
         recorded.title,
         tuple(row for contrast in recorded.contrasts for row in rows_of_contrast(contrast, recorded)),
         sessions=len(recorded.sessions),
-        processors=cpu_models.models([session.processor for session in recorded.sessions]),
+        processors=cpu_models.count_models([session.processor for session in recorded.sessions]),
     )
 
 
-def levels_of(finding: Finding) -> Sequence[Level | ByThreads]:
-    """Decided thread levels; where none was decided, exploratory ones."""
+def levels_of(finding: Finding) -> Sequence[LevelContrast | ByThreads]:
+    """Decided thread levels; exploratory ones if none was decided."""
     return finding.levels or finding.by_threads
 
 
 def depends_on_threads(finding: Finding) -> bool:
-    """Whether an effect was shown to depend on threads, or its levels were decided differently."""
+    """True if an effect was shown to depend on threads, or its levels were decided differently."""
     test = finding.depends_on_threads
     decided = {part.label for part in finding.levels if part.label in DECIDED}
     is_mixed = finding.label in DECIDED and any(part.label != finding.label for part in finding.levels)
@@ -192,12 +191,14 @@ def rows_of_finding(
     finding: Finding,
     causes: Causes | None = None,
     contrast: PooledContrast | None = None,
-    recorded: Pooled | None = None,
+    recorded: MetaAnalysis | None = None,
     is_aa: bool = False,
 ) -> Iterator[ResultRow]:
-    """Rows of one finding: a level each, and all levels together where the effect doesn't depend on them."""
+    """Rows of one finding: one a level, and all levels together unless it depends on threads."""
     levels = [part for part in levels_of(finding) if part.effect is not None]
-    parts: list[tuple[int | None, Finding | Level | ByThreads]] = [(part.threads, part) for part in levels]
+    parts: list[tuple[int | None, Finding | LevelContrast | ByThreads]] = [
+        (part.threads, part) for part in levels
+    ]
     if len(levels) < 2 and (len(finding.threads) < 2 or not levels):
         parts = [(finding.threads[0] if len(finding.threads) == 1 else None, finding)]
     elif len(levels) > 1 and not depends_on_threads(finding):
@@ -225,7 +226,7 @@ def rows_of_finding(
 
 
 def _decide_label(
-    finding: Finding, part: Finding | Level | ByThreads, comparisons: int
+    finding: Finding, part: Finding | LevelContrast | ByThreads, comparisons: int
 ) -> tuple[str, tuple[str, ...]]:
     """Label of a row and the reasons that belong beside it.
 
@@ -233,8 +234,8 @@ def _decide_label(
     on one side of zero even at a level that is divided by the number of comparisons.
     """
     estimate = Estimate(part.effect, part.low, part.high, part.level, part.n)
-    label = part.label if isinstance(part, Finding | Level) else "not shown"
-    reason = part.note if isinstance(part, Level) else None
+    label = part.label if isinstance(part, Finding | LevelContrast) else "not shown"
+    reason = part.note if isinstance(part, LevelContrast) else None
     if estimate.value is None:
         return "not computed", (_as_sentence(finding.reason or "there is no number"),)
     if estimate.ends is None:
@@ -256,7 +257,7 @@ def _decide_label(
 
 
 def _describe_help(finding: Finding) -> str:
-    """What would make an interval useful: so many more blocks, or a quieter machine."""
+    """Remedy for an interval of no use: so many more blocks, or a quieter machine."""
     more = finding.blocks_to_useful
     if more is None or more.blocks < 1:
         return "A quieter machine would help."
@@ -279,13 +280,13 @@ def _as_sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:].rstrip('.')}."
 
 
-def describe_elsewhere(effect: PooledEffect, recorded: Pooled) -> Elsewhere | None:
-    """What recorded sessions say of one effect; None where none of them has it."""
+def describe_elsewhere(effect: PooledEffect, recorded: MetaAnalysis) -> Elsewhere | None:
+    """Effect by recorded sessions; None if none of them has it."""
     known = [seen for seen in effect.sessions if seen.effect is not None]
     if not known or effect.effect is None:
         return None
     ends = [pick(known, key=lambda seen: seen.effect or 0.0) for pick in (min, max)]
-    machines = [cpu_models.name(recorded.session(seen.session).processor) for seen in ends]
+    machines = [cpu_models.name_processor(recorded.session(seen.session).processor) for seen in ends]
     low, high = ends[0].effect or 0.0, ends[1].effect or 0.0
     kind: Range = "seen"
     if effect.standing == "depends on the machine":
@@ -300,7 +301,7 @@ def describe_elsewhere(effect: PooledEffect, recorded: Pooled) -> Elsewhere | No
 
 
 def _rate_of(causes: Causes | None, finding: Contrast, threads: int | None) -> float | None:
-    """Rate of the baseline where what a query cost was measured; None over several levels."""
+    """Rate of the baseline if the cost of a query was measured; None over several levels."""
     if finding.metric != "qps" or causes is None:
         return None
     return next(
@@ -314,7 +315,7 @@ def _rate_of(causes: Causes | None, finding: Contrast, threads: int | None) -> f
 
 
 def _bottleneck_of(causes: Causes | None, finding: Contrast, threads: int | None) -> str:
-    """Parts whose cores were saturated: `server`, or by arm `server → none` where the two differ."""
+    """Parts with saturated cores: `server`, or by arm `server → none` if the two differ."""
     cells = causes.cells if causes else ()
     saturated = []
     for arm in (finding.baseline, finding.treatment):
@@ -335,7 +336,7 @@ def _bottleneck_of(causes: Causes | None, finding: Contrast, threads: int | None
 
 
 def describe_aa(row: ResultRow) -> str:
-    """What equal arms show of the method: `ok`, a difference, or the smallest effect that it detects."""
+    """Result of equal arms: `ok`, a difference, or the smallest effect that the method detects."""
     if row.label in ("higher", "lower"):
         return "differs, and should not"
     ends = row.change.ends
@@ -346,7 +347,7 @@ def describe_aa(row: ResultRow) -> str:
 
 
 def describe_range(found: Elsewhere | None) -> str:
-    """Where further sessions are expected, or what was seen, as a column has it."""
+    """Range expected of further sessions, or the observed one, as a column has it."""
     if found is None:
         return ""
     if found.kind != "depends on the machine" and found.sessions == 1:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchbook.compare.text import labels
-from benchbook.core.artifacts.findings import Contrast, Level
+from benchbook.core.artifacts.findings import Contrast, LevelContrast
 from benchbook.core.util.number_format import (
     NBSP,
     format_level,
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 WORDING = Path(__file__).parent / "templates"
-Part = Contrast | Level
+Part = Contrast | LevelContrast
 SHOWN = ("higher", "lower")
 
 
-def told(template: str, **values: object) -> list[str]:
-    """Return what a template of `templates` says, such as `finding.j2`: one text for each of its paragraphs.
+def render_paragraphs(template: str, **values: object) -> list[str]:
+    """Text of a template of `templates`, such as `finding.j2`: one string a paragraph.
 
     Lines are joined. A name that the template uses and that is not given is an error.
     """
-    text = _wording().get_template(template).render(values)
+    text = _wording_templates().get_template(template).render(values)
     return [part for one in re.split(r"\n[ \n]*\n", text) if (part := _on_one_line(one).strip(" "))]
 
 
-def templates(folder: Path, **how: Any) -> Environment:
-    """Return the templates of a folder, in which a name that is not given is an error; `how` is for Jinja."""
+def load_templates(folder: Path, **how: Any) -> Environment:
+    """Jinja environment of a folder's templates; an undefined name in them is an error."""
     # Loading it takes a while, and most commands say nothing.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -52,10 +52,13 @@ def templates(folder: Path, **how: Any) -> Environment:
 
 
 @cache
-def _wording() -> Environment:
-    made = templates(WORDING, finalize=_on_one_line)
+def _wording_templates() -> Environment:
+    made = load_templates(WORDING, finalize=_on_one_line)
     made.globals.update(
-        {one.__name__: one for one in (cores_used, count, format, interval)},
+        cores_used=cores_used,
+        count=count,
+        format=format,
+        interval=format_interval,
         ends=format_percent_range,
         listing=join_words,
         percent=format_percent,
@@ -75,7 +78,7 @@ NOTHING = 0.005
 
 
 def cores_used(value: float) -> str:
-    """Write how many cores were used; what rounds to nothing is not called nothing.
+    """Number of cores used, in words; a number that rounds to nothing is not called nothing.
 
     >>> cores_used(0.214), cores_used(0.004)
     ('0.21 cores', 'less than 0.01 cores')
@@ -84,6 +87,6 @@ def cores_used(value: float) -> str:
     return "less than 0.01 cores" if text == "0.00" else f"{text} cores"
 
 
-def interval(part: Part) -> str:
+def format_interval(part: Part) -> str:
     """Interval with its level: 98 % interval −28.4 to −18.8 %."""
     return f"{format_level(part.level)} interval {format_percent_range(part.low, part.high)}"

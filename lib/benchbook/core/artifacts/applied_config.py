@@ -24,23 +24,23 @@ NOTHING = hashlib.sha256(b"").hexdigest()
 _LETTERS = 12
 
 
-def digest(text: str) -> str:
-    """Return the SHA-256 of a text, which is what facts and runs call it."""
+def digest_text(text: str) -> str:
+    """SHA-256 of a text, its name in facts and runs."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def is_named_for(name: str, sha256: str) -> bool:
-    """Say whether a file's name has the first letters of its content's digest."""
+    """True if a file's name has the first letters of its content's digest."""
     return Path(name).stem.endswith(f"-{sha256[:_LETTERS]}")
 
 
-def write(folder: Path, applied: Iterable[tuple[str, str]]) -> None:
+def write_texts(folder: Path, applied: Iterable[tuple[str, str]]) -> None:
     """Write each text once, whatever it is called the second time; `applied` has pairs of name and text."""
     folder.mkdir(parents=True, exist_ok=True)
     known: dict[str, tuple[str, str]] = {}
     for name, text in applied:
         # The name has the first letters of the digest: my.cnf is kept as my-14bcbd2ddc46.cnf.
-        sha256, file = digest(text), Path(name)
+        sha256, file = digest_text(text), Path(name)
         known.setdefault(sha256, (f"{file.stem}-{sha256[:_LETTERS]}{file.suffix}", text))
     kept = dict(known.values())
     for file in folder.iterdir():
@@ -50,27 +50,27 @@ def write(folder: Path, applied: Iterable[tuple[str, str]]) -> None:
         files.write_text(folder / name, text)
 
 
-def settings(file: Path) -> dict[str, str]:
-    """Return what a settings file sets, as `plain` has it; in TOML below the names of sections."""
+def read_settings(file: Path) -> dict[str, str]:
+    """Settings in a settings file, as `format_value` has them; in TOML below section names."""
     found, section = {}, ""
     for line in files.read_plain(file).decode("utf-8", errors="replace").splitlines():
         name, is_set, value = line.partition("=")
         if is_set:
-            found[section + name.strip()] = plain(value)
+            found[section + name.strip()] = format_value(value)
         elif file.suffix == ".toml" and line.startswith("["):
             section = f"{line.strip('[] ')}."
     return found
 
 
-def plain(value: Any) -> str:
-    """Return a setting's value as text that is the same however it is written: 1.0 as 1, true as on."""
+def format_value(value: Any) -> str:
+    """A setting's value as text that is the same in any notation: 1.0 as 1, true as on."""
     text = str(value).strip().strip("'\"").lower()
     text = {"true": "on", "false": "off"}.get(text, text)
     return text.removesuffix(".0")
 
 
-def digests(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the dotted name and the digest of each settings file that facts or an identity tell of."""
+def find_digests(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    """The dotted name and the digest of each settings file that facts or an identity tell of."""
     for key, item in value.items() if isinstance(value, Mapping) else ():
         at = f"{name}.{key}" if name else str(key)
         if key in DIGESTS and isinstance(item, str):
@@ -78,4 +78,4 @@ def digests(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
         elif key in DIGESTS and isinstance(item, Mapping):
             yield from ((f"{at}.{part}", one) for part, one in item.items() if isinstance(one, str))
         else:
-            yield from digests(item, at)
+            yield from find_digests(item, at)

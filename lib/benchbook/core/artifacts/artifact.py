@@ -1,4 +1,4 @@
-"""What stages leave as JSON, as typed documents: each is parsed, written and given a schema here alone.
+"""JSON files of stages, as typed documents: parsed, written and given a schema here alone.
 
 What a stage left for the next one is checked before anything starts, for people edit it.
 """
@@ -17,8 +17,8 @@ from benchbook.core.util.errors import BenchbookError
 T = TypeVar("T")
 
 
-def told(error: ValidationError) -> str:
-    """Say the first thing that is wrong with a document, behind its place."""
+def describe_error(error: ValidationError) -> str:
+    """The first thing that is wrong with a document, behind its place."""
     first = error.errors(include_url=False)[0]
     return f"{'.'.join(map(str, first['loc'])) or 'the file'}: {first['msg'].lower()}"
 
@@ -27,32 +27,32 @@ Absent = Annotated[T | None, Field(exclude_if=lambda value: value is None)]
 """A value whose key is left out of the file where there is none."""
 
 
-class Part(Described):
+class DocumentPart(Described):
     """A part of a document, quick to parse."""
 
     @property
     def plain(self) -> dict[str, Any]:
-        """What the file holds of it."""
+        """Content of this part in the file."""
         return self.model_dump()
 
 
-class Document(Part):
+class Document(DocumentPart):
     """A whole file. A document that names no version is of version 1."""
 
     @classmethod
     def read(cls, path: Path, remedy: str = "the stage that makes it") -> Self:
-        """Read a file; BenchbookError naming file, key and remedy where it is not such a document."""
+        """Read a file; BenchbookError naming file, key and remedy if it is not such a document."""
         return cls.parse(files.read_json(path), path, remedy)
 
     @classmethod
     def parse(cls, given: Any, path: Path, remedy: str = "the stage that makes it") -> Self:
-        """Take what a file holds; BenchbookError as with `read`."""
+        """Take a file's content; BenchbookError as with `read`."""
         try:
             return cls.model_validate(given)
         except ValidationError as error:
-            name = path.relative_to(paths.root()) if path.is_relative_to(paths.root()) else path
+            name = path.relative_to(paths.find_root()) if path.is_relative_to(paths.find_root()) else path
             raise BenchbookError(
-                f"{name}: {told(error)}; it is damaged, was edited, or another release wrote it: run {remedy}"
+                f"{name}: {describe_error(error)}; it is damaged, was edited, or another release wrote it: run {remedy}"
             ) from None
 
     def write(self, path: Path) -> None:
@@ -64,7 +64,7 @@ Arms = dict[str, dict[str, Any]]
 
 
 class Facts(Document):
-    """What provision found: `arms` has what `site.facts` says of each, `skipped` why others can't be made."""
+    """Results of provision: `arms` has `site.facts` of each, `skipped` the reasons against others."""
 
     model_config = ConfigDict(extra="allow")
     study: str
@@ -75,7 +75,7 @@ class Facts(Document):
 
     @property
     def probes(self) -> dict[str, Any] | None:
-        """What the machine was like before any server was up; None where that is not known."""
+        """State of the machine before any server was up; None if that is not known."""
         return (self.machine or {}).get("probes")
 
 
@@ -87,10 +87,10 @@ class _Dataset(Document):
     rows: dict[str, int]
 
 
-def facts(study: str) -> Facts:
-    """Read the facts of a study; BenchbookError naming file and key if they are not what provision writes."""
+def read_facts(study: str) -> Facts:
+    """Facts of a study; BenchbookError naming file and key if they are not provision's."""
     remedy = f"`dvc repro -f provision@{study}`"
-    found = Facts.read(paths.study(study).facts, remedy)
+    found = Facts.read(paths.study_paths(study).facts, remedy)
     if found.study != study:
         raise BenchbookError(
             f"data/{study}/facts.json: study: {found.study!r}: these are the facts of another study; "
@@ -99,8 +99,8 @@ def facts(study: str) -> Facts:
     return found
 
 
-def dataset(study: str) -> dict[str, Any]:
-    """Read what prepare recorded; BenchbookError naming file and key if it is not what prepare writes."""
-    found: dict[str, Any] = files.read_json(path := paths.study(study).dataset)
+def read_dataset(study: str) -> dict[str, Any]:
+    """Record of prepare; BenchbookError naming file and key if it is not prepare's."""
+    found: dict[str, Any] = files.read_json(path := paths.study_paths(study).dataset)
     _Dataset.parse(found, path, f"`dvc repro -f prepare@{study}`")
     return found

@@ -1,4 +1,4 @@
-"""`causes` of findings.json: service demand and utilization of each part, and where the time went.
+"""`causes` of findings.json: cost of a query for each part, the full part, and the sentence.
 
 Three quantities, never under one name: latency added at low load (us a query), cost (processor us a query),
 and capacity (QPS when a named part is full). Shares and changes are fractions.
@@ -15,8 +15,8 @@ CLIENT_USED = "the client used"
 """How the check begins that sets runs aside whose client had no core to spare."""
 
 
-class Estimate(Model):
-    """A mean over blocks with its interval; the ends are null where there are too few blocks."""
+class CostEstimate(Model):
+    """A mean over blocks with its interval; the ends are null if there are too few blocks."""
 
     value: float
     low: float | None = None
@@ -25,20 +25,20 @@ class Estimate(Model):
 
 
 class PartCost(Model):
-    """What one part of an arm spent on a query."""
+    """Cost of a query in one part of an arm."""
 
     part: str
-    busy_cores: Estimate
-    a_query: dict[str, Estimate]
+    busy_cores: CostEstimate
+    a_query: dict[str, CostEstimate]
     """By the columns of the table `costs`, those that are known."""
 
 
-class Place(Model):
+class CoreGroup(Model):
     """Cores, and the parts of the arm that ran on them."""
 
     parts: tuple[str, ...]
     cores: float
-    used: Estimate
+    used: CostEstimate
     """Share of what the machine's host left of these cores."""
     is_full: bool | None
     """Null where the interval does not tell."""
@@ -50,36 +50,36 @@ class CellCosts(Model):
     workload: str
     threads: int
     arm: str
-    qps: Estimate
-    latency_us: Estimate | None
+    qps: CostEstimate
+    latency_us: CostEstimate | None
     """Mean time of a query from the client's side; null where the load is not a closed loop."""
     parts: tuple[PartCost, ...]
-    places: tuple[Place, ...]
+    places: tuple[CoreGroup, ...]
     """Empty where it is not known on which cores the parts ran."""
 
 
 class Cause(Model):
-    """Why a treatment served more or fewer queries than the baseline at one workload and level."""
+    """Reason that a treatment served more or fewer queries than the baseline at one cell."""
 
     workload: str
     threads: int
     treatment: str
     quantity: Quantity | None
     """Capacity where a part is full, else latency; cost at a rate that is asked for; null if that is open."""
-    qps: Estimate | None
+    qps: CostEstimate | None
     """Change of queries a second; null at a rate that is asked for."""
     full: dict[str, tuple[str, ...]]
     """By arm the parts whose cores were full."""
-    cost: dict[str, Estimate]
+    cost: dict[str, CostEstimate]
     """By part the change of its processor time of a query, where both arms have that part."""
-    added_latency_us: Estimate | None
-    added_cpu_us: Estimate | None
+    added_latency_us: CostEstimate | None
+    added_cpu_us: CostEstimate | None
     """Processor time of all parts together."""
     sentence: str | None
     """Where the time went, in words; null where `reason` says why."""
     short: str | None = None
     """The same in about six words."""
-    predicted: Estimate | None = None
+    predicted: CostEstimate | None = None
     """What the named cause gives by itself: the change of queries a second, or us a query takes longer."""
     beside: tuple[str, ...] = ()
     """What else of the server's work for a query differed, in words."""

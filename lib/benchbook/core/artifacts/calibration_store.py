@@ -1,4 +1,4 @@
-"""Where campaigns of a calibration are kept, and the table of the recorded ones.
+"""Folders of the campaigns of a calibration, and the table of the recorded ones.
 
 A campaign is a folder: `campaign.json` says what it is and is written last, `study.json` is its study, `raw`
 and `void` have its run folders as the pipeline keeps them.
@@ -24,8 +24,8 @@ CAMPAIGN, STUDY, RAW, VOID = "campaign.json", "study.json", "raw", "void"
 GONE = ("price_per_hour",)
 
 
-def study(folder: Path) -> Study:
-    """Return the study of a campaign; ValueError or KeyError where it is none."""
+def read_study(folder: Path) -> Study:
+    """Study of a campaign; ValueError or KeyError if it is none."""
     told = files.read_json(folder / STUDY)
     for arm in told["arms"].values():
         for key in GONE:
@@ -34,33 +34,33 @@ def study(folder: Path) -> Study:
     return Study.model_validate_json(json.dumps(told))
 
 
-def own() -> Path:
-    """Return the folder of the campaigns that were made in this clone."""
-    return paths.root() / "data" / "calibration"
+def clone_folder() -> Path:
+    """Folder of the campaigns that were made in this clone."""
+    return paths.find_root() / "data" / "calibration"
 
 
-def recorded() -> Path:
-    """Return the folder of the recorded campaigns: archives and their table."""
-    return paths.record() / "calibration"
+def record_folder() -> Path:
+    """Folder of the recorded campaigns: archives and their table."""
+    return paths.record_folder() / "calibration"
 
 
-def archives() -> list[Path]:
-    """Return the archives of the recorded campaigns, sorted by name."""
-    return sorted(recorded().glob("*.tar.xz"))
+def list_archives() -> list[Path]:
+    """Archives of the recorded campaigns, sorted by name."""
+    return sorted(record_folder().glob("*.tar.xz"))
 
 
 def table_file() -> Path:
     """Return the table of the recorded campaigns, one row each, made from the archives' raw logs."""
-    return recorded() / "campaigns.csv"
+    return record_folder() / "campaigns.csv"
 
 
-def complete(folder: Path) -> list[Path]:
-    """Return the folders of the campaigns below one that are whole, sorted by name."""
+def complete_folders(folder: Path) -> list[Path]:
+    """Folders of the campaigns below one that are whole, sorted by name."""
     return sorted(file.parent for file in folder.glob(f"*/{CAMPAIGN}"))
 
 
-def table() -> pd.DataFrame | None:
-    """Return the table of the recorded campaigns; None where none is recorded."""
+def read_table() -> pd.DataFrame | None:
+    """Table of the recorded campaigns; None if none is recorded."""
     import pandas as pd
 
     file = table_file()

@@ -1,4 +1,4 @@
-"""The design of a session: what changes what is measured, and nothing that only names or repeats it.
+"""Design of a session: everything that changes the measurement, without names and repeats.
 
 Sessions of one design are pooled. What they vary over (processor, kernel, load, hour) and how much was
 measured (blocks, repeats, seeds) is no part of it.
@@ -12,7 +12,7 @@ from typing import Any
 
 from benchbook.core.artifacts.artifact import Arms
 from benchbook.core.study import interleaving
-from benchbook.core.study.model import fingerprint
+from benchbook.core.study.model import compute_fingerprint
 from benchbook.core.study.study import Study
 from benchbook.core.study.study_arm import UNMEASURED
 from benchbook.core.util import numeric_equality
@@ -57,38 +57,41 @@ _PLACE = {
 _OF_PLAN = ("order", "turn_ms", "discard_s", "run_s")
 
 
-def of(study: Study, arms: Arms, methods: Mapping[str, int]) -> str:
-    """Return the design's 12 hex digits."""
-    return fingerprint(described(study, arms, methods), 12)
+def compute_digest(study: Study, arms: Arms, methods: Mapping[str, int]) -> str:
+    """The design's 12 hex digits."""
+    return compute_fingerprint(describe_design(study, arms, methods), 12)
 
 
-def described(study: Study, arms: Arms, methods: Mapping[str, int]) -> dict[str, Any]:
-    """Return what changes what is measured: only what differs from a default, under the study file's keys.
+def describe_design(study: Study, arms: Arms, methods: Mapping[str, int]) -> dict[str, Any]:
+    """Settings that change the measurement: only non-defaults, under the study file's keys.
 
     `arms` are those of facts.json; what was skipped is left out, as it was when measuring.
     """
     there = [arm for arm in study.arms if arm in arms]
     # How a workload was measured, as asked or as pilots had it, stands in the methods.
-    loads = {name: _stated(one, {"script": True, "order": True}) for name, one in study.workloads.items()}
+    loads = {
+        name: _explicit_values(one, {"script": True, "order": True}) for name, one in study.workloads.items()
+    }
     workloads = [{"script": study.script(name), **options} for name, options in loads.items()]
     plan = study.plan.model_dump(mode="json", exclude_defaults=True, include=set(_OF_PLAN))
     return {
-        "site": {"kind": study.site.kind} | _stated(study.site, _PLACE),
-        "engine": {"name": study.engine.name} | _stated(study.engine, {"version": True, "binary": True}),
-        "versions": {name: ", ".join(map(minor, told)) for name, told in versions(arms).items()},
-        "arms": [_stated(study.arms[arm], dict.fromkeys(UNMEASURED, True)) for arm in there],
+        "site": {"kind": study.site.kind} | _explicit_values(study.site, _PLACE),
+        "engine": {"name": study.engine.name}
+        | _explicit_values(study.engine, {"version": True, "binary": True}),
+        "versions": {name: ", ".join(map(minor_version, told)) for name, told in list_versions(arms).items()},
+        "arms": [_explicit_values(study.arms[arm], dict.fromkeys(UNMEASURED, True)) for arm in there],
         "workloads": sorted(workloads, key=repr),
         "threads": sorted(study.threads),
         # A study file may leave them out since they have defaults; sessions from before then stated them.
         "dataset": {"tables": study.dataset.tables, "table_size": study.dataset.table_size},
         "plan": plan,
-        "warm_up": _stated(study.warm_up, {}),
+        "warm_up": _explicit_values(study.warm_up, {}),
         "methods": dict(sorted(methods.items())),
     }
 
 
-def used(study: Study, orders: set[str]) -> list[str]:
-    """Return the names of the methods that a study's sessions use; `orders` has those of its runs."""
+def methods_used(study: Study, orders: set[str]) -> list[str]:
+    """Names of the methods that a study's sessions use; `orders` has those of its runs."""
     arms = study.arms.values()
     data = [one.data.prewarm for one in arms if one.data and one.data.prewarm is not None]
     is_met = {
@@ -105,7 +108,7 @@ def used(study: Study, orders: set[str]) -> list[str]:
     return sorted(name for name, is_used in is_met.items() if is_used)
 
 
-def mixed(plans: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+def mixed_methods(plans: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     """Methods of thread levels that were measured in whole runs while others of the workload took turns."""
     orders: dict[tuple[str, int], str] = {
         (plan["workload"], plan["threads"]): str(plan.get("order", interleaving.RUNS)) for plan in plans
@@ -118,21 +121,21 @@ def mixed(plans: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     }
 
 
-def differing(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:
-    """Say in words what differs between two designs as `described` gives them; nothing if they are one."""
-    before, after = dict(_flat(first)), dict(_flat(second))
+def describe_differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:
+    """Differences of two designs by `describe_design`, in words; empty if they are one."""
+    before, after = dict(_flatten_tree(first)), dict(_flatten_tree(second))
     found = []
-    for key, (was, now) in numeric_equality.unlike(before, after).items():
+    for key, (was, now) in numeric_equality.diff_mappings(before, after).items():
         section, _, name = key.partition(".")
         words = f"{key.replace('_', ' ')}:"
         if section == "methods":
             words = f"{_METHODS[name][1] if name in _METHODS else name}: number"
-        found.append(f"{words} {_word(was)} against {_word(now)}")
+        found.append(f"{words} {_format_value(was)} against {_format_value(now)}")
     return found
 
 
-def versions(arms: Arms) -> dict[str, list[str]]:
-    """Return the versions of each engine and proxy that facts name, each once."""
+def list_versions(arms: Arms) -> dict[str, list[str]]:
+    """Versions of each engine and proxy that facts name, each once."""
     found: dict[str, list[str]] = {}
     for arm in arms.values():
         for part in filter(None, (arm.get("engine"), arm.get("proxy"))):
@@ -142,26 +145,26 @@ def versions(arms: Arms) -> dict[str, list[str]]:
     return {name: sorted(found[name]) for name in sorted(found)}
 
 
-def minor(version: str) -> str:
-    """Return the first two numbers of a version, such as 10.11; all of it where there are none."""
+def minor_version(version: str) -> str:
+    """First two numbers of a version, such as 10.11; all of it if there are none."""
     known = re.search(r"\d+\.\d+", version)
     return known[0] if known else version
 
 
-def _stated(section: Any, without: Mapping[str, Any]) -> dict[str, Any]:
+def _explicit_values(section: Any, without: Mapping[str, Any]) -> dict[str, Any]:
     return dict(section.model_dump(mode="json", exclude_defaults=True, exclude=dict(without)))
 
 
-def _flat(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+def _flatten_tree(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
     if place and (not isinstance(value, Mapping | list) or not value or place == "threads"):
         yield place, value
         return
     items: Any = value.items() if isinstance(value, Mapping) else enumerate(value, 1)
     for key, one in items:
-        yield from _flat(one, f"{place}.{key}" if place else str(key))
+        yield from _flatten_tree(one, f"{place}.{key}" if place else str(key))
 
 
-def _word(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(str, value)) or "none"
     return "not stated" if value is None else str(value)

@@ -24,44 +24,44 @@ OF_CONTRAST = ("workload", "treatment", "baseline", "metric")
 NUMBERS = ("effect", "low", "high", "level")
 
 
-def folder() -> Path:
+def dataset_folder() -> Path:
     """Folder of the dataset."""
-    return paths.root() / "data" / "effects"
+    return paths.find_root() / "data" / "effects"
 
 
-def refresh() -> Path:
-    """Make the files of studies whose index changed, and take away those of others; the dataset's folder."""
+def refresh_files() -> Path:
+    """Make the files of studies with a changed index, remove those of others; return the folder."""
     import pyarrow.parquet as pq
 
-    index = record.read()
-    for there in folder().glob("study=*"):
+    index = record.read_index()
+    for there in dataset_folder().glob("study=*"):
         if there.name.removeprefix("study=") not in index.studies:
             (there / FILE).unlink(missing_ok=True)
             there.rmdir()
     for name in index.studies:
-        file = folder() / f"study={name}" / FILE
-        digest = files.sha256(paths.record() / name / record.INDEX).encode()
+        file = dataset_folder() / f"study={name}" / FILE
+        digest = files.digest_file(paths.record_folder() / name / record.INDEX).encode()
         if file.is_file() and (pq.read_schema(file).metadata or {}).get(b"index") == digest:
             continue
         file.parent.mkdir(parents=True, exist_ok=True)
         part = file.with_name(f".{FILE}.part")
-        made = table(index, name)
+        made = build_table(index, name)
         pq.write_table(made.replace_schema_metadata({b"index": digest}), part)
         part.replace(file)
-    return folder()
+    return dataset_folder()
 
 
-def table(index: record.Index, name: str) -> pa.Table:
-    """Effects of all sessions of a study; `threads` is null over all levels, `superseded` where it counts."""
+def build_table(index: record.Index, name: str) -> pa.Table:
+    """Effects of all sessions of a study; null `threads`: all levels, null `superseded`: pooled."""
     import pyarrow as pa
 
     kinds: dict[str, Any] = {key: pa.string() for key in (*OF_SESSION, *OF_CONTRAST, "label", "superseded")}
     kinds |= {"cores": pa.float64(), "threads": pa.int64(), "n": pa.int64(), "is_aa": pa.bool_()}
     kinds |= dict.fromkeys(NUMBERS, pa.float64()) | {"is_pooled": pa.bool_()}
-    return pa.Table.from_pylist(list(_rows(index, name)), pa.schema(kinds))
+    return pa.Table.from_pylist(list(_build_rows(index, name)), pa.schema(kinds))
 
 
-def _rows(index: record.Index, name: str) -> Iterator[dict[str, Any]]:
+def _build_rows(index: record.Index, name: str) -> Iterator[dict[str, Any]]:
     present = index.newest(name).entry.design
     for session in index.sessions(name):
         entry, found = session.entry, session.pooled_results.findings
@@ -72,7 +72,7 @@ def _rows(index: record.Index, name: str) -> Iterator[dict[str, Any]]:
         }
         of_session |= {key: getattr(entry.machine, key) for key in OF_MACHINE}
         for finding in found.everything:
-            why = _superseded(entry, finding)
+            why = _exclusion_reason(entry, finding)
             yield from (
                 of_session
                 | {key: getattr(finding, key) for key in OF_CONTRAST}
@@ -83,8 +83,8 @@ def _rows(index: record.Index, name: str) -> Iterator[dict[str, Any]]:
             )
 
 
-def _superseded(entry: record.Entry, finding: Finding) -> str | None:
-    """Why a finding of a session is not pooled; None where it is."""
+def _exclusion_reason(entry: record.Entry, finding: Finding) -> str | None:
+    """Reason that a finding of a session is not pooled; None if it is."""
     why = entry.superseded
     if why is None or (why.arms and not {finding.treatment, finding.baseline} & {*why.arms}):
         return None

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from benchbook.core.artifacts.artifact import Absent, Document, Part
+from benchbook.core.artifacts.artifact import Absent, Document, DocumentPart
 from benchbook.core.artifacts.bottlenecks import Causes
 from benchbook.core.util.estimate import Estimate
 
@@ -22,8 +22,8 @@ Band = Annotated[tuple[float | None, float | None], Field(strict=False)]
 """Two ends; null where there is none."""
 
 
-class Check(Part):
-    """What a check of cells came to; `passed` is null where there was nothing to check."""
+class CellCheck(DocumentPart):
+    """Result of a check of cells; `passed` is null if there was nothing to check."""
 
     check: str
     passed: bool | None
@@ -34,22 +34,22 @@ class Check(Part):
     """That of the only table, where one row alone is concerned."""
 
 
-class Named(Part):
+class DisplayNames(DocumentPart):
     """Readable names of arms and workloads, by their own."""
 
     arms: dict[str, str]
     workloads: dict[str, str]
 
 
-class Names(Part):
-    """The readable names of what a contrast is about."""
+class ContrastNames(DocumentPart):
+    """Readable names of a contrast's arms, workload and metric."""
 
     workload: str
     baseline: str
     treatment: str
 
 
-class _Effect(Part):
+class _Effect(DocumentPart):
     """An effect as a fraction, with its interval."""
 
     effect: float | None
@@ -65,7 +65,7 @@ class _Effect(Part):
         return Estimate(self.effect, self.low, self.high, self.level, self.n)
 
 
-class Level(_Effect):
+class LevelContrast(_Effect):
     """A contrast at one number of threads."""
 
     threads: int
@@ -80,8 +80,8 @@ class ByThreads(_Effect):
     q: float | None
 
 
-class Depends(Part):
-    """A test whether the effect depends on threads."""
+class Depends(DocumentPart):
+    """A test for a dependence of the effect on threads."""
 
     f: float
     df1: int
@@ -89,7 +89,7 @@ class Depends(Part):
     p: float
 
 
-class SecondOpinion(Part):
+class SecondOpinion(DocumentPart):
     """An interval that believes nothing about the shape of the noise."""
 
     method: str
@@ -98,8 +98,8 @@ class SecondOpinion(Part):
     agrees: bool | None
 
 
-class More(Part):
-    """How many more blocks something takes, and how long these."""
+class BlocksNeeded(DocumentPart):
+    """Number of further blocks for a result, and their duration."""
 
     blocks: int
     minutes: float | None
@@ -107,12 +107,12 @@ class More(Part):
 
 
 class Contrast(_Effect):
-    """What was found between two arms of one workload, by one metric. Effects are fractions."""
+    """Result between two arms of one workload, by one metric. Effects are fractions."""
 
     workload: str
     baseline: str
     treatment: str
-    names: Names
+    names: ContrastNames
     metric: str
     threads: list[int]
     reason: str | None
@@ -121,13 +121,13 @@ class Contrast(_Effect):
     headline: bool
     """Whether one number stands for all numbers of threads."""
     withheld: str | None
-    levels: list[Level]
+    levels: list[LevelContrast]
     warnings: list[str]
     sentence: str
 
 
-class Support(Part):
-    """What a percentile of an arm rests on; null where runs were too short or their seconds tell less."""
+class PercentileSupport(DocumentPart):
+    """Basis of a percentile of an arm; null if runs were too short or their seconds tell less."""
 
     arm: str
     runs: int
@@ -139,8 +139,8 @@ class Support(Part):
     """Runs in which a single pause made them."""
 
 
-class SpeedAdjusted(Part):
-    """An effect with the machine's speed taken out, the slope of log qps on log speed, and the share of how
+class SpeedAdjusted(DocumentPart):
+    """Effect adjusted for machine speed, slope of log qps on log speed, and the part of the ways
     runs of a cell differ that speed explains."""
 
     effect: float | None
@@ -151,10 +151,10 @@ class SpeedAdjusted(Part):
 
 
 class Finding(Contrast):
-    """A contrast of the study itself, judged by a claim where one is put to it."""
+    """A contrast of the study itself, judged by a claim if one is put to it."""
 
     id: str
-    blocks_to_useful: More | None
+    blocks_to_useful: BlocksNeeded | None
     by_threads: list[ByThreads]
     depends_on_threads: Depends | None
     second_opinion: SecondOpinion | None
@@ -162,17 +162,17 @@ class Finding(Contrast):
     band: Band | None
     verdict: Verdict | None
     direction: Direction | None
-    more_blocks: More | None
+    more_blocks: BlocksNeeded | None
     detectable_effect: float | None
     runs: list[str]
     pairs: int
-    support: Absent[list[Support]] = None
+    support: Absent[list[PercentileSupport]] = None
     """Of a percentile beyond the median."""
     speed_adjusted: Absent[SpeedAdjusted] = None
     """Where the clock of turns timed its loop, and that explains something."""
 
 
-class AnswerPart(Part):
+class AnswerPart(DocumentPart):
     """One number that a claim asks for."""
 
     where: str
@@ -191,8 +191,8 @@ class AnswerPart(Part):
         return Estimate(self.value, self.low, self.high)
 
 
-class Answer(Part):
-    """What a claim came to that is no effect between two arms."""
+class Answer(DocumentPart):
+    """Result of a claim that is no effect between two arms."""
 
     claim: str
     kind: str
@@ -208,14 +208,14 @@ class Answer(Part):
     sentence: str
 
 
-class Best(Part):
+class Best(DocumentPart):
     """The best arm of a ladder up to one of them."""
 
     arm: str
     best: str
 
 
-class Rungs(Part):
+class Rungs(DocumentPart):
     """The contrasts of a ladder for one workload and metric; `best` is null while that is open."""
 
     workload: str
@@ -227,7 +227,7 @@ class Rungs(Part):
     sentence: str
 
 
-class Ladder(Part):
+class Ladder(DocumentPart):
     """Arms that are ordered."""
 
     arms: list[str]
@@ -235,8 +235,8 @@ class Ladder(Part):
     workloads: list[Rungs]
 
 
-class Turns(Part):
-    """What is known of turns; `stopped` has by arm what stood still with its client."""
+class Turns(DocumentPart):
+    """Facts about turns; `stopped` has by arm the processes that stood still with its client."""
 
     turn_ms: list[int]
     turns: int | None
@@ -244,15 +244,15 @@ class Turns(Part):
     stopped: dict[str, list[str]]
 
 
-class Blocks(Part):
+class BlockCounts(DocumentPart):
     """Blocks of the plan, and complete ones."""
 
     planned: int
     complete: int
 
 
-class Look(Part):
-    """The look that was reached, and the next."""
+class InterimLook(DocumentPart):
+    """Look that was reached, and the next."""
 
     n: int
     level: float
@@ -260,30 +260,30 @@ class Look(Part):
     note: str
 
 
-class Attempts(Part):
+class Attempts(DocumentPart):
     """Attempts of an arm, and voided ones."""
 
     runs: int
     voided: int
 
 
-class Voids(Part):
-    """Voided runs by arm, and whether an arm has more of them."""
+class Voids(DocumentPart):
+    """Voided runs by arm, and Fisher's p for more of them in one arm."""
 
     by_arm: dict[str, Attempts]
     fisher_p: float | None
     note: str
 
 
-class Difference(Part):
-    """A fact in which arms differ, by arm."""
+class Difference(DocumentPart):
+    """A fact in that arms differ, by arm."""
 
     fact: str
     values: dict[str, Any]
 
 
-class Quiet(Part):
-    """How quiet the machine was; null what is not known."""
+class Interference(DocumentPart):
+    """Interference on the machine: load, others' cores, pressure, steal; null for unknown values."""
 
     cores: int | None
     load_1min: float | None
@@ -293,7 +293,7 @@ class Quiet(Part):
     line: str
 
 
-class Partners(Part):
+class Partners(DocumentPart):
     """Time between the starts of neighbouring partners of a block."""
 
     block: int
@@ -303,22 +303,22 @@ class Partners(Part):
     left_out: str | None
 
 
-class Verdicts(Part):
-    """How many verdicts there are, and how many of them are false at most."""
+class Verdicts(DocumentPart):
+    """Number of verdicts, and the greatest number of false ones among them."""
 
     number: int
     expected_false_at_most: float
 
 
-class Doubt(Part):
-    """What speaks against the study, and the arms that it can favour."""
+class ValidityThreat(DocumentPart):
+    """A caveat against the study, and the arms that it can favour."""
 
     title: str
     text: str
     favours: list[str]
 
 
-class Usl(Part):
+class UslParameters(DocumentPart):
     """The Universal Scalability Law's parameters."""
 
     gamma_qps: float
@@ -326,7 +326,7 @@ class Usl(Part):
     beta: float
 
 
-class Peak(Part):
+class Peak(DocumentPart):
     """A value with its interval."""
 
     value: float
@@ -336,15 +336,15 @@ class Peak(Part):
     n: int
 
 
-class Scaling(Part):
-    """How an arm scales with threads on one workload; `reason` says why no law was fitted."""
+class Scaling(DocumentPart):
+    """Scaling of an arm with threads on one workload; `reason` explains the lack of a fitted law."""
 
     arm: str
     workload: str
     threads: list[int]
     observed_max_qps: float | None
     observed_max_threads: int | None
-    usl: Usl | None
+    usl: UslParameters | None
     peak_threads: Peak | None
     peak_qps: Peak | None
     reason: str | None
@@ -360,21 +360,21 @@ class Findings(Document):
     baseline: str
     made_by: dict[str, str]
     scope: str
-    names: Named
+    names: DisplayNames
     order: str
     turns: Turns | None
-    blocks: Blocks
-    look: Look
+    blocks: BlockCounts
+    look: InterimLook
     machine_minutes: float
     aa: Finding | None
     findings: list[Finding]
-    checks: list[Check]
+    checks: list[CellCheck]
     voids: Voids
     facts_differ: list[Difference]
-    quiet: Quiet
+    quiet: Interference
     partners: list[Partners]
     verdicts: Verdicts
-    warnings: list[Doubt]
+    warnings: list[ValidityThreat]
     scaling: list[Scaling]
     causes: Absent[Causes] = None
     claims: Absent[list[Answer]] = None

@@ -1,4 +1,4 @@
-"""pooled.json: what the sessions of a study say together, and each session beside it.
+"""pooled.json: result of all sessions of a study together, and each session beside it.
 
 Effects and their ends are fractions (0.061 is +6.1 %); what ends in `_pct` is per cent.
 """
@@ -11,7 +11,7 @@ from typing import Literal, get_args
 from pydantic import Field
 
 from benchbook.core.artifacts.artifact import Document
-from benchbook.core.artifacts.findings import Names
+from benchbook.core.artifacts.findings import ContrastNames
 from benchbook.core.artifacts.record import NotRecorded
 from benchbook.core.study.study_base import Model
 from benchbook.core.util import paths
@@ -34,7 +34,7 @@ MADE = {
 
 
 class Processor(Model):
-    """What a machine says of its processor; the name alone may be that of several models."""
+    """Identity of a machine's processor; the name alone may be that of several models."""
 
     name: str
     family: int | None = None
@@ -42,8 +42,8 @@ class Processor(Model):
     stepping: int | None = None
 
 
-class Session(Model):
-    """One uninterrupted measuring phase of a study on one machine, with what may explain its effects."""
+class StudySession(Model):
+    """One uninterrupted measuring phase of a study on one machine, with likely causes of effects."""
 
     id: str = Field(min_length=1)
     """Name of the session."""
@@ -66,17 +66,17 @@ class Session(Model):
     """Why another session stands in its place."""
 
 
-class LeftOut(Model):
+class ExcludedSession(Model):
     """A session that is not pooled, with the reason in words."""
 
-    session: Session
+    session: StudySession
     reason: str
     effects: dict[str, float] = Field(default_factory=dict)
     """What it came to by itself, by contrast, over all threads where one number stands for them."""
 
 
-class Seen(Model):
-    """An effect in one session, with the interval of its blocks; `reason` says why it is not pooled."""
+class ObservedEffect(Model):
+    """An effect in one session, with the interval of its blocks; `reason` if it is not pooled."""
 
     session: str
     effect: float | None
@@ -120,7 +120,7 @@ class PooledEffect(Model):
     """An effect over sessions, at one thread level or over all of a study's (`threads` is None)."""
 
     threads: int | None
-    seen: tuple[Seen, ...]
+    seen: tuple[ObservedEffect, ...]
     occasions: tuple[Occasion, ...]
     processors: int
     """How many models of processor there are for certain: the units of the mean and the prediction."""
@@ -154,19 +154,19 @@ class PooledEffect(Model):
         return len(self.occasions)
 
     @property
-    def sessions(self) -> tuple[Seen, ...]:
+    def sessions(self) -> tuple[ObservedEffect, ...]:
         """The sessions that are pooled."""
         return tuple(one for one in self.seen if one.reason is None)
 
     @property
     def standing(self) -> Label:
-        """The label as a reader is told it: sessions that differ, none of which is sure of an effect, show
+        """Label for readers: sessions that differ, none of them sure of an effect, show
         nothing yet."""
         is_open = self.occasions and not any(one.sign for one in self.occasions)
         return "not shown" if is_open and self.label == "depends on the machine" else self.label
 
 
-class Contrast(Model):
+class PooledContrast(Model):
     """A treatment against the baseline of a study, over sessions.
 
     `one_number` says whether the effect over all threads may stand for its levels.
@@ -177,7 +177,7 @@ class Contrast(Model):
     baseline: str
     treatment: str
     metric: str
-    names: Names
+    names: ContrastNames
     """Names for readers: of the workload, the baseline and the treatment."""
     one_number: bool
     whole: PooledEffect
@@ -185,22 +185,22 @@ class Contrast(Model):
 
     @property
     def told(self) -> tuple[PooledEffect, ...]:
-        """What a reader is told: the effect over all threads, or each level where that says little."""
+        """Effects for readers: the effect over all threads, or each level if that says little."""
         return (self.whole,) if self.one_number or not self.levels else self.levels
 
     @property
     def finest(self) -> tuple[PooledEffect, ...]:
-        """The thread levels, or the effect over all where there are none."""
+        """The thread levels, or the effect over all if there are none."""
         return self.levels or (self.whole,)
 
     def at(self, threads: int | None) -> PooledEffect | None:
-        """Return the effect at a thread level, or over all (None); None where there is none."""
+        """Effect at a thread level, or over all (None); None if there is none."""
         if threads is None:
             return self.whole
         return next((one for one in self.levels if one.threads == threads), None)
 
 
-class Pooled(Model, Document):
+class MetaAnalysis(Model, Document):
     """All sessions of a study: those of one design pooled, the others by name with the reason."""
 
     version: Literal[1] = 1
@@ -209,42 +209,42 @@ class Pooled(Model, Document):
     level: float
     """Confidence of the intervals of means, and of prediction intervals."""
     design: str
-    sessions: tuple[Session, ...]
-    left_out: tuple[LeftOut, ...] = ()
+    sessions: tuple[StudySession, ...]
+    left_out: tuple[ExcludedSession, ...] = ()
     not_recorded: tuple[NotRecorded, ...] = ()
     retired: str | None = None
     """Why the study is measured no more; null: it is."""
     arms: dict[str, dict[str, str]] = Field(default_factory=dict)
     """What distinguishes each arm, by the facts of the newest session."""
-    contrasts: tuple[Contrast, ...]
-    aa: Contrast | None = None
+    contrasts: tuple[PooledContrast, ...]
+    aa: PooledContrast | None = None
     """The baseline against itself."""
     equal_arms: tuple[EqualArms, ...] = ()
     """The same in every session of the study, of any design, that is not superseded."""
 
-    def made_by(self, contrast: Contrast) -> list[str]:
-        """What the study itself sets between the arms of a contrast, and with it the size of the effect."""
+    def made_by(self, contrast: PooledContrast) -> list[str]:
+        """Differences the study itself sets between the arms, and with it the size of the effect."""
         ways = [self.arms.get(arm, {}) for arm in (contrast.baseline, contrast.treatment)]
         return sorted({what for key, what in MADE.items() if ways[0].get(key) != ways[1].get(key)})
 
-    def session(self, name: str) -> Session:
+    def session(self, name: str) -> StudySession:
         """Return a pooled session by its id."""
         return next(one for one in self.sessions if one.id == name)
 
 
-def _folder() -> Path:
-    """Return the folder of all recorded studies; the root may be the clone or one recorded session."""
-    root = paths.root()
+def _record_folder() -> Path:
+    """Folder of all recorded studies; the root may be the clone or one recorded session."""
+    root = paths.find_root()
     # pooled.json lies beside the sessions of its study, one of which the root may be.
     return root.parent.parent if (root.parent / FILE).is_file() else root / "data" / "recorded"
 
 
-def several() -> list[Pooled]:
-    """Return what the sessions of each recorded study say together, by name, as far as it is made again."""
-    return [Pooled.read(file, REMEDY) for file in sorted(_folder().glob(f"*/{FILE}"))]
+def read_all() -> list[MetaAnalysis]:
+    """Pooled results of the sessions of each recorded study, by name, as far as made again."""
+    return [MetaAnalysis.read(file, REMEDY) for file in sorted(_record_folder().glob(f"*/{FILE}"))]
 
 
-def of(study: str) -> Pooled | None:
-    """Return what the recorded sessions of a study say together; None where none is made again."""
-    file = _folder() / study / FILE
-    return Pooled.read(file, REMEDY) if file.is_file() else None
+def read_pooled(study: str) -> MetaAnalysis | None:
+    """Pooled results of a study's recorded sessions; None if none is made again."""
+    file = _record_folder() / study / FILE
+    return MetaAnalysis.read(file, REMEDY) if file.is_file() else None

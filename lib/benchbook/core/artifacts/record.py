@@ -34,8 +34,8 @@ MOMENT = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}Z)?$"
 SessionId = Annotated[str, Field(pattern=SESSION)]
 
 
-class Machine(Model):
-    """The machine under the servers, and what ran on it."""
+class RecordedMachine(Model):
+    """Machine under the servers, and the software on it."""
 
     processor: str
     """The processor's name."""
@@ -62,19 +62,19 @@ class Machine(Model):
 
     @property
     def told_processor(self) -> str:
-        """Say which processor it has."""
+        """Name of its processor."""
         known = (self.family, self.model, self.stepping)
         which = "" if self.family is None else " (family {}, model {}, stepping {})".format(*known)
         return f"{self.processor}{which}"
 
     @property
     def told(self) -> str:
-        """Say in a line where it was measured."""
+        """Place of the measurement, in a line."""
         return f"{self.cores:g} cores of {self.told_processor}, {self.memory_mib} MiB, {self.system}"
 
 
 class Superseded(Model):
-    """Why a session is listed and not pooled."""
+    """Reason that a session is listed and not pooled."""
 
     reason: str = Field(min_length=3)
     """What is wrong with it, in a sentence."""
@@ -89,7 +89,7 @@ class Entry(Model):
 
     measured: str = Field(pattern=MINUTE)
     """UTC minute of the first run."""
-    machine: Machine
+    machine: RecordedMachine
     """Where it was measured."""
     design: str = Field(pattern=r"^[0-9a-f]{12}$")
     """Digest of everything that changes what is measured: only sessions of one design are pooled."""
@@ -132,7 +132,7 @@ class Entry(Model):
 
     @property
     def is_pooled(self) -> bool:
-        """Tell whether anything of it is pooled."""
+        """True if anything of it is pooled."""
         return self.superseded is None or bool(self.superseded.arms)
 
 
@@ -199,7 +199,7 @@ class Index(Model):
             newest = known.newest
             for session in sorted(known.sessions):
                 entry = known.sessions[session]
-                yield RecordedSession(paths.recorded(study, session), entry, session == newest)
+                yield RecordedSession(paths.recorded_paths(study, session), entry, session == newest)
 
     def newest(self, name: str) -> RecordedSession:
         """The session that a study's page shows."""
@@ -208,7 +208,7 @@ class Index(Model):
 
 @dataclass(frozen=True)
 class RecordedSession:
-    """A session of the record: its places, its entry, and whether its study's page shows it."""
+    """A session of the record: its places, its entry, and true if its study's page shows it."""
 
     where: paths.RecordedPaths
     entry: Entry
@@ -231,17 +231,17 @@ class RecordedSession:
 
     @property
     def results(self) -> Results:
-        """What git holds beside the archive; BenchbookError where it is not that of the entry."""
-        return results(self.where, self.entry)
+        """Results in git beside the archive; BenchbookError if they are not those of the entry."""
+        return read_results(self.where, self.entry)
 
     @property
     def pooled_results(self) -> Results:
-        """The same without causes, for what is done with all sessions."""
-        return results(self.where, self.entry, with_causes=False)
+        """The same without causes, for work on all sessions."""
+        return read_results(self.where, self.entry, with_causes=False)
 
     def other_archive(self) -> str | None:
-        """Why the archive that is there is not the one of the entry; None where it is."""
-        digest = files.sha256(self.where.archive)
+        """Reason that the archive there is not the one of the entry; None if it is."""
+        digest = files.digest_file(self.where.archive)
         if digest == self.entry.sha256:
             return None
         known = self.entry.sha256[:12]
@@ -251,45 +251,45 @@ class RecordedSession:
         )
 
 
-def read(folder: Path | None = None) -> Index:
-    """Index of all recorded studies, empty where there is none yet. BenchbookError for a damaged file."""
-    found = sorted((folder or paths.record()).glob(f"[!.]*/{INDEX}"))
+def read_index(folder: Path | None = None) -> Index:
+    """Index of all recorded studies, empty if there is none. BenchbookError for a damaged file."""
+    found = sorted((folder or paths.record_folder()).glob(f"[!.]*/{INDEX}"))
     looks = tuple((file, file.stat().st_mtime_ns, file.stat().st_size) for file in found)
-    return Index(studies={file.parent.name: _study(file, *look) for file, *look in looks})
+    return Index(studies={file.parent.name: _read_study(file, *look) for file, *look in looks})
 
 
 # One command asks for the index many times; a file that was written has another time.
 @lru_cache(maxsize=1024)
-def _study(file: Path, time_ns: int, size: int) -> Recorded:
+def _read_study(file: Path, time_ns: int, size: int) -> Recorded:
     return Recorded.read(file, "`git checkout` of it")
 
 
 def write_study(name: str, study: Recorded, folder: Path | None = None) -> Path:
     """Write the index of one study, its sessions sorted by time; return the file."""
-    file = (folder or paths.record()) / name / INDEX
+    file = (folder or paths.record_folder()) / name / INDEX
     in_time = study.model_copy(update={"sessions": dict(sorted(study.sessions.items()))})
     file.parent.mkdir(parents=True, exist_ok=True)
     in_time.write(file)
     return file
 
 
-def write(index: Index, folder: Path | None = None) -> None:
-    """Write the index of every study, and take away that of a study which is no longer in it."""
+def write_index(index: Index, folder: Path | None = None) -> None:
+    """Write the index of every study, and remove that of a study no longer in it."""
     for name, study in index.studies.items():
         write_study(name, study, folder)
-    for file in (folder or paths.record()).glob(f"[!.]*/{INDEX}"):
+    for file in (folder or paths.record_folder()).glob(f"[!.]*/{INDEX}"):
         if file.parent.name not in index.studies:
             file.unlink()
 
 
-def archives() -> list[Path]:
+def list_archives() -> list[Path]:
     """Archives of sessions that are in git's folders, by study and time."""
-    return sorted(paths.record().glob("[!.]*/*Z-*.tar.xz"))
+    return sorted(paths.record_folder().glob("[!.]*/*Z-*.tar.xz"))
 
 
-def places(name: str, session: str | None = None) -> paths.RecordedPaths:
-    """Places of a recorded session of a study; of the newest where none is named."""
-    return paths.recorded(name, session or read().studies[name].newest)
+def session_paths(name: str, session: str | None = None) -> paths.RecordedPaths:
+    """Places of a recorded session of a study; of the newest if none is named."""
+    return paths.recorded_paths(name, session or read_index().studies[name].newest)
 
 
 def use_recorded_where_unmeasured(name: str, leaves: str) -> None:
@@ -297,9 +297,9 @@ def use_recorded_where_unmeasured(name: str, leaves: str) -> None:
 
     `leaves` is a place of `StudyPaths`. The copy goes with the process; without a session nothing changes.
     """
-    if getattr(paths.study(name), leaves).exists() or name not in read().studies:
+    if getattr(paths.study_paths(name), leaves).exists() or name not in read_index().studies:
         return
-    where = places(name)
+    where = session_paths(name)
     if not getattr(where, leaves).exists():
         return
     folder = tempfile.mkdtemp(prefix="benchbook-recorded-")
@@ -316,16 +316,16 @@ def use_recorded_where_unmeasured(name: str, leaves: str) -> None:
 
 
 class Results(Document):
-    """What git holds of a session beside its archive: all that pooling and pages of studies read of it."""
+    """Results of a session in git beside its archive: all that pooling and study pages read of it."""
 
     findings: Findings
     facts: Facts
     design: dict[str, Any]
-    """Its design in parts, as `design.described` gives it."""
+    """Its design in parts, as `design.describe_design` gives it."""
 
 
-def results(where: paths.RecordedPaths, entry: Entry | None = None, with_causes: bool = True) -> Results:
-    """Findings, facts and design of a session; BenchbookError where they are not those of its entry.
+def read_results(where: paths.RecordedPaths, entry: Entry | None = None, with_causes: bool = True) -> Results:
+    """Findings, facts and design of a session; BenchbookError if they are not those of its entry.
 
     Causes take nine tenths of the time to parse; pooling reads none.
     """

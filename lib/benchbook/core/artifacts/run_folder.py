@@ -18,7 +18,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, ValidationError
 
-from benchbook.core.artifacts.artifact import Document, Part, told
+from benchbook.core.artifacts.artifact import Document, DocumentPart, describe_error
 from benchbook.core.study import client_sharding
 from benchbook.core.study import interleaving as words
 from benchbook.core.study.model import FORMAT, PlannedRun
@@ -39,21 +39,25 @@ FAILED = ("invalid", "indeterminate")
 COUNTED = (*FAILED, "partner")
 
 
-def of_client(number: int, name: str) -> str:
-    """Return where a client's file is below the run folder."""
+def client_file(number: int, name: str) -> str:
+    """Path of a client's file below the run folder."""
     return name if number == 0 else f"client-{number}/{name}"
 
 
-def content(plan: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the files that the folder of a planned run has beside its manifest."""
+def planned_files(plan: Mapping[str, Any]) -> tuple[str, ...]:
+    """Files of a planned run's folder beside its manifest."""
     setting = plan.get("arm_setting")
     names = (OUT, ERR, OPTIONS) if client_sharding.has_file(setting) else (OUT, ERR)
-    found = [of_client(number, name) for number in range(client_sharding.clients(setting)) for name in names]
+    found = [
+        client_file(number, name)
+        for number in range(client_sharding.count_clients(setting))
+        for name in names
+    ]
     found += [TURNS] if words.is_in_turns(plan) else []
     return (*CONTENT, *(name for name in found if name not in CONTENT))
 
 
-class Listed(Part):
+class Listed(DocumentPart):
     """A file as a manifest has it."""
 
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
@@ -62,11 +66,11 @@ class Listed(Part):
     @classmethod
     def of(cls, file: Path) -> Listed:
         """Read a file that lies on the disk."""
-        return cls(sha256=files.sha256(file), bytes=file.stat().st_size)
+        return cls(sha256=files.digest_file(file), bytes=file.stat().st_size)
 
 
-class Manifest(Document):
-    """What a run folder holds."""
+class RunManifest(Document):
+    """Content of a run folder."""
 
     format: int
     run_id: str
@@ -75,7 +79,7 @@ class Manifest(Document):
 
 
 class Note(Document):
-    """What stands beside a voided folder; of a damaged one the status is `unreadable`."""
+    """Note beside a voided folder; of a damaged one the status is `unreadable`."""
 
     run_id: str
     attempt: int
@@ -95,35 +99,35 @@ class RunFolder:
         return self.path.name
 
     def plan(self) -> dict[str, Any]:
-        """Return what was to be run."""
-        return files.finite(self.text(PLAN))
+        """Planned settings of the run."""
+        return files.parse_finite(self.text(PLAN))
 
     def planned(self) -> PlannedRun:
-        """Return the same as a run; TypeError where a setting lacks."""
+        """The same as a run; TypeError if a setting is missing."""
         return PlannedRun.of(self.plan())
 
     def evidence(self) -> dict[str, Any]:
-        """Return what was seen before, while and after it ran."""
-        return files.finite(self.text(EVIDENCE))
+        """Observations before, during and after the run."""
+        return files.parse_finite(self.text(EVIDENCE))
 
     def times(self) -> Times:
         """Return when it began and ended."""
         return Times.of(self.evidence())
 
-    def manifest(self) -> Manifest:
+    def manifest(self) -> RunManifest:
         """Return the hashes and sizes of the files."""
-        return Manifest.model_validate(json.loads(self.text(MANIFEST)))
+        return RunManifest.model_validate(json.loads(self.text(MANIFEST)))
 
     def text(self, name: str) -> str:
-        """Return a file as text, what is not UTF-8 replaced; OSError for anything but a plain file."""
+        """A file as text, bytes that are not UTF-8 replaced; OSError for anything but a plain file."""
         return files.read_plain(self.path / name).decode("utf-8", errors="replace")
 
     def verify(self) -> list[str]:
-        """Return what is wrong with the folder against its manifest; an empty list means it is whole."""
+        """Faults of the folder against its manifest; an empty list means it is whole."""
         try:
             if self.path.is_symlink():
                 return ["the run folder is a symbolic link; put the folder itself here"]
-            there = dict(files.tree(self.path))
+            there = dict(files.walk_tree(self.path))
             odd = [
                 f"{name}: it is {found}; a run folder holds plain files only"
                 for name, found in there.items()
@@ -135,7 +139,7 @@ class RunFolder:
             names = dict.fromkeys([*CONTENT, *manifest.files, *self.content()])
             recorded = {name: manifest.files[name] for name in names}
         except ValidationError as error:
-            return [f"{MANIFEST}: {told(error)}"]
+            return [f"{MANIFEST}: {describe_error(error)}"]
         except (OSError, ValueError, KeyError, RecursionError) as error:
             return [f"{MANIFEST}: {type(error).__name__}: {error}"]
         problems = []
@@ -147,7 +151,7 @@ class RunFolder:
             file = self.path / name
             if there.get(name, files.FOLDER) is not None:
                 problems.append(f"{name}: missing")
-            elif file.stat().st_size != listed.bytes or files.sha256(file) != listed.sha256:
+            elif file.stat().st_size != listed.bytes or files.digest_file(file) != listed.sha256:
                 problems.append(f"{name}: its bytes are not those of the manifest")
         folders = {str(Path(name).parent) for name in recorded}
         extra = sorted(set(there) - set(recorded) - folders - {MANIFEST})
@@ -155,72 +159,78 @@ class RunFolder:
         return problems
 
     def content(self) -> tuple[str, ...]:
-        """Return the files that its plan asks for, or those of any run where the plan can't be read."""
+        """Files that its plan asks for, or those of any run if the plan can't be read."""
         try:
-            return content(self.plan())
+            return planned_files(self.plan())
         except (OSError, ValueError, TypeError, AttributeError, RecursionError):
             return CONTENT
 
 
-def begin(parent: Path, plan: dict[str, Any]) -> Path:
+def begin_folder(parent: Path, plan: dict[str, Any]) -> Path:
     """Make `RUN_ID.part` with its plan on disk, for a run that is about to start; return its path."""
     part = parent / (plan["run_id"] + PART)
     part.mkdir(parents=True)
-    for name in content(plan):
+    for name in planned_files(plan):
         (part / name).parent.mkdir(exist_ok=True)
     files.write_json(part / PLAN, plan)
     return part
 
 
-def seal(part: Path, attempt: int) -> RunFolder:
+def seal_folder(part: Path, attempt: int) -> RunFolder:
     """Write the manifest from the bytes read back from the disk; the folder is whole from here."""
     listed = {}
     for name in RunFolder(part).content():
         with (part / name).open("rb") as stream:
             os.fsync(stream.fileno())
         listed[name] = Listed.of(part / name)
-    made = Manifest(format=FORMAT, run_id=part.name.removesuffix(PART), attempt=attempt, files=listed)
+    made = RunManifest(format=FORMAT, run_id=part.name.removesuffix(PART), attempt=attempt, files=listed)
     made.write(part / MANIFEST)
     for folder in (*part.glob("client-*"), part):
-        _sync(folder)
+        _sync_folder(folder)
     return RunFolder(part)
 
 
-def keep(folder: RunFolder, raw: Path) -> RunFolder:
+def move_to_raw(folder: RunFolder, raw: Path) -> RunFolder:
     """Give a sealed folder its final name in `raw`."""
     target = raw / folder.name.removesuffix(PART)
     folder.path.rename(target)
-    _sync(raw)
+    _sync_folder(raw)
     return RunFolder(target)
 
 
-def void(folder: Path, into: Path, status: str, reasons: list[str]) -> Path:
+def void_folder(folder: Path, into: Path, status: str, reasons: list[str]) -> Path:
     """Move a folder, whole or not, to the evidence with the reason beside it; return its new path."""
     into.mkdir(parents=True, exist_ok=True)
     run_id = folder.name.removesuffix(PART)
-    number = 1 + max((_number(path) for path in into.iterdir() if run_of(path.name) == run_id), default=0)
+    number = 1 + max(
+        (_attempt_number(path) for path in into.iterdir() if run_of(path.name) == run_id), default=0
+    )
     target = into / f"{run_id}.a{number}"
     note = Note(run_id=run_id, attempt=number, status=status, reasons=reasons)
     note.write(target.with_name(f"{target.name}.{VOID}"))
     folder.rename(target)
-    _sync(into)
+    _sync_folder(into)
     return target
 
 
 def run_of(name: str) -> str:
-    """Return the run id in a folder's name, whether it is finished, unfinished or voided."""
+    """Run id in a folder's name, finished, unfinished or voided."""
     return re.sub(r"(\.part|\.a[0-9]+)$", "", name)
 
 
 def read_note(note: Path) -> Note:
-    """Return what stands beside a voided folder."""
+    """Note beside a voided folder."""
     try:
         return Note.model_validate_json(files.read_plain(note).decode("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        why = told(error) if isinstance(error, ValidationError) else f"{type(error).__name__}: {error}"
+        why = (
+            describe_error(error)
+            if isinstance(error, ValidationError)
+            else f"{type(error).__name__}: {error}"
+        )
         folder = voided_by(note)
         reasons = [f"{note.name}: damaged: {why}"]
-        run_id, attempt = run_of(folder.name), _number(folder.path)
+        run_id, attempt = run_of(folder.name), _attempt_number(folder.path)
         return Note(run_id=run_id, attempt=attempt, status="unreadable", reasons=reasons)
 
 
@@ -229,25 +239,25 @@ def voided_by(note: Path) -> RunFolder:
     return RunFolder(note.with_name(note.name.removesuffix(f".{VOID}")))
 
 
-def listing(parent: Path) -> Iterator[RunFolder]:
-    """Yield the finished folders of `raw` in the order of their names."""
+def list_folders(parent: Path) -> Iterator[RunFolder]:
+    """Finished folders of `raw` in the order of their names."""
     if parent.is_dir():
         for path in sorted(parent.iterdir()):
             if path.is_dir() and not path.name.endswith(PART):
                 yield RunFolder(path)
 
 
-def unfinished(parent: Path) -> list[Path]:
-    """Return the `.part` folders that a killed run left behind."""
+def list_unfinished(parent: Path) -> list[Path]:
+    """The `.part` folders that a killed run left behind."""
     return sorted(path for path in parent.glob("*" + PART) if path.is_dir()) if parent.is_dir() else []
 
 
-def _number(path: Path) -> int:
+def _attempt_number(path: Path) -> int:
     attempt = re.search(r"\.a([0-9]+)$", path.name)
     return int(attempt[1]) if attempt else 0
 
 
-def _sync(folder: Path) -> None:
+def _sync_folder(folder: Path) -> None:
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -256,18 +266,18 @@ def _sync(folder: Path) -> None:
 
 
 @dataclass(frozen=True)
-class _Seen:
-    """A part of what was seen, under its own keys; what it does not name is no concern of its readers."""
+class _EvidencePart:
+    """A part of a run's evidence, under its own keys; keys it does not name are ignored."""
 
     @classmethod
     def of(cls, seen: Mapping[str, Any]) -> Self:
-        """Take it from a mapping; TypeError where a key without a default lacks."""
+        """Take it from a mapping; TypeError if a key without a default is missing."""
         return cls(**{one.name: seen[one.name] for one in fields(cls) if one.name in seen})
 
 
 @dataclass(frozen=True)
-class Times(_Seen):
-    """When a run began and ended, by both clocks, and how far the one on the wall stepped."""
+class Times(_EvidencePart):
+    """Begin and end of a run, by both clocks, and the step of the wall clock."""
 
     started_utc: str
     ended_utc: str
@@ -278,8 +288,8 @@ class Times(_Seen):
 
 
 @dataclass(frozen=True)
-class Cache(_Seen):
-    """The pages of a server's pool, by its own count, and what it had read from disk by then."""
+class Cache(_EvidencePart):
+    """The pages of a server's pool, by its own count, and its reads from disk by then."""
 
     pages: int
     pages_of_pool: int
@@ -289,8 +299,8 @@ class Cache(_Seen):
 
 
 @dataclass(frozen=True)
-class Between(_Seen):
-    """What a server counted from the end of one run to the start of the next.
+class Between(_EvidencePart):
+    """Counts of a server from the end of one run to the start of the next.
 
     `counters` holds only what moved; `connections` are all, `own` those that this process made.
     """
@@ -306,8 +316,8 @@ class Between(_Seen):
 
 
 @dataclass(frozen=True)
-class Network(_Seen):
-    """A network namespace of an arm's parts; what the kernel does not tell is None."""
+class NetworkNamespace(_EvidencePart):
+    """A network namespace of an arm's parts; None for values the kernel does not tell."""
 
     parts: list[str]
     is_shared: bool
@@ -318,8 +328,8 @@ class Network(_Seen):
 
 
 @dataclass(frozen=True)
-class Strangers(_Seen):
-    """What others did to the processes and packets of a run on one machine."""
+class ForeignActivity(_EvidencePart):
+    """Foreign actions on the processes and packets of a run on one machine."""
 
     traced: Mapping[str, str]
     stopped: Mapping[str, int]
@@ -331,6 +341,6 @@ class Strangers(_Seen):
     held_back: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @property
-    def each(self) -> list[Network]:
+    def each(self) -> list[NetworkNamespace]:
         """Its networks."""
-        return [Network.of(one) for one in self.networks]
+        return [NetworkNamespace.of(one) for one in self.networks]

@@ -1,18 +1,18 @@
-"""audit.json: what a published document measured, what its own tables say of its claims, what stays open."""
+"""audit.json: measurements of a document, verdicts on claims by its tables, open questions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Literal
 
-from benchbook.core.artifacts.artifact import Absent, Document, Part
-from benchbook.core.artifacts.findings import Check
-from benchbook.core.published.source import About, Arm, Conduct, Scalar, Sysbench, Workload
+from benchbook.core.artifacts.artifact import Absent, Document, DocumentPart
+from benchbook.core.artifacts.findings import CellCheck
+from benchbook.core.published.source import About, Conduct, PublishedArm, PublishedWorkload, Scalar, Sysbench
 
 Reading = Literal["holds", "does not hold", "not derivable"]
 
 
-class Number(Part):
+class AuditedNumber(DocumentPart):
     """One printed number; `at` has the keys (arm, workload, threads ...) that tell it from others."""
 
     row: int
@@ -22,7 +22,7 @@ class Number(Part):
     at: dict[str, Scalar]
 
 
-class Table(Part):
+class AuditedTable(DocumentPart):
     """A table as printed, with its numbers for figures."""
 
     name: str
@@ -35,10 +35,10 @@ class Table(Part):
     units: dict[str, str | None]
     means: dict[str, str]
     rows: list[list[str]]
-    numbers: list[Number]
+    numbers: list[AuditedNumber]
 
 
-class Side(Part):
+class AuditedSide(DocumentPart):
     """A printed number that an effect is made of."""
 
     table: str | None
@@ -47,18 +47,18 @@ class Side(Part):
     value: float | None
 
 
-class Cell(Part):
+class AuditedCell(DocumentPart):
     """A value, or an effect with its sides, and the arithmetic that gives it."""
 
     where: str
     table: Absent[str] = None
     row: Absent[int] = None
     value: float | None
-    baseline: Absent[Side] = None
-    treatment: Absent[Side] = None
+    baseline: Absent[AuditedSide] = None
+    treatment: Absent[AuditedSide] = None
     arithmetic: str
-    other_baseline: Absent[Side] = None
-    other_treatment: Absent[Side] = None
+    other_baseline: Absent[AuditedSide] = None
+    other_treatment: Absent[AuditedSide] = None
     is_inside: Absent[bool] = None
     """Whether it supports the claim, where one cell alone can."""
 
@@ -69,15 +69,15 @@ class Cell(Part):
         return [(one.table, one.row) for one in (self, *pairs) if one is not None]
 
 
-class Beside(Part):
+class AuditedSupplement(DocumentPart):
     """Cells shown beside a claim, deciding nothing."""
 
     says: str
-    cells: list[Cell]
+    cells: list[AuditedCell]
     problem: str | None
 
 
-class Claim(Part):
+class AuditedClaim(DocumentPart):
     """A claim put to the tables of its own document."""
 
     id: str
@@ -95,7 +95,7 @@ class Claim(Part):
     mean: float | None
     low: float | None
     high: float | None
-    cells: list[Cell]
+    cells: list[AuditedCell]
     n_inside: int | None
     n_cells: int
     other_base: list[float | None] | None
@@ -107,7 +107,7 @@ class Claim(Part):
     because: str | None
     note: str | None
     put: str | None
-    beside: list[Beside]
+    beside: list[AuditedSupplement]
     doubts: list[str]
     """Failed checks that concern the numbers it rests on."""
 
@@ -119,12 +119,12 @@ class Claim(Part):
 
     @property
     def shares(self) -> list[float | None] | None:
-        """The ends of its band where that is one of effects."""
+        """Ends of its band if that is one of effects."""
         return self.band if self.is_share else None
 
 
-class Counts(Part):
-    """How much there is, and how many claims have each verdict."""
+class Counts(DocumentPart):
+    """Numbers of tables, claims and the like, and of claims with each verdict."""
 
     tables: int
     cells: int
@@ -135,7 +135,7 @@ class Counts(Part):
 
     @property
     def verdicts(self) -> tuple[int, int, int]:
-        """How many claims have each verdict, in the order of `Reading`."""
+        """Number of claims with each verdict, in the order of `Reading`."""
         return self.holds, self.does_not_hold, self.not_derivable
 
 
@@ -150,10 +150,10 @@ class Audit(Document):
     configuration: Mapping[str, Mapping[str, Scalar | bool | None] | Scalar | bool | None]
     sysbench: Sysbench | None
     conduct: Conduct
-    arms: Mapping[str, Arm]
-    workloads: Mapping[str, Workload]
-    tables: list[Table]
-    claims: list[Claim]
-    checks: list[Check]
+    arms: Mapping[str, PublishedArm]
+    workloads: Mapping[str, PublishedWorkload]
+    tables: list[AuditedTable]
+    claims: list[AuditedClaim]
+    checks: list[CellCheck]
     leaves_open: list[str]
     counts: Counts

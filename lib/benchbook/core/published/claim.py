@@ -1,4 +1,4 @@
-"""What a document claims, as an expression over its own cells; one model for every kind of claim."""
+"""Claims of a document, as expressions over its own cells; one model for every kind of claim."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Kind = Literal["effect", "value", "same_effect", "trend", "proportional", "peak"
 Together = Literal["mean", "min", "max", "median"]
 
 
-def _amount(value: str | int | float) -> str | int | float:
+def _check_amount(value: str | int | float) -> str | int | float:
     if isinstance(value, str) and not PERCENT.fullmatch(value):
         raise ValueError(
             'not an amount; write a share as text with its sign, such as "7 %", a value as a number'
@@ -40,11 +40,11 @@ def _amount(value: str | int | float) -> str | int | float:
     return value
 
 
-Amount = Annotated[str | int | float, AfterValidator(_amount)]
+Amount = Annotated[str | int | float, AfterValidator(_check_amount)]
 
 
-def number(amount: str | int | float) -> float:
-    """Return an amount as a number; "7 %" is 0.07."""
+def parse_amount(amount: str | int | float) -> float:
+    """Amount as a number; "7 %" is 0.07."""
     found = PERCENT.fullmatch(amount) if isinstance(amount, str) else None
     return float(found[1]) / 100 if found else float(amount)
 
@@ -65,8 +65,8 @@ class SourcePart(Model):
         }
 
 
-class Band(SourcePart):
-    """What was claimed: exactly one of a point, a range, a bound from below or a bound from above."""
+class ClaimedBand(SourcePart):
+    """Claimed figure: exactly one of a point, a range, a bound from below or a bound from above."""
 
     point: Amount | None = Field(None, examples=["7 %"])
     """One number."""
@@ -80,11 +80,11 @@ class Band(SourcePart):
     """Margin around a point where the source itself gives one; null takes the project's rule."""
 
     @model_validator(mode="after")
-    def _one(self) -> Band:
+    def _one(self) -> ClaimedBand:
         given = [key for key in ("point", "range", "above", "below") if getattr(self, key) is not None]
         if len(given) != 1:
             raise ValueError("a band is one of point, range, above, below; write exactly one")
-        if self.range is not None and number(self.range[0]) > number(self.range[1]):
+        if self.range is not None and parse_amount(self.range[0]) > parse_amount(self.range[1]):
             raise ValueError("the range falls; write the lower number first")
         if self.tolerance is not None and self.point is None:
             raise ValueError("a tolerance belongs to a point; remove it")
@@ -97,12 +97,12 @@ class Band(SourcePart):
 
     @property
     def is_share(self) -> bool:
-        """Whether the amounts carry a percent sign."""
+        """True if the amounts carry a percent sign."""
         return any(isinstance(amount, str) for amount in self.amounts)
 
 
 class Condition(SourcePart):
-    """Which cells a claim speaks of, by a value of theirs; it may leave none."""
+    """Restriction of a claim to cells, by a value of theirs; it may leave none."""
 
     metric: str | None = None
     """A metric that was printed for the cell."""
@@ -127,7 +127,7 @@ class Condition(SourcePart):
 
 
 class _Cells(SourcePart):
-    """Cells by metric, and how they are put together."""
+    """Cells by metric, and their combination."""
 
     metric: str | None = Field(None, examples=["qps"])
     """A metric, or one divided by another: `cpu_proxy_pct / qps`."""
@@ -143,7 +143,7 @@ class _Cells(SourcePart):
     """How they are put together."""
 
 
-class Beside(_Cells):
+class Supplement(_Cells):
     """A computation shown next to a claim; it decides nothing."""
 
     says: str
@@ -155,7 +155,7 @@ class Beside(_Cells):
 
 
 class Question(_Cells):
-    """What cells are asked, in a claim's own words or in those that put it to a study."""
+    """Cells of a question, in a claim's own words or in those that put it to a study."""
 
     kind: Kind
     """What is claimed: an effect of one arm over another, a value, and so on."""
@@ -167,7 +167,7 @@ class Question(_Cells):
     """Conditions on the cells, such as a proxy below 80 % CPU."""
     baseline_by: Together | None = None
     """How the baseline's are put together; null: as the treatment's."""
-    band: Band | None = None
+    band: ClaimedBand | None = None
     """What was claimed."""
     judged_by: Literal["mean", "every_cell", "most_cells"] | None = None
     """What must lie in the band; null: the geometric mean for a point, every cell for a range or a bound."""
@@ -179,8 +179,8 @@ class Question(_Cells):
     """For `unit`: the metrics that the number could mean; `metric` is the one that was written."""
 
 
-class Put(Question):
-    """How a claim is put to a study where its own words can't be: keys that replace the claim's."""
+class StudyOverrides(Question):
+    """Keys in place of the claim's for studies that its own words don't apply to."""
 
     says: str
     """How the claim was read for that, in a sentence."""
@@ -197,13 +197,13 @@ class Claim(Question):
     """What was published, in a few words; null lets the band speak."""
     because: str | None = None
     """For `text_only`: why no table of the document can show it."""
-    put: Put | None = None
+    put: StudyOverrides | None = None
     """How it is put to a study, where its own words can't be; null: as it stands."""
     takes: str | None = None
     """What a study would need to answer it, where none that is shipped has it."""
     note: str | None = None
     """How the claim was read, where it could be read otherwise."""
-    beside: tuple[Beside, ...] = ()
+    beside: tuple[Supplement, ...] = ()
     """Computations shown next to the claim."""
 
     @model_validator(mode="after")

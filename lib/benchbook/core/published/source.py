@@ -1,4 +1,4 @@
-"""A published document as frozen types: what was measured, how its tables are laid out, what it claims."""
+"""A published document as frozen types: its measurements, layout of tables, and claims."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 from pydantic import Field, model_validator
 
 from benchbook.core.published.claim import Claim, Scalar, SourcePart
-from benchbook.core.study.validation_errors import validate
+from benchbook.core.study.validation_errors import validate_document
 from benchbook.core.util import source_files
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ SCALES = {
 }
 
 
-class Column(SourcePart):
-    """What the numbers under one heading mean."""
+class PublishedColumn(SourcePart):
+    """Meaning of the numbers under one heading."""
 
     role: Literal["key", "metric", "growth", "text"]
     """`key` tells cells apart, `metric` was measured, `growth` is the authors' own, `text` the rest."""
@@ -46,7 +46,7 @@ class Column(SourcePart):
     """What the column holds, where its name does not say it."""
 
     @model_validator(mode="after")
-    def _needs(self) -> Column:
+    def _needs(self) -> PublishedColumn:
         if self.role in ("metric", "growth") and self.unit is None:
             raise ValueError("a number without a unit; write unit: such as 1/s, ms or %")
         if self.role == "growth" and (self.of is None or not self.over):
@@ -54,7 +54,7 @@ class Column(SourcePart):
         return self
 
 
-class Table(SourcePart):
+class PublishedTable(SourcePart):
     """One table of the document, in one file."""
 
     title: str
@@ -76,7 +76,7 @@ class Table(SourcePart):
     """Anything a reader must know about the numbers."""
 
 
-class Arm(SourcePart):
+class PublishedArm(SourcePart):
     """One setting that the document measured."""
 
     means: str | None = None
@@ -85,8 +85,8 @@ class Arm(SourcePart):
     """What the document states about it, by factor; factors it does not state are left out."""
 
 
-class Workload(SourcePart):
-    """What one event of the load does."""
+class PublishedWorkload(SourcePart):
+    """Work of one event of the load."""
 
     script: str | None = None
     """sysbench script, as far as stated."""
@@ -101,7 +101,7 @@ class Workload(SourcePart):
 
 
 class Conduct(SourcePart):
-    """How the measurements were made, as far as stated; null means that the document does not say."""
+    """Conduct of the measurements, as far as stated; null means that the document does not say."""
 
     repetitions: int | None = None
     """Runs of one cell."""
@@ -154,7 +154,7 @@ class About(SourcePart):
 
 
 class Source(About):
-    """A published document: where it was found, what it measured and what it claims."""
+    """A published document: its origin, its measurements and its claims."""
 
     versions: Mapping[str, str | None] = {}
     """Versions of everything that took part."""
@@ -168,13 +168,13 @@ class Source(About):
     """The load generator."""
     conduct: Conduct = Conduct()
     """How the measurements were made."""
-    arms: Mapping[str, Arm]
+    arms: Mapping[str, PublishedArm]
     """The settings measured, by name."""
-    workloads: Mapping[Slug, Workload]
+    workloads: Mapping[Slug, PublishedWorkload]
     """The loads, by name."""
-    columns: Mapping[str, Column]
+    columns: Mapping[str, PublishedColumn]
     """Every heading of the CSV files."""
-    tables: Mapping[Slug, Table]
+    tables: Mapping[Slug, PublishedTable]
     """Every table of the document, in its order."""
     claims: Mapping[Slug, Claim] = {}
     """What the document claims, in its order; none where its tables alone are carried."""
@@ -204,7 +204,7 @@ class Number(NamedTuple):
 
     @property
     def is_given(self) -> bool:
-        """Whether it is no blank."""
+        """True if it is no blank."""
         return self.value == self.value
 
     @property
@@ -219,12 +219,12 @@ class Number(NamedTuple):
         return level
 
     def key(self, name: str) -> Any:
-        """Return its table or one of its keys; None where that does not apply."""
+        """Its table or one of its keys; None if that does not apply."""
         return self.table if name == "table" else self.at.get(name)
 
 
-def keys(numbers: Iterable[Number]) -> list[str]:
-    """Return the names that tell cells apart."""
+def cell_keys(numbers: Iterable[Number]) -> list[str]:
+    """Names that tell cells apart."""
     return list(dict.fromkeys(["arm", "workload", "threads", *(key for one in numbers for key in one.at)]))
 
 
@@ -239,22 +239,22 @@ class Published:
 
     @property
     def cells(self) -> pd.DataFrame:
-        """Its numbers as a table, with a column for each key (None where it does not apply)."""
+        """Its numbers as a table, with a column for each key (None if it does not apply)."""
         import pandas as pd
 
-        fixed, names = Number._fields[:-2], keys(self.numbers)
+        fixed, names = Number._fields[:-2], cell_keys(self.numbers)
         rows = [(*one[:-2], *map(one.at.get, names)) for one in self.numbers]
         made = pd.DataFrame(rows, columns=[*fixed, *names], dtype=object)
         return made.astype({"row": int, "value": float, "half_unit": float})
 
 
-def load(name: str) -> Source:
+def load_source(name: str) -> Source:
     """Read `data/published/NAME/source.yaml`; raise `InputErrors` with every mistake."""
-    return validate(source_files.read_source(name), Source)
+    return validate_document(source_files.read_source(name), Source)
 
 
-def put(loaded: Source, name: str) -> Claim:
-    """Return a claim of a document as a study is asked it, by its name in there.
+def claim_for_study(loaded: Source, name: str) -> Claim:
+    """Claim of a document in its form for studies, by its name in the document.
 
     Of an effect each table that it names is replaced by what holds for all of its cells: a study of other
     people has no such table; it may have the arm and the workload that the table is about.

@@ -1,4 +1,4 @@
-"""Pick cells out of a source's tables and pair those of two arms: where every claim starts."""
+"""Cells of a source's tables, and pairs of those of two arms: the start of every claim."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from benchbook.core.published.claim import Selector
-from benchbook.core.published.source import Number, keys
+from benchbook.core.published.source import Number, cell_keys
 from benchbook.core.util.errors import did_you_mean
 
 # Three names of one thing: threads are processes times threads of each.
@@ -23,12 +23,12 @@ class Ambiguous(ValueError):
 
 
 class NoNumber(ValueError):
-    """Something is to be divided by zero: there is no number, and the text says of what."""
+    """Division by zero: there is no number, and the text names the divisor."""
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One value with the way to it: `place` are its keys, `working` how it came from printed numbers."""
+class TableCell:
+    """One value with its derivation: `place` are its keys, `working` its arithmetic."""
 
     place: Mapping[str, Any]
     value: float
@@ -43,17 +43,17 @@ class Cell:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two cells that differ only in what is compared."""
+    """Two cells that differ only in the keys compared."""
 
     place: Mapping[str, Any]
-    baseline: Cell
-    treatment: Cell
+    baseline: TableCell
+    treatment: TableCell
 
     @property
     def effect(self) -> float:
         """Treatment over baseline, minus one; raises NoNumber over a baseline of zero."""
         if self.baseline.value == 0:
-            where = f" at {place}" if (place := shown(self.place)) else ""
+            where = f" at {place}" if (place := describe_place(self.place)) else ""
             raise NoNumber(f"the baseline is 0{where}, so there is no effect over it")
         return self.treatment.value / self.baseline.value - 1
 
@@ -63,16 +63,16 @@ def both_metrics(metric: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in metric.split("/"))
 
 
-def select(numbers: Iterable[Number], *selectors: Selector | None) -> list[Number]:
-    """Return the numbers whose keys have the values asked for; a tuple means any of them."""
+def select_numbers(numbers: Iterable[Number], *selectors: Selector | None) -> list[Number]:
+    """Numbers with the requested values of keys; a tuple means any of them."""
     asked = [item for selector in selectors for item in (selector or {}).items()]
     any_of = [(key, wanted if isinstance(wanted, tuple) else (wanted,)) for key, wanted in asked]
     return [one for one in numbers if all(one.key(key) in wanted for key, wanted in any_of)]
 
 
 def selector_errors(numbers: Sequence[Number], selector: Selector | None) -> Iterator[tuple[str, str]]:
-    """Yield (key, what is wrong) for keys and values that no cell has."""
-    known = ["table", *keys(numbers)]
+    """Pairs (key, error) for keys and values that no cell has."""
+    known = ["table", *cell_keys(numbers)]
     for key, wanted in (selector or {}).items():
         if key not in known:
             yield key, f"{key}: no table has this key; {did_you_mean(key, known)}"
@@ -83,8 +83,10 @@ def selector_errors(numbers: Sequence[Number], selector: Selector | None) -> Ite
                 yield key, f"{value}: no cell has this {key}; {did_you_mean(str(value), map(str, present))}"
 
 
-def values(numbers: Sequence[Number], metric: str, across: str | None = None, by: str = "mean") -> list[Cell]:
-    """Return one value a cell, in the order of the tables.
+def cell_values(
+    numbers: Sequence[Number], metric: str, across: str | None = None, by: str = "mean"
+) -> list[TableCell]:
+    """Cells with one value each, in the order of the tables.
 
     `metric` is a metric or a ratio `a / b` of two in one row. With `across`, cells that differ only in
     that key are put together `by` mean, min, max or median first. Raise `Ambiguous` if two tables give one
@@ -94,21 +96,25 @@ def values(numbers: Sequence[Number], metric: str, across: str | None = None, by
     top, below = (
         [one for one in numbers if one.is_given and one.metric in name] for name in ([numerator], denominator)
     )
-    found: list[Cell] = []
+    found: list[TableCell] = []
     for one in top:
         if not denominator:
-            found.append(Cell(one.at, one.value, one.written, one.table, one.row))
+            found.append(TableCell(one.at, one.value, one.written, one.table, one.row))
         for other in below:
             if (other.table, other.row, other.at) != (one.table, one.row, one.at):
                 continue
             if other.value == 0:
-                raise NoNumber(f"{denominator[0]} is 0 at {shown(one.at)}, so nothing can be divided by it")
+                raise NoNumber(
+                    f"{denominator[0]} is 0 at {describe_place(one.at)}, so nothing can be divided by it"
+                )
             working = f"{one.written} / {other.written}"
-            found.append(Cell(one.at, one.value / other.value, working, one.table, one.row))
-    return _distinct(_together(found, across, by) if across else found)
+            found.append(TableCell(one.at, one.value / other.value, working, one.table, one.row))
+    return _distinct_cells(_combine_cells(found, across, by) if across else found)
 
 
-def pair(baseline: list[Cell], treatment: list[Cell], compared: set[str]) -> tuple[list[Pair], list[Cell]]:
+def pair_cells(
+    baseline: list[TableCell], treatment: list[TableCell], compared: set[str]
+) -> tuple[list[Pair], list[TableCell]]:
     """Pair cells that agree in every key but those compared; return the pairs and the cells left alone.
 
     The arm is always what may differ. A cell with a key that the other side lacks has no partner, unless
@@ -117,19 +123,19 @@ def pair(baseline: list[Cell], treatment: list[Cell], compared: set[str]) -> tup
     loose = {"arm", *THREADS} if compared & THREADS else {"arm"}
     shared = {key for cell in (*baseline, *treatment) for key in cell.place} - compared - loose
 
-    def at(cell: Cell) -> tuple[Any, ...]:
+    def at(cell: TableCell) -> tuple[Any, ...]:
         return tuple(cell.place.get(key) for key in shared)
 
-    there: dict[tuple[Any, ...], list[Cell]] = {}
+    there: dict[tuple[Any, ...], list[TableCell]] = {}
     for cell in baseline:
         there.setdefault(at(cell), []).append(cell)
     pairs: list[Pair] = []
-    alone: list[Cell] = []
+    alone: list[TableCell] = []
     for cell in treatment:
         match = there.get(at(cell), [])
         if len(match) > 1:
             raise Ambiguous(
-                f"{len(match)} baseline cells for {shown(cell.place)}; name the key that tells them apart"
+                f"{len(match)} baseline cells for {describe_place(cell.place)}; name the key that tells them apart"
             )
         place = {key: value for key, value in cell.place.items() if key != "arm"}
         pairs += [Pair(place, other, cell) for other in match]
@@ -138,14 +144,14 @@ def pair(baseline: list[Cell], treatment: list[Cell], compared: set[str]) -> tup
     return pairs, alone + [cell for cell in baseline if at(cell) not in paired]
 
 
-def shown(place: Mapping[str, Any]) -> str:
+def describe_place(place: Mapping[str, Any]) -> str:
     """Write the keys of a cell as people read them."""
     hidden = {"processes", "threads_per_process"} if "threads" in place else set()
     return ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in place.items() if key not in hidden)
 
 
-def _together(found: list[Cell], across: str, by: str) -> list[Cell]:
-    groups: dict[tuple[tuple[str, str], ...], list[Cell]] = {}
+def _combine_cells(found: list[TableCell], across: str, by: str) -> list[TableCell]:
+    groups: dict[tuple[tuple[str, str], ...], list[TableCell]] = {}
     for cell in found:
         rest = tuple(sorted((key, str(value)) for key, value in cell.place.items() if key != across))
         groups.setdefault(rest, []).append(cell)
@@ -159,7 +165,7 @@ def _together(found: list[Cell], across: str, by: str) -> list[Cell]:
             listed = ", ".join(each) if len(each) <= LISTED else f"{len(each)} values"
             working = f"{by} of {listed} = {value:.8g}"
         error = _log_error([cell.value for cell in group]) if by == "mean" else None
-        together.append(Cell(place, value, working, group[0].table, None, len(group), error))
+        together.append(TableCell(place, value, working, group[0].table, None, len(group), error))
     return together
 
 
@@ -171,14 +177,14 @@ def _log_error(values: Sequence[float]) -> float | None:
     return float(series.std() / series.mean() / len(series) ** 0.5)
 
 
-def _distinct(found: list[Cell]) -> list[Cell]:
-    kept: dict[tuple[tuple[str, str], ...], Cell] = {}
+def _distinct_cells(found: list[TableCell]) -> list[TableCell]:
+    kept: dict[tuple[tuple[str, str], ...], TableCell] = {}
     for cell in found:
         place = tuple(sorted((key, str(value)) for key, value in cell.place.items()))
         first = kept.setdefault(place, cell)
         if first.value != cell.value:
             raise Ambiguous(
-                f"{shown(cell.place)}: {first.working} in table {first.table}, {cell.working} in table "
+                f"{describe_place(cell.place)}: {first.working} in table {first.table}, {cell.working} in table "
                 f"{cell.table}; the claim must name its table"
             )
     return list(kept.values())

@@ -1,1 +1,1 @@
-"""Study files: sections, arms, workloads, descriptors of engines and proxies, and how they are loaded."""
+"""Study files: sections, arms, workloads, descriptors of engines and proxies, and the loader."""

@@ -1,4 +1,4 @@
-"""One run made of several clients and servers: who has which share of it.
+"""One run made of several clients and servers: the share of each.
 
 Threads are split evenly, for a study whose threads can't be is refused. A rate is split to the transaction.
 Each client has a seed of its own, since with one seed all would ask for the same rows at the same time.
@@ -20,18 +20,18 @@ SEEDS = 2**31 - 2
 SEED_STEP = 1_640_531_527
 
 
-def clients(setting: Mapping[str, Any] | None) -> int:
-    """Return how many clients an arm's setting asks for."""
+def count_clients(setting: Mapping[str, Any] | None) -> int:
+    """Number of clients in an arm's setting."""
     return int((setting or {}).get(CLIENTS, 1))
 
 
-def servers(setting: Mapping[str, Any] | None) -> int:
-    """Return how many servers an arm's setting asks for."""
+def count_servers(setting: Mapping[str, Any] | None) -> int:
+    """Number of servers in an arm's setting."""
     return int((setting or {}).get(SERVERS, 1))
 
 
 def has_file(setting: Mapping[str, Any] | None) -> bool:
-    """Say whether an arm's setting has sysbench's options in a file."""
+    """True if an arm's setting has sysbench's options in a file."""
     return (setting or {}).get(OPTIONS_BY, "arguments") == "file"
 
 
@@ -40,8 +40,8 @@ def server_of(client: int, servers: int) -> int:
     return client % servers
 
 
-def share(plan: Mapping[str, Any], number: int, clients: int) -> dict[str, Any]:
-    """Return threads, rate and seed of one client; all shares make the plan's numbers."""
+def split_plan(plan: Mapping[str, Any], number: int, clients: int) -> dict[str, Any]:
+    """Threads, rate and seed of one client; all shares make the plan's numbers."""
     rate = int(plan.get("rate") or 0)
     return {
         "threads": plan["threads"] // clients,
@@ -50,8 +50,8 @@ def share(plan: Mapping[str, Any], number: int, clients: int) -> dict[str, Any]:
     }
 
 
-def refused(study: Any) -> Iterator[str]:
-    """Yield what of a study does not go with several clients or servers."""
+def find_refusals(study: Any) -> Iterator[str]:
+    """Parts of a study that do not go with several clients or servers."""
     threads: tuple[int, ...] = study.threads
     for name, arm in study.arms.items():
         place, count = f"arms.{name}", arm.clients
@@ -85,13 +85,13 @@ def refused(study: Any) -> Iterator[str]:
 
 
 def has_standby(setting: Mapping[str, Any] | None) -> bool:
-    """Whether the servers after the first, by an arm's setting, stand by behind a proxy that fails over."""
-    proxy = descriptors.proxies().get(str((setting or {}).get("access")))
-    return servers(setting) > 1 and proxy is not None and proxy.fails_over
+    """True if the servers after the first stand by behind a proxy that fails over, by the setting."""
+    proxy = descriptors.load_proxies().get(str((setting or {}).get("access")))
+    return count_servers(setting) > 1 and proxy is not None and proxy.fails_over
 
 
 def _of_servers(place: str, arm: Any) -> Iterator[str]:
-    """Yield what stands between clients and server, and would stand before one of several alone."""
+    """Keys between clients and servers that would serve one of several servers alone."""
     if arm.access != "direct":
         yield (
             f"{place}.access: {arm.access}: leads to one server, and the arm has {arm.servers}; write "

@@ -1,4 +1,4 @@
-"""A workload's own sysbench script: where it is, the modules it needs, and what its bytes are.
+"""A workload's own sysbench script: its place, the modules it needs, and its bytes.
 
 To a run belong the script and every Lua module beside it that it requires, followed from module to module.
 Modules that are not beside it, such as `oltp_common`, are sysbench's; its version is in the facts.
@@ -27,7 +27,7 @@ READERS = re.compile(r"\b(dofile|loadfile)\b")
 
 
 @dataclass(frozen=True)
-class OwnScript:
+class CustomScript:
     """A script by its file, with the options that it is given."""
 
     workload: str
@@ -36,11 +36,11 @@ class OwnScript:
 
     @property
     def folder(self) -> Path:
-        """Where sysbench is started, so that the script finds its modules."""
+        """Working directory of sysbench, so that the script finds its modules."""
         return self.path.parent
 
     def texts(self) -> dict[str, str]:
-        """Return script and modules by name, the script first; BenchbookError names what can't be kept."""
+        """Script and modules by name, the script first; BenchbookError names those that can't be kept."""
         found: dict[str, str] = {}
         waiting = [self.path]
         while waiting:
@@ -52,14 +52,14 @@ class OwnScript:
         return found
 
     def declared(self) -> dict[str, tuple[str, str]]:
-        """Return the options that it declares by name: the default as it is written, and what it is for."""
+        """Options that it declares by name: the default as it is written, and the purpose."""
         code = "\n".join(COMMENT.sub("", text) for text in self.texts().values())
         found = DECLARED.findall(code.partition(OPTIONS)[2])
         return {name: (default, about) for name, about, default in found if default not in ("nil", '""')}
 
     def digests(self) -> dict[str, str]:
         """Return the SHA-256 of script and modules by name."""
-        return {name: files.sha256(self.folder / name) for name in self.texts()}
+        return {name: files.digest_file(self.folder / name) for name in self.texts()}
 
     def _read(self, file: Path) -> str:
         try:
@@ -101,29 +101,29 @@ def is_own(script: str) -> bool:
     return script.endswith(LUA)
 
 
-def of(study: Any) -> dict[str, OwnScript]:
-    """Return the own scripts of a study by workload; nothing for a stage that declares no workloads."""
+def load_scripts(study: Any) -> dict[str, CustomScript]:
+    """Own scripts of a study by workload; empty for a stage that declares no workloads."""
     try:
         workloads = study.workloads
     except BenchbookError:
         return {}
     return {
-        name: OwnScript(name, (paths.root() / one.script).resolve(), one.options)
+        name: CustomScript(name, (paths.find_root() / one.script).resolve(), one.options)
         for name, one in workloads.items()
         if one.script is not None and is_own(one.script)
     }
 
 
-def prepared_by(study: Any) -> list[OwnScript]:
-    """Return the scripts whose `prepare` makes tables: each file once, with its first workload's options."""
-    found: dict[Path, OwnScript] = {}
-    for one in of(study).values():
+def prepared_by(study: Any) -> list[CustomScript]:
+    """Scripts with a `prepare` for tables: each file once, with its first workload's options."""
+    found: dict[Path, CustomScript] = {}
+    for one in load_scripts(study).values():
         found.setdefault(one.path, one)
     return list(found.values())
 
 
-def refused(study: Any) -> Iterator[str]:
-    """Yield why a study can't have own scripts, each as `path.to.key: what is wrong; what to write`."""
+def find_refusals(study: Any) -> Iterator[str]:
+    """Reasons against a study's own scripts, each as `path.to.key: fault; remedy`."""
     for name, one in study.workloads.items():
         if one.script is None or not is_own(one.script):
             if one.options:
@@ -135,8 +135,8 @@ def refused(study: Any) -> Iterator[str]:
         where = f"workloads.{name}.script"
         if one.script.startswith("/"):
             yield (f"{where}: {one.script}: another machine lacks this path; write it from the repository")
-        able = [one for one, of in descriptors.engines().items() if of.runs_own_scripts]
-        for engine in sorted(registry.engines(study) - {*able}):
+        able = [one for one, of in descriptors.load_engines().items() if of.runs_own_scripts]
+        for engine in sorted(registry.engine_names(study) - {*able}):
             yield (
                 f"{where}: not supported with engine.name: {engine}, whose tables and counters own "
                 "scripts can't be held to; "

@@ -1,4 +1,4 @@
-"""What an engine and a proxy say of themselves, and where all of them are found; no name of one stands here.
+"""Descriptors of engines and proxies, and their discovery; no name of one stands here.
 
 Ours are the modules of `benchbook.sites.descriptors`; those of other packages are entry points of the groups
 `benchbook.engines` and `benchbook.proxies`. Each is a `TRAITS`, which imports nothing but this floor.
@@ -35,8 +35,8 @@ MEANINGS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Traits:
-    """What engines and proxies have in common. What has no default here, each must say."""
+class _Descriptor:
+    """Common properties of engines and proxies. Those without a default here, each must state."""
 
     name: str
     """Its name in study files, and its key in facts."""
@@ -61,7 +61,7 @@ class _Traits:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Engine(_Traits):
+class EngineDescriptor(_Descriptor):
     """One engine."""
 
     driver: str
@@ -119,7 +119,7 @@ class Engine(_Traits):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Proxy(_Traits):
+class ProxyDescriptor(_Descriptor):
     """One proxy."""
 
     driver: str | None
@@ -148,46 +148,46 @@ class Proxy(_Traits):
             raise BenchbookError(f"{self.name}: made with site.kind: {POD_SITE}, and `pod` says no class")
 
 
-T = TypeVar("T", Engine, Proxy)
+T = TypeVar("T", EngineDescriptor, ProxyDescriptor)
 
 
-def engine(name: str) -> Engine:
-    """Return the traits of an engine; InputErrors with the nearest name if there is none of this name."""
-    return _known(engines(), "engine", name)
+def find_engine(name: str) -> EngineDescriptor:
+    """Descriptor of an engine; InputErrors with the nearest name if there is none of this name."""
+    return _require_installed(load_engines(), "engine", name)
 
 
-def proxy(name: str) -> Proxy:
-    """Return the traits of a proxy; InputErrors with the nearest name if there is none of this name."""
-    return _known(proxies(), "proxy", name)
-
-
-@cache
-def engines() -> Mapping[str, Engine]:
-    """Return all engines by name, sorted; BenchbookError where one can't be loaded or two have one name."""
-    return _all("benchbook.engines", Engine)
+def find_proxy(name: str) -> ProxyDescriptor:
+    """Descriptor of a proxy; InputErrors with the nearest name if there is none of this name."""
+    return _require_installed(load_proxies(), "proxy", name)
 
 
 @cache
-def proxies() -> Mapping[str, Proxy]:
-    """Return all proxies by name, sorted; BenchbookError where one can't be loaded or two have one name."""
-    return _all("benchbook.proxies", Proxy)
+def load_engines() -> Mapping[str, EngineDescriptor]:
+    """All engines by name, sorted; BenchbookError if one can't be loaded or two share a name."""
+    return _load_all("benchbook.engines", EngineDescriptor)
 
 
-def between(access: str) -> Proxy | None:
-    """Return the proxy that a way of access needs; None: no program runs between client and server."""
+@cache
+def load_proxies() -> Mapping[str, ProxyDescriptor]:
+    """All proxies by name, sorted; BenchbookError if one can't be loaded or two share a name."""
+    return _load_all("benchbook.proxies", ProxyDescriptor)
+
+
+def find_intermediary(access: str) -> ProxyDescriptor | None:
+    """Proxy of a kind of access; None: no program runs between client and server."""
     if access == LOAD_BALANCER:
-        return next(one for one in proxies().values() if one.is_balancer)
-    return proxies().get(access)
+        return next(one for one in load_proxies().values() if one.is_balancer)
+    return load_proxies().get(access)
 
 
-def product(name: str) -> str:
-    """Return how an engine or a proxy is called for readers; any other name as it is."""
-    found = engines().get(name) or proxies().get(name)
+def product_name(name: str) -> str:
+    """Name of an engine's or a proxy's product for readers; any other name as it is."""
+    found = load_engines().get(name) or load_proxies().get(name)
     return found.product if found is not None else name
 
 
-def only(*words: str) -> Callable[[Settings, int], str | None]:
-    """Return what refuses all settings but those of some names, for `Proxy.refused`."""
+def allow_only(*words: str) -> Callable[[Settings, int], str | None]:
+    """Function that refuses all settings but those of some names, for `Proxy.refused`."""
 
     def refused(asked: Settings, connections: int = 0) -> str | None:
         odd = sorted(set(asked) - set(words))
@@ -197,48 +197,48 @@ def only(*words: str) -> Callable[[Settings, int], str | None]:
     return refused
 
 
-def leads_out(value: Any) -> bool:
-    """Say whether a setting's value leads out of a server's own folder."""
+def is_leading_out(value: Any) -> bool:
+    """True if a setting's value leads out of a server's own folder."""
     return isinstance(value, str) and ("/" in value or ".." in value or "\\" in value)
 
 
-def asked_of_hosts() -> dict[str, dict[str, list[str]]]:
-    """Return by name what a host is asked for of each: its `programs`, and what asks the first (`by`)."""
+def required_programs() -> dict[str, dict[str, list[str]]]:
+    """Needs of a host by engine and proxy: `programs`, and arguments for the first (`by`)."""
     found = {
         one.name: {"programs": [*one.programs], "by": [*one.version_by]}
-        for one in (*engines().values(), *proxies().values())
+        for one in (*load_engines().values(), *load_proxies().values())
     }
     return {name: {"programs": [name], "by": ["--version"]} for name in BESIDE} | found
 
 
-def tools() -> list[str]:
-    """Return all programs that a host may need, sorted."""
-    return sorted({name for one in asked_of_hosts().values() for name in one["programs"]})
+def list_programs() -> list[str]:
+    """All programs that a host may need, sorted."""
+    return sorted({name for one in required_programs().values() for name in one["programs"]})
 
 
-def installing(program: str) -> Mapping[str, str]:
-    """Return the packages with a program of an engine or a proxy, by package manager."""
-    for one in (*engines().values(), *proxies().values()):
+def packages_with(program: str) -> Mapping[str, str]:
+    """Packages with a program of an engine or a proxy, by package manager."""
+    for one in (*load_engines().values(), *load_proxies().values()):
         if program in one.programs:
             return one.packages
     return {}
 
 
-def reserved(place: str, name: str, settings: Settings) -> Iterator[str]:
-    """Yield each setting under a path of the study that its engine reserves, with what to write instead."""
-    for key in engine(name).reserved(settings):
+def find_reserved(place: str, name: str, settings: Settings) -> Iterator[str]:
+    """Each setting under a path of the study that its engine reserves, with the remedy."""
+    for key in find_engine(name).reserved(settings):
         yield (
             f"{place}.settings.{key}: not a study's to set: it says, or is short for what says, where the "
             "server listens, lives or writes; remove it, or write in full the variable that is meant"
         )
 
 
-def _all(group: str, kind: type[T]) -> dict[str, T]:
+def _load_all(group: str, kind: type[T]) -> dict[str, T]:
     found: dict[str, T] = {}
     modules = pkgutil.iter_modules(importlib.import_module(OURS).__path__, f"{OURS}.")
     places = [module.name for module in modules]
     ours: list[tuple[str, Any]] = [(name, importlib.import_module(name).TRAITS) for name in places]
-    for place, one in (*ours, *_theirs(group, kind)):
+    for place, one in (*ours, *_load_foreign(group, kind)):
         if isinstance(one, kind):
             if one.name in found:
                 raise BenchbookError(f"{place}: another {kind.__name__} is named {one.name}; rename one")
@@ -246,7 +246,7 @@ def _all(group: str, kind: type[T]) -> dict[str, T]:
     return dict(sorted(found.items()))
 
 
-def _theirs(group: str, kind: type[T]) -> Iterator[tuple[str, Any]]:
+def _load_foreign(group: str, kind: type[T]) -> Iterator[tuple[str, Any]]:
     for point in entry_points(group=group):
         package = point.dist.name if point.dist is not None else "?"
         place = f"{group}: {point.name} of package {package}"
@@ -261,7 +261,7 @@ def _theirs(group: str, kind: type[T]) -> Iterator[tuple[str, Any]]:
         yield place, one
 
 
-def _known(there: Mapping[str, T], what: str, name: str) -> T:
+def _require_installed(there: Mapping[str, T], what: str, name: str) -> T:
     if name not in there:
         raise InputErrors([f"{what}: {name}: not installed; {did_you_mean(name, there)}"])
     return there[name]

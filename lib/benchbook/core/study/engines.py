@@ -1,4 +1,4 @@
-"""Which engine and data each arm of a study has, and which arms share them."""
+"""Engine and data of each arm of a study, and arms that share them."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def engine_of(study: Any, arm: str) -> Engine:
 
 
 def program_of(engine: Engine) -> str:
-    """Return where the code of an engine is, as MODULE:CLASS: of its cluster if it has one."""
-    of = descriptors.engine(engine.name)
+    """Place of an engine's code, as MODULE:CLASS: of its cluster if it has one."""
+    of = descriptors.find_engine(engine.name)
     if engine.cluster is None:
         return of.code
     assert of.cluster is not None, "the study was refused"
@@ -51,8 +51,8 @@ def program_of(engine: Engine) -> str:
 OF_SERVERS = ("engine", "data", "event", "numa", "parts")
 
 
-def variant(arm: Arm, server_too: bool = True) -> str:
-    """Return what sets an arm's data apart as text, empty if nothing does; with `server_too` its server."""
+def data_variant(arm: Arm, server_too: bool = True) -> str:
+    """Text that sets an arm's data apart, empty if nothing does; with `server_too` its server."""
     changed = arm.model_dump(mode="json", include={*OF_SERVERS}, exclude_defaults=True)
     if not server_too:
         changed.pop("event", None)
@@ -66,18 +66,18 @@ def data_groups(arms: Mapping[str, Arm]) -> list[list[str]]:
     """Return the arms by the data they share, those of the baseline first."""
     groups: dict[str, list[str]] = {}
     for name, arm in arms.items():
-        groups.setdefault(variant(arm, server_too=False), []).append(name)
+        groups.setdefault(data_variant(arm, server_too=False), []).append(name)
     return list(groups.values())
 
 
 def is_prewarmed(study: Any, arm: str) -> bool:
-    """Say whether an arm's data are read into memory before each block."""
+    """True if an arm's data are read into memory before each block."""
     data = study.arms[arm].data
     return study.warm_up.prewarm if data is None or data.prewarm is None else data.prewarm
 
 
-def begins(study: Any, arm: str) -> str | None:
-    """Return whether an arm's runs begin `cold`, since it says so itself, or `warm`; None: neither is so.
+def cache_start(study: Any, arm: str) -> str | None:
+    """`cold` if an arm's runs begin so by its own word, `warm` if prewarmed; None: neither is so.
 
     Where nothing is read into memory for any arm, runs are warm after their discard at the latest.
     """
@@ -88,13 +88,13 @@ def begins(study: Any, arm: str) -> str | None:
 
 
 def is_analyzed(study: Any, arm: str) -> bool:
-    """Say whether ANALYZE TABLE is run on an arm's data."""
+    """True if ANALYZE TABLE is run on an arm's data."""
     data = study.arms[arm].data
     return study.warm_up.analyze if data is None or data.analyze is None else data.analyze
 
 
-def refused(study: Any) -> Iterator[str]:
-    """Yield what doesn't go with an engine or a kind of site, each as `path.to.key: wrong; what to write`."""
+def find_refusals(study: Any) -> Iterator[str]:
+    """Keys that don't go with an engine or a kind of site, each as `path.to.key: fault; remedy`."""
     engine, kind = study.engine, study.site.kind
     asked: dict[str, Engine | ArmEngine] = {"engine": engine}
     asked |= {f"arms.{arm}.engine": of.engine for arm, of in study.arms.items() if of.engine is not None}
@@ -103,20 +103,20 @@ def refused(study: Any) -> Iterator[str]:
         if one.build is not None:
             yield from _of_build(f"{place}.build", one, engine.build, kind)
         dashed = [key for key in one.settings if "-" in key]
-        if dashed and not descriptors.engine(name).has_items:
+        if dashed and not descriptors.find_engine(name).has_items:
             yield f"{place}.settings.{dashed[0]}: no name of a variable; write _ for -"
-        yield from descriptors.reserved(place, name, one.settings)
-        if one.name is not None and kind not in (kinds := descriptors.engine(name).sites):
-            yield registry.refusal(f"{place}.name: {name}", kind, kinds)
+        yield from descriptors.find_reserved(place, name, one.settings)
+        if one.name is not None and kind not in (kinds := descriptors.find_engine(name).sites):
+            yield registry.format_refusal(f"{place}.name: {name}", kind, kinds)
     for arm, of in study.arms.items():
         name = (of.engine.name if of.engine is not None else None) or engine.name
         yield from _of_way(arm, of, name)
 
 
 def _of_build(place: str, one: Engine | ArmEngine, base: Build | None, kind: str) -> Iterator[str]:
-    """Yield what doesn't go with a commit that is built: another place, another program, a missing key."""
+    """Faults of a commit that is built: another place, another program, a missing key."""
     if kind != "local":
-        yield registry.refusal(place, kind, ["local"], "servers are built on this machine")
+        yield registry.format_refusal(place, kind, ["local"], "servers are built on this machine")
     if one.binary is not None or one.version is not None or one.cluster is not None:
         yield f"{place}: names a server by its commit; remove binary, version and cluster beside it"
     given = [build.model_dump(exclude_none=True) for build in (base, one.build) if build is not None]
@@ -125,10 +125,10 @@ def _of_build(place: str, one: Engine | ArmEngine, base: Build | None, kind: str
 
 
 def _of_way(name: str, arm: Arm, engine: str) -> Iterator[str]:
-    """Yield what can't be on an arm's way to its engine: another protocol, or a network beside a socket."""
+    """Faults on an arm's way to its engine: another protocol, or a network beside a socket."""
     told, proxy, is_socket = (
-        descriptors.engine(engine),
-        descriptors.between(arm.access),
+        descriptors.find_engine(engine),
+        descriptors.find_intermediary(arm.access),
         arm.access == registry.SOCKET,
     )
     if proxy is not None and proxy.driver not in (None, told.driver):

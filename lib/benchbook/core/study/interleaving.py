@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from benchbook.core.study import custom_scripts, descriptors, engines, registry, sysbench_workloads
-from benchbook.core.study.model import PlannedRun, fingerprint
+from benchbook.core.study.model import PlannedRun, compute_fingerprint
 from benchbook.core.study.study_kubernetes import Kubernetes
 
 TURNS, RUNS = "turns", "runs"
@@ -44,7 +44,7 @@ LEAST_RUN_S = 2
 
 
 def is_in_turns(plan: Mapping[str, Any]) -> bool:
-    """Say whether a planned run, as in `plan.json`, is made in turns."""
+    """True if a planned run, as in `plan.json`, is made in turns."""
     return plan.get("order", RUNS) == TURNS
 
 
@@ -63,44 +63,44 @@ def clock_seconds(planned: PlannedRun) -> tuple[int, int]:
 
 
 def round_seconds(planned: PlannedRun) -> float:
-    """Return the seconds in which each arm of a group has one turn: as long may a client wait for its own."""
+    """Seconds with one turn for each arm of a group: as long may a client wait for its own."""
     return len(planned.partners) * planned.turn_ms / 1000
 
 
-def obstacles(study: Any, workload: str, rules: int = RULES) -> list[str]:
-    """Reasons why a workload of a study can't be measured in turns, each as `path.to.key: reason`."""
-    waits = [reason for reason, turn_ms in slow(study) if rules == 1 or turn_ms is None]
+def find_obstacles(study: Any, workload: str, rules: int = RULES) -> list[str]:
+    """Reasons against measuring a workload in turns, each as `path.to.key: reason`."""
+    waits = [reason for reason, turn_ms in find_slow(study) if rules == 1 or turn_ms is None]
     return [*_of_site(study), *waits, *_of_arms(study), *_of_workload(study, workload)]
 
 
-def order(study: Any, workload: str, rules: int = RULES) -> str:
-    """How a workload is measured: as `plan.order` says, else in turns where nothing is against it."""
+def choose_order(study: Any, workload: str, rules: int = RULES) -> str:
+    """Order of a workload's runs: as `plan.order` says, else in turns if nothing is against it."""
     if study.plan.order is not None:
         return str(study.plan.order)
-    return RUNS if obstacles(study, workload, rules) else TURNS
+    return RUNS if find_obstacles(study, workload, rules) else TURNS
 
 
 def least_ms(study: Any, rules: int = RULES) -> int:
-    """Shortest turn that gives what whole runs give, in milliseconds; more where something must catch up."""
-    waits = [turn_ms for _, turn_ms in slow(study) if turn_ms is not None] if rules > 1 else []
+    """Shortest turn that gives the results of whole runs, in ms; more if something must catch up."""
+    waits = [turn_ms for _, turn_ms in find_slow(study) if turn_ms is not None] if rules > 1 else []
     return max([OF_RULES[rules][0], *waits])
 
 
-def has_own_twin(study: Any) -> bool:
-    """Say whether in turns the baseline's twin needs a server of its own, because arms can't share one."""
+def has_separate_twin(study: Any) -> bool:
+    """True if in turns the baseline's twin needs a separate server, because arms can't share one."""
     return (
         study.aa is not None
-        and descriptors.engine(engines.engine_of(study, study.baseline).name).has_own_work
+        and descriptors.find_engine(engines.engine_of(study, study.baseline).name).has_own_work
     )
 
 
-def misleading(study: Any) -> Iterator[str]:
-    """Yield why a study's A/A pair would show a difference that is none, with what to write instead.
+def find_misleading(study: Any) -> Iterator[str]:
+    """Reasons that a study's A/A pair would show a false difference, with the remedy.
 
     A twin that has a server of its own serves less than the baseline's where it takes part in some groups
     only. After that the twin's server is faster: by 1.5 to 11 %, where TiDB was measured so.
     """
-    if not has_own_twin(study) or all(order(study, name) == RUNS for name in study.workloads):
+    if not has_separate_twin(study) or all(choose_order(study, name) == RUNS for name in study.workloads):
         return
     if all(study.has_twin(name, level) for name in study.workloads for level in study.threads):
         return
@@ -112,10 +112,10 @@ def misleading(study: Any) -> Iterator[str]:
             )
 
 
-def mistakes(study: Any) -> Iterator[str]:
-    """Yield why a study that asks for turns can't have them, and what only turns allow."""
+def find_mistakes(study: Any) -> Iterator[str]:
+    """Reasons against turns in a study that asks for them, and keys that only turns allow."""
     plan = study.plan
-    if any(order(study, name) == RUNS for name in study.workloads):
+    if any(choose_order(study, name) == RUNS for name in study.workloads):
         for key in ("discard_s", "run_s"):
             if (length := getattr(plan, key)) != int(length):
                 yield f"plan.{key}: {length}: sysbench counts whole seconds; write a whole number"
@@ -126,11 +126,11 @@ def mistakes(study: Any) -> Iterator[str]:
         and plan.turn_ms < (shortest_ms := least_ms(study))
         and shortest_ms > DEFAULT_MS
     ):
-        why = max(slow(study), key=lambda one: one[1] or 0)[0]
+        why = max(find_slow(study), key=lambda one: one[1] or 0)[0]
         yield f"plan.turn_ms: {plan.turn_ms}: {why}; write {shortest_ms} or more, or leave it out"
     if plan.order != TURNS:
         return
-    found = dict.fromkeys(reason for name in study.workloads for reason in obstacles(study, name))
+    found = dict.fromkeys(reason for name in study.workloads for reason in find_obstacles(study, name))
     for reason in found:
         yield f"plan.order: turns: {reason}; write order: runs, or leave it out"
 
@@ -141,8 +141,8 @@ def _of_site(study: Any) -> Iterator[str]:
         yield from _of_cluster(study)
     elif kind == "existing":
         # Nobody stops a server that others run: it would go on in the turns of others.
-        for name in sorted(registry.engines(study)):
-            if descriptors.engine(name).has_own_work:
+        for name in sorted(registry.engine_names(study)):
+            if descriptors.find_engine(name).has_own_work:
                 yield f"engine.name: {name}: its own work goes on after it has answered"
         for name in study.workloads:
             if study.script(name) in sysbench_workloads.WRITING:
@@ -169,7 +169,7 @@ def _of_cluster(study: Any) -> Iterator[str]:
         yield "site.kubernetes.client_in: server: one clock can't reach the clients in several containers"
     if here.client.cpu is not None:
         yield "site.kubernetes.client.cpu: what one arm's client uses of this limit, the next one lacks"
-    if descriptors.engine(study.engine.name).has_own_work:
+    if descriptors.find_engine(study.engine.name).has_own_work:
         yield (
             f"engine.name: {study.engine.name}: a server in a pod is not stopped with its client, so its own "
             "work would go on in the turns of others"
@@ -181,7 +181,7 @@ def _of_cluster(study: Any) -> Iterator[str]:
         places.append(arm.placement.nodes.get("client") if arm.placement is not None else None)
         if places[-1] != places[0]:
             yield f"arms.{name}.placement.nodes.client: one clock can't reach clients on several nodes"
-    for name in study.workloads if _differ(study) else ():
+    for name in study.workloads if _has_separate_servers(study) else ():
         if study.script(name) in sysbench_workloads.WRITING:
             yield (
                 f"workloads.{name}: a server in a pod is not stopped with its client, so what one arm's "
@@ -198,10 +198,10 @@ DELAYS = 200
 """Times that a turn is longer than the way there and back: a request on its way comes nearer meanwhile."""
 
 
-def slow(study: Any) -> Iterator[tuple[str, int | None]]:
-    """Yield what goes on by the clock while an arm stands still, and the milliseconds of a turn against which
+def find_slow(study: Any) -> Iterator[tuple[str, int | None]]:
+    """Work that goes on by the clock in an arm's pause, and the ms of a turn; of such a turn
     that is less than a per cent; None where there are none."""
-    has_own_work = any(descriptors.engine(name).has_own_work for name in registry.engines(study))
+    has_own_work = any(descriptors.find_engine(name).has_own_work for name in registry.engine_names(study))
     is_here = study.site.kind == "local" and not has_own_work
     for name, arm in study.arms.items():
         for part, cpu in arm.cpu.items():
@@ -220,15 +220,19 @@ def slow(study: Any) -> Iterator[tuple[str, int | None]]:
             is_short = is_here and length <= LADDER_MS[-1]
             why = "distance is waiting for a clock, which goes on while the arm stands still"
             yield f"arms.{name}.zones: {why}", length if is_short else None
-    for engine in registry.engines(study):
-        if study.site.kind != "existing" and descriptors.engine(engine).has_backends and _differ(study):
+    for engine in registry.engine_names(study):
+        if (
+            study.site.kind != "existing"
+            and descriptors.find_engine(engine).has_backends
+            and _has_separate_servers(study)
+        ):
             why = f"engine.name: {engine}: it begins a process for each session, and all must stand still"
             yield why, SESSIONS_MS if is_here else None
 
 
 def _of_arms(study: Any) -> Iterator[str]:
     for name, arm in study.arms.items():
-        if (proxy := descriptors.between(arm.access)) is not None and proxy.has_children:
+        if (proxy := descriptors.find_intermediary(arm.access)) is not None and proxy.has_children:
             yield f"arms.{name}.access: {arm.access}: processes that it starts go on in the turns of others"
         for key in ("clients", "servers"):
             if getattr(arm, key) > 1:
@@ -238,8 +242,8 @@ def _of_arms(study: Any) -> Iterator[str]:
                 yield f"arms.{name}.{key}: {why}"
     if study.engine.cluster is not None:
         yield "engine.cluster: its parts wait by a clock that goes on while the arm stands still"
-    for name in registry.engines(study):
-        if descriptors.engine(name).has_own_work and _share(study):
+    for name in registry.engine_names(study):
+        if descriptors.find_engine(name).has_own_work and _is_sharing_possible(study):
             yield f"engine.name: {name}: arms share it, and its own work would go on in the turns of others"
 
 
@@ -255,23 +259,27 @@ def _of_workload(study: Any, workload: str) -> Iterator[str]:
         yield f"workloads.{workload}.order: runs"
     if study.workloads[workload].rate:
         yield f"workloads.{workload}.rate: transactions come in while the arm stands still"
-    if custom_scripts.is_own(study.script(workload)) and (study.aa is not None or _share(study)):
+    if custom_scripts.is_own(study.script(workload)) and (
+        study.aa is not None or _is_sharing_possible(study)
+    ):
         yield f"workloads.{workload}.script: it may change the number of rows in tables that arms share"
-    if study.script(workload) in sysbench_workloads.GROWING and (study.aa is not None or _share(study)):
+    if study.script(workload) in sysbench_workloads.GROWING and (
+        study.aa is not None or _is_sharing_possible(study)
+    ):
         yield f"workloads.{workload}: it changes the number of rows in tables that arms share"
 
 
-def _share(study: Any) -> bool:
-    """Say whether two arms may have one server: those that differ in access alone do."""
-    return len(_servers(study)) < len(study.arms)
+def _is_sharing_possible(study: Any) -> bool:
+    """True if two arms may have one server: those that differ in access alone do."""
+    return len(_list_variants(study)) < len(study.arms)
 
 
-def _differ(study: Any) -> bool:
-    """Say whether arms have servers of their own."""
-    return len(_servers(study)) > 1
+def _has_separate_servers(study: Any) -> bool:
+    """True if arms have separate servers."""
+    return len(_list_variants(study)) > 1
 
 
-def _servers(study: Any) -> set[str]:
-    """Return what sets the servers of arms apart, each once."""
+def _list_variants(study: Any) -> set[str]:
+    """Marks that set the servers of arms apart, each once."""
     keys = {"engine", "data", "network", "kernel", "zones", "qos", "cpu", "servers", "placement", "parts"}
-    return {fingerprint(arm.model_dump(mode="json", include=keys)) for arm in study.arms.values()}
+    return {compute_fingerprint(arm.model_dump(mode="json", include=keys)) for arm in study.arms.values()}

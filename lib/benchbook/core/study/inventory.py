@@ -1,4 +1,4 @@
-"""The inventory: hosts by role, and how they are reached; never a password."""
+"""The inventory: hosts by role, and their access; never a password."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from benchbook.core.study import descriptors
-from benchbook.core.study.study_base import Model, Name, distinct, enumeration, known
+from benchbook.core.study.study_base import Model, Name, check_names, enumerate_names, require_distinct
 from benchbook.core.study.study_hosts import ADDRESS, no_socket
-from benchbook.core.study.validation_errors import validate
+from benchbook.core.study.validation_errors import validate_document
 from benchbook.core.util import paths, yaml_file
 from benchbook.core.util.errors import InputErrors
 
 ROLES = ("server", "proxy", "client", "pd", "tikv", "control")
 Role = Literal["server", "proxy", "client", "pd", "tikv", "control"]
-Program = Annotated[str, known("program", descriptors.tools), enumeration(descriptors.tools)]
+Program = Annotated[
+    str, check_names("program", descriptors.list_programs), enumerate_names(descriptors.list_programs)
+]
 FOLDER = r"^(/[A-Za-z0-9_.-]+)+$"
 FilePath = Annotated[str, Field(pattern=FOLDER)]
 VARIABLE = "BENCHBOOK_INVENTORY"
@@ -28,7 +30,7 @@ BASE = "inventories"
 
 
 class Login(Model):
-    """How one logs in over SSH."""
+    """Login over SSH."""
 
     port: int | None = Field(None, ge=1, le=65535, examples=[22])
     """Port of its SSH server; null: 22."""
@@ -44,7 +46,7 @@ class Login(Model):
 
 
 class Access(Login):
-    """How a host is reached over SSH; what a host leaves out is taken from `defaults`."""
+    """Access to a host over SSH; keys that a host leaves out are taken from `defaults`."""
 
     folder: str | None = Field(None, pattern=FOLDER, examples=["/var/lib/benchbook"])
     """Folder for servers' data and for the agent, on a disk that is to be measured; null:
@@ -62,7 +64,7 @@ class Gateway(Login):
     """Name or address at which its SSH answers."""
 
 
-class Machine(Access):
+class InventoryHost(Access):
     """One host."""
 
     host: Annotated[str, AfterValidator(no_socket)] = Field(pattern=ADDRESS, examples=["192.0.2.10"])
@@ -71,7 +73,7 @@ class Machine(Access):
         None, pattern=ADDRESS, examples=["10.0.0.10"]
     )
     """Address at which other hosts reach it, and to which its server binds; null: `host`."""
-    roles: Annotated[tuple[Role, ...], Field(min_length=1), AfterValidator(distinct)]
+    roles: Annotated[tuple[Role, ...], Field(min_length=1), AfterValidator(require_distinct)]
     """What it is for: `server`, `proxy`, `client`, and for TiDB clusters `pd`, `tikv`, `control` (where
     `tiup` is); several each."""
 
@@ -81,7 +83,7 @@ class Inventory(Model):
 
     defaults: Access = Access()
     """How all hosts are reached that don't say otherwise."""
-    hosts: dict[Name, Machine] = Field(min_length=1)
+    hosts: dict[Name, InventoryHost] = Field(min_length=1)
     """The hosts by name."""
     gateways: dict[Name, Gateway] = Field({})
     """Jump hosts by name."""
@@ -124,7 +126,7 @@ class Inventory(Model):
 
 @dataclass(frozen=True)
 class Target:
-    """One host with nothing left open but its folder, which depends on the user's home there."""
+    """One host with nothing left open but its folder, dependent on the user's home there."""
 
     name: str
     host: str
@@ -142,25 +144,25 @@ class Target:
     programs: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
-def file(name: str) -> Path:
-    """Return where an inventory is: BENCHBOOK_INVENTORY, else `inventories/NAME.yaml` in the clone."""
+def inventory_file(name: str) -> Path:
+    """Path of an inventory: BENCHBOOK_INVENTORY, else `inventories/NAME.yaml` in the clone."""
     named = os.environ.get(VARIABLE)
-    return Path(named).resolve() if named else paths.root() / BASE / f"{name}.yaml"
+    return Path(named).resolve() if named else paths.find_root() / BASE / f"{name}.yaml"
 
 
-def load(name: str, roles: Sequence[str] = ("server", "client")) -> dict[str, Target]:
-    """Read the inventory of a name and return its hosts by name; InputErrors as `read` raises them."""
-    path = file(name)
-    return read(path, str(path) if os.environ.get(VARIABLE) else f"{BASE}/{path.name}", roles)
+def load_hosts(name: str, roles: Sequence[str] = ("server", "client")) -> dict[str, Target]:
+    """Hosts of an inventory by name; InputErrors as `read_hosts` raises them."""
+    path = inventory_file(name)
+    return read_hosts(path, str(path) if os.environ.get(VARIABLE) else f"{BASE}/{path.name}", roles)
 
 
-def read(path: Path, shown: str, roles: Sequence[str] = ()) -> dict[str, Target]:
-    """Read an inventory and return its hosts by name; InputErrors with all mistakes and absent `roles`."""
+def read_hosts(path: Path, shown: str, roles: Sequence[str] = ()) -> dict[str, Target]:
+    """Hosts of an inventory file by name; InputErrors with all mistakes and absent `roles`."""
     if not path.is_file():
         raise InputErrors(
             [f"{shown}: no such inventory; write it as docs/ssh.md shows, or name its file in {VARIABLE}"]
         )
-    inventory = validate(yaml_file.read(path, shown), Inventory)
+    inventory = validate_document(yaml_file.read_mapping(path, shown), Inventory)
     absent = [role for role in roles if not inventory.of(role)]
     if absent:
         raise InputErrors([f"{shown}: hosts: no host has the role {role}; add it to one" for role in absent])
@@ -168,16 +170,16 @@ def read(path: Path, shown: str, roles: Sequence[str] = ()) -> dict[str, Target]
     for name, machine in inventory.hosts.items():
         given = dict(inventory.defaults) | {key: own for key, own in machine if own is not None}
         given["programs"] = (inventory.defaults.programs or {}) | (machine.programs or {})
-        found[name] = _target(inventory, name, given, path.parent)
+        found[name] = _build_target(inventory, name, given, path.parent)
     return found
 
 
-def _target(inventory: Inventory, name: str, given: Mapping[str, Any], base: Path) -> Target:
-    """Return a host or a gateway with what its SSH needs; a gateway has no more than that."""
+def _build_target(inventory: Inventory, name: str, given: Mapping[str, Any], base: Path) -> Target:
+    """A host or a gateway with the needs of its SSH; a gateway has no more than that."""
     key, known = given["key_file"], given["known_hosts"] or "~/.ssh/known_hosts"
     gateway = None
     if (way := given.get("gateway")) is not None:
-        gateway = _target(inventory, way, dict(inventory.gateways[way]), base)
+        gateway = _build_target(inventory, way, dict(inventory.gateways[way]), base)
     return Target(
         name=name,
         host=given["host"],

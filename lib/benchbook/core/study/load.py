@@ -15,7 +15,7 @@ from benchbook.core.study import interleaving, study_variants
 from benchbook.core.study.params import Params
 from benchbook.core.study.study import Study
 from benchbook.core.study.study_base import NAME
-from benchbook.core.study.validation_errors import in_place, validate
+from benchbook.core.study.validation_errors import locate_error, validate_document
 from benchbook.core.util import paths, source_files, yaml_file
 from benchbook.core.util.errors import BenchbookError, InputErrors, did_you_mean
 
@@ -23,21 +23,21 @@ TAKEN = ("calibration", "fleet", "published", "record", "recorded", "review", "s
 """Folders of `data` that are no study's."""
 
 
-def study(name: str, *sections: str) -> Study:
+def load_study(name: str, *sections: str) -> Study:
     """Read the file NAME.yaml below `studies`, or a size of a study by the name STUDY-SIZE.
 
     `InputErrors` lists every mistake. With `sections` only these can be read from the result, so that a
     stage cannot depend on what its entry in dvc.yaml does not declare.
     """
-    loaded = _checked(_document(name))
+    loaded = _validate_study(_parse_study(name))
     return Sections(loaded, sections) if sections else loaded  # type: ignore[return-value]
 
 
-def to_measure(name: str) -> Study:
-    """Read a study that is about to be measured; what misleads is refused here, and not in older evidence."""
-    document = _document(name)
-    loaded = _checked(document)
-    wrong = [*interleaving.misleading(loaded)]
+def load_for_measuring(name: str) -> Study:
+    """Read a study about to be measured; a misleading one is refused, though not in old evidence."""
+    document = _parse_study(name)
+    loaded = _validate_study(document)
+    wrong = [*interleaving.find_misleading(loaded)]
     first: dict[str, str] = {}
     for arm, one in loaded.arms.items():
         other = first.setdefault(json.dumps(one.setting, sort_keys=True), arm)
@@ -47,37 +47,37 @@ def to_measure(name: str) -> Study:
                 "aa compares the baseline with itself"
             )
     if wrong:
-        raise InputErrors(in_place(document, text) for text in wrong)
+        raise InputErrors(locate_error(document, text) for text in wrong)
     return loaded
 
 
-def _document(name: str) -> yaml_file.Document:
-    """Return the parsed file of a study, or of a size of one."""
+def _parse_study(name: str) -> yaml_file.YamlDocument:
+    """Parsed file of a study, or of a size of one."""
     written = paths.study_files()
-    whole = study_variants.origin(name) if name not in written else None
+    whole = study_variants.find_origin(name) if name not in written else None
     if whole is not None:
-        return study_variants.document(name, whole)
+        return study_variants.load_variant(name, whole)
     study_variants.require_study(name)
-    if wrong := list(_twice({name: written[name]})):
+    if wrong := list(_find_duplicates({name: written[name]})):
         raise InputErrors(wrong)
-    where = paths.study(name)
+    where = paths.study_paths(name)
     if not re.fullmatch(NAME, name):
         better = re.sub("[^a-z0-9_-]+", "-", name.lower()).strip("-") or "study"
         raise InputErrors([f"{where.shown}: not a name for a study; rename it, for example {better}.yaml"])
     if name in TAKEN:
         raise InputErrors([f"{where.shown}: data/{name} has a meaning of its own; rename the study"])
-    return yaml_file.read(where.file, where.shown)
+    return yaml_file.read_mapping(where.file, where.shown)
 
 
 def study_file(file: Path) -> Study:
     """Read a study from any file; a claim that it names must be in a source."""
-    return _checked(yaml_file.read(file, f"studies/{file.name}"))
+    return _validate_study(yaml_file.read_mapping(file, f"studies/{file.name}"))
 
 
-def _checked(document: yaml_file.Document) -> Study:
+def _validate_study(document: yaml_file.YamlDocument) -> Study:
     wrong = list(_unknown_claims(document))
     try:
-        loaded = validate(document, Study)
+        loaded = validate_document(document, Study)
     except InputErrors as error:
         raise InputErrors([*error.errors, *wrong]) from None
     if wrong:
@@ -85,7 +85,7 @@ def _checked(document: yaml_file.Document) -> Study:
     return loaded
 
 
-def _unknown_claims(document: yaml_file.Document) -> Iterator[str]:
+def _unknown_claims(document: yaml_file.YamlDocument) -> Iterator[str]:
     """Yield the claims of a file, whatever else is wrong with it, that no source makes."""
     listed, arms = {"claims": document.data.get("claims")}, document.data.get("arms")
     for name, arm in arms.items() if isinstance(arms, dict) else ():
@@ -104,49 +104,51 @@ def _unknown_claims(document: yaml_file.Document) -> Iterator[str]:
         known = source_files.claim_ids()
     for place, claim in named.items():
         if claim not in known:
-            yield in_place(document, f"{place}: {claim}: no such claim; {did_you_mean(claim, known)}")
+            yield locate_error(document, f"{place}: {claim}: no such claim; {did_you_mean(claim, known)}")
 
 
-def params(*sections: str) -> Params:
+def load_params(*sections: str) -> Params:
     """Read `params.yaml`, or only some sections of it; a study or source named there must exist."""
-    document = yaml_file.read(paths.params(), "params.yaml")
-    loaded = validate(document, Params)
-    wrong = [*_misplaced(document, loaded.studies), *_twice(paths.study_files())]
+    document = yaml_file.read_mapping(paths.params_file(), "params.yaml")
+    loaded = validate_document(document, Params)
+    wrong = [*_find_misplaced(document, loaded.studies), *_find_duplicates(paths.study_files())]
     wrong += [
-        in_place(document, f"sources.{index}: {name}: no folder data/published/{name}; add it or remove it")
+        locate_error(
+            document, f"sources.{index}: {name}: no folder data/published/{name}; add it or remove it"
+        )
         for index, name in enumerate(loaded.sources)
-        if not (paths.source(name).published / "source.yaml").is_file()
+        if not (paths.source_paths(name).published / "source.yaml").is_file()
     ]
     if wrong:
         raise InputErrors(wrong)
     return Sections(loaded, sections) if sections else loaded  # type: ignore[return-value]
 
 
-def _misplaced(document: yaml_file.Document, named: Mapping[str, str]) -> Iterator[str]:
-    """Name the studies of `params.yaml` that are not there, or whose file is another one."""
-    known, is_list = paths.studies(), isinstance(document.data["studies"], list)
+def _find_misplaced(document: yaml_file.YamlDocument, named: Mapping[str, str]) -> Iterator[str]:
+    """Studies of `params.yaml` that are not there, or lie in a file of another one."""
+    known, is_list = paths.list_studies(), isinstance(document.data["studies"], list)
     for index, (name, file) in enumerate(named.items()):
         told = f"studies.{index if is_list else name}"
         if name not in known:
             remedy = f"no such study; {did_you_mean(name, known)}"
-            if (study := study_variants.origin(name)) is not None:
+            if (study := study_variants.find_origin(name)) is not None:
                 made = f"`make repro STUDY={name}` writes and measures it"
                 remedy = f"a size of {study} whose file is not there yet; {made}"
-            yield in_place(document, f"{told}: {name}: {remedy}")
-        elif not is_list and file != paths.study(name).shown:
-            remedy = f"write {paths.study(name).shown}"
-            yield in_place(document, f"{told}: {file}: not the file of this study; {remedy}")
+            yield locate_error(document, f"{told}: {name}: {remedy}")
+        elif not is_list and file != paths.study_paths(name).shown:
+            remedy = f"write {paths.study_paths(name).shown}"
+            yield locate_error(document, f"{told}: {file}: not the file of this study; {remedy}")
 
 
-def _twice(written: Mapping[str, Sequence[Path]]) -> Iterator[str]:
+def _find_duplicates(written: Mapping[str, Sequence[Path]]) -> Iterator[str]:
     for name, several in written.items():
         if len(several) > 1:
-            shown = " and ".join(file.relative_to(paths.root()).as_posix() for file in several)
+            shown = " and ".join(file.relative_to(paths.find_root()).as_posix() for file in several)
             yield f"studies: {name}: {shown} have one name; a study is known by it: rename or delete one"
 
 
 class Sections:
-    """Show some sections of a model; reading another one is an error that names what to declare."""
+    """Some sections of a model; reading another one is an error naming the missing declaration."""
 
     def __init__(self, model: BaseModel, names: Iterable[str]) -> None:
         self._model, self._names = model, frozenset(names)

@@ -18,7 +18,7 @@ OF_TURNS = ("order", "turn_ms", "partners", "edge_s")
 
 @dataclass(frozen=True)
 class Endpoint:
-    """What sysbench connects to; `secret` is a 0600 file with the account, never the account itself, and
+    """Server address for sysbench; `secret` is a 0600 file with the account, not the account, and
     `driver` is sysbench's."""
 
     host: str
@@ -31,13 +31,13 @@ class Endpoint:
 
     @property
     def place(self) -> str:
-        """Where it is, in a word: a socket, or host and port."""
+        """Address in a word: a socket, or host and port."""
         return f"{self.host}:{self.port}" if self.socket is None else str(self.socket)
 
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """One run as scheduled: everything that affects it, and where it stands in the order.
+    """One run as scheduled: everything that affects it, and its place in the order.
 
     `run_id` ends in a hash of all settings but `position`, so a changed setting never reuses an old
     run, and a study that grows keeps all it has. In turns (`order`) each run names all arms of its group,
@@ -77,7 +77,7 @@ class PlannedRun:
 
     @classmethod
     def of(cls, plan: Mapping[str, Any]) -> PlannedRun:
-        """Return the run that a `plan.json` has; TypeError where it lacks a setting."""
+        """The run of a `plan.json`; TypeError if it lacks a setting."""
         known = {one.name: plan[one.name] for one in fields(cls) if one.name in plan}
         return cls(**known | {"partners": tuple(known.get("partners", ()))})
 
@@ -86,7 +86,7 @@ class PlannedRun:
         return {"format": FORMAT, "run_id": self.run_id, **copy.deepcopy(self._settings())}
 
     def _settings(self) -> dict[str, Any]:
-        """Return all fields, without those of turns and own scripts where there are none: ids stay."""
+        """All fields, without those of turns and own scripts if there are none: ids stay."""
         settings = {one.name: getattr(self, one.name) for one in fields(self)}
         settings["partners"] = list(self.partners)
         left_out = {*(() if self.partners else OF_TURNS), *(() if self.own else ("own",))}
@@ -96,11 +96,11 @@ class PlannedRun:
 
 def run_id_of(plan: Mapping[str, Any]) -> str:
     """Return the name that a run with the content of this `plan.json` has."""
-    digest = fingerprint({name: plan[name] for name in plan if name not in ("run_id", "position")})
+    digest = compute_fingerprint({name: plan[name] for name in plan if name not in ("run_id", "position")})
     return f"b{plan['block']:02d}-{plan['workload']}-t{plan['threads']:04d}-{plan['arm']}-{digest}"
 
 
-def fingerprint(value: Any, digits: int = 10) -> str:
-    """Return hex digits that change with any part of a JSON-able value."""
+def compute_fingerprint(value: Any, digits: int = 10) -> str:
+    """Hex digits that change with any part of a JSON-able value."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()[:digits]

@@ -1,4 +1,4 @@
-"""`params.yaml` as frozen types: what `dvc repro` runs, and the settings of the analysis."""
+"""`params.yaml` as frozen types: the scope of `dvc repro`, and the settings of the analysis."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from benchbook.core.study.study_base import Model, distinct
+from benchbook.core.study.study_base import Model, require_distinct
 
 Look = Annotated[int, Field(ge=3, le=1000, examples=[5])]
 
@@ -14,14 +14,14 @@ Look = Annotated[int, Field(ge=3, le=1000, examples=[5])]
 def _with_files(value: Any) -> Any:
     """Give the names of a list their files: a list was written while all studies lay in `studies` itself."""
     if isinstance(value, list | tuple) and all(isinstance(name, str) for name in value):
-        return {name: f"studies/{name}.yaml" for name in distinct(tuple(value))}
+        return {name: f"studies/{name}.yaml" for name in require_distinct(tuple(value))}
     return value
 
 
 class Analysis(Model):
     """Settings of the analysis; changing one re-analyses, it never measures again."""
 
-    looks: Annotated[tuple[Look, ...], Field(min_length=1), AfterValidator(distinct)] = (5, 10, 20)
+    looks: Annotated[tuple[Look, ...], Field(min_length=1), AfterValidator(require_distinct)] = (5, 10, 20)
     """Block counts at which a verdict is looked for; fewer than 3 blocks have no interval worth the name."""
     level: float = Field(0.98, gt=0.5, lt=1, examples=[0.98])
     """Confidence of the interval at each look; 0.98 at three looks keeps 5 % errors in all."""
@@ -62,11 +62,11 @@ class Limits(Model):
 
 
 class Params(Model):
-    """What `dvc repro` runs."""
+    """Scope of `dvc repro`."""
 
     studies: Annotated[dict[str, str], BeforeValidator(_with_files)]
     """Studies to run: the name of each, with its file from the root on, which DVC follows."""
-    sources: Annotated[tuple[str, ...], AfterValidator(distinct)]
+    sources: Annotated[tuple[str, ...], AfterValidator(require_distinct)]
     """Published sources to audit, by the names of their folders."""
     analysis: Analysis
     """Settings of the analysis."""

@@ -1,4 +1,4 @@
-"""What can be named in a study file, where its code is, and what of an arm each kind of site makes.
+"""Names for study files, the place of their code, and the abilities of each kind of site.
 
 A kind of site is a room in `sites` and one line here, named as text and loaded by `sites` when used. Engines
 and proxies say what they are themselves (`core.study.descriptors`).
@@ -29,9 +29,9 @@ WAYS = frozenset({DIRECT, SERVICE, SOCKET, descriptors.LOAD_BALANCER})
 THROUGH_SERVICE = frozenset({SERVICE, descriptors.LOAD_BALANCER})
 
 
-def access() -> list[str]:
-    """Return all ways of access, sorted: those that are no proxy, and the proxies."""
-    return sorted({*WAYS, *descriptors.proxies()})
+def list_access() -> list[str]:
+    """All ways of access, sorted: those that are no proxy, and the proxies."""
+    return sorted({*WAYS, *descriptors.load_proxies()})
 
 
 _OF_CLIENTS = frozenset({"access: direct", "clients", "options_by"})
@@ -68,50 +68,50 @@ _WHY = {
 }
 
 
-def engines(study: Any) -> set[str]:
-    """Return the names of all engines of a study's arms."""
+def engine_names(study: Any) -> set[str]:
+    """Names of all engines of a study's arms."""
     asked = (arm.engine.name for arm in study.arms.values() if arm.engine is not None)
     return {study.engine.name, *filter(None, asked)}
 
 
-def makes(kind: str, what: str) -> bool:
-    """Say whether a kind of site makes something of an arm, as `MAKES` calls it."""
-    proxy = descriptors.proxies().get(what.removeprefix("access: "))
+def is_supported(kind: str, what: str) -> bool:
+    """True if a kind of site makes a part of an arm, by its name in `MAKES`."""
+    proxy = descriptors.load_proxies().get(what.removeprefix("access: "))
     return what in MAKES[kind] if proxy is None else kind in proxy.sites
 
 
-def refusal(what: str, kind: str, able: Iterable[str], why: str = "", remedy: str = "") -> str:
-    """Return the sentence for what is not made on a kind of site; `able` are the kinds that make it."""
+def format_refusal(what: str, kind: str, able: Iterable[str], why: str = "", remedy: str = "") -> str:
+    """Sentence for a part not made on a kind of site; `able` are the kinds that make it."""
     because = f": {why}" if why else ""
-    return f"{what}: not supported with site.kind: {kind}{because}; {remedy or to_write(able)}"
+    return f"{what}: not supported with site.kind: {kind}{because}; {remedy or format_remedy(able)}"
 
 
-def to_write(able: Iterable[str]) -> str:
-    """Say which kind of site to write instead."""
+def format_remedy(able: Iterable[str]) -> str:
+    """Remedy: the kinds of site to write instead."""
     return f"write site.kind: {' or '.join(sorted(able))}"
 
 
-def mistakes(kind: str, arms: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what makes a study wrong: what its arms ask for that its kind of site does not make."""
+def find_mistakes(kind: str, arms: Mapping[str, Any]) -> Iterator[str]:
+    """Faults of a study: parts its arms ask for that its kind of site does not make."""
     for name, arm in arms.items():
-        for what, sentence in refused(kind, arm):
+        for what, sentence in find_refusals(kind, arm):
             if kind != LEAVES_OUT or what in _OF_ONE:
                 yield f"arms.{name}.{sentence}"
 
 
-def refused(kind: str, arm: Any) -> Iterator[tuple[str, str]]:
-    """Yield what an arm asks for that a kind of site does not make, and `key: reason; what to write`."""
-    for what, key in _asked(arm.setting):
-        if not makes(kind, what):
+def find_refusals(kind: str, arm: Any) -> Iterator[tuple[str, str]]:
+    """Parts of an arm that a kind of site does not make, and `key: reason; remedy`."""
+    for what, key in _list_parts(arm.setting):
+        if not is_supported(kind, what):
             why, remedy = _INSTEAD.get((what, kind), (_WHY.get(what, ""), ""))
             if kind == "existing":
                 why, remedy = "only clients are ours there", "write endpoint, and stands_in_for"
-            able = [one for one in MAKES if makes(one, what)]
-            yield what, refusal(key, kind, able, why, remedy or f"remove it, or {to_write(able)}")
+            able = [one for one in MAKES if is_supported(one, what)]
+            yield what, format_refusal(key, kind, able, why, remedy or f"remove it, or {format_remedy(able)}")
 
 
-def _asked(setting: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield what an arm asks for, as `MAKES` calls it, and its key in the study file."""
+def _list_parts(setting: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Parts that an arm asks for, by their names in `MAKES`, and the keys in the study file."""
     for key, value in setting.items():
         if key == "access":
             yield f"access: {value}", f"access: {value}"

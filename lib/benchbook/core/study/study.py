@@ -1,4 +1,4 @@
-"""The study file: one question, its sections put together, and what must hold between them."""
+"""The study file: one question, its sections put together, and the rules between them."""
 
 from __future__ import annotations
 
@@ -20,9 +20,18 @@ from benchbook.core.study import (
     study_kubernetes,
     sysbench_workloads,
 )
-from benchbook.core.study.study_arm import Arm, conflicts
-from benchbook.core.study.study_base import Model, Name, Threads, distinct
-from benchbook.core.study.study_sections import Dataset, Engine, Plan, Rate, Site, TwinArm, WarmUp, Workload
+from benchbook.core.study.study_arm import Arm, find_conflicts
+from benchbook.core.study.study_base import Model, Name, Threads, require_distinct
+from benchbook.core.study.study_sections import (
+    Dataset,
+    Engine,
+    Plan,
+    Rate,
+    SiteSection,
+    TwinArm,
+    WarmUp,
+    Workload,
+)
 from benchbook.core.util.errors import did_you_mean
 from benchbook.core.util.plural import count
 
@@ -38,7 +47,7 @@ class Study(Model):
     """Title of the report."""
     question: str = Field(min_length=3, max_length=1000)
     """The question that the study answers, in a sentence."""
-    site: Site
+    site: SiteSection
     """Where the arms run."""
     engine: Engine
     """The database server and its settings."""
@@ -50,13 +59,13 @@ class Study(Model):
     """The tables that are loaded."""
     workloads: dict[Name, Workload] = Field(min_length=1)
     """The workloads by name."""
-    threads: Annotated[tuple[Threads, ...], Field(min_length=1), AfterValidator(distinct)]
+    threads: Annotated[tuple[Threads, ...], Field(min_length=1), AfterValidator(require_distinct)]
     """Thread levels: client connections of a run."""
     plan: Plan
     """Blocks, lengths and seed."""
     warm_up: WarmUp = WarmUp()
     """Warm-up and pilots."""
-    claims: Annotated[tuple[str, ...], AfterValidator(distinct)] = ()
+    claims: Annotated[tuple[str, ...], AfterValidator(require_distinct)] = ()
     """Published claims that this study answers, each `source/claim`."""
     sizes: dict[Name, dict[str, Any]] = Field({}, examples=[{"full": {"threads": [150, 300]}}])
     """The same question at other sizes: for each, the keys that differ, as a JSON Merge Patch (null takes a
@@ -74,7 +83,7 @@ class Study(Model):
 
     @property
     def twin(self) -> str | None:
-        """Name under which the baseline is measured against itself, or None without an A/A pair."""
+        """Name of the baseline's twin that is measured against it, or None without an A/A pair."""
         return f"{self.baseline}{TWIN}" if self.aa is not None else None
 
     def deployed(self, arm: str) -> str:
@@ -85,12 +94,12 @@ class Study(Model):
     def sessions(self) -> int:
         """Most sessions of sysbench at once on a server; in turns the arms are connected at the same time."""
         is_in_turns = any(
-            interleaving.order(self, workload) == interleaving.TURNS for workload in self.workloads
+            interleaving.choose_order(self, workload) == interleaving.TURNS for workload in self.workloads
         )
         return max(self.threads) * (len(self.arms) + (self.aa is not None) if is_in_turns else 1)
 
     def has_twin(self, workload: str, threads: int) -> bool:
-        """Tell whether the A/A pair is measured at this workload and thread level."""
+        """True if the A/A pair is measured at this workload and thread level."""
         twin = self.aa
         return (
             twin is not None
@@ -118,7 +127,7 @@ class Study(Model):
         return self
 
     def _pair(self) -> Iterator[str]:
-        """Yield what the A/A pair names and the study lacks."""
+        """Names in the A/A pair that the study lacks."""
         twin = self.aa
         for name in (twin.workloads or ()) if twin else ():
             if name not in self.workloads:
@@ -133,7 +142,7 @@ class Study(Model):
                 )
 
     def _connections(self) -> Iterator[str]:
-        """Yield what asks for more connections than the server allows."""
+        """Keys that ask for more connections than the server allows."""
         limit = self.engine.settings.get("max_connections")
         loads = {name: arm.load.connections for name, arm in self.arms.items() if arm.load is not None}
         most = self.sessions + max(loads.values(), default=0)
@@ -150,14 +159,14 @@ class Study(Model):
                 f"{count(max(self.threads), 'thread')}: above max_connections {limit} less 10; "
                 f"write {most + 10} or more under engine.settings"
             )
-        elif limit is None and loads and descriptors.engine(self.engine.name).must_limit_connections:
+        elif limit is None and loads and descriptors.find_engine(self.engine.name).must_limit_connections:
             yield (
                 f"engine.settings.max_connections: missing, and {most} connections are asked for; "
                 f"write {most + 10} or more"
             )
 
     def _conflicts(self) -> Iterator[str]:
-        """Yield what does not go together, each as `path.to.key: what is wrong; what to write`."""
+        """Keys that do not go together, each as `path.to.key: fault; remedy`."""
         for name, workload in self.workloads.items():
             if workload.script is None and name not in sysbench_workloads.SCRIPTS:
                 hint = did_you_mean(name, sysbench_workloads.SCRIPTS)
@@ -165,10 +174,10 @@ class Study(Model):
         for arm in self.arms:
             if arm.endswith(TWIN):
                 yield f"arms.{arm}: names ending in _again belong to the A/A pair; choose another name"
-        yield from conflicts(self.arms)
-        yield from registry.mistakes(self.site.kind, self.arms)
+        yield from find_conflicts(self.arms)
+        yield from registry.find_mistakes(self.site.kind, self.arms)
         for room in (engines, study_cluster, study_kubernetes, study_hosts, client_sharding, custom_scripts):
-            yield from room.refused(self)
+            yield from room.find_refusals(self)
         yield from self._pair()
         for name in self.plan.ladder or ():
             if name not in self.arms:
@@ -181,7 +190,7 @@ class Study(Model):
                 f"{runs} runs take {hours:.1f} hours or more; measure less, or raise the budget"
             )
         yield from self._connections()
-        yield from interleaving.mistakes(self)
+        yield from interleaving.find_mistakes(self)
         for name, workload in self.workloads.items():
             if isinstance(workload.rate, Rate) and self.warm_up.pilot_s < PILOT_S:
                 yield (

@@ -1,4 +1,4 @@
-"""The arms of a study file: every factor that can be varied on one site, each with what it stands in for."""
+"""Arms of a study file: every factor that can be varied on one site, each with its role."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from benchbook.core.study import descriptors, registry
-from benchbook.core.study.study_base import Model, Name, distinct, enumeration, known
+from benchbook.core.study.study_base import Model, Name, check_names, enumerate_names, require_distinct
 from benchbook.core.study.study_cluster import ArmCluster, ArmEvent
-from benchbook.core.study.study_hosts import HostProxy, Numa, PartSettings, Place
-from benchbook.core.study.study_kubernetes import Placement, PodResources
+from benchbook.core.study.study_hosts import ArmAddress, HostProxy, Numa, PartSettings
+from benchbook.core.study.study_kubernetes import NodePlacement, PodResources
 from benchbook.core.study.study_sections import EngineName, Settings
 
 
 class ArmBuild(Model):
-    """What this arm changes of the study's build."""
+    """Changes of the study's build by this arm."""
 
     repo: str | None = None
     """Another clone; null: as the study says."""
@@ -29,7 +29,7 @@ class ArmBuild(Model):
 
 
 class ArmEngine(Model):
-    """What this arm changes of the study's engine; it gets a server and data of its own."""
+    """Changes of the study's engine by this arm; it gets a server and data of its own."""
 
     name: EngineName | None = None
     """Another engine; nothing of the study's version, binary and settings then holds for this arm."""
@@ -46,7 +46,7 @@ class ArmEngine(Model):
 
 
 class ArmData(Model):
-    """How this arm's data are loaded and warmed, where that is what the study varies."""
+    """Loading and warming of this arm's data, if that is the factor the study varies."""
 
     index: Literal["after", "before"] = "after"
     """Secondary index made `after` the rows are loaded, as sysbench does, or `before`."""
@@ -61,7 +61,9 @@ ELSEWHERE = (
 )
 ELSEWHERE += "(`benchbook new --about servers`)"
 Access = Annotated[
-    str, known("access (of no package here)", registry.access, ELSEWHERE), enumeration(registry.access)
+    str,
+    check_names("access (of no package here)", registry.list_access, ELSEWHERE),
+    enumerate_names(registry.list_access),
 ]
 Core = Annotated[int, Field(ge=0, le=4095, examples=[0])]
 LOWEST_SHARES = 2
@@ -73,15 +75,15 @@ UNMEASURED = (*PRESENTATION, "stands_in_for", "plays", "illustrates")
 
 
 PARTS_ON_HOSTS = ("server", "proxy", "client", *(f"client{number}" for number in range(2, 17)))
-PartOnHost = Annotated[str, known("part", lambda: PARTS_ON_HOSTS)]
+PartOnHost = Annotated[str, check_names("part", lambda: PARTS_ON_HOSTS)]
 
 
 class Cpu(Model):
-    """What one part (server, proxy or client) may use of the processor."""
+    """Limits of one part (server, proxy or client) on its use of the processor."""
 
     quota: float | None = Field(None, ge=0.01, le=4096, examples=[0.5])
     """Processor time in cores (0.5: half of one core's time), held by a control group; null: no quota."""
-    cores: Annotated[tuple[Core, ...], Field(min_length=1), AfterValidator(distinct)] | None = None
+    cores: Annotated[tuple[Core, ...], Field(min_length=1), AfterValidator(require_distinct)] | None = None
     """Numbers of the cores that may be used; null: as `site.cpus` says."""
 
 
@@ -94,7 +96,7 @@ class Neighbour(Model):
     """Weight of all of them together against the server's; 2 is that of a Kubernetes pod without requests."""
 
 
-class Zones(Model):
+class ZoneDistance(Model):
     """Distance between the server and the client or proxy that reaches it."""
 
     latency_ms: float = Field(ge=0, le=1000, examples=[1.0])
@@ -102,7 +104,7 @@ class Zones(Model):
 
 
 class Kernel(Model):
-    """Kernel settings as a source made them; `down` puts back what was there."""
+    """Kernel settings as a source made them; `down` restores the earlier state."""
 
     somaxconn: int | None = Field(None, ge=1, le=2_147_483_647, examples=[32768])
     """net.core.somaxconn: longest queue of connections that wait to be accepted; null leaves it."""
@@ -115,7 +117,7 @@ class Kernel(Model):
 
 
 class Load(Model):
-    """What the server bears beside sysbench while this arm is measured, from a program of our own."""
+    """Load on the server beside sysbench while this arm is measured, from a program of our own."""
 
     idle_connections: int = Field(0, ge=0, le=60_000, examples=[5000])
     """Connections that are opened before a run, held while it lasts, and never used."""
@@ -153,7 +155,7 @@ class Arm(Model):
     cores, `none` the kernel's own."""
     neighbour: Neighbour | None = None
     """A noisy neighbour on the server's cores; null: none."""
-    zones: Zones | None = None
+    zones: ZoneDistance | None = None
     """Distance to the server; null: no such hop. All arms of a study have one or none has."""
     kernel: Kernel | None = None
     """Kernel settings; null changes nothing."""
@@ -174,7 +176,7 @@ class Arm(Model):
     """How sysbench gets its options: as `arguments`, or from a `file` that is kept with the run."""
     capture: bool = False
     """The proxy records all traffic to disk while this arm is measured; only with `access: tiproxy`."""
-    placement: Placement | None = None
+    placement: NodePlacement | None = None
     """Nodes of this arm's parts in a cluster; null: as `site.kubernetes.nodes` says."""
     resources: PodResources | None = None
     """Requests and limits of this arm's server pod in place of `qos` and `cpu.server`; null: as these say."""
@@ -189,38 +191,38 @@ class Arm(Model):
     parts: PartSettings | None = None
     """Settings of the parts of a TiDB cluster for this arm, on top of those of `site.tiup` or
     `site.kubernetes.tidb`; null: none."""
-    endpoint: Place | None = None
+    endpoint: ArmAddress | None = None
     """Where this arm connects, with `site.kind: existing`; null: as `site.existing` says."""
     stands_in_for: str | None = Field(None, min_length=3, max_length=300)
     """What of a source this arm stands in for, and how it differs from it; the report says so."""
     plays: dict[str, str | int | float] = Field({}, examples=[{"arm": "haproxy"}])
     """What this arm is in the words of the sources whose claims the study answers, such as `{arm: haproxy}`;
     its own name and its load need not be named."""
-    illustrates: Annotated[tuple[str, ...], AfterValidator(distinct)] = ()
+    illustrates: Annotated[tuple[str, ...], AfterValidator(require_distinct)] = ()
     """Published claims, each `source/claim`, whose direction and size this arm shows without judging them."""
 
     @model_validator(mode="after")
     def _captures(self) -> Arm:
-        able = ", ".join(name for name, proxy in descriptors.proxies().items() if proxy.captures)
+        able = ", ".join(name for name, proxy in descriptors.load_proxies().items() if proxy.captures)
         if self.capture and self.access not in able.split(", "):
             raise ValueError(f"capture needs a proxy that can; write access: {able}, or remove capture")
         return self
 
     @property
     def setting(self) -> dict[str, object]:
-        """What affects a run, as plain data; keys at their defaults are left out, so that a new key never
+        """Settings that affect a run, as plain data; keys at defaults are left out, so a new key never
         changes an old study's runs."""
         stated = self.model_dump(mode="json", exclude_defaults=True, exclude=set(UNMEASURED))
         return {"access": self.access} | stated
 
     def role(self, name: str) -> dict[str, str | int | float]:
-        """Return what an arm of this name is for a claim, by the keys of a source."""
+        """Properties of an arm of this name for a claim, by the keys of a source."""
         load = self.load.model_dump(exclude_defaults=True) if self.load is not None else {}
         return {"arm": name, **load, **self.plays}
 
 
 def without_presentation(arms: Any, keys: Sequence[str] = PRESENTATION) -> Any:
-    """Return a study file's section `arms`, as parsed, without what is for readers alone, or other keys."""
+    """A study file's section `arms`, as parsed, without keys for readers alone, or other keys."""
     if not isinstance(arms, Mapping):
         return arms
     return {
@@ -231,8 +233,8 @@ def without_presentation(arms: Any, keys: Sequence[str] = PRESENTATION) -> Any:
     }
 
 
-def conflicts(arms: Mapping[str, Arm]) -> Iterator[str]:
-    """Yield what does not go together between arms, each as `path.to.key: what is wrong; what to write`."""
+def find_conflicts(arms: Mapping[str, Arm]) -> Iterator[str]:
+    """Conflicts between arms, each as `path.to.key: fault; remedy`."""
     for name, arm in arms.items():
         same = [other for other, one in arms.items() if other != name and arm.name in (other, one.name)]
         if arm.name is not None and same:

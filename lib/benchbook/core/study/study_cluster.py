@@ -1,4 +1,4 @@
-"""A TiDB cluster on this machine: how many of each part a study asks for, and their settings."""
+"""A TiDB cluster on this machine: the number of each part in a study, and their settings."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ RESERVED = {
 
 
 class Event(Model):
-    """What is done to a cluster in the middle of each run of an arm. Such an arm is described second by
+    """Event in a cluster in the middle of each run of an arm. Such an arm is described second by
     second; the mean of a run with an event in it says little."""
 
     what: Literal["kill_store"] = "kill_store"
@@ -47,7 +47,7 @@ class Event(Model):
 
 
 class ArmEvent(Model):
-    """What is done to an arm's server in the middle of each run. Such an arm is described second by second;
+    """Event at an arm's server in the middle of each run. The arm is described second by second;
     the mean of a run with an event in it says little. sysbench then opens a lost session again: each is an
     ignored error."""
 
@@ -100,12 +100,12 @@ class Cluster(Model):
 
     @property
     def ports(self) -> int:
-        """How many ports it takes: two for each part."""
+        """Number of ports it takes: two for each part."""
         return 2 * (self.tidb + self.pd + self.stores)
 
 
 class ArmCluster(Model):
-    """What an arm changes of the study's cluster; keys left out are the study's. It gets a cluster of its
+    """Changes of the study's cluster; keys left out are the study's. The arm gets a cluster of its
     own."""
 
     stores: int | None = Field(None, ge=1, le=7, examples=[3])
@@ -134,8 +134,8 @@ class ArmCluster(Model):
         }
 
 
-def _zones(engine: Any, arms: Mapping[str, Any]) -> Iterator[str]:
-    """Yield where some arms have zones and others have none, so that the hops would be compared."""
+def _check_zones(engine: Any, arms: Mapping[str, Any]) -> Iterator[str]:
+    """Faults if some arms have zones and others have none, so that the hops would be compared."""
     known = {
         name: own if own is not None else engine.cluster.zones_ms
         for name, arm in arms.items()
@@ -149,12 +149,12 @@ def _zones(engine: Any, arms: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-def refused(study: Any) -> Iterator[str]:
-    """Yield what doesn't go with a cluster, each as `path.to.key: what is wrong; what to write`."""
+def find_refusals(study: Any) -> Iterator[str]:
+    """Keys that don't go with a cluster, each as `path.to.key: fault; remedy`."""
     engine = study.engine
     if engine.cluster is not None:
         yield from _of_engine(study.site.kind, engine)
-        yield from _zones(engine, study.arms)
+        yield from _check_zones(engine, study.arms)
     for name, arm in study.arms.items():
         place, own = f"arms.{name}.engine", arm.engine
         cluster: Cluster | None = engine.cluster
@@ -175,8 +175,8 @@ def refused(study: Any) -> Iterator[str]:
             yield (
                 f"{place}: another engine beside engine.cluster; leave name, version and binary to the study"
             )
-        yield from _reserved(f"{place}.cluster", cluster)
-        able = [registry.DIRECT, *(one for one, of in descriptors.proxies().items() if of.spreads)]
+        yield from _find_reserved(f"{place}.cluster", cluster)
+        able = [registry.DIRECT, *(one for one, of in descriptors.load_proxies().items() if of.spreads)]
         if arm.access not in able:
             yield (
                 f"arms.{name}.access: {arm.access}: can't reach all TiDB of engine.cluster; write "
@@ -191,10 +191,10 @@ def refused(study: Any) -> Iterator[str]:
 
 def _of_engine(kind: str, engine: Any) -> Iterator[str]:
     if kind != "local":
-        instead = f"{registry.to_write(('local',))}, or use site.tiup or site.kubernetes.tidb"
-        yield registry.refusal("engine.cluster", kind, ("local",), remedy=instead)
-    if descriptors.engine(engine.name).cluster is None:
-        able = next(one for one in descriptors.engines().values() if one.cluster is not None)
+        instead = f"{registry.format_remedy(('local',))}, or use site.tiup or site.kubernetes.tidb"
+        yield registry.format_refusal("engine.cluster", kind, ("local",), remedy=instead)
+    if descriptors.find_engine(engine.name).cluster is None:
+        able = next(one for one in descriptors.load_engines().values() if one.cluster is not None)
         yield (
             f"engine.cluster: made of {able.product}, and engine.name is {engine.name}; write {able.name}, "
             "or remove it"
@@ -203,11 +203,11 @@ def _of_engine(kind: str, engine: Any) -> Iterator[str]:
         yield f"engine.binary: {engine.binary}: the parts of a cluster are built together; remove it"
     elif engine.version not in VERSIONS:
         yield f"engine.version: {engine.version}: a cluster can be made of {', '.join(VERSIONS)}; write that"
-    yield from _reserved("engine.cluster", engine.cluster)
+    yield from _find_reserved("engine.cluster", engine.cluster)
 
 
 def _of_event(name: str, cluster: Cluster, event: Event, study: Any) -> Iterator[str]:
-    """Yield where an event can't be made in a study, or would say nothing."""
+    """Faults if an event can't be made in a study, or would say nothing."""
     place = f"arms.{name}: engine.cluster.event"
     if cluster.replicas < 3:
         yield f"{place}: with {cluster.replicas} replicas no majority is left; write replicas: 3"
@@ -215,13 +215,13 @@ def _of_event(name: str, cluster: Cluster, event: Event, study: Any) -> Iterator
 
 
 def _of_arm_event(name: str, arm: Any, study: Any) -> Iterator[str]:
-    """Yield where a server's event can't be made in a study, or would say nothing."""
+    """Faults if a server's event can't be made in a study, or would say nothing."""
     place, event = f"arms.{name}.event", arm.event
     if study.engine.cluster is not None:
         yield f"{place}: made for one server; write engine.cluster.event"
     if (event.what == "set") != bool(event.settings):
         yield f"{place}.settings: go with what: set; write both or neither"
-    engine = descriptors.engine((arm.engine and arm.engine.name) or study.engine.name)
+    engine = descriptors.find_engine((arm.engine and arm.engine.name) or study.engine.name)
     if engine.driver != descriptors.MYSQL:
         yield f"{place}: not supported with engine.name: {engine.name}; write an engine of MySQL's family"
     yield from _of_time(name, place, event, study)
@@ -247,11 +247,11 @@ def _of_time(name: str, place: str, event: Event | ArmEvent, study: Any) -> Iter
         )
 
 
-def _reserved(place: str, cluster: Cluster) -> Iterator[str]:
-    """Yield each setting of a cluster's parts that is not a study's, with what to write."""
+def _find_reserved(place: str, cluster: Cluster) -> Iterator[str]:
+    """Each setting of a cluster's parts that is not a study's, with the remedy."""
     for part, form in RESERVED.items():
         for key, value in getattr(cluster, f"{part}_settings").items():
-            if form.match(key) or descriptors.leads_out(value):
+            if form.match(key) or descriptors.is_leading_out(value):
                 yield (
                     f"{place}.{part}_settings.{key}: not a study's to set: it says where the part listens, "
                     "lives or writes, or what the cluster's own keys say (replicas); remove it"

@@ -11,14 +11,14 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from benchbook.core.study import descriptors, registry
-from benchbook.core.study.study_base import Model, Scalar, distinct
+from benchbook.core.study.study_base import Model, Scalar, require_distinct
 
 Item = Annotated[str, Field(pattern=r"^[a-z][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*$")]
 Word = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*([. ][a-z0-9_-]+)*$")]
 
 
 class TiupPart(Model):
-    """One part of a TiDB cluster on hosts: on how many of those with its role, and its settings."""
+    """One part of a TiDB cluster on hosts: the number of hosts of its role, and its settings."""
 
     hosts: int = Field(3, ge=1, le=99, examples=[3])
     """Hosts that it is put on: the first of the inventory with its role (`pd`, `tikv`; of TiDB `server`)."""
@@ -92,32 +92,32 @@ Node = Annotated[int, Field(ge=0, le=1023, examples=[0])]
 class Numa(Model):
     """Instances of a cluster's parts bound to NUMA nodes: on each host one for each node."""
 
-    tidb: Annotated[tuple[Node, ...], AfterValidator(distinct)] = ()
+    tidb: Annotated[tuple[Node, ...], AfterValidator(require_distinct)] = ()
     """Nodes with a TiDB each, which then uses as many cores as its node has; none: one TiDB on all nodes."""
-    tikv: Annotated[tuple[Node, ...], AfterValidator(distinct)] = ()
+    tikv: Annotated[tuple[Node, ...], AfterValidator(require_distinct)] = ()
     """Nodes with a TiKV each; none: one TiKV on all nodes."""
 
 
-ON_HOSTS = f"remove it, or {registry.to_write(('ssh',))}"
+ON_HOSTS = f"remove it, or {registry.format_remedy(('ssh',))}"
 
 
-def refused(study: Any) -> Iterator[str]:
-    """Yield what is asked of hosts or of an endpoint that they can't give, as `path.to.key: wrong; ...`."""
+def find_refusals(study: Any) -> Iterator[str]:
+    """Keys that hosts or an endpoint can't serve, as `path.to.key: fault; ...`."""
     kind, tls, engine = study.site.kind, study.site.tls, study.engine
     tiup: Tiup | None = study.site.tiup
     has_parts = tiup is not None or getattr(study.site.kubernetes, "tidb", None) is not None
     if kind != "ssh":
         if tiup is not None:
-            yield registry.refusal("site.tiup", kind, ("ssh",), remedy=ON_HOSTS)
+            yield registry.format_refusal("site.tiup", kind, ("ssh",), remedy=ON_HOSTS)
         if tls != "off":
-            yield registry.refusal(f"site.tls: {tls}", kind, ("ssh",), remedy=ON_HOSTS)
-    elif tls != "off" and not descriptors.engine(engine.name).encrypts:
-        able = " and ".join(one for one, of in descriptors.engines().items() if of.encrypts)
+            yield registry.format_refusal(f"site.tls: {tls}", kind, ("ssh",), remedy=ON_HOSTS)
+    elif tls != "off" and not descriptors.find_engine(engine.name).encrypts:
+        able = " and ".join(one for one, of in descriptors.load_engines().items() if of.encrypts)
         yield f"site.tls: {tls}: made for {able} only, and engine.name is {engine.name}; remove it"
-    elif tiup is not None and "tiup" not in descriptors.engine(engine.name).clusters_by:
+    elif tiup is not None and "tiup" not in descriptors.find_engine(engine.name).clusters_by:
         yield f"site.tiup: makes TiDB, and engine.name is {engine.name}; write tidb, or remove it"
     for name, arm in study.arms.items():
-        proxy = descriptors.proxies().get(arm.access)
+        proxy = descriptors.load_proxies().get(arm.access)
         if "parts" in registry.MAKES[kind] and arm.parts is not None and not has_parts:
             yield (
                 f"arms.{name}.parts: settings of a TiDB cluster; write site.tiup or site.kubernetes.tidb, or "
@@ -125,7 +125,7 @@ def refused(study: Any) -> Iterator[str]:
             )
         if arm.proxy is not None and "proxy" in registry.MAKES[kind]:
             if proxy is None:
-                able = " or ".join(one for one, of in descriptors.proxies().items() if kind in of.sites)
+                able = " or ".join(one for one, of in descriptors.load_proxies().items() if kind in of.sites)
                 yield f"arms.{name}.proxy: access is {arm.access}; write {able}, or remove it"
             elif why := proxy.refused(arm.proxy.settings, arm.load.connections if arm.load else 0):
                 yield f"arms.{name}.proxy.settings.{why}"
@@ -161,7 +161,7 @@ def _of_endpoint(study: Any) -> Iterator[str]:
     for place, one in {"engine": engine, **engines}.items():
         if one.binary is not None:
             yield f"{place}.binary: names a program, and the server is started by others; remove it"
-        is_mysql = descriptors.engine(one.name or engine.name).driver == descriptors.MYSQL
+        is_mysql = descriptors.find_engine(one.name or engine.name).driver == descriptors.MYSQL
         if asked is not None and asked.tls != "off" and not is_mysql:
             yield f"site.existing.tls: {asked.tls}: not supported with {place}.name: {one.name}; write off"
 
@@ -180,8 +180,8 @@ Host = Annotated[str, AfterValidator(no_socket), Field(pattern=ADDRESS, examples
 Port = Annotated[int, Field(ge=1, le=65535, examples=[3306])]
 
 
-class Place(Model):
-    """Where one arm connects to, such as a proxy in front of the same server."""
+class ArmAddress(Model):
+    """Address that one arm connects to, such as a proxy in front of the same server."""
 
     host: Host
     """Name or address of the arm's endpoint."""

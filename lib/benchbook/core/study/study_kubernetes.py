@@ -1,4 +1,4 @@
-"""The section of a study file that says how its arms are made in a Kubernetes cluster."""
+"""The section of a study file on making its arms in a Kubernetes cluster."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Images(Model):
     """Image of the proxy, with its program in the PATH."""
 
 
-class Resources(Model):
+class GuaranteedResources(Model):
     """Processor and memory of a pod: requests and limits alike."""
 
     cpu: float | None = Field(None, ge=0.01, le=4096, examples=[55.5])
@@ -42,11 +42,11 @@ class Resources(Model):
 
 
 class PodResources(Model):
-    """What one arm's server pod asks for and may use, each by itself; a limit alone is requested, too."""
+    """Requests and limits of one arm's server pod, each by itself; a lone limit is requested, too."""
 
-    requests: Resources = Resources()
+    requests: GuaranteedResources = GuaranteedResources()
     """Cores and memory that are kept for it."""
-    limits: Resources = Resources()
+    limits: GuaranteedResources = GuaranteedResources()
     """Cores and memory that it may use at the most; beyond the cores it is throttled."""
 
 
@@ -62,7 +62,7 @@ class Toleration(Model):
 
 
 class Storage(Model):
-    """Where the data of servers is."""
+    """Place of the servers' data."""
 
     storage_class: Name | None = Field(None, examples=["local-storage"])
     """Storage class of the claims; null keeps the data in the pod's own folder on its node (emptyDir)."""
@@ -74,18 +74,20 @@ KNOWN: dict[str, Any] = tomllib.loads(Path(__file__).with_name("kubernetes.toml"
 OPERATORS, NEWEST = KNOWN["operators"], KNOWN["newest"]
 
 
-def release(version: str) -> tuple[int, ...]:
-    """Return a version of TiDB such as v3.0.1 as numbers."""
+def parse_release(version: str) -> tuple[int, ...]:
+    """A version of TiDB such as v3.0.1 as numbers."""
     return tuple(int(number) for number in version.removeprefix("v").split("."))
 
 
-def operators(version: str) -> tuple[str, ...]:
-    """Return the versions of TiDB Operator for a version of TiDB such as v3.0.1, the recommended first."""
-    return next((tuple(OPERATORS[since]) for since in OPERATORS if release(version) >= release(since)), ())
+def operator_versions(version: str) -> tuple[str, ...]:
+    """Versions of TiDB Operator for a version of TiDB such as v3.0.1, the recommended first."""
+    return next(
+        (tuple(OPERATORS[since]) for since in OPERATORS if parse_release(version) >= parse_release(since)), ()
+    )
 
 
 class TidbPart(Model):
-    """One part of a TiDB cluster: how many, and its settings."""
+    """One part of a TiDB cluster: its number, and its settings."""
 
     replicas: int = Field(3, ge=1, le=99, examples=[3])
     """Number of pods."""
@@ -93,8 +95,8 @@ class TidbPart(Model):
     """Settings in the part's own names with dots, such as `rocksdb.defaultcf.block-cache-size`."""
 
 
-class TidbCluster(Model):
-    """A TiDB cluster made by TiDB Operator, which must be in the Kubernetes cluster; `benchbook cluster STUDY
+class OperatorCluster(Model):
+    """A TiDB cluster by TiDB Operator, required in Kubernetes; `benchbook cluster STUDY
     up` installs it on GKE."""
 
     version: str = Field("v7.5.1", pattern=r"^v[0-9]+\.[0-9]+\.[0-9]+$", examples=["v3.0.1"])
@@ -111,11 +113,11 @@ class TidbCluster(Model):
     @property
     def operator_version(self) -> str:
         """The version of TiDB Operator that is used."""
-        return self.operator or NEWEST[operators(self.version)[0]]
+        return self.operator or NEWEST[operator_versions(self.version)[0]]
 
     @model_validator(mode="after")
-    def _supported(self) -> TidbCluster:
-        named = operators(self.version)
+    def _supported(self) -> OperatorCluster:
+        named = operator_versions(self.version)
         if not named:
             raise ValueError(f"version: {self.version}: no TidbCluster supports it; write v3.0.0 or newer")
         if self.operator is not None and self.operator.rpartition(".")[0] not in named:
@@ -127,16 +129,16 @@ class TidbCluster(Model):
 
 
 class Kubernetes(Model):
-    """How arms are made in a cluster. Which cluster: the kubeconfig that BENCHBOOK_KUBECONFIG names, else
+    """Arms in a Kubernetes cluster. Kubeconfig: the one that BENCHBOOK_KUBECONFIG names, else
     KUBECONFIG, else that of the home folder."""
 
     context: str | None = Field(None, min_length=1, max_length=253, examples=["gke_project_zone_name"])
     """Context of the kubeconfig; null takes its current one."""
     images: Images = Images()
     """Image references."""
-    server: Resources = Resources()
+    server: GuaranteedResources = GuaranteedResources()
     """What a server with `qos: guaranteed` gets; an arm's `cpu.server.quota` goes before `cpu`."""
-    client: Resources = Resources()
+    client: GuaranteedResources = GuaranteedResources()
     """What the client's pod gets."""
     client_in: Literal["pod", "server"] = "pod"
     """Where sysbench runs: in a `pod` of its own, or in the `server`'s container and over its socket; that
@@ -160,19 +162,19 @@ class Kubernetes(Model):
     everything at the end of each stage and loads again."""
     wait_s: int = Field(300, ge=10, le=7200, examples=[300])
     """Longest wait in seconds for a pod to run or a load balancer to get its address."""
-    tidb: TidbCluster | None = None
+    tidb: OperatorCluster | None = None
     """TiDB by TiDB Operator, for `engine.name: tidb`; null: one pod with TiDB's embedded storage."""
     gke: Gke | None = None
     """The cluster itself on Google Kubernetes Engine; null: it is there already."""
 
     def nodes_of(self, arm: Any) -> dict[Role, Selector]:
-        """Return the labels that nodes of each role must have for an arm, where any are asked for."""
+        """Labels that nodes of each role must have for an arm, if any are asked for."""
         placed = arm.placement.nodes if arm.placement is not None else {}
         return {role: labels for role, labels in {**self.nodes, **placed}.items() if labels}
 
 
-class Placement(Model):
-    """Where in a cluster the parts of an arm are put."""
+class NodePlacement(Model):
+    """Place of an arm's parts in a cluster."""
 
     nodes: dict[Role, Selector] = Field({}, examples=[{"server": {"cloud.google.com/gke-nodepool": "cos"}}])
     """Labels of nodes, for this arm in place of those in `site.kubernetes.nodes`."""
@@ -188,8 +190,8 @@ class Placement(Model):
         return values
 
 
-def refused(study: Any) -> Iterator[str]:
-    """Yield what an arm asks of a cluster that can't give it, each as `path.to.key: wrong; what to write`."""
+def find_refusals(study: Any) -> Iterator[str]:
+    """Keys of an arm that a cluster can't serve, each as `path.to.key: fault; remedy`."""
     if study.site.kind != "kubernetes":
         return
     here: Kubernetes = study.site.kubernetes or Kubernetes()
@@ -235,11 +237,13 @@ def refused(study: Any) -> Iterator[str]:
             "server's container; remove it"
         )
     if here.tidb is not None and here.gke is not None:
-        yield from _crowded(here, here.tidb, here.gke, study.arms)
+        yield from _find_crowded(here, here.tidb, here.gke, study.arms)
 
 
-def _crowded(asked: Kubernetes, tidb: TidbCluster, gke: Gke, arms: Mapping[str, Any]) -> Iterator[str]:
-    """Yield which parts of which arms' TiDB clusters find too few nodes in their pools.
+def _find_crowded(
+    asked: Kubernetes, tidb: OperatorCluster, gke: Gke, arms: Mapping[str, Any]
+) -> Iterator[str]:
+    """Parts of arms' TiDB clusters that find too few nodes in their pools.
 
     Pods of one part are put on nodes of their own; on the network of their nodes those of two clusters too,
     since both want the same ports.
@@ -274,7 +278,7 @@ Sysctl = Annotated[str, Field(pattern=r"^(net|vm|fs|kernel)(\.[a-z0-9_-]+)+$")]
 TAKEN_BY_GKE = frozenset(KNOWN["gke"]["sysctls"])
 
 
-class Pool(Model):
+class NodePool(Model):
     """Nodes of one kind."""
 
     machine: str = Field(pattern=r"^[a-z][a-z0-9]*-[a-z]+(-[0-9]+)?$", examples=["c2-standard-16"])
@@ -295,7 +299,7 @@ class Pool(Model):
     """CPU manager of the nodes' kubelets: `static` gives guaranteed pods with whole cores their own cores."""
 
     @model_validator(mode="after")
-    def _takes_so_many_disks(self) -> Pool:
+    def _takes_so_many_disks(self) -> NodePool:
         family, cpus = self.machine.split("-")[0], self.machine.rpartition("-")[2]
         known = KNOWN["local_ssds"].get(family, {}) if cpus.isdigit() else {}
         taken = [numbers for least, numbers in known.items() if int(cpus) >= int(least)]
@@ -319,7 +323,7 @@ class Gke(Model):
     """Zones: with one the cluster is zonal, with several it is that of their region with nodes in all."""
     version: str | None = Field(None, pattern=r"^[0-9]+\.[0-9]+(\.[-0-9a-z.]+)?$", examples=["1.31"])
     """Version of Kubernetes; null takes the provider's default and records it."""
-    pools: dict[GkeName, Pool] = Field(min_length=1)
+    pools: dict[GkeName, NodePool] = Field(min_length=1)
     """Pools by name; their nodes carry the label `benchbook-pool=NAME`."""
     ssd_options: str = Field("defaults", pattern=r"^[a-z0-9,=_]{1,200}$", examples=["defaults,noatime"])
     """Mount options of local SSDs."""

@@ -9,7 +9,14 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator, model_validator
 
 from benchbook.core.study import custom_scripts, descriptors, registry, sysbench_workloads
-from benchbook.core.study.study_base import Model, Name, Threads, distinct, enumeration, known
+from benchbook.core.study.study_base import (
+    Model,
+    Name,
+    Threads,
+    check_names,
+    enumerate_names,
+    require_distinct,
+)
 from benchbook.core.study.study_cluster import Cluster
 from benchbook.core.study.study_hosts import Existing, Tiup
 from benchbook.core.study.study_kubernetes import Kubernetes
@@ -20,7 +27,7 @@ MAX_INT32 = 2_147_483_647
 FATAL_ERRORS = {2006, 2011, 2013, 2055}
 
 
-def _shipped(value: str) -> str:
+def _check_script(value: str) -> str:
     if value not in sysbench_workloads.SCRIPTS:
         raise ValueError(
             f"unknown workload script; {did_you_mean(value, sysbench_workloads.SCRIPTS)} "
@@ -30,8 +37,8 @@ def _shipped(value: str) -> str:
     return value
 
 
-def _settings(values: dict[str, Any]) -> dict[str, Any]:
-    """Return a server's settings, or refuse names and values that no settings file can carry."""
+def _check_settings(values: dict[str, Any]) -> dict[str, Any]:
+    """A server's settings, or a refusal of names and values that no settings file can carry."""
     for key, value in values.items():
         if not re.fullmatch(r"[a-z][a-z0-9_.-]{0,63}", key):
             raise ValueError(f"{key!r} is not the name of a server variable; use lower case, digits and _")
@@ -44,20 +51,22 @@ def _settings(values: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
-SiteKind = Annotated[str, known("site", registry.SITES.keys), enumeration(registry.SITES.keys)]
+SiteKind = Annotated[str, check_names("site", registry.SITES.keys), enumerate_names(registry.SITES.keys)]
 EngineName = Annotated[
-    str, known("engine (of no package here)", descriptors.engines), enumeration(descriptors.engines)
+    str,
+    check_names("engine (of no package here)", descriptors.load_engines),
+    enumerate_names(descriptors.load_engines),
 ]
 Script = Annotated[
     str,
-    AfterValidator(lambda value: value if custom_scripts.is_own(value) else _shipped(value)),
+    AfterValidator(lambda value: value if custom_scripts.is_own(value) else _check_script(value)),
     Field(examples=[*sorted(sysbench_workloads.SCRIPTS), "../sysbench-tpcc/tpcc.lua"]),
 ]
-Settings = Annotated[dict[str, int | float | str | bool], AfterValidator(_settings)]
+Settings = Annotated[dict[str, int | float | str | bool], AfterValidator(_check_settings)]
 
 
-class Site(Model):
-    """Where the arms run."""
+class SiteSection(Model):
+    """Place of the arms."""
 
     kind: SiteKind = "local"
     """Kind of site: `local` is this machine, `kubernetes` a cluster, `ssh` the hosts of an inventory,
@@ -86,7 +95,7 @@ class Site(Model):
     """How arms are made in a cluster, for `kind: kubernetes`; null takes all its defaults."""
 
     @model_validator(mode="after")
-    def _whose(self) -> Site:
+    def _whose(self) -> SiteSection:
         if self.kubernetes is not None and self.kind != "kubernetes":
             raise ValueError(f"kubernetes: no key of kind {self.kind}; write kind: kubernetes, or remove it")
         if self.kind == "ssh" and self.inventory is None:
@@ -101,12 +110,12 @@ class Site(Model):
 
     @property
     def precedence(self) -> Literal["raised", "ordinary"] | None:
-        """What `priority` says of programs on this machine; None where nothing is measured by them."""
+        """Meaning of `priority` for programs on this machine; None if nothing is measured by them."""
         return self.priority if self.kind in ("local", "existing") else None
 
 
 class Build(Model):
-    """A server that is built from a commit of its source; what was built is kept by commit and command."""
+    """A server that is built from a commit of its source; builds are kept by commit and command."""
 
     repo: str = Field(min_length=1, examples=["../server"])
     """Folder of a git clone, from the repository's root."""
@@ -140,17 +149,17 @@ class Engine(Model):
 
 
 class TwinArm(Model):
-    """Where the baseline is measured against itself: the A/A pair."""
+    """Cell in that the baseline is measured against itself: the A/A pair."""
 
-    workloads: Annotated[tuple[str, ...], AfterValidator(distinct)] | None = None
+    workloads: Annotated[tuple[str, ...], AfterValidator(require_distinct)] | None = None
     """Workloads of the A/A pair; null takes all. Leave it out in turns where arms have a TiDB each
     (docs/turns.md)."""
-    threads: Annotated[tuple[Threads, ...], AfterValidator(distinct)] | None = None
+    threads: Annotated[tuple[Threads, ...], AfterValidator(require_distinct)] | None = None
     """Thread levels of the A/A pair; null takes all. Leave it out in turns where arms have a TiDB each."""
 
 
 class Dataset(Model):
-    """What is loaded before measuring."""
+    """Data to load before measuring."""
 
     tables: int = Field(2, ge=1, le=1000, examples=[4])
     """Number of sysbench tables."""
@@ -161,7 +170,7 @@ class Dataset(Model):
 
 
 class Rate(Model):
-    """A rate that follows from what the arms can do."""
+    """A rate that follows from the arms' capacity."""
 
     share: float = Field(gt=0, le=0.95, examples=[0.7])
     """Share of what the slower arm does in a closed loop at the same threads, which the pilots find out."""
@@ -221,7 +230,7 @@ class Workload(Model):
     """Ranges of one query (`select_random_ranges`)."""
     delta: int = Field(5, ge=1, le=10_000, examples=[5])
     """Rows of each of these ranges."""
-    ignore_errors: Annotated[tuple[int, ...], AfterValidator(distinct)] = (1213, 1020, 1205)
+    ignore_errors: Annotated[tuple[int, ...], AfterValidator(require_distinct)] = (1213, 1020, 1205)
     """MySQL error numbers after which a transaction is tried again: deadlock and lock wait by default.
     PostgreSQL's driver has no such option."""
 
@@ -251,7 +260,7 @@ Seconds = Annotated[
 
 
 class Plan(Model):
-    """How much is measured, and in which order."""
+    """Amount of measuring, and its order."""
 
     seed: int | None = Field(None, ge=1, le=MAX_INT32, examples=[20261120])
     """Seed of the order of runs and of sysbench's random numbers, to make a session again; null: each session
@@ -263,7 +272,7 @@ class Plan(Model):
     they give the same answer, and says why not elsewhere (docs/turns.md)."""
     turn_ms: int | None = Field(None, ge=5, le=2000, examples=[20])
     """Milliseconds of a turn; null takes 20, or more where the pilots show that ten transactions need it."""
-    ladder: Annotated[tuple[Name, ...], Field(min_length=3), AfterValidator(distinct)] | None = None
+    ladder: Annotated[tuple[Name, ...], Field(min_length=3), AfterValidator(require_distinct)] | None = None
     """Arms in their order, such as versions or sizes: each is also compared with its neighbour, and all
     pairs with each other; null: arms have no order."""
     stop: Literal["all", "decided"] = "all"
@@ -282,7 +291,7 @@ class Plan(Model):
 
 
 class WarmUp(Model):
-    """What is done before measuring, never counted."""
+    """Steps before measuring, never counted."""
 
     prewarm: bool = True
     """Read all tables and indexes into memory."""

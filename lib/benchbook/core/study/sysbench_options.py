@@ -1,4 +1,4 @@
-"""What a planned run asks of sysbench: its options by name, from the plan alone.
+"""sysbench's options for a planned run by name, from the plan alone.
 
 Both measuring and judging read them here: a run is judged by whether its command line was the plan's.
 Where the server is and who connects is not in the plan; those options are named in `CONNECTION`.
@@ -27,13 +27,13 @@ OLTP = (
 EXTRA = {"select_random_points": ("random_points",), "select_random_ranges": ("number_of_ranges", "delta")}
 
 
-def driver(planned: PlannedRun) -> str:
-    """Return the name of sysbench's driver for a run; plans name it where it is not MySQL's."""
+def driver_name(planned: PlannedRun) -> str:
+    """Name of sysbench's driver for a run; plans name it if it is not MySQL's."""
     return str(planned.options.get("driver", "mysql"))
 
 
-def general(planned: PlannedRun) -> dict[str, str]:
-    """Return sysbench's own options for a run by name, in the order of its command line.
+def general_options(planned: PlannedRun) -> dict[str, str]:
+    """sysbench's own options for a run by name, in the order of its command line.
 
     The checkpoint at the end of the discard resets counters, timers and histogram, so the last totals cover
     the measured window alone.
@@ -43,7 +43,7 @@ def general(planned: PlannedRun) -> dict[str, str]:
         # PostgreSQL's driver has no such option: it always tries deadlocks and duplicates again.
         **(
             {"mysql-ignore-errors": ",".join(map(str, options["ignore_errors"])) or "none"}
-            if driver(planned) == "mysql"
+            if driver_name(planned) == "mysql"
             else {}
         ),
         "threads": str(planned.threads),
@@ -66,15 +66,17 @@ def general(planned: PlannedRun) -> dict[str, str]:
 def of_script(planned: PlannedRun) -> dict[str, str]:
     """Return the options of a run's script by name, spelled as sysbench spells them."""
     if custom_scripts.is_own(planned.script):
-        return {name.replace("_", "-"): value(given) for name, given in planned.options["options"].items()}
+        return {
+            name.replace("_", "-"): format_value(given) for name, given in planned.options["options"].items()
+        }
     names = (*OLTP, *EXTRA.get(planned.script, ()))
     return {
         "tables": str(planned.tables),
         "table-size": str(planned.table_size),
-        **{name.replace("_", "-"): value(planned.options[name]) for name in names},
+        **{name.replace("_", "-"): format_value(planned.options[name]) for name in names},
     }
 
 
-def value(given: Any) -> str:
-    """Return a value as sysbench takes it; a switch is on or off."""
+def format_value(given: Any) -> str:
+    """A value as sysbench takes it; a switch is on or off."""
     return {True: "on", False: "off"}[given] if isinstance(given, bool) else str(given)

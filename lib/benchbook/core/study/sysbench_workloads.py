@@ -1,4 +1,4 @@
-"""What one transaction of each script of sysbench consists of, as the server's books will show it.
+"""Statements of one transaction of each script of sysbench, as the server will count them.
 
 From the Lua scripts that sysbench 1.0.20 and 1.1.0 install and that measure queries; `--db-ps-mode=auto`
 prepares each kind of statement once for every table and thread.
@@ -70,7 +70,7 @@ GROWING = frozenset(name for name, one in SCRIPTS.items() if one.growth)
 
 @dataclass(frozen=True)
 class Transaction:
-    """What one transaction adds to sysbench's counts and to the server's.
+    """Counts that one transaction adds to sysbench's and to the server's.
 
     `fewest_rows` and `most_rows` bound the rows it sends: a range near the end of a table finds fewer.
     `prepares` counts the statements each thread prepares once. None where no rule is known.
@@ -88,8 +88,8 @@ class Transaction:
     growth: int
 
 
-def transaction(planned: PlannedRun) -> Transaction | None:
-    """Return what one transaction of a planned run consists of, or None for a script without a rule."""
+def find_transaction(planned: PlannedRun) -> Transaction | None:
+    """Statements of one transaction of a planned run, or None for a script without a rule."""
     script = SCRIPTS.get(planned.script)
     if script is None:
         return None
@@ -98,7 +98,7 @@ def transaction(planned: PlannedRun) -> Transaction | None:
     counters: Counter[str] = Counter()
     for name, count in counts.items():
         counters[STATEMENTS[name].counter] += count
-    fewest, most = _rows(counts, options, planned.table_size)
+    fewest, most = _bound_rows(counts, options, planned.table_size)
     has_transaction = script.has_transaction and not options["skip_trx"]
     is_prepared = script.is_prepared and options["ps_mode"] == "auto"
     tables = planned.tables if script.is_per_table else 1
@@ -116,7 +116,7 @@ def transaction(planned: PlannedRun) -> Transaction | None:
     )
 
 
-def _rows(
+def _bound_rows(
     counts: dict[str, int], options: dict[str, Any], table_size: int
 ) -> tuple[float | None, float | None]:
     fewest = most = 0.0

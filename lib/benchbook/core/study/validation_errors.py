@@ -1,4 +1,4 @@
-"""Turn a parsed file into a model, and what pydantic found wrong into lines that people can act on."""
+"""Turn a parsed file into a model, and pydantic's errors into lines that people can act on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from benchbook.core.study.params import Params
 from benchbook.core.util.errors import InputErrors, did_you_mean
-from benchbook.core.util.yaml_file import Document
+from benchbook.core.util.yaml_file import YamlDocument
 
 T = TypeVar("T", bound=BaseModel)
 Path = tuple[str | int, ...]
@@ -26,14 +26,14 @@ PAGES = {"Source": "docs/adding-a-source.md"}
 """Where the keys of a file are described, by its model; `PAGE` has those of studies."""
 
 
-def validate(document: Document, model: type[T]) -> T:
-    """Return the model of a document; `InputErrors` with every line FILE:LINE: key: value: wrong; remedy."""
+def validate_document(document: YamlDocument, model: type[T]) -> T:
+    """Model of a document; `InputErrors` with every line FILE:LINE: key: value: wrong; remedy."""
     lines = dict(document.ambiguous)
     try:
         loaded = model.model_validate(document.data)
     except ValidationError as error:
         page = PAGES.get(model.__name__, PAGE)
-        told = _told(document, _schema(model), error)
+        told = _explain_errors(document, _model_schema(model), error)
         lines |= {path: line.replace(PAGE, page) for path, line in told.items()}
     if lines:
         raise InputErrors(lines.values())
@@ -41,11 +41,13 @@ def validate(document: Document, model: type[T]) -> T:
 
 
 @cache
-def _schema(model: type[BaseModel]) -> dict[str, Any]:
+def _model_schema(model: type[BaseModel]) -> dict[str, Any]:
     return model.model_json_schema()
 
 
-def _told(document: Document, schema: dict[str, Any], found: ValidationError) -> dict[Path, str]:
+def _explain_errors(
+    document: YamlDocument, schema: dict[str, Any], found: ValidationError
+) -> dict[Path, str]:
     lines: dict[Path, str] = {}
     for item in found.errors(include_url=False):
         value, kind = item["input"], item["type"]
@@ -61,31 +63,33 @@ def _told(document: Document, schema: dict[str, Any], found: ValidationError) ->
             continue
         if kind == "value_error" and not path:
             message = str(item["ctx"]["error"]).splitlines()
-            lines |= {(text,): in_place(document, text) for text in message}
+            lines |= {(text,): locate_error(document, text) for text in message}
         else:
-            lines.setdefault(path or item["loc"], document.at(path, _explain(schema, path, item)))
+            lines.setdefault(path or item["loc"], document.at(path, _explain_error(schema, path, item)))
     return lines
 
 
-def in_place(document: Document, text: str) -> str:
-    """Place what a check of the whole file says, `path.to.key: what is wrong`, at that key's line."""
+def locate_error(document: YamlDocument, text: str) -> str:
+    """Place a whole file's fault, `path.to.key: fault`, at that key's line."""
     key, _, message = text.partition(": ")
     path = tuple(int(part) if part.isdigit() else part for part in key.split("."))
     return document.at(path, message)
 
 
-def _explain(schema: dict[str, Any], path: Path, error: Mapping[str, Any]) -> str:
-    """Return what is wrong with a key, and what to write."""
-    value, kind, node = error["input"], error["type"], _node(schema, path)
-    write = _remedy(node, value)
+def _explain_error(schema: dict[str, Any], path: Path, error: Mapping[str, Any]) -> str:
+    """Fault of a key, and the remedy."""
+    value, kind, node = error["input"], error["type"], _find_node(schema, path)
+    write = _find_remedy(node, value)
     if kind == "missing":
-        return f"missing; add it, {_smallest(node) or write.replace('write', 'such as')}"
+        return f"missing; add it, {_smallest_section(node) or write.replace('write', 'such as')}"
     if kind == "extra_forbidden":
         if path[-1] in SECRETS:
             return "unknown key; a secret never stands in a file of the repository, remove it"
         if len(path) == 1 and path[0] in Params.model_fields:
             return "unknown key; it stands in params.yaml, for all studies"
-        return f"unknown key; {did_you_mean(str(path[-1]), _node(schema, path[:-1]).get('properties', {}))}"
+        return (
+            f"unknown key; {did_you_mean(str(path[-1]), _find_node(schema, path[:-1]).get('properties', {}))}"
+        )
     if value is None:
         return f"null: missing value; {write}"
     if kind == "tuple_type":
@@ -99,8 +103,8 @@ def _explain(schema: dict[str, Any], path: Path, error: Mapping[str, Any]) -> st
     return f"{told}: {wrong}"
 
 
-def _remedy(node: dict[str, Any], value: Any) -> str:
-    """Return what to write for a key: the number that is meant, one of the choices, or an example."""
+def _find_remedy(node: dict[str, Any], value: Any) -> str:
+    """Remedy for a key: the number that is meant, one of the choices, or an example."""
     meant = re.fullmatch(r"([0-9]+)([kKM])", value) if isinstance(value, str) else None
     if meant and node.get("type") == "integer":
         return f"write {int(meant[1]) * (1_000_000 if meant[2] == 'M' else 1000)}"
@@ -111,38 +115,38 @@ def _remedy(node: dict[str, Any], value: Any) -> str:
     return f"see {PAGE}" if example is None else f"write {example}"
 
 
-def _smallest(node: dict[str, Any]) -> str | None:
-    """Return the least that a section may hold, or None where there is no such thing."""
+def _smallest_section(node: dict[str, Any]) -> str | None:
+    """Least content of a section, or None if there is no such thing."""
     if node.get("type") == "array":
         return "[] if there are none" if not node.get("minItems") else None
     is_section = node.get("type") == "object" and "properties" in node
     return "{} takes its defaults" if is_section and not node.get("required") else None
 
 
-def _node(schema: dict[str, Any], path: Path) -> dict[str, Any]:
+def _find_node(schema: dict[str, Any], path: Path) -> dict[str, Any]:
     """Follow a key path through a JSON schema; an unknown part gives an empty schema."""
     node = schema
     for part in path:
-        node, _ = resolved(schema, node)
-        node = node.get("properties", {}).get(part) or node.get("items") or of_names(node)
-    return resolved(schema, node)[0]
+        node, _ = resolve_node(schema, node)
+        node = node.get("properties", {}).get(part) or node.get("items") or named_entries(node)
+    return resolve_node(schema, node)[0]
 
 
-def of_names(section: dict[str, Any]) -> dict[str, Any]:
-    """Return what stands behind names of one's own, or an empty node."""
+def named_entries(section: dict[str, Any]) -> dict[str, Any]:
+    """Schema behind names of the user's choice, or an empty node."""
     named = section.get("additionalProperties")
     if isinstance(named, dict):
         return named
     return next(iter(section.get("patternProperties", {}).values()), {})
 
 
-def resolved(schema: dict[str, Any], node: dict[str, Any]) -> tuple[dict[str, Any], bool]:
-    """Return the node that a reference stands for, with examples of its own, and whether it may be null."""
+def resolve_node(schema: dict[str, Any], node: dict[str, Any]) -> tuple[dict[str, Any], bool]:
+    """The node that a reference stands for, with examples of its own, and true if it may be null."""
     branches = [branch for branch in node.get("anyOf", ()) if branch.get("type") != "null"]
     if "$ref" in node:
         found = schema["$defs"][node["$ref"].rsplit("/", 1)[1]]
     elif len(branches) == 1:
-        found, _ = resolved(schema, branches[0])
+        found, _ = resolve_node(schema, branches[0])
     else:
         return node, False
     return {**found, **{key: node[key] for key in node if key == "examples"}}, "anyOf" in node

@@ -10,11 +10,11 @@ T = TypeVar("T")
 
 
 class BenchbookError(Exception):
-    """Say what went wrong and what to do about it, in one message for people."""
+    """An error and its remedy, in one message for people."""
 
 
 class NotThere(BenchbookError):
-    """Say what is not there and what brings it; in a notebook without a traceback."""
+    """A missing thing and the command that brings it; in a notebook without a traceback."""
 
     def _render_traceback_(self) -> list[str]:
         return [f"{type(self).__name__}: {self}"]
@@ -32,15 +32,15 @@ class InputErrors(BenchbookError):
 
 
 class SiteError(BenchbookError):
-    """Say what a site could not do and what to do about it."""
+    """A site's failure and its remedy."""
 
 
 class CopyLost(SiteError):
-    """Say why a prepared copy of the data was removed; the data are to be loaded again."""
+    """Reason that a prepared copy of the data was removed; the data are to be loaded again."""
 
 
 class LockHeld(SiteError):
-    """Say who holds this machine."""
+    """The holder of this machine's lock."""
 
 
 class SettingsDiffer(SiteError):
@@ -70,8 +70,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"known: {', '.join(names)}"
 
 
-def given(value: T | None) -> T:
-    """Return a value that what was read before guarantees; ValueError where it is None all the same."""
+def require_value(value: T | None) -> T:
+    """A value that earlier checks guarantee; ValueError if it is None even so."""
     if value is None:
         raise ValueError("a value is absent that its file was checked to have")
     return value

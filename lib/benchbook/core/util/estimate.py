@@ -21,18 +21,18 @@ class Estimate:
 
     @property
     def has_value(self) -> bool:
-        """Whether there is a number."""
+        """True if there is a number."""
         return self.value is not None and not math.isnan(self.value)
 
     @property
     def ends(self) -> tuple[float, float] | None:
-        """Both ends of the interval; None where there is none."""
+        """Both ends of the interval; None if there is none."""
         if self.low is None or self.high is None or math.isnan(self.low) or math.isnan(self.high):
             return None
         return self.low, self.high
 
     @property
     def sign(self) -> int:
-        """The side of zero on which the whole interval lies; 0 where it holds zero or is not known."""
+        """Side of zero with the whole interval; 0 if it holds zero or is not known."""
         low, high = self.ends or (0.0, 0.0)
         return 1 if low > 0 else -1 if high < 0 else 0

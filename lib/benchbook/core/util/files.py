@@ -33,7 +33,7 @@ KINDS = {
 def write_json(path: Path, value: Any) -> None:
     """Write sorted, indented JSON through a temporary file; NaN and infinity become null."""
     text = json.dumps(
-        _finite(value), sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False, default=str
+        _replace_nonfinite(value), sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False, default=str
     )
     write_text(path, text + "\n")
 
@@ -75,23 +75,26 @@ def parse_json(text: bytes) -> Any:
     if deepest > MOST_JSON_DEPTH:
         raise ValueError(f"nested {deepest} deep, at most {MOST_JSON_DEPTH}")
     return json.loads(
-        text.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_number, parse_float=_number
+        text.decode("utf-8"),
+        object_pairs_hook=_unique_keys,
+        parse_constant=_no_number,
+        parse_float=_finite_number,
     )
 
 
-def finite(text: str) -> Any:
-    """Read JSON of our own; ValueError for NaN and infinity, which no limit excludes."""
-    return json.loads(text, parse_constant=_no_number, parse_float=_number)
+def parse_finite(text: str) -> Any:
+    """Read JSON of our own; ValueError for NaN and infinity, excluded by no limit."""
+    return json.loads(text, parse_constant=_no_number, parse_float=_finite_number)
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     counts = Counter(key for key, _ in pairs)
     if len(counts) < len(pairs):
         raise ValueError(f"the key {max(counts, key=counts.__getitem__)!r} is there twice")
     return dict(pairs)
 
 
-def _number(text: str) -> float:
+def _finite_number(text: str) -> float:
     value = float(text)
     return value if math.isfinite(value) else _no_number(text)
 
@@ -105,19 +108,19 @@ def write_csv(path: Path, table: pd.DataFrame) -> None:
     write_text(path, table.to_csv(index=False, lineterminator="\n"))
 
 
-def required(path: Path) -> Path:
-    """Return a path that is there; NotThere with what brings it if it is something that a stage leaves."""
-    if not path.exists() and (remedy := paths.what_brings(path)):
+def require_path(path: Path) -> Path:
+    """A path that is there; NotThere with its remedy if it is a stage's output."""
+    if not path.exists() and (remedy := paths.describe_remedy(path)):
         raise NotThere(remedy)
     return path
 
 
 def read_json(path: Path) -> Any:
     """Read a JSON file; BenchbookError naming it if it is missing or damaged."""
-    required(path)
+    require_path(path)
     try:
         if not path.is_file() and path.exists():
-            raise OSError(f"it is {kind(path)}, not a plain file")
+            raise OSError(f"it is {describe_kind(path)}, not a plain file")
         return json.loads(path.read_bytes().decode("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise BenchbookError(
@@ -129,7 +132,7 @@ def read_csv(path: Path, *columns: str) -> pd.DataFrame:
     """Read a table; BenchbookError naming the file if it is damaged or lacks one of the columns."""
     import pandas as pd
 
-    required(path)
+    require_path(path)
     try:
         table = pd.read_csv(path)
     except (OSError, ValueError) as error:
@@ -141,8 +144,8 @@ def read_csv(path: Path, *columns: str) -> pd.DataFrame:
     return table
 
 
-def kind(path: Path) -> str | None:
-    """Say what a path is, without following a link; None for a plain file. OSError where nothing is."""
+def describe_kind(path: Path) -> str | None:
+    """Kind of a path, without following a link; None for a plain file. OSError if it is absent."""
     mode = path.lstat().st_mode
     return None if stat.S_ISREG(mode) else KINDS.get(stat.S_IFMT(mode), "no plain file")
 
@@ -150,7 +153,7 @@ def kind(path: Path) -> str | None:
 def read_plain(path: Path) -> bytes:
     """Return the bytes of a plain file; OSError for anything else."""
     # A FIFO keeps its reader waiting for ever, a device has no end, a link leads out of the folder.
-    if found := kind(path):
+    if found := describe_kind(path):
         raise OSError(f"{path.name}: it is {found}, not a plain file")
     # Between the look and the opening it may have become something else.
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -160,26 +163,26 @@ def read_plain(path: Path) -> bytes:
         return stream.read()
 
 
-def tree(folder: Path | str, above: str = "") -> Iterator[tuple[str, str | None]]:
-    """Yield the path of everything below a folder and what it is, by name; None for a plain file."""
+def walk_tree(folder: Path | str, above: str = "") -> Iterator[tuple[str, str | None]]:
+    """Path and kind of everything below a folder, by name; None for a plain file."""
     with os.scandir(folder) as listed:
         entries = sorted(listed, key=lambda entry: entry.name)
     for entry in entries:
         # The folder's own list tells plain files apart: nothing more is asked about each of them.
-        found = None if entry.is_file(follow_symlinks=False) else kind(Path(entry.path))
+        found = None if entry.is_file(follow_symlinks=False) else describe_kind(Path(entry.path))
         yield f"{above}{entry.name}", found
         if found == FOLDER:
-            yield from tree(entry.path, f"{above}{entry.name}/")
+            yield from walk_tree(entry.path, f"{above}{entry.name}/")
 
 
-def sha256(path: Path) -> str:
-    """Return the SHA-256 of the bytes that are on disk."""
+def digest_file(path: Path) -> str:
+    """SHA-256 of the bytes that are on disk."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def looks(root: Path, found: Iterable[Path]) -> str:
-    """Return a digest over names, sizes and times of files: to read them all would take seconds."""
+def digest_stats(root: Path, found: Iterable[Path]) -> str:
+    """Digest over names, sizes and times of files: to read them all would take seconds."""
     seen = {str(one.relative_to(root)): one.stat() for one in found}
     lines = [f"{name} {seen[name].st_size} {seen[name].st_mtime_ns}" for name in sorted(seen)]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
@@ -187,15 +190,15 @@ def looks(root: Path, found: Iterable[Path]) -> str:
 
 def sha256_all(folder: Path, several: Iterable[Path]) -> str:
     """Return one SHA-256 of several files: of their paths below a folder and their bytes, in any order."""
-    lines = [f"{path.relative_to(folder).as_posix()} {sha256(path)}\n" for path in sorted(several)]
+    lines = [f"{path.relative_to(folder).as_posix()} {digest_file(path)}\n" for path in sorted(several)]
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
-def _finite(value: Any) -> Any:
+def _replace_nonfinite(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, dict):
-        return {str(key): _finite(item) for key, item in value.items()}
+        return {str(key): _replace_nonfinite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
+        return [_replace_nonfinite(item) for item in value]
     return value

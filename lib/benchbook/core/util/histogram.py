@@ -20,8 +20,8 @@ BUCKETS = 1024
 HIGHEST_MS = 1e5
 
 
-def _grid() -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-    """Return the buckets' values in ms, the 1023 bounds between them, and the ratio of two neighbours.
+def _build_grid() -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    """The buckets' values in ms, the 1023 bounds between them, and the ratio of two neighbours.
 
     Values have `canonical.DERIVED` significant digits. Forty of fifty digits are left after 1023 products.
     """
@@ -29,13 +29,13 @@ def _grid() -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
         step = (decimal.Decimal(100_000) / decimal.Decimal("0.001")) ** (decimal.Decimal(1) / (BUCKETS - 1))
         value, half, values, bounds = decimal.Decimal("0.001"), step.sqrt(), [], []
         for _ in range(BUCKETS):
-            values.append(numeric_equality.significant(float(value), numeric_equality.DERIVED))
+            values.append(numeric_equality.round_significant(float(value), numeric_equality.DERIVED))
             bounds.append(float(value * half))
             value *= step
         return np.array(values), np.array(bounds[:-1]), float(step)
 
 
-VALUES_MS, _BOUNDS_MS, RATIO = _grid()
+VALUES_MS, _BOUNDS_MS, RATIO = _build_grid()
 VALUES_MS.setflags(write=False)
 
 _FIRST: dict[str, int] = {}
@@ -57,16 +57,16 @@ def value_of(bucket: ArrayLike) -> float | NDArray[np.float64]:
 
 
 def rank_of(events: int, p: float) -> int:
-    """Return how many events sysbench counts up to the p-th percentile: floor(events * p / 100 + 0.5)."""
+    """Number of events sysbench counts up to the p-th percentile: floor(events * p / 100 + 0.5)."""
     return int(np.floor(events * p / 100 + 0.5))
 
 
-def percentile(counts: ArrayLike, p: float) -> float | None:
-    """Return the p-th percentile in ms by sysbench's rule: the first bucket that reaches `rank_of`.
+def bucket_percentile(counts: ArrayLike, p: float) -> float | None:
+    """The p-th percentile in ms by sysbench's rule: the first bucket that reaches `rank_of`.
 
     `counts` has 1024 entries. Without events there is no percentile: None (sysbench prints 0.00).
     """
-    cumulative = np.cumsum(_checked(counts))
+    cumulative = np.cumsum(_require_shape(counts))
     if not 0 < p <= 100:
         raise ValueError(f"percentile {p} is outside (0, 100]")
     if cumulative[-1] == 0:
@@ -75,13 +75,13 @@ def percentile(counts: ArrayLike, p: float) -> float | None:
     return float(VALUES_MS[np.searchsorted(cumulative, rank)])
 
 
-def interpolated(counts: ArrayLike, p: float) -> float | None:
-    """Return the p-th percentile in ms, placed inside its bucket on the logarithmic scale.
+def interpolate_percentile(counts: ArrayLike, p: float) -> float | None:
+    """The p-th percentile in ms, placed inside its bucket on the logarithmic scale.
 
     Same counts as `percentile`, without its 1.8 % grid: events are taken as spread evenly, in log latency,
     over the bucket, which reaches half a step to each side of its value. None without events.
     """
-    values = _checked(counts)
+    values = _require_shape(counts)
     cumulative = np.cumsum(values)
     if not 0 < p <= 100:
         raise ValueError(f"percentile {p} is outside (0, 100]")
@@ -93,15 +93,15 @@ def interpolated(counts: ArrayLike, p: float) -> float | None:
     return float(VALUES_MS[bucket] * RATIO ** (inside - 0.5))
 
 
-def merge(*histograms: ArrayLike) -> NDArray[np.int64]:
+def merge_counts(*histograms: ArrayLike) -> NDArray[np.int64]:
     """Add the counts of several clients of one run; its percentiles are exact, averaged ones are not."""
     if not histograms:
         raise ValueError("nothing to merge")
-    return np.sum([_checked(counts) for counts in histograms], axis=0, dtype=np.int64)
+    return np.sum([_require_shape(counts) for counts in histograms], axis=0, dtype=np.int64)
 
 
 def is_on_grid(ms: float) -> bool:
-    """Tell whether a latency printed with two decimals can be one bucket's value (an average rarely is)."""
+    """True if a latency of two decimals can be one bucket's value (an average rarely is)."""
     near = bucket_of(ms)
     around = VALUES_MS[max(near - 1, 0) : near + 2]
     return any(f"{value:.2f}" == f"{ms:.2f}" for value in around)
@@ -132,7 +132,7 @@ def buckets_of_printed(printed: Sequence[str]) -> NDArray[np.int64]:
     return first + np.repeat(spare // 2, lines) + within
 
 
-def _checked(counts: ArrayLike) -> NDArray[np.int64]:
+def _require_shape(counts: ArrayLike) -> NDArray[np.int64]:
     values = np.asarray(counts)
     if values.shape != (BUCKETS,):
         raise ValueError(f"a histogram has {BUCKETS} counts, not {values.shape}")

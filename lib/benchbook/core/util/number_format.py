@@ -18,7 +18,7 @@ _MANY = 10
 
 
 def is_known(value: object) -> TypeGuard[float]:
-    """Whether a value is a number that can be shown (None and NaN are not)."""
+    """True if a value is a number that can be shown (None and NaN are not)."""
     return isinstance(value, int | float) and not (isinstance(value, float) and math.isnan(value))
 
 
@@ -71,7 +71,7 @@ def format_interval(low: float | None, high: float | None) -> str:
 
 
 def glance_digits(*fractions: float) -> int:
-    """Decimals that per cents need to be read at a glance: none from 10 on, more where they would look alike.
+    """Decimals of per cents for a glance: none from 10 on, more if they would look alike.
 
     >>> glance_digits(-0.153), glance_digits(-0.004, 0.021), glance_digits(0.191, 0.194)
     (0, 1, 1)

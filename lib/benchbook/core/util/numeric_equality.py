@@ -1,4 +1,4 @@
-"""What was recorded and what is made again are held against each other by values, never by bytes.
+"""Equality of recorded and recomputed values, judged by values and never by bytes.
 
 Numbers of tidy tables are counts, what was printed, or worked out of both by exact sums and single divisions,
 then rounded. They are the same on every processor, so a digest can hold them.
@@ -38,13 +38,13 @@ NOTHING = Decimal("1e-12")
 _LONGEST, _MARK = 60, 6
 
 
-def significant(value: float, digits: int = SIGNIFICANT) -> float:
-    """Return a number with so many significant digits; infinity and NaN as they are."""
+def round_significant(value: float, digits: int = SIGNIFICANT) -> float:
+    """A number with so many significant digits; infinity and NaN as they are."""
     return float(f"{value:.{digits}g}") if math.isfinite(value) else value
 
 
-def total(values: Iterable[float]) -> float:
-    """Return the exact sum of some numbers, rounded once (`math.fsum`); NaN where there is none.
+def exact_sum(values: Iterable[float]) -> float:
+    """Exact sum of some numbers, rounded once (`math.fsum`); NaN if there is none.
 
     The order in which a library adds, and with it the last bit, follows the processor and the version.
     """
@@ -54,44 +54,48 @@ def total(values: Iterable[float]) -> float:
         return math.nan
 
 
-def mean(values: Sequence[float] | np.ndarray) -> float:
-    """Return the mean of at least one number: the exact sum, then one division."""
-    return total(values) / len(values)
+def exact_mean(values: Sequence[float] | np.ndarray) -> float:
+    """Mean of at least one number: the exact sum, then one division."""
+    return exact_sum(values) / len(values)
 
 
-def rounded(value: Any) -> Any:
-    """Return a document with every float in `SIGNIFICANT` digits; what is no number is null."""
+def round_document(value: Any) -> Any:
+    """A document with every float in `SIGNIFICANT` digits; values that are no number are null."""
     if isinstance(value, BaseModel):
         value = value.model_dump()
     if isinstance(value, Mapping):
-        return {str(key): rounded(item) for key, item in value.items()}
+        return {str(key): round_document(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [rounded(item) for item in value]
+        return [round_document(item) for item in value]
     if hasattr(value, "item"):
         value = value.item()
     if isinstance(value, float):
-        return significant(value) if math.isfinite(value) else None
+        return round_significant(value) if math.isfinite(value) else None
     return value
 
 
-def flat(tree: Mapping[str, Any], without: Collection[str] = (), above: str = "") -> dict[str, Any]:
-    """Return what nested mappings hold by dotted name, without keys that are left out at any depth.
+def flatten_mapping(
+    tree: Mapping[str, Any], without: Collection[str] = (), above: str = ""
+) -> dict[str, Any]:
+    """Values of nested mappings by dotted name, without keys that are left out at any depth.
 
-    >>> flat({"log": {"level": "error", "file": {"max-days": 3}}, "pid": 7}, without=["pid"])
+    >>> flatten_mapping({"log": {"level": "error", "file": {"max-days": 3}}, "pid": 7}, without=["pid"])
     {'log.level': 'error', 'log.file.max-days': 3}
     """
     rows: dict[str, Any] = {}
     for key, value in tree.items():
         if key not in without:
             name = f"{above}{key}"
-            rows |= flat(value, without, f"{name}.") if isinstance(value, Mapping) else {name: value}
+            rows |= (
+                flatten_mapping(value, without, f"{name}.") if isinstance(value, Mapping) else {name: value}
+            )
     return rows
 
 
-def unlike(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """Return what two mappings hold by key, sorted, where it is not the same; None where one lacks the key.
+def diff_mappings(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Differing values of two mappings by key, sorted; None for a key that one lacks.
 
-    >>> unlike({"a": 1, "b": 2}, {"b": 3, "c": 2})
+    >>> diff_mappings({"a": 1, "b": 2}, {"b": 3, "c": 2})
     {'a': (1, None), 'b': (2, 3), 'c': (None, 2)}
     """
     pairs = {key: (one.get(key), other.get(key)) for key in sorted({*one, *other})}
@@ -99,7 +103,7 @@ def unlike(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, tuple[
 
 
 def is_same(one: float, other: float, decimals: int | None = None) -> bool:
-    """Tell whether two numbers are at most one unit of the last stated digit apart.
+    """True if two numbers are at most one unit of the last stated digit apart.
 
     The digit is the last of `SIGNIFICANT` of the larger one, or where `decimals` is given the last of these.
     """
@@ -112,32 +116,34 @@ def is_same(one: float, other: float, decimals: int | None = None) -> bool:
     return abs(first - second) <= max(Decimal(1).scaleb(place), NOTHING)
 
 
-def differences(recorded: Any, here: Any, decimals: int | None = None, place: str = "") -> Iterator[str]:
-    """Name every value in which two JSON documents differ, as recorded and as it is here."""
+def diff_documents(recorded: Any, here: Any, decimals: int | None = None, place: str = "") -> Iterator[str]:
+    """Every value in that two JSON documents differ, as recorded and as it is here."""
     if isinstance(recorded, Mapping) and isinstance(here, Mapping):
         for key in sorted({*recorded, *here}):
             at = f"{place}.{key}" if place else key
-            yield from differences(recorded.get(key), here.get(key), decimals, at)
+            yield from diff_documents(recorded.get(key), here.get(key), decimals, at)
     elif isinstance(recorded, list) and isinstance(here, list) and len(recorded) == len(here):
         for number, pair in enumerate(zip(recorded, here, strict=True)):
-            yield from differences(*pair, decimals, f"{place}[{number}]")
+            yield from diff_documents(*pair, decimals, f"{place}[{number}]")
     elif not _is_equal(recorded, here, decimals):
-        yield f"{place}: {short(recorded, _LONGEST)} recorded, {short(here, _LONGEST)} here"
+        yield f"{place}: {truncate_text(recorded, _LONGEST)} recorded, {truncate_text(here, _LONGEST)} here"
 
 
 def row_differences(recorded: str, here: str, decimals: int) -> Iterator[str]:
-    """Name every cell in which two tables, as CSV, differ; a row is known by its `name`.
+    """Every cell in that two tables, as CSV, differ; a row is known by its `name`.
 
     The numbers of a cell, one or several with spaces between, may be one unit of the last decimal apart.
     """
     old, new = (
         {
-            row.pop("name", ""): {key: [_number(part) for part in cell.split()] for key, cell in row.items()}
+            row.pop("name", ""): {
+                key: [_parse_number(part) for part in cell.split()] for key, cell in row.items()
+            }
             for row in csv.DictReader(text.splitlines(), restval="")
         }
         for text in (recorded, here)
     )
-    yield from differences(old, new, decimals)
+    yield from diff_documents(old, new, decimals)
 
 
 def tables_digest(tables: Mapping[str, pd.DataFrame]) -> str:
@@ -148,17 +154,17 @@ def tables_digest(tables: Mapping[str, pd.DataFrame]) -> str:
     marks = [
         f"{name} {column}:{mark}\n"
         for name in sorted(tables)
-        for column, mark in _marks(tables[name]).items()
+        for column, mark in _column_digests(tables[name]).items()
     ]
     return hashlib.sha256("".join(marks).encode()).hexdigest()
 
 
-def _marks(table: pd.DataFrame) -> dict[str, str]:
-    return {name: hashlib.sha256(b"".join(_column(table[name]))).hexdigest()[:_MARK] for name in table}
+def _column_digests(table: pd.DataFrame) -> dict[str, str]:
+    return {name: hashlib.sha256(b"".join(_column_bytes(table[name]))).hexdigest()[:_MARK] for name in table}
 
 
-def _column(column: pd.Series) -> tuple[bytes, ...]:
-    """Return what a column holds as bytes that are the same on every machine."""
+def _column_bytes(column: pd.Series) -> tuple[bytes, ...]:
+    """Values of a column as bytes that are the same on every machine."""
     import numpy as np
     import pandas as pd
 
@@ -181,14 +187,14 @@ def _is_equal(recorded: Any, here: Any, decimals: int | None) -> bool:
     return bool(recorded == here and (bool in kinds) == (kinds == {bool}))
 
 
-def _number(text: str) -> float | str:
+def _parse_number(text: str) -> float | str:
     try:
         return float(text)
     except ValueError:
         return text
 
 
-def short(value: Any, most: int = 160) -> str:
-    """Return a value as text of so many characters at most."""
+def truncate_text(value: Any, most: int = 160) -> str:
+    """A value as text of so many characters at most."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -29,8 +29,8 @@ Submit = Callable[..., Future[Any]]
 
 
 @contextmanager
-def each(tasks: int, cores: int | None = None) -> Iterator[Each]:
-    """Yield something like `map`: over several processes if there are many tasks and several cores.
+def map_tasks(tasks: int, cores: int | None = None) -> Iterator[Each]:
+    """A function like `map`: over several processes if there are many tasks and several cores.
 
     Function and tasks travel to other processes, so they must be picklable. Results come in order, and only
     a few are computed ahead.
@@ -39,13 +39,13 @@ def each(tasks: int, cores: int | None = None) -> Iterator[Each]:
     if tasks < WORTH_IT or number < 2:
         yield map
         return
-    with processes(number) as submit:
+    with process_pool(number) as submit:
         yield partial(_in_order, submit, number)
 
 
 @contextmanager
-def processes(number: int | None = None) -> Iterator[Submit]:
-    """Yield what hands a function and its arguments to so many processes (None: as many as there are cores).
+def process_pool(number: int | None = None) -> Iterator[Submit]:
+    """Submitter of functions to so many processes (None: as many as there are cores).
 
     With one it is done at once, in this process. The processes start with the first task. BenchbookError if
     one of them is killed, as the kernel does where memory runs out.
@@ -58,7 +58,7 @@ def processes(number: int | None = None) -> Iterator[Submit]:
     context = multiprocessing.get_context("spawn")
     try:
         with ProcessPoolExecutor(number, context, initializer=end_with_parent) as pool:
-            yield partial(_submitted, pool)
+            yield partial(_submit_task, pool)
     except BrokenProcessPool:
         raise BenchbookError(
             "a process that worked for this one was killed, by the kernel where memory ran out (`dmesg` says "
@@ -66,8 +66,8 @@ def processes(number: int | None = None) -> Iterator[Submit]:
         ) from None
 
 
-def _submitted(pool: ProcessPoolExecutor, *task: Any, **named: Any) -> Future[Any]:
-    """Hand a task over; the process that starts for it does not hear Ctrl-C, which its parent answers."""
+def _submit_task(pool: ProcessPoolExecutor, *task: Any, **named: Any) -> Future[Any]:
+    """Hand a task over; its process does not hear Ctrl-C, left to its parent."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         return pool.submit(*task, **named)

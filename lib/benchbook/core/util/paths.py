@@ -1,4 +1,4 @@
-"""Where everything is, one commented line a place, found from the repository's root."""
+"""Places of everything, one commented line each, found from the repository's root."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _AT: ContextVar[Path | None] = ContextVar("root", default=None)
 
 
 @contextlib.contextmanager
-def at(folder: Path) -> Iterator[None]:
-    """Let another folder be the root of what this thread does meanwhile."""
+def use_root(folder: Path) -> Iterator[None]:
+    """Let another folder be the root of this thread's work meanwhile."""
     before = _AT.set(folder.resolve())
     try:
         yield
@@ -26,8 +26,8 @@ def at(folder: Path) -> Iterator[None]:
         _AT.reset(before)
 
 
-def root() -> Path:
-    """Return the root: as `at` says, BENCHBOOK_ROOT, the next folder upwards with dvc.yaml, this checkout."""
+def find_root() -> Path:
+    """The root: of `use_root`, BENCHBOOK_ROOT, the next folder up with dvc.yaml, or the checkout."""
     if (set_here := _AT.get()) is not None:
         return set_here
     named = os.environ.get("BENCHBOOK_ROOT")
@@ -52,7 +52,7 @@ class _In:
 
 @dataclass(frozen=True)
 class _Places:
-    """What a study and a source have alike: a folder of `data`, and their executed notebooks in it."""
+    """Common places of a study and a source: a folder of `data`, and their notebooks in it."""
 
     name: str
     base: Path
@@ -74,7 +74,7 @@ class StudyPaths(_Places):
 
     @property
     def file(self) -> Path:
-        """The study file, in whatever folder of `studies` it lies; where there is none, in `studies`."""
+        """The study file, in any folder of `studies`; if there is none, in `studies`."""
         found = study_files(self.base).get(self.name)
         return found[0] if found else self.base / "studies" / f"{self.name}.yaml"
 
@@ -126,9 +126,9 @@ class StudyPaths(_Places):
         return self.base / "reports" / "runs" / self.name
 
 
-def study(name: str) -> StudyPaths:
-    """Return the places of one study."""
-    return StudyPaths(name, root())
+def study_paths(name: str) -> StudyPaths:
+    """Places of one study."""
+    return StudyPaths(name, find_root())
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class RecordedPaths(StudyPaths):
 
     @property
     def pooled(self) -> Path:
-        """What all sessions of the study say together."""
+        """Pooled results of all sessions of the study."""
         return self.base.parent / "pooled.json"
 
     @property
@@ -169,18 +169,18 @@ class RecordedPaths(StudyPaths):
         return self.clone / "reports" / "record" / "runs" / self.name
 
 
-def recorded(name: str, session: str) -> RecordedPaths:
-    """Return the places of one recorded session of a study."""
-    return RecordedPaths(name, root() / "data" / "recorded" / name / session)
+def recorded_paths(name: str, session: str) -> RecordedPaths:
+    """Places of one recorded session of a study."""
+    return RecordedPaths(name, find_root() / "data" / "recorded" / name / session)
 
 
-def record() -> Path:
-    """Return the folder of the recorded archives and their index."""
-    return root() / "data" / "record"
+def record_folder() -> Path:
+    """Folder of the recorded archives and their index."""
+    return find_root() / "data" / "record"
 
 
-def studies() -> list[str]:
-    """Return the names of all study files, sorted."""
+def list_studies() -> list[str]:
+    """Names of all study files, sorted."""
     return sorted(study_files())
 
 
@@ -189,7 +189,7 @@ def study_files(base: Path | None = None) -> dict[str, list[Path]]:
 
     A study is known by its name alone: `load` refuses a name that has several files.
     """
-    folder = (base or root()) / "studies"
+    folder = (base or find_root()) / "studies"
     found: dict[str, list[Path]] = {}
     for path in sorted(folder.rglob("*.yaml")):
         if not any(part.startswith(".") for part in path.relative_to(folder).parts):
@@ -219,24 +219,24 @@ class SourcePaths(_Places):
         return self.base / "reports" / "sources" / f"{self.name}.html"
 
 
-def source(name: str) -> SourcePaths:
-    """Return the places of one published source."""
-    return SourcePaths(name, root())
+def source_paths(name: str) -> SourcePaths:
+    """Places of one published source."""
+    return SourcePaths(name, find_root())
 
 
-def reports() -> Path:
-    """Return the folder of the site."""
-    return root() / "reports"
+def reports_folder() -> Path:
+    """Folder of the site."""
+    return find_root() / "reports"
 
 
-def params() -> Path:
-    """Return the file that says what `dvc repro` runs."""
-    return root() / "params.yaml"
+def params_file() -> Path:
+    """File with the scope of `dvc repro`."""
+    return find_root() / "params.yaml"
 
 
-def code(study: str) -> Path:
-    """Return the file that says which code of `sites` measuring a study runs."""
-    return root() / "data" / "site" / "code" / f"{study}.json"
+def code_file(study: str) -> Path:
+    """File with the code of `sites` that measuring a study runs."""
+    return find_root() / "data" / "site" / "code" / f"{study}.json"
 
 
 # The stages of a study in their order: its notebook, and what it leaves, as StudyPaths calls it.
@@ -251,12 +251,12 @@ STAGES = {
 }
 
 
-def what_brings(path: Path) -> str:
-    """Say in one line that a file of a study is not there yet and what to run first; empty for others."""
-    data = root() / "data"
+def describe_remedy(path: Path) -> str:
+    """One line on a missing file of a study and the command to run first; empty for others."""
+    data = find_root() / "data"
     if not path.is_relative_to(data) or len(parts := path.relative_to(data).parts) < 2:
         return ""
-    where = study(parts[0])
+    where = study_paths(parts[0])
     left_by = {getattr(where, leaves).name: notebook for notebook, leaves in STAGES.values()}
     if not (notebook := left_by.get("raw" if parts[1] == where.schedule.name else parts[1])):
         return ""

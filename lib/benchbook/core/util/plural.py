@@ -12,10 +12,10 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def sentence(text: str) -> str:
+def as_sentence(text: str) -> str:
     """Write a reason as a sentence.
 
-    >>> sentence("it is a text")
+    >>> as_sentence("it is a text")
     'It is a text.'
     """
     return f"{text[:1].upper()}{text[1:]}."

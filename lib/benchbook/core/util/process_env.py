@@ -1,4 +1,4 @@
-"""What this process has from its parent: passwords in its environment, and the mode of new files.
+"""Inheritance of this process: passwords in its environment, and the mode of new files.
 
 A study may name the variable that holds an account's password. A program that doesn't need it takes it out of
 its environment before it starts another one, and out of its own memory that the kernel shows as `environ`.
@@ -19,8 +19,8 @@ OTHERS_WRITE = 0o022
 _hidden: dict[str, str] = {}
 
 
-def named() -> set[str]:
-    """Return the variables that the study files of this clone name as holding a password."""
+def password_variables() -> set[str]:
+    """Variables that the study files of this clone name as holding a password."""
     found: set[str] = set()
     for several in paths.study_files().values():
         for file in several:
@@ -28,13 +28,13 @@ def named() -> set[str]:
     return found
 
 
-def hide(needed: Iterable[str] = ()) -> None:
+def drop_passwords(needed: Iterable[str] = ()) -> None:
     """Take passwords out of the environment that its own programs inherit, but for those `needed` by them.
 
     `password` still finds those that this process may use itself.
     """
     kept = set(needed)
-    for name in named() - kept:
+    for name in password_variables() - kept:
         if name in os.environ:
             _overwrite_value(name)
         value = os.environ.pop(name, None)
@@ -43,18 +43,18 @@ def hide(needed: Iterable[str] = ()) -> None:
 
 
 def _overwrite_value(name: str) -> None:
-    """Overwrite a variable's value where this process got it; the interpreter has a copy."""
+    """Overwrite a variable's value in its original place; the interpreter has a copy."""
     libc = ctypes.CDLL(None)
     libc.getenv.restype = ctypes.c_void_p
     if place := libc.getenv(os.fsencode(name)):
         ctypes.memset(place, 0, len(os.fsencode(os.environ[name])))
 
 
-def password(name: str) -> str:
-    """Return the password that a variable holds or held; empty if it was never set."""
+def read_password(name: str) -> str:
+    """The password that a variable holds or held; empty if it was never set."""
     return os.environ.get(name) or _hidden.get(name, "")
 
 
-def close() -> None:
+def restrict_umask() -> None:
     """See that nothing this process and its children make can be written by others, whatever the umask."""
     os.umask(os.umask(0o077) | OTHERS_WRITE)

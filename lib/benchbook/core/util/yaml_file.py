@@ -1,4 +1,4 @@
-"""YAML read one way only: as DVC reads it (YAML 1.2), refusing what YAML 1.1 would read differently."""
+"""YAML read one way only: as DVC does (YAML 1.2); other readings by YAML 1.1 are refused."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ AMBIGUOUS = (
 
 
 @dataclass(frozen=True)
-class Document:
+class YamlDocument:
     """A parsed file: `data`, the line of each key path, and scalars that YAML 1.1 would read differently."""
 
     name: str
@@ -68,7 +68,7 @@ class Document:
         return f"{self.where(path)}: {'.'.join(map(str, path))}: {text}"
 
 
-def read(path: Path, name: str | None = None, is_ours: bool = False) -> Document:
+def read_mapping(path: Path, name: str | None = None, is_ours: bool = False) -> YamlDocument:
     """Read a YAML mapping from a file; raise `InputErrors` naming file, line and remedy.
 
     A file that `is_ours`, written by a program, goes through the parser in C: it reads YAML 1.1, in a tenth
@@ -81,12 +81,12 @@ def read(path: Path, name: str | None = None, is_ours: bool = False) -> Document
         raise InputErrors(
             [f"{name}: cannot be read: {error.strerror}; check the name and its permissions"]
         ) from None
-    return parse(raw, name, is_ours)
+    return parse_mapping(raw, name, is_ours)
 
 
 # The pure parser takes half a second for a long source, and one command asks for a file many times.
 @lru_cache(maxsize=128)
-def parse(raw: bytes, name: str, is_ours: bool = False) -> Document:
+def parse_mapping(raw: bytes, name: str, is_ours: bool = False) -> YamlDocument:
     """Parse a YAML mapping, the same bytes to the same object; `InputErrors` with every mistake found."""
     if len(raw) > MAX_BYTES and not is_ours:
         raise InputErrors([f"{name}: {len(raw)} bytes: file too large; the limit is {MAX_BYTES} bytes"])
@@ -114,7 +114,7 @@ def parse(raw: bytes, name: str, is_ours: bool = False) -> Document:
     # A tag such as !!bool before any other text fails in as many ways as there are types.
     except Exception as error:
         raise InputErrors([_syntax_error(error, name)]) from None
-    return Document(name, data, walk.lines, walk.ambiguous)
+    return YamlDocument(name, data, walk.lines, walk.ambiguous)
 
 
 def _syntax_error(error: Exception, name: str) -> str:
@@ -187,12 +187,12 @@ class _Walk:
             if pattern.fullmatch(value):
                 digits = value.replace("_", "").lstrip("+-")
                 octal = int(digits, 8) if digits.isdigit() and not set(digits) & set("89") else "text"
-                text = f"{value}: {wrong.format(octal=octal)}; {remedy.format(plain=_plain(value))}"
+                text = f"{value}: {wrong.format(octal=octal)}; {remedy.format(plain=_plain_number(value))}"
                 self.ambiguous[path] = self.line(node, path, text)
                 return
 
 
-def _plain(number: str) -> str:
+def _plain_number(number: str) -> str:
     """Write a number as all readers of YAML read it: 1e6 is 1000000, 1_000 is 1000."""
     try:
         exact = Decimal(number.replace("_", "")).normalize()

@@ -1,1 +1,1 @@
-"""What we run on other hosts, packed by `hosts.agent_zipapp`: the library of Python 3.9 is all it needs."""
+"""The part of Benchbook that runs on other hosts: one file made from these modules."""

@@ -39,17 +39,17 @@ class Driver:
     def __init__(self, host: str, port: int, account: Account) -> None:
         self.host, self.port, self.account = host, port, account
         self.loop = asyncio.get_running_loop()
-        self.held: set[Session] = set()
+        self.held: set[ClientSession] = set()
         self.counted = self.made = self.failed = self.lost = self.under_way = 0
         self.error = ""
         self.is_ending = asyncio.Event()
 
-    async def connect(self) -> Session | None:
+    async def connect(self) -> ClientSession | None:
         """Open one connection and log in; None, and a word about it, if that fails."""
-        session = Session(self.account, self.loop)
+        session = ClientSession(self.account, self.loop)
         try:
             await asyncio.wait_for(self._enter(session), PATIENCE_S)
-        except (OSError, LATE, Refused) as error:
+        except (OSError, LATE, LoginRefused) as error:
             self.failed += 1
             self.error = self.error or f"{type(error).__name__}: {error}"
             session.abort()
@@ -60,7 +60,7 @@ class Driver:
             self.counted += session.is_counted
         return session
 
-    async def _enter(self, session: Session) -> None:
+    async def _enter(self, session: ClientSession) -> None:
         await self.loop.create_connection(lambda: session, self.host, self.port)
         await session.entered
 
@@ -78,7 +78,7 @@ class Driver:
         await asyncio.gather(*(open_some() for _ in range(min(AT_ONCE, number))))
 
     async def make(self, rate: int) -> None:
-        """Begin `rate` short connections a second, evenly; what can't be started in time is left out."""
+        """Begin `rate` short connections a second, evenly; those that would start late are left out."""
         due, tasks = self.loop.time(), set()
         while not self.is_ending.is_set():
             due += 1 / rate
@@ -118,7 +118,7 @@ class Driver:
     def say(self, **told: object) -> None:
         print(json.dumps(told), flush=True)
 
-    def _gone(self, session: Session, _: object) -> None:
+    def _gone(self, session: ClientSession, _: object) -> None:
         self.held.discard(session)
         self.lost += not self.is_ending.is_set()
 
@@ -176,21 +176,21 @@ QUIT = b"\x01\x00\x00\x00\x01"
 OK, SWITCH, ERROR = 0x00, 0xFE, 0xFF
 
 
-class Refused(Exception):
+class LoginRefused(Exception):
     """The server did not let a connection in, with this answer."""
 
 
 @dataclass(frozen=True)
 class Account:
-    """Who logs in, and to which schema."""
+    """Account and schema of a login."""
 
     user: bytes
     password: bytes
     database: bytes
 
 
-def scramble(password: bytes, salt: bytes) -> bytes:
-    """Answer to a server's salt: SHA1(password) XOR SHA1(salt + SHA1(SHA1(password))); empty without one."""
+def scramble_password(password: bytes, salt: bytes) -> bytes:
+    """Answer to a server's salt of 20 bytes; empty for an empty password."""
     if not password:
         return b""
     once = hashlib.sha1(password).digest()
@@ -199,29 +199,29 @@ def scramble(password: bytes, salt: bytes) -> bytes:
 
 
 def salt_of(greeting: bytes) -> bytes:
-    """Return the salt of a server's greeting; Refused where it is an error instead."""
+    """Salt of a server's greeting; Refused if the greeting is an error instead."""
     if greeting[:1] == bytes([ERROR]):
-        raise Refused(_said(greeting))
+        raise LoginRefused(_describe_answer(greeting))
     rest = greeting.index(b"\0", 1) + 1
     first = greeting[rest + 4 : rest + 12]
     return first + greeting[rest + 31 : rest + 43]
 
 
-def answer(account: Account, salt: bytes) -> bytes:
-    """Return the payload that logs in."""
-    proof = scramble(account.password, salt)
+def build_login(account: Account, salt: bytes) -> bytes:
+    """Payload of a login."""
+    proof = scramble_password(account.password, salt)
     head = struct.pack("<IIB23x", ABLE, MAX_PACKET, CHARSET)
     return b"".join(
         (head, account.user, b"\0", bytes([len(proof)]), proof, account.database, b"\0", NATIVE, b"\0")
     )
 
 
-def framed(payload: bytes, number: int) -> bytes:
-    """Return a payload as one packet."""
+def frame_packet(payload: bytes, number: int) -> bytes:
+    """A payload as one packet."""
     return len(payload).to_bytes(3, "little") + bytes([number]) + payload
 
 
-class Session(asyncio.Protocol):
+class ClientSession(asyncio.Protocol):
     """One connection: `entered` once the server let it in, `ended` at its close; `is_counted` if greeted."""
 
     def __init__(self, account: Account, loop: asyncio.AbstractEventLoop) -> None:
@@ -246,14 +246,14 @@ class Session(asyncio.Protocol):
             self._early = self._early[HEADER + length :]
             try:
                 self._answer(payload, number)
-            except (Refused, ValueError, IndexError) as error:
-                self.entered.set_exception(Refused(str(error)))
+            except (LoginRefused, ValueError, IndexError) as error:
+                self.entered.set_exception(LoginRefused(str(error)))
                 if self._transport is not None:
                     self._transport.abort()
 
     def connection_lost(self, error: Exception | None) -> None:
         if not self.entered.done():
-            self.entered.set_exception(Refused(f"closed while logging in: {error or 'no reason'}"))
+            self.entered.set_exception(LoginRefused(f"closed while logging in: {error or 'no reason'}"))
         if not self.ended.done():
             self.ended.set_result(None)
 
@@ -271,19 +271,21 @@ class Session(asyncio.Protocol):
         if not self.is_counted:
             salt = salt_of(payload)
             self.is_counted = True
-            self._transport.write(framed(answer(self.account, salt), number + 1))
+            self._transport.write(frame_packet(build_login(self.account, salt), number + 1))
         elif payload[0] == OK:
             self.entered.set_result(None)
         elif payload[0] == SWITCH:
             plugin, _, salt = payload[1:].partition(b"\0")
             if plugin != NATIVE:
-                raise Refused(f"the server asks for {plugin.decode(errors='replace')}, we know native only")
-            self._transport.write(framed(scramble(self.account.password, salt), number + 1))
+                raise LoginRefused(
+                    f"the server asks for {plugin.decode(errors='replace')}, we know native only"
+                )
+            self._transport.write(frame_packet(scramble_password(self.account.password, salt), number + 1))
         else:
-            raise Refused(_said(payload))
+            raise LoginRefused(_describe_answer(payload))
 
 
-def _said(payload: bytes) -> str:
+def _describe_answer(payload: bytes) -> str:
     if payload[:1] == bytes([ERROR]) and len(payload) > 3:
         code = int.from_bytes(payload[1:3], "little")
         return f"{code}: {payload[3:].decode(errors='replace')}"

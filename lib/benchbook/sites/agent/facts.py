@@ -1,4 +1,4 @@
-"""What this host is: processor, memory, disks, clock, tools. What can't be seen is None."""
+"""Facts of this host: processor, memory, disks, clock, tools. None for one that can't be read."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ VERSION = r"(\d+\.\d+[\w.~+-]*)"
 SOME = r"^some avg10=([0-9.]+)"
 
 
-class Look(NamedTuple):
+class HostSnapshot(NamedTuple):
     """All that a doctor asks of a host."""
 
     facts: dict[str, Any]
@@ -48,51 +48,53 @@ class Look(NamedTuple):
     open_files: int
 
 
-def facts(folder: Path, asked: Asked, programs: dict[str, str] = NONE) -> dict[str, Any]:
-    """What stays the same from run to run; `folder` says which disk, `programs` where some programs are."""
-    memory = meminfo()
+def collect_facts(folder: Path, asked: Asked, programs: dict[str, str] = NONE) -> dict[str, Any]:
+    """Facts that stay the same from run to run; the disk is that of `folder`."""
+    memory = read_meminfo()
     nodes = sorted((SYS / "devices/system/node").glob("node[0-9]*"), key=lambda path: int(path.name[4:]))
     return {
         "hostname": platform.node(),
-        "cpu_model": procfs.processor(read("/proc/cpuinfo") or ""),
+        "cpu_model": procfs.parse_processor(read_stripped("/proc/cpuinfo") or ""),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "numa": {path.name: read(path / "cpulist") for path in nodes},
+        "numa": {path.name: read_stripped(path / "cpulist") for path in nodes},
         "memory_mib": memory.get("MemTotal", 0) >> 10,
         "swap_mib": memory.get("SwapTotal", 0) >> 10,
         "kernel": platform.release(),
-        "system": first(r'^PRETTY_NAME="?([^"\n]+)', read("/etc/os-release")),
+        "system": find_first_group(r'^PRETTY_NAME="?([^"\n]+)', read_stripped("/etc/os-release")),
         "architecture": platform.machine(),
-        "governor": read(SYS / "devices/system/cpu/cpu0/cpufreq/scaling_governor"),
-        "transparent_hugepages": first(r"\[(\w+)\]", read(SYS / "kernel/mm/transparent_hugepage/enabled")),
-        "swappiness": number("/proc/sys/vm/swappiness"),
-        "somaxconn": number("/proc/sys/net/core/somaxconn"),
+        "governor": read_stripped(SYS / "devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "transparent_hugepages": find_first_group(
+            r"\[(\w+)\]", read_stripped(SYS / "kernel/mm/transparent_hugepage/enabled")
+        ),
+        "swappiness": read_number("/proc/sys/vm/swappiness"),
+        "somaxconn": read_number("/proc/sys/net/core/somaxconn"),
         # A kubelet or a container runtime changes these two for everybody, and may leave them so.
-        "overcommit_memory": number("/proc/sys/vm/overcommit_memory"),
-        "ip_forward": number("/proc/sys/net/ipv4/ip_forward"),
-        "clocksource": read(SYS / "devices/system/clocksource/clocksource0/current_clocksource"),
-        "disk": disk(folder),
-        "group_limits": control_groups.limits(os.getpid()),
-        **{name: tool(one["programs"][0], one["by"], programs) for name, one in asked.items()},
+        "overcommit_memory": read_number("/proc/sys/vm/overcommit_memory"),
+        "ip_forward": read_number("/proc/sys/net/ipv4/ip_forward"),
+        "clocksource": read_stripped(SYS / "devices/system/clocksource/clocksource0/current_clocksource"),
+        "disk": describe_disk(folder),
+        "group_limits": control_groups.describe_limits(os.getpid()),
+        **{name: read_tool_version(one["programs"][0], one["by"], programs) for name, one in asked.items()},
     }
 
 
-def moment(folder: Path) -> dict[str, Any]:
-    """Return what changes from hour to hour."""
+def read_moment(folder: Path) -> dict[str, Any]:
+    """Facts that change from hour to hour."""
     return {
         "load_1min": os.getloadavg()[0],
-        "memory_available_mib": meminfo().get("MemAvailable", 0) >> 10,
+        "memory_available_mib": read_meminfo().get("MemAvailable", 0) >> 10,
         "disk_free_mib": free_bytes(folder) >> 20,
     }
 
 
-def look(folder: Path, asked: Asked, programs: dict[str, str] = NONE) -> Look:
-    """Return all that a doctor asks, without anything being started here."""
-    return Look(
-        facts=facts(folder, asked, programs),
-        moment=moment(folder),
-        tools={name: which(name, programs) for one in asked.values() for name in one["programs"]},
-        user=_account().pw_name,
-        home=_account().pw_dir,
+def inspect_host(folder: Path, asked: Asked, programs: dict[str, str] = NONE) -> HostSnapshot:
+    """All facts that a doctor asks for, without starting anything here."""
+    return HostSnapshot(
+        facts=collect_facts(folder, asked, programs),
+        moment=read_moment(folder),
+        tools={name: find_program(name, programs) for one in asked.values() for name in one["programs"]},
+        user=_read_account().pw_name,
+        home=_read_account().pw_dir,
         is_root=os.geteuid() == 0,
         python=platform.python_version(),
         wall_s=time.time(),
@@ -100,30 +102,30 @@ def look(folder: Path, asked: Asked, programs: dict[str, str] = NONE) -> Look:
     )
 
 
-def which(name: str, programs: dict[str, str] = NONE) -> str | None:
-    """Return the path of a program: the one given, else where servers live too."""
+def find_program(name: str, programs: dict[str, str] = NONE) -> str | None:
+    """Path of a program: the one in `programs`, else from the usual places, servers' included."""
     given = programs.get(name)
-    return shutil.which(given) if given else next(iter(files.programs(name)), None)
+    return shutil.which(given) if given else next(iter(files.find_programs(name)), None)
 
 
-def tool(name: str, by: Sequence[str], programs: dict[str, str] = NONE) -> str | None:
-    """Return the version that a program prints when it is asked `by`, or None if it is not installed."""
-    path = which(name, programs)
+def read_tool_version(name: str, by: Sequence[str], programs: dict[str, str] = NONE) -> str | None:
+    """Version that a program prints for the arguments `by`; None if it is not installed."""
+    path = find_program(name, programs)
     if path is None:
         return None
     env = dict(PLAIN)
     # In a container an account may have a number alone.
     with contextlib.suppress(KeyError):
-        env["HOME"] = _account().pw_dir
-    said = files.says([path, *by], env)
+        env["HOME"] = _read_account().pw_dir
+    said = files.read_output([path, *by], env)
     # A program that was built without being told its version has none to tell.
-    return first(VERSION, said)
+    return find_first_group(VERSION, said)
 
 
-def disk(folder: Path) -> dict[str, Any] | None:
-    """Return device, file system and kind of the disk that a folder is on."""
+def describe_disk(folder: Path) -> dict[str, Any] | None:
+    """Device, file system and kind of the disk that a folder is on."""
     found, best = None, -1
-    for line in (read("/proc/self/mountinfo") or "").splitlines():
+    for line in (read_stripped("/proc/self/mountinfo") or "").splitlines():
         left, _, right = line.partition(" - ")
         place, words = left.split()[4], right.split()
         # What was mounted over another, later, is what is seen there.
@@ -138,37 +140,37 @@ def disk(folder: Path) -> dict[str, Any] | None:
         "device": device,
         "filesystem": kind,
         "options": options,
-        "rotational": number(queue / "rotational") if queue else None,
-        "scheduler": first(r"\[([\w-]+)\]", read(queue / "scheduler")) if queue else None,
-        "model": read(block / "device/model") or read(block.parent / "device/model"),
+        "rotational": read_number(queue / "rotational") if queue else None,
+        "scheduler": find_first_group(r"\[([\w-]+)\]", read_stripped(queue / "scheduler")) if queue else None,
+        "model": read_stripped(block / "device/model") or read_stripped(block.parent / "device/model"),
     }
 
 
-def meminfo() -> dict[str, int]:
-    """Return what the kernel says of memory, in KiB by its own names."""
-    lines = (line.split() for line in (read(procfs.PROC / "meminfo") or "").splitlines())
+def read_meminfo() -> dict[str, int]:
+    """The kernel's figures of memory, in KiB by its own names."""
+    lines = (line.split() for line in (read_stripped(procfs.PROC / "meminfo") or "").splitlines())
     return {words[0].rstrip(":"): int(words[1]) for words in lines if len(words) > 1}
 
 
-def _account() -> pwd.struct_passwd:
+def _read_account() -> pwd.struct_passwd:
     return pwd.getpwuid(os.geteuid())
 
 
-def read(path: str | Path) -> str | None:
-    """Return the text of a file without space around it, or None where it can't be read."""
+def read_stripped(path: str | Path) -> str | None:
+    """Text of a file without space around it; None if it can't be read."""
     try:
         return Path(path).read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         return None
 
 
-def first(pattern: str, text: str | None) -> str | None:
-    """Return the first group of a pattern in a text, or None where it is not in it."""
+def find_first_group(pattern: str, text: str | None) -> str | None:
+    """First group of a pattern in a text; None without a match."""
     match = re.search(pattern, text or "", re.MULTILINE)
     return match[1] if match else None
 
 
-def number(path: str | Path) -> int | None:
-    """Return the number that a file holds, or None where it holds none."""
-    text = read(path)
+def read_number(path: str | Path) -> int | None:
+    """Number that a file holds; None if it holds none."""
+    text = read_stripped(path)
     return int(text) if text and text.isdigit() else None

@@ -1,4 +1,4 @@
-"""What a machine is asked of files below one folder, ports and processes; asking twice is as once."""
+"""Questions to a machine about its files, ports and processes; asking twice does no harm."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OF_VERSIONS = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/lib/postgr
 
 
 class Files:
-    """The files below a folder of this machine, and what its kernel shows of ports and processes."""
+    """Files below a folder of this machine, and the ports and processes that its kernel shows."""
 
     _what = "the agent's folder"
 
@@ -70,7 +70,7 @@ class Files:
             return None
 
     def size(self, name: str) -> int | None:
-        """Return a file's bytes, or what a folder takes on disk; None if it is not there."""
+        """Bytes of a file, or the disk space of a folder; None if it is not there."""
         path = self._inside(name)
         if path.is_dir():
             return sum(one.stat().st_blocks * 512 for one in path.rglob("*") if not one.is_symlink())
@@ -113,18 +113,18 @@ class Files:
 
     def programs(self, name: str) -> list[str]:
         """Return the paths of a program in all versions that are installed, the newest first."""
-        return programs(name)
+        return find_programs(name)
 
     def says(self, argv: list[str]) -> str:
-        """Return what a program prints that ends at once, such as its version; empty if it can't be run."""
-        return says(argv)
+        """Output of a program that ends at once, such as its version; empty if it can't be run."""
+        return read_output(argv)
 
     def kernel_setting(self, name: str) -> str:
         return (SYSCTL / name).read_text(encoding="ascii").strip()
 
     def place(self, pid: int) -> dict[str, str]:
-        """Return where a process's threads may run, and how: nice, policy, cores, groups, limits."""
-        return procfs.place(pid)
+        """Placement of a process's threads: nice, policy, cores, groups, limits."""
+        return procfs.describe_placement(pid)
 
     def affinity(self, pid: int) -> list[list[int]]:
         """Return the cores that each thread of a process may use."""
@@ -132,18 +132,18 @@ class Files:
         return [sorted(os.sched_getaffinity(task)) for task in tasks]
 
     def listeners(self, port: int) -> list[dict[str, Any]]:
-        """Return who listens on a port: address, pid and command."""
-        return listeners(port)
+        """Listeners on a port: address, pid and command."""
+        return find_listeners(port)
 
     def listening(self, pid: int) -> list[tuple[str, int]]:
         """Return (address, port) of each TCP socket that a process listens on in its namespace."""
-        if not (mine := {link for link in procfs.links(pid) if link.startswith("socket:")}):
+        if not (mine := {link for link in procfs.iter_links(pid) if link.startswith("socket:")}):
             return []
-        there = _listening(procfs.PROC / str(pid) / "net")
+        there = _iter_listening(procfs.PROC / str(pid) / "net")
         return [(address, port) for address, port, link in there if link in mine]
 
     def strays(self, pid: int, allowed: str) -> list[str]:
-        """Return ADDRESS:PORT of what a process listens on beside loopback and one address it may have."""
+        """ADDRESS:PORT of each socket that a process listens on beside loopback and one address."""
         found = []
         for address, port in self.listening(pid):
             its = ipaddress.ip_address(address)
@@ -166,16 +166,16 @@ class Files:
         return path
 
 
-def programs(name: str) -> list[str]:
-    """Return the paths of a program in all versions that are installed, the newest first."""
+def find_programs(name: str) -> list[str]:
+    """Paths of a program in all versions that are installed, the newest first."""
     folders = [str(path) for pattern in OF_VERSIONS for path in Path("/").glob(pattern[1:])]
     # Each path once, and one without a version last.
     found = {path for folder in (*folders, PATH) if (path := shutil.which(name, path=folder))}
     return sorted(found, key=lambda path: [int(part) for part in re.findall(r"\d+", path)], reverse=True)
 
 
-def says(argv: list[str], env: Mapping[str, str] = PLAIN) -> str:
-    """Return what a program prints that ends at once, such as its version; empty if it can't be run."""
+def read_output(argv: list[str], env: Mapping[str, str] = PLAIN) -> str:
+    """Output of a program that ends at once, such as its version; empty if it can't be run."""
     how: dict[str, Any] = {"capture_output": True, "text": True, "errors": "replace", "timeout": SAYS_S}
     try:
         done = subprocess.run(argv, stdin=subprocess.DEVNULL, env=env, **how)
@@ -185,7 +185,7 @@ def says(argv: list[str], env: Mapping[str, str] = PLAIN) -> str:
 
 
 def open_files() -> int:
-    """Return how many files a program may open; negative: any number."""
+    """Number of files that a program may open; negative: any number."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     return -1 if hard == resource.RLIM_INFINITY else hard
 
@@ -193,25 +193,25 @@ def open_files() -> int:
 LISTEN, ROWS = "0A", 512
 
 
-def listeners(port: int) -> list[dict[str, Any]]:
-    """Return address, pid and command of each listener; pid is None where it belongs to another user."""
-    found = {link: address for address, number, link in _listening(Path("/proc/net")) if number == port}
+def find_listeners(port: int) -> list[dict[str, Any]]:
+    """Address, pid and command of each listener; pid is None if it belongs to another user."""
+    found = {link: address for address, number, link in _iter_listening(Path("/proc/net")) if number == port}
     owners: dict[str, int] = {}
-    for pid in procfs.pids() if found else ():
-        for link in found.keys() & procfs.links(pid):
+    for pid in procfs.list_pids() if found else ():
+        for link in found.keys() & procfs.iter_links(pid):
             owners.setdefault(link, pid)
     return [
         {
             "address": address,
             "pid": owners.get(link),
-            "command": procfs.command(owners[link]) if link in owners else "a process of another user",
+            "command": procfs.read_command(owners[link]) if link in owners else "a process of another user",
         }
         for link, address in found.items()
     ]
 
 
-def _listening(net: Path) -> Iterator[tuple[str, int, str]]:
-    """Yield address, port and link of each socket that listens in a network: the first rows of its tables.
+def _iter_listening(net: Path) -> Iterator[tuple[str, int, str]]:
+    """Address, port and link of each listening socket in a network: first rows of its tables.
 
     To come through the rest takes the kernel milliseconds, and a server that starts is asked again and again.
     """
@@ -225,11 +225,11 @@ def _listening(net: Path) -> Iterator[tuple[str, int, str]]:
                 for fields in (line.decode("ascii").split() for line in lines):
                     if fields[3] == LISTEN:
                         address, number = fields[1].rsplit(":", 1)
-                        yield readable(address), int(number, 16), f"socket:[{fields[9]}]"
+                        yield format_address(address), int(number, 16), f"socket:[{fields[9]}]"
 
 
-def readable(address: str) -> str:
-    """Return an address of the kernel's table as people write it: 0100007F is 127.0.0.1."""
+def format_address(address: str) -> str:
+    """An address of the kernel's table as people write it: 0100007F is 127.0.0.1."""
     words = [int(address[start : start + 8], 16) for start in range(0, len(address), 8)]
     packed = b"".join(struct.pack("=I", word) for word in words)
     return socket.inet_ntop(socket.AF_INET if len(packed) == 4 else socket.AF_INET6, packed)

@@ -1,4 +1,4 @@
-"""What others do to the processes and packets of a run, as the machine's kernel tells it.
+"""Interference by others with the processes and packets of a run, as the kernel reports it.
 
 They trace a process, let it stand still, limit its control groups, drop its packets or put rules in their
 way. What the kernel doesn't tell this account is None. Events of performance are open files of who counts
@@ -18,7 +18,7 @@ MOST_TASKS = 4
 EVENTS = "anon_inode:[perf_event]"
 
 
-class Strangers:
+class InterferenceProbe:
     """Looks at some processes by part: when it is made, at each `look`, and at the `end` of a run."""
 
     def __init__(self, parts: Mapping[str, Sequence[int]]) -> None:
@@ -26,8 +26,8 @@ class Strangers:
         self._traced: dict[str, str] = {}
         self._stopped: dict[str, int] = {}
         self._looks = 0
-        self._counting = _counting()
-        self._networks = [(pid, names, _network(pid)) for pid, names in self._places()]
+        self._counting = _find_perf_programs()
+        self._networks = [(pid, names, _read_network(pid)) for pid, names in self._places()]
         self._all = [pid for pids in self._parts.values() for pid in pids]
         for pid in self._all:
             _stood_still(pid)  # What was before this run is none of it.
@@ -38,10 +38,10 @@ class Strangers:
         self.look()
 
     def look(self) -> None:
-        """See who is traced, who stands still, and who was put into another control group."""
+        """Check for traced processes, stopped ones, and ones moved to another control group."""
         for part, pids in self._parts.items():
             for pid in pids:
-                by = procfs.tracer(pid, self._looks * MOST_TASKS, MOST_TASKS)
+                by = procfs.find_tracer(pid, self._looks * MOST_TASKS, MOST_TASKS)
                 if by is not None:
                     self._traced[part] = by
                 if procfs.is_stopped(pid):
@@ -50,7 +50,7 @@ class Strangers:
         self._looks += 1
 
     def end(self) -> dict[str, Any]:
-        """Return what was seen.
+        """Interference during the run, as a record.
 
         `traced` by part, `stopped` looks by part of `looks`, `continued` parts that stood still since the
         beginning, `counting` programs with events of performance, and `networks`: the `parts` in it, `rules`
@@ -65,20 +65,20 @@ class Strangers:
             "looks": self._looks,
             "stopped": self._stopped,
             "continued": sorted(part for part, pids in self._parts.items() if any(map(_stood_still, pids))),
-            "counting": sorted(self._counting | _counting()),
-            "networks": [_between(*known) for known in self._networks],
+            "counting": sorted(self._counting | _find_perf_programs()),
+            "networks": [_diff_network(*known) for known in self._networks],
             "limits": {part: sorted(limits) for part, limits in self._limits.items()},
-            "held_back": control_groups.grown(self._held, control_groups.held_back(self._all)),
+            "held_back": control_groups.diff_throttling(self._held, control_groups.held_back(self._all)),
         }
 
     def _see_limits(self) -> None:
-        """Add the limits of processes whose groups are not those of the look before."""
+        """Add the limits of processes with changed groups since the last check."""
         for part, pids in {"": [os.getpid()], **self._parts}.items():
             for pid in pids:
-                groups = procfs.read(f"{pid}/cgroup")
+                groups = procfs.read_file(f"{pid}/cgroup")
                 if groups and groups != self._groups.get(pid):
                     self._groups[pid] = groups
-                    self._limits[part].update(control_groups.limits(pid))
+                    self._limits[part].update(control_groups.describe_limits(pid))
 
     def _places(self) -> Iterator[tuple[int, list[str]]]:
         """Yield a process of each network namespace, our own first, and the parts that are there."""
@@ -96,34 +96,34 @@ class Strangers:
 
 
 def _stood_still(pid: int) -> bool:
-    """Whether our child was stopped or let go on since the last look; waitid(2) tells parents alone."""
+    """True if our child was stopped, or let go on, since the last call (wait(2))."""
     try:
         return os.waitid(os.P_PID, pid, os.WSTOPPED | os.WCONTINUED | os.WNOHANG) is not None
     except OSError:
         return False
 
 
-def _counting() -> set[str]:
-    """Return the programs that have events of performance open, but for us and what we have started."""
-    counting = (pid for pid in procfs.pids() if EVENTS in procfs.links(pid))
-    return {procfs.program(pid) for pid in counting if not _is_ours(pid)}
+def _find_perf_programs() -> set[str]:
+    """Programs that have perf events open, except for us and those that we have started."""
+    counting = (pid for pid in procfs.list_pids() if EVENTS in procfs.iter_links(pid))
+    return {procfs.read_program(pid) for pid in counting if not _is_ours(pid)}
 
 
 def _is_ours(pid: int) -> bool:
     while pid not in (0, os.getpid()):
-        found = procfs.stat(pid)
+        found = procfs.read_stat(pid)
         pid = found.parent if found else 0
     return pid != 0
 
 
-def _network(pid: int) -> dict[str, int | None]:
-    """Return what the namespace of a process has counted, and how many rules it has."""
-    told = firewall.rules(pid)
+def _read_network(pid: int) -> dict[str, int | None]:
+    """Counters of a process's network namespace, and the number of its rules."""
+    told = firewall.read_rules(pid)
     found = (
         {"rules": None, "dropped": None} if told is None else {"rules": told.rules, "dropped": told.dropped}
     )
     try:
-        counts = _counts(pid, "snmp", "Tcp:") | _counts(pid, "netstat", "TcpExt:")
+        counts = _read_counts(pid, "snmp", "Tcp:") | _read_counts(pid, "netstat", "TcpExt:")
     except (OSError, ValueError):
         return {**found, "sent": None, "again": None}
     # What its receiver says to have twice was late and not lost, as for each connection.
@@ -131,14 +131,14 @@ def _network(pid: int) -> dict[str, int | None]:
     return {**found, "sent": counts["OutSegs"], "again": again}
 
 
-def _counts(pid: int, table: str, begin: str) -> dict[str, int]:
+def _read_counts(pid: int, table: str, begin: str) -> dict[str, int]:
     with open(f"/proc/{pid}/net/{table}", encoding="ascii") as file:
         names, values = (line.split() for line in file if line.startswith(begin))
     return dict(zip(names[1:], map(int, values[1:])))  # noqa: B905 (Python 3.9 knows no `strict`)
 
 
-def _between(pid: int, parts: Sequence[str], was: Mapping[str, int | None]) -> dict[str, Any]:
-    now = _network(pid)
+def _diff_network(pid: int, parts: Sequence[str], was: Mapping[str, int | None]) -> dict[str, Any]:
+    now = _read_network(pid)
     grown = {
         name: None if was[name] is None or now[name] is None else now[name] - was[name]  # type: ignore[operator]
         for name in ("dropped", "sent", "again")

@@ -16,13 +16,13 @@ from benchbook.core.util.errors import SiteError
 from benchbook.sites import workspace as labs
 from benchbook.sites.processes import procfs, spawn
 from benchbook.sites.processes.process import FOLDER, PLAIN, TOKEN
-from benchbook.sites.processes.spawn import Where
+from benchbook.sites.processes.spawn import ProcessPlacement
 
 GRACE_S, GENTLE = 20.0, int(signal.SIGTERM)
 
 
-class Told(NamedTuple):
-    """What is known of a program; `code` is None while it runs, `was_asked`: to end, while it ran."""
+class JobStatus(NamedTuple):
+    """State of a program: `code` is negative if a signal ended it, and None while it runs."""
 
     name: str
     pid: int
@@ -38,10 +38,10 @@ class Told(NamedTuple):
 
 
 class Job:
-    """One program: what it was started as, and how it ended."""
+    """One program: its start and its end."""
 
     def __init__(self, name: str, pid: int, out: Path, err: Path) -> None:
-        found = procfs.stat(pid)
+        found = procfs.read_stat(pid)
         self.name, self.pid, self.out, self.err = name, pid, out, err
         self.started = found.started if found else 0
         self.began = time.monotonic()
@@ -55,11 +55,11 @@ class Job:
     def info(self) -> dict[str, Any]:
         """Return all that an agent knows of it."""
         if self.code is not None and self._files is None:
-            self._files = {"out": _digest(self.out), "err": _digest(self.err)}
+            self._files = {"out": _digest_file(self.out), "err": _digest_file(self.err)}
         age_s = self.lasted_s if self.code is not None else time.monotonic() - self.began
         asked = (self.was_asked, self.was_killed)
         who = (self.name, self.pid, self.started, self.began)
-        return Told(*who, self.code, age_s, *asked, self.cpu_s, self._files)._asdict()
+        return JobStatus(*who, self.code, age_s, *asked, self.cpu_s, self._files)._asdict()
 
 
 class Jobs:
@@ -70,12 +70,12 @@ class Jobs:
         self._jobs: dict[str, Job] = {}
 
     def start(self, name: str, argv: list[str], out: Path, err: Path | None = None, **how: Any) -> Job:
-        """Start a program unless one has this name; `how` may have cwd, env, user, cpus, nofile, append."""
+        """Start a program unless this name is taken; options: cwd, env, user, cpus, nofile, append."""
         if name in self._jobs:
             return self._jobs[name]
-        where = Where(tuple(how["cpus"]) if how.get("cpus") else None, nofile=how.get("nofile"))
+        where = ProcessPlacement(tuple(how["cpus"]) if how.get("cpus") else None, nofile=how.get("nofile"))
         try:
-            popen = spawn.popen(
+            popen = spawn.spawn_program(
                 *(argv, out, err),
                 append=bool(how.get("append")),
                 user=how.get("user"),
@@ -121,7 +121,7 @@ class Jobs:
         return job
 
     def tick(self) -> None:
-        """Collect what has ended, and end what was asked to and did not."""
+        """Collect the programs that have ended; kill those that were to end and did not."""
         for job in self._jobs.values():
             if job.code is not None:
                 continue
@@ -146,7 +146,7 @@ class Jobs:
                     self.tick()
 
 
-def _digest(path: Path) -> dict[str, Any]:
+def _digest_file(path: Path) -> dict[str, Any]:
     try:
         data = path.read_bytes()
     except OSError:
@@ -159,16 +159,16 @@ MOST_S = 600.0
 
 
 def note_at_end(folder: Path, name: str, order: dict[str, Any]) -> None:
-    """Write down what ends something: `end` and `purge` are command lines, `env` their environment."""
-    known = labs.noted(folder / RECORD)
+    """Record the end of something: `end` and `purge` are command lines, `env` their environment."""
+    known = labs.read_record(folder / RECORD)
     known[name] = {**order, "is_up": True}
     labs.write_private(folder / RECORD, json.dumps(known))
 
 
 def run_at_end(folder: Path, purge: bool = False) -> list[str]:
-    """Do what was written down and was not done yet; return in words what was done, or that it failed."""
+    """Run the recorded end commands that are still due; one line each on success or failure."""
     done = []
-    known = labs.noted(folder / RECORD)
+    known = labs.read_record(folder / RECORD)
     for name, order in list(known.items()):
         if not purge and not order["is_up"]:
             continue

@@ -18,13 +18,13 @@ OF_MACHINE = {"swappiness": "vm/swappiness"}
 ALLOWED = (*OF_NAMESPACE.values(), *OF_MACHINE.values(), "fs/nr_open")
 
 
-def apply(folder: Path, name: str, value: int) -> int:
-    """Set one of the allowed settings and return what the kernel then has."""
+def apply_setting(folder: Path, name: str, value: int) -> int:
+    """Set one of the allowed settings and return the kernel's value afterwards."""
     if name not in ALLOWED:
         raise SiteError(f"{name}: not a setting that may be changed; write one of {', '.join(ALLOWED)}")
     place = SYSCTL / name
     try:
-        before, now = changed(folder), int(place.read_text(encoding="ascii"))
+        before, now = read_changes(folder), int(place.read_text(encoding="ascii"))
         if now != value:
             labs.write_private(folder / RECORD, json.dumps({name: now, **before}))
             place.write_text(str(value), encoding="ascii")
@@ -34,7 +34,7 @@ def apply(folder: Path, name: str, value: int) -> int:
 
 
 def set_all(profile: Any, put: Callable[[str, str, int], int], who: str = "the kernel") -> dict[str, int]:
-    """Have settings of a profile `put` by key, file and value; SiteError where `who` has another then."""
+    """Have each setting of a profile `put` by key, file and value; values by key afterwards."""
     got = {}
     for key, name in {**OF_NAMESPACE, **OF_MACHINE}.items():
         if (value := getattr(profile, key)) is not None:
@@ -46,15 +46,15 @@ def set_all(profile: Any, put: Callable[[str, str, int], int], who: str = "the k
     return got
 
 
-def changed(folder: Path) -> dict[str, int]:
-    """Return {name: value before} of what was changed and not put back."""
-    return {name: int(value) for name, value in labs.noted(folder / RECORD).items() if name in ALLOWED}
+def read_changes(folder: Path) -> dict[str, int]:
+    """{name: value before} of the settings that were changed and not put back."""
+    return {name: int(value) for name, value in labs.read_record(folder / RECORD).items() if name in ALLOWED}
 
 
-def restore(folder: Path) -> list[str]:
-    """Put the settings back as they were; return what was put back."""
+def restore_settings(folder: Path) -> list[str]:
+    """Put the settings back as they were; one line for each."""
     done = []
-    for name, value in changed(folder).items():
+    for name, value in read_changes(folder).items():
         (SYSCTL / name).write_text(str(value), encoding="ascii")
         done.append(f"{name} set back to {value}")
     (folder / RECORD).unlink(missing_ok=True)

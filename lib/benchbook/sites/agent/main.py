@@ -35,7 +35,7 @@ END_S = 90.0
 
 
 def main() -> None:
-    """Run one command; what went wrong is one line of JSON, and exit code 1."""
+    """Run one command; an error is one line of JSON, with exit code 1."""
     command, folder = sys.argv[1], Path(os.path.abspath(sys.argv[2]))
     try:
         if command == "drive":
@@ -44,29 +44,31 @@ def main() -> None:
 
             connection_load.main(sys.argv[2:])
         elif command == "run":
-            _run(folder)
+            _run_agent(folder)
         elif command == "talk":
-            _talk(folder)
+            _relay_bytes(folder)
         else:
-            does = {"serve": _serve, "look": _look, "end": _end, "purge": _purge}[command]
+            does = {"serve": _start_agent, "look": _inspect_host, "end": _end_agent, "purge": _purge_folder}[
+                command
+            ]
             print(json.dumps({"ok": does(folder)}), flush=True)
     except (BenchbookError, OSError) as error:
         print(json.dumps({"error": str(error)}), flush=True)
         sys.exit(1)
 
 
-def _look(folder: Path) -> dict[str, Any]:
+def _inspect_host(folder: Path) -> dict[str, Any]:
     order = json.loads(sys.stdin.readline())
-    return facts.look(folder, order["asked"], order["programs"])._asdict()
+    return facts.inspect_host(folder, order["asked"], order["programs"])._asdict()
 
 
-def _serve(folder: Path) -> dict[str, Any]:
+def _start_agent(folder: Path) -> dict[str, Any]:
     order = json.loads(sys.stdin.readline())
     os.umask(os.umask(0o077) | 0o022)
     folder.mkdir(mode=0o711, parents=True, exist_ok=True)
     # A server's own user has to pass through; it can't look around.
     folder.chmod(0o711)
-    _end(folder)
+    _end_agent(folder)
     log = os.open(folder / "agent.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     started = subprocess.Popen(
         [sys.executable, sys.argv[0], "run", str(folder)],
@@ -90,7 +92,7 @@ def _serve(folder: Path) -> dict[str, Any]:
     return json.loads((folder / BOOK).read_text(encoding="utf-8"))
 
 
-def _run(folder: Path) -> None:
+def _run_agent(folder: Path) -> None:
     order = json.loads(sys.stdin.readline())
     lock = os.open(folder.parent / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -100,7 +102,7 @@ def _run(folder: Path) -> None:
         sys.exit(1)
     os.ftruncate(lock, 0)
     os.pwrite(lock, f"{order['owner']} in {folder}".encode(), 0)
-    found = procfs.stat(os.getpid())
+    found = procfs.read_stat(os.getpid())
     book = {"pid": os.getpid(), "started": found.started if found else 0, "owner": order["owner"]}
     agent = Agent(folder, order["token"], float(order["lease_s"]), (lock,))
     labs.write_private(folder / BOOK, json.dumps(book))
@@ -108,7 +110,7 @@ def _run(folder: Path) -> None:
     print(f"ended: {agent.why}", flush=True)
 
 
-def _talk(folder: Path) -> None:
+def _relay_bytes(folder: Path) -> None:
     """Carry bytes both ways until one side ends."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as agent:
         agent.connect(str(folder / SOCKET))
@@ -127,23 +129,23 @@ def _talk(folder: Path) -> None:
                         view = view[os.write(1, view) :]
 
 
-def _end(folder: Path) -> dict[str, list[str]]:
-    """End what runs for a folder: the agent first, which ends the rest; return in words what was ended."""
+def _end_agent(folder: Path) -> dict[str, list[str]]:
+    """End all that runs for a folder, the agent first, and with it the rest; lists, in words."""
     stopped = []
-    for child in _ours(folder):
-        stopped.append(f"pid {child.pid} ({procfs.command(child.pid)})")
+    for child in _find_processes(folder):
+        stopped.append(f"pid {child.pid} ({procfs.read_command(child.pid)})")
         # An agent ends its programs itself, and they take their time.
-        process.stop(child, grace_s=END_S)
+        process.stop_child(child, grace_s=END_S)
     stopped += jobs.run_at_end(folder) if folder.is_dir() else []
-    settings = kernel.restore(folder) if folder.is_dir() else []
+    settings = kernel.restore_settings(folder) if folder.is_dir() else []
     for name in (SOCKET, BOOK):
         (folder / name).unlink(missing_ok=True)
-    left = [f"pid {child.pid} ({procfs.command(child.pid)})" for child in _ours(folder)]
+    left = [f"pid {child.pid} ({procfs.read_command(child.pid)})" for child in _find_processes(folder)]
     return {"stopped": stopped, "removed": settings, "left": left}
 
 
-def _purge(folder: Path) -> dict[str, list[str]]:
-    done = _end(folder)
+def _purge_folder(folder: Path) -> dict[str, list[str]]:
+    done = _end_agent(folder)
     done["removed"] += jobs.run_at_end(folder, purge=True) if folder.is_dir() else []
     if not done["left"] and folder.is_dir():
         shutil.rmtree(folder)
@@ -159,9 +161,9 @@ def _purge(folder: Path) -> dict[str, list[str]]:
     return done
 
 
-def _ours(folder: Path) -> list[process.Child]:
-    """Return the processes whose start was given this folder, first started first; never by name."""
-    return process.living(lambda environment: environment.get(process.FOLDER) == str(folder))
+def _find_processes(folder: Path) -> list[process.Child]:
+    """Processes that were started with this folder, first started first; never by name."""
+    return process.find_living(lambda environment: environment.get(process.FOLDER) == str(folder))
 
 
 if __name__ == "__main__":

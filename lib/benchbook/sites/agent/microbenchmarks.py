@@ -1,4 +1,4 @@
-"""What a machine is like, in five seconds: what waking a program, a system call, memory and disk cost on it.
+"""Microbenchmarks of a machine, in five seconds: wake-ups, system calls, memory and disk.
 
     python -I -S -c SOURCE FOLDER     print the figures as one line of JSON; the disk is the folder's
 
@@ -37,30 +37,30 @@ while os.read(file, 1):
 """
 
 
-def argv(folder: str, python: str = sys.executable) -> list[str]:
-    """Return the command line that measures a machine, wherever there is a Python."""
+def build_command(folder: str, python: str = sys.executable) -> list[str]:
+    """Command line that measures a machine with any Python."""
     return [python, "-I", "-S", "-c", Path(__file__).read_text(encoding="utf-8"), folder]
 
 
-def here(folder: Path) -> Figures:
-    """Return the figures of this machine; empty where they can't be measured."""
+def measure_here(folder: Path) -> Figures:
+    """Figures of this machine; empty if they can't be measured."""
     try:
-        said = subprocess.run(argv(str(folder)), capture_output=True, text=True, timeout=TIMEOUT_S)
+        said = subprocess.run(build_command(str(folder)), capture_output=True, text=True, timeout=TIMEOUT_S)
     except (OSError, subprocess.TimeoutExpired):
         return {}
-    return read(said.stdout)
+    return parse_figures(said.stdout)
 
 
-def read(said: str) -> Figures:
-    """Return the figures that the program printed as its first line; empty if it printed none."""
+def parse_figures(said: str) -> Figures:
+    """Figures that the program printed as its first line; empty if it printed none."""
     with contextlib.suppress(ValueError, IndexError):
         found = json.loads(said.splitlines()[0])
         return found if isinstance(found, dict) else {}
     return {}
 
 
-def words(found: Figures, recorded: list[Figures] | None = None) -> list[str]:
-    """Return what was measured, for people, with its range on `recorded` machines; without what was not."""
+def describe_figures(found: Figures, recorded: list[Figures] | None = None) -> list[str]:
+    """Measured figures in words, with their range on `recorded` machines; missing ones left out."""
     said = {
         "wake_other_core_us": "waking another core {:.1f} µs",
         "wake_same_core_us": "the same core {:.1f} µs",
@@ -82,38 +82,38 @@ def words(found: Figures, recorded: list[Figures] | None = None) -> list[str]:
     return told
 
 
-def measure(folder: Path) -> Figures:
-    """Measure the machine and the disk that a folder is on; what can't be measured is None."""
-    began, before = time.monotonic(), _times()
+def measure_machine(folder: Path) -> Figures:
+    """Measure the machine and a folder's disk; None for a figure that can't be measured."""
+    began, before = time.monotonic(), _read_times()
     cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {cores[0]})
     gc.disable()
     idle = _each_ns(gc.isenabled)
     found: Figures = {
-        **_wake("wake_same_core", cores[0]),
-        **_wake("wake_other_core", cores[1] if len(cores) > 1 else None),
+        **_measure_wake("wake_same_core", cores[0]),
+        **_measure_wake("wake_other_core", cores[1] if len(cores) > 1 else None),
         "system_call_ns": round(_each_ns(os.getppid) - idle, 1),
         "clock_read_ns": round(_each_ns(time.perf_counter_ns) - idle, 1),
-        **_memory(),
-        "flush_ms": _flush(folder),
+        **_measure_memory(),
+        "flush_ms": _measure_flush(folder),
     }
-    spent = [now - was for was, now in zip(before, _times())]  # noqa: B905 (Python 3.9 knows no `strict`)
+    spent = [now - was for was, now in zip(before, _read_times())]  # noqa: B905 (Python 3.9 knows no `strict`)
     found["steal_pct"] = round(100 * spent[7] / sum(spent), 2) if sum(spent) > 0 else None
     return {**found, "took_s": round(time.monotonic() - began, 2)}
 
 
-def _wake(name: str, core: int | None) -> Figures:
-    """Median and 99th percentile of waking a program on another core, half a word there and back; us."""
+def _measure_wake(name: str, core: int | None) -> Figures:
+    """Median and 99th percentile of waking a program that waits on a core for our word, in us."""
     names = (f"{name}_us", f"{name}_p99_us")
     if core is None:
         return dict.fromkeys(names)
     mine, theirs = socket.socketpair()
     one, other = socket.socketpair()
     with mine, theirs, one, other:
-        alone = _rounds(one.fileno(), other.fileno(), WAKE_S / 8)
+        alone = _time_rounds(one.fileno(), other.fileno(), WAKE_S / 8)
         command = [sys.executable, "-I", "-S", "-c", ECHO, str(core), str(theirs.fileno())]
         with subprocess.Popen(command, pass_fds=[theirs.fileno()]) as echo:
-            taken = _rounds(mine.fileno(), mine.fileno(), WAKE_S)
+            taken = _time_rounds(mine.fileno(), mine.fileno(), WAKE_S)
             echo.kill()
     if len(taken) < LEAST_WAKES:
         return dict.fromkeys(names)
@@ -123,8 +123,8 @@ def _wake(name: str, core: int | None) -> Figures:
     return dict(zip(names, (round(waking[int(share * len(waking))] / 1000, 2) for share in (0.5, 0.99))))  # noqa: B905
 
 
-def _rounds(reads: int, writes: int, seconds: float) -> list[int]:
-    """Return the ns of each word until it came back, after the first ones."""
+def _time_rounds(reads: int, writes: int, seconds: float) -> list[int]:
+    """Nanoseconds of each word until it came back, after the first ones."""
     taken: list[int] = []
     clock, ask, hear = time.perf_counter_ns, os.write, os.read
     until = clock() + int(seconds * 1e9)
@@ -136,7 +136,7 @@ def _rounds(reads: int, writes: int, seconds: float) -> list[int]:
 
 
 def _each_ns(call: Callable[[], Any]) -> float:
-    """Return what one call takes in ns: the least of some rows of calls, as nothing makes one faster."""
+    """Time of one call in ns: the least of some rows of calls, as nothing makes one faster."""
 
     def calls() -> int:
         began = time.perf_counter_ns()
@@ -144,11 +144,11 @@ def _each_ns(call: Callable[[], Any]) -> float:
             call()
         return time.perf_counter_ns() - began
 
-    return _least(calls) / CALLS
+    return _measure_least(calls) / CALLS
 
 
-def _least(measured: Callable[[], int]) -> int:
-    """Return the least of some measurements, of fewer where a busy machine makes them last."""
+def _measure_least(measured: Callable[[], int]) -> int:
+    """Least of some measurements; fewer of them if a busy machine makes them last."""
     until, found = time.monotonic() + MOST_S, measured()
     for _ in range(REPEATS):
         if time.monotonic() > until:
@@ -157,8 +157,8 @@ def _least(measured: Callable[[], int]) -> int:
     return found
 
 
-def _memory() -> Figures:
-    """Return GB copied a second, and ns for the next word of 64 MiB where each place depends on the last."""
+def _measure_memory() -> Figures:
+    """GB copied a second, and ns of each dependent read over 64 MiB."""
     place, source = bytearray(MEMORY), bytes(MEMORY)
 
     def copied() -> int:
@@ -168,16 +168,16 @@ def _memory() -> Figures:
 
     # The first copy also has the kernel give the pages.
     copied()
-    copying = _least(copied)
-    far, near = (_least(partial(_chase, place, size)) for size in (MEMORY, SMALL))
+    copying = _measure_least(copied)
+    far, near = (_measure_least(partial(_chase_pointers, place, size)) for size in (MEMORY, SMALL))
     return {
         "copy_gb_per_s": round(MEMORY / copying, 2),
         "memory_latency_ns": round((far - near) / STEPS, 1),
     }
 
 
-def _chase(place: bytearray, size: int) -> int:
-    """Return the ns of many dependent reads: all bytes are 0, but the processor can't know that."""
+def _chase_pointers(place: bytearray, size: int) -> int:
+    """Time of many dependent reads in ns: all bytes are 0, but the processor can't know that."""
     at, mask = 1, size - 1
     began = time.perf_counter_ns()
     for _ in range(STEPS):
@@ -186,8 +186,8 @@ def _chase(place: bytearray, size: int) -> int:
     return time.perf_counter_ns() - began
 
 
-def _flush(folder: Path) -> float | None:
-    """Return the median ms in which a written block of 4 KiB is on the disk."""
+def _measure_flush(folder: Path) -> float | None:
+    """Median time until a written block of 4 KiB is on the disk, in ms."""
     path = folder / f".flush-{os.getpid()}"
     taken: list[int] = []
     try:
@@ -209,10 +209,10 @@ def _flush(folder: Path) -> float | None:
     return round(statistics.median(taken) / 1e6, 3)
 
 
-def _times() -> list[int]:
+def _read_times() -> list[int]:
     with open("/proc/stat", encoding="ascii") as file:
         return [int(word) for word in file.readline().split()[1:9]]
 
 
 if __name__ == "__main__":
-    print(json.dumps(measure(Path(sys.argv[1]))))
+    print(json.dumps(measure_machine(Path(sys.argv[1]))))

@@ -1,4 +1,4 @@
-"""What the agent can be asked: each method is one request on its own folder; asking twice is as once."""
+"""Requests that the agent answers: a method each, and asking twice does no more than once."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from benchbook.core.util.errors import SiteError
 from benchbook.sites.agent import facts, jobs, kernel
 from benchbook.sites.agent.files import Files
 from benchbook.sites.agent.jobs import GENTLE, GRACE_S, Job, Jobs
-from benchbook.sites.agent.watch import Watch
+from benchbook.sites.agent.watch import HostWatch
 from benchbook.sites.processes import process
 from benchbook.sites.processes.tcp_bytes import Hop
 
 
 class Later:
-    """An answer that has to wait: `ready` gives it, or None; at `until` it is what `otherwise` gives."""
+    """An answer that has to wait: `ready` gives it, or None; from `until` on, `otherwise` does."""
 
     def __init__(self, ready: Callable[[], Any], up_to_s: float, otherwise: Callable[[], Any]) -> None:
         self.ready, self.otherwise = ready, otherwise
@@ -30,28 +30,28 @@ class Later:
 
 
 class Operations(Files):
-    """The requests that an agent answers; public methods are what may be asked."""
+    """Requests that an agent answers: its public methods."""
 
     def __init__(self, folder: Path, jobs: Jobs) -> None:
         super().__init__(folder)
         self._jobs = jobs
-        self._watches: dict[str, Watch] = {}
+        self._watches: dict[str, HostWatch] = {}
         self.streams: dict[str, Stream] = {}
 
     def hello(self) -> dict[str, Any]:
-        """Say who and when this is."""
+        """Process id and clocks of this agent."""
         return {"pid": os.getpid(), "wall_s": time.time(), "monotonic_s": time.monotonic()}
 
     def look(self, asked: facts.Asked, programs: dict[str, str] = facts.NONE) -> dict[str, Any]:
-        """Return what this host is; `programs` has the paths of some that it is not to look for."""
-        return facts.look(self._folder, asked, programs)._asdict()
+        """Facts of this host; `programs` has the paths of some that are not to be looked for."""
+        return facts.inspect_host(self._folder, asked, programs)._asdict()
 
     def sysctl(self, name: str, value: int) -> int:
-        """Set a kernel setting, to be put back at the end; return what the kernel then has."""
-        return kernel.apply(self._folder, name, value)
+        """Set a kernel setting, to be put back at the end; the kernel's value afterwards."""
+        return kernel.apply_setting(self._folder, name, value)
 
     def at_end(self, name: str, **order: Any) -> None:
-        """Write down what ends something that goes on without this agent: `end`, `purge` and their `env`."""
+        """Record the end of something that outlives this agent: `end`, `purge` and their `env`."""
         jobs.note_at_end(self._folder, name, order)
 
     def start(
@@ -60,7 +60,7 @@ class Operations(Files):
         """Start a program, with `begin_at` at a moment of this host's clock, with `held` at CONT."""
         begin_at, held, note = (how.pop(name, None) for name in ("begin_at", "held", "note"))
         if (held or begin_at is not None) and job not in self._jobs:
-            argv = process.waiting(argv, begin_at, self._inside(note))
+            argv = process.defer_command(argv, begin_at, self._inside(note))
         how["cwd"] = self._inside(how["cwd"]) if how.get("cwd") else None
         return self._jobs.start(job, argv, self._inside(out), self._inside(err) if err else None, **how).info
 
@@ -79,13 +79,13 @@ class Operations(Files):
         return self._jobs.stop(job, grace_s, signum).info
 
     def watch(self, name: str, hops: list[dict[str, Any]], **how: Any) -> None:
-        """Begin to watch this host, some of its processes, and what `hops` carry, `how` as `Watch` has it."""
+        """Begin to watch this host, some processes and the bytes of `hops`; options as for `Watch`."""
         if name not in self._watches:
             path, counted = self._inside(f"{name}.csv"), [Hop(**hop) for hop in hops]
-            self._watches[name] = Watch(path=path, hops=counted, **how)
+            self._watches[name] = HostWatch(path=path, hops=counted, **how)
 
     def watched(self, name: str) -> dict[str, Any]:
-        """End watching; return what was seen, and the table's rows."""
+        """End watching; its result, and the table's rows."""
         watch = self._watches.pop(name, None)
         if watch is not None:
             self.write(f"{name}.json", json.dumps(watch.stop()._asdict()))
@@ -124,7 +124,7 @@ MOST_KEPT = 64 * 1024 * 1024
 
 
 class Stream:
-    """One connection; `kept` are bytes from the far end, the first of which has the number `base`."""
+    """One connection; `kept` are bytes from the far end, the first of them number `base`."""
 
     def __init__(self, target: str | list[Any]) -> None:
         try:
@@ -142,7 +142,7 @@ class Stream:
         return self.socket.fileno()
 
     def receive(self) -> bool:
-        """Take what has come, when there is something; say whether more may come."""
+        """Take the bytes that have come, once there are some; True if more may come."""
         try:
             data = self.socket.recv(PIECE)
         except OSError:
@@ -152,7 +152,7 @@ class Stream:
         return not self.is_over
 
     def send(self, at: int, data: str) -> int:
-        """Pass on bytes, in base64, the first of them number `at`; return how many were taken so far."""
+        """Pass on bytes, in base64, the first of them number `at`; number of all taken so far."""
         raw = base64.b64decode(data)
         if at > self.taken:
             raise SiteError(f"bytes {self.taken} to {at} are missing")

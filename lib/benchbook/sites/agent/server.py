@@ -25,7 +25,7 @@ MOST_WAITING = 64 * 1024 * 1024
 
 
 class Caller:
-    """One connection of somebody who asks: what came in, and what is still to go out."""
+    """One client connection: bytes that came in, and bytes still to go out."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.socket, self.inbox, self.outbox = connection, bytearray(), bytearray()
@@ -47,7 +47,7 @@ class Caller:
         return whole
 
     def flush(self) -> bool:
-        """Send what can be sent without waiting; say whether the other side is still there."""
+        """Send as much as goes without waiting; True if the other side is still there."""
         try:
             while self.outbox:
                 del self.outbox[: self.socket.send(self.outbox)]
@@ -100,7 +100,7 @@ class Agent:
         """End all programs, put the kernel's settings back, and leave no trace but the data."""
         self.jobs.end_all(GRACE_S)
         jobs.run_at_end(self.folder)
-        kernel.restore(self.folder)
+        kernel.restore_settings(self.folder)
         for name in (SOCKET, BOOK):
             (self.folder / name).unlink(missing_ok=True)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchbook.sites.agent import facts
-from benchbook.sites.agent.interference_probe import Strangers
+from benchbook.sites.agent.interference_probe import InterferenceProbe
 from benchbook.sites.processes import procfs, taskstats
 from benchbook.sites.processes.tcp_bytes import Counter, Hop
 
@@ -20,11 +20,11 @@ from benchbook.sites.processes.tcp_bytes import Counter, Hop
 TICK_S = 0.025
 LOOK_S = 0.2
 COSTS = 8
-"""How many columns `_costs` gives."""
+"""How many columns `_format_costs` gives."""
 
 
-class Seen(NamedTuple):
-    """What a watch showed beside its table; `runqueue_waits_s` are by the clients' ids."""
+class WatchResult(NamedTuple):
+    """Results of a watch beside its table; `runqueue_waits_s` are by the clients' ids."""
 
     longest_pause_ms: float
     steal_pct: float
@@ -36,7 +36,7 @@ class Seen(NamedTuple):
     strangers: dict[str, Any]
 
 
-class Watch:
+class HostWatch:
     """Sample processes and host once a second, between `start` and `stop`, and look for pauses of the host.
 
     `parts` maps a part (client, proxy, server) to its process ids; `machine` is what the host's own rows are
@@ -62,7 +62,7 @@ class Watch:
         self.longest_pause_ms = 0.0
         self.runqueue_waits_s = dict.fromkeys(clients, 0.0)
         self._rows: list[list[Any]] = []
-        self._strangers, self._carried = Strangers(parts), Counter(hops)
+        self._strangers, self._carried = InterferenceProbe(parts), Counter(hops)
         self._over = threading.Event()
         self._began, self._wall = time.monotonic(), time.time()
         self._books, self._kills = procfs.machine_times(), procfs.oom_kills()
@@ -78,8 +78,8 @@ class Watch:
         self._counting.daemon = True
         self._counting.start()
 
-    def stop(self) -> Seen:
-        """End watching, write the table and return what it showed."""
+    def stop(self) -> WatchResult:
+        """End watching, write the table and return the results."""
         self._over.set()
         self._counting.cancel()
         for thread in (*self._threads, self._counting):
@@ -89,7 +89,7 @@ class Watch:
         stolen, whole = after[procfs.STEAL] - before[procfs.STEAL], sum(after) - sum(before)
         with self.path.open("w", encoding="utf-8", newline="") as stream:
             csv.writer(stream, lineterminator="\n").writerows(self._rows)
-        return Seen(
+        return WatchResult(
             longest_pause_ms=self.longest_pause_ms,
             steal_pct=100 * stolen / whole if whole > 0 else 0.0,
             runqueue_waits_s=self.runqueue_waits_s,
@@ -101,7 +101,7 @@ class Watch:
         )
 
     def _count(self) -> None:
-        told = {part: taskstats.counted(one.read()) for part, one in self._counters.items()}
+        told = {part: taskstats.name_events(one.read()) for part, one in self._counters.items()}
         self._counted = {part: found for part, found in told.items() if found}
         self._end_counting()
 
@@ -130,12 +130,12 @@ class Watch:
                     rss_mib = round(procfs.rss_mib(books[part].living()), 2)
                     row = [second, part, used, rss_mib, "", "", "", ""]
                     now_spent = books[part].read()
-                    costs = _costs(spent[part], now_spent, used, span)
+                    costs = _format_costs(spent[part], now_spent, used, span)
                     spent[part] = now_spent
                     self._rows.append([*row, *(bytes_of.get(part) or ("", "")), *costs])
                 before[part] = was if cpu is None else cpu
             machine = procfs.machine_times()
-            row = [second, self.machine, *_machine(times, machine, span), *_pressure()]
+            row = [second, self.machine, *_format_machine(times, machine, span), *_read_pressure()]
             self._rows.append([*row, *[""] * (2 + COSTS)])
             times, last = machine, now
         for own in books.values():
@@ -155,20 +155,20 @@ class Watch:
                 last = looked = time.monotonic()
 
 
-def _machine(before: list[float], after: list[float], span: float) -> list[Any]:
+def _format_machine(before: list[float], after: list[float], span: float) -> list[Any]:
     grown = [now - was for was, now in zip(before, after)]  # noqa: B905 (Python 3.9 knows no `strict`)
     whole = sum(grown)
     busy = max(0.0, whole - grown[procfs.IDLE] - grown[procfs.IOWAIT]) / span
     stolen = round(100 * grown[procfs.STEAL] / whole, 3) if whole > 0 else ""
-    kib = facts.meminfo()
+    kib = facts.read_meminfo()
     used_mib = (kib["MemTotal"] - kib.get("MemAvailable", kib["MemFree"])) / 1024
     return [round(busy, 4), round(used_mib, 2), stolen]
 
 
-def _costs(before: list[float], after: list[float], used: float, span: float) -> list[Any]:
-    """Columns of a part's second beside its cores, from system cores to threads; empty where not told."""
+def _format_costs(before: list[float], after: list[float], used: float, span: float) -> list[Any]:
+    """Costs of a part's second beside its cores; empty for those that the kernel doesn't tell us."""
     grown = [(now - was) / span for was, now in zip(before, after)]  # noqa: B905
-    system = taskstats.split([used, *grown[taskstats.USER :]])[1]
+    system = taskstats.split_modes([used, *grown[taskstats.USER :]])[1]
     disk = [grown[place] / 1024 for place in (taskstats.READ, taskstats.WRITTEN)]
     switches = [grown[taskstats.VOLUNTARY], grown[taskstats.INVOLUNTARY]]
     found = [
@@ -182,6 +182,6 @@ def _costs(before: list[float], after: list[float], used: float, span: float) ->
     return ["" if math.isnan(value) else round(value, 4) for value in found]
 
 
-def _pressure() -> list[Any]:
-    told = (facts.read(procfs.PROC / "pressure" / kind) for kind in ("cpu", "io", "memory"))
-    return [float(said) if (said := facts.first(facts.SOME, one)) else "" for one in told]
+def _read_pressure() -> list[Any]:
+    told = (facts.read_stripped(procfs.PROC / "pressure" / kind) for kind in ("cpu", "io", "memory"))
+    return [float(said) if (said := facts.find_first_group(facts.SOME, one)) else "" for one in told]

@@ -1,1 +1,1 @@
-"""What each engine and proxy that comes with us says of itself: a module each, read at every start."""
+"""Descriptors of the engines and proxies that come with us: a module each, read every start."""

@@ -1,4 +1,4 @@
-"""What HAProxy says of itself."""
+"""Descriptor of HAProxy."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ WORDS = {
 FOR_SYSBENCH = 1024
 
 
-def refused(settings: descriptors.Settings, connections: int) -> str | None:
-    """Return why settings can't be taken: an odd word, or a limit that a load's connections reach."""
+def find_refusal(settings: descriptors.Settings, connections: int) -> str | None:
+    """Reason to refuse settings: an odd word, or a limit that a load's connections reach; or None."""
     most, least = str(settings.get("maxconn", "")), connections + FOR_SYSBENCH
     if connections and most.isdigit() and int(most) < least:
         return f"maxconn: {most} are too few; write at least {least}"
-    return descriptors.only(*WORDS)(settings, connections)
+    return descriptors.allow_only(*WORDS)(settings, connections)
 
 
-TRAITS = descriptors.Proxy(
+TRAITS = descriptors.ProxyDescriptor(
     name="haproxy",
     product="HAProxy",
     code="benchbook.sites.proxies.haproxy:HAProxy",
@@ -37,7 +37,7 @@ TRAITS = descriptors.Proxy(
     sites=frozenset({"kubernetes", "local", "ssh"}),
     driver=None,
     relays_tls=True,
-    refused=refused,
+    refused=find_refusal,
     spreads=True,
     fails_over=True,
     is_balancer=True,

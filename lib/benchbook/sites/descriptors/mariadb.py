@@ -1,4 +1,4 @@
-"""What MariaDB says of itself, and reserved settings by any beginning of a name that it takes."""
+"""Descriptor of MariaDB, and the settings that are not a study's to make of it."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ NOT_FILES = frozenset({"aria_sync_log_dir", "innodb_data_file_path", "innodb_tem
 WITH_SLASH = frozenset({"default_time_zone", "ssl_ca", "ssl_cert", "ssl_crl", "ssl_key", "time_zone"})
 
 
-def reserved(settings: descriptors.Settings) -> list[str]:
-    """Return the settings that a study may not make of a MariaDB, sorted."""
+def find_reserved(settings: descriptors.Settings) -> list[str]:
+    """Settings that a study may not make of a MariaDB, sorted."""
     return sorted(key for key, value in settings.items() if _is_reserved(key.replace("-", "_"), value))
 
 
@@ -54,10 +54,10 @@ def _is_reserved(name: str, value: Any) -> bool:
         return True
     if name not in WHOLE and any(known.startswith(name) for known in MARIADB):
         return True
-    return descriptors.leads_out(value) and name not in WITH_SLASH
+    return descriptors.is_leading_out(value) and name not in WITH_SLASH
 
 
-TRAITS = descriptors.Engine(
+TRAITS = descriptors.EngineDescriptor(
     name="mariadb",
     product="MariaDB",
     code="benchbook.sites.engines.mariadb:MariaDB",
@@ -71,7 +71,7 @@ TRAITS = descriptors.Engine(
     is_basic=True,
     sites=frozenset({"existing", "kubernetes", "local", "ssh"}),
     driver=descriptors.MYSQL,
-    reserved=reserved,
+    reserved=find_reserved,
     has_backends=False,
     has_own_work=False,
     leaves_gaps=False,

@@ -1,4 +1,4 @@
-"""What MySQL and Percona Server say of themselves, and what is not a study's to set of them."""
+"""Descriptor of MySQL and Percona Server, and the settings that are not a study's to make."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ MYSQL_FAMILIES = (
 )  # fmt: skip
 
 
-def reserved(settings: descriptors.Settings) -> list[str]:
-    """Return the settings that a study may not make of a MySQL, sorted: MariaDB's and its own."""
+def find_reserved(settings: descriptors.Settings) -> list[str]:
+    """Settings that a study may not make of a MySQL, sorted: MariaDB's and its own."""
     # It too takes any beginning that fits one option alone.
     known = (*MYSQL, *MYSQL_FAMILIES)
     names = {key: key.replace("-", "_") for key in settings}
@@ -29,7 +29,7 @@ def reserved(settings: descriptors.Settings) -> list[str]:
         for key, name in names.items()
         if name.startswith(MYSQL_FAMILIES) or any(one.startswith(name) for one in known)
     }
-    return sorted(own | set(mariadb.reserved(settings)))
+    return sorted(own | set(mariadb.find_reserved(settings)))
 
 
 TRAITS = replace(
@@ -40,7 +40,7 @@ TRAITS = replace(
     programs=("mysqld",),
     is_basic=False,
     packages={"apt-get": "mysql-server"},
-    reserved=reserved,
+    reserved=find_reserved,
     said_by="",
     apart=(),
     has_checksum=False,

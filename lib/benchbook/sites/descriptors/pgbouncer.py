@@ -1,4 +1,4 @@
-"""What PgBouncer says of itself."""
+"""Descriptor of PgBouncer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ WORDS = (
     "server_idle_timeout", "server_lifetime", "server_round_robin", "so_reuseport", "tcp_socket_buffer",
 )  # fmt: skip
 
-TRAITS = descriptors.Proxy(
+TRAITS = descriptors.ProxyDescriptor(
     name="pgbouncer",
     product="PgBouncer",
     code="benchbook.sites.proxies.pgbouncer:PgBouncer",
@@ -20,5 +20,5 @@ TRAITS = descriptors.Proxy(
     account="postgres",
     driver=descriptors.PGSQL,
     relays_tls=False,
-    refused=descriptors.only(*WORDS),
+    refused=descriptors.allow_only(*WORDS),
 )

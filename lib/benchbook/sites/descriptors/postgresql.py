@@ -1,4 +1,4 @@
-"""What PostgreSQL says of itself, and the settings that are not a study's to make of it."""
+"""Descriptor of PostgreSQL, and the settings that are not a study's to make of it."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ RUNS = re.compile(
 LOADS = "pg_stat_statements"
 
 
-def reserved(settings: descriptors.Settings) -> list[str]:
-    """Return the settings that a study may not make of a PostgreSQL, sorted; its names are exact."""
+def find_reserved(settings: descriptors.Settings) -> list[str]:
+    """Settings that a study may not make of a PostgreSQL, sorted; its names are exact."""
     return sorted(
         key
         for key, value in settings.items()
         if (
             value != LOADS
             if key == "shared_preload_libraries"
-            else key in RESERVED or RUNS.search(key) is not None or descriptors.leads_out(value)
+            else key in RESERVED or RUNS.search(key) is not None or descriptors.is_leading_out(value)
         )
     )
 
 
-TRAITS = descriptors.Engine(
+TRAITS = descriptors.EngineDescriptor(
     name="postgresql",
     product="PostgreSQL",
     code="benchbook.sites.engines.postgresql:PostgreSQL",
@@ -52,7 +52,7 @@ TRAITS = descriptors.Engine(
     account="postgres",
     sites=frozenset({"existing", "kubernetes", "local", "ssh"}),
     driver=descriptors.PGSQL,
-    reserved=reserved,
+    reserved=find_reserved,
     has_backends=True,
     has_own_work=False,
     leaves_gaps=False,

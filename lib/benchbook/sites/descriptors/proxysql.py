@@ -1,4 +1,4 @@
-"""What ProxySQL says of itself."""
+"""Descriptor of ProxySQL."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from benchbook.core.study import descriptors
 OURS = re.compile(r"interfaces$|monitor_|have_ss|ssl_|default_schema$|server_version$")
 
 
-def refused(settings: descriptors.Settings, _: int) -> str | None:
-    """Why settings can't be taken: only variables of its `mysql_variables` that are not ours to fix."""
+def find_refusal(settings: descriptors.Settings, _: int) -> str | None:
+    """Reason to refuse settings: one beside its `mysql_variables`, or one that is ours; or None."""
     odd = sorted(name for name in settings if OURS.match(name) or not re.fullmatch(r"[a-z][a-z0-9_]*", name))
     return f"{odd[0]}: not a study's to set; use other names of its mysql_variables" if odd else None
 
 
-TRAITS = descriptors.Proxy(
+TRAITS = descriptors.ProxyDescriptor(
     name="proxysql",
     product="ProxySQL",
     code="benchbook.sites.proxies.proxysql:ProxySQL",
@@ -25,6 +25,6 @@ TRAITS = descriptors.Proxy(
     ports=2,
     driver=descriptors.MYSQL,
     relays_tls=False,
-    refused=refused,
+    refused=find_refusal,
     spreads=True,
 )

@@ -1,4 +1,4 @@
-"""What TiDB says of itself, and the settings that are not a study's to make of it."""
+"""Descriptor of TiDB, and the settings that are not a study's to make of it."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ MOVING = frozenset({
 })  # fmt: skip
 
 
-def reserved(settings: descriptors.Settings) -> list[str]:
-    """Return the settings that a study may not make of a TiDB, sorted; its file's items are exact names."""
+def find_reserved(settings: descriptors.Settings) -> list[str]:
+    """Settings that a study may not make of a TiDB, sorted; its file's items are exact names."""
     return sorted(
         key
         for key, value in settings.items()
         if key in RESERVED
         or key.replace("_", "-") in RESERVED
         or key.startswith(SECTIONS)
-        or descriptors.leads_out(value)
+        or descriptors.is_leading_out(value)
     )
 
 
-TRAITS = descriptors.Engine(
+TRAITS = descriptors.EngineDescriptor(
     name="tidb",
     product="TiDB",
     code="benchbook.sites.engines.tidb:TiDB",
@@ -45,7 +45,7 @@ TRAITS = descriptors.Engine(
     sites=frozenset({"existing", "kubernetes", "local", "ssh"}),
     ports=2,
     driver=descriptors.MYSQL,
-    reserved=reserved,
+    reserved=find_reserved,
     has_backends=False,
     has_own_work=True,
     leaves_gaps=True,
@@ -58,7 +58,7 @@ TRAITS = descriptors.Engine(
     closed_since="6.6",
     has_items=True,
     moving=MOVING,
-    cluster="benchbook.sites.local.tidb_cluster:Cluster",
+    cluster="benchbook.sites.local.tidb_cluster:UnistoreCluster",
     clusters_by=frozenset({"kubernetes.tidb", "tiup"}),
     uncounted=frozenset({"Connections", "Rows_sent"}),
     block_overhead_s=6.0,

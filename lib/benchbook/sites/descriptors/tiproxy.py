@@ -1,10 +1,10 @@
-"""What TiProxy says of itself."""
+"""Descriptor of TiProxy."""
 
 from __future__ import annotations
 
 from benchbook.core.study import descriptors
 
-TRAITS = descriptors.Proxy(
+TRAITS = descriptors.ProxyDescriptor(
     name="tiproxy",
     product="TiProxy",
     code="benchbook.sites.proxies.tiproxy:TiProxy",

@@ -1,4 +1,4 @@
-"""What measuring asks of a server over SQL, in the words of MySQL's family; another family has its own.
+"""Questions of measuring to a server over SQL, in MySQL's words; other families have others.
 
 An engine gives its connections its own words (`info["dialect"]`); those of MySQL need not be named.
 """
@@ -50,7 +50,7 @@ class Dialect:
 
     @property
     def questions(self) -> dict[str, Any]:
-        found: dict[str, Any] = yaml_file.read(QUESTIONS).data[self.family]
+        found: dict[str, Any] = yaml_file.read_mapping(QUESTIONS).data[self.family]
         return found
 
     def ask(self, connection: Connection, what: str, **given: Any) -> Any:
@@ -83,7 +83,7 @@ class Dialect:
         return {**(connection.info.get("absent") or {}), **lacking}
 
     def connected(self, connection: Connection) -> int:
-        """Return how many sessions the server says are open, ours with them."""
+        """Number of open sessions by the server, ours with them."""
         if "connected" in connection.info:
             return connection.info["connected"]()
         row = connection.execute(text("SHOW GLOBAL STATUS LIKE 'Threads_connected'")).first()
@@ -132,7 +132,7 @@ class Dialect:
         )
 
     def texts(self, connection: Connection, table: str) -> Items:
-        """Return what `traits.TEXT` names of a table's columns, as the server says it, if it has any."""
+        """The server's values of `TEXT` (`core.study.descriptors`) for a table's columns, if any."""
         rows = self.ask(connection, "text", name=table)
         columns = zip(*(map(str, row) for row in rows), strict=True)
         return {
@@ -148,12 +148,12 @@ class Dialect:
         return int(connection.execute(text(f"SELECT COALESCE(SUM({each}), 0) FROM {table}")).scalar_one())
 
     def analyze(self, connection: Connection, table: str) -> list[dict[str, str]]:
-        """Take a table's statistics; return what the server answered, each with Table, Msg_type, Msg_text."""
+        """Take a table's statistics; returns the answers, each with Table, Msg_type, Msg_text."""
         answer = connection.execute(text(f"ANALYZE TABLE {table}"))
         # TiDB answers with nothing but its success.
         if not answer.returns_rows:
-            return [done(table)]
-        return [{key: str(row[key]) for key in done("")} for row in answer.mappings().all()]
+            return [report_done(table)]
+        return [{key: str(row[key]) for key in report_done("")} for row in answer.mappings().all()]
 
     def prewarm(self, connection: Connection, table: str, index: str) -> None:
         """Read every row by primary key and every entry of the secondary index into memory."""
@@ -172,7 +172,7 @@ class Dialect:
         return found
 
     def is_read_only(self, connection: Connection) -> bool:
-        """Say whether the server takes no writes."""
+        """True if the server takes no writes."""
         # A number, or its text: all variables of TiDB before 5.0 are text.
         said = connection.execute(text("SELECT @@global.read_only")).scalar_one()
         return str(said).upper() not in ("0", "OFF")
@@ -182,13 +182,13 @@ class Dialect:
         return {str(name): str(value) for name, value in self.ask(connection, "variables")}
 
     def set_by_hand(self, connection: Connection) -> Items:
-        """Return the settings that a session gave the server while it ran, where it says so of each."""
+        """Settings that a session gave the server while it ran, if it tells that of each."""
         if not getattr(connection.dialect, "is_mariadb", False):
             return {}
         return {str(name).lower(): str(value) for name, value in self.ask(connection, "by_hand")}
 
     def definitions(self, connection: Connection) -> tuple[Items, dict[str, str]]:
-        """Return what the tables of the schema are by item, and why some of it could not be read."""
+        """Definitions of the schema's tables by item, and reasons for those that could not be read."""
         found: Items = {}
         lacking: dict[str, str] = {}
         for asked in self.questions["definitions"]:
@@ -197,11 +197,11 @@ class Dialect:
             except SQLAlchemyError as error:
                 lacking[asked.get("source", asked["item"])] = type(error).__name__
                 continue
-            found |= items(asked["item"], asked["names"], rows)
+            found |= collect_items(asked["item"], asked["names"], rows)
         return found, lacking
 
     def written(self, connection: Connection) -> Items:
-        """Return when each table was made and last written to; empty where the engine doesn't say it."""
+        """Times of each table's making and last write; empty if the engine does not tell."""
         if not getattr(connection.dialect, "is_mariadb", False):
             return {}
         rows = self.ask(connection, "written")
@@ -211,18 +211,18 @@ class Dialect:
 MYSQL = Dialect()
 
 
-def of(connection: Connection) -> Dialect:
-    """Return the words of the server behind a connection."""
+def get_dialect(connection: Connection) -> Dialect:
+    """Dialect of the server behind a connection."""
     return connection.info.get("dialect", MYSQL)
 
 
-def done(table: str) -> dict[str, str]:
-    """Return the answer of an engine that says nothing but that a table is done."""
+def report_done(table: str) -> dict[str, str]:
+    """Answer for an engine that tells nothing but that a table is done."""
     return {"Table": table, "Msg_type": "status", "Msg_text": "OK"}
 
 
-def items(kind: str, names: int, rows: Iterable[Any]) -> Items:
-    """Return rows as items: the first `names` columns name each, the others say what it is."""
+def collect_items(kind: str, names: int, rows: Iterable[Any]) -> Items:
+    """Rows as items: the first `names` columns name each, the others are its description."""
     found: dict[str, list[str]] = {}
     for row in rows:
         words = [str(value) for value in row[names:] if value is not None and value != ""]

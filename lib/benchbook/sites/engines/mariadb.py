@@ -28,7 +28,7 @@ UNKNOWN_THERE = (1044, 1045, 1049, 1130)
 
 
 class MariaDB(Server):
-    """One server. With `tls_from`, which gives a client's machine, the benchmark's account needs TLS."""
+    """One server. With `tls_from`, a function for a client's machine, our account needs TLS."""
 
     traits = TRAITS
     version_words = re.compile(r"Ver ([0-9.]+)-MariaDB")
@@ -40,7 +40,11 @@ class MariaDB(Server):
     start_s, stop_s = 180.0, 120.0
 
     def __init__(
-        self, machine: Machine, engine: Any, place: labs.Place, tls_from: Callable[[], Machine] | None = None
+        self,
+        machine: Machine,
+        engine: Any,
+        place: labs.PartLocation,
+        tls_from: Callable[[], Machine] | None = None,
     ) -> None:
         super().__init__(machine, engine, place)
         self.socket, self.tls_from = f"{self.role}/{SOCKET}", tls_from
@@ -48,7 +52,9 @@ class MariaDB(Server):
 
     @property
     def made_with(self) -> dict[str, Any]:
-        fixed = {key: settings.text(self.asked[key]) for key in settings.AT_CREATION if key in self.asked}
+        fixed = {
+            key: settings.format_value(self.asked[key]) for key in settings.AT_CREATION if key in self.asked
+        }
         return {"engine": self.traits.name, "version": self.version, "settings": fixed}
 
     def create(self) -> None:
@@ -78,7 +84,7 @@ class MariaDB(Server):
     def admin(self) -> sqlalchemy.Engine:
         """The server knows it by our user there (unix_socket), so there is no password."""
         if self._admin is None:
-            self._admin = sql.engine(self._connect, opened=lambda: self._opened, **self._told())
+            self._admin = sql.make_engine(self._connect, opened=lambda: self._opened, **self._told())
         return self._admin
 
     def seen_from(self, machine: Machine, address: str, port: int) -> bool:
@@ -90,19 +96,21 @@ class MariaDB(Server):
             raise self._unseen(machine, address, port, error.args[-1]) from None
 
     def identity(self) -> dict[str, Any]:
-        return self.seen() | sql.identity(self.admin(), f"{self._named} (its log: {self.log})", uid=self.uid)
+        return self.seen() | sql.read_identity(
+            self.admin(), f"{self._named} (its log: {self.log})", uid=self.uid
+        )
 
     def facts(self) -> dict[str, Any]:
         self.running()
-        variables = sql.variables(self.admin())
+        variables = sql.read_variables(self.admin())
         return {
             "name": self.traits.name,
             "version": variables["version"],
             "version_comment": variables["version_comment"],
             "tls": variables.get("have_ssl", "unknown"),
-            **settings.told(self.asked, self.engine.settings, variables),
+            **settings.report_settings(self.asked, self.engine.settings, variables),
             "variables": len(variables),
-            "variables_sha256": settings.digest(variables, self.folder),
+            "variables_sha256": settings.hash_variables(variables, self.folder),
             **self.program_facts(self.binary),
         }
 
@@ -112,7 +120,7 @@ class MariaDB(Server):
 
     def _write_config(self) -> None:
         if self.tls_from is not None:
-            for name, text in tls.of_server(self.lab).items():
+            for name, text in tls.read_server(self.lab).items():
                 self.machine.write(f"{self.role}/{name}", text, self.user)
         places: dict[str, object] = {
             "port": self.place.port,
@@ -126,7 +134,7 @@ class MariaDB(Server):
         places |= self._places()
         if self.tls_from is not None:
             places |= {f"ssl_{name}": self.folder / f"{name}.pem" for name in ("ca", "cert", "key")}
-        lines = [f"{key}={settings.text(value)}" for key, value in sorted(self.asked.items())]
+        lines = [f"{key}={settings.format_value(value)}" for key, value in sorted(self.asked.items())]
         # The last word counts.
         lines += [f"{key}={value}" for key, value in places.items()]
         self._configure(f"[{self.traits.programs[0]}]\n" + "\n".join(lines) + "\n")
@@ -172,7 +180,7 @@ class MariaDB(Server):
             return cursor.fetchone()
 
     def _told(self) -> dict[str, Any]:
-        """Return what stands in the `info` of the administrator's connections."""
+        """Contents of `info` for the administrator's connections."""
         if (machine := self.tls_from) is None:
             return {}
         place, asked = self.place, "SHOW SESSION STATUS LIKE 'Ssl_cipher'"

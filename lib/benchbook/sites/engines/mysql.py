@@ -1,4 +1,4 @@
-"""MySQL and Percona Server, in a folder of their own, where a `mysqld` is installed or named by its path.
+"""MySQL and Percona Server, in a folder of their own, by an installed or a named `mysqld`.
 
 What they share with MariaDB is `engines.mariadb`'s. They let no administrator in by the name of a user of the
 system, so theirs has a password, from before the data folder is complete.

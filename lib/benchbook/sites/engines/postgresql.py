@@ -57,7 +57,7 @@ class PostgreSQL(Server):
     gentle = signal.SIGINT
     has_children = True
 
-    def __init__(self, machine: Machine, engine: Any, place: labs.Place) -> None:
+    def __init__(self, machine: Machine, engine: Any, place: labs.PartLocation) -> None:
         super().__init__(machine, engine, place)
         self.asked = self._complete(engine.settings)
         # Sockets are named after the port.
@@ -82,8 +82,8 @@ class PostgreSQL(Server):
     def _admit(self, started_s: float) -> None:
         place = self.place
         try:
-            set_up(lambda name: connect(self.machine, self.socket, name), self.lab.password(DRIVER))
-            with connect(self.machine, self.socket) as connection:
+            set_up(lambda name: connect_admin(self.machine, self.socket, name), self.lab.password(DRIVER))
+            with connect_admin(self.machine, self.socket) as connection:
                 row = connection.execute(STARTED).fetchone()
         except psycopg.Error as error:
             raise SiteError(
@@ -109,7 +109,7 @@ class PostgreSQL(Server):
         """The server knows it by our user there (peer), so there is no password."""
         if self._admin is None:
             told = {"dialect": WORDS, "opened": lambda: self._opened}
-            self._admin = sql.engine(self._connect, "postgresql+psycopg", **told)
+            self._admin = sql.make_engine(self._connect, "postgresql+psycopg", **told)
         return self._admin
 
     def seen_from(self, machine: Machine, address: str, port: int) -> bool:
@@ -136,7 +136,7 @@ class PostgreSQL(Server):
     def facts(self) -> dict[str, Any]:
         self.running()
         asked = (self.asked, self.engine.settings)
-        said = server_settings.facts(self.admin(), self.version, *asked, self.folder)
+        said = server_settings.collect_facts(self.admin(), self.version, *asked, self.folder)
         return said | {"name": self.traits.name} | self.program_facts(self.binary)
 
     def log_errors(self, mark: int) -> list[str]:
@@ -150,18 +150,18 @@ class PostgreSQL(Server):
 
     def _connect(self) -> psycopg.Connection:
         self._opened += 1
-        return connect(self.machine, self.socket)
+        return connect_admin(self.machine, self.socket)
 
     def _answers(self, database: str = labs.SCHEMA) -> bool:
         try:
             self._opened += database == labs.SCHEMA
-            connect(self.machine, self.socket, database).close()
+            connect_admin(self.machine, self.socket, database).close()
         except psycopg.Error:
             return False
         return True
 
     def _write_config(self) -> None:
-        text = access(self.place.peers(), self.machine.user)
+        text = render_access(self.place.peers(), self.machine.user)
         for name, lines in text.items():
             self.machine.write(f"{self.role}/{name}.conf", lines, self.user)
         places: dict[str, object] = {
@@ -171,7 +171,7 @@ class PostgreSQL(Server):
             "unix_socket_permissions": "0700",
             "logging_collector": "off",
         }
-        asked = {key: settings.text(value) for key, value in sorted(self.asked.items())}
+        asked = {key: settings.format_value(value) for key, value in sorted(self.asked.items())}
         # The last word counts.
         self._configure("".join(f"{key}='{value}'\n" for key, value in [*asked.items(), *places.items()]))
 
@@ -180,8 +180,8 @@ class PostgreSQL(Server):
         return self.log_since(mark)
 
 
-def access(peers: Sequence[str], owner: str) -> dict[str, str]:
-    """Return as files who may enter: `peers` by password, and by socket the user `owner` as administrator."""
+def render_access(peers: Sequence[str], owner: str) -> dict[str, str]:
+    """Access rules, as files: `peers` by password, by socket the user `owner` as administrator."""
     rules = [f"local all {ADMIN} peer map=owner"]
     rules += [
         f"local {labs.SCHEMA} all scram-sha-256"
@@ -192,8 +192,8 @@ def access(peers: Sequence[str], owner: str) -> dict[str, str]:
     return {"hba": "\n".join(rules) + "\n", "ident": f"owner {owner} {ADMIN}\n"}
 
 
-def connect(machine: Machine, socket: str, database: str = labs.SCHEMA) -> psycopg.Connection:
-    """Open the administrator's connection; what it adds to the server's counters is in them at once."""
+def connect_admin(machine: Machine, socket: str, database: str = labs.SCHEMA) -> psycopg.Connection:
+    """Open the administrator's connection; its own work is in the server's counters at once."""
     connection = machine.connect_pgsql(socket, user=ADMIN, dbname=database)
     connection.prepare_threshold = None
     connection.execute("SELECT pg_stat_force_next_flush()")

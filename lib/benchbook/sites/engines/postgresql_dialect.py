@@ -1,4 +1,4 @@
-"""What measuring asks of a PostgreSQL over SQL, and what is made of its answers."""
+"""The questions of measuring to a PostgreSQL over SQL, and the use of its answers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ABSENT = {
 WORK = ("blks_hit", "blks_read", "tup_fetched", "tup_returned", "wal_bytes")
 
 
-class Words(dialect.Dialect):
+class PostgresqlDialect(dialect.Dialect):
     """PostgreSQL's answers to `dialect.Dialect`'s questions."""
 
     family = "postgresql"
@@ -38,7 +38,7 @@ class Words(dialect.Dialect):
             raise ValueError(f"the session is in {there}, not in {database}")
 
     def counters(self, connection: Connection) -> tuple[dict[str, int], Mapping[str, Any], float]:
-        """Return what all accounts but the administrator did, and the uptime in seconds."""
+        """Work of all accounts but the administrator, by counter, and the uptime in seconds."""
         sessions, deadlocks, killed, fatal, lost, uptime_s, *work = self.ask(connection, "databases").one()
         counted = self._statements(connection)
         counted |= {
@@ -79,12 +79,12 @@ class Words(dialect.Dialect):
         return int(connection.execute(text(f"SELECT COALESCE(SUM({each}), 0) FROM {table}")).scalar_one())
 
     def analyze(self, connection: Connection, table: str) -> list[dict[str, str]]:
-        """Take statistics, and settle what the first readers of loaded rows would otherwise write."""
+        """Take statistics, and settle now the writes of the first readers of loaded rows."""
         connection.execute(text(f"VACUUM (FREEZE, ANALYZE) {table}"))
-        return [dialect.done(table)]
+        return [dialect.report_done(table)]
 
     def prewarm(self, connection: Connection, table: str, index: str) -> None:
-        """Read a table and its indexes into shared buffers, which a scan of a large table keeps out of."""
+        """Read a table and its indexes into shared buffers; a scan of a large table avoids them."""
         for name in (table, *self.indexes(connection, table)):
             connection.execute(
                 text("SELECT pg_prewarm(CAST(:name AS regclass))"), {"name": name}
@@ -102,7 +102,7 @@ class Words(dialect.Dialect):
         return {str(name): str(value) for name, value in self.ask(connection, "by_hand")}
 
     def written(self, connection: Connection) -> Items:
-        """Return how many rows of each table were ever inserted, updated and deleted."""
+        """Numbers of rows of each table that were ever inserted, updated and deleted."""
         return {
             str(name): f"{inserted} rows inserted, {updated} updated, {deleted} deleted"
             for name, inserted, updated, deleted in self.ask(connection, "written")
@@ -122,4 +122,4 @@ class Words(dialect.Dialect):
         return found
 
 
-WORDS = Words()
+WORDS = PostgresqlDialect()

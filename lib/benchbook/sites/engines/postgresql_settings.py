@@ -1,4 +1,4 @@
-"""A PostgreSQL server's settings as it writes and tells them, and whether it took them."""
+"""A PostgreSQL server's settings as it writes and tells them, and a check that it took them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy
 
 from benchbook.sites import settings
-from benchbook.sites.settings import SWITCH, Value, text
+from benchbook.sites.settings import SWITCH, Value, format_value
 
 # Different at every start, or a session's own, so never part of the digest.
 VOLATILE = frozenset({"cluster_name", "in_hot_standby", "listen_addresses", "port", "application_name"})
@@ -22,26 +22,28 @@ UNITS |= {"us": 0.001, "ms": 1.0, "s": 1000.0, "min": 60_000.0, "h": 3_600_000.0
 QUERY = "SELECT name, setting, unit, vartype, pending_restart FROM pg_settings"
 
 
-def taken(asked: Mapping[str, Value], chosen: Mapping[str, Value], rows: Iterable[Any]) -> dict[str, Any]:
-    """Return what the server says of each setting asked for; SettingsDiffer where it did not take one."""
+def verify_settings(
+    asked: Mapping[str, Value], chosen: Mapping[str, Value], rows: Iterable[Any]
+) -> dict[str, Any]:
+    """The server's value of each setting asked for; SettingsDiffer if it did not take one."""
     known = {row.name: row for row in rows}
-    got = {name: shown(row) for name, row in known.items()}.get
+    got = {name: format_setting(row) for name, row in known.items()}.get
 
     def is_same(key: str, value: Value, _: str) -> bool:
         row = known[key]
-        return not row.pending_restart and same(key, value, row.setting, row.unit, row.vartype)
+        return not row.pending_restart and is_same_value(key, value, row.setting, row.unit, row.vartype)
 
-    return settings.taken(asked, chosen, got, settings.not_taken(asked, got, is_same))
+    return settings.verify_settings(asked, chosen, got, settings.not_taken(asked, got, is_same))
 
 
-def facts(
+def collect_facts(
     engine: sqlalchemy.Engine,
     version: str,
     asked: Mapping[str, Value],
     chosen: Mapping[str, Value],
     folder: PurePath,
 ) -> dict[str, Any]:
-    """Return what a server says it is, wherever it runs; SettingsDiffer if it did not take what was asked."""
+    """Facts that a server tells, on any machine; SettingsDiffer if it did not take a setting."""
     with engine.connect() as connection:
         rows = connection.exec_driver_sql(QUERY).all()
         comment = str(connection.exec_driver_sql("SELECT version()").scalar_one())
@@ -51,15 +53,15 @@ def facts(
         "version": version,
         "version_comment": comment,
         "tls": "off",
-        "settings": taken(asked, chosen, rows),
-        "unstated": settings.unstated(asked, {row.name: shown(row) for row in rows}.get),
+        "settings": verify_settings(asked, chosen, rows),
+        "unstated": settings.list_unstated(asked, {row.name: format_setting(row) for row in rows}.get),
         "variables": len(rows),
-        "variables_sha256": settings.digest(lasting, folder),
+        "variables_sha256": settings.hash_variables(lasting, folder),
     }
 
 
-def shown(row: Any) -> str:
-    """Return a setting as it is read: its number with the unit that it counts."""
+def format_setting(row: Any) -> str:
+    """A setting as it is read: its number with the unit that it counts."""
     return (
         f"{row.setting} x {row.unit}"
         if row.unit and row.unit[0].isdigit()
@@ -67,21 +69,21 @@ def shown(row: Any) -> str:
     )
 
 
-def same(name: str, asked: Value, got: str, unit: str | None, kind: str) -> bool:
-    """Say whether a value asked for is the one read back, across the ways of writing it."""
-    wanted = text(asked).strip()
+def is_same_value(name: str, asked: Value, got: str, unit: str | None, kind: str) -> bool:
+    """True if a value asked for is the one read back, across the ways of writing it."""
+    wanted = format_value(asked).strip()
     if kind == "bool":
         return SWITCH.get(wanted.lower()) == got
     if kind in ("integer", "real"):
-        return _number(wanted, unit) == _number(got, unit)
+        return _parse_number(wanted, unit) == _parse_number(got, unit)
     if kind == "enum":
         switched = SWITCH.get(wanted.lower(), wanted.lower())
         return got.lower() in {wanted.lower(), switched, ON_MEANS.get(name) if switched == "on" else switched}
     return [word.strip() for word in wanted.split(",")] == [word.strip() for word in got.split(",")]
 
 
-def _number(word: str, unit: str | None) -> float | None:
-    """Return a number in bytes, milliseconds or as it is; one without a unit counts the setting's own."""
+def _parse_number(word: str, unit: str | None) -> float | None:
+    """A number in bytes, milliseconds or as it is; one without a unit counts the setting's own."""
     match = re.fullmatch(r"(-?[0-9.]+)\s*([A-Za-z]*)", word)
     if match is None:
         return None

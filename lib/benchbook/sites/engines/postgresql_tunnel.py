@@ -28,7 +28,7 @@ ASKING, READY, PASSWORDS, GOING_ON = (b"", b"p", b"Q", b"S", b"F"), b"Z", b"R", 
 FLUSH = b"H"
 
 
-class FarConnection(psycopg.Connection[Any]):
+class TunnelConnection(psycopg.Connection[Any]):
     """A connection that is carried. `close` returns when the server has closed its session too."""
 
     carrier: Carrier | None = None
@@ -40,8 +40,8 @@ class FarConnection(psycopg.Connection[Any]):
             self.carrier.join(CLOSE_S)
 
 
-def connect(far: Far, lab: Lab, **account: Any) -> FarConnection:
-    """Open a connection by what carries its bytes, with psycopg's own arguments for the account."""
+def open_tunnel(far: Far, lab: Lab, **account: Any) -> TunnelConnection:
+    """Open a connection over `far` as its carrier, with psycopg's own arguments for the account."""
     far.settimeout(READ_S)
     folder = lab.private_folder(f"run/pg-{uuid.uuid4().hex[:8]}", None)
     try:
@@ -52,7 +52,7 @@ def connect(far: Far, lab: Lab, **account: Any) -> FarConnection:
             entrance.settimeout(ACCEPT_S)
             carrier = Carrier(far, entrance)
             carrier.start()
-            made = FarConnection.connect(host=str(folder), port=1, **account)
+            made = TunnelConnection.connect(host=str(folder), port=1, **account)
             made.carrier = carrier
             return made
     except BaseException:
@@ -80,7 +80,7 @@ class Carrier(threading.Thread):
             self._far.close()
 
     def _carry(self, near: socket.socket) -> None:
-        asked, answered = Messages(asks, is_bare=True), Messages(has_answered)
+        asked, answered = Messages(is_request, is_bare=True), Messages(has_answered)
         while data := near.recv(PIECE):
             self._far.sendall(data)
             is_due = asked.take(data)
@@ -96,13 +96,13 @@ class Carrier(threading.Thread):
 
 
 class Messages:
-    """Messages of one direction; `gives_turn`: whether one ends a side's turn (None: as before)."""
+    """Messages of one direction, each a type, its length and its contents; the first may be bare."""
 
     def __init__(self, gives_turn: Callable[[bytes, bytes], bool | None], is_bare: bool = False) -> None:
         self._gives_turn, self._is_bare, self._kept = gives_turn, is_bare, bytearray()
 
     def take(self, data: bytes) -> bool:
-        """Add bytes; say whether they end with a message that gives the turn to the other side."""
+        """Add bytes; True if they end with a message that gives the turn to the other side."""
         self._kept += data
         is_turn = False
         while len(self._kept) >= (head := 4 if self._is_bare else 5):
@@ -116,11 +116,11 @@ class Messages:
         return is_turn and not self._kept
 
 
-def asks(kind: bytes, body: bytes) -> bool | None:
-    """Say whether a client's message asks for an answer; None: it is for what was asked before it."""
+def is_request(kind: bytes, body: bytes) -> bool | None:
+    """True if a client's message asks for an answer; None: it belongs to an earlier request."""
     return None if kind == FLUSH else kind in ASKING
 
 
 def has_answered(kind: bytes, body: bytes) -> bool:
-    """Say whether a server waits for the client after a message of its own."""
+    """True if a server waits for the client after a message of its own."""
     return kind == READY or (kind == PASSWORDS and int.from_bytes(body[:4], "big") not in GOING_ON)

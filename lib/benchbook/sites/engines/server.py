@@ -1,4 +1,4 @@
-"""What servers of databases share on every machine, beyond what all supervised programs do."""
+"""Common base of database servers on every machine, on top of that of supervised programs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import sqlalchemy
 
-from benchbook.core.study.descriptors import Engine as Traits
+from benchbook.core.study.descriptors import EngineDescriptor as Traits
 from benchbook.core.util.errors import SiteError
 from benchbook.sites import settings, sql
 from benchbook.sites import workspace as labs
@@ -26,7 +26,7 @@ from benchbook.sites.machine.supervised_process import Supervised
 
 
 class Server(Supervised, abc.ABC):
-    """One server with its program (`binary`) and a data folder, which `data_snapshots.make` makes.
+    """One server with its program (`binary`) and a data folder from `machine.data_snapshots`.
 
     A class says what it is in `traits`, and finds its version, which is to be `oldest` or newer, in what its
     program prints by `version_words`. It is made of a machine, the study's engine and a place; one that
@@ -46,7 +46,9 @@ class Server(Supervised, abc.ABC):
     socket: str
     word = ""
 
-    def __init__(self, machine: Machine, engine: Any, place: labs.Place, user: str | None = None) -> None:
+    def __init__(
+        self, machine: Machine, engine: Any, place: labs.PartLocation, user: str | None = None
+    ) -> None:
         super().__init__(machine, place, user or machine.account(self.traits.account))
         self.engine, self.lab = engine, machine.lab
         self._admin: sqlalchemy.Engine | None = None
@@ -68,7 +70,7 @@ class Server(Supervised, abc.ABC):
             return
         self.stop()
         self._must_have_ports(*range(self.place.port, self.place.port + self.traits.ports))
-        data_snapshots.make(self)
+        data_snapshots.create_data(self)
         self.word = uuid.uuid4().hex
         self._write_config()
         started_s = time.monotonic()
@@ -82,7 +84,7 @@ class Server(Supervised, abc.ABC):
 
     @classmethod
     def obstacle(cls, engine: Any) -> str | None:
-        """Return why this machine can't make such a server, or None."""
+        """Reason that this machine can't make such a server, or None."""
         if engine.binary is not None or cls._found() is not None:
             return None
         return f"{cls.traits.programs[0]} is not installed; {cls._brings()}"
@@ -94,9 +96,9 @@ class Server(Supervised, abc.ABC):
         if engine.build is not None or not program or not cls.lists_settings or not engine.settings:
             return {}
         # MariaDB's package gives its own server MySQL's name too.
-        if not cls.version_words.search(files.says([program, *cls.traits.version_by])):
+        if not cls.version_words.search(files.read_output([program, *cls.traits.version_by])):
             return {}
-        listed = cls.listed.findall(files.says([program, *cls.lists_settings]))
+        listed = cls.listed.findall(files.read_output([program, *cls.lists_settings]))
         known = {name.replace("-", "_") for name in listed}
         odd = [
             name
@@ -109,15 +111,17 @@ class Server(Supervised, abc.ABC):
 
     @classmethod
     def standing(cls) -> tuple[str | None, str]:
-        """Return the version that this machine has, None if none, and what brings one."""
+        """Version that this machine has, None if none, and the remedy that brings one."""
         found = cls._found()
-        match = cls.version_words.search(files.says([found, *cls.traits.version_by])) if found else None
+        match = (
+            cls.version_words.search(files.read_output([found, *cls.traits.version_by])) if found else None
+        )
         return match[1] if match else None, cls._brings()
 
     @classmethod
     def _found(cls) -> str | None:
         program = cls.traits.programs[0]
-        return local_machine.find(program) or next(iter(files.programs(program)), None)
+        return local_machine.find_program(program) or next(iter(files.find_programs(program)), None)
 
     @property
     def env(self) -> Mapping[str, str] | None:
@@ -126,11 +130,11 @@ class Server(Supervised, abc.ABC):
     @property
     @abc.abstractmethod
     def made_with(self) -> dict[str, Any]:
-        """What a data folder depends on: another value needs another folder."""
+        """Values that a data folder depends on: another value needs another folder."""
 
     @abc.abstractmethod
     def create(self) -> None:
-        """Make a new data folder, which only its administrator can enter."""
+        """Make a new data folder that only its administrator can enter."""
 
     @abc.abstractmethod
     def admin(self) -> sqlalchemy.Engine:
@@ -138,26 +142,26 @@ class Server(Supervised, abc.ABC):
 
     @abc.abstractmethod
     def identity(self) -> dict[str, Any]:
-        """Return what tells this very server from any other; costs one connection at the most."""
+        """Marks that tell this very server from any other; costs one connection at the most."""
 
     @abc.abstractmethod
     def facts(self) -> dict[str, Any]:
-        """Return what the server says it is; SettingsDiffer if it did not take what was asked."""
+        """Facts that the server tells; SettingsDiffer if it did not take a setting asked of it."""
 
     @abc.abstractmethod
     def seen_from(self, machine: Machine, address: str, port: int) -> bool:
-        """Say whether the benchmark's account reaches this very server from a machine."""
+        """True if the benchmark's account reaches this very server from a machine."""
 
     @abc.abstractmethod
     def _answers(self) -> bool:
-        """Say whether it takes a connection now; one that is crashing or stopped does not."""
+        """True if it takes a connection now; one that is crashing or stopped does not."""
 
     def _is_ready_now(self) -> bool:
         return self._answers()
 
     @abc.abstractmethod
     def _write_config(self) -> None:
-        """Write what it reads when it starts."""
+        """Write the files that it reads at its start."""
 
     @abc.abstractmethod
     def _command(self) -> list[str]:
@@ -165,7 +169,7 @@ class Server(Supervised, abc.ABC):
 
     @abc.abstractmethod
     def _admit(self, started_s: float) -> None:
-        """Make the benchmark's account; SiteError if what answers is not the server just started."""
+        """Make the benchmark's account; SiteError if another server answers than the one just started."""
 
     def _must_be_the_one(
         self, seen: Mapping[str, Any], wanted: Mapping[str, Any], word: str, uptime_s: float, started_s: float
@@ -181,7 +185,7 @@ class Server(Supervised, abc.ABC):
         self.must_be_ours(wrong)
 
     def _unseen(self, machine: Machine, address: str, port: int, said: str) -> SiteError:
-        """Return what to raise where no server answers a machine at an address."""
+        """The error to raise if no server answers a machine at an address."""
         seen_by = "" if machine.host is None else f" {machine.host}"
         return SiteError(
             f"{address}:{port} does not answer{seen_by}: {said}; look at the end of {self.log}, at firewalls "
@@ -203,7 +207,7 @@ class Server(Supervised, abc.ABC):
         return f"`{install_command(program)}`" if cls.traits.packages else "put it into the PATH"
 
     def _complete(self, asked: Mapping[str, settings.Value]) -> dict[str, settings.Value]:
-        return settings.complete(asked, *self.starts_from)
+        return settings.complete_settings(asked, *self.starts_from)
 
     def _find(self) -> str:
         program, named = self.traits.programs[0], self.engine.binary
@@ -234,5 +238,5 @@ class Server(Supervised, abc.ABC):
 
     @property
     def _key(self) -> str:
-        """Where another program is named."""
+        """The place to name another program."""
         return "in engine.binary" if self.machine.host is None else self.machine.key

@@ -15,7 +15,7 @@ from benchbook.sites import workspace as labs
 from benchbook.sites.descriptors.tidb import TRAITS
 from benchbook.sites.engines.server import Server
 from benchbook.sites.machine.contract import Machine
-from benchbook.sites.machine.local_machine import Here
+from benchbook.sites.machine.local_machine import LocalMachine
 from benchbook.sites.tidb import build, config, data
 from benchbook.sites.tidb.status import Status
 
@@ -32,21 +32,21 @@ class TiDB(Server):
     own_options = frozenset({"-host", "-P", "-status-host", "-status"})
     start_s, stop_s = 180.0, 60.0
 
-    def __init__(self, machine: Machine, engine: Any, place: labs.Place) -> None:
-        super().__init__(machine, engine, place, data.user(machine))
-        self.asked = config.complete(engine.settings, self.version)
+    def __init__(self, machine: Machine, engine: Any, place: labs.PartLocation) -> None:
+        super().__init__(machine, engine, place, data.choose_user(machine))
+        self.asked = config.complete_settings(engine.settings, self.version)
         self.status = Status(place.address, place.port + 1, machine)
 
     @classmethod
     def obstacle(cls, engine: Any) -> str | None:
         """Nothing is built to find out."""
-        return build.obstacle(engine.version, engine.binary)
+        return build.find_obstacle(engine.version, engine.binary)
 
     @classmethod
     def standing(cls) -> tuple[str | None, str]:
-        """What it can build counts as there."""
-        refused = build.obstacle(None, None)
-        return (build.standing() if refused is None else None), (refused or "").partition("; ")[2]
+        """The versions that it can build count as there."""
+        refused = build.find_obstacle(None, None)
+        return (build.describe_builds() if refused is None else None), (refused or "").partition("; ")[2]
 
     @property
     def env(self) -> dict[str, str]:
@@ -55,7 +55,7 @@ class TiDB(Server):
     @property
     def made_with(self) -> dict[str, Any]:
         """Variables are kept with the data."""
-        variables = {key: settings.text(value) for key, value in self.asked.variables.items()}
+        variables = {key: settings.format_value(value) for key, value in self.asked.variables.items()}
         made = {"engine": self.traits.name, "version": self.version, "settings": variables}
         elsewhere = self._own_hosts[1:]
         return made | {"locks": self.lab.locks()} | ({"own_hosts": elsewhere} if elsewhere else {})
@@ -70,12 +70,12 @@ class TiDB(Server):
         return [*self._argv("data", data.SOCKET), *here]
 
     def _admit(self, started_s: float) -> None:
-        data.admit(self._connect, self.asked.variables, self.lab.password(), self.place.peers())
-        data.prove(self, self._connect, str(self.data))
+        data.admit_clients(self._connect, self.asked.variables, self.lab.password(), self.place.peers())
+        data.verify_identity(self, self._connect, str(self.data))
 
     @property
     def _own_hosts(self) -> list[str]:
-        """Where sessions over the socket come from: before 6.0 the server's own address too."""
+        """Apparent hosts of the administrator's sessions over the socket."""
         is_elsewhere = self.place.address != labs.LOOPBACK and int(self.version.partition(".")[0]) < 6
         return ["localhost", self.place.address] if is_elsewhere else ["localhost"]
 
@@ -86,7 +86,7 @@ class TiDB(Server):
 
     def admin(self) -> sqlalchemy.Engine:
         if self._admin is None:
-            self._admin = data.admin(self._connect, [self.status], opened=lambda: self._opened)
+            self._admin = data.open_admin(self._connect, [self.status], opened=lambda: self._opened)
         return self._admin
 
     def seen_from(self, machine: Machine, address: str, port: int) -> bool:
@@ -103,20 +103,20 @@ class TiDB(Server):
 
     def facts(self) -> dict[str, Any]:
         self.running()
-        variables = sql.variables(self.admin())
+        variables = sql.read_variables(self.admin())
         read = self.asked.taken(self.engine.settings, self.status.config(), variables)
         is_here = self.machine.host is None
-        built = {"built_with": (build.built(Path(self.binary)) or {}).get("go")} if is_here else {}
-        said = data.facts(self.version, STORAGE, read, variables, self.folder)
+        built = {"built_with": (build.read_build(Path(self.binary)) or {}).get("go")} if is_here else {}
+        said = data.collect_facts(self.version, STORAGE, read, variables, self.folder)
         return said | {"name": self.traits.name} | self.program_facts(self.binary) | built
 
     def _connect(self) -> pymysql.Connection:
         self._opened += 1
-        return data.connect(self)
+        return data.connect_admin(self)
 
     def _find(self) -> str:
-        if isinstance(self.machine, Here):
-            return str(build.program(self.lab, self.engine.version, self.engine.binary))
+        if isinstance(self.machine, LocalMachine):
+            return str(build.ensure_program(self.lab, self.engine.version, self.engine.binary))
         return super()._find()
 
     def _argv(self, store: str, socket: str) -> list[str]:
@@ -135,4 +135,4 @@ class TiDB(Server):
     def _write_config(self) -> None:
         """Write the settings file; unknown to old versions, the places of scratch files are ignored there."""
         places = {"temp-dir": str(self.folder / "tmp"), "tmp-storage-path": str(self.folder / "tmp")}
-        self._configure(config.toml(places | self.asked.items))
+        self._configure(config.render_toml(places | self.asked.items))

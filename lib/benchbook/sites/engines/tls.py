@@ -18,8 +18,8 @@ FOLDER = "secrets/tls"
 PIECE = 1 << 16
 
 
-def folder(lab: labs.Lab) -> Path:
-    """Return where a lab keeps its certificates, readable by us alone; made at need, and anew in time."""
+def prepare_folder(lab: labs.Lab) -> Path:
+    """Folder of a lab's certificates, readable by us alone; made at need, and anew in time."""
     from cryptography import x509
 
     place = lab.folder / FOLDER
@@ -29,29 +29,29 @@ def folder(lab: labs.Lab) -> Path:
             return place
     for name in ("secrets", FOLDER):
         lab.private_folder(name, None)
-    _make(place)
+    _create_certificates(place)
     return place
 
 
-def of_client(lab: labs.Lab) -> dict[str, str]:
+def read_client(lab: labs.Lab) -> dict[str, str]:
     """Return the files that a client needs, by name."""
-    return {name: (folder(lab) / name).read_text(encoding="ascii") for name in (CA, CERTIFICATE, KEY)}
+    return {name: (prepare_folder(lab) / name).read_text(encoding="ascii") for name in (CA, CERTIFICATE, KEY)}
 
 
-def of_server(lab: labs.Lab) -> dict[str, str]:
+def read_server(lab: labs.Lab) -> dict[str, str]:
     """Return the files that a server needs, by name."""
-    place = folder(lab)
+    place = prepare_folder(lab)
     names = {"ca.pem": CA, "cert.pem": "server-cert.pem", "key.pem": "server-key.pem"}
     return {name: (place / ours).read_text(encoding="ascii") for name, ours in names.items()}
 
 
 class FarContext(ssl.SSLContext):
-    """How we open a session with TLS over a connection that a host holds for us."""
+    """Opener of our sessions with TLS over a connection that a host holds for us."""
 
     def __new__(cls, lab: labs.Lab) -> FarContext:
         made = super().__new__(cls, ssl.PROTOCOL_TLS_CLIENT)
         made.check_hostname = False
-        place = folder(lab)
+        place = prepare_folder(lab)
         made.load_verify_locations(str(place / CA))
         made.load_cert_chain(str(place / CERTIFICATE), str(place / KEY))
         return made
@@ -96,7 +96,7 @@ class _FarTls(Far):
             self._in.write(data)
 
 
-def _make(place: Path) -> None:
+def _create_certificates(place: Path) -> None:
     """Make an authority that signs two certificates and is then forgotten."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization

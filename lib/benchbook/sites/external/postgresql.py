@@ -1,4 +1,4 @@
-"""What a PostgreSQL that is not ours lets our account see."""
+"""Everything that a PostgreSQL of others lets our account see."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from benchbook.sites import sql
 from benchbook.sites.descriptors.postgresql import TRAITS
 from benchbook.sites.engines import postgresql_settings as server_settings
 from benchbook.sites.engines.dialect import MARK
-from benchbook.sites.engines.postgresql_dialect import Words
-from benchbook.sites.external.server import Theirs, id_of, rights
+from benchbook.sites.engines.postgresql_dialect import PostgresqlDialect
+from benchbook.sites.external.server import ExternalServer, describe_rights, hash_token
 
 OURS = "/* benchbook */ "
 """What our own statements begin with, so that they are told from the measured ones of the same account."""
@@ -28,7 +28,7 @@ SELECT system_identifier::text, current_setting('server_version'), current_setti
 FROM pg_control_system()"""
 
 
-class Guest(Words):
+class GuestDialect(PostgresqlDialect):
     """PostgreSQL's answers for an account that is sysbench's too, and that made no extension."""
 
     others = "query NOT LIKE :admin"
@@ -53,21 +53,21 @@ class Guest(Words):
         connection.execute(text("RESET enable_seqscan"))
 
 
-class PostgreSQL(Theirs):
-    """One that others run; its database is what `site.existing.database` names."""
+class ExternalPostgreSQL(ExternalServer):
+    """One that others run; `site.existing.database` names its database."""
 
     driver = TRAITS.driver
 
     def engine(self, connect: Callable[[], Any], **told: Any) -> sqlalchemy.Engine:
-        made = sql.engine(connect, "postgresql+psycopg", dialect=WORDS, **told)
+        made = sql.make_engine(connect, "postgresql+psycopg", dialect=WORDS, **told)
 
         def inform(connection: psycopg.Connection[Any], record: Any) -> None:
-            record.info["counts"] = _first(connection, COUNTS)
+            record.info["counts"] = _fetch_first(connection, COUNTS)
             if not record.info["counts"]:
                 record.info.setdefault("no_ledger", NOT_COUNTED)
 
         event.listen(made, "connect", inform)
-        event.listen(made, "before_cursor_execute", _begun, retval=True)
+        event.listen(made, "before_cursor_execute", _prefix_statement, retval=True)
         return made
 
     def connect(
@@ -80,7 +80,7 @@ class PostgreSQL(Theirs):
         )  # fmt: skip
         connection.prepare_threshold = None
         # What ours add to the server's counters is in them at once.
-        _first(connection, "SELECT pg_stat_force_next_flush()")
+        _fetch_first(connection, "SELECT pg_stat_force_next_flush()")
         return connection
 
     def tables(self, connection: Connection, database: str) -> set[str] | None:
@@ -92,7 +92,7 @@ class PostgreSQL(Theirs):
     def enter(self, connection: Connection, database: str, token: str) -> None:
         connection.execute(text(f"CREATE TABLE IF NOT EXISTS {MARK} (lab CHAR(16) PRIMARY KEY)"))
         connection.execute(
-            text(f"INSERT INTO {MARK} VALUES (:lab) ON CONFLICT DO NOTHING"), {"lab": id_of(token)}
+            text(f"INSERT INTO {MARK} VALUES (:lab) ON CONFLICT DO NOTHING"), {"lab": hash_token(token)}
         )
 
     def who(self, connection: Connection) -> tuple[str, str]:
@@ -107,18 +107,18 @@ class PostgreSQL(Theirs):
         sees = text("SELECT pg_has_role('pg_read_all_stats', 'MEMBER')")
         version = self.who(connection)[1]
         return {
-            "engine": server_settings.facts(connection.engine, version, asked, asked, PurePath("/")),
-            "rights": rights(bool(connection.execute(sees).scalar_one())),
+            "engine": server_settings.collect_facts(connection.engine, version, asked, asked, PurePath("/")),
+            "rights": describe_rights(bool(connection.execute(sees).scalar_one())),
         }
 
 
-WORDS = Guest()
+WORDS = GuestDialect()
 
 
-def _first(connection: psycopg.Connection[Any], statement: str) -> Any:
+def _fetch_first(connection: psycopg.Connection[Any], statement: str) -> Any:
     row = connection.execute((OURS + statement).encode()).fetchone()
     return row[0] if row else None
 
 
-def _begun(_: Any, __: Any, statement: str, parameters: Any, *___: Any) -> tuple[str, Any]:
+def _prefix_statement(_: Any, __: Any, statement: str, parameters: Any, *___: Any) -> tuple[str, Any]:
     return OURS + statement, parameters

@@ -1,4 +1,4 @@
-"""What a server that is not ours lets our account see, and whether the schema in it is ours."""
+"""View of a server that is not ours by our account, and a check that the schema in it is ours."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ TELLING = (
 CHANGING = ("_ts", "_now", "_status", "_size_max", "last_")
 
 
-class Theirs:
+class ExternalServer:
     """A server of MySQL's family that others run, over the benchmark's own account; another has its own."""
 
     driver = descriptors.MYSQL
 
     def engine(self, connect: Callable[[], Any], **told: Any) -> sqlalchemy.Engine:
-        return sql.engine(connect, **told)
+        return sql.make_engine(connect, **told)
 
     def connect(
         self, place: tuple[str, int], account: tuple[str, str], _: str, tls: SSLContext | None
@@ -53,7 +53,7 @@ class Theirs:
         )
 
     def tables(self, connection: Connection, database: str) -> set[str] | None:
-        """Return the names of all tables of a schema; None where there is none, or no right to it."""
+        """Names of all tables of a schema; None if there is none, or no right to it."""
         if database not in connection.execute(text("SHOW DATABASES")).scalars().all():
             return None
         names = "SELECT table_name FROM information_schema.tables WHERE table_schema = :schema"
@@ -67,7 +67,7 @@ class Theirs:
         """Write into an empty schema that it is a lab's, before anything else is made in it."""
         table = self.named(database, MARK)
         connection.execute(text(f"CREATE TABLE IF NOT EXISTS {table} (lab CHAR(16) PRIMARY KEY)"))
-        connection.execute(text(f"INSERT IGNORE INTO {table} VALUES (:lab)"), {"lab": id_of(token)})
+        connection.execute(text(f"INSERT IGNORE INTO {table} VALUES (:lab)"), {"lab": hash_token(token)})
 
     def who(self, connection: Connection) -> tuple[str, str]:
         """Return the engine's name in study files, and its version."""
@@ -75,7 +75,7 @@ class Theirs:
         said = f"{known.get('version', '')} {known.get('version_comment', '')}".lower()
         words = {
             of.said_by: name
-            for name, of in reversed([*descriptors.engines().items()])
+            for name, of in reversed([*descriptors.load_engines().items()])
             if of.said_by is not None
         }
         # The one that is known by no word of its own is what is left.
@@ -87,9 +87,9 @@ class Theirs:
         return {name: known[name] for name in WHO if name in known}
 
     def facts(self, connection: Connection, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the engine and the rights of our account; SettingsDiffer where a setting is another."""
+        """The engine and the rights of our account; SettingsDiffer if a setting is another."""
         known = MYSQL.variables(connection)
-        read = settings.told(asked, asked, known)
+        read = settings.report_settings(asked, asked, known)
         engine, version = self.who(connection)
         told = sorted(
             f"{name}={value}"
@@ -106,26 +106,26 @@ class Theirs:
                 "variables": len(told),
                 "variables_sha256": hashlib.sha256("\n".join(told).encode()).hexdigest(),
             },
-            "rights": rights("PROCESS" in grants or "ALL PRIVILEGES ON *.*" in grants),
+            "rights": describe_rights("PROCESS" in grants or "ALL PRIVILEGES ON *.*" in grants),
         }
 
 
-def rights(sees_all: bool) -> dict[str, str]:
-    """Return what our account may see and set."""
+def describe_rights(sees_all: bool) -> dict[str, str]:
+    """Rights of our account to see and to set."""
     seen = "all" if sees_all else "our own only: another client on this server would go unseen"
     return {"sessions": seen, "settings": "read, not set"}
 
 
-def unset(asked: Existing) -> list[str]:
-    """Return why there is no password to log in with, as far as this process knows; nothing if there is."""
+def check_password(asked: Existing) -> list[str]:
+    """Reason for a missing password, as far as this process knows; nothing if there is one."""
     name = asked.password_env
-    if name is None or process_env.password(name):
+    if name is None or process_env.read_password(name):
         return []
     return [f"site.existing.password_env: {name}: this variable is not set; `export {name}=...` first"]
 
 
-def account(asked: Existing, lab: labs.Lab, drivers: Iterable[str]) -> Path:
-    """Return the file with the benchmark's account, mode 0600; one from the environment goes into the lab."""
+def prepare_account(asked: Existing, lab: labs.Lab, drivers: Iterable[str]) -> Path:
+    """The file with the benchmark's account, mode 0600; one from the environment goes to the lab."""
     if asked.account_file is not None:
         path = Path(asked.account_file).expanduser()
         for driver in drivers:
@@ -134,9 +134,9 @@ def account(asked: Existing, lab: labs.Lab, drivers: Iterable[str]) -> Path:
             raise SiteError(f"{path}: others may read this account; `chmod 600 {path}`")
         return path.resolve()
     assert asked.password_env is not None
-    if why := unset(asked):
+    if why := check_password(asked):
         raise SiteError(why[0])
-    password = process_env.password(asked.password_env)
+    password = process_env.read_password(asked.password_env)
     if '"' in password or "\n" in password:
         raise SiteError(
             f"{asked.password_env}: a quote or a new line in it can't be passed on; choose another"
@@ -146,18 +146,20 @@ def account(asked: Existing, lab: labs.Lab, drivers: Iterable[str]) -> Path:
     return labs.write_private(lab.folder / "secrets" / "existing.cnf", said)
 
 
-def whose(theirs: Theirs, connection: Connection, database: str, tokens: Collection[str]) -> str | None:
-    """Why a schema is not ours to use; None if empty, or marked by a lab of this clone (`tokens`)."""
+def check_ownership(
+    theirs: ExternalServer, connection: Connection, database: str, tokens: Collection[str]
+) -> str | None:
+    """Reason against our use of a schema; None: it is empty, or marked by a lab of this clone."""
     tables = theirs.tables(connection, database)
     if tables is None:
         return f"there is no schema {database}, or no right to it; create it and grant ALL on it"
     if MARK in tables:
         asked = text(f"SELECT lab FROM {theirs.named(database, MARK)}")
-        if {str(lab) for (lab,) in connection.execute(asked)} & {id_of(token) for token in tokens}:
+        if {str(lab) for (lab,) in connection.execute(asked)} & {hash_token(token) for token in tokens}:
             return None
         return (
             f"schema {database} is used by a study of another clone; name another schema, or, once that "
-            f"study is over, `DROP TABLE {', '.join(_made(theirs, database, tables))};`"
+            f"study is over, `DROP TABLE {', '.join(_list_tables(theirs, database, tables))};`"
         )
     if tables:
         return (
@@ -167,9 +169,11 @@ def whose(theirs: Theirs, connection: Connection, database: str, tokens: Collect
     return None
 
 
-def remove(theirs: Theirs, connection: Connection, database: str, has_scripts: bool = False) -> list[str]:
+def drop_tables(
+    theirs: ExternalServer, connection: Connection, database: str, has_scripts: bool = False
+) -> list[str]:
     """Drop the mark and prepare's tables in a schema of ours, with custom scripts all; return their names."""
-    made = _made(theirs, database, theirs.tables(connection, database) or set(), has_scripts)
+    made = _list_tables(theirs, database, theirs.tables(connection, database) or set(), has_scripts)
     if made:
         if has_scripts:
             connection.execute(text("SET FOREIGN_KEY_CHECKS = 0"))
@@ -177,11 +181,13 @@ def remove(theirs: Theirs, connection: Connection, database: str, has_scripts: b
     return made
 
 
-def _made(theirs: Theirs, database: str, tables: set[str], has_scripts: bool = False) -> list[str]:
+def _list_tables(
+    theirs: ExternalServer, database: str, tables: set[str], has_scripts: bool = False
+) -> list[str]:
     found = sorted(name for name in tables if has_scripts or name == MARK or MADE.fullmatch(name))
     return [theirs.named(database, name) for name in found]
 
 
-def id_of(token: str) -> str:
-    """Return what marks a schema as a lab's; the token itself stays where it is."""
+def hash_token(token: str) -> str:
+    """Mark of a lab's schema; the token itself does not leave its place."""
     return hashlib.sha256(token.encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""An endpoint that others run, as a site: our clients, and what its server lets us see."""
+"""An endpoint that others run, as a site: our clients, and our view of its server."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from benchbook.sites.external import server
 from benchbook.sites.machine import facts as machine
 from benchbook.sites.machine import local_machine
 from benchbook.sites.processes import process, procfs
-from benchbook.sites.processes.spawn import Where
+from benchbook.sites.processes.spawn import ProcessPlacement
 from benchbook.sites.topology import background_load, turns
 from benchbook.sites.topology.site import HeldSite
 
@@ -47,7 +47,7 @@ class ExistingSite(HeldSite):
         super().__init__(study, lab)
         self.asked = study.site.existing
         self.database = self.asked.database
-        self._theirs = {arm: of_driver(study, arm) for arm in study.arms}
+        self._theirs = {arm: choose_server(study, arm) for arm in study.arms}
 
     def _open(self) -> None:
         self._clients: list[process.Child] = []
@@ -57,18 +57,18 @@ class ExistingSite(HeldSite):
         self._marked: set[tuple[str, int]] = set()
         self._scratch = tempfile.TemporaryDirectory(dir=self.lab.run)
         drivers = sorted({one.driver for one in self._theirs.values()})
-        self.secret, self._tls = server.account(self.asked, self.lab, drivers), self._context()
+        self.secret, self._tls = server.prepare_account(self.asked, self.lab, drivers), self._context()
 
     def _close(self, error: BaseException | None) -> None:
         for one in self._clients:
-            process.stop(one, grace_s=2.0)
+            process.stop_child(one, grace_s=2.0)
         self._scratch.cleanup()
 
     @classmethod
     def foreseen(cls, study: Study, arm: str) -> list[str]:
         """Without a password nobody is let in."""
         assert study.site.existing is not None
-        return server.unset(study.site.existing)
+        return server.check_password(study.site.existing)
 
     def obstacles(self, arm: str) -> list[str]:
         host, port = self._place(arm)
@@ -81,8 +81,8 @@ class ExistingSite(HeldSite):
                     return [
                         f"{host}:{port} is {name} {version}, not {wanted}; write that as the arm's engine"
                     ]
-                tokens = labs.tokens(self.lab.folder.parent)
-                return [*filter(None, [server.whose(theirs, connection, self.database, tokens)])]
+                tokens = labs.read_tokens(self.lab.folder.parent)
+                return [*filter(None, [server.check_ownership(theirs, connection, self.database, tokens)])]
         except sqlalchemy.exc.OperationalError as error:
             user = labs.read_secret(self.secret, theirs.driver)[0]
             said = " ".join(str(error.orig).split())
@@ -104,7 +104,7 @@ class ExistingSite(HeldSite):
         """Leave everything as it is: none of it is ours to stop."""
 
     def remove(self) -> list[str]:
-        """Drop what was loaded wherever the schema is ours; its mark goes with it."""
+        """Drop the loaded tables of every schema that is ours; its mark goes with them."""
         told = []
         for arm in [group[0] for group in self.data_groups()]:
             host, port = self._place(arm)
@@ -112,8 +112,8 @@ class ExistingSite(HeldSite):
                 told.append(f"{host}:{port}: left as it is: {why}")
                 continue
             with self._standing(arm) as connection:
-                has_scripts = bool(custom_scripts.of(self.study))
-                made = server.remove(self._theirs[arm], connection, self.database, has_scripts)
+                has_scripts = bool(custom_scripts.load_scripts(self.study))
+                made = server.drop_tables(self._theirs[arm], connection, self.database, has_scripts)
             told.append(f"{host}:{port}: {', '.join(made) or 'nothing'} removed from {self.database}")
         (self.lab.folder / MARKS).unlink(missing_ok=True)
         return told
@@ -130,14 +130,14 @@ class ExistingSite(HeldSite):
             **found,
             "network": "as it is there",
             "not_seen": list(NOT_SEEN),
-            "machine": machine.facts(),
-            "moment": machine.moment(self.lab.folder) | {"endpoint": f"{host}:{port}"},
+            "machine": machine.collect_facts(),
+            "moment": machine.read_moment(self.lab.folder) | {"endpoint": f"{host}:{port}"},
         }
 
     def identity(self, arm: str) -> dict[str, Any]:
-        """Return the server's, and where our clients may run and how: they take over this process's place."""
+        """The server's marks, and our clients' placement: they take over this process's place."""
         with self.admin(arm).connect() as connection:
-            return {PLACE: procfs.place(os.getpid()), **self._theirs[arm].identity(connection)}
+            return {PLACE: procfs.describe_placement(os.getpid()), **self._theirs[arm].identity(connection)}
 
     def server_of(self, arm: str) -> str:
         name = " ".join(str(value) for key, value in self.identity(arm).items() if key != PLACE)
@@ -160,7 +160,7 @@ class ExistingSite(HeldSite):
         return float(len(os.sched_getaffinity(0)))
 
     def client(self, start: Start) -> process.Child:
-        """Start a load client on this machine; with TLS where its certificates are, as sysbench wants it."""
+        """Start a load client on this machine; with TLS beside its certificates, as sysbench wants it."""
         cwd = start.cwd
         if self._tls:
             cwd = Path(self._scratch.name)
@@ -170,17 +170,17 @@ class ExistingSite(HeldSite):
                     (cwd / script.name).symlink_to(script.resolve())
         # libpq would encrypt wherever the server can.
         env = {**(start.env or {}), "PGSSLMODE": "disable"}
-        self._clients.append(background_load.client(self.lab, replace(start, cwd=cwd, env=env)))
+        self._clients.append(background_load.start_client(self.lab, replace(start, cwd=cwd, env=env)))
         return self._clients[-1]
 
-    def clock(self, takers: Mapping[str, Taker], asked: Mapping[str, Any]) -> turns.Clock:
-        """Start the clock of clients that take turns; servers, which are not ours, are never stopped."""
+    def clock(self, takers: Mapping[str, Taker], asked: Mapping[str, Any]) -> turns.ClockProcess:
+        """Start the clock of clients that take turns; the servers are not ours and never stopped."""
         parts: dict[str, dict[str, list[int]]] = {name: {} for name in takers}
-        return turns.Clock(self.lab, takers, parts, {**asked, "families": []}, Where())
+        return turns.ClockProcess(self.lab, takers, parts, {**asked, "families": []}, ProcessPlacement())
 
     def machines(self) -> dict[str, Any]:
-        """Return what the client's machine is like: the server's can't be asked."""
-        return {"probes": microbenchmarks.here(self.lab.folder)}
+        """Figures of the client's machine: the server's can't be asked."""
+        return {"probes": microbenchmarks.measure_here(self.lab.folder)}
 
     def watch(self, arm: str, clients: Sequence[process.Child], path: Path) -> local_machine.Monitor:
         pids = [one.pid for one in clients]
@@ -207,7 +207,7 @@ class ExistingSite(HeldSite):
         return known is not None and label in (None, known)
 
     def restore(self, label: str | None = None) -> None:
-        """Take the tables as they are: what reads left whole is whole, what was changed is loaded again."""
+        """Take the tables as they are: reads leave them whole, and changed ones are loaded again."""
         for arm in (group[0] for group in self.data_groups()):
             if self.missing(arm) is None and not self.has_snapshot(label, arm):
                 host, port = self._place(arm)
@@ -224,8 +224,8 @@ class ExistingSite(HeldSite):
         return list(groups.values())
 
     def _loaded(self) -> dict[str, str]:
-        """Return which data set was loaded into each server."""
-        return labs.noted(self.lab.folder / MARKS)
+        """Name of the data set that was loaded into each server."""
+        return labs.read_record(self.lab.folder / MARKS)
 
     def _arm(self, arm: str | None) -> str:
         return self.study.baseline if arm is None else arm
@@ -235,7 +235,7 @@ class ExistingSite(HeldSite):
         return (own.host, own.port) if own is not None else (self.asked.host, self.asked.port)
 
     def _opened_at(self, place: tuple[str, int]) -> int:
-        """Return how many connections were made to the server behind a place, by whichever name it has."""
+        """Number of connections to the server behind a place, by any name it has."""
         its = self._servers.get(place)
         return sum(
             count
@@ -243,16 +243,16 @@ class ExistingSite(HeldSite):
             if other == place or (its is not None and self._servers.get(other) == its)
         )
 
-    def _connect(self, place: tuple[str, int], theirs: server.Theirs) -> Any:
+    def _connect(self, place: tuple[str, int], theirs: server.ExternalServer) -> Any:
         self._opened[place] += 1
         return theirs.connect(place, labs.read_secret(self.secret, theirs.driver), self.database, self._tls)
 
     def _standing(self, arm: str) -> sqlalchemy.Connection:
-        """Open a connection on which every statement is done at once."""
+        """Open a connection with every statement done at once."""
         return self.admin(arm).connect().execution_options(isolation_level="AUTOCOMMIT")
 
     def _context(self) -> ssl.SSLContext | None:
-        """Return how we connect with TLS, and put the certificates where sysbench will look; None without."""
+        """Our TLS context, with the certificates put in sysbench's place; None without TLS."""
         if self.asked.tls_folder is None:
             return None
         folder = Path(self.asked.tls_folder).expanduser()
@@ -266,10 +266,10 @@ class ExistingSite(HeldSite):
         return context
 
 
-def of_driver(study: Study, arm: str) -> server.Theirs:
-    """Return what looks at an arm's server, by the protocol that its engine speaks."""
-    if descriptors.engine(engine_of(study, arm).name).driver == descriptors.MYSQL:
-        return server.Theirs()
-    from benchbook.sites.external.postgresql import PostgreSQL
+def choose_server(study: Study, arm: str) -> server.ExternalServer:
+    """The reader of an arm's server, by the protocol of its engine."""
+    if descriptors.find_engine(engine_of(study, arm).name).driver == descriptors.MYSQL:
+        return server.ExternalServer()
+    from benchbook.sites.external.postgresql import ExternalPostgreSQL
 
-    return PostgreSQL()
+    return ExternalPostgreSQL()

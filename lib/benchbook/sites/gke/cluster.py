@@ -20,27 +20,27 @@ SCRIPT = Path(__file__).with_name("cluster.sh")
 
 
 def render_script(study: Study, folder: Path) -> str:
-    """Script of a study's cluster; `folder` is its lab, whose id is nought where there is none yet."""
-    section = _section(study)
-    token = str(labs.noted(folder / "lab.json").get("token", NO_LAB))
-    lines = "\n".join(_assignments(study, section, folder, token))
+    """Script of a study's cluster; `folder` is its lab, with a zero id if there is none yet."""
+    section = _get_section(study)
+    token = str(labs.read_record(folder / "lab.json").get("token", NO_LAB))
+    lines = "\n".join(_render_assignments(study, section, folder, token))
     return SCRIPT.read_text(encoding="utf-8").replace("@STUDY@", lines)
 
 
 def make_cluster(study: Study, folder: Path) -> int:
     """Run a study's script, kept in its lab from before its first command on; exit code."""
-    _section(study)
+    _get_section(study)
     labs.open_lab(folder)
     # What is half made must be found again.
     labs.write_private(folder / RECORD, render_script(study, folder))
-    return _run(folder, "up")
+    return _run_script(folder, "up")
 
 
 def remove_cluster(folder: Path) -> int:
     """Remove the cluster that a lab made, once its name has been typed; exit code."""
     if not (folder / RECORD).is_file():
         return 0
-    code = _run(folder, "down")
+    code = _run_script(folder, "down")
     if code == 0:
         (folder / RECORD).unlink()
     return code
@@ -48,7 +48,7 @@ def remove_cluster(folder: Path) -> int:
 
 def summarize_cluster(study: Study) -> list[str]:
     """Lines for `plan`: the pools that would be made."""
-    section = _section(study)
+    section = _get_section(study)
     lines = [f"cluster     {section.name} on GKE; `benchbook cluster` shows each command, but no price"]
     for name, pool in section.pools.items():
         zones = pool.zones or section.zones
@@ -58,23 +58,23 @@ def summarize_cluster(study: Study) -> list[str]:
     return lines
 
 
-def _run(folder: Path, act: str) -> int:
+def _run_script(folder: Path, act: str) -> int:
     try:
         return subprocess.run(["sh", str(folder / RECORD), act], check=False).returncode
     except OSError as error:
         raise SiteError(f"sh: {error.strerror}") from None
 
 
-def _section(study: Study) -> Gke:
-    section = placement.asked(study).gke
+def _get_section(study: Study) -> Gke:
+    section = placement.get_section(study).gke
     if section is None:
         raise InputErrors(["site.kubernetes.gke: missing; describe the cluster, or use one that is there"])
     return section
 
 
-def _assignments(study: Study, section: Gke, folder: Path, token: str) -> Iterator[str]:
+def _render_assignments(study: Study, section: Gke, folder: Path, token: str) -> Iterator[str]:
     """Lines of shell that the script begins with."""
-    here, names, zones = placement.asked(study), placement.names("disks", token), section.zones
+    here, names, zones = placement.get_section(study), placement.build_names("disks", token), section.zones
     place = [f"--location={zones[0] if len(zones) == 1 else section.region}"]
     if section.project is not None:
         place.insert(0, f"--project={section.project}")
@@ -85,8 +85,8 @@ def _assignments(study: Study, section: Gke, folder: Path, token: str) -> Iterat
         "at": " ".join(place),
         "zones": ",".join(zones),
         "version": f"--cluster-version={section.version}" if section.version is not None else "",
-        "by_gke": _pairs(section.by_configuration),
-        "by_hand": _pairs(section.by_hand),
+        "by_gke": _format_pairs(section.by_configuration),
+        "by_hand": _format_pairs(section.by_hand),
         "open_files": str(section.open_files or ""),
         "ssd_options": section.ssd_options,
         "size_gib": str(here.storage.size_gib),
@@ -103,5 +103,5 @@ def _assignments(study: Study, section: Gke, folder: Path, token: str) -> Iterat
     yield "}"
 
 
-def _pairs(settings: dict[str, int]) -> str:
+def _format_pairs(settings: dict[str, int]) -> str:
     return " ".join(f"{name}={value}" for name, value in sorted(settings.items()))

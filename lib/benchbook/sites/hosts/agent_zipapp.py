@@ -31,8 +31,8 @@ UNCHECKED = (1).to_bytes(4, "little")
 
 
 @cache
-def pack() -> bytes:
-    """The archive, compiled for hosts that have this Python; the same modules give the same bytes."""
+def pack_agent() -> bytes:
+    """The archive; the same modules and the same Python give the same bytes everywhere."""
     modules = [*map(PACKAGE.joinpath, NEEDED), *sorted((PACKAGE / "sites" / "agent").glob("*.py"))]
     texts = {f"benchbook/{name}": "" for name in EMPTY}
     texts |= {
@@ -49,19 +49,19 @@ def pack() -> bytes:
     return packed.getvalue()
 
 
-def sha256() -> str:
-    """Return the archive's hash, which is part of its name on a host."""
-    return hashlib.sha256(pack()).hexdigest()
+def hash_archive() -> str:
+    """Hash of the archive, part of its name on a host."""
+    return hashlib.sha256(pack_agent()).hexdigest()
 
 
-def name() -> str:
-    """Return the archive's name on a host."""
-    return f"agent-{sha256()[:12]}.pyz"
+def build_name() -> str:
+    """Name of the archive on a host."""
+    return f"agent-{hash_archive()[:12]}.pyz"
 
 
-def install(sftp: Any, base: str, host: str) -> None:
+def install_archive(sftp: Any, base: str, host: str) -> None:
     """Put the archive into a folder of a host if it is not there, and hold its bytes against ours."""
-    path = f"{base}/{name()}"
+    path = f"{base}/{build_name()}"
     for parent in reversed(Path(path).parents[:-1]):
         try:
             sftp.stat(str(parent))
@@ -71,9 +71,9 @@ def install(sftp: Any, base: str, host: str) -> None:
         there = io.BytesIO()
         with contextlib.suppress(FileNotFoundError):
             sftp.getfo(path, there)
-        if hashlib.sha256(there.getvalue()).hexdigest() == sha256():
+        if hashlib.sha256(there.getvalue()).hexdigest() == hash_archive():
             return
-        sftp.putfo(io.BytesIO(pack()), f"{path}.part", confirm=True)
+        sftp.putfo(io.BytesIO(pack_agent()), f"{path}.part", confirm=True)
         sftp.chmod(f"{path}.part", 0o600)
         sftp.posix_rename(f"{path}.part", path)
     raise SiteError(f"{host}: {path} does not hold what was written; look at the host's disk")

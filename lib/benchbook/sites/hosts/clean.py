@@ -1,4 +1,4 @@
-"""Which hosts a lab has used, and how what is ours there is ended, also by another process and later."""
+"""Record of the hosts a lab has used, and the end of our parts there, also by a later process."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ FOLDER = "hosts"
 RECORDS = ()
 
 
-def note(run: Path, host: Host, is_used: bool = True) -> None:
-    """Write down, without a secret, how a host is reached that is used, or has only data of ours."""
+def note_host(run: Path, host: Host, is_used: bool = True) -> None:
+    """Record the access to a host, without a secret, as used or as holding only data of ours."""
     known = TypeAdapter(Target).dump_python(host.target, mode="json")
     text = json.dumps({"is_used": is_used, "target": known}, indent=1)
     write_text(run / FOLDER / f"{host.name}.json", text + "\n")
 
 
-def noted(run: Path, idle_too: bool = False) -> list[Target]:
-    """Return the hosts that a lab has used and not left; `idle_too` those with data only as well."""
+def load_targets(run: Path, idle_too: bool = False) -> list[Target]:
+    """Hosts that a lab has used and not left; `idle_too` those with data only as well."""
     found = []
     for path in sorted((run / FOLDER).glob("*.json")):
         record = json.loads(path.read_text(encoding="utf-8"))
@@ -37,30 +37,30 @@ def noted(run: Path, idle_too: bool = False) -> list[Target]:
     return found
 
 
-def end(run: Path, host: Host, purge: bool = False) -> dict[str, list[str]]:
-    """End what is ours on a host, with `purge` its data too; SiteError if a second look finds something."""
+def end_host(run: Path, host: Host, purge: bool = False) -> dict[str, list[str]]:
+    """End all that is ours on a host, with `purge` its data too; SiteError if something is left."""
     done = host.end(purge)
     if done["left"]:
         raise SiteError(f"{host.name}: still there: {', '.join(done['left'])}")
     if purge:
         (run / FOLDER / f"{host.name}.json").unlink(missing_ok=True)
     else:
-        note(run, host, is_used=False)
+        note_host(run, host, is_used=False)
     return done
 
 
 def down(folder: Path, token: str | None, report: Any, purge: bool = False) -> None:
-    """End what a lab has on its hosts, and put it into a report; most labs have used none."""
+    """End all that a lab has on its hosts, and add it to a report; most labs have used none."""
     run = folder / "run"
     if token is None or not (run / FOLDER).is_dir():
         return
     # The libraries for SSH take half a second to load; who has no hosts need not wait for them.
     from benchbook.sites.hosts.host import Host
 
-    for target in noted(run, idle_too=purge):
+    for target in load_targets(run, idle_too=purge):
         host = Host(target, lab_id(token), token)
         try:
-            done = end(run, host, purge)
+            done = end_host(run, host, purge)
             report.stopped += [f"on {host.name}: {name}" for name in done["stopped"]]
             report.removed += [f"on {host.name}: {name}" for name in done["removed"]]
         except SiteError as error:

@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchbook.core.util.errors import SiteError, given
-from benchbook.core.util.files import sha256
-from benchbook.sites.agent.jobs import Told
+from benchbook.core.util.errors import SiteError, require_value
+from benchbook.core.util.files import digest_file
+from benchbook.sites.agent.jobs import JobStatus
 from benchbook.sites.contract import Start
 from benchbook.sites.hosts.host import Host
-from benchbook.sites.hosts.machine import Offset, clock
+from benchbook.sites.hosts.machine import Offset, measure_offset
 
 LOOK_S = 0.1
 WAIT_S = 2.0
@@ -51,14 +51,14 @@ class RemoteClient:
             host.call("write", name=f"{self.job}/{name}", text=text)
         when: dict[str, Any] = {}
         if start.begin_at is not None:
-            self.clock = clock(host)
+            self.clock = measure_offset(host)
             when = {"begin_at": start.begin_at + self.clock.ahead_s, "note": f"{self.job}/begun"}
         elif start.held:
             when = {"held": True, "note": f"{self.job}/begun"}
         known = host.job(
             "start",
             self.job,
-            argv=carried(host, start.argv),
+            argv=carry_arguments(host, start.argv),
             out=f"{self.job}/out",
             err=f"{self.job}/err",
             cwd=self.job,
@@ -74,7 +74,7 @@ class RemoteClient:
 
     @property
     def ran_s(self) -> tuple[float, float] | None:
-        """When it began and ended on our monotonic clock; None until then, and if several begin at once."""
+        """Its begin and end on our monotonic clock; None until then, and if several begin at once."""
         return self._ran_s if self.clock is None or self._held else None
 
     def poll(self) -> int | None:
@@ -106,12 +106,12 @@ class RemoteClient:
         with contextlib.suppress(SiteError):
             self.send_signal(signal.SIGKILL)
 
-    def _take(self, known: Told) -> None:
+    def _take(self, known: JobStatus) -> None:
         """Take over its output once it has ended: fetched, held against the hashes, then removed there."""
         if known.code is None:
             return
         for kind, path in (("out", self.out), ("err", self.err)):
-            path.write_bytes(self.host.fetch(f"{self.job}/{kind}", given(known.files)[kind]))
+            path.write_bytes(self.host.fetch(f"{self.job}/{kind}", require_value(known.files)[kind]))
         if self.clock is not None:
             # On another machine's clock: as exact as half the round trip by which both were compared.
             begun = self.host.call("read", name=f"{self.job}/begun")
@@ -125,7 +125,7 @@ class RemoteClient:
 
 
 @contextlib.contextmanager
-def beside(
+def run_alongside(
     host: Host, start: Start, grace_s: float, cpus: tuple[int, ...] | None = None
 ) -> Iterator[tuple[RemoteClient, dict[str, Any]]]:
     """Run a program on a host while the block runs; the record has `cpu_s` and whether it `stayed`."""
@@ -143,24 +143,24 @@ def beside(
             record["cpu_s"] = round(job.cpu_s, 3)
 
 
-def carried(host: Host, argv: Sequence[str]) -> list[str]:
-    """Command line with our files put on the host, and the programs that its inventory names."""
+def carry_arguments(host: Host, argv: Sequence[str]) -> list[str]:
+    """A command line with our files put on the host; an account only the user there can read."""
     words = [host.target.programs.get(argv[0], argv[0])]
     for word in argv[1:]:
         option, equals, path = word.rpartition("=")
         is_file = os.path.isabs(path) and os.path.isfile(path)
-        words.append(f"{option}{equals}{_carry(host, Path(path))}" if is_file else word)
+        words.append(f"{option}{equals}{_carry_file(host, Path(path))}" if is_file else word)
     return words
 
 
-def _carry(host: Host, path: Path) -> str:
+def _carry_file(host: Host, path: Path) -> str:
     beside = sorted(path.parent.glob("*.lua")) if path.suffix == ".lua" else [path]
-    digest = hashlib.sha256("".join(map(sha256, beside)).encode()).hexdigest()
+    digest = hashlib.sha256("".join(map(digest_file, beside)).encode()).hexdigest()
     folder = f"carried/{path.parent.name}-{digest[:12]}"
     for one in beside:
         name, text = f"{folder}/{one.name}", one.read_text("utf-8")
-        if host.call("sha256", path=f"{host.folder}/{name}") == sha256(one):
+        if host.call("sha256", path=f"{host.folder}/{name}") == digest_file(one):
             continue
-        if host.call("write", name=name, text=text) != sha256(one):
+        if host.call("write", name=name, text=text) != digest_file(one):
             raise SiteError(f"{host.name}: {name} does not hold what was written; look at its disk")
     return f"{host.folder}/{folder}/{path.name}"

@@ -24,17 +24,17 @@ from benchbook.sites import sql
 from benchbook.sites.engines.tidb import CRASH
 from benchbook.sites.hosts import tiup
 from benchbook.sites.hosts.machine import OnHost
-from benchbook.sites.hosts.placement import PD_AT, TIKV_AT, Part, Place
+from benchbook.sites.hosts.placement import PD_AT, TIKV_AT, HostEndpoint, Part
 from benchbook.sites.machine import data_snapshots
 from benchbook.sites.tidb import data
-from benchbook.sites.tidb.status import Status, threads
+from benchbook.sites.tidb.status import Status, read_thread_pools
 from benchbook.sites.workspace import ADMIN
 
 LOOK_S = 1.0
 STORAGE = "TiKV, as tiup made it; no copy of the tables is kept"
 
 
-class Cluster(data_snapshots.Loaded):
+class TiupCluster(data_snapshots.Loaded):
     """One cluster. `machines` are all of its hosts by name, `peers` as for a server."""
 
     def __init__(
@@ -48,16 +48,16 @@ class Cluster(data_snapshots.Loaded):
         self.engine = engine_of(study, part.arm)
         assert study.site.tiup is not None
         self.tiup = study.site.tiup
-        self.asked, self.numa = tiup.settings(study, part), study.arms[part.arm].numa or Numa()
-        self.configs = tiup.configs(study, part.arm)
+        self.asked, self.numa = tiup.build_settings(study, part), study.arms[part.arm].numa or Numa()
+        self.configs = tiup.merge_configs(study, part.arm)
         folders = {name: str(one.folder) for name, one in machines.items()}
         facts = {name: one.look.facts for name, one in machines.items()}
         targets = {name: one.on.target for name, one in machines.items()}
-        self.topology = tiup.topology_text(tiup.topology(study, part, targets, folders, facts))
+        self.topology = tiup.topology_text(tiup.build_topology(study, part, targets, folders, facts))
         self.config_text = self.topology
         for folder in folders.values():  # It is what it is wherever ours are.
             self.config_text = self.config_text.replace(folder, "FOLDER")
-        self.config_hash = applied_config.digest(self.config_text)
+        self.config_hash = applied_config.digest_text(self.config_text)
         self.name = f"{self.control.on.lab}-{part.name}"
         self.binary, self.env = str(self.control.program("tiup")), {"HOME": self.control.look.home}
         self.statuses = [Status(one.address, one.port + 1, machines[one.host]) for one in part.where.places]
@@ -69,7 +69,7 @@ class Cluster(data_snapshots.Loaded):
 
     @property
     def _made(self) -> dict[str, Any]:
-        return data_snapshots.noted(self.notes, f"{self.role}/made.json")
+        return data_snapshots.read_record(self.notes, f"{self.role}/made.json")
 
     @property
     def version(self) -> str:
@@ -121,7 +121,7 @@ class Cluster(data_snapshots.Loaded):
             for place in self.part.where.places:
                 self._close(place)
                 connect = partial(self._connect, place)
-                data.admit(connect, self.asked.variables, self.lab.password(), self.peers())
+                data.admit_clients(connect, self.asked.variables, self.lab.password(), self.peers())
         except BaseException:
             self.stop()
             raise
@@ -134,7 +134,7 @@ class Cluster(data_snapshots.Loaded):
         return True
 
     def running(self) -> str:
-        """Return what stands for this start of it; SiteError if a TiDB does not answer."""
+        """Id of this start of it; SiteError if a TiDB does not answer."""
         for place, status in zip(self.part.where.places, self.statuses, strict=True):
             if self.child is None or not status.answers:
                 raise SiteError(f"TiDB on {place.host}, port {place.port}, does not answer")
@@ -146,7 +146,7 @@ class Cluster(data_snapshots.Loaded):
         if key not in self._admins:
             place = self.part.where.places[number or 0]
             statuses = self.statuses if number is None else [self.statuses[number]]
-            self._admins[key] = data.admin(lambda: self._connect(place), statuses)
+            self._admins[key] = data.open_admin(lambda: self._connect(place), statuses)
         return self._admins[key]
 
     def seen_from(self, machine: OnHost, address: str, port: int) -> bool:
@@ -162,18 +162,18 @@ class Cluster(data_snapshots.Loaded):
         return known | {"servers": versions, "pids": self.processes, "config_hash": self.config_hash}
 
     def facts(self) -> dict[str, Any]:
-        """SettingsDiffer where a setting of the study's was not taken."""
+        """SettingsDiffer if a setting of the study's was not taken."""
         self.running()
         mine = {**self.engine.settings, **self.configs["tidb"]}
         read = [
-            self.asked.taken(mine, one.config(), sql.variables(self.admin(number)), may_lack=True)
+            self.asked.taken(mine, one.config(), sql.read_variables(self.admin(number)), may_lack=True)
             for number, one in enumerate(self.statuses)
         ]
-        shown, variables = self._shown(), sql.variables(self.admin())
+        shown, variables = self._shown(), sql.read_variables(self.admin())
         with self.admin().connect() as connection:
-            kept = data.stored(connection, self.configs)
+            kept = data.read_stored(connection, self.configs)
         parts = [{key: one.get(key) for key in ("id", "role", "status")} for one in shown["instances"]]
-        return data.facts(self.engine.version, STORAGE, read[0], variables, PurePath("DATA")) | {
+        return data.collect_facts(self.engine.version, STORAGE, read[0], variables, PurePath("DATA")) | {
             "config_hash": self.config_hash,
             "cluster": {
                 "version": shown["cluster_meta"].get("cluster_version"),
@@ -189,7 +189,7 @@ class Cluster(data_snapshots.Loaded):
 
     def threads(self) -> list[dict[str, float]] | None:
         places = ((name, self.machines[name].on.target.address, port + 1) for name, port in self._stores)
-        return threads((self.machines[name], address, port) for name, address, port in places)
+        return read_thread_pools((self.machines[name], address, port) for name, address, port in places)
 
     def log_mark(self) -> list[int]:
         return [self.machines[one.host].size(self._log(one)) or 0 for one in self.part.where.places]
@@ -218,7 +218,7 @@ class Cluster(data_snapshots.Loaded):
         return self.control.printed(argv, wrong, self.tiup.wait_s, env=self.env)
 
     def _shown(self) -> dict[str, Any]:
-        """Return what `tiup` says of it: `cluster_meta`, and `instances` with id, role and status."""
+        """State of it by `tiup`: `cluster_meta`, and `instances` with id, role and status."""
         said = self._do("display", "--format", "json")
         # It may greet before that.
         known = json.loads(said[said.index("{") :]) if "{" in said else {}
@@ -239,7 +239,7 @@ class Cluster(data_snapshots.Loaded):
                 raise SiteError(f"the cluster {self.name} did not get up: {', '.join(down)}")
             time.sleep(LOOK_S)
 
-    def _close(self, place: Place) -> None:
+    def _close(self, place: HostEndpoint) -> None:
         """Give the administrator, whom a new cluster lets in without a password, the lab's."""
         try:
             with self._connect(place, "") as connection, connection.cursor() as cursor:
@@ -248,10 +248,10 @@ class Cluster(data_snapshots.Loaded):
             if error.args[0] != ER.ACCESS_DENIED_ERROR:
                 raise SiteError(f"TiDB on {place.host} does not answer: {error.args[-1]}") from None
 
-    def _connect(self, place: Place, password: str | None = None) -> pymysql.Connection:
+    def _connect(self, place: HostEndpoint, password: str | None = None) -> pymysql.Connection:
         known = self.lab.admin_password() if password is None else password
         where = (place.address, place.port)
         return self.machines[place.host].connect(where, user=ADMIN, password=known)
 
-    def _log(self, one: Place) -> str:
+    def _log(self, one: HostEndpoint) -> str:
         return f"{self.part.name}/tidb-{one.port}/log/tidb.log"

@@ -20,8 +20,8 @@ import paramiko
 from benchbook.core.study import descriptors
 from benchbook.core.study.inventory import Target
 from benchbook.core.util.errors import SiteError
-from benchbook.sites.agent.facts import Look
-from benchbook.sites.agent.jobs import Told
+from benchbook.sites.agent.facts import HostSnapshot
+from benchbook.sites.agent.jobs import JobStatus
 from benchbook.sites.hosts import agent_zipapp
 from benchbook.sites.workspace import SOCKET_BYTES
 
@@ -44,7 +44,7 @@ class AgentGone(SiteError):
 
 
 class Host:
-    """One host of the inventory; with `is_whole` its agent has the machine's cores, and pauses count."""
+    """One host of the inventory, used after `begin` or `look`. `lab` names all that is ours there."""
 
     is_whole = True
 
@@ -80,21 +80,21 @@ class Host:
         self.command("serve", {"token": self.token, "lease_s": self.target.lease_s, "owner": owner})
         self.has_begun, self.is_gone = True, False
 
-    def look(self) -> Look:
-        """Return what the host is; nothing but the agent's file is left there."""
-        order = {"programs": dict(self.target.programs), "asked": descriptors.asked_of_hosts()}
-        return Look(**self.command("look", order))
+    def look(self) -> HostSnapshot:
+        """Facts of the host; nothing but the agent's file is left there."""
+        order = {"programs": dict(self.target.programs), "asked": descriptors.required_programs()}
+        return HostSnapshot(**self.command("look", order))
 
-    def look_again(self) -> Look:
-        asked = descriptors.asked_of_hosts()
-        return Look(**self.call("look", programs=dict(self.target.programs), asked=asked))
+    def look_again(self) -> HostSnapshot:
+        asked = descriptors.required_programs()
+        return HostSnapshot(**self.call("look", programs=dict(self.target.programs), asked=asked))
 
-    def job(self, do: str, name: str, **arguments: Any) -> Told:
-        """Ask the agent something about a program, and return what is known of that then."""
-        return Told(**self.call(do, job=name, **arguments))
+    def job(self, do: str, name: str, **arguments: Any) -> JobStatus:
+        """Send the agent a request about a program, and return the program's state then."""
+        return JobStatus(**self.call(do, job=name, **arguments))
 
     def end(self, purge: bool = False) -> dict[str, list[str]]:
-        """End what is ours on the host; return in words what was stopped, removed and left."""
+        """End all that is ours on the host; in words: stopped, removed and left."""
         self.has_begun = False
         return self.command("purge" if purge else "end")
 
@@ -123,7 +123,7 @@ class Host:
         return self._unpacked(self._persist(lambda: self._ask(number, line, answer_s)))
 
     def command(self, command: str, order: dict[str, Any] | None = None) -> Any:
-        """Run one command of the agent's file and return what it printed."""
+        """Run one command of the agent's file and return its output."""
         said = self._persist(lambda: self._run(command, order))
         try:
             answer = json.loads(said.splitlines()[-1])
@@ -228,7 +228,7 @@ class Host:
         return self._channel
 
     def _run(self, command: str, order: dict[str, Any] | None) -> str:
-        agent_zipapp.install(self._open().sftp(), self.folder.rpartition("/")[0], self.name)
+        agent_zipapp.install_archive(self._open().sftp(), self.folder.rpartition("/")[0], self.name)
         with self._open().transport.open_session(timeout=self.target.timeout_s) as channel:
             channel.settimeout(LAST_S if command in ("end", "purge", "serve") else COMMAND_S)
             channel.set_combine_stderr(True)
@@ -239,7 +239,7 @@ class Host:
 
     def _line(self, command: str) -> str:
         """Return the command line: two paths of ours and a word; all else goes over stdin."""
-        path = f"{self.folder.rpartition('/')[0]}/{agent_zipapp.name()}"
+        path = f"{self.folder.rpartition('/')[0]}/{agent_zipapp.build_name()}"
         return f"exec python3 {shlex.quote(path)} {command} {shlex.quote(self.folder)}"
 
     def _get(self, path: str) -> bytes:
@@ -249,12 +249,12 @@ class Host:
 
     def _open(self) -> fabric.Connection:
         if self._connection is None:
-            self._connection = connect(self.target)
+            self._connection = open_connection(self.target)
         return self._connection
 
     def _hang_up(self) -> None:
         if self._connection is not None:
-            close(self._connection)
+            close_connection(self._connection)
         self._connection = self._channel = None
         self._heard = b""
 
@@ -262,29 +262,29 @@ class Host:
 KEEPALIVE_S = 5
 
 
-class Refused(SiteError):
+class AccessRefused(SiteError):
     """The host can't be trusted, or it does not let us in: trying again would not help."""
 
 
-def connect(target: Target) -> fabric.Connection:
+def open_connection(target: Target) -> fabric.Connection:
     """Open a connection; its key stands in `known_hosts`. Refused by key or account, else OSError."""
-    jump = connect(target.gateway) if target.gateway is not None else None
+    jump = open_connection(target.gateway) if target.gateway is not None else None
     try:
-        return _opened(target, jump)
+        return _open_verified(target, jump)
     except BaseException:
         if jump is not None:
             jump.close()
         raise
 
 
-def close(connection: fabric.Connection) -> None:
+def close_connection(connection: fabric.Connection) -> None:
     """Close a connection, and that to its jump host."""
     connection.close()
     if isinstance(connection.gateway, fabric.Connection):
         connection.gateway.close()
 
 
-def _opened(target: Target, jump: fabric.Connection | None) -> fabric.Connection:
+def _open_verified(target: Target, jump: fabric.Connection | None) -> fabric.Connection:
     connection = fabric.Connection(
         target.host,
         user=target.user,
@@ -293,15 +293,15 @@ def _opened(target: Target, jump: fabric.Connection | None) -> fabric.Connection
         gateway=jump,
         # Neither Fabric's nor SSH's own settings files: the inventory says it all.
         config=fabric.Config(lazy=True, overrides={"load_ssh_configs": False}),
-        connect_kwargs=_credentials(target),
+        connect_kwargs=_build_credentials(target),
     )
-    connection.client = _client(target)
+    connection.client = _build_client(target)
     known, where = target.known_hosts, f"{target.name} ({target.host}, port {target.port})"
     shown = target.host if target.port == 22 else f"[{target.host}]:{target.port}"
     try:
         connection.open()
     except paramiko.BadHostKeyException as error:
-        raise Refused(
+        raise AccessRefused(
             f"{where}: its key is not the one in {known} (it shows {error.key.get_name()} "
             f"{error.key.fingerprint}); if the host was made anew, compare the fingerprint there, then "
             f"`ssh-keygen -f {known} -R '{shown}'` and add the new key"
@@ -309,7 +309,7 @@ def _opened(target: Target, jump: fabric.Connection | None) -> fabric.Connection
     except (paramiko.PasswordRequiredException, paramiko.AuthenticationException) as error:
         said = str(error).rstrip(".")
         how = f"the key {target.key_file}" if target.key_file else "the keys of your SSH agent and ~/.ssh"
-        raise Refused(
+        raise AccessRefused(
             f"{where}: {target.user} is not let in with {how}: {said}; add the public key to "
             "its authorized_keys, or name another user or key_file in the inventory"
         ) from None
@@ -319,7 +319,7 @@ def _opened(target: Target, jump: fabric.Connection | None) -> fabric.Connection
         raise ConnectionError(f"{said}: {error}") from None
     except paramiko.SSHException as error:
         if "not found in known_hosts" in str(error):
-            raise Refused(
+            raise AccessRefused(
                 f"{where}: its key is not in {known}; compare the fingerprint on the host, then add the line "
                 f"that `ssh-keyscan -p {target.port} {target.host}` prints"
             ) from None
@@ -330,24 +330,24 @@ def _opened(target: Target, jump: fabric.Connection | None) -> fabric.Connection
     return connection
 
 
-def _credentials(target: Target) -> dict[str, Any]:
-    """Return how to log in: with one key file, or with what the user's agent and folder have; no password."""
+def _build_credentials(target: Target) -> dict[str, Any]:
+    """Login options: one key file, or the keys of the user's agent and folder; no password."""
     wait = dict.fromkeys(("banner_timeout", "auth_timeout", "channel_timeout"), target.timeout_s)
     if target.key_file is None:
         return wait | {"allow_agent": True, "look_for_keys": True}
     if not os.access(target.key_file, os.R_OK):
-        raise Refused(
+        raise AccessRefused(
             f"{target.name}: {target.key_file}: the key can't be read; correct key_file in the inventory"
         )
     return wait | {"key_filename": [str(target.key_file)], "allow_agent": False, "look_for_keys": False}
 
 
-def _client(target: Target) -> paramiko.SSHClient:
+def _build_client(target: Target) -> paramiko.SSHClient:
     client = paramiko.SSHClient()
     try:
         client.load_system_host_keys(str(target.known_hosts))
     except OSError as error:
-        raise Refused(
+        raise AccessRefused(
             f"{target.name}: {target.known_hosts}: {error.strerror}; host keys must be known beforehand: "
             "compare the fingerprint on the host, then add the line that "
             f"`ssh-keyscan -p {target.port} {target.host}` prints to this file"

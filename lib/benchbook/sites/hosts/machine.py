@@ -20,12 +20,12 @@ import pymysql
 from pymysql.constants import CR
 
 from benchbook.core.util.errors import SiteError
-from benchbook.sites.agent.facts import Look
+from benchbook.sites.agent.facts import HostSnapshot
 from benchbook.sites.agent.files import Files
 from benchbook.sites.hosts.host import AgentGone, Host, Unreachable
 from benchbook.sites.machine import data_snapshots
-from benchbook.sites.machine.contract import WAIT_S, Env, Far, Machine, Request, fetch
-from benchbook.sites.processes.spawn import Where
+from benchbook.sites.machine.contract import WAIT_S, Env, Far, Machine, Request, fetch_text
+from benchbook.sites.processes.spawn import ProcessPlacement
 from benchbook.sites.workspace import Lab
 
 if TYPE_CHECKING:
@@ -38,12 +38,12 @@ LAST_LINES = 5
 
 
 class FilesThere(Files):
-    """The files of a host: each method of `Files` asks the host's agent (`call`), which has the same one."""
+    """The files of a host: each method of `Files` calls the same method of the host's agent."""
 
     call: Callable[..., Any]
 
 
-def _asked(does: Callable[..., Any]) -> Callable[..., Any]:
+def _forward_call(does: Callable[..., Any]) -> Callable[..., Any]:
     names = list(inspect.signature(does).parameters)[1:]
 
     @functools.wraps(does)
@@ -55,7 +55,7 @@ def _asked(does: Callable[..., Any]) -> Callable[..., Any]:
 
 for name, does in vars(Files).items():
     if not name.startswith("_"):
-        setattr(FilesThere, name, _asked(does))
+        setattr(FilesThere, name, _forward_call(does))
 
 
 class FarSocket(Far):
@@ -98,7 +98,7 @@ class FarSocket(Far):
 
 
 @dataclass(frozen=True)
-class Job:
+class RemoteProcess:
     """A program that an agent started; its name there is never used again."""
 
     on: Host
@@ -108,7 +108,7 @@ class Job:
 
     @property
     def is_alive(self) -> bool:
-        """Say whether it runs, as its agent sees it."""
+        """True if it runs, by its agent."""
         try:
             return self.on.job("job", self.name).code is None
         except Unreachable:
@@ -118,11 +118,11 @@ class Job:
 
 
 class OnHost(FilesThere, Machine):
-    """One host; `look` is what it was when it was first asked."""
+    """One host; `look` holds its facts of the first request."""
 
     look_s = 0.05
 
-    def __init__(self, host: Host, look: Look, lab: Lab) -> None:
+    def __init__(self, host: Host, look: HostSnapshot, lab: Lab) -> None:
         self.on, self.look, self.lab, self.host, self.call = host, look, lab, host.name, host.call
         self.folder = PurePosixPath(host.folder)
         self.cores, self.open_files = int(look.facts["cores"]), look.open_files
@@ -144,15 +144,17 @@ class OnHost(FilesThere, Machine):
     def socket(self, name: str) -> str:
         return str(self.folder / name)
 
-    def start(self, role: str, argv: Sequence[str], user: str | None, where: Where, env: Env) -> Job:
+    def start(
+        self, role: str, argv: Sequence[str], user: str | None, where: ProcessPlacement, env: Env
+    ) -> RemoteProcess:
         self.private_folder("run")
         name = f"{role}.{uuid.uuid4().hex[:8]}"
         how = {"user": user, "env": env, "cpus": where.cpus, "nofile": where.nofile}
         out = f"run/{role}.log"
         known = self.on.job("start", name, argv=list(argv), out=out, append=True, cwd=role, **how)
-        return Job(self.on, known.name, known.pid, known.started)
+        return RemoteProcess(self.on, known.name, known.pid, known.started)
 
-    def stop(self, process: Job, grace_s: float, gentle: int = signal.SIGTERM) -> bool:
+    def stop(self, process: RemoteProcess, grace_s: float, gentle: int = signal.SIGTERM) -> bool:
         with contextlib.suppress(AgentGone):
             known = self.on.job("stop", process.name, grace_s=grace_s, signum=int(gentle))
             while known.code is None:
@@ -166,7 +168,7 @@ class OnHost(FilesThere, Machine):
     def printed(
         self, argv: Sequence[str], wrong: str, most_s: float, user: str | None = None, env: Env = None
     ) -> str:
-        """Run a program to its end, as `run_to_end` does, and return what it printed."""
+        """Run a program to its end, as `run_to_end` does, and return its output."""
         job = f"work.{uuid.uuid4().hex[:8]}"
         self.private_folder("run")
         known = self.on.job("start", job, argv=list(argv), out="run/work.log", user=user, env=env)
@@ -193,7 +195,7 @@ class OnHost(FilesThere, Machine):
         connection, link = http.client.HTTPConnection(address, port), FarSocket(self.on, (address, port))
         link.settimeout(WAIT_S)
         connection.sock = link  # type: ignore[assignment]
-        return fetch(connection, asked)
+        return fetch_text(connection, asked)
 
     def connect(
         self, target: str | tuple[str, int], tls: ssl.SSLContext | None = None, **account: Any
@@ -219,10 +221,10 @@ class OnHost(FilesThere, Machine):
         except ConnectionError as error:
             raise psycopg.OperationalError(str(error)) from None
         how: dict[str, Any] = {"connect_timeout": 10, "sslmode": "disable", "autocommit": True}
-        return carried.connect(link, self.lab, **how | account)
+        return carried.open_tunnel(link, self.lab, **how | account)
 
     def carry(self, name: str, to: OnHost, user: str | None) -> None:
-        """Bring prepared data to another host in place of what it has, whole, held against its hash there."""
+        """Bring prepared data to another host in place of its present ones, checked by their hash."""
         # The name that tar gets must not be that of the copy, which is complete or absent.
         for machine in (self, to):
             machine.remove(PACKED)
@@ -243,16 +245,16 @@ class OnHost(FilesThere, Machine):
 
 @dataclass(frozen=True)
 class Offset:
-    """How far a clock is ahead of ours in s, and the round trip that this was found by."""
+    """Lead of a clock over ours in s, and the round trip of that measurement."""
 
     ahead_s: float
     round_trip_s: float
 
 
-def clock(
+def measure_offset(
     host: Host, which: str = "monotonic_s", ours: Callable[[], float] = time.monotonic, rounds: int = 9
 ) -> Offset:
-    """Return how far a clock of a host is ahead of ours, from the quickest of some round trips."""
+    """Lead of a host's clock over ours, from the quickest of some round trips."""
     best = Offset(0.0, float("inf"))
     for _ in range(rounds):
         sent, there, back = ours(), float(host.call("hello")[which]), ours()

@@ -1,4 +1,4 @@
-"""From a study's arms and an inventory to parts on hosts; pure. `obstacles` says what can't be made so."""
+"""From a study's arms and an inventory to parts on hosts; pure. See `obstacles` for refusals."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchbook.core.study import descriptors
-from benchbook.core.study.engines import engine_of, variant
+from benchbook.core.study.engines import data_variant, engine_of
 from benchbook.core.study.inventory import Target
 from benchbook.core.study.study import Study
 from benchbook.core.study.study_arm import Arm
 from benchbook.core.study.study_hosts import Numa
 from benchbook.sites.hosts import roles
 from benchbook.sites.topology import parts
-from benchbook.sites.topology.parts import Arranged, copies, numbered
+from benchbook.sites.topology.parts import Arranged, name_copies, number_role
 
 # A cluster has the same ports on all its hosts: TiDB's first, then TiKV's, PD's, and those of its exporters.
 CLUSTER_PORTS, TIKV_AT, PD_AT, EXPORTERS_AT = 64, 32, 60, 62
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where clients or proxies connect to, on which host; `node` is the NUMA node it is bound to."""
+class HostEndpoint:
+    """Address on a host for clients or proxies to connect to; `node` is its NUMA node."""
 
     host: str
     address: str
@@ -31,26 +31,26 @@ class Place:
 
 
 @dataclass(frozen=True)
-class OnHosts:
-    """A part's first host and its address; a cluster's `places` are its TiDBs, `others` other roles."""
+class HostPlacement:
+    """Placement of a part: its first host, with the address that others use."""
 
     host: str
     address: str
-    places: tuple[Place, ...] = ()
+    places: tuple[HostEndpoint, ...] = ()
     others: tuple[tuple[str, str], ...] = ()
 
 
-Part = parts.Part[OnHosts]
-Chain = parts.Chain[OnHosts]
+Part = parts.ChainPart[HostPlacement]
+Chain = parts.Chain[HostPlacement]
 
 
-def reached_at(part: Part) -> tuple[Place, ...]:
-    """Return where a part is connected to."""
-    return part.where.places or (Place(part.where.host, part.where.address, part.port),)
+def reached_at(part: Part) -> tuple[HostEndpoint, ...]:
+    """Addresses that a part is connected to."""
+    return part.where.places or (HostEndpoint(part.where.host, part.where.address, part.port),)
 
 
-def endpoints(chain: Chain) -> tuple[Place, ...]:
-    """Return what each client of an arm connects to, in their order."""
+def list_endpoints(chain: Chain) -> tuple[HostEndpoint, ...]:
+    """Address that each client of an arm connects to, in their order."""
     ends = [place for one in ((chain.proxy,) if chain.proxy else chain.servers) for place in reached_at(one)]
     ends = ends[: chain.arm.servers]
     return tuple(ends[number % len(ends)] for number in range(len(chain.clients)))
@@ -73,17 +73,21 @@ def hosts_of(chain: Chain) -> dict[str, str]:
     for role in ("tikv", "pd", "control"):
         named[role] = tuple(name for what, name in others if what == role)
     named |= {"proxy": (chain.proxy.where.host,) if chain.proxy else (), "client": client_hosts(chain)}
-    return {numbered(role, rank): name for role, names in named.items() for rank, name in enumerate(names)}
+    return {number_role(role, rank): name for role, names in named.items() for rank, name in enumerate(names)}
 
 
-def chains(study: Study, hosts: Mapping[str, Target]) -> dict[str, Chain]:
-    """Chain of each arm that can be made; roles go to the first host that has them."""
+def build_chains(study: Study, hosts: Mapping[str, Target]) -> dict[str, Chain]:
+    """Chain of each arm that can be made; arms that ask for the same server share it."""
     makes = _Makes(study, hosts)
-    return {name: makes.chain(name) for name in study.arms if not any(roles.obstacles(study, name, hosts))}
+    return {
+        name: makes.chain(name)
+        for name in study.arms
+        if not any(roles.infeasible_reasons(study, name, hosts))
+    }
 
 
-def hops(chain: Chain) -> dict[str, list[dict[str, Any]]]:
-    """Return, by host, what its agent counts the bytes of: sockets of its own parts, on whichever side."""
+def list_hops(chain: Chain) -> dict[str, list[dict[str, Any]]]:
+    """By host, the sockets for its agent's byte counts: those of its own parts, on either side."""
     found: dict[str, list[dict[str, Any]]] = {}
     for part in chain.parts:
         for place in reached_at(part):
@@ -98,8 +102,8 @@ def hops(chain: Chain) -> dict[str, list[dict[str, Any]]]:
 class _Makes:
     def __init__(self, study: Study, hosts: Mapping[str, Target]) -> None:
         self.study, self.hosts = study, hosts
-        self.arranged = Arranged[OnHosts](study.site.port)
-        self.prepared = copies(study.arms)
+        self.arranged = Arranged[HostPlacement](study.site.port)
+        self.prepared = name_copies(study.arms)
 
     def chain(self, name: str) -> Chain:
         arm = self.study.arms[name]
@@ -109,31 +113,33 @@ class _Makes:
             servers: tuple[Part, ...] = (self._cluster(name, arm),)
         else:
             first = roles.host_of(self.hosts, "server", arm)
-            rest = [one for one in roles.having(self.hosts, "server") if one != first]
+            rest = [one for one in roles.find_hosts(self.hosts, "server") if one != first]
             servers = tuple(
                 self._server(name, arm, host, cores.get("server")) for host in (first, *rest)[: arm.servers]
             )
         proxy = self._proxy(name, arm, servers[0], cores.get("proxy")) if arm.access != "direct" else None
         machines = [roles.host_of(self.hosts, "client", arm)]
         if "client" not in arm.hosts:
-            machines += [one for one in roles.having(self.hosts, "client") if one not in machines]
+            machines += [one for one in roles.find_hosts(self.hosts, "client") if one not in machines]
         named = [arm.hosts.get(f"client{number + 1}") for number in range(arm.clients)]
         hosts = [own or machines[number % len(machines)] for number, own in enumerate(named)]
         clients = tuple(
-            Part(numbered("client", rank), "client", 0, self._at(host), rank=rank, cpus=cores.get("client"))
+            Part(
+                number_role("client", rank), "client", 0, self._at(host), rank=rank, cpus=cores.get("client")
+            )
             for rank, host in enumerate(hosts)
         )
         return Chain(arm, servers, (proxy,) if proxy is not None else (), clients)
 
-    def _at(self, host: str) -> OnHosts:
-        return OnHosts(host, self.hosts[host].address)
+    def _at(self, host: str) -> HostPlacement:
+        return HostPlacement(host, self.hosts[host].address)
 
     def _share(self, key: tuple[object, ...], kind: str, host: str, ports: int, **rest: Any) -> Part:
         return self.arranged.once(key, kind, kind, ports, [host], where=self._at(host), **rest)
 
     def _server(self, name: str, arm: Arm, host: str, cpus: tuple[int, ...] | None) -> Part:
-        program, made = engine_of(self.study, name).name, variant(arm)
-        ports = descriptors.engine(program).ports
+        program, made = engine_of(self.study, name).name, data_variant(arm)
+        ports = descriptors.find_engine(program).ports
         return self._share(
             *(("server", host, cpus, arm.kernel, made), "server", host, ports),
             **dict[str, Any](cpus=cpus, kernel=arm.kernel, program=program, arm=name, variant=made),
@@ -146,7 +152,7 @@ class _Makes:
         # Memory that a proxy took for one arm's connections must not be seen in another's.
         key = ("proxy", arm.access, host, cpus, server, said, arm.load)
         return self._share(
-            *(key, "proxy", host, descriptors.proxy(arm.access).ports),
+            *(key, "proxy", host, descriptors.find_proxy(arm.access).ports),
             **dict[str, Any](cpus=cpus, to=server, program=arm.access, arm=name, variant=said),
             connections=max(
                 (one.load.connections for one in self.study.arms.values() if one.load), default=0
@@ -154,24 +160,26 @@ class _Makes:
         )
 
     def _cluster(self, name: str, arm: Arm) -> Part:
-        tiup, made = self.study.site.tiup, variant(arm)
+        tiup, made = self.study.site.tiup, data_variant(arm)
         assert tiup is not None
         asked = {"server": tiup.tidb.hosts, "tikv": tiup.tikv.hosts, "pd": tiup.pd.hosts, "control": 1}
         chosen = {
-            role: roles.having(self.hosts, role, arm.hosts.get("server") if role == "server" else None)[:n]
+            role: roles.find_hosts(self.hosts, role, arm.hosts.get("server") if role == "server" else None)[
+                :n
+            ]
             for role, n in asked.items()
         }
         used = {host for named in chosen.values() for host in named}
         nodes = (arm.numa or Numa()).tidb or (None,)
         others = tuple((role, host) for role in ("tikv", "pd", "control") for host in chosen[role])
 
-        def where(port: int) -> OnHosts:
+        def where(port: int) -> HostPlacement:
             places = tuple(
-                Place(host, self.hosts[host].address, port + 2 * rank, node)
+                HostEndpoint(host, self.hosts[host].address, port + 2 * rank, node)
                 for host in chosen["server"]
                 for rank, node in enumerate(nodes)
             )
-            return OnHosts(places[0].host, places[0].address, places, others)
+            return HostPlacement(places[0].host, places[0].address, places, others)
 
         known = dict[str, Any](arm=name, variant=made, prepared=self.prepared[name], program="cluster")
         return self.arranged.once(

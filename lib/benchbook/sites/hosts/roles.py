@@ -1,4 +1,4 @@
-"""Which roles the hosts of a study have, what each role needs, and why hosts can't make an arm; pure."""
+"""Roles of a study's hosts, needs of each role, and reasons against an arm; pure."""
 
 from __future__ import annotations
 
@@ -10,54 +10,58 @@ from benchbook.core.study.inventory import Target
 from benchbook.core.study.study import Study
 from benchbook.core.study.study_arm import Arm
 from benchbook.core.util.errors import InputErrors
-from benchbook.sites.agent.facts import Look
+from benchbook.sites.agent.facts import HostSnapshot
 from benchbook.sites.topology.background_load import too_few_files
 
 # What a host needs for its role; what a server needs depends on the engine.
 TOOLS = {"client": ("sysbench",), "control": ("tiup",)}
 
 
-def needed(study: Study, arm: str, role: str) -> tuple[str, ...]:
-    """Return the programs that a host needs for a role of an arm; `server-2` is a server too."""
+def list_needed(study: Study, arm: str, role: str) -> tuple[str, ...]:
+    """Programs that a host needs for a role of an arm; `server-2` is a server too."""
     role = role.partition("-")[0]
     if role == "server":
-        return () if study.site.tiup is not None else descriptors.engine(engine_of(study, arm).name).programs
-    return descriptors.proxy(study.arms[arm].access).programs if role == "proxy" else TOOLS.get(role, ())
+        return (
+            ()
+            if study.site.tiup is not None
+            else descriptors.find_engine(engine_of(study, arm).name).programs
+        )
+    return descriptors.find_proxy(study.arms[arm].access).programs if role == "proxy" else TOOLS.get(role, ())
 
 
-def programs(
-    studies: Iterable[Study], of_role: Callable[[Study, str, str], Iterable[str]] = needed
+def list_programs(
+    studies: Iterable[Study], of_role: Callable[[Study, str, str], Iterable[str]] = list_needed
 ) -> dict[str, tuple[str, ...]]:
-    """Return the programs that hosts need for each role in some studies, in the words of `of_role`."""
+    """Programs that hosts need for each role in some studies, in the words of `of_role`."""
     found: dict[str, dict[str, None]] = {}
     for study in studies:
         for name, arm in study.arms.items():
-            for role in roles(study, arm):
+            for role in count_roles(study, arm):
                 found.setdefault(role, {}).update(dict.fromkeys(of_role(study, name, role)))
     return {role: tuple(wanted) for role, wanted in found.items()}
 
 
-def roles(study: Study, arm: Arm) -> dict[str, int]:
-    """Return how many hosts of each role an arm needs; one host may have several roles."""
+def count_roles(study: Study, arm: Arm) -> dict[str, int]:
+    """Number of hosts of each role that an arm needs; one host may have several roles."""
     tiup = study.site.tiup
     found = {"server": arm.servers if tiup is None else tiup.tidb.hosts, "client": 1}
-    if arm.access in descriptors.proxies():
+    if arm.access in descriptors.load_proxies():
         found["proxy"] = 1
     if tiup is not None:
         found |= {"tikv": tiup.tikv.hosts, "pd": tiup.pd.hosts, "control": 1}
     return found
 
 
-def summary(study: Study) -> str:
-    """Say what hosts and programs a study needs, and which host of the inventory has which role."""
+def summarize_needs(study: Study) -> str:
+    """Hosts and programs that a study needs, and the inventory's hosts by role, as text."""
     assert study.site.inventory is not None
     lines = ["  needs"]
     most: dict[str, int] = {}
     for arm in study.arms.values():
-        for role, number in roles(study, arm).items():
+        for role, number in count_roles(study, arm).items():
             named = {one.hosts.get(role) for one in study.arms.values()}  # type: ignore[call-overload]
             most[role] = max(most.get(role, 0), number, len(named))
-    wanted = programs([study], _told)
+    wanted = list_programs([study], _describe_needs)
     for role, number in most.items():
         told = ", ".join(wanted[role])
         lines.append(f"    {role:10}{number} host{'s' * (number > 1)}{': ' + told if told else ''}")
@@ -65,73 +69,73 @@ def summary(study: Study) -> str:
     if clients > 1:
         lines.append(f"    {clients} clients at a time, shared out over the hosts with the role client")
     try:
-        hosts = inventory.load(study.site.inventory)
+        hosts = inventory.load_hosts(study.site.inventory)
     except InputErrors as error:
         return "\n".join([*lines, f"  inventory   {error.errors[0]}"])
     for role in inventory.ROLES:
         if role in most:
-            there = [f"{name} ({hosts[name].host})" for name in having(hosts, role)]
+            there = [f"{name} ({hosts[name].host})" for name in find_hosts(hosts, role)]
             lines.append(f"  {role:12}{', '.join(there) or 'none'}")
     return "\n".join(lines)
 
 
-def having(hosts: Mapping[str, Target], role: str, first: str | None = None) -> list[str]:
-    """Return the names of the hosts with a role, in the inventory's order but for one that is named."""
+def find_hosts(hosts: Mapping[str, Target], role: str, first: str | None = None) -> list[str]:
+    """Names of the hosts with a role, in the inventory's order except a `first` one."""
     found = [name for name, target in hosts.items() if role in target.roles]
     return [first, *(name for name in found if name != first)] if first else found
 
 
 def host_of(hosts: Mapping[str, Target], role: str, arm: Arm) -> str:
     """Return the host that has a role in an arm: the one it names, or the first."""
-    return (having(hosts, role, arm.hosts.get(role)) or [""])[0]  # type: ignore[call-overload]
+    return (find_hosts(hosts, role, arm.hosts.get(role)) or [""])[0]  # type: ignore[call-overload]
 
 
-def _told(study: Study, name: str, role: str) -> list[str]:
-    """Return in words what a host needs for a role, with the version that is asked for."""
+def _describe_needs(study: Study, name: str, role: str) -> list[str]:
+    """Needs of a host for a role in words, with the required version."""
     arm = study.arms[name]
     if role == "proxy" and arm.proxy is not None and arm.proxy.version is not None:
         return [f"{arm.access} {arm.proxy.version}"]
     if role in ("server", "tikv", "pd") and study.site.tiup is not None:
         return [f"TiDB {engine_of(study, name).version}, put there by tiup"]
-    return list(needed(study, name, role))
+    return list(list_needed(study, name, role))
 
 
-def obstacles(study: Study, name: str, hosts: Mapping[str, Target]) -> Iterator[str]:
-    """Yield why an arm can't be made on these hosts, by study and inventory."""
+def infeasible_reasons(study: Study, name: str, hosts: Mapping[str, Target]) -> Iterator[str]:
+    """Reasons against an arm on these hosts, by study and inventory."""
     arm = study.arms[name]
     if engine_of(study, name).binary is not None:
         instead = "write `programs` in the inventory, or remove it"
-        yield registry.refusal("engine.binary", study.site.kind, ("local",), remedy=instead)
+        yield registry.format_refusal("engine.binary", study.site.kind, ("local",), remedy=instead)
     for role, host in arm.hosts.items():
         needed_role = role.rstrip("0123456789")
         if host not in hosts or needed_role not in hosts[host].roles:
             yield f"hosts.{role}: {host}: no host of the inventory with this name has the role {needed_role}"
-    yield from (sentence for _, sentence in registry.refused(study.site.kind, arm))
+    yield from (sentence for _, sentence in registry.find_refusals(study.site.kind, arm))
     if arm.load is not None and study.site.tls != "off":
         yield "load: not supported with site.tls; leave that out"
     if study.site.tiup is not None and (arm.kernel is not None or "server" in arm.cpu):
         yield "kernel and cpu.server: not supported with site.tiup; write numa"
     if study.site.tiup is not None and arm.data is not None and arm.data.prewarm is not None:
         yield "data.prewarm: not supported with site.tiup, whose cluster runs on between blocks; remove it"
-    for needed_role, number in roles(study, arm).items():
-        there = len(having(hosts, needed_role))
+    for needed_role, number in count_roles(study, arm).items():
+        there = len(find_hosts(hosts, needed_role))
         if there < number and number == 1:
             yield f"no host of the inventory has the role {needed_role}"
         elif there < number:
             yield f"{number} hosts with the role {needed_role} are needed, the inventory has {there}"
 
 
-def obstacles_of(study: Study, arm: str, role: str, look: Look) -> Iterator[str]:
-    """Yield what a host lacks for a role of an arm, by what it said of itself."""
-    yield from absent(needed(study, arm, role), look)
+def obstacles_of(study: Study, arm: str, role: str, look: HostSnapshot) -> Iterator[str]:
+    """Missing needs of a host for a role of an arm, by the host's own facts."""
+    yield from find_missing(list_needed(study, arm, role), look)
     if (what := of_root(study, arm, role)) and not look.is_root:
         yield f"{what} need root there"
     if why := short_of_files(study.arms[arm], role, look.open_files):
         yield why
 
 
-def absent(programs: Iterable[str], look: Look) -> Iterator[str]:
-    """Yield which of some programs a host lacks."""
+def find_missing(programs: Iterable[str], look: HostSnapshot) -> Iterator[str]:
+    """Programs that a host lacks, each with a remedy."""
     for program in programs:
         if not look.tools[program]:
             yield (
@@ -141,7 +145,7 @@ def absent(programs: Iterable[str], look: Look) -> Iterator[str]:
 
 
 def of_root(study: Study, arm: str, role: str) -> str | None:
-    """Return what on a host with a role only root can do or see, or None."""
+    """Actions on a host with a role that need root, or None."""
     role = role.partition("-")[0]
     if study.site.tiup is not None and role in ("server", "tikv", "pd"):
         return "processes and logs of a cluster"
@@ -149,7 +153,7 @@ def of_root(study: Study, arm: str, role: str) -> str | None:
 
 
 def short_of_files(arm: Arm, role: str, most: int) -> str | None:
-    """Return why a host that lets a program open so many files (-1: any number) can't bear an arm's load."""
+    """Reason if a host's limit of open files (-1: any) is too low for an arm's load, or None."""
     if arm.load is None:
         return None
     return too_few_files(arm.load, role.partition("-")[0] == "proxy", most, "for that user there")

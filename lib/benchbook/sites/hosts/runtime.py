@@ -1,4 +1,4 @@
-"""The hosts and parts of one study, each begun at need and kept alive, and what goes on beside a run."""
+"""The hosts and parts of one study while they are up, and tasks beside a run of it."""
 
 from __future__ import annotations
 
@@ -22,15 +22,23 @@ from benchbook.core.util.errors import SiteError
 from benchbook.sites import load
 from benchbook.sites import workspace as labs
 from benchbook.sites.agent import kernel
-from benchbook.sites.agent.facts import Look
+from benchbook.sites.agent.facts import HostSnapshot
 from benchbook.sites.contract import Start
 from benchbook.sites.hosts import agent_zipapp, clean
-from benchbook.sites.hosts.client import RemoteClient, beside
-from benchbook.sites.hosts.cluster import Cluster
-from benchbook.sites.hosts.host import Host, Refused, Unreachable
-from benchbook.sites.hosts.machine import OnHost, clock
-from benchbook.sites.hosts.placement import Chain, Part, chains, client_hosts, endpoints, hosts_of, reached_at
-from benchbook.sites.processes.spawn import Where
+from benchbook.sites.hosts.client import RemoteClient, run_alongside
+from benchbook.sites.hosts.cluster import TiupCluster
+from benchbook.sites.hosts.host import AccessRefused, Host, Unreachable
+from benchbook.sites.hosts.machine import OnHost, measure_offset
+from benchbook.sites.hosts.placement import (
+    Chain,
+    Part,
+    build_chains,
+    client_hosts,
+    hosts_of,
+    list_endpoints,
+    reached_at,
+)
+from benchbook.sites.processes.spawn import ProcessPlacement
 from benchbook.sites.topology import background_load
 from benchbook.sites.workspace import Lab, lab_id
 
@@ -40,7 +48,7 @@ CALLS, READY_S = 25, 2.0
 AGAIN_S = (1.0, 3.0)
 
 
-class Running:
+class HostsRuntime:
     """Hosts with their agents, and parts on them."""
 
     def __init__(self, study: Study, targets: Mapping[str, Target], lab: Lab) -> None:
@@ -49,22 +57,22 @@ class Running:
         self._owner = f"{getpass.getuser()}@{socket.gethostname()}, {lab.folder}"
         self.parts: dict[Part, Any] = {}
         self._hosts: dict[str, Host] = {}
-        self._looks: dict[str, Look] = {}
+        self._looks: dict[str, HostSnapshot] = {}
         self.kernel: dict[str, dict[str, int]] = {}
         """By host the kernel settings that were made there, as it has them."""
         self._over = threading.Event()
 
     @functools.cached_property
     def _chains(self) -> dict[str, Chain]:
-        return chains(self.study, self.targets)
+        return build_chains(self.study, self.targets)
 
     def host(self, name: str) -> Host:
-        """Return a host, its agent begun and its lease kept; begun anew where the host was started anew."""
+        """A host with a running agent and a kept lease; begun anew after the host's restart."""
         host = self._hosts.get(name)
         if host is None or host.is_gone:
             host = host or Host(self.targets[name], lab_id(self.lab.token), self.lab.token)
             # Noted before anything is started there, so that `down` knows where to look whatever ends us.
-            clean.note(self.lab.run, host)
+            clean.note_host(self.lab.run, host)
             host.begin(self._owner)
             self._hosts[name] = host
             threading.Thread(target=host.keep, args=(self._over,), daemon=True).start()
@@ -73,8 +81,8 @@ class Running:
                 self.parts[part].child = None
         return host
 
-    def look(self, name: str) -> Look:
-        """Return what a host was when it was first asked."""
+    def look(self, name: str) -> HostSnapshot:
+        """Facts of a host from the first request to it."""
         if name not in self._looks:
             self._looks[name] = self.host(name).look_again()
         return self._looks[name]
@@ -92,8 +100,8 @@ class Running:
     def _make(self, part: Part) -> Any:
         machine, peers = self.machine(part.where.host), functools.partial(self._peers, part)
         nofile = part.kernel.nofile if part.kernel is not None else None
-        where = Where(part.cpus, nofile=nofile)
-        place = labs.Place(
+        where = ProcessPlacement(part.cpus, nofile=nofile)
+        place = labs.PartLocation(
             *(part.name, part.where.address, part.port, where, peers),
             connections=part.connections,
             prepared=part.prepared,
@@ -102,19 +110,19 @@ class Running:
             assert part.to is not None
             servers = [f"{one.address}:{one.port}" for one in reached_at(part.to)]
             asked = HostProxy.model_validate_json(part.variant or "{}")
-            return load(descriptors.proxy(part.program).code)(machine, place, servers, asked, part.arm)
+            return load(descriptors.find_proxy(part.program).code)(machine, place, servers, asked, part.arm)
 
         if part.program == "cluster":
             names = {one.host for one in part.where.places} | {name for _, name in part.where.others}
-            return Cluster(self.study, part, {name: self.machine(name) for name in names}, peers)
+            return TiupCluster(self.study, part, {name: self.machine(name) for name in names}, peers)
         engine = engine_of(self.study, part.arm)
         chain = next(one for one in self._chains.values() if part in one.servers)
         is_closed = self.study.site.tls == "required"
         tls_from = {"tls_from": lambda: self.machine(chain.client.where.host)} if is_closed else {}
-        return load(descriptors.engine(part.program).code)(machine, engine, place, **tls_from)
+        return load(descriptors.find_engine(part.program).code)(machine, engine, place, **tls_from)
 
     def ensure(self, chain: Chain) -> None:
-        """Start what does not run of an arm, and see that its client reaches this very server."""
+        """Start the missing parts of an arm, and check that its client reaches this very server."""
         for server in chain.servers:
             if server.kernel is not None:
                 self._set_kernel(self.host(server.where.host), server.kernel)
@@ -132,11 +140,11 @@ class Running:
                     )
 
     def persevere(self, do: Callable[[], None]) -> None:
-        """Do something, and again if a host or a part was lost meanwhile; what can't be helped is raised."""
+        """Do something, and again after the loss of a host or a part; other errors are raised."""
         for wait_s in (*AGAIN_S, None):
             try:
                 return do()
-            except (Refused, Unreachable):
+            except (AccessRefused, Unreachable):
                 raise
             except SiteError:
                 # What ran on a host that was started again has ended with its agent: both are started again.
@@ -153,10 +161,10 @@ class Running:
 
     @property
     def ready_s(self) -> float:
-        """Seconds by which all clients of an arm can be ready: their files put there, clocks compared."""
+        """Seconds until all clients of an arm can be ready: files sent, clocks compared."""
         made = self._chains.values()
         hosts = {name for chain in made for name in client_hosts(chain)}
-        slowest = max(clock(self.host(name), rounds=3).round_trip_s for name in hosts)
+        slowest = max(measure_offset(self.host(name), rounds=3).round_trip_s for name in hosts)
         return READY_S + CALLS * slowest * max(len(chain.clients) for chain in made)
 
     def processes(self, chain: Chain) -> dict[str, dict[str, list[int]]]:
@@ -172,7 +180,7 @@ class Running:
         return found
 
     def families(self, chain: Chain) -> dict[str, list[int]]:
-        """Return, by host, the processes of an arm's parts whose children do their work."""
+        """By host, the processes of an arm's parts that leave their work to children."""
         found: dict[str, list[int]] = {}
         for part in chain.parts:
             one = self.part(part)
@@ -181,7 +189,7 @@ class Running:
         return found
 
     def has_probes(self, chain: Chain) -> bool:
-        """Say whether a proxy that is up, of whichever arm, asks these servers now and then if they live."""
+        """True if a proxy that is up, of any arm, now and then probes these servers."""
         return any(
             part.to in chain.servers and one.has_probes and one.child is not None
             for part, one in self.parts.items()
@@ -189,13 +197,13 @@ class Running:
         )
 
     def end(self) -> None:
-        """Stop all, end the agents, and let the hosts go; what can't be reached is said."""
+        """Stop all, end the agents, and let the hosts go; an unreachable one is reported."""
         self._over.set()
         with contextlib.suppress(SiteError):
             self.stop()
         for host in self._hosts.values():
             try:
-                clean.end(self.lab.run, host)
+                clean.end_host(self.lab.run, host)
             except SiteError as trouble:
                 print(f"{trouble}; `make down` tries again")
             host.close()
@@ -207,7 +215,7 @@ class Running:
         self.kernel.setdefault(host.name, {}).update(kernel.set_all(profile, put, host.name))
 
     def _peers(self, server: Part) -> list[str]:
-        """Return the addresses from which a server's connections come: those of its clients and proxies."""
+        """Source addresses of a server's connections: those of its clients and proxies."""
         roles = [hosts_of(chain) for chain in self._chains.values() if server in chain.parts]
         used = {
             name
@@ -224,23 +232,23 @@ class Running:
 
     @contextlib.contextmanager
     def beside(self, chain: Chain) -> Iterator[dict[str, Any]]:
-        """Keep up an arm's load and capture while the block runs; the record tells at its end how it went."""
+        """Keep up an arm's load and capture while the block runs; the record has their results."""
         proxy = self.part(chain.proxy) if chain.proxy is not None else None
-        with self._load(chain) as borne, background_load.capture(proxy, chain.arm.capture) as taken:
+        with self._load(chain) as borne, background_load.capture_traffic(proxy, chain.arm.capture) as taken:
             yield ({"load": borne} if borne else {}) | ({"capture": taken} if taken else {})
 
     def _load(self, chain: Chain) -> contextlib.AbstractContextManager[dict[str, Any]]:
-        """Hold and make connections from the first client's host, as `background_load.connections` here."""
+        """Hold and make connections from the first client's host, as `background_load.hold_connections` here."""
         if (asked := chain.arm.load) is None:
             return contextlib.nullcontext({})
-        host, to = self.host(chain.client.where.host), endpoints(chain)[0]
+        host, to = self.host(chain.client.where.host), list_endpoints(chain)[0]
         out, err = (self.lab.run / f"{background_load.ROLE}.{name}" for name in ("out", "err"))
-        words = background_load.words(asked, (to.address, to.port), self.lab.secret)
-        argv = ["python3", f"../../{agent_zipapp.name()}", "drive", *words]
+        words = background_load.build_arguments(asked, (to.address, to.port), self.lab.secret)
+        argv = ["python3", f"../../{agent_zipapp.build_name()}", "drive", *words]
         # It ends with the agent, and goes on while we are cut off.
-        program = beside(host, Start(argv, out, err), background_load.STOP_S, chain.client.cpus)
+        program = run_alongside(host, Start(argv, out, err), background_load.STOP_S, chain.client.cpus)
 
         def said(driver: RemoteClient) -> str:
             return str(host.call("read", name=f"{driver.job}/out") or "")
 
-        return background_load.driving(asked, program, said, out)
+        return background_load.run_driver(asked, program, said, out)

@@ -20,56 +20,56 @@ from benchbook.sites.contract import Start
 from benchbook.sites.engines import tls
 from benchbook.sites.hosts import machine, placement, roles
 from benchbook.sites.hosts.client import RemoteClient
-from benchbook.sites.hosts.host import Refused
-from benchbook.sites.hosts.placement import OnHosts
-from benchbook.sites.hosts.roles import summary
-from benchbook.sites.hosts.runtime import Running
+from benchbook.sites.hosts.host import AccessRefused
+from benchbook.sites.hosts.placement import HostPlacement
+from benchbook.sites.hosts.roles import summarize_needs
+from benchbook.sites.hosts.runtime import HostsRuntime
 from benchbook.sites.hosts.watch import RemoteWatch
 from benchbook.sites.machine import lock
 from benchbook.sites.tidb.status import pools_spent
-from benchbook.sites.topology.parts import Part, of_others
+from benchbook.sites.topology.parts import ChainPart, of_others
 from benchbook.sites.topology.site import ArrangedSite
 
 
-class HostsSite(ArrangedSite[OnHosts]):
+class HostsSite(ArrangedSite[HostPlacement]):
     """The arms of one study on the hosts of its inventory. Nothing connects before the first question."""
 
     def __init__(self, study: Study, lab: Path) -> None:
         super().__init__(study, lab)
         assert study.site.inventory is not None
-        self.targets = inventory.load(study.site.inventory)
-        self.chains = placement.chains(study, self.targets)
+        self.targets = inventory.load_hosts(study.site.inventory)
+        self.chains = placement.build_chains(study, self.targets)
 
     def _is_here(self) -> bool:
-        return any(lock.is_own(one.host) for one in self.targets.values())
+        return any(lock.is_local_address(one.host) for one in self.targets.values())
 
     def _open(self) -> None:
-        self._running, self._errors_ms = Running(self.study, self.targets, self.lab), list[float]()
+        self._running, self._errors_ms = HostsRuntime(self.study, self.targets, self.lab), list[float]()
 
     def _close(self, error: BaseException | None) -> None:
         self._running.end()
 
     @classmethod
     def needs(cls, name: str, study: Study) -> str:
-        return summary(study)
+        return summarize_needs(study)
 
     @classmethod
     def foreseen(cls, study: Study, arm: str) -> list[str]:
-        """Return what study and inventory rule out; an inventory that can't be read is told by itself."""
+        """Reasons against an arm by study and inventory; an unreadable inventory is reported itself."""
         assert study.site.inventory is not None
         try:
-            return list(roles.obstacles(study, arm, inventory.load(study.site.inventory)))
+            return list(roles.infeasible_reasons(study, arm, inventory.load_hosts(study.site.inventory)))
         except InputErrors:
             return []
 
     def obstacles(self, arm: str) -> list[str]:
-        """Raise Refused where a host refuses our login or can't be trusted: no reason to leave an arm out."""
-        if found := list(roles.obstacles(self.study, arm, self.targets)):
+        """Raise Refused if a host refuses our login or can't be trusted: no reason to skip an arm."""
+        if found := list(roles.infeasible_reasons(self.study, arm, self.targets)):
             return found
         for role, name in placement.hosts_of(self._chain(arm)).items():
             try:
                 look = self._running.look(name)
-            except Refused:
+            except AccessRefused:
                 raise
             except SiteError as error:
                 return [str(error)]
@@ -83,21 +83,21 @@ class HostsSite(ArrangedSite[OnHosts]):
     def endpoints(self, arm: str) -> list[Endpoint]:
         chain = self._chain(arm)
         self._running.persevere(lambda: self._running.ensure(chain))
-        return [self._endpoint(arm, place.address, place.port) for place in placement.endpoints(chain)]
+        return [self._endpoint(arm, place.address, place.port) for place in placement.list_endpoints(chain)]
 
     def down(self) -> None:
         self._running.stop()
 
     def machines(self) -> dict[str, Any]:
-        """Return what each host of the arms is like; one that can't be reached is left out."""
+        """Figures of each host of the arms; one that can't be reached is left out."""
         found: dict[str, Any] = {}
         names = {name for chain in self.chains.values() for name in placement.hosts_of(chain).values()}
         for name in sorted(names):
             with contextlib.suppress(SiteError):
                 there = self._running.machine(name)
                 found[name] = {
-                    "probes": microbenchmarks.read(
-                        there.says(microbenchmarks.argv(str(there.folder), "python3"))
+                    "probes": microbenchmarks.parse_figures(
+                        there.says(microbenchmarks.build_command(str(there.folder), "python3"))
                     )
                 }
         servers = [placement.server_hosts(chain)[0] for chain in self.chains.values()]
@@ -112,7 +112,7 @@ class HostsSite(ArrangedSite[OnHosts]):
         parts = {part.kind: self._running.part(part).facts() for part in reversed(chain.parts)}
         others = of_others({part.name: self._running.part(part).facts() for part in chain.others})
         server = looks["server"].facts
-        cluster, entry = parts["server"].pop("cluster", None), placement.endpoints(chain)[0]
+        cluster, entry = parts["server"].pop("cluster", None), placement.list_endpoints(chain)[0]
         return {
             "arm": arm,
             "access": setting.access,
@@ -143,8 +143,8 @@ class HostsSite(ArrangedSite[OnHosts]):
         }
 
     def _clock(self, name: str) -> dict[str, float]:
-        """Return how far a host's wall clock is ahead of ours in ms."""
-        found = machine.clock(self._running.host(name), "wall_s", time.time)
+        """Lead of a host's wall clock over ours in ms."""
+        found = machine.measure_offset(self._running.host(name), "wall_s", time.time)
         ahead_ms, trip_ms = (round(1000 * seconds, 3) for seconds in (found.ahead_s, found.round_trip_s))
         return {"offset_ms": ahead_ms, "round_trip_ms": trip_ms}
 
@@ -173,7 +173,7 @@ class HostsSite(ArrangedSite[OnHosts]):
 
     def client(self, start: Start) -> RemoteClient:
         chain = self._chain(start.arm)
-        given = tls.of_client(self.lab) if self.study.site.tls != "off" else None
+        given = tls.read_client(self.lab) if self.study.site.tls != "off" else None
         host = self._running.host(chain.clients[start.number].where.host)
         made = RemoteClient(host, start, chain.client.cpus, given)
         if made.clock is not None:
@@ -183,12 +183,12 @@ class HostsSite(ArrangedSite[OnHosts]):
     def watch(self, arm: str, clients: Sequence[RemoteClient], path: Path) -> RemoteWatch:
         chain = self._chain(arm)
         roles = {role: self._running.host(name) for role, name in placement.hosts_of(chain).items()}
-        pids, hops = self._running.processes(chain), placement.hops(chain)
+        pids, hops = self._running.processes(chain), placement.list_hops(chain)
         return RemoteWatch(roles, pids, clients, path, hops, self._running.families(chain))
 
     @contextlib.contextmanager
     def during(self, arm: str) -> Iterator[dict[str, Any]]:
-        """Note beside a run whether connections to the hosts were lost, and how far their clocks were off."""
+        """Record, beside a run, lost connections to the hosts and the errors of their clocks."""
         chain = self._chain(arm)
         roles = placement.hosts_of(chain)
         before = {name: len(self._running.host(name).outages) for name in roles.values()}
@@ -223,9 +223,9 @@ class HostsSite(ArrangedSite[OnHosts]):
     def _chain(self, arm: str | None) -> placement.Chain:
         name = self.study.baseline if arm is None else arm
         if name not in self.chains:
-            why = "; ".join(roles.obstacles(self.study, name, self.targets))
+            why = "; ".join(roles.infeasible_reasons(self.study, name, self.targets))
             raise SiteError(f"{name}: {why}; leave the arm out, or make it possible")
         return self.chains[name]
 
-    def _made(self, part: Part[OnHosts]) -> Any:
+    def _made(self, part: ChainPart[HostPlacement]) -> Any:
         return self._running.part(part)

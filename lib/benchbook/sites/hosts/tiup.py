@@ -1,4 +1,4 @@
-"""What `tiup` makes a TiDB cluster from: its topology, from study and inventory alone; pure."""
+"""Input of `tiup` for a TiDB cluster: its topology, from study and inventory alone; pure."""
 
 from __future__ import annotations
 
@@ -18,27 +18,29 @@ from benchbook.sites.tidb import config
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
-def settings(study: Study, part: Part) -> config.Asked:
-    """Return what each TiDB of a cluster is asked to be: its items, and its variables."""
+def build_settings(study: Study, part: Part) -> config.TidbSettings:
+    """Settings asked of each TiDB of a cluster: its items, and its variables."""
     engine = engine_of(study, part.arm)
     assert engine.version is not None
-    return config.complete({**engine.settings, **configs(study, part.arm)["tidb"]}, engine.version)
+    return config.complete_settings(
+        {**engine.settings, **merge_configs(study, part.arm)["tidb"]}, engine.version
+    )
 
 
-def configs(study: Study, arm: str) -> dict[str, dict[str, Any]]:
-    """Return the settings of each part of an arm's cluster: the site's, with the arm's on top."""
+def merge_configs(study: Study, arm: str) -> dict[str, dict[str, Any]]:
+    """Settings of each part of an arm's cluster: the site's, with the arm's on top."""
     return config.of_parts(study.site.tiup, study.arms[arm].parts)
 
 
-def topology(
+def build_topology(
     study: Study,
     part: Part,
     targets: Mapping[str, Target],
     folders: Mapping[str, str],
     facts: Mapping[str, Mapping[str, Any]],
 ) -> dict[str, Any]:
-    """Return the topology of a cluster; `folders` are ours on the hosts, `facts` the hosts' own."""
-    tiup, wanted = study.site.tiup, configs(study, part.arm)
+    """Topology of a cluster; `folders` are ours on the hosts, `facts` the hosts' own."""
+    tiup, wanted = study.site.tiup, merge_configs(study, part.arm)
     assert tiup is not None
     numa = study.arms[part.arm].numa or Numa()
 
@@ -59,7 +61,7 @@ def topology(
             "blackbox_exporter_port": base + EXPORTERS_AT + 1,
         },
         "server_configs": {
-            "tidb": dict(settings(study, part).items),
+            "tidb": dict(build_settings(study, part).items),
             "tikv": wanted["tikv"],
             "pd": wanted["pd"],
         },
@@ -75,7 +77,7 @@ def topology(
         )
     for one in part.where.places:
         at = {**place(one.host, "tidb", one.port), "port": one.port, "status_port": one.port + 1}
-        cores = _cores(facts[one.host], one.node)
+        cores = _count_cores(facts[one.host], one.node)
         procs = {} if cores is None else {"config": {"performance.max-procs": cores}}
         made["tidb_servers"].append({**at, **bound(one.node), **procs})
     for host in of_role["tikv"]:
@@ -96,8 +98,8 @@ def topology_text(topology: Mapping[str, Any]) -> str:
     return stream.getvalue()
 
 
-def _cores(facts: Mapping[str, Any], node: int | None) -> int | None:
-    """Return how many cores a NUMA node has, from the kernel's list of them, such as 0-9,20-29."""
+def _count_cores(facts: Mapping[str, Any], node: int | None) -> int | None:
+    """Number of a NUMA node's cores, from the kernel's list of them, such as 0-9,20-29."""
     listed = (facts.get("numa") or {}).get(f"node{node}") if node is not None else None
     if not listed:
         return None

@@ -1,4 +1,4 @@
-"""Watch a run on several hosts: each watches itself, and what they saw is put together afterwards."""
+"""Watch a run on several hosts: each watches itself, and the results are merged afterwards."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from benchbook.core.util.errors import SiteError
-from benchbook.sites.agent.watch import Seen
+from benchbook.sites.agent.watch import WatchResult
 from benchbook.sites.contract import Watch
 from benchbook.sites.hosts.client import RemoteClient
 from benchbook.sites.hosts.host import Host
@@ -42,7 +42,7 @@ class RemoteWatch(Watch):
             mine.setdefault(client.host.name, []).append(client.pid)
         self.pids: Pids = {**pids, "client": mine}
         self.runqueue_waits_s, self.cores = [0.0 for _ in clients], 0
-        self.by_host: dict[str, Seen] = {}
+        self.by_host: dict[str, WatchResult] = {}
         self._name = f"run/watch-{uuid.uuid4().hex[:8]}"
         self._hosts = {host.name: host for host in (roles["client"], *roles.values())}
 
@@ -62,7 +62,7 @@ class RemoteWatch(Watch):
             )
 
     def stop(self) -> None:
-        """End watching and write `monitor.csv`; where a host is gone by now, no figure is given for all."""
+        """End watching and write `monitor.csv`; if a host is gone by now, no figure is for all hosts."""
         seen_rows: list[list[list[str]]] = []
         for host in self._hosts.values():
             try:
@@ -72,7 +72,7 @@ class RemoteWatch(Watch):
         with self.path.open("w", encoding="utf-8", newline="") as stream:
             writer = csv.writer(stream, lineterminator="\n")
             writer.writerow(COLUMNS)
-            writer.writerows(together(seen_rows))
+            writer.writerows(merge_rows(seen_rows))
         self.client_cpu_s = sum(client.cpu_s for client in self.clients)
         if len(self.by_host) < len(self._hosts):
             return
@@ -81,7 +81,7 @@ class RemoteWatch(Watch):
         self.longest_pause_ms = max(one.longest_pause_ms for one in whole)
         self.steal_pct = max(one.steal_pct for one in seen)
         self.clock_step_s = max((one.clock_step_s for one in seen), key=abs)
-        self.counted = counted([one.counted for one in seen])
+        self.counted = sum_events([one.counted for one in seen])
         self.oom_kills = sum(one.oom_kills for one in seen)
         self.strangers = {
             self._label(host): self.by_host[name].strangers for name, host in self._hosts.items()
@@ -100,14 +100,14 @@ class RemoteWatch(Watch):
         text = found["rows"] or ""
         if found["seen"] is None or hashlib.sha256(text.encode()).hexdigest() != found["sha256"]:
             raise SiteError(f"{host.name}: what was watched there can't be read; look at its disk")
-        self.by_host[host.name] = Seen(**found["seen"])
+        self.by_host[host.name] = WatchResult(**found["seen"])
         for suffix in ("csv", "json"):
             host.call("remove", name=f"{self._name}.{suffix}")
         return list(csv.reader(io.StringIO(text)))
 
 
-def counted(by_host: Sequence[Mapping[str, Mapping[str, float]]]) -> dict[str, dict[str, float]]:
-    """Return the events of each part over all hosts, those that every host of the part counts."""
+def sum_events(by_host: Sequence[Mapping[str, Mapping[str, float]]]) -> dict[str, dict[str, float]]:
+    """Events of each part over all hosts, those that every host of the part counts."""
     found: dict[str, dict[str, float]] = {}
     for part in dict.fromkeys(part for told in by_host for part in told):
         own = [told[part] for told in by_host if part in told]
@@ -116,8 +116,8 @@ def counted(by_host: Sequence[Mapping[str, Mapping[str, float]]]) -> dict[str, d
     return found
 
 
-def together(by_host: Sequence[Sequence[list[str]]]) -> list[list[str]]:
-    """Rows of all hosts in order; those of a part on several are added up, each second that all tell."""
+def merge_rows(by_host: Sequence[Sequence[list[str]]]) -> list[list[str]]:
+    """Rows of all hosts in order; of a part on several the first rows are added up, and so on."""
     parts: dict[str, list[list[list[str]]]] = {}
     for rows in by_host:
         for part in dict.fromkeys(row[1] for row in rows):

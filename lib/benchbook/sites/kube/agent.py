@@ -14,16 +14,16 @@ from websocket import ABNF, WebSocketTimeoutException
 from benchbook.core.study.inventory import Target
 from benchbook.core.study.study_kubernetes import Kubernetes
 from benchbook.core.util.errors import SiteError
-from benchbook.sites.agent.facts import Look
+from benchbook.sites.agent.facts import HostSnapshot
 from benchbook.sites.hosts import agent_zipapp
 from benchbook.sites.hosts.host import AgentGone, Host
 from benchbook.sites.kube import wait
-from benchbook.sites.kube.api import LOST, OUT, Cluster, wait_for
+from benchbook.sites.kube.api import LOST, OUT, KubernetesCluster, wait_for
 from benchbook.sites.kube.manifests import HOME, IDLE
 from benchbook.sites.workspace import Lab, lab_id
 
 # What is asked of a host beforehand; a pod's programs are its image's, and it is all a server's.
-LOOK = Look({"cores": 1}, {}, {}, "root", "/", True, "", 0.0, -1)
+LOOK = HostSnapshot({"cores": 1}, {}, {}, "root", "/", True, "", 0.0, -1)
 LEASE_S, PATIENCE_S, TIMEOUT_S = 900.0, 300.0, 30.0
 CARRY_S = 7200.0
 # The file comes as one line: not every API can end what a command reads.
@@ -52,7 +52,7 @@ class Channel:
             raise ConnectionError(str(error)) from None
 
     def recv(self, most: int) -> bytes:
-        """Return what it printed next; nothing once it has ended."""
+        """Next output of the agent; nothing once it has ended."""
         while True:
             try:
                 opcode, frame = self._opened.sock.recv_data_frame(True)
@@ -72,7 +72,9 @@ class Channel:
 class PodHost(Host):
     """One pod as it is now; an agent beside it (`is_beside`) shares its limits, so pauses don't count."""
 
-    def __init__(self, cluster: Cluster, pod: Any, lab: Lab, here: Kubernetes, is_beside: bool) -> None:
+    def __init__(
+        self, cluster: KubernetesCluster, pod: Any, lab: Lab, here: Kubernetes, is_beside: bool
+    ) -> None:
         name = pod.metadata.name
         way = (LEASE_S, PATIENCE_S, TIMEOUT_S)
         target = Target(name, name, name, (), 0, "root", None, Path(), HOME, *way)
@@ -84,7 +86,7 @@ class PodHost(Host):
 
     @property
     def folder(self) -> str:
-        """The pod's volume, which a server's data are in too; nobody else's are."""
+        """The pod's volume, with a server's data in it too; nobody else's are."""
         return HOME
 
     @property
@@ -110,7 +112,7 @@ class PodHost(Host):
         cluster.ask(patch, self.name, self.namespace, body)
 
         def state() -> Any:
-            found = wait.look(cluster, self.namespace, self.name)
+            found = wait.find_pod(cluster, self.namespace, self.name)
             statuses = (found.status.ephemeral_container_statuses or ()) if found is not None else ()
             return next((one.state for one in statuses if one.name == name), None)
 
@@ -122,12 +124,12 @@ class PodHost(Host):
         return name
 
     def _ready(self) -> None:
-        """Raise AgentGone if the pod is no more what it was, ConnectionError if the API does not tell."""
+        """Raise AgentGone if the pod is not the same any more, ConnectionError if the API is silent."""
         try:
-            now = wait.look(self.cluster, self.namespace, self.name)
+            now = wait.find_pod(self.cluster, self.namespace, self.name)
         except SiteError as error:
             raise ConnectionError(str(error)) from None
-        if now is None or wait.tells(now) != wait.tells(self.pod):
+        if now is None or wait.pod_identity(now) != wait.pod_identity(self.pod):
             self.is_gone = True
             raise AgentGone(f"{self.name}: the pod is gone or was restarted, and what ran in it has ended")
 
@@ -152,18 +154,20 @@ class PodHost(Host):
 
     def _run(self, command: str, order: dict[str, Any] | None) -> str:
         path = self._argv(command)[1]
-        said = self._exec("python3", "-c", INSTALL, path, stdin=base64.b64encode(agent_zipapp.pack()) + b"\n")
+        said = self._exec(
+            "python3", "-c", INSTALL, path, stdin=base64.b64encode(agent_zipapp.pack_agent()) + b"\n"
+        )
         said += self._exec(*self._argv(command), stdin=json.dumps(order or {}).encode() + b"\n")
         return said.decode("utf-8", "replace")
 
     def _argv(self, command: str) -> list[str]:
-        return ["python3", f"{HOME}/{agent_zipapp.name()}", command, self.folder]
+        return ["python3", f"{HOME}/{agent_zipapp.build_name()}", command, self.folder]
 
     def _get(self, path: str) -> bytes:
         return self._exec("cat", path)
 
     def send(self, name: str, other: Host) -> None:
-        """Send a file of the volume to that of another pod, through us; who asks compares both."""
+        """Send a file of the volume to that of another pod, through us; the caller compares both."""
         assert isinstance(other, PodHost)
         size, path = int(self.call("size", name=name)), f"{HOME}/{name}"
         reading = self.cluster.open(self.namespace, self.name, ["cat", path], False, self.container)

@@ -33,13 +33,13 @@ FIND_S = 5.0
 PAUSE_S = 0.2
 
 
-class Away(SiteError):
+class ApiUnavailable(SiteError):
     """The API can't be reached, or has no answer at the moment: to ask again may help."""
 
 
 @dataclass(frozen=True)
-class Done:
-    """What a command in a pod left."""
+class CommandResult:
+    """Exit code and output of a command in a pod."""
 
     code: int
     out: bytes
@@ -50,17 +50,17 @@ class Done:
         return self.out.decode("utf-8", "replace").strip()
 
 
-def kubeconfig() -> Path:
-    """Return the kubeconfig that is used: the first of the variables that is set, else the home folder's."""
+def find_kubeconfig() -> Path:
+    """The kubeconfig in use: the first of the variables that is set, else the home folder's."""
     named = next((os.environ[name] for name in VARIABLES if os.environ.get(name)), None)
     return Path(named.split(os.pathsep)[0]) if named else Path.home() / ".kube" / "config"
 
 
-class Cluster:
+class KubernetesCluster:
     """A cluster that a kubeconfig and a context name. Nothing is asked of it before the first call."""
 
     def __init__(self, context: str | None = None, file: Path | None = None) -> None:
-        self.file, self.context = file or kubeconfig(), context
+        self.file, self.context = file or find_kubeconfig(), context
         self._client: client.ApiClient | None = None
         self._dynamic: DynamicClient | None = None
 
@@ -99,13 +99,15 @@ class Cluster:
         try:
             return call(*words, _request_timeout=CALL_S, **options)
         except ApiException as error:
-            kind = Away if error.status in BUSY else SiteError
-            raise kind(f"the cluster refuses: {error.status} {error.reason}: {_said(error)}") from None
+            kind = ApiUnavailable if error.status in BUSY else SiteError
+            raise kind(
+                f"the cluster refuses: {error.status} {error.reason}: {_describe_error(error)}"
+            ) from None
         except LOST as error:
-            raise Away(f"the cluster of {self.file} can't be reached: {error}") from None
+            raise ApiUnavailable(f"the cluster of {self.file} can't be reached: {error}") from None
 
     def apply(self, manifest: Mapping[str, Any], dry_run: bool = False) -> Any:
-        """Apply a manifest on the server's side, as its owner; return what the server made of it."""
+        """Apply a manifest on the server's side, as its owner; returns the server's version of it."""
         meta = manifest["metadata"]
         try:
             if self._dynamic is None:
@@ -127,7 +129,7 @@ class Cluster:
             ) from None
         except (DynamicApiError, ApiException) as error:
             raise SiteError(
-                f"{manifest['kind']} {meta['name']}: the cluster refuses it: {error.status} {_said(error)}"
+                f"{manifest['kind']} {meta['name']}: the cluster refuses it: {error.status} {_describe_error(error)}"
             ) from None
         except LOST as error:
             raise SiteError(f"the cluster of {self.file} can't be reached: {error}") from None
@@ -146,7 +148,7 @@ class Cluster:
         argv: Sequence[str],
         stdin: bytes = b"",
         container: str | None = None,
-    ) -> Done:
+    ) -> CommandResult:
         """Run a command in a container (None: the only one) to its end; not found, it is asked again."""
         deadline = time.monotonic() + FIND_S
         while True:
@@ -160,7 +162,7 @@ class Cluster:
                 out, err = (opened.read_channel(channel) or b"" for channel in (OUT, ERR))
                 code = opened.returncode
             except ApiException as error:
-                raise SiteError(f"{pod}: {argv[0]} can't be run there: {_said(error)}") from None
+                raise SiteError(f"{pod}: {argv[0]} can't be run there: {_describe_error(error)}") from None
             except ValueError as error:
                 # In place of an exit code the API says why there is none.
                 if "container not found" not in str(error) or time.monotonic() > deadline:
@@ -172,10 +174,10 @@ class Cluster:
             if code is None:
                 opened.close()
                 raise SiteError(f"{pod}: {' '.join(argv[:3])} did not end within 600 s")
-            return Done(code, out, err)
+            return CommandResult(code, out, err)
 
     def must(self, namespace: str, pod: str, argv: Sequence[str]) -> str:
-        """Run a command in a pod and return what it printed; SiteError with its words if it fails."""
+        """Run a command in a pod and return its output; SiteError with its words if it fails."""
         done = self.run(namespace, pod, argv)
         if done.code != 0:
             said = done.err.decode("utf-8", "replace").strip() or done.text
@@ -190,7 +192,7 @@ class Cluster:
         has_stdin: bool = False,
         container: str | None = None,
     ) -> Any:
-        """Return the connection over which a command in a pod speaks, in bytes by channel."""
+        """Open a connection for the words of a command in a pod, in bytes by channel."""
         return stream(
             client.CoreV1Api(self.api).connect_get_namespaced_pod_exec,
             pod,
@@ -206,7 +208,7 @@ class Cluster:
         )
 
     def raw(self, path: str) -> str | None:
-        """Return what the API answers at a path, as text; None where it has or shows nothing."""
+        """The API's answer at a path, as text; None if it has or shows nothing."""
         try:
             answer = self.api.call_api(
                 *self.api.param_serialize("GET", path, auth_settings=["BearerToken"], header_params={}),
@@ -227,7 +229,7 @@ def wait_for(what: Callable[[], Any], seconds: float, pause_s: float = 0.2) -> A
     return found
 
 
-def _said(error: Any) -> str:
+def _describe_error(error: Any) -> str:
     body = error.body.decode() if isinstance(error.body, bytes) else str(error.body or error.reason)
     try:
         return str(json.loads(body).get("message", body))

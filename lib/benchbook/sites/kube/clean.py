@@ -20,13 +20,13 @@ def down(folder: Path, token: str | None, report: Any, purge: bool = False) -> N
         return
     # The client of Kubernetes takes long to load.
     from benchbook.sites.kube import namespace
-    from benchbook.sites.kube.api import Cluster
+    from benchbook.sites.kube.api import KubernetesCluster
 
     known = json.loads(record.read_text(encoding="utf-8"))
-    cluster, name = Cluster(known["context"], Path(known["kubeconfig"])), known["namespace"]
+    cluster, name = KubernetesCluster(known["context"], Path(known["kubeconfig"])), known["namespace"]
     try:
-        was_there = namespace.look(cluster, name) is not None
-        if not namespace.remove(cluster, name, known["token"]):
+        was_there = namespace.find_namespace(cluster, name) is not None
+        if not namespace.remove_namespace(cluster, name, known["token"]):
             raise SiteError(f"the namespace {name} does not end; look at its objects")
         record.unlink()
         report.removed += [f"namespace {name}"] if was_there else []

@@ -1,11 +1,11 @@
-"""Whether a cluster can be reached, and what in it is missing for which arms. Looks only."""
+"""Check if a cluster can be reached, and name the arms that its lacks rule out. Looks only."""
 
 from __future__ import annotations
 
 from benchbook.core.util.errors import SiteError
 from benchbook.sites.kube import facts
-from benchbook.sites.kube.api import VARIABLES, Cluster, kubeconfig
-from benchbook.sites.machine.capabilities import Ability, judge
+from benchbook.sites.kube.api import VARIABLES, KubernetesCluster, find_kubeconfig
+from benchbook.sites.machine.capabilities import Ability, judge_ability
 
 # What a study does there, as the API's review of rights asks for it.
 RIGHTS = (
@@ -20,33 +20,41 @@ RIGHTS = (
 
 
 def examine() -> list[Ability]:
-    """Return what can be said of the cluster that the kubeconfig names; nothing of it is needed elsewhere."""
-    file = kubeconfig()
+    """Abilities of the cluster that the kubeconfig names; no other site needs any of them."""
+    file = find_kubeconfig()
     if not file.is_file():
         detail = f"no kubeconfig at {file}; only for studies with `site: {{kind: kubernetes}}`"
-        return [_judge("kubernetes", False, detail, f"name one in {VARIABLES[0]}")]
-    cluster = Cluster()
+        return [_judge_optional("kubernetes", False, detail, f"name one in {VARIABLES[0]}")]
+    cluster = KubernetesCluster()
     try:
         version = cluster.version()
     except SiteError as error:
-        return [_judge("kubernetes", False, str(error), f"look at {file}, or name another in {VARIABLES[0]}")]
-    found = [_judge("kubernetes", True, f"{version}, by {file}", "")]
-    lacking = [f"{verb} {what}" for verb, group, what in RIGHTS if not _may(cluster, verb, group, what)]
+        return [
+            _judge_optional(
+                "kubernetes", False, str(error), f"look at {file}, or name another in {VARIABLES[0]}"
+            )
+        ]
+    found = [_judge_optional("kubernetes", True, f"{version}, by {file}", "")]
+    lacking = [
+        f"{verb} {what}" for verb, group, what in RIGHTS if not _is_allowed(cluster, verb, group, what)
+    ]
     remedy = "ask who runs the cluster for these rights"
-    found.append(_judge("cluster rights", not lacking, ", ".join(lacking) or "all that studies need", remedy))
+    found.append(
+        _judge_optional("cluster rights", not lacking, ", ".join(lacking) or "all that studies need", remedy)
+    )
     has = facts.has_balancers(cluster)
     remedy = "use a cluster of a cloud, or install MetalLB; without it `load_balancer` arms are skipped"
     detail = {True: "given", False: "nothing gives them", None: "nodes may not be looked at"}[has]
-    found.append(_judge("load balancers", has is not False, detail, remedy))
+    found.append(_judge_optional("load balancers", has is not False, detail, remedy))
     has_operator = cluster.raw("/apis/pingcap.com/v1alpha1") is not None
     remedy = "install the one that `make plan` names; without it `site.kubernetes.tidb` can't be made"
     version = facts.operator_version(cluster) or "its version is not shown"
     detail = f"TidbCluster is known, {version}" if has_operator else "TidbCluster is not known"
-    found.append(_judge("tidb operator", has_operator, detail, remedy))
+    found.append(_judge_optional("tidb operator", has_operator, detail, remedy))
     return found
 
 
-def _may(cluster: Cluster, verb: str, group: str, what: str) -> bool:
+def _is_allowed(cluster: KubernetesCluster, verb: str, group: str, what: str) -> bool:
     from kubernetes import client
 
     resource, _, sub = what.partition("/")
@@ -61,5 +69,5 @@ def _may(cluster: Cluster, verb: str, group: str, what: str) -> bool:
         return False
 
 
-def _judge(name: str, ok: bool, detail: str, remedy: str) -> Ability:
-    return judge(name, ok, detail, remedy, is_needed=False)
+def _judge_optional(name: str, ok: bool, detail: str, remedy: str) -> Ability:
+    return judge_ability(name, ok, detail, remedy, is_needed=False)

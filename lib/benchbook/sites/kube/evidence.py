@@ -1,4 +1,4 @@
-"""What an arm in a cluster is, as its server, its pods, their nodes and the cluster tell it."""
+"""Evidence of an arm in a cluster, by its server, its pods, their nodes and the cluster."""
 
 from __future__ import annotations
 
@@ -7,58 +7,62 @@ from typing import Any
 from benchbook.core.artifacts import applied_config
 from benchbook.core.study import descriptors
 from benchbook.core.util.errors import SiteError
-from benchbook.sites.agent.facts import VERSION, first
+from benchbook.sites.agent.facts import VERSION, find_first_group
 from benchbook.sites.kube import wait
-from benchbook.sites.kube.facts import cluster
-from benchbook.sites.kube.placement import Chain, clients_outside, in_pods, pod_of, service_of
-from benchbook.sites.kube.runtime import Arms
+from benchbook.sites.kube.facts import describe_cluster
+from benchbook.sites.kube.placement import Chain, count_outside, in_pods, pod_of, service_of
+from benchbook.sites.kube.runtime import KubernetesRuntime
 from benchbook.sites.processes import procfs
 
 # Told of every server, since the sources set them.
 SYSCTLS = ("net.core.somaxconn", "net.ipv4.tcp_syncookies", "vm.swappiness")
 
 
-def facts(arms: Arms, arm: str, chain: Chain) -> dict[str, Any]:
-    """Return what an arm is found to be."""
+def collect_facts(arms: KubernetesRuntime, arm: str, chain: Chain) -> dict[str, Any]:
+    """Facts of an arm by observation."""
     server = arms.server(chain.server)
     seen, lives = server.facts(), server.ensure()
     mine = arms.pod(chain.client) if chain.clients else None
-    far = arms.outside.first if arms.outside is not None and clients_outside(chain) else None
+    far = arms.outside.first if arms.outside is not None and count_outside(chain) else None
     setting = arms.space.study.arms[arm]
     node, its = arms.node(lives.spec.node_name), arms.node(mine.spec.node_name) if mine is not None else None
-    several = _several(arms, chain, lives.spec.node_name) if chain.others or chain.clients[1:] else {}
+    several = _describe_others(arms, chain, lives.spec.node_name) if chain.others or chain.clients[1:] else {}
     made_by = f"kube-proxy, {node.get('kube_proxy') or 'its mode is not seen'}"
     return {
         "arm": arm,
         "access": setting.access,
-        "site": {"kind": "kubernetes", **_client(arms, chain, lives, mine)},
+        "site": {"kind": "kubernetes", **_locate_client(arms, chain, lives, mine)},
         "engine": seen,
-        "proxy": _proxy(arms, chain),
+        "proxy": _describe_proxy(arms, chain),
         "network": setting.network,
         "service": {"made_by": made_by} if service_of(chain) is not None else None,
         "qos": setting.qos,
         "qos_class": lives.status.qos_class,
-        "resources": _plain(lives.spec.containers[0].resources),
+        "resources": _format_resources(lives.spec.containers[0].resources),
         "neighbour": setting.neighbour.model_dump() if setting.neighbour is not None else None,
         **({"cores": arms.cores_in_force(chain)} if arms.space.here.split_cores else {}),
         **several,
-        "cluster": cluster(arms.space.cluster),
+        "cluster": describe_cluster(arms.space.cluster),
         "node": node,
         "client_node": its if far is None else far.facts,
         "machine": {
-            "cpu_model": procfs.processor(server.run("cat", "/proc/cpuinfo")),
+            "cpu_model": procfs.parse_processor(server.run("cat", "/proc/cpuinfo")),
             "cores": node.get("cores"),
             "memory_mib": node.get("memory_mib"),
             "kernel": server.run("uname", "-r"),
             "sysbench": (
                 far.facts["sysbench"]
                 if far is not None
-                else first(VERSION, arms.space.run((mine or lives).metadata.name, "sysbench", "--version"))
+                else find_first_group(
+                    VERSION, arms.space.run((mine or lives).metadata.name, "sysbench", "--version")
+                )
             ),
         },
-        "kernel": _kernel(arms, server, setting.network),
+        "kernel": _check_kernel(arms, server, setting.network),
         "moment": {
-            "manifests": {name: applied_config.digest(text) for name, text in manifests(arms, chain)},
+            "manifests": {
+                name: applied_config.digest_text(text) for name, text in list_manifests(arms, chain)
+            },
             "server_node": lives.spec.node_name,
             "client_node": mine.spec.node_name if mine is not None else None,
             "image": lives.status.container_statuses[0].image_id,
@@ -67,8 +71,8 @@ def facts(arms: Arms, arm: str, chain: Chain) -> dict[str, Any]:
     }
 
 
-def identity(arms: Arms, chain: Chain) -> dict[str, Any]:
-    """Return what tells an arm's pods from any others, and where its Service leads."""
+def collect_identity(arms: KubernetesRuntime, chain: Chain) -> dict[str, Any]:
+    """Marks that tell an arm's pods from any others, and the target of its Service."""
     found = arms.server(chain.server).identity()
     found |= {part.name: arms.server(part).identity() for part in chain.others}
     for part in (chain.proxy, *chain.clients):
@@ -76,7 +80,7 @@ def identity(arms: Arms, chain: Chain) -> dict[str, Any]:
             continue
         kind = part.name if part in chain.clients[1:] else part.kind
         pod = arms.space.look(pod_of(part))
-        told = wait.tells(pod) if pod is not None else {"pod": "gone"}
+        told = wait.pod_identity(pod) if pod is not None else {"pod": "gone"}
         found |= {f"{kind}_{key}": told.get(key) for key in ("pod", "node", "restarts")}
     if (service := service_of(chain)) is not None:
         name, _, _ = arms.server(chain.server).service(service)
@@ -84,15 +88,15 @@ def identity(arms: Arms, chain: Chain) -> dict[str, Any]:
     return found
 
 
-def manifests(arms: Arms, chain: Chain) -> list[tuple[str, str]]:
-    """Return what was applied for an arm, a file a part, with the contents of Secrets left out."""
+def list_manifests(arms: KubernetesRuntime, chain: Chain) -> list[tuple[str, str]]:
+    """Applied manifests of an arm, a file a part, with the contents of Secrets left out."""
     names = ["study", *(part.name for part in in_pods(chain))]
     names += [one.name for one in chain.hops if one.name not in names]
     return [(f"{name}.yaml", text) for name in names if (text := arms.space.text(name))]
 
 
-def _several(arms: Arms, chain: Chain, node: str) -> dict[str, Any]:
-    """Return what is told of servers and clients after the first: each server reads its own settings back."""
+def _describe_others(arms: KubernetesRuntime, chain: Chain, node: str) -> dict[str, Any]:
+    """Facts of servers and clients after the first: each server reads its own settings back."""
     said = {part.name: (arms.server(part).facts(), arms.server(part).ensure()) for part in chain.others}
     mine = {part.name: arms.pod(part).spec.node_name for part in chain.clients[1:]}
     place = {True: "on the first server's node", False: "on another node"}
@@ -105,26 +109,28 @@ def _several(arms: Arms, chain: Chain, node: str) -> dict[str, Any]:
     }
 
 
-def _proxy(arms: Arms, chain: Chain) -> dict[str, Any] | None:
+def _describe_proxy(arms: KubernetesRuntime, chain: Chain) -> dict[str, Any] | None:
     if chain.proxy is None:
         return None
-    pod, of = arms.pod(chain.proxy), descriptors.proxy(chain.proxy.program)
+    pod, of = arms.pod(chain.proxy), descriptors.find_proxy(chain.proxy.program)
     return {
         "name": of.name,
-        "version": first(VERSION, arms.space.run(pod.metadata.name, of.programs[0], *of.version_by)),
+        "version": find_first_group(
+            VERSION, arms.space.run(pod.metadata.name, of.programs[0], *of.version_by)
+        ),
         "image": arms.space.here.images.proxy,
-        "resources": _plain(pod.spec.containers[0].resources),
+        "resources": _format_resources(pod.spec.containers[0].resources),
     }
 
 
-def _kernel(arms: Arms, server: Any, network: str) -> dict[str, Any]:
-    """Return kernel settings and open files of the server's pod; SiteError if others were asked for."""
+def _check_kernel(arms: KubernetesRuntime, server: Any, network: str) -> dict[str, Any]:
+    """Kernel settings and open files of the server's pod; SiteError if others were asked for."""
     gke = arms.space.here.gke
     found: dict[str, Any] = {}
     for name in sorted({*SYSCTLS, *(gke.sysctls if gke is not None else ())}):
         said = server.run("sh", "-c", f"cat /proc/sys/{name.replace('.', '/')} 2>/dev/null || true").strip()
         found[name] = int(said) if said.isdigit() else said or None
-    limit = first(r"^Max open files\s+(\d+)", server.run("cat", "/proc/1/limits"))
+    limit = find_first_group(r"^Max open files\s+(\d+)", server.run("cat", "/proc/1/limits"))
     found["open_files"] = int(limit) if limit is not None else None
     wanted: dict[str, int] = {}
     if gke is not None:
@@ -140,8 +146,8 @@ def _kernel(arms: Arms, server: Any, network: str) -> dict[str, Any]:
     return found
 
 
-def _client(arms: Arms, chain: Chain, lives: Any, mine: Any | None) -> dict[str, str]:
-    if clients_outside(chain):
+def _locate_client(arms: KubernetesRuntime, chain: Chain, lives: Any, mine: Any | None) -> dict[str, str]:
+    if count_outside(chain):
         return {"client": "on a host outside the cluster", "client_network": "the host's"}
     if mine is None:
         return {"client": "in the server's container", "client_network": "the server's socket"}
@@ -150,6 +156,6 @@ def _client(arms: Arms, chain: Chain, lives: Any, mine: Any | None) -> dict[str,
     return {"client": place, "client_network": "pod"}
 
 
-def _plain(resources: Any) -> dict[str, Any] | None:
+def _format_resources(resources: Any) -> dict[str, Any] | None:
     asked = {"requests": resources.requests, "limits": resources.limits} if resources is not None else {}
     return {key: dict(value) for key, value in asked.items() if value} or None

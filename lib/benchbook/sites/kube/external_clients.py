@@ -1,4 +1,4 @@
-"""Clients outside the cluster: nodes and pods are led past a balancer (Kubernetes 66607, 115931)."""
+"""Clients outside the cluster, on hosts of an inventory: a balancer really gets their traffic."""
 
 from __future__ import annotations
 
@@ -9,41 +9,41 @@ from benchbook.core.study import inventory
 from benchbook.core.study.study import Study
 from benchbook.core.util.errors import SiteError
 from benchbook.sites import workspace as labs
-from benchbook.sites.agent.facts import Look
+from benchbook.sites.agent.facts import HostSnapshot
 from benchbook.sites.contract import Start
 from benchbook.sites.hosts import roles
 from benchbook.sites.hosts.client import RemoteClient
-from benchbook.sites.hosts.host import Host, Refused
+from benchbook.sites.hosts.host import AccessRefused, Host
 from benchbook.sites.hosts.machine import FarSocket
-from benchbook.sites.hosts.runtime import Running
+from benchbook.sites.hosts.runtime import HostsRuntime
 from benchbook.sites.kube.api import wait_for
 
 GREETING_S = 5.0
 
 
-class Outside:
+class ExternalClients:
     """The hosts outside a study's cluster. Nothing is connected to before the first question."""
 
     def __init__(self, study: Study, lab: labs.Lab, name: str) -> None:
-        targets = inventory.load(name, ("client",))
+        targets = inventory.load_hosts(name, ("client",))
         self.names = [host for host, target in targets.items() if "client" in target.roles]
-        self._running = Running(study, targets, lab)
+        self._running = HostsRuntime(study, targets, lab)
         self._reached: set[tuple[str, str, int]] = set()
 
     @property
-    def first(self) -> Look:
+    def first(self) -> HostSnapshot:
         return self._running.look(self.names[0])
 
     def lacking(self, clients: int, nodes: Container[str]) -> str | None:
-        """Return why these hosts can't be the clients of an arm, or None; `nodes` are addresses of nodes."""
+        """Reason against these hosts as clients of an arm, or None; `nodes` are addresses of nodes."""
         for name in self.names[:clients]:
             target = self._running.targets[name]
             if target.host in nodes or target.address in nodes:
                 return f"{name}: a node of the cluster, whose kube-proxy leads it past the balancer"
             try:
-                for why in roles.absent(("sysbench",), self._running.look(name)):
+                for why in roles.find_missing(("sysbench",), self._running.look(name)):
                     return f"{name}: {why}"
-            except Refused:
+            except AccessRefused:
                 raise
             except SiteError as error:
                 return str(error)
@@ -53,7 +53,7 @@ class Outside:
         """Wait until a server greets each client's host at an address; SiteError if none does in time."""
         for name in self.names[:clients]:
             # A provider gives the address before it leads anywhere.
-            greeted = functools.partial(_greets, self._running.host(name), address, port)
+            greeted = functools.partial(_is_greeted, self._running.host(name), address, port)
             if (name, address, port) not in self._reached and not wait_for(greeted, wait_s, 1.0):
                 raise SiteError(
                     f"{name}: no server answers at {address}:{port} after {wait_s:g} s; see that the "
@@ -72,8 +72,8 @@ class Outside:
         self._running.end()
 
 
-def _greets(host: Host, address: str, port: int) -> bool:
-    """Say whether a server that a host connects to says something first, as MySQL's protocol has it."""
+def _is_greeted(host: Host, address: str, port: int) -> bool:
+    """True if a server speaks first to a host that connects to it, as in MySQL's protocol."""
     try:
         link = FarSocket(host, (address, port))
     except OSError:

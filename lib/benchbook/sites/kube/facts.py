@@ -1,4 +1,4 @@
-"""What a cluster says of itself and of nodes, as far as rights go; what it does not show is None."""
+"""A cluster's report of itself and of the nodes of an arm; None for things it does not show."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kubernetes import client
 from kubernetes.utils import parse_quantity
 
 from benchbook.core.util.errors import SiteError
-from benchbook.sites.kube.api import Cluster
+from benchbook.sites.kube.api import KubernetesCluster
 
 TYPE = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
 ZONE = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
@@ -30,40 +30,40 @@ KUBELET = (
 NOT_AVAILABLE = "not available"
 
 
-def cluster(of: Cluster) -> dict[str, Any]:
-    """Return version, pod networks and balancers of a cluster, as far as they can be seen."""
-    pods = _listed(of, of.core.list_namespaced_pod, "kube-system")
+def describe_cluster(of: KubernetesCluster) -> dict[str, Any]:
+    """Version, pod networks and balancers of a cluster, as far as they can be seen."""
+    pods = _list_items(of, of.core.list_namespaced_pod, "kube-system")
     seen = {name for pod in pods or () for name in NETWORKS if name in pod.metadata.name}
     networks = ", ".join(sorted(seen)) or None
     return {"version": of.version(), "network": networks, "load_balancers": has_balancers(of)}
 
 
-def node(of: Cluster, name: str) -> dict[str, Any]:
-    """Return what a node is: machine type, zone, system, versions, kubelet's settings, kube-proxy's mode."""
+def describe_node(of: KubernetesCluster, name: str) -> dict[str, Any]:
+    """Facts of a node: machine type, zone, system, versions, kubelet's settings, proxy mode."""
     try:
         found = of.ask(of.core.read_node, name)
     except SiteError:
         return {"name": name, "rights": f"{NOT_AVAILABLE}: nodes may not be looked at"}
     labels, info = found.metadata.labels or {}, found.status.node_info
     return {
-        "machine_type": _first(labels, TYPE),
-        "zone": _first(labels, ZONE),
-        "pool": _first(labels, POOL),
+        "machine_type": _find_label(labels, TYPE),
+        "zone": _find_label(labels, ZONE),
+        "pool": _find_label(labels, POOL),
         "image": info.os_image,
         "kernel": info.kernel_version,
         "architecture": info.architecture,
         "runtime": info.container_runtime_version,
         "kubelet": info.kubelet_version,
-        "cores": cores(found.status.capacity["cpu"]),
+        "cores": parse_cores(found.status.capacity["cpu"]),
         "memory_mib": int(parse_quantity(found.status.capacity["memory"])) >> 20,
-        "allocatable_cores": cores(found.status.allocatable["cpu"]),
-        "kubelet_settings": kubelet(of.raw(f"/api/v1/nodes/{name}/proxy/configz")),
+        "allocatable_cores": parse_cores(found.status.allocatable["cpu"]),
+        "kubelet_settings": parse_kubelet(of.raw(f"/api/v1/nodes/{name}/proxy/configz")),
         "kube_proxy": _proxy_mode(of, name),
     }
 
 
-def kubelet(said: str | None) -> dict[str, Any] | str:
-    """Return the kubelet's settings that matter, from what it answers at `configz`."""
+def parse_kubelet(said: str | None) -> dict[str, Any] | str:
+    """The kubelet's settings that matter, from its answer at `configz`."""
     try:
         found = json.loads(said or "")["kubeletconfig"]
     except (ValueError, KeyError, TypeError):
@@ -71,92 +71,99 @@ def kubelet(said: str | None) -> dict[str, Any] | str:
     return {key: found[key] for key in KUBELET if key in found}
 
 
-def has_balancers(of: Cluster) -> bool | None:
-    """Say whether a provider is behind the cluster, which gives load balancers; None if it can't be seen."""
-    nodes, services = _listed(of, of.core.list_node), _listed(of, of.core.list_service_for_all_namespaces)
+def has_balancers(of: KubernetesCluster) -> bool | None:
+    """True if a provider behind the cluster gives load balancers; None if it can't be seen."""
+    nodes, services = (
+        _list_items(of, of.core.list_node),
+        _list_items(of, of.core.list_service_for_all_namespaces),
+    )
     if nodes is None or services is None:
         return None
     given = any(one.status.load_balancer and one.status.load_balancer.ingress for one in services)
     return given or any(one.spec.provider_id for one in nodes)
 
 
-def cpu_managers(of: Cluster, selector: Mapping[str, str]) -> dict[str, str | None]:
-    """Return the CPU manager of the kubelet of each node with some labels; None where it is not shown."""
-    nodes = _listed(of, of.core.list_node, label_selector=_label(selector))
+def cpu_managers(of: KubernetesCluster, selector: Mapping[str, str]) -> dict[str, str | None]:
+    """CPU manager of the kubelet of each node with some labels; None if it is not shown."""
+    nodes = _list_items(of, of.core.list_node, label_selector=_format_selector(selector))
     names = [node.metadata.name for node in nodes or ()]
-    said = {name: kubelet(of.raw(f"/api/v1/nodes/{name}/proxy/configz")) for name in names}
+    said = {name: parse_kubelet(of.raw(f"/api/v1/nodes/{name}/proxy/configz")) for name in names}
     return {
         name: one.get("cpuManagerPolicy", "none") if isinstance(one, dict) else None
         for name, one in said.items()
     }
 
 
-def short_of_cores(of: Cluster, wanted: float, selector: Mapping[str, str], namespace: str) -> str | None:
-    """Why no such node has room for a pod with so many cores; our pods (`namespace`) make room."""
-    nodes = _listed(of, of.core.list_node, label_selector=_label(selector))
-    pods = _listed(of, of.core.list_pod_for_all_namespaces)
+def find_shortage(
+    of: KubernetesCluster, wanted: float, selector: Mapping[str, str], namespace: str
+) -> str | None:
+    """Reason that no node with some labels has room for a pod of so many cores, or None."""
+    nodes = _list_items(of, of.core.list_node, label_selector=_format_selector(selector))
+    pods = _list_items(of, of.core.list_pod_for_all_namespaces)
     if nodes is None or pods is None:
         return None
     if not nodes:
-        return f"no node has the labels {_label(selector)}"
+        return f"no node has the labels {_format_selector(selector)}"
     taken: dict[str, float] = {}
     for pod in pods:
         if pod.metadata.namespace != namespace and pod.status.phase in ("Pending", "Running"):
             node = str(pod.spec.node_name)
-            taken[node] = taken.get(node, 0.0) + sum(_requested(one) for one in pod.spec.containers)
+            taken[node] = taken.get(node, 0.0) + sum(_read_request(one) for one in pod.spec.containers)
 
     def free(node: Any) -> float:
-        return cores(node.status.allocatable["cpu"]) - taken.get(node.metadata.name, 0.0)
+        return parse_cores(node.status.allocatable["cpu"]) - taken.get(node.metadata.name, 0.0)
 
     most = max(nodes, key=free)
     if free(most) >= wanted:
         return None
     return (
         f"insufficient CPU: {wanted:g} cores are asked for, and {most.metadata.name}, which has most left, "
-        f"has {max(0.0, free(most)):.2f} of its {cores(most.status.capacity['cpu']):g}; write that or less"
+        f"has {max(0.0, free(most)):.2f} of its {parse_cores(most.status.capacity['cpu']):g}; write that or less"
     )
 
 
-def _requested(container: Any) -> float:
+def _read_request(container: Any) -> float:
     asked = (container.resources.requests or {}) if container.resources is not None else {}
-    return cores(asked["cpu"]) if "cpu" in asked else 0.0
+    return parse_cores(asked["cpu"]) if "cpu" in asked else 0.0
 
 
-def addresses(of: Cluster) -> frozenset[str]:
-    """Return all addresses and names of the nodes; none if they may not be looked at."""
-    nodes = _listed(of, of.core.list_node)
+def list_addresses(of: KubernetesCluster) -> frozenset[str]:
+    """All addresses and names of the nodes; none if they may not be looked at."""
+    nodes = _list_items(of, of.core.list_node)
     return frozenset(one.address for node in nodes or () for one in node.status.addresses or ())
 
 
-def operator_version(of: Cluster) -> str | None:
+def operator_version(of: KubernetesCluster) -> str | None:
     """Return the version of the TiDB Operator that runs in a cluster, by its image; None if none is seen."""
     label = "app.kubernetes.io/name=tidb-operator,app.kubernetes.io/component=controller-manager"
     read = client.AppsV1Api(of.api).list_deployment_for_all_namespaces
-    found = _listed(of, read, label_selector=label)
+    found = _list_items(of, read, label_selector=label)
     images = [container.image for one in found or () for container in one.spec.template.spec.containers]
     tags = [re.search(r":v?([0-9]+\.[0-9]+\.[0-9]+)", image) for image in images]
     return next((tag[1] for tag in tags if tag), None)
 
 
-def cores(quantity: str) -> float:
-    """Return a quantity of processor time in cores: "500m" is 0.5."""
+def parse_cores(quantity: str) -> float:
+    """A quantity of processor time in cores: "500m" is 0.5."""
     return float(parse_quantity(quantity))
 
 
-def _listed(of: Cluster, ask: Callable[..., Any], *words: str, **options: str) -> list[Any] | None:
-    """Return the items that the API lists; None where they may not be looked at."""
+def _list_items(
+    of: KubernetesCluster, ask: Callable[..., Any], *words: str, **options: str
+) -> list[Any] | None:
+    """Items that the API lists; None if they may not be looked at."""
     try:
         return list(of.ask(ask, *words, **options).items)
     except SiteError:
         return None
 
 
-def _label(selector: Mapping[str, str]) -> str:
+def _format_selector(selector: Mapping[str, str]) -> str:
     return ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
 
 
-def _proxy_mode(of: Cluster, name: str) -> str | None:
-    """Return how Services are made: kube-proxy says so on its own port, or its ConfigMap does."""
+def _proxy_mode(of: KubernetesCluster, name: str) -> str | None:
+    """Implementation of Services: kube-proxy tells it on its own port, or its ConfigMap does."""
     said = of.raw(f"/api/v1/nodes/{name}:10249/proxy/proxyMode")
     if said and re.fullmatch(r"[a-z]+", said.strip()):
         return said.strip()
@@ -165,5 +172,5 @@ def _proxy_mode(of: Cluster, name: str) -> str | None:
     return match[1] if match else None
 
 
-def _first(labels: dict[str, str], names: tuple[str, ...]) -> str | None:
+def _find_label(labels: dict[str, str], names: tuple[str, ...]) -> str | None:
     return next((labels[name] for name in names if name in labels), None)

@@ -15,8 +15,16 @@ from ruamel.yaml.scalarstring import LiteralScalarString
 
 from benchbook.core.study.study import Study
 from benchbook.core.study.study_kubernetes import Kubernetes
-from benchbook.sites.kube.placement import SERVICE_PORT, Chain, Names, Part, Resources, asked, service_of
-from benchbook.sites.proxies.proxy import pod as proxy_pod
+from benchbook.sites.kube.placement import (
+    SERVICE_PORT,
+    Chain,
+    Part,
+    ResourceLimits,
+    StudyNames,
+    get_section,
+    service_of,
+)
+from benchbook.sites.proxies.proxy import load_pod as proxy_pod
 
 HOME = "/var/lib/benchbook"
 CONFIG = "/etc/benchbook"
@@ -30,15 +38,15 @@ IDLE = ["sh", "-c", "trap 'exit 0' TERM; while :; do sleep 60 & wait $!; done"]
 OF_SERVER = ["sh", "-c", Path(__file__).with_name("pod").joinpath("server.sh").read_text("utf-8")]
 
 
-def of_study(names: Names) -> list[dict[str, Any]]:
-    """Return what all arms share: the namespace."""
+def build_study(names: StudyNames) -> list[dict[str, Any]]:
+    """Manifests that all arms share: the namespace."""
     whole = {"name": names.namespace, "labels": dict(names.labels)}
     return [{"apiVersion": "v1", "kind": "Namespace", "metadata": whole}]
 
 
-def of_server(study: Study, names: Names, server: Part) -> list[dict[str, Any]]:
+def build_server(study: Study, names: StudyNames, server: Part) -> list[dict[str, Any]]:
     """Return a server's Service, and the StatefulSet that holds it."""
-    storage, whole = asked(study).storage, stateful(study, names, server)
+    storage, whole = get_section(study).storage, build_stateful(study, names, server)
     if storage.storage_class is not None:
         whole["spec"]["volumeClaimTemplates"] = [
             {
@@ -50,11 +58,11 @@ def of_server(study: Study, names: Names, server: Part) -> list[dict[str, Any]]:
                 },
             }
         ]
-    return [service(names, server), whole]
+    return [build_service(names, server), whole]
 
 
-def service(names: Names, server: Part, balancer: str | None = None) -> dict[str, Any]:
-    """Return the Service of a server; under the name `balancer` one that is reached from outside."""
+def build_service(names: StudyNames, server: Part, balancer: str | None = None) -> dict[str, Any]:
+    """The Service of a server; with the name `balancer` one that is reached from outside."""
     spec = {
         "type": "LoadBalancer" if balancer else "ClusterIP",
         "selector": {"benchbook/lab": dict(names.labels)["benchbook/lab"], "benchbook/part": server.name},
@@ -63,24 +71,24 @@ def service(names: Names, server: Part, balancer: str | None = None) -> dict[str
     return names.manifest("Service", balancer or server.name, server.name, spec=spec)
 
 
-def of_arm(study: Study, names: Names, chain: Chain) -> list[dict[str, Any]]:
+def build_arm(study: Study, names: StudyNames, chain: Chain) -> list[dict[str, Any]]:
     """Return all manifests of one arm; its proxy leads to the server's Service."""
-    found = [manifest for server in chain.servers for manifest in of_server(study, names, server)]
+    found = [manifest for server in chain.servers for manifest in build_server(study, names, server)]
     if chain.arm.access == "load_balancer":
-        found.append(service(names, chain.server, service_of(chain)))
+        found.append(build_service(names, chain.server, service_of(chain)))
     if chain.proxy is not None:
-        found += of_proxy(study, names, chain.proxy)
+        found += build_proxy(study, names, chain.proxy)
     for part in (chain.neighbour, *chain.clients):
         if part is not None:
-            found.append(stateful(study, names, part))
+            found.append(build_stateful(study, names, part))
     return found
 
 
-def stateful(
-    study: Study, names: Names, part: Part, files: Mapping[str, str] = MappingProxyType({})
+def build_stateful(
+    study: Study, names: StudyNames, part: Part, files: Mapping[str, str] = MappingProxyType({})
 ) -> dict[str, Any]:
-    """Return the StatefulSet that holds a part's pod; `files` are those of its settings."""
-    spec = pod(study, part)
+    """The StatefulSet that holds a part's pod; `files` are those of its settings."""
+    spec = build_pod(study, part)
     # Whoever waits for the pod must know it from the one that is about to be replaced.
     whole = json.dumps([dict(files), spec], sort_keys=True).encode()
     labels = dict(names.labels) | {"benchbook/part": part.name}
@@ -94,21 +102,23 @@ def stateful(
     return names.manifest("StatefulSet", part.name, part.name, "apps/v1", spec=held)
 
 
-def of_proxy(study: Study, names: Names, proxy: Part, address: str | None = None) -> list[dict[str, Any]]:
-    """Return a proxy's settings and what holds it; it leads to `address`, None: to the server's Service."""
+def build_proxy(
+    study: Study, names: StudyNames, proxy: Part, address: str | None = None
+) -> list[dict[str, Any]]:
+    """A proxy's settings and its StatefulSet; it leads to `address`, None: the server's Service."""
     assert proxy.to is not None
     leads_to = address or f"{proxy.to.name}.{names.namespace}.svc"
     behind, cores = proxy.to.port if address else SERVICE_PORT, proxy.where.resources.limit_cpu
     files = proxy_pod(proxy.program).files(proxy.port, leads_to, behind, cores)
     return [
         names.manifest("ConfigMap", proxy.name, proxy.name, data=files),
-        stateful(study, names, proxy, files),
+        build_stateful(study, names, proxy, files),
     ]
 
 
-def pod(study: Study, part: Part) -> dict[str, Any]:
-    """Return what a part's pod is made of: a server waits to be told, a client for its agent."""
-    here, is_host = asked(study), part.where.network == "host"
+def build_pod(study: Study, part: Part) -> dict[str, Any]:
+    """Spec of a part's pod: a server waits for its orders, a client for its agent."""
+    here, is_host = get_section(study), part.where.network == "host"
     image, command, grace_s = here.images.client, IDLE, GRACE_S
     mount: dict[str, Any] = {"name": "data", "mountPath": HOME}
     volume: dict[str, Any] = {"name": "data", "emptyDir": {}}
@@ -127,11 +137,11 @@ def pod(study: Study, part: Part) -> dict[str, Any]:
         "imagePullPolicy": "IfNotPresent",
         "command": command,
         **({"ports": [port]} if has_port else {}),
-        "resources": resources(part.where.resources),
+        "resources": format_resources(part.where.resources),
         "volumeMounts": [mount],
     }
     is_claimed = part.kind == "server" and here.storage.storage_class is not None
-    affinity = _affinity(part)
+    affinity = _build_affinity(part)
     return {
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
@@ -140,13 +150,13 @@ def pod(study: Study, part: Part) -> dict[str, Any]:
         "volumes": [] if is_claimed else [volume],
         **({"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"} if is_host else {}),
         **({"nodeSelector": dict(part.where.nodes)} if part.where.nodes else {}),
-        **({"tolerations": tolerations(here)} if here.tolerations else {}),
+        **({"tolerations": format_tolerations(here)} if here.tolerations else {}),
         **({"affinity": affinity} if affinity else {}),
     }
 
 
-def resources(given: Resources) -> dict[str, Any]:
-    """Return requests and limits as Kubernetes writes them; nothing said is nothing asked."""
+def format_resources(given: ResourceLimits) -> dict[str, Any]:
+    """Requests and limits as Kubernetes writes them; an empty value asks for nothing."""
     found: dict[str, dict[str, str]] = {}
     for side, cpu, mib in (
         ("requests", given.request_cpu, given.request_mib),
@@ -158,22 +168,22 @@ def resources(given: Resources) -> dict[str, Any]:
     return found
 
 
-def tolerations(here: Kubernetes) -> list[dict[str, Any]]:
-    """Return the taints that pods put up with, as Kubernetes writes them."""
+def format_tolerations(here: Kubernetes) -> list[dict[str, Any]]:
+    """The taints that pods put up with, as Kubernetes writes them."""
     return [
         one.model_dump(exclude_none=True) | {"operator": "Exists" if one.value is None else "Equal"}
         for one in here.tolerations
     ]
 
 
-def _affinity(part: Part) -> dict[str, Any]:
-    """Put a neighbour on its server's node; client and proxy away from servers where there is a choice."""
+def _build_affinity(part: Part) -> dict[str, Any]:
+    """Put a neighbour on its server's node; client and proxy away from servers if possible."""
     if part.where.beside is not None:
-        term = _term("In", part.where.beside)
+        term = _build_term("In", part.where.beside)
         return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     if part.kind == "server":
         return {}
-    term = _term("NotIn", part.name)
+    term = _build_term("NotIn", part.name)
     return {
         "podAntiAffinity": {
             "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": term}]
@@ -181,25 +191,25 @@ def _affinity(part: Part) -> dict[str, Any]:
     }
 
 
-def _term(operator: str, part: str) -> dict[str, Any]:
+def _build_term(operator: str, part: str) -> dict[str, Any]:
     asked = {"key": "benchbook/part", "operator": operator, "values": [part]}
     return {"labelSelector": {"matchExpressions": [asked]}, "topologyKey": HOSTNAME}
 
 
-def text(manifests: list[dict[str, Any]]) -> str:
-    """Return manifests as YAML documents."""
+def render_yaml(manifests: list[dict[str, Any]]) -> str:
+    """Manifests as YAML documents."""
     yaml, stream = YAML(), io.StringIO()
     yaml.explicit_start = True
     yaml.width = 110
     for manifest in manifests:
-        yaml.dump(_readable(manifest), stream)
+        yaml.dump(_to_plain(manifest), stream)
     return stream.getvalue()
 
 
-def _readable(value: Any) -> Any:
-    """Return plain data in which nothing is shared and files keep their lines."""
+def _to_plain(value: Any) -> Any:
+    """Plain data without shared parts, and files with their lines kept."""
     if isinstance(value, Mapping):
-        return {key: _readable(item) for key, item in value.items()}
+        return {key: _to_plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_readable(item) for item in value]
+        return [_to_plain(item) for item in value]
     return LiteralScalarString(value) if isinstance(value, str) and "\n" in value else value

@@ -1,4 +1,4 @@
-"""A study's namespace, ours by our lab's token, with its accounts; the lab's record says where."""
+"""Base of all parts of a study in a cluster: its namespace, its accounts, the record of both."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchbook.sites import workspace as labs
 from benchbook.sites.hosts.machine import OnHost
 from benchbook.sites.kube import manifests, placement, wait
 from benchbook.sites.kube.agent import LOOK, PodHost
-from benchbook.sites.kube.api import Cluster, wait_for
+from benchbook.sites.kube.api import KubernetesCluster, wait_for
 from benchbook.sites.kube.manifests import DIGEST
 from benchbook.sites.kube.placement import Part, pod_of
 
@@ -27,9 +27,9 @@ class StudyNamespace:
 
     def __init__(self, study: Study, lab: labs.Lab) -> None:
         self.study, self.lab = study, lab
-        self.here = placement.asked(study)
-        self.cluster = Cluster(self.here.context)
-        self.names = placement.names(lab.folder.name, lab.token)
+        self.here = placement.get_section(study)
+        self.cluster = KubernetesCluster(self.here.context)
+        self.names = placement.build_names(lab.folder.name, lab.token)
         self.applied: dict[str, list[dict[str, Any]]] = {}
         self._hosts: dict[str, PodHost] = {}
         self._over = threading.Event()
@@ -42,7 +42,7 @@ class StudyNamespace:
         """Make the namespace, or find it; SiteError if the name is somebody else's."""
 
         def ready() -> bool:
-            found = look(self.cluster, self.namespace)
+            found = find_namespace(self.cluster, self.namespace)
             if found is not None and (found.metadata.labels or {}).get("benchbook/lab") != self.lab.token:
                 raise SiteError(f"the namespace {self.namespace} is there and is not ours; rename the study")
             return found is None or found.status.phase == "Active"
@@ -56,7 +56,7 @@ class StudyNamespace:
             "token": self.lab.token,
         }
         labs.write_private(self.lab.folder / placement.RECORD, json.dumps(record))
-        self.apply("study", manifests.of_study(self.names))
+        self.apply("study", manifests.build_study(self.names))
 
     def apply(self, what: str, objects: list[dict[str, Any]]) -> None:
         """Apply manifests, unless the very same were applied under this name by us already."""
@@ -66,10 +66,10 @@ class StudyNamespace:
             self.applied[what] = objects
 
     def host(self, pod: Any) -> PodHost:
-        """Return a pod as what an agent does in it and tells of it; the agent is begun and kept."""
+        """A pod for its agent's actions and reports; the agent is begun and kept."""
         name, first = pod.metadata.name, pod.spec.containers[0].name
         known = self._hosts.get(name)
-        if known is None or known.is_gone or wait.tells(known.pod) != wait.tells(pod):
+        if known is None or known.is_gone or wait.pod_identity(known.pod) != wait.pod_identity(pod):
             has_python = first in ("client", "neighbour") or self.here.client_in == "server"
             known = self._hosts[name] = PodHost(self.cluster, pod, self.lab, self.here, not has_python)
             known.begin(f"{getpass.getuser()}, {self.lab.folder}")
@@ -80,30 +80,30 @@ class StudyNamespace:
         return OnHost(self.host(pod), LOOK, self.lab)
 
     def look(self, pod: str) -> Any | None:
-        return wait.look(self.cluster, self.namespace, pod)
+        return wait.find_pod(self.cluster, self.namespace, pod)
 
     def run(self, pod: str, *argv: str) -> str:
         return self.cluster.must(self.namespace, pod, argv)
 
     def up(self, part: Part, made: list[dict[str, Any]]) -> Any:
-        """Apply the manifests of a part, the last of which holds its pod; return that once it runs."""
+        """Apply the manifests of a part, the last one its pod's holder; returns the pod once it runs."""
         self.apply(part.name, made)
         digest = made[-1]["spec"]["template"]["metadata"]["annotations"][DIGEST]
-        return wait.running(self.cluster, self.namespace, pod_of(part), digest, self.here.wait_s)
+        return wait.wait_until_running(self.cluster, self.namespace, pod_of(part), digest, self.here.wait_s)
 
     def end(self) -> None:
-        """Let all agents go: they end with their pods, or what they started with their lease."""
+        """Let all agents go: they end with their pods, or their children with their lease."""
         self._over.set()
         for host in self._hosts.values():
             host.close()
 
     def text(self, name: str) -> str:
-        return manifests.text(self.applied.get(name, []))
+        return manifests.render_yaml(self.applied.get(name, []))
 
     def sweep(self, wait_s: float = GONE_S) -> None:
         """Remove the StatefulSets of parts that hold no data, and wait until their pods are gone."""
         apps = client.AppsV1Api(self.cluster.api)
-        if look(self.cluster, self.namespace) is None:
+        if find_namespace(self.cluster, self.namespace) is None:
             return
         ask = self.cluster.ask
         found = ask(apps.list_namespaced_stateful_set, self.namespace, label_selector=self.names.selector)
@@ -116,7 +116,7 @@ class StudyNamespace:
 
     def remove(self, wait_s: float = GONE_S) -> bool:
         self.applied.clear()
-        return remove(self.cluster, self.namespace, self.lab.token, wait_s)
+        return remove_namespace(self.cluster, self.namespace, self.lab.token, wait_s)
 
     def _pods(self) -> list[str]:
         list_pods = self.cluster.core.list_namespaced_pod
@@ -124,26 +124,26 @@ class StudyNamespace:
         return _without_data(found.items)
 
 
-def look(cluster: Cluster, namespace: str) -> Any | None:
-    """Return a namespace as the cluster sees it, or None."""
+def find_namespace(cluster: KubernetesCluster, namespace: str) -> Any | None:
+    """A namespace as the cluster sees it, or None."""
     field = f"metadata.name={namespace}"
     found = cluster.ask(cluster.core.list_namespace, field_selector=field).items
     return found[0] if found else None
 
 
-def remove(cluster: Cluster, namespace: str, token: str, wait_s: float = GONE_S) -> bool:
-    """Remove a namespace that carries a token, and no other; say whether it is gone after `wait_s`."""
-    found = look(cluster, namespace)
+def remove_namespace(cluster: KubernetesCluster, namespace: str, token: str, wait_s: float = GONE_S) -> bool:
+    """Remove a namespace that carries a token, and no other; True if it is gone after `wait_s`."""
+    found = find_namespace(cluster, namespace)
     if found is None:
         return True
     if (found.metadata.labels or {}).get("benchbook/lab") != token:
         raise SiteError(f"the namespace {namespace} is not ours; it is left alone")
     if found.metadata.deletion_timestamp is None:
         cluster.ask(cluster.core.delete_namespace, namespace)
-    return bool(wait_for(lambda: look(cluster, namespace) is None, wait_s)) if wait_s else False
+    return bool(wait_for(lambda: find_namespace(cluster, namespace) is None, wait_s)) if wait_s else False
 
 
 def _without_data(found: list[Any]) -> list[str]:
-    """Return the names of what holds clients, neighbours and proxies."""
+    """Names of the objects that hold clients, neighbours and proxies."""
     names = [str(one.metadata.name) for one in found]
     return [name for name in names if name.partition("-")[0] in ("client", "neighbour", "proxy")]

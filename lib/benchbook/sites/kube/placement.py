@@ -29,8 +29,8 @@ Labels = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
-class Resources:
-    """What a pod may use: `requests` and `limits` in cores and MiB; None: not said."""
+class ResourceLimits:
+    """Resources of a pod: `requests` and `limits` in cores and MiB; None: not specified."""
 
     request_cpu: float | None = None
     request_mib: int | None = None
@@ -48,19 +48,19 @@ class Resources:
 
 
 @dataclass(frozen=True)
-class InPod:
-    """What a pod is given: `apart` sets TiDB clusters apart, `beside` is a part whose node it shares."""
+class KubernetesPlacement:
+    """Terms of a part's pod; a StatefulSet of the part's name holds it."""
 
     network: str = "pod"
-    resources: Resources = Resources()
+    resources: ResourceLimits = ResourceLimits()
     nodes: Labels = ()
     spread: bool = False
     apart: str = ""
     beside: str | None = None
 
 
-Part = parts.Part[InPod]
-Chain = parts.Chain[InPod]
+Part = parts.ChainPart[KubernetesPlacement]
+Chain = parts.Chain[KubernetesPlacement]
 
 
 def pod_of(part: Part) -> str:
@@ -80,19 +80,19 @@ def in_pods(chain: Chain) -> tuple[Part, ...]:
     return tuple(part for part in found if part is not None)
 
 
-def clients_outside(chain: Chain) -> int:
-    """Return how many clients of an arm are hosts outside: from inside a balancer leads to the Service."""
+def count_outside(chain: Chain) -> int:
+    """Number of an arm's clients on hosts outside: from inside a balancer leads to the Service."""
     return chain.arm.clients if chain.arm.access == "load_balancer" else 0
 
 
-def clients_inside(chain: Chain) -> int:
-    """Return how many clients of an arm run in its servers' containers."""
-    return 0 if chain.clients or clients_outside(chain) else chain.arm.clients
+def count_inside(chain: Chain) -> int:
+    """Number of an arm's clients that run in its servers' containers."""
+    return 0 if chain.clients or count_outside(chain) else chain.arm.clients
 
 
 @dataclass(frozen=True)
-class Names:
-    """What everything of one study carries: the namespace, and labels that only we give."""
+class StudyNames:
+    """Marks of everything of one study: the namespace, and labels that only we give."""
 
     namespace: str
     labels: Labels
@@ -102,92 +102,100 @@ class Names:
         return ",".join(f"{key}={value}" for key, value in self.labels)
 
     def manifest(self, kind: str, name: str, part: str = "", api: str = "v1", **rest: Any) -> dict[str, Any]:
-        """Return a manifest of the namespace with our labels, and with that of a `part` where it is one's."""
+        """A manifest of the namespace with our labels, and with that of its `part` if it has one."""
         labels = dict(self.labels) | ({"benchbook/part": part} if part else {})
         metadata = {"name": name, "namespace": self.namespace, "labels": labels}
         return {"apiVersion": api, "kind": kind, "metadata": metadata, **rest}
 
 
-def names(study: str, token: str) -> Names:
-    """Return namespace and labels of a study; `token` is that of its lab, which nobody else has."""
+def build_names(study: str, token: str) -> StudyNames:
+    """Namespace and labels of a study; `token` is its lab's, and nobody else has it."""
     id = token[:8]
     room = NAME_BYTES - len(MANAGER) - len(id) - 2
     middle = re.sub(r"[^a-z0-9]+", "-", study.lower())[:room].strip("-") or "study"
     label = study[:NAME_BYTES].strip("-_.")
     own = {"app.kubernetes.io/managed-by": MANAGER, "benchbook/study": label, "benchbook/lab": token}
-    return Names(f"{MANAGER}-{middle}-{id}", tuple(sorted(own.items())))
+    return StudyNames(f"{MANAGER}-{middle}-{id}", tuple(sorted(own.items())))
 
 
-def asked(study: Study) -> Kubernetes:
-    """Return the study's section for clusters; its defaults where it has none."""
+def get_section(study: Study) -> Kubernetes:
+    """The study's section for clusters; its defaults if it has none."""
     return study.site.kubernetes or Kubernetes()
 
 
-def chains(study: Study) -> dict[str, Chain]:
-    """Return each arm's parts."""
-    here = asked(study)
-    arranged = Arranged[InPod](study.site.port)
+def build_chains(study: Study) -> dict[str, Chain]:
+    """Parts of each arm."""
+    here = get_section(study)
+    arranged = Arranged[KubernetesPlacement](study.site.port)
 
-    of_engine = descriptors.engine(study.engine.name).ports
+    of_engine = descriptors.find_engine(study.engine.name).ports
 
-    def share(kind: str, where: InPod, port: int | None = None, number: int = 0, **rest: Any) -> Part:
+    def share(
+        kind: str, where: KubernetesPlacement, port: int | None = None, number: int = 0, **rest: Any
+    ) -> Part:
         key, ports = (kind, number, where, *rest.values()), of_engine if kind == "server" else 1
         return arranged.once(key, kind, kind, ports, where=where, port=port, **rest)
 
     found = {}
     for name, arm in study.arms.items():
-        nodes = nodes_of(here, arm)
+        nodes = select_nodes(here, arm)
         spread = arm.placement is not None and arm.placement.spread
-        apart = _apart(arm, here, nodes)
-        where = InPod(arm.network, asked_resources(arm, here), nodes.get("server", ()), spread, apart)
+        apart = _describe_difference(arm, here, nodes)
+        where = KubernetesPlacement(
+            arm.network, choose_resources(arm, here), nodes.get("server", ()), spread, apart
+        )
         servers = tuple(share("server", where, number=number) for number in range(arm.servers))
         hops: list[Part] = []
         if arm.access in SERVICES:
             name_of = servers[0].name + SERVICES[arm.access]
-            hops.append(Part(name_of, "service", SERVICE_PORT, InPod(), to=servers[0]))
-        if arm.access in descriptors.proxies():
+            hops.append(Part(name_of, "service", SERVICE_PORT, KubernetesPlacement(), to=servers[0]))
+        if arm.access in descriptors.load_proxies():
             quota = arm.cpu["proxy"].quota if "proxy" in arm.cpu else None
-            where = InPod("pod", _limited(quota), nodes.get("proxy", ()))
+            where = KubernetesPlacement("pod", _make_limited(quota), nodes.get("proxy", ()))
             hops.append(share("proxy", where, to=servers[0], program=arm.access))
         quota = arm.cpu["client"].quota if "client" in arm.cpu else here.client.cpu
-        where = InPod("pod", _equal(quota, here.client.memory_mib), nodes.get("client", ()))
+        where = KubernetesPlacement(
+            "pod", _make_equal(quota, here.client.memory_mib), nodes.get("client", ())
+        )
         has_pods = arm.access != "load_balancer" and here.client_in != "server"
         clients = [share("client", where, 0, number) for number in range(arm.clients if has_pods else 0)]
-        found[name] = Chain(arm, servers, tuple(hops), tuple(clients), _neighbour(arm, servers[0], share))
+        found[name] = Chain(
+            arm, servers, tuple(hops), tuple(clients), _place_neighbour(arm, servers[0], share)
+        )
     return found
 
 
-def nodes_of(here: Kubernetes, arm: Arm) -> dict[Role, Labels]:
-    """Return the labels that nodes of each role must have for an arm, where any are asked for."""
+def select_nodes(here: Kubernetes, arm: Arm) -> dict[Role, Labels]:
+    """Labels that nodes of each role must have for an arm, if any are asked for."""
     return {role: tuple(sorted(labels.items())) for role, labels in here.nodes_of(arm).items()}
 
 
-def halves(cores: int) -> dict[str, range]:
-    """Return which of a node's cores are for servers, and which for clients and proxies."""
+def halve_cores(cores: int) -> dict[str, range]:
+    """Halves of a node's cores: for servers, and for clients and proxies."""
     first, second = range(cores // 2), range(cores // 2, cores)
     return {"server": first, "client": second, "proxy": second}
 
 
-def listed(cores: range) -> str:
-    """Return cores as `taskset` and the kernel write them."""
+def format_cores(cores: range) -> str:
+    """Cores as `taskset` and the kernel write them."""
     return f"{cores[0]}-{cores[-1]}"
 
 
-def asked_resources(arm: Arm, here: Kubernetes) -> Resources:
-    """Return what an arm's server may use: nothing said, equal requests and limits, or a limit alone."""
+def choose_resources(arm: Arm, here: Kubernetes) -> ResourceLimits:
+    """Resources of an arm's server: unspecified, equal requests and limits, or a limit alone."""
     quota = arm.cpu["server"].quota if "server" in arm.cpu else None
     if (asked := arm.resources) is not None:
         least, most = asked.requests, asked.limits
-        return Resources(
+        return ResourceLimits(
             *(least.cpu or most.cpu, least.memory_mib or most.memory_mib, most.cpu, most.memory_mib)
         )
     if arm.qos == "guaranteed":
-        return _equal(quota or here.server.cpu, here.server.memory_mib)
-    return _limited(quota)
+        return _make_equal(quota or here.server.cpu, here.server.memory_mib)
+    return _make_limited(quota)
 
 
-def _apart(arm: Arm, here: Kubernetes, nodes: Mapping[Role, Labels]) -> str:
-    """Return what of PD, TiKV and settings sets an arm's TiDB cluster apart; empty where there is none."""
+def _describe_difference(arm: Arm, here: Kubernetes, nodes: Mapping[Role, Labels]) -> str:
+    """Distinctive parts of an arm's TiDB cluster: PD, TiKV, settings; empty if there are none."""
     if here.tidb is None:
         return ""
     placed = {role: labels for role, labels in nodes.items() if role in ("pd", "tikv")}
@@ -195,18 +203,20 @@ def _apart(arm: Arm, here: Kubernetes, nodes: Mapping[Role, Labels]) -> str:
     return json.dumps([placed, own], sort_keys=True)
 
 
-def _neighbour(arm: Arm, server: Part, share: Any) -> Part | None:
+def _place_neighbour(arm: Arm, server: Part, share: Any) -> Part | None:
     if arm.neighbour is None:
         return None
     # Two shares are what a pod without requests has.
     cores = arm.neighbour.shares / CORE_SHARES if arm.neighbour.shares > 2 else None
-    where = InPod("pod", Resources(request_cpu=cores), server.where.nodes, beside=server.name)
+    where = KubernetesPlacement(
+        "pod", ResourceLimits(request_cpu=cores), server.where.nodes, beside=server.name
+    )
     return share("neighbour", where, 0)
 
 
-def _equal(cpu: float | None, memory_mib: int | None) -> Resources:
-    return Resources(cpu, memory_mib, cpu, memory_mib)
+def _make_equal(cpu: float | None, memory_mib: int | None) -> ResourceLimits:
+    return ResourceLimits(cpu, memory_mib, cpu, memory_mib)
 
 
-def _limited(cpu: float | None) -> Resources:
-    return Resources(request_cpu=cpu, limit_cpu=cpu)
+def _make_limited(cpu: float | None) -> ResourceLimits:
+    return ResourceLimits(request_cpu=cpu, limit_cpu=cpu)

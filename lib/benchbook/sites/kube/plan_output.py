@@ -1,4 +1,4 @@
-"""What a study needs of a cluster and would put there, told before anything is asked of one. Pure."""
+"""A study's needs and objects in a cluster, before anything is asked of one. Pure."""
 
 from __future__ import annotations
 
@@ -8,8 +8,16 @@ from typing import Any
 from benchbook.core.study import descriptors
 from benchbook.core.study.study import Study
 from benchbook.sites.kube import manifests, placement, tidb
-from benchbook.sites.kube.placement import Chain, Names, Part, asked, clients_outside, in_pods, nodes_of
-from benchbook.sites.settings import numbers
+from benchbook.sites.kube.placement import (
+    Chain,
+    Part,
+    StudyNames,
+    count_outside,
+    get_section,
+    in_pods,
+    select_nodes,
+)
+from benchbook.sites.settings import parse_version
 
 # Stands for the lab's token, which is drawn when the lab is made.
 NO_TOKEN = "0" * 32
@@ -20,53 +28,55 @@ ROW_BYTES = 250
 REPLICAS = 3
 
 
-def text(name: str, study: Study) -> str:
-    """Return what a study needs and makes in a cluster, in lines indented as the rest of the plan."""
-    here, names = asked(study), placement.names(name, NO_TOKEN)
-    chains = placement.chains(study)
+def render_plan(name: str, study: Study) -> str:
+    """Needs and objects of a study in a cluster, in lines indented as the rest of the plan."""
+    here, names = get_section(study), placement.build_names(name, NO_TOKEN)
+    chains = placement.build_chains(study)
     found = [
         "needs",
         "  cluster   one that BENCHBOOK_KUBECONFIG, KUBECONFIG or ~/.kube/config names"
         + (f", context {here.context}" if here.context else ""),
-        f"  images    {', '.join(_images(study))}",
-        f"  data      {_data(study)}",
+        f"  images    {', '.join(_list_images(study))}",
+        f"  data      {_describe_data(study)}",
     ]
-    if here.outside is not None and any(clients_outside(chain) for chain in chains.values()):
+    if here.outside is not None and any(count_outside(chain) for chain in chains.values()):
         found.append(f"  outside   hosts of the inventory {here.outside} with the role client")
     if here.tidb is not None:
         is_ours = "installed by `benchbook cluster`" if here.gke is not None else "in the cluster"
         version = f"{here.tidb.operator_version} for TiDB {here.tidb.version}"
         found.append(f"  operator  TiDB Operator {version}, {is_ours}")
-    for role, labels in sorted({item for arm in study.arms.values() for item in nodes_of(here, arm).items()}):
+    for role, labels in sorted(
+        {item for arm in study.arms.values() for item in select_nodes(here, arm).items()}
+    ):
         found.append(f"  nodes     for {role}: {', '.join(f'{key}={value}' for key, value in labels)}")
     found.append(f"makes in namespace {names.namespace[: -len(NO_TOKEN[:8])]}…")
     parts = {part.name: part for chain in chains.values() for part in in_pods(chain)}
-    for manifest in applied(study, names):
+    for manifest in list_manifests(study, names):
         kind, what = manifest["kind"], manifest["metadata"]["name"]
-        found.append(f"  {kind:12}{what}{_room(parts[what]) if kind == 'StatefulSet' else ''}")
+        found.append(f"  {kind:12}{what}{_describe_room(parts[what]) if kind == 'StatefulSet' else ''}")
     return "\n".join(f"  {line}" for line in found)
 
 
-def yaml(name: str, study: Study) -> str:
-    """Return all manifests of a study as YAML, with nothing of it secret."""
-    return manifests.text(applied(study, placement.names(name, NO_TOKEN)))
+def render_manifests(name: str, study: Study) -> str:
+    """All manifests of a study as YAML, with nothing of it secret."""
+    return manifests.render_yaml(list_manifests(study, placement.build_names(name, NO_TOKEN)))
 
 
-def applied(study: Study, names: Names) -> list[dict[str, Any]]:
-    """Return everything a study applies, each once, with nothing of it secret."""
+def list_manifests(study: Study, names: StudyNames) -> list[dict[str, Any]]:
+    """Everything a study applies, each once, with nothing of it secret."""
     made: dict[tuple[str, str], dict[str, Any]] = {}
-    for name, chain in placement.chains(study).items():
-        if asked(study).tidb is not None:
-            own = tidb.of_arm(study, names, name, chain)
+    for name, chain in placement.build_chains(study).items():
+        if get_section(study).tidb is not None:
+            own = tidb.build_arm(study, names, name, chain)
         else:
-            own = manifests.of_arm(study, names, chain)
+            own = manifests.build_arm(study, names, chain)
         for manifest in own:
             made.setdefault((manifest["kind"], manifest["metadata"]["name"]), manifest)
-    return [*manifests.of_study(names), *made.values()]
+    return [*manifests.build_study(names), *made.values()]
 
 
-def _images(study: Study) -> list[str]:
-    here, chains = asked(study), placement.chains(study).values()
+def _list_images(study: Study) -> list[str]:
+    here, chains = get_section(study), placement.build_chains(study).values()
     clients = [here.images.client] if any(chain.clients for chain in chains) else []
     if here.tidb is not None:
         return [*(f"pingcap/{part}:{here.tidb.version}" for part in tidb.PARTS), *clients]
@@ -74,9 +84,9 @@ def _images(study: Study) -> list[str]:
     return [here.images.server, *clients, *proxies]
 
 
-def _data(study: Study) -> str:
-    """Say how much room the tables take, and where: no copy of a TiKV's is kept."""
-    data, cluster = study.dataset, asked(study).tidb
+def _describe_data(study: Study) -> str:
+    """Room that the tables take, and its place: no copy of a TiKV's is kept."""
+    data, cluster = study.dataset, get_section(study).tidb
     whole = data.tables * data.table_size * ROW_BYTES / GIB
     if cluster is None:
         return f"about {max(1.0, whole):.0f} GiB for each server, twice with its copy"
@@ -85,7 +95,7 @@ def _data(study: Study) -> str:
     return f"about {max(1.0, share):.0f} GiB in each TiKV of a cluster, of which no copy is kept"
 
 
-def _room(part: Part) -> str:
+def _describe_room(part: Part) -> str:
     resources = part.where.resources
     wanted = [
         f"{resources.request_cpu:g} cores" if resources.request_cpu else "",
@@ -98,20 +108,26 @@ def _room(part: Part) -> str:
 OPERATOR_KEY = "kubernetes.tidb"
 
 
-def obstacles(study: Study, chain: Chain) -> Iterator[str]:
-    """Yield why an arm's parts can't be made in any cluster."""
-    if asked(study).tidb is None:
+def infeasible_reasons(study: Study, chain: Chain) -> Iterator[str]:
+    """Reasons against an arm's parts in any cluster."""
+    if get_section(study).tidb is None:
         own = chain.arm.engine
-        of = descriptors.engine((own and own.name) or study.engine.name)
+        of = descriptors.find_engine((own and own.name) or study.engine.name)
         version = (own and own.version) or study.engine.version
-        if of.closed_since and version is not None and numbers(version) < numbers(of.closed_since):
+        if (
+            of.closed_since
+            and version is not None
+            and parse_version(version) < parse_version(of.closed_since)
+        ):
             yield (
                 f"engine.version: {version}: before {of.closed_since} {of.product} lets anybody in before it "
                 f"has accounts; write {of.closed_since} or a later one"
             )
         return
-    if OPERATOR_KEY not in descriptors.engine(study.engine.name).clusters_by:
-        fit = ", ".join(one.name for one in descriptors.engines().values() if OPERATOR_KEY in one.clusters_by)
+    if OPERATOR_KEY not in descriptors.find_engine(study.engine.name).clusters_by:
+        fit = ", ".join(
+            one.name for one in descriptors.load_engines().values() if OPERATOR_KEY in one.clusters_by
+        )
         yield f"site.{OPERATOR_KEY} goes with engine.name: {fit}"
     if chain.others:
         yield f"servers: {len(chain.servers)}: a TiDB cluster has as many as site.{OPERATOR_KEY} says"

@@ -10,18 +10,18 @@ from typing import Any
 
 from kubernetes import client
 
-from benchbook.core.study.study_kubernetes import operators
+from benchbook.core.study.study_kubernetes import operator_versions
 from benchbook.core.util.errors import SiteError
 from benchbook.sites.contract import Start
-from benchbook.sites.hosts.client import RemoteClient, beside
+from benchbook.sites.hosts.client import RemoteClient, run_alongside
 from benchbook.sites.hosts.host import Host
 from benchbook.sites.hosts.watch import RemoteWatch
 from benchbook.sites.kube import facts, manifests, placement, plan_output, tidb, wait
 from benchbook.sites.kube.api import wait_for
-from benchbook.sites.kube.external_clients import Outside
+from benchbook.sites.kube.external_clients import ExternalClients
 from benchbook.sites.kube.namespace import StudyNamespace
-from benchbook.sites.kube.placement import Chain, Part, clients_outside, in_pods, pod_of, service_of
-from benchbook.sites.kube.server import Server
+from benchbook.sites.kube.placement import Chain, Part, count_outside, in_pods, pod_of, service_of
+from benchbook.sites.kube.server import PodServer
 from benchbook.sites.kube.tidb_cluster import TidbCluster
 
 NO_BALANCER = (
@@ -39,11 +39,11 @@ OTHER_OPERATOR = (
 )
 
 
-class Arms:
+class KubernetesRuntime:
     """All parts of a study's arms by name."""
 
     def __init__(
-        self, space: StudyNamespace, chains: Mapping[str, Chain], outside: Outside | None = None
+        self, space: StudyNamespace, chains: Mapping[str, Chain], outside: ExternalClients | None = None
     ) -> None:
         self.space, self.chains, self.outside = space, chains, outside
         self._servers: dict[str, Any] = {}
@@ -51,14 +51,14 @@ class Arms:
         self._nodes: dict[str, dict[str, Any]] = {}
 
     def obstacles(self, chain: Chain) -> list[str]:
-        """Return why the cluster can't make an arm; what rules out any cluster is told without asking it."""
-        if found := list(plan_output.obstacles(self.space.study, chain)):
+        """Reasons against an arm in the cluster; those against any cluster come without asking it."""
+        if found := list(plan_output.infeasible_reasons(self.space.study, chain)):
             return found
         asked = (self._short_of_cores(chain), self._lacks_balancer(chain), self._operator_lacks())
         return [why for why in asked if why is not None]
 
     def _short_of_cores(self, chain: Chain) -> str | None:
-        """Return why the nodes have no room for the cores that an arm's pods ask for, or None."""
+        """Reason that the nodes lack the cores that an arm's pods ask for, or None."""
         space, wanted = self.space, self.space.here.cpu_manager
         if wanted is not None:
             for name, policy in facts.cpu_managers(space.cluster, dict(chain.server.where.nodes)).items():
@@ -67,7 +67,7 @@ class Arms:
         for part in in_pods(chain):
             if part.where.resources.request_cpu and part.where.beside is None:
                 asked = (part.where.resources.request_cpu, dict(part.where.nodes), space.namespace)
-                if why := facts.short_of_cores(space.cluster, *asked):
+                if why := facts.find_shortage(space.cluster, *asked):
                     return f"{part.name}: {why}"
         return None
 
@@ -77,15 +77,15 @@ class Arms:
         if not self._has_balancers:
             return NO_BALANCER
         assert self.outside is not None
-        return self.outside.lacking(clients_outside(chain), facts.addresses(self.space.cluster))
+        return self.outside.lacking(count_outside(chain), facts.list_addresses(self.space.cluster))
 
     def _operator_lacks(self) -> str | None:
-        """Return why the operator in the cluster, if any, can't make the study's TiDB, or None."""
+        """Reason that the cluster's operator, if any, can't make the study's TiDB, or None."""
         if (asked := self.space.here.tidb) is None:
             return None
         if (found := self._operator) is None:
             return NO_OPERATOR.format(version=asked.operator_version)
-        if found and found.rpartition(".")[0] not in operators(asked.version):
+        if found and found.rpartition(".")[0] not in operator_versions(asked.version):
             return OTHER_OPERATOR.format(found=found, tidb=asked.version, version=asked.operator_version)
         return None
 
@@ -104,12 +104,12 @@ class Arms:
         if part.name not in self._servers:
             arm = next(name for name, chain in self.chains.items() if part in chain.servers)
             is_whole = self.space.here.tidb is not None
-            made = TidbCluster(self.space, part, arm) if is_whole else Server(self.space, part)
+            made = TidbCluster(self.space, part, arm) if is_whole else PodServer(self.space, part)
             self._servers[part.name] = made
         return self._servers[part.name]
 
     def ensure(self, chain: Chain) -> tuple[str, int]:
-        """Bring up all that an arm needs, and return what its client connects to."""
+        """Bring up all that an arm needs; returns the address for its client."""
         server = self.server(chain.server)
         pod, *_ = [self.server(part).ensure() for part in chain.servers]
         for part in (*chain.clients, chain.neighbour):
@@ -127,7 +127,7 @@ class Arms:
         return self._service(name, addresses), port
 
     def _through(self, proxy: Part, server: Any, address: str) -> str:
-        """Address of a proxy that leads to this server, tried beforehand with a first session."""
+        """Address of a proxy, once our account has reached this very server through it."""
         was = self._pods.get(proxy.name)
         place = str(self.pod(proxy, address).status.pod_ip)
 
@@ -136,36 +136,36 @@ class Arms:
                 return bool(server.seen_from(server.machine, place, proxy.port))
             return False
 
-        is_new = self._pods[proxy.name] is not was and isinstance(server, Server)
+        is_new = self._pods[proxy.name] is not was and isinstance(server, PodServer)
         if is_new and not wait_for(leads_there, self.space.here.wait_s):
             raise SiteError(f"{pod_of(proxy)}: does not lead to {pod_of(server.part)}; look at its log")
         return place
 
     def pod(self, part: Part, address: str | None = None) -> Any:
-        """Return the pod of a client, neighbour or proxy, running; `address` is what a proxy leads to."""
+        """Pod of a client, neighbour or proxy, running; `address` is the proxy's target."""
         known = self._pods.get(part.name)
         if known is not None and (part.to is None or address is None or known[1] == address):
             now = self.space.look(pod_of(part))
-            if now is not None and wait.same(now, known[0]):
+            if now is not None and wait.is_same_pod(now, known[0]):
                 return now
         space = self.space
         if part.kind == "proxy":
             assert address is not None
-            made = manifests.of_proxy(space.study, space.names, part, address)
+            made = manifests.build_proxy(space.study, space.names, part, address)
         else:
-            made = [manifests.stateful(space.study, space.names, part)]
+            made = [manifests.build_stateful(space.study, space.names, part)]
         pod = space.up(part, made)
         if part.kind == "proxy" and (cores := self.cores_of("proxy", pod.spec.node_name)) is not None:
-            space.run(pod_of(part), "taskset", "-acp", placement.listed(cores), "1")
+            space.run(pod_of(part), "taskset", "-acp", placement.format_cores(cores), "1")
         # Its agent takes time to begin, which a run would lack.
         space.host(pod)
         self._pods[part.name] = (pod, address)
         return pod
 
     def cores_of(self, kind: str, node: str) -> range | None:
-        """Return the cores of a node that parts of a kind are kept to, None where they may use all."""
+        """Cores of a node that parts of a kind are kept to, None if they may use all."""
         cores = int(self.node(node).get("cores") or 0)
-        return placement.halves(cores)[kind] if self.space.here.split_cores and cores > 1 else None
+        return placement.halve_cores(cores)[kind] if self.space.here.split_cores and cores > 1 else None
 
     def cores_in_force(self, chain: Chain) -> dict[str, str]:
         """Return the cores that servers and proxy may use, as their pods say, and those that clients get."""
@@ -179,11 +179,11 @@ class Arms:
         for part in chain.clients:
             node = str(self.pod(part).spec.node_name)
             cores = self.cores_of("client", node)
-            found[part.name] = placement.listed(cores) if cores is not None else "all"
+            found[part.name] = placement.format_cores(cores) if cores is not None else "all"
         return found
 
     def sleep(self) -> None:
-        """Stop every server that serves; one whose pod is gone serves no more."""
+        """Stop every server that serves; with its pod gone, one serves no more."""
         for server in self._servers.values():
             if server.child is not None:
                 with contextlib.suppress(SiteError):
@@ -193,28 +193,31 @@ class Arms:
         """Raise SiteError if a part that is up is no longer the one it was."""
         for server in self._servers.values():
             if server.child is not None and not server.is_alive():
-                seen = wait.events(self.space.cluster, self.space.namespace, pod_of(server.part))
+                seen = wait.list_events(self.space.cluster, self.space.namespace, pod_of(server.part))
                 raise SiteError(f"{pod_of(server.part)} ended by itself; its events: {'; '.join(seen)}")
         for name, (pod, _) in self._pods.items():
             now = self.space.look(pod.metadata.name)
-            if now is None or not wait.same(now, pod):
+            if now is None or not wait.is_same_pod(now, pod):
                 raise SiteError(f"{name} ended by itself")
 
     @contextlib.contextmanager
     def neighbour(self, chain: Chain, record: dict[str, Any]) -> Iterator[None]:
-        """Let an arm's neighbour compute; afterwards `record` says what it took and whether it stayed."""
+        """Let an arm's neighbour compute; afterwards `record` has its usage and if it stayed."""
         asked = chain.arm.neighbour
         if chain.neighbour is None or asked is None:
             yield
             return
         busy = ["sysbench", "cpu", f"--threads={asked.processes}", "--time=0", "--events=0", "run"]
         out, err = (self.space.lab.run / f"neighbour.{name}" for name in ("out", "err"))
-        with beside(self.space.host(self.pod(chain.neighbour)), Start(busy, out, err), 1.0) as (_, kept):
+        with run_alongside(self.space.host(self.pod(chain.neighbour)), Start(busy, out, err), 1.0) as (
+            _,
+            kept,
+        ):
             yield
         record["neighbour"] = {"threads": asked.processes, "shares": asked.shares, **kept}
 
     def watch(self, chain: Chain, clients: Sequence[RemoteClient], path: Path) -> RemoteWatch:
-        """Return what watches an arm's clients and pods; all parts of a TiDB cluster are the server too."""
+        """Watch of an arm's clients and pods; all parts of a TiDB cluster are the server too."""
         found = [one for part in chain.servers for one in self.server(part).watched()]
         found += [("proxy", self._pods[chain.proxy.name][0], 1)] if chain.proxy is not None else []
         roles: dict[str, Host] = {}
@@ -244,9 +247,9 @@ class Arms:
         return RemoteWatch(roles, pids, clients, path, hops, families)
 
     def node(self, name: str) -> dict[str, Any]:
-        """Return what a node is, asked once."""
+        """Facts of a node, asked once."""
         if name not in self._nodes:
-            self._nodes[name] = facts.node(self.space.cluster, name)
+            self._nodes[name] = facts.describe_node(self.space.cluster, name)
         return self._nodes[name]
 
     def _service(self, name: str, addresses: list[str]) -> str:
@@ -266,7 +269,7 @@ class Arms:
             return next((one.ip or one.hostname for one in ingress), None)
 
         if not (host := wait_for(given, wait_s)):
-            seen = "; ".join(wait.events(self.space.cluster, self.space.namespace, name))
+            seen = "; ".join(wait.list_events(self.space.cluster, self.space.namespace, name))
             raise SiteError(f"Service {name}: no address after {wait_s} s. Its events: {seen or 'none'}")
         return str(host)
 

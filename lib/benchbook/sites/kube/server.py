@@ -15,18 +15,18 @@ from benchbook.sites import load
 from benchbook.sites import workspace as labs
 from benchbook.sites.agent.files import OF_VERSIONS
 from benchbook.sites.hosts.host import AgentGone
-from benchbook.sites.hosts.machine import Job, OnHost
+from benchbook.sites.hosts.machine import OnHost, RemoteProcess
 from benchbook.sites.kube import manifests, placement, wait
 from benchbook.sites.kube.agent import LOOK, PodHost
-from benchbook.sites.kube.api import Done, wait_for
+from benchbook.sites.kube.api import CommandResult, wait_for
 from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.placement import SERVICE_PORT, Chain, Part, pod_of, service_of
 from benchbook.sites.machine.contract import Env
 from benchbook.sites.processes import procfs
-from benchbook.sites.processes.spawn import Where
+from benchbook.sites.processes.spawn import ProcessPlacement
 
 
-class Server:
+class PodServer:
     """One server in its pod, made by `ensure`; what is not said here, `inner`, the engine's, says."""
 
     def __init__(self, space: StudyNamespace, part: Part) -> None:
@@ -45,12 +45,12 @@ class Server:
             self.find()
         host = self.space.host(self._pod)
         if host is not self._host:
-            machine = OnPod(host, LOOK, self.space.lab)
+            machine = PodMachine(host, LOOK, self.space.lab)
             machine.end_left()
             peers = [labs.ANYWHERE_AT, *([labs.OVER_SOCKET] if self.space.here.client_in == "server" else [])]
-            place = labs.Place("server", str(host.pod.status.pod_ip), self.port, peers=lambda: peers)
+            place = labs.PartLocation("server", str(host.pod.status.pod_ip), self.port, peers=lambda: peers)
             engine = self.space.study.engine
-            self._inner = load(descriptors.engine(engine.name).code)(machine, engine, place)
+            self._inner = load(descriptors.find_engine(engine.name).code)(machine, engine, place)
             self._host = host
         return self._inner
 
@@ -64,7 +64,7 @@ class Server:
         if self.is_alive():
             return
         space = self.space
-        pod = space.up(self.part, manifests.of_server(space.study, space.names, self.part))
+        pod = space.up(self.part, manifests.build_server(space.study, space.names, self.part))
         wanted, made = self.part.where.resources.qos_class, pod.status.qos_class
         if made != wanted:
             raise SiteError(
@@ -80,19 +80,19 @@ class Server:
         is_split = self.space.here.split_cores and not server.is_up
         # The pod's first process, and the server that it will start, keep to the servers' half.
         if is_split and (cores := int(self.run("nproc", "--all"))) > 1:
-            self.run("taskset", "-acp", placement.listed(placement.halves(cores)["server"]), "1")
+            self.run("taskset", "-acp", placement.format_cores(placement.halve_cores(cores)["server"]), "1")
         server.ensure()
         return self._pod
 
     def service(self, name: str) -> tuple[str, list[str], int]:
-        """Return the Service of a name, the addresses to which it must lead, and its port."""
+        """Name of the Service, the addresses that it must lead to, and its port."""
         return name, [str(self._pod.status.pod_ip)], SERVICE_PORT
 
     def balancer(self, chain: Chain) -> dict[str, Any]:
-        return manifests.service(self.space.names, self.part, service_of(chain))
+        return manifests.build_service(self.space.names, self.part, service_of(chain))
 
     def watched(self) -> list[tuple[str, Any, int]]:
-        """Return what is watched of it as (part, pod, number of the main process)."""
+        """Watched parts of it as (part, pod, number of the main process)."""
         return [("server", self._pod, self.inner.running().pid)]
 
     def identity(self) -> dict[str, Any]:
@@ -101,22 +101,22 @@ class Server:
             raise SiteError(f"{pod_of(self.part)}: the server does not run; call site.up(arm) first")
         status, qos = pod.status.container_statuses[0], pod.status.qos_class
         own = {"container": status.container_id, "image": status.image_id or status.image, "qos": qos}
-        return {**self.inner.identity(), **wait.tells(pod), **own}
+        return {**self.inner.identity(), **wait.pod_identity(pod), **own}
 
     def facts(self) -> dict[str, Any]:
         return {**self.inner.facts(), "image": self.space.here.images.server}
 
     def is_alive(self) -> bool:
         pod = self.space.look(pod_of(self.part))
-        return pod is not None and self._pod is not None and wait.same(pod, self._pod)
+        return pod is not None and self._pod is not None and wait.is_same_pod(pod, self._pod)
 
     def run(self, *argv: str) -> str:
         return self.space.run(pod_of(self.part), *argv)
 
     def throttled(self) -> dict[str, float | int] | None:
-        """How often and how long a limit has held its container back; None where that is not shown."""
+        """Count and time of its container's limit holding it back; None if that is not shown."""
         said = self.run("sh", "-c", f"cat {' '.join(CPU_STATS)} 2>/dev/null || true")
-        return procfs.throttled(said) if "nr_throttled" in said else None
+        return procfs.parse_throttling(said) if "nr_throttled" in said else None
 
 
 # Of the container's own control group, version 2 and 1.
@@ -127,8 +127,8 @@ PATHS = " ".join(f"{folder}/$1" for folder in OF_VERSIONS)
 FIND = f'for one in {PATHS} "$(command -v "$1")"; do [ ! -x "$one" ] || echo "$one"; done'
 
 
-class Program(Job):
-    """What the pod's first process runs."""
+class PodProgram(RemoteProcess):
+    """Program that the pod's first process runs."""
 
     @property
     def is_alive(self) -> bool:
@@ -138,14 +138,14 @@ class Program(Job):
             return False
 
 
-class OnPod(OnHost):
+class PodMachine(OnHost):
     """One pod. Its first process starts one program at a time and tells of it (`pod/server.sh`)."""
 
     key = "in site.kubernetes.images.server"
 
     on: PodHost
 
-    def done(self, *argv: str) -> Done:
+    def done(self, *argv: str) -> CommandResult:
         return self.on.cluster.run(self.on.namespace, self.on.name, argv)
 
     def run(self, *argv: str) -> str:
@@ -189,13 +189,15 @@ class OnPod(OnHost):
             return self.run("tail", "-c", f"+{at + 1}", f"{self.folder}/{name}")
 
     def strays(self, pid: int, allowed: str) -> list[str]:
-        """Return none: who may come in is for the accounts, and for the cluster's own rules."""
+        """Nothing: admission is a matter of the accounts, and of the cluster's own rules."""
         return []
 
-    def start(self, role: str, argv: Sequence[str], user: str | None, where: Where, env: Env) -> Program:
+    def start(
+        self, role: str, argv: Sequence[str], user: str | None, where: ProcessPlacement, env: Env
+    ) -> PodProgram:
         self.private_folder("run")
         words = [f"{key}={shlex.quote(value)}" for key, value in (env or {}).items()]
-        command = ["env", *words, shlex.join([*_as(user), *argv])]
+        command = ["env", *words, shlex.join([*_build_prefix(user), *argv])]
         self.remove(ENDED)
         self.write(WANT, f"cd {self.folder}/{role} && exec {' '.join(command)}\n")
         said = None
@@ -205,9 +207,9 @@ class OnPod(OnHost):
             last = self.run("tail", "-n", "5", f"{self.folder}/run/server.log")
             raise SiteError(f"{self.host}: {argv[0]} does not start:\n  {last}")
         pid, started = map(int, said.split())
-        return Program(self.on, role, pid, started)
+        return PodProgram(self.on, role, pid, started)
 
-    def stop(self, process: Job, grace_s: float, gentle: int = signal.SIGTERM) -> bool:
+    def stop(self, process: RemoteProcess, grace_s: float, gentle: int = signal.SIGTERM) -> bool:
         with contextlib.suppress(AgentGone):
             if not process.is_alive:
                 return False
@@ -220,15 +222,15 @@ class OnPod(OnHost):
         return False
 
     def end_left(self) -> None:
-        """End what an owner that is gone has left running."""
+        """End the programs left running by an owner that is gone."""
         if said := self.read(PID):
-            self.stop(Program(self.on, "", *map(int, said.split())), KILL_S)
+            self.stop(PodProgram(self.on, "", *map(int, said.split())), KILL_S)
 
     def run_to_end(self, argv: Sequence[str], wrong: str, most_s: float, user: str | None = None) -> None:
         # What is named by its path is a program of the image; all else works on files.
         if not argv[0].startswith("/"):
             return super().run_to_end(argv, wrong, most_s, user)
-        done = self.done(*_as(user), *argv)
+        done = self.done(*_build_prefix(user), *argv)
         if done.code:
             said = "\n  ".join((done.out + done.err).decode("utf-8", "replace").splitlines()[-5:])
             raise SiteError(f"{self.host}: {wrong} (exit code {done.code}):\n  {said}")
@@ -239,6 +241,6 @@ class OnPod(OnHost):
         return path
 
 
-def _as(user: str | None) -> list[str]:
-    """Return what comes before a command that a user is to run."""
+def _build_prefix(user: str | None) -> list[str]:
+    """Words before a command that a user is to run."""
     return ["setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups"] if user is not None else []

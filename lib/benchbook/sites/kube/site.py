@@ -18,20 +18,20 @@ from benchbook.sites.hosts import machine
 from benchbook.sites.hosts.client import RemoteClient
 from benchbook.sites.hosts.watch import RemoteWatch
 from benchbook.sites.kube import api, evidence, placement, plan_output, runtime
-from benchbook.sites.kube.external_clients import Outside
+from benchbook.sites.kube.external_clients import ExternalClients
 from benchbook.sites.kube.namespace import StudyNamespace
-from benchbook.sites.kube.placement import InPod, clients_inside, clients_outside, pod_of
+from benchbook.sites.kube.placement import KubernetesPlacement, count_inside, count_outside, pod_of
 from benchbook.sites.machine import data_snapshots, lock
 from benchbook.sites.processes import procfs
 from benchbook.sites.tidb.status import pools_spent
 from benchbook.sites.topology import clock
 from benchbook.sites.topology.site import ArrangedSite
-from benchbook.sites.topology.turns import ask
+from benchbook.sites.topology.turns import write_request
 
 READY_S, END_S = 1.5, 10.0
 
 
-class KubernetesSite(ArrangedSite[InPod]):
+class KubernetesSite(ArrangedSite[KubernetesPlacement]):
     """The arms of one study in a cluster; pods that hold data (`keep_data`) sleep when it is left."""
 
     # The clients of arms that take turns are asked for over the API one by one, and begin together.
@@ -39,19 +39,21 @@ class KubernetesSite(ArrangedSite[InPod]):
 
     def __init__(self, study: Study, lab: Path) -> None:
         super().__init__(study, lab)
-        self.chains = placement.chains(study)
+        self.chains = placement.build_chains(study)
         # Each client is asked for over the API, and its node's clock is read.
         self.ready_s = READY_S * (1 + max(arm.clients for arm in study.arms.values()))
 
     def _is_here(self) -> bool:
         # A cluster whose API answers on this machine has a node here.
-        return lock.is_own(api.Cluster(placement.asked(self.study).context).host)
+        return lock.is_local_address(api.KubernetesCluster(placement.get_section(self.study).context).host)
 
     def _open(self) -> None:
         self.space = StudyNamespace(self.study, self.lab)
-        name, is_outside = self.space.here.outside, any(map(clients_outside, self.chains.values()))
-        self._outside = Outside(self.study, self.lab, name) if name is not None and is_outside else None
-        self._arms = runtime.Arms(self.space, self.chains, self._outside)
+        name, is_outside = self.space.here.outside, any(map(count_outside, self.chains.values()))
+        self._outside = (
+            ExternalClients(self.study, self.lab, name) if name is not None and is_outside else None
+        )
+        self._arms = runtime.KubernetesRuntime(self.space, self.chains, self._outside)
         self.space.prepare()
         # What a killed owner left: load that goes on, and pods of arms that are no more.
         self.space.sweep()
@@ -78,15 +80,15 @@ class KubernetesSite(ArrangedSite[InPod]):
 
     @classmethod
     def needs(cls, name: str, study: Study) -> str:
-        return plan_output.text(name, study)
+        return plan_output.render_plan(name, study)
 
     @classmethod
     def manifests(cls, name: str, study: Study) -> str:
-        return plan_output.yaml(name, study)
+        return plan_output.render_manifests(name, study)
 
     @classmethod
     def foreseen(cls, study: Study, arm: str) -> list[str]:
-        return list(plan_output.obstacles(study, placement.chains(study)[arm]))
+        return list(plan_output.infeasible_reasons(study, placement.build_chains(study)[arm]))
 
     def obstacles(self, arm: str) -> list[str]:
         return self._arms.obstacles(self._chain(arm))
@@ -94,30 +96,30 @@ class KubernetesSite(ArrangedSite[InPod]):
     def endpoints(self, arm: str) -> list[Endpoint]:
         chain = self._chain(arm)
         host, port = self._arms.ensure(chain)
-        if clients_outside(chain):
-            self._clients_outside().must_reach(clients_outside(chain), host, port, self.space.here.wait_s)
+        if count_outside(chain):
+            self._clients_outside().must_reach(count_outside(chain), host, port, self.space.here.wait_s)
         others = [(self._arms.server(part).place.address, part.port) for part in chain.others]
-        sockets = [one.socket_path if clients_inside(chain) else None for one in self._servers_of(arm)]
+        sockets = [one.socket_path if count_inside(chain) else None for one in self._servers_of(arm)]
         ends = zip([(host, port), *others], sockets, strict=True)
         places = [self._endpoint(arm, *address, socket) for address, socket in ends]
         return [places[client_sharding.server_of(number, len(places))] for number in range(chain.arm.clients)]
 
     def clock(self, takers: Mapping[str, Taker], asked: Mapping[str, Any]) -> PodClock:
-        """Start it in the pod of all clients, where the logs are that it reads; it lets them begin."""
+        """Start it in the pod of all clients, beside the logs that it reads; it lets them begin."""
         return PodClock(self.lab, takers, asked)
 
     def facts(self, arm: str) -> dict[str, Any]:
-        return evidence.facts(self._arms, arm, self._chain(arm))
+        return evidence.collect_facts(self._arms, arm, self._chain(arm))
 
     def applied(self, arm: str) -> list[tuple[str, str]]:
         """Return manifests, a file a part, without the contents of Secrets, and the settings of servers."""
         chain = self._chain(arm)
         servers = [self._arms.server(part) for part in chain.servers]
         files = [pair for server in servers for pair in server.applied()]
-        return [*evidence.manifests(self._arms, chain), *files]
+        return [*evidence.list_manifests(self._arms, chain), *files]
 
     def identity(self, arm: str) -> dict[str, Any]:
-        return evidence.identity(self._arms, self._chain(arm))
+        return evidence.collect_identity(self._arms, self._chain(arm))
 
     @contextlib.contextmanager
     def during(self, arm: str) -> Iterator[dict[str, Any]]:
@@ -145,8 +147,8 @@ class KubernetesSite(ArrangedSite[InPod]):
 
     def allowance(self, arm: str) -> float:
         chain = self._chain(arm)
-        if clients_outside(chain):
-            return self._clients_outside().cores(clients_outside(chain))
+        if count_outside(chain):
+            return self._clients_outside().cores(count_outside(chain))
         limit = (chain.client if chain.clients else chain.server).where.resources.limit_cpu
         if limit:
             return limit * max(1, len(chain.clients))
@@ -160,9 +162,9 @@ class KubernetesSite(ArrangedSite[InPod]):
     def client(self, start: Start) -> RemoteClient:
         """With `begin_at` it begins by the clock of its node, with `held` when the clock of turns lets it."""
         chain = self._chain(start.arm)
-        if clients_outside(chain):
+        if count_outside(chain):
             return self._clients_outside().client(start)
-        if clients_inside(chain):
+        if count_inside(chain):
             server = chain.servers[client_sharding.server_of(start.number, len(chain.servers))]
             return RemoteClient(self._arms.server(server).machine.on, start)
         pod = self._arms.pod(chain.clients[start.number])
@@ -173,7 +175,7 @@ class KubernetesSite(ArrangedSite[InPod]):
         return self._arms.watch(self._chain(arm), clients, path)
 
     def data_groups(self) -> list[list[str]]:
-        """Return the arms by the data they share: each TiDB cluster has its own, which can't be copied."""
+        """Arms by the data they share: each TiDB cluster has its own; they can't be copied."""
         if self.space.here.tidb is None:
             return super().data_groups()
         found: dict[placement.Part, list[str]] = {}
@@ -197,7 +199,7 @@ class KubernetesSite(ArrangedSite[InPod]):
         """Put the servers to sleep; proxies and clients hold nothing and stay until the site is left."""
         self._arms.sleep()
 
-    def _clients_outside(self) -> Outside:
+    def _clients_outside(self) -> ExternalClients:
         assert self._outside is not None
         return self._outside
 
@@ -205,7 +207,7 @@ class KubernetesSite(ArrangedSite[InPod]):
         return self._arms.server(part)
 
     def _servers(self) -> list[Any]:
-        """Return every server with its pod as it is now, whether it serves or sleeps."""
+        """Every server with its present pod, serving or asleep."""
         servers = super()._servers()
         for server in servers:
             if self.space.here.tidb is None:
@@ -221,7 +223,7 @@ class PodClock:
         host = self.clients[0].host
         if others := {one.host.name for one in self.clients} - {host.name}:
             raise SiteError(f"clients that take turns are in {host.name} and in {', '.join(sorted(others))}")
-        offset = machine.clock(host)
+        offset = machine.measure_offset(host)
         for one in self.clients:
             one.clock = offset
         self.ahead_s, self.stopped = offset.ahead_s, {name: ["client"] for name in takers}
@@ -234,7 +236,7 @@ class PodClock:
             }
             for name, taker in takers.items()
         ]
-        request, self.result = ask(lab, **asked, held=True, arms=arms, stops={})
+        request, self.result = write_request(lab, **asked, held=True, arms=arms, stops={})
         # It is started in a folder of its own, and what is there as `out` is brought back.
         argv = ["python3", "-I", "-S", str(clock.__file__), str(request), "out"]
         self.job = RemoteClient(host, Start(argv, self.result, lab.run / "clock.log"))
@@ -244,18 +246,18 @@ class PodClock:
         return self.job.poll()
 
     def end(self) -> dict[str, Any]:
-        """End the clock if it goes on; return what it wrote, by our monotonic clock, with its exit code."""
+        """End the clock if it goes on; returns its record, by our monotonic clock, with its exit code."""
         if self.exit_code is None:
             with contextlib.suppress(SiteError):
                 self.job.stop(END_S)
         for one in self.clients:
             with contextlib.suppress(SiteError):
                 one.send_signal(signal.SIGCONT)
-        found = by_our_clock(labs.noted(self.result), self.ahead_s)
+        found = convert_times(labs.read_record(self.result), self.ahead_s)
         return found | {"exit_code": self.exit_code, "stopped": self.stopped}
 
 
-def by_our_clock(found: Mapping[str, Any], ahead_s: float) -> dict[str, Any]:
+def convert_times(found: Mapping[str, Any], ahead_s: float) -> dict[str, Any]:
     """Return the result of a clock that is `ahead_s` seconds ahead of ours with its moments by ours."""
     shifted = dict(found)
     ahead_us = round(ahead_s * 1e6)

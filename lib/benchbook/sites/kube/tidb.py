@@ -12,11 +12,11 @@ import json
 from typing import Any
 
 from benchbook.core.study.study import Study
-from benchbook.core.study.study_kubernetes import Kubernetes, Role, release
+from benchbook.core.study.study_kubernetes import Kubernetes, Role, parse_release
 from benchbook.core.util.errors import SiteError
 from benchbook.sites.kube import manifests, placement
-from benchbook.sites.kube.manifests import HOSTNAME, resources, tolerations
-from benchbook.sites.kube.placement import Chain, Names, asked, asked_resources, service_of
+from benchbook.sites.kube.manifests import HOSTNAME, format_resources, format_tolerations
+from benchbook.sites.kube.placement import Chain, StudyNames, choose_resources, get_section, service_of
 from benchbook.sites.settings import must_be_free
 from benchbook.sites.tidb import config
 
@@ -36,16 +36,16 @@ TELLS_STATUS_ADDRESS = (4, 0, 1)
 MADE_AS = "BENCHBOOK_MADE_AS"
 
 
-def of_arm(study: Study, names: Names, name: str, chain: Chain) -> list[dict[str, Any]]:
+def build_arm(study: Study, names: StudyNames, name: str, chain: Chain) -> list[dict[str, Any]]:
     """Return the manifests of one arm: its cluster, the Service reached from outside, and its clients."""
-    outside = [balancer(names, chain)] if chain.arm.access == "load_balancer" else []
-    clients = [manifests.stateful(study, names, part) for part in chain.clients]
-    return [cluster(study, names, name), *outside, *clients]
+    outside = [build_balancer(names, chain)] if chain.arm.access == "load_balancer" else []
+    clients = [manifests.build_stateful(study, names, part) for part in chain.clients]
+    return [build_cluster(study, names, name), *outside, *clients]
 
 
-def cluster(study: Study, names: Names, name: str) -> dict[str, Any]:
-    """Return the TidbCluster of an arm; SiteError where the study asks for none, or for what it can't be."""
-    here, arm, server = asked(study), study.arms[name], placement.chains(study)[name].server
+def build_cluster(study: Study, names: StudyNames, name: str) -> dict[str, Any]:
+    """TidbCluster of an arm; SiteError if the study asks for none, or for an impossible one."""
+    here, arm, server = get_section(study), study.arms[name], placement.build_chains(study)[name].server
     if here.tidb is None:
         raise SiteError("site.kubernetes.tidb: missing; say how many PD, TiKV and TiDB there are to be")
     if arm.access not in ("direct", "service", "load_balancer"):
@@ -58,7 +58,7 @@ def cluster(study: Study, names: Names, name: str) -> dict[str, Any]:
         "configUpdateStrategy": "RollingUpdate",
         # Removed with the study: all of it can be loaded again.
         "pvReclaimPolicy": "Delete",
-        "enableDynamicConfiguration": release(here.tidb.version) >= TELLS_STATUS_ADDRESS,
+        "enableDynamicConfiguration": parse_release(here.tidb.version) >= TELLS_STATUS_ADDRESS,
         "hostNetwork": arm.network == "host",
         "imagePullPolicy": "IfNotPresent",
         "discovery": {},
@@ -67,34 +67,34 @@ def cluster(study: Study, names: Names, name: str) -> dict[str, Any]:
     }
     if arm.placement is not None and arm.placement.spread:
         spec["topologySpreadConstraints"] = [{"topologyKey": ZONE}]
-    wanted, nodes = config.of_parts(here.tidb, arm.parts), placement.nodes_of(here, arm)
+    wanted, nodes = config.of_parts(here.tidb, arm.parts), placement.select_nodes(here, arm)
     for part, role in PARTS.items():
         pods = getattr(here.tidb, part).replicas
-        spec[part] = _part(server.name, part, pods, wanted[part], here, dict(nodes.get(role, ())))
-    spec["tidb"] |= resources(asked_resources(arm, here))
+        spec[part] = _build_part(server.name, part, pods, wanted[part], here, dict(nodes.get(role, ())))
+    spec["tidb"] |= format_resources(choose_resources(arm, here))
     # Beside the slow log's own container a command could not be run without its name; the log is off anyway.
     spec["tidb"]["separateSlowLog"] = False
-    spec["tidb"]["config"] = config.toml(dict(asked_of(study, name).items) | wanted["tidb"])
+    spec["tidb"]["config"] = config.render_toml(dict(build_settings(study, name).items) | wanted["tidb"])
     spec["tidb"]["service"] = {"type": "ClusterIP", "exposeStatus": True}
     for part in PARTS:
-        spec[part]["env"] = [{"name": MADE_AS, "value": _made_as(spec, part)}]
+        spec[part]["env"] = [{"name": MADE_AS, "value": _hash_part(spec, part)}]
     return names.manifest(KIND, server.name, api=API, spec=spec)
 
 
-def asked_of(study: Study, arm: str) -> config.Asked:
-    """Return what every TiDB of an arm is asked to be: its settings, with those of its own part on top."""
-    here = asked(study)
+def build_settings(study: Study, arm: str) -> config.TidbSettings:
+    """Settings asked of every TiDB of an arm, with those of its own part on top."""
+    here = get_section(study)
     assert here.tidb is not None
     must_be_free(study.engine)
     wanted = config.of_parts(here.tidb, study.arms[arm].parts)["tidb"]
     own = {
         key: value for key, value in wanted.items() if config.is_item(key) and not isinstance(value, tuple)
     }
-    return config.complete({**study.engine.settings, **own}, here.tidb.version.removeprefix("v"))
+    return config.complete_settings({**study.engine.settings, **own}, here.tidb.version.removeprefix("v"))
 
 
-def balancer(names: Names, chain: Chain) -> dict[str, Any]:
-    """Return the Service by which a cluster is reached from outside, without a hop from node to node."""
+def build_balancer(names: StudyNames, chain: Chain) -> dict[str, Any]:
+    """The Service that makes a cluster reachable from outside, without a hop from node to node."""
     spec = {
         "type": "LoadBalancer",
         "externalTrafficPolicy": "Local",
@@ -104,7 +104,7 @@ def balancer(names: Names, chain: Chain) -> dict[str, Any]:
     return names.manifest("Service", service_of(chain) or "", spec=spec)
 
 
-def _part(
+def _build_part(
     name: str, part: str, pods: int, wanted: dict[str, Any], here: Kubernetes, nodes: dict[str, str]
 ) -> dict[str, Any]:
     found: dict[str, Any] = {
@@ -112,8 +112,8 @@ def _part(
         "replicas": pods,
         # A part that failed is an invalid run, not one more part.
         "maxFailoverCount": 0,
-        "config": config.toml(wanted) if wanted else "",
-        "affinity": _apart(name, part),
+        "config": config.render_toml(wanted) if wanted else "",
+        "affinity": _build_affinity(name, part),
     }
     if part in STORED:
         found["requests"] = {"storage": f"{here.storage.size_gib}Gi"}
@@ -122,18 +122,18 @@ def _part(
     if nodes:
         found["nodeSelector"] = nodes
     if here.tolerations:
-        found["tolerations"] = tolerations(here)
+        found["tolerations"] = format_tolerations(here)
     return found
 
 
-def _made_as(spec: dict[str, Any], part: str) -> str:
-    """Return the digest of all that a part's pods are made of; how many there are is no part of it."""
+def _hash_part(spec: dict[str, Any], part: str) -> str:
+    """Digest of everything that a part's pods are made of; their number is no part of it."""
     shared = {key: value for key, value in spec.items() if key not in PARTS}
     own = {key: value for key, value in spec[part].items() if key != "replicas"}
     return hashlib.sha256(json.dumps([shared, own], sort_keys=True).encode()).hexdigest()
 
 
-def _apart(name: str, part: str) -> dict[str, Any]:
+def _build_affinity(name: str, part: str) -> dict[str, Any]:
     """Put each pod of a part on a node of its own, as the parts of the published clusters were."""
     term = {
         "labelSelector": {

@@ -24,11 +24,11 @@ from benchbook.sites.kube.manifests import HOME
 from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.placement import Chain, Part
 from benchbook.sites.kube.tidb import COMPONENT, INSTANCE, PARTS
-from benchbook.sites.kube.wait import tells
+from benchbook.sites.kube.wait import pod_identity
 from benchbook.sites.machine.data_snapshots import Loaded
-from benchbook.sites.machine.local_machine import Here
+from benchbook.sites.machine.local_machine import LocalMachine
 from benchbook.sites.tidb import config, data
-from benchbook.sites.tidb.status import Placement, Status, threads
+from benchbook.sites.tidb.status import PlacementDriver, Status, read_thread_pools
 
 PLURAL = "tidbclusters"
 # Ports that the operator gives the parts.
@@ -48,8 +48,8 @@ class TidbCluster(Loaded):
 
     def __init__(self, space: StudyNamespace, part: Part, arm: str) -> None:
         self.space, self.part, self.arm, self.role, self.lab = space, part, arm, part.name, space.lab
-        self.machine = self.notes = Here(space.lab)
-        self.asked = tidb.asked_of(space.study, arm)
+        self.machine = self.notes = LocalMachine(space.lab)
+        self.asked = tidb.build_settings(space.study, arm)
         self.child: str | None = None
         self.pods: dict[str, list[Any]] = {}
         # As they were when it was ready: no agent is begun in a pod that was made again in a run.
@@ -84,11 +84,11 @@ class TidbCluster(Loaded):
         if self.child is not None and self.is_alive():
             return self.first
         space = self.space
-        space.apply(self.role, [tidb.cluster(space.study, space.names, self.arm)])
+        space.apply(self.role, [tidb.build_cluster(space.study, space.names, self.arm)])
         self.pods = self._ready()
         self._machines = {pod.metadata.name: self.space.machine(pod) for pod in self.all}
         self._close()
-        data.admit(self._connect, self.asked.variables, self.lab.password(), (labs.ANYWHERE_AT,))
+        data.admit_clients(self._connect, self.asked.variables, self.lab.password(), (labs.ANYWHERE_AT,))
         self.child = self.id
         return self.first
 
@@ -97,25 +97,25 @@ class TidbCluster(Loaded):
         return True
 
     def is_alive(self) -> bool:
-        return bool(self.pods) and all(tells(pod) == self._now(pod) for pod in self.all)
+        return bool(self.pods) and all(pod_identity(pod) == self._now(pod) for pod in self.all)
 
     def service(self, name: str) -> tuple[str, list[str], int]:
         return (f"{self.role}-tidb" if name == self.role else name), self.leads_to, PORT
 
     def balancer(self, chain: Chain) -> dict[str, Any]:
-        return tidb.balancer(self.space.names, chain)
+        return tidb.build_balancer(self.space.names, chain)
 
     def admin(self) -> sqlalchemy.Engine:
         """Return the administrative account on the first TiDB; each connection is new, and tells of all."""
-        return data.admin(self._connect, self.statuses, books=self.books)
+        return data.open_admin(self._connect, self.statuses, books=self.books)
 
     def books(self) -> tuple[dict[str, int], float]:
         """Return the added counters of all TiDBs, once only our session is left, and the shortest uptime."""
         wait_for(lambda: sum(one.connected() for one in self.statuses) <= 1, SETTLED_S, 0.05)
-        return data.added(self.statuses)
+        return data.sum_counters(self.statuses)
 
     def identity(self) -> dict[str, Any]:
-        """Return every pod as the cluster sees it now, and what each TiDB answers to who it is."""
+        """Every pod as the cluster sees it now, and the identity that each TiDB answers."""
         found: dict[str, Any] = {"cluster": self.id} | {one.metadata.name: self._now(one) for one in self.all}
         for status in self.statuses:
             try:
@@ -127,9 +127,11 @@ class TidbCluster(Loaded):
 
     def facts(self) -> dict[str, Any]:
         """Return versions, placement and settings; SettingsDiffer if one of the TiDBs did not take them."""
-        study, pods, variables = self.space.study, self.pods, sql.variables(self.admin())
+        study, pods, variables = self.space.study, self.pods, sql.read_variables(self.admin())
         with self.admin().connect() as connection:
-            kept = data.stored(connection, config.of_parts(self.space.here.tidb, study.arms[self.arm].parts))
+            kept = data.read_stored(
+                connection, config.of_parts(self.space.here.tidb, study.arms[self.arm].parts)
+            )
         mine = study.engine.settings
         read = [self.asked.taken(mine, one.config(), variables) for one in self.statuses]
         version = self.statuses[0].who()["version"].partition("TiDB-v")[2] or None
@@ -137,8 +139,8 @@ class TidbCluster(Loaded):
         stores: list[str] | str = NOT_SHOWN
         with contextlib.suppress(OSError, ValueError, KeyError):
             stores = self._placement.stores()
-        images = {part: sorted({tells(pod)["image"] for pod in pods[part]}) for part in PARTS}
-        return data.facts(version, storage, read[0], variables, Path(HOME)) | {
+        images = {part: sorted({pod_identity(pod)["image"] for pod in pods[part]}) for part in PARTS}
+        return data.collect_facts(version, storage, read[0], variables, Path(HOME)) | {
             "parts": {part: {"pods": len(pods[part]), "images": images[part]} for part in PARTS},
             "stores": stores,
             "nodes": {pod.metadata.name: pod.spec.node_name for pod in self.all},
@@ -147,18 +149,18 @@ class TidbCluster(Loaded):
         }
 
     def applied(self) -> list[tuple[str, str]]:
-        """Return nothing more than its manifests, which hold all its settings."""
+        """Nothing more than its manifests: they hold all its settings."""
         return []
 
     def watched(self) -> list[tuple[str, Any, int]]:
         return [(kind, pod, 1) for kind in ("tidb", "tikv", "pd") for pod in self.pods[kind]]
 
     def threads(self) -> list[dict[str, float]] | None:
-        return threads((self._of(pod), labs.LOOPBACK, TIKV_STATUS) for pod in self.pods["tikv"])
+        return read_thread_pools((self._of(pod), labs.LOOPBACK, TIKV_STATUS) for pod in self.pods["tikv"])
 
     def look(self) -> dict[str, Any]:
         """Return stores and leaders as PD has them, or `reason`; `ended` are pods that are others now."""
-        ended = [pod.metadata.name for pod in self.all if tells(pod) != self._now(pod)]
+        ended = [pod.metadata.name for pod in self.all if pod_identity(pod) != self._now(pod)]
         return self._placement.look(ended)
 
     def log_mark(self) -> float:
@@ -189,14 +191,14 @@ class TidbCluster(Loaded):
         return self._of(self.first).connect((labs.LOOPBACK, PORT), user=labs.ADMIN, password=known)
 
     def _close(self) -> None:
-        """Let the administrator in from the pod alone and with a password; a new cluster lets anybody in."""
+        """Let the administrator in from the pod itself alone, its agent's, and with a password."""
         deadline = time.monotonic() + LISTENING_S
         while True:
             refused = []
             for password in (None, ""):
                 try:
                     with self._connect(password) as connection, connection.cursor() as cursor:
-                        data.close(cursor, self.lab.admin_password(), (labs.LOOPBACK,))
+                        data.secure_admin(cursor, self.lab.admin_password(), (labs.LOOPBACK,))
                     return
                 except pymysql.err.OperationalError as error:
                     refused.append(error.args)
@@ -209,13 +211,13 @@ class TidbCluster(Loaded):
             time.sleep(0.5)
 
     @property
-    def _placement(self) -> PodPlacement:
+    def _placement(self) -> PodPlacementDriver:
         pods = {str(pod.status.pod_ip): pod.metadata.name for pod in self.pods["tikv"]}
-        return PodPlacement(labs.LOOPBACK, PD, pods, self._of(self.pods["pd"][0]))
+        return PodPlacementDriver(labs.LOOPBACK, PD, pods, self._of(self.pods["pd"][0]))
 
     def _now(self, pod: Any) -> dict[str, Any]:
         found = self.space.look(pod.metadata.name)
-        return tells(found) if found is not None else {"pod": "gone"}
+        return pod_identity(found) if found is not None else {"pod": "gone"}
 
     def _ready(self) -> dict[str, list[Any]]:
         """Pods by part, once ready; SiteError with reasons if for a whole wait no further one runs."""
@@ -224,11 +226,11 @@ class TidbCluster(Loaded):
             if (resource := self._resource()) is None:
                 raise SiteError(f"{waiting.what} was removed by somebody else; run the stage again")
             found = self._found()
-            if (state := lacking(resource, found)) is None:
+            if (state := describe_lack(resource, found)) is None:
                 return found
-            running = sum(_running(resource["spec"], found).values())
+            running = sum(_count_running(resource["spec"], found).values())
             is_unseen = not resource.get("status") and waiting.lasted_s > min(SILENT_S, waiting.wait_s)
-            states = (wait.state(pod) or "" for part in found.values() for pod in part)
+            states = (wait.describe_lack(pod) or "" for part in found.values() for pod in part)
             if is_unseen or waiting.is_over(state, any(map(wait.is_hopeless, states)), running > most):
                 why = UNSEEN if is_unseen else self._whys(found)
                 raise SiteError(f"{waiting.what} is not ready after {waiting.lasted_s:.0f} s: {state}. {why}")
@@ -254,16 +256,16 @@ class TidbCluster(Loaded):
             f"{pod.metadata.name}: {state} (its events: {self._events(pod.metadata.name)})"
             for part in found.values()
             for pod in part
-            if (state := wait.state(pod)) is not None
+            if (state := wait.describe_lack(pod)) is not None
         ]
         return ". ".join(told) or f"No pod of it is in trouble; its own events: {self._events(self.role)}"
 
     def _events(self, name: str) -> str:
-        return "; ".join(wait.events(self.space.cluster, self.space.namespace, name)) or "none"
+        return "; ".join(wait.list_events(self.space.cluster, self.space.namespace, name)) or "none"
 
 
 @dataclass(frozen=True)
-class PodPlacement(Placement):
+class PodPlacementDriver(PlacementDriver):
     """A PD in a pod; `names` are the pods of the stores by their addresses."""
 
     def _name(self, address: str) -> str:
@@ -273,11 +275,11 @@ class PodPlacement(Placement):
         return self.names.get(host, host if is_number else host.partition(".")[0])
 
 
-def lacking(resource: Mapping[str, Any], found: Mapping[str, list[Any]]) -> str | None:
-    """Return how far a cluster is, in words; None if it is ready and all its pods run."""
+def describe_lack(resource: Mapping[str, Any], found: Mapping[str, list[Any]]) -> str | None:
+    """Progress of a cluster, in words; None if it is ready and all its pods run."""
     spec, status = resource["spec"], resource.get("status") or {}
     wanted = {part: int(spec[part]["replicas"]) for part in PARTS}
-    running = _running(spec, found)
+    running = _count_running(spec, found)
     ready = (one for one in status.get("conditions") or () if one["type"] == "Ready")
     said: Mapping[str, Any] = next(ready, {})
     # Pods may still be made again with other settings.
@@ -289,11 +291,13 @@ def lacking(resource: Mapping[str, Any], found: Mapping[str, list[Any]]) -> str 
     return f"{counts}; the operator says: {said.get('message') or said.get('reason') or 'nothing yet'}"
 
 
-def _running(spec: Mapping[str, Any], found: Mapping[str, list[Any]]) -> dict[str, int]:
-    """Return how many pods of each part run that were made of what is asked now."""
+def _count_running(spec: Mapping[str, Any], found: Mapping[str, list[Any]]) -> dict[str, int]:
+    """Number of running pods of each part that were made by the present manifest."""
 
     def is_as_asked(pod: Any, asked: Mapping[str, Any]) -> bool:
         env = {one.name: one.value for container in pod.spec.containers for one in container.env or ()}
-        return wait.state(pod) is None and all(env.get(one["name"]) == one["value"] for one in asked["env"])
+        return wait.describe_lack(pod) is None and all(
+            env.get(one["name"]) == one["value"] for one in asked["env"]
+        )
 
     return {part: sum(is_as_asked(pod, spec[part]) for pod in found[part]) for part in PARTS}

@@ -1,4 +1,4 @@
-"""Wait for what the cluster makes, say what it waits for, and name the cause when it does not come."""
+"""Wait for objects of the cluster, report their state, and name the cause if they don't come."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from benchbook.core.util.errors import SiteError
-from benchbook.sites.kube.api import Cluster
+from benchbook.sites.kube.api import KubernetesCluster
 from benchbook.sites.kube.manifests import DIGEST
 
 # What does not mend itself; given a little time, since a node may be starting.
@@ -20,7 +20,7 @@ TOLD_EVERY_S = 15.0
 
 
 class Waiting:
-    """A wait for `what`, told of now and then. `wait_s` is the longest wait without anything that moves."""
+    """A wait with a name, told of now and then. `wait_s` is the longest wait without progress."""
 
     def __init__(self, what: str, wait_s: float) -> None:
         self.what, self.wait_s = what, wait_s
@@ -33,7 +33,7 @@ class Waiting:
         return time.monotonic() - self.began
 
     def is_over(self, lacking: str, is_stuck: bool, has_moved: bool = False) -> bool:
-        """Say, by what is `lacking` still, whether to give up; else say what that is and pause."""
+        """True if it is time to give up, by the state still `lacking`; else report it and pause."""
         now = time.monotonic()
         self.moved = now if has_moved else self.moved
         self.stuck_since = (self.stuck_since or now) if is_stuck else None
@@ -46,32 +46,34 @@ class Waiting:
         return False
 
 
-def running(cluster: Cluster, namespace: str, pod: str, digest: str | None, wait_s: float) -> Any:
+def wait_until_running(
+    cluster: KubernetesCluster, namespace: str, pod: str, digest: str | None, wait_s: float
+) -> Any:
     """Wait until a pod made of the right files runs, and return it; SiteError with its events if it won't."""
     waiting = Waiting(pod, wait_s)
-    while (lacking := state(found := look(cluster, namespace, pod), digest)) is not None:
+    while (lacking := describe_lack(found := find_pod(cluster, namespace, pod), digest)) is not None:
         if waiting.is_over(lacking, is_hopeless(lacking)):
-            seen = "; ".join(events(cluster, namespace, pod)) or "no events"
+            seen = "; ".join(list_events(cluster, namespace, pod)) or "no events"
             raise SiteError(
                 f"{pod} does not run after {waiting.lasted_s:.0f} s: {lacking}. Its events: {seen}. "
-                f"It said: {last_words(cluster, namespace, pod) or 'nothing'}"
+                f"It said: {read_last_lines(cluster, namespace, pod) or 'nothing'}"
             )
     return found
 
 
 def is_hopeless(state: str) -> bool:
-    """Say whether what a pod lacks does not mend itself."""
+    """True if a pod's lack does not mend itself."""
     return state.partition(":")[0] in HOPELESS
 
 
-def look(cluster: Cluster, namespace: str, pod: str) -> Any | None:
-    """Return a pod as the cluster sees it now, or None if there is none."""
+def find_pod(cluster: KubernetesCluster, namespace: str, pod: str) -> Any | None:
+    """A pod as the cluster sees it now, or None if there is none."""
     found = cluster.ask(cluster.core.list_namespaced_pod, namespace, field_selector=f"metadata.name={pod}")
     return found.items[0] if found.items else None
 
 
-def events(cluster: Cluster, namespace: str, name: str) -> list[str]:
-    """Return the last few events of an object, oldest first."""
+def list_events(cluster: KubernetesCluster, namespace: str, name: str) -> list[str]:
+    """The last few events of an object, oldest first."""
     try:
         found = cluster.ask(
             cluster.core.list_namespaced_event, namespace, field_selector=f"involvedObject.name={name}"
@@ -81,7 +83,7 @@ def events(cluster: Cluster, namespace: str, name: str) -> list[str]:
     return list(dict.fromkeys(f"{one.reason}: {one.message}" for one in found))[-4:]
 
 
-def last_words(cluster: Cluster, namespace: str, pod: str) -> str:
+def read_last_lines(cluster: KubernetesCluster, namespace: str, pod: str) -> str:
     """Return the last lines that a pod's container printed before it ended, or that it has printed now."""
     read = cluster.core.read_namespaced_pod_log
     for is_previous in (True, False):
@@ -94,8 +96,8 @@ def last_words(cluster: Cluster, namespace: str, pod: str) -> str:
     return ""
 
 
-def state(pod: Any | None, digest: str | None = None) -> str | None:
-    """Say what a pod still lacks; None if it runs as asked."""
+def describe_lack(pod: Any | None, digest: str | None = None) -> str | None:
+    """The lack of a pod, in words; None if it runs as asked."""
     if pod is None:
         return "not made yet"
     if pod.metadata.deletion_timestamp is not None:
@@ -115,8 +117,8 @@ def state(pod: Any | None, digest: str | None = None) -> str | None:
     return None
 
 
-def tells(pod: Any) -> dict[str, Any]:
-    """Return what tells a pod from any other, and from itself before a restart."""
+def pod_identity(pod: Any) -> dict[str, Any]:
+    """Marks that tell a pod from any other, and from itself before a restart."""
     statuses = pod.status.container_statuses or ()
     ended = [one.last_state.terminated for one in statuses if one.last_state.terminated is not None]
     return {
@@ -129,7 +131,7 @@ def tells(pod: Any) -> dict[str, Any]:
     }
 
 
-def same(now: Any, before: Any) -> bool:
-    """Say whether a pod is the one it was: neither made again, nor restarted, nor ending."""
-    its, statuses = tells(now), now.status.container_statuses
-    return its == tells(before) and not its["ending"] and bool(statuses and statuses[0].ready)
+def is_same_pod(now: Any, before: Any) -> bool:
+    """True if a pod is the same: neither made again, nor restarted, nor ending."""
+    its, statuses = pod_identity(now), now.status.container_statuses
+    return its == pod_identity(before) and not its["ending"] and bool(statuses and statuses[0].ready)

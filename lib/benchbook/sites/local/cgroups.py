@@ -27,7 +27,7 @@ CORE_SHARES = 1024
 
 
 @dataclass(frozen=True)
-class Group:
+class CpuControlGroup:
     """One control group, by the kernel's interface of one version."""
 
     folder: Path
@@ -36,57 +36,57 @@ class Group:
     def in_force(self) -> dict[str, float | int | None]:
         """Quota in cores with its period in milliseconds, and weight, as the kernel has them now."""
         if self.version == 2:
-            most, period = _read(self.folder / "cpu.max").split()
-            heavy = {"weight": int(_read(self.folder / "cpu.weight"))}
+            most, period = _read_text(self.folder / "cpu.max").split()
+            heavy = {"weight": int(_read_text(self.folder / "cpu.weight"))}
         else:
-            most, period = (_read(self.folder / f"cpu.cfs_{name}_us") for name in ("quota", "period"))
-            heavy = {"shares": int(_read(self.folder / "cpu.shares"))}
+            most, period = (_read_text(self.folder / f"cpu.cfs_{name}_us") for name in ("quota", "period"))
+            heavy = {"shares": int(_read_text(self.folder / "cpu.shares"))}
         if most in ("max", "-1"):
             return {"quota_cores": None, **heavy}
         return {"quota_cores": int(most) / int(period), "period_ms": int(period) / 1000, **heavy}
 
     def throttled(self) -> dict[str, float | int]:
-        """Return in how many periods the group was held back, of how many, and for how long."""
-        return procfs.throttled(_read(self.folder / "cpu.stat"))
+        """Number of periods, number of those with the group held back, and the time held back."""
+        return procfs.parse_throttling(_read_text(self.folder / "cpu.stat"))
 
 
-def weight(shares: int) -> int:
-    """Return the weight of version 2 for shares of version 1 (KEP-2254)."""
+def to_weight(shares: int) -> int:
+    """Weight of version 2 for shares of version 1 (KEP-2254)."""
     return 1 + ((shares - 2) * 9999) // 262142
 
 
-def make(
+def create_group(
     token: str, name: str, *, quota: float | None, shares: int, root: Path = ROOT, version: int | None = None
-) -> Group:
-    """Make a group of a lab, or find it, and set what is asked; SiteError if that is not in force."""
+) -> CpuControlGroup:
+    """Make a group of a lab, or find it, and set its limits; SiteError if one is not in force."""
     version = version or machine.cgroup_version() or 0
     above = {1: root / "cpu", 2: root}.get(version)
     if above is None:
         raise SiteError("this machine has no control groups for the processor; leave out cpu.quota and qos")
     parent = above / f"benchbook-{lab_id(token)}"
-    group = Group(parent / name, version)
+    group = CpuControlGroup(parent / name, version)
     try:
         parent.mkdir(exist_ok=True)
         if version == 2:
             for folder in (above, parent):
-                _write(folder / "cgroup.subtree_control", "+cpu")
-        _weigh(parent, version, CORE_SHARES * (os.cpu_count() or 1))
+                _write_text(folder / "cgroup.subtree_control", "+cpu")
+        _set_weight(parent, version, CORE_SHARES * (os.cpu_count() or 1))
         group.folder.mkdir(exist_ok=True)
-        _weigh(group.folder, version, shares)
+        _set_weight(group.folder, version, shares)
         period_us = LONG_PERIOD_US if quota is not None and quota * PERIOD_US < LEAST_US else PERIOD_US
         most = -1 if quota is None else round(quota * period_us)
         if version == 2:
-            _write(group.folder / "cpu.max", f"{'max' if most < 0 else most} {period_us}")
+            _write_text(group.folder / "cpu.max", f"{'max' if most < 0 else most} {period_us}")
         else:
-            _write(group.folder / "cpu.cfs_period_us", str(period_us))
-            _write(group.folder / "cpu.cfs_quota_us", str(most))
+            _write_text(group.folder / "cpu.cfs_period_us", str(period_us))
+            _write_text(group.folder / "cpu.cfs_quota_us", str(most))
         got = group.in_force()
     except (OSError, ValueError) as error:
         raise SiteError(
             f"{group.folder}: the control group could not be set: {error}; run as root on a system whose "
             "control groups have the processor, or leave out cpu.quota, qos and neighbour"
         ) from None
-    have, heavy = got["quota_cores"], {"weight": weight(shares)} if version == 2 else {"shares": shares}
+    have, heavy = got["quota_cores"], {"weight": to_weight(shares)} if version == 2 else {"shares": shares}
     is_same = have == quota if quota is None or have is None else abs(have - quota) < 1e-4
     if not is_same or not heavy.items() <= got.items():
         raise SiteError(
@@ -96,8 +96,8 @@ def make(
     return group
 
 
-def present(id: str, root: Path = ROOT) -> list[Path]:
-    """Return the groups of a lab, children first."""
+def list_groups(id: str, root: Path = ROOT) -> list[Path]:
+    """Groups of a lab, children first."""
     tops = [folder / f"benchbook-{id}" for folder in (root, root / "cpu")]
     return [
         path
@@ -107,29 +107,29 @@ def present(id: str, root: Path = ROOT) -> list[Path]:
     ]
 
 
-def clear(id: str, root: Path = ROOT, wait_s: float = 2.0) -> list[str]:
-    """Remove the groups of a lab, which must be empty of processes, and return their names."""
-    found, deadline = present(id, root), time.monotonic() + wait_s
+def remove_groups(id: str, root: Path = ROOT, wait_s: float = 2.0) -> list[str]:
+    """Remove the groups of a lab, all empty of processes by now; returns their names."""
+    found, deadline = list_groups(id, root), time.monotonic() + wait_s
     # A process that was just reaped leaves its group a moment later.
-    while (left := present(id, root)) and time.monotonic() < deadline:
+    while (left := list_groups(id, root)) and time.monotonic() < deadline:
         for path in left:
             with contextlib.suppress(OSError):
                 path.rmdir()
-        if present(id, root):
+        if list_groups(id, root):
             time.sleep(0.02)
     return [f"control group {path}" for path in found if not path.exists()]
 
 
-def _weigh(folder: Path, version: int, shares: int) -> None:
+def _set_weight(folder: Path, version: int, shares: int) -> None:
     if version == 2:
-        _write(folder / "cpu.weight", str(weight(shares)))
+        _write_text(folder / "cpu.weight", str(to_weight(shares)))
     else:
-        _write(folder / "cpu.shares", str(shares))
+        _write_text(folder / "cpu.shares", str(shares))
 
 
-def _read(path: Path) -> str:
+def _read_text(path: Path) -> str:
     return path.read_text(encoding="ascii").strip()
 
 
-def _write(path: Path, value: str) -> None:
+def _write_text(path: Path, value: str) -> None:
     path.write_text(value, encoding="ascii")

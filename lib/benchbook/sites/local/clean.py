@@ -1,4 +1,4 @@
-"""Remove what a lab has in this machine's kernel, by its id or its own record: namespaces, rules, groups."""
+"""Remove a lab's traces in this machine's kernel: namespaces, links, rules, groups, settings."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ RECORDS = ()
 
 
 def down(folder: Path, token: str | None, report: Any, purge: bool = False) -> None:
-    """Remove what a lab has in the kernel once all its processes have ended, and look again."""
+    """Remove all of a lab in the kernel once all its processes have ended, and look again."""
     if token is None or report.left or os.geteuid() != 0:
         return
     try:
-        report.removed += runtime.clear(token, folder / "run")
+        report.removed += runtime.remove_leftovers(token, folder / "run")
     except (SiteError, OSError) as error:
         report.left.append(str(error))
-    report.left += runtime.present(token, folder / "run")
+    report.left += runtime.list_leftovers(token, folder / "run")

@@ -1,4 +1,4 @@
-"""A hop that holds every byte back for a while, in both directions: distance where the kernel has no netem.
+"""A hop that holds every byte back, in both directions: distance if the kernel has no netem.
 
     python -m benchbook.sites.local.delay_proxy 127.0.0.1:35001 127.0.0.1:35000 1.5
 
@@ -54,12 +54,12 @@ class FineSelector(selectors.EpollSelector):
         return ready
 
 
-class Side(asyncio.BufferedProtocol):
-    """One side of a relayed connection: what it receives is written to the other side a delay later."""
+class RelaySide(asyncio.BufferedProtocol):
+    """One side of a relayed connection: its input is written to the other side a delay later."""
 
     def __init__(self, delay_s: float) -> None:
         self.delay_s = delay_s
-        self.other: Side | None = None
+        self.other: RelaySide | None = None
         self.transport: asyncio.Transport | None = None
         self.early: list[bytes | None] = []
         self.late: deque[bytes | None] = deque()
@@ -89,8 +89,8 @@ class Side(asyncio.BufferedProtocol):
         if self.other is not None and self.other.transport is not None:
             self.loop.call_later(self.delay_s, self.other.transport.close)
 
-    def meet(self, other: Side) -> None:
-        """Join the two sides and pass on what came before both were there."""
+    def meet(self, other: RelaySide) -> None:
+        """Join the two sides and pass on the bytes that came before both were there."""
         self.other, other.other = other, self
         for side in (self, other):
             early, side.early = side.early, []
@@ -130,17 +130,17 @@ async def serve(listen: tuple[str, int], server: tuple[str, int], delay_s: float
     loop = asyncio.get_running_loop()
     waiting: set[asyncio.Task[None]] = set()
 
-    async def join(side: Side) -> None:
+    async def join(side: RelaySide) -> None:
         try:
-            _, upstream = await loop.create_connection(lambda: Side(delay_s), *server)
+            _, upstream = await loop.create_connection(lambda: RelaySide(delay_s), *server)
         except OSError:
             if side.transport is not None:
                 side.transport.abort()
             return
         side.meet(upstream)
 
-    def accept() -> Side:
-        side = Side(delay_s)
+    def accept() -> RelaySide:
+        side = RelaySide(delay_s)
         task = loop.create_task(join(side))
         waiting.add(task)
         task.add_done_callback(waiting.discard)

@@ -1,4 +1,4 @@
-"""What this machine can do, what it can't, why, and the command that changes it."""
+"""Abilities of this machine: present, missing, with the reason and the command that helps."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from benchbook.core.artifacts import record
 from benchbook.core.study import descriptors
 from benchbook.sites import load
 from benchbook.sites.agent import files, microbenchmarks
-from benchbook.sites.agent.facts import VERSION, first
+from benchbook.sites.agent.facts import VERSION, find_first_group
 from benchbook.sites.machine import capabilities, local_machine, lock
 from benchbook.sites.machine import facts as machine
-from benchbook.sites.machine.capabilities import Ability, install_command, judge, manager
+from benchbook.sites.machine.capabilities import Ability, find_manager, install_command, judge_ability
 from benchbook.sites.processes import procfs
 from benchbook.sites.topology import background_load
-from benchbook.sites.workspace import free_bytes, lab_root, nearest
+from benchbook.sites.workspace import find_nearest, free_bytes, lab_root
 
 GIB = 1 << 30
 # Reading the wall clock through these does not ask the hypervisor or a slow chip.
@@ -28,48 +28,53 @@ FAST_CLOCKS = {"tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_p
 
 
 def examine(port: int = 23060) -> list[Ability]:
-    """Return all abilities, needed ones first; never raises because something is missing."""
-    known = machine.facts()
-    found = [*_anywhere(known)]
+    """All abilities, needed ones first; never raises because something is missing."""
+    known = machine.collect_facts()
+    found = [*_check_system(known)]
     if sys.platform == "linux":
-        found += [*_rights(), *map(_port, (port, port + 1)), *_shared(known), _machine()]
-        found += [*capabilities.network(), capabilities.cpu_quota()]
-    go = first(VERSION, files.says(["go", "version"], os.environ))
+        found += [
+            *_check_rights(),
+            *map(_check_port, (port, port + 1)),
+            *_check_shared(known),
+            _check_machine(),
+        ]
+        found += [*capabilities.check_network(), capabilities.cpu_quota()]
+    go = find_first_group(VERSION, files.read_output(["go", "version"], os.environ))
     detail = f"{go or 'not installed'}; only for TiDB, which is built from its Go module"
     found += [
-        judge("go", go is not None, detail, install_command("go"), is_needed=False),
-        *(_engine(one) for one in descriptors.engines().values() if "local" in one.sites),
-        *map(_proxy, descriptors.proxies().values()),
+        judge_ability("go", go is not None, detail, install_command("go"), is_needed=False),
+        *(_check_engine(one) for one in descriptors.load_engines().values() if "local" in one.sites),
+        *map(_check_proxy, descriptors.load_proxies().values()),
         Ability("containers", True, "neither Docker nor Kubernetes is needed", is_needed=False),
     ]
     return sorted(found, key=lambda ability: not ability.is_needed)
 
 
-def _anywhere(known: Mapping[str, Any]) -> Iterator[Ability]:
-    """Yield what any system can be asked: the system itself, Python, sysbench, memory and disk."""
+def _check_system(known: Mapping[str, Any]) -> Iterator[Ability]:
+    """Abilities to check on any system: the system itself, Python, sysbench, memory and disk."""
     name, is_linux = machine.system_name(), sys.platform == "linux"
-    seen = manager() or "no known package manager"
+    seen = find_manager() or "no known package manager"
     detail = f"{name}, {seen}" if is_linux else f"{name}: servers can be supervised on Linux only"
     remedy = "measure on Linux or in a Linux virtual machine; reports and analysis work here as they are"
-    yield judge("system", is_linux, detail, remedy)
+    yield judge_ability("system", is_linux, detail, remedy)
     is_new = sys.version_info >= (3, 11)
-    yield judge("python", is_new, platform.python_version(), "install Python 3.11 or newer")
+    yield judge_ability("python", is_new, platform.python_version(), "install Python 3.11 or newer")
     found = known["sysbench"]
-    yield judge("sysbench", found is not None, found or "not installed", install_command("sysbench"))
+    yield judge_ability("sysbench", found is not None, found or "not installed", install_command("sysbench"))
     total = known["memory_mib"]
-    yield judge("memory", total >= 1900, f"{total} MiB", "use a machine with 2 GiB or more")
+    yield judge_ability("memory", total >= 1900, f"{total} MiB", "use a machine with 2 GiB or more")
     root = lab_root(Path.cwd())
     free = free_bytes(root)
     remedy = "free some space, or name a folder on another disk in BENCHBOOK_LAB_DIR"
-    yield judge("disk", free >= 5 * GIB, f"{free / GIB:.1f} GiB free for {root}", remedy)
+    yield judge_ability("disk", free >= 5 * GIB, f"{free / GIB:.1f} GiB free for {root}", remedy)
 
 
-def _rights() -> Iterator[Ability]:
-    """Yield what this process may have: cores, users, open files."""
+def _check_rights() -> Iterator[Ability]:
+    """Rights of this process: cores, users, open files."""
     count, is_root = len(os.sched_getaffinity(0)), os.geteuid() == 0
     detail = f"{count}; `cpus: split` halves them between server and client"
     remedy = "give it a second core, or client and server compete for one"
-    yield judge("cores", count >= 2, detail, remedy)
+    yield judge_ability("cores", count >= 2, detail, remedy)
     sudo = "installed" if shutil.which("sudo") else "not installed"
     ordinary = f"an ordinary user, servers run as you; sudo is {sudo}"
     yield Ability("rights", True, "root; servers run as their own users" if is_root else ordinary)
@@ -79,69 +84,75 @@ def _rights() -> Iterator[Ability]:
     line = "* hard nofile 65536"
     remedy = f"as root, put the line `{line}` into /etc/security/limits.d/benchbook.conf; then log in again"
     enough = hard < 0 or hard >= 8192
-    yield judge("open files", enough, detail, "`ulimit -Hn 65536` in this shell" if is_root else remedy)
+    yield judge_ability(
+        "open files", enough, detail, "`ulimit -Hn 65536` in this shell" if is_root else remedy
+    )
 
 
-def _port(number: int) -> Ability:
-    there = files.listeners(number)
-    held = [_named(one["pid"]) for one in there if one["pid"]]
+def _check_port(number: int) -> Ability:
+    there = files.find_listeners(number)
+    held = [_describe_process(one["pid"]) for one in there if one["pid"]]
     detail = f"taken by {', '.join(held) or 'a process of another user'}" if there else "free"
-    return judge(f"port {number}", not there, detail, "`make down` if it is ours, else another site.port")
+    return judge_ability(
+        f"port {number}", not there, detail, "`make down` if it is ours, else another site.port"
+    )
 
 
-def _named(pid: int) -> str:
-    return f"pid {pid}: {procfs.command(pid)}"
+def _describe_process(pid: int) -> str:
+    return f"pid {pid}: {procfs.read_command(pid)}"
 
 
-def _shared(known: Mapping[str, Any]) -> Iterator[Ability]:
-    """Yield what all that runs here shares: the lock of measuring, the clock, how what is sent is paced."""
-    held = [_named(pid) for pid in procfs.opened_by(lock.lock_file())]
+def _check_shared(known: Mapping[str, Any]) -> Iterator[Ability]:
+    """Things that all programs here share: the lock of measuring, the clock, the packets' pacing."""
+    held = [_describe_process(pid) for pid in procfs.opened_by(lock.lock_file())]
     detail = f"held by {', '.join(held)}" if held else "free"
-    yield judge("lock", not held, detail, "wait until it ends, or `make down` if it was left behind")
+    yield judge_ability("lock", not held, detail, "wait until it ends, or `make down` if it was left behind")
     source = known["clocksource"]
     remedy = "see `dmesg | grep clocksource`; reading this clock costs time in every event"
-    yield judge("clock", source in FAST_CLOCKS, source or "unknown", remedy, is_needed=False)
+    yield judge_ability("clock", source in FAST_CLOCKS, source or "unknown", remedy, is_needed=False)
     # BBR paces on loopback too: results of a MiB came at half the speed when we looked.
     used = known["congestion_control"]
     command = capabilities.as_root("sysctl -w net.ipv4.tcp_congestion_control=cubic")
     remedy = f"{command}; large results wait for the pace otherwise"
-    yield judge("congestion control", used != "bbr", used or "unknown", remedy, is_needed=False)
+    yield judge_ability("congestion control", used != "bbr", used or "unknown", remedy, is_needed=False)
 
 
-def _machine() -> Ability:
-    """Say what the machine is like: what differs between machines with the same processor's name."""
-    found = microbenchmarks.here(nearest(lab_root(Path.cwd())))
+def _check_machine() -> Ability:
+    """Traits of the machine that differ between machines with the same processor's name."""
+    found = microbenchmarks.measure_here(find_nearest(lab_root(Path.cwd())))
     known = [
         session.machine.probes
-        for study in record.read().studies.values()
+        for study in record.read_index().studies.values()
         for session in study.sessions.values()
     ]
-    told = ", ".join(microbenchmarks.words(found, known))
+    told = ", ".join(microbenchmarks.describe_figures(found, known))
     wakes = [one["wake_other_core_us"] for one in known if "wake_other_core_us" in one]
     if wakes and (found.get("wake_other_core_us") or 0.0) > max(wakes):
         told += "; waking takes longer than on those: what depends on the machine may differ"
     remedy = "run `benchbook doctor` again when less goes on, as results will vary"
-    return judge("machine", bool(told), told or "it can't be measured", remedy, is_needed=False)
+    return judge_ability("machine", bool(told), told or "it can't be measured", remedy, is_needed=False)
 
 
-def _proxy(of: descriptors.Proxy) -> Ability:
+def _check_proxy(of: descriptors.ProxyDescriptor) -> Ability:
     kind, name = load(of.code), of.name
     if of.is_basic:
         found = kind.installed()
-        return judge(name, found is not None, found or "not installed", install_command(of.programs[0]))
-    path, why = local_machine.find(of.programs[0]), kind.obstacle()
+        return judge_ability(
+            name, found is not None, found or "not installed", install_command(of.programs[0])
+        )
+    path, why = local_machine.find_program(of.programs[0]), kind.obstacle()
     is_old = path is not None and kind.unable_to_capture(Path(path).resolve()) is not None
     detail = f"{path}{'; too old to capture traffic' if is_old else ''}"
     remedy = f"{(why or '').partition('; ')[2]}; without it such arms are skipped"
     missing = f"not found; only for arms with `access: {name}`"
-    return judge(name, path is not None, detail if path else missing, remedy, is_needed=False)
+    return judge_ability(name, path is not None, detail if path else missing, remedy, is_needed=False)
 
 
-def _engine(of: descriptors.Engine) -> Ability:
+def _check_engine(of: descriptors.EngineDescriptor) -> Ability:
     found, brings = load(of.code).standing()
     told = found or "not installed"
     if of.is_basic:
-        return judge(of.programs[0], found is not None, told, brings)
+        return judge_ability(of.programs[0], found is not None, told, brings)
     detail = f"{told}; only for `engine.name: {of.name}`"
     remedy = f"{brings}; without it such arms are skipped"
-    return judge(of.name, found is not None, detail, remedy, is_needed=False)
+    return judge_ability(of.name, found is not None, detail, remedy, is_needed=False)

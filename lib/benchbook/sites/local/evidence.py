@@ -1,4 +1,4 @@
-"""What an arm's arrangement is, as the kernel and the parts tell it, and how it held during a run."""
+"""Evidence of an arm's arrangement, by the kernel and the parts, and its state during a run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchbook.core.util.errors import SiteError
 from benchbook.sites import workspace as labs
 from benchbook.sites.local import cgroups
 from benchbook.sites.local.placement import Chain, Part
-from benchbook.sites.local.runtime import Parts
+from benchbook.sites.local.runtime import LocalRuntime
 from benchbook.sites.machine import facts as machine
 from benchbook.sites.processes import procfs
 from benchbook.sites.topology import background_load, events
@@ -24,10 +24,10 @@ from benchbook.sites.topology.parts import of_others
 PINGS = 21
 
 
-def facts(
-    parts: Parts, chain: Chain, study: Study, arm: str, cpus: Mapping[str, list[int] | None]
+def collect_facts(
+    parts: LocalRuntime, chain: Chain, study: Study, arm: str, cpus: Mapping[str, list[int] | None]
 ) -> dict[str, Any]:
-    """Return what an arm is found to be: engine, proxy, hops, arrangement, machine, and the moment."""
+    """Facts of an arm by observation: engine, proxy, hops, arrangement, machine, and the moment."""
     proxy, relay, service = chain.proxy, chain.hop("relay"), chain.hop("service")
     setting = study.arms[arm]
     found = {
@@ -43,7 +43,7 @@ def facts(
         "proxy": parts.get(proxy).facts() if proxy is not None else None,
         "network": setting.network,
         "service": parts.get(service).facts() if service is not None else None,
-        "zones": _distance(parts, chain),
+        "zones": _describe_distance(parts, chain),
         "qos": setting.qos,
         "neighbour": setting.neighbour.model_dump() if setting.neighbour is not None else None,
         "cpu": {
@@ -51,17 +51,17 @@ def facts(
                 "cores": list(one.cpus) if one.cpus else None,
                 **(group.in_force() if (group := parts.group(one)) is not None else {}),
             }
-            for part, one in _parts(chain).items()
+            for part, one in _map_parts(chain).items()
         },
-        "kernel": _kernel(parts, chain.server) if chain.server.kernel is not None else None,
+        "kernel": _check_kernel(parts, chain.server) if chain.server.kernel is not None else None,
         **({"event": setting.event.model_dump()} if setting.event is not None else {}),
-        "machine": machine.facts(),
-        "moment": machine.moment(parts.lab.folder),
+        "machine": machine.collect_facts(),
+        "moment": machine.read_moment(parts.lab.folder),
     }
     if relay is not None:
         found["moment"]["ping_ms"] = {
-            "through the hop": ping_ms(parts, relay),
-            "beside it": ping_ms(parts, chain.server),
+            "through the hop": measure_ping(parts, relay),
+            "beside it": measure_ping(parts, chain.server),
         }
     if cluster := parts.get(chain.server).moment():
         found["moment"]["cluster"] = cluster
@@ -74,15 +74,15 @@ def facts(
     return found
 
 
-def identity(parts: Parts, chain: Chain) -> dict[str, Any]:
-    """What tells an arm's parts from others, with the place (cores, nice, groups, limits) of each process."""
-    found: dict[str, Any] = {"place": procfs.place(os.getpid())}
+def collect_identity(parts: LocalRuntime, chain: Chain) -> dict[str, Any]:
+    """Marks that tell an arm's parts from any others; its arrangement is proven to be in force."""
+    found: dict[str, Any] = {"place": procfs.describe_placement(os.getpid())}
     for part in chain.parts:
         said = parts.get(part).identity()
         found |= {part.name: said} if part in chain.others else said
         child = parts.get(part).child
         if child is not None:
-            found[f"{part.name}_place"] = procfs.place(child.pid)
+            found[f"{part.name}_place"] = procfs.describe_placement(child.pid)
         group = parts.group(part)
         if group is not None:
             kind = part.name if part in chain.others else part.kind
@@ -94,31 +94,33 @@ def identity(parts: Parts, chain: Chain) -> dict[str, Any]:
                 )
     for part in chain.servers if chain.server.where.is_pod else ():
         name = f"{part.name}_namespace" if part in chain.others else "namespace"
-        found[name] = _namespace(parts, part)
+        found[name] = _check_namespace(parts, part)
     return found
 
 
-def neighbour_of(arm: str) -> str:
+def name_neighbour(arm: str) -> str:
     """Role of an arm's neighbour: arms in turns have theirs at the same time."""
     return f"{background_load.NEIGHBOUR}-{arm}"
 
 
 @contextlib.contextmanager
-def during(parts: Parts, chain: Chain, arm: str) -> Iterator[dict[str, Any]]:
+def run_alongside(parts: LocalRuntime, chain: Chain, arm: str) -> Iterator[dict[str, Any]]:
     """Run an arm's neighbour and load while the block runs; the record yielded is filled when it ends."""
     record: dict[str, Any] = {}
     service = chain.hop("service")
-    groups = {name: its for name, part in _parts(chain).items() if (its := parts.group(part)) is not None}
+    groups = {name: its for name, part in _map_parts(chain).items() if (its := parts.group(part)) is not None}
     packets = parts.get(service).packets() if service is not None else 0
     held = {name: its.throttled() for name, its in groups.items()}
     asked, group = chain.arm.neighbour, None
     if asked is not None:
-        group = cgroups.make(parts.lab.token, neighbour_of(arm), quota=None, shares=asked.shares).folder
-    busy = background_load.neighbour(parts.lab, asked, chain.server.cpus, group, neighbour_of(arm))
+        group = cgroups.create_group(
+            parts.lab.token, name_neighbour(arm), quota=None, shares=asked.shares
+        ).folder
+    busy = background_load.run_neighbour(parts.lab, asked, chain.server.cpus, group, name_neighbour(arm))
     entry = parts.address(chain.entry)
     proxy = parts.get(chain.proxy) if chain.proxy is not None else None
-    load = background_load.connections(parts.lab, chain.arm.load, entry, chain.client.cpus)
-    caught = background_load.capture(proxy, chain.arm.capture)
+    load = background_load.hold_connections(parts.lab, chain.arm.load, entry, chain.client.cpus)
+    caught = background_load.capture_traffic(proxy, chain.arm.capture)
     server = parts.get(chain.server)
     whole, planned = server.beside(), chain.arm.event
     disturb = partial(events.disturb_server, server, planned)
@@ -146,21 +148,21 @@ def during(parts: Parts, chain: Chain, arm: str) -> Iterator[dict[str, Any]]:
         }
 
 
-def _distance(parts: Parts, chain: Chain) -> dict[str, Any] | None:
-    """Return what makes the distance to the server: a relay, or netem on a pod's cable; None: nothing."""
+def _describe_distance(parts: LocalRuntime, chain: Chain) -> dict[str, Any] | None:
+    """Cause of the distance to the server: a relay, or netem on a pod's cable; None: no distance."""
     if (relay := chain.hop("relay")) is not None:
         return parts.get(relay).facts()
     far = chain.server.where.latency_ms
     return None if far is None else {"latency_ms": far, "made_by": "netem on both ends of the pod's cable"}
 
 
-def _parts(chain: Chain) -> dict[str, Part]:
+def _map_parts(chain: Chain) -> dict[str, Part]:
     proxy = chain.proxy
     return {"server": chain.server, **({"proxy": proxy} if proxy else {}), "client": chain.client}
 
 
-def _kernel(parts: Parts, server: Part) -> dict[str, int]:
-    """Return the kernel settings made for a server as they are now, with the open files it may have."""
+def _check_kernel(parts: LocalRuntime, server: Part) -> dict[str, int]:
+    """Present kernel settings made for a server, with the number of open files it may have."""
     found = dict(parts.kernel.get(server.name, {}))
     if server.kernel is not None and server.kernel.nofile is not None:
         pid = parts.get(server).child.pid
@@ -174,8 +176,8 @@ def _kernel(parts: Parts, server: Part) -> dict[str, int]:
     return found
 
 
-def _namespace(parts: Parts, part: Part) -> str:
-    """Return the server's network namespace, as the kernel numbers it; SiteError if it is not the pod's."""
+def _check_namespace(parts: LocalRuntime, part: Part) -> str:
+    """The server's network namespace, as the kernel numbers it; SiteError if it is not the pod's."""
     child = parts.get(part).child
     path = parts.network.pod(part.rank + 1)[0]
     its = os.readlink(f"/proc/{child.pid}/ns/net") if child is not None else ""
@@ -184,7 +186,7 @@ def _namespace(parts: Parts, part: Part) -> str:
     return its
 
 
-def ping_ms(parts: Parts, part: Part) -> float:
+def measure_ping(parts: LocalRuntime, part: Part) -> float:
     """Return the median time of an empty command there and back, in milliseconds; costs one connection."""
     account: dict[str, Any] = {"user": labs.USER, "password": parts.lab.password(), "database": labs.SCHEMA}
     taken = []

@@ -42,8 +42,8 @@ VIRTUAL = 200
 """Last part of the first virtual address in the subnet; pods have 2 and up, the bridge 1."""
 
 
-def run(*argv: str, stdin: str | None = None) -> str:
-    """Run one of the kernel's tools and return what it printed; SiteError with its own words if it failed."""
+def run_tool(*argv: str, stdin: str | None = None) -> str:
+    """Run one of the kernel's tools and return its output; SiteError with its words if it fails."""
     env = {"PATH": PATH, "LC_ALL": "C"}
     try:
         done = subprocess.run(argv, input=stdin, env=env, capture_output=True, text=True, timeout=30)
@@ -56,7 +56,7 @@ def run(*argv: str, stdin: str | None = None) -> str:
 
 
 @dataclass(frozen=True)
-class Rule:
+class NatRule:
     """One rule of the nat table that is ours: its chain, its words, and the packets that took it."""
 
     chain: str
@@ -64,8 +64,8 @@ class Rule:
     packets: int
 
 
-class Network:
-    """The network of one lab. Nothing is made before it is asked for; what was left over is cleared first."""
+class LabNetwork:
+    """The network of one lab. Made at the first request only; remains of an earlier one go first."""
 
     def __init__(self, token: str) -> None:
         self.id = lab_id(token)
@@ -74,7 +74,7 @@ class Network:
 
     @property
     def gateway(self) -> str:
-        """This machine's address on the bridge: where every packet to pods and services comes from."""
+        """This machine's address on the bridge: source of every packet to pods and services."""
         return str(self._made()[1])
 
     def pod(self, number: int) -> tuple[Path, str]:
@@ -82,12 +82,12 @@ class Network:
         subnet, name, cable = self._made(), f"{self.bridge}-{number}", f"bv-{self.id}-{number}"
         path, address = NAMESPACES / name, self.address(number)
         if not path.exists():
-            run("ip", "netns", "add", name)
-            run("ip", "link", "add", cable, "type", "veth", "peer", "name", "eth0", "netns", name)
-            run("ip", "link", "set", cable, "master", self.bridge, "up")
-            run("ip", "-n", name, "address", "add", f"{address}/{subnet.prefixlen}", "dev", "eth0")
-            run("ip", "-n", name, "link", "set", "lo", "up")
-            run("ip", "-n", name, "link", "set", "eth0", "up")
+            run_tool("ip", "netns", "add", name)
+            run_tool("ip", "link", "add", cable, "type", "veth", "peer", "name", "eth0", "netns", name)
+            run_tool("ip", "link", "set", cable, "master", self.bridge, "up")
+            run_tool("ip", "-n", name, "address", "add", f"{address}/{subnet.prefixlen}", "dev", "eth0")
+            run_tool("ip", "-n", name, "link", "set", "lo", "up")
+            run_tool("ip", "-n", name, "link", "set", "eth0", "up")
         return path, address
 
     def address(self, number: int) -> str:
@@ -107,43 +107,43 @@ class Network:
         then += ["-j", "DNAT", "--to-destination", f"{address}:{server_port}"]
         # From our own namespaces too, but never from another machine.
         for chain in (["OUTPUT"], ["PREROUTING", "-i", self.bridge]):
-            run("iptables", "-w", "10", "-t", "nat", "-A", *chain, *to, *then)
+            run_tool("iptables", "-w", "10", "-t", "nat", "-A", *chain, *to, *then)
 
     def packets(self, name: str) -> int:
         return sum(rule.packets for rule in self.named(name))
 
-    def named(self, name: str) -> list[Rule]:
-        return [rule for rule in rules(self.id) if f"benchbook {self.id} {name}" in rule.words]
+    def named(self, name: str) -> list[NatRule]:
+        return [rule for rule in list_rules(self.id) if f"benchbook {self.id} {name}" in rule.words]
 
     def redirect(self, number: int, port: int, to: int) -> None:
-        """Lead what comes from outside to a port of namespace `number` elsewhere; the rule goes with it."""
+        """Redirect traffic from outside to a port of namespace `number`; the rule goes with it."""
         address = self.pod(number)[1]
         inside = ["ip", "netns", "exec", f"{self.bridge}-{number}", "iptables", "-w", "10", "-t", "nat"]
         rule = ["PREROUTING", "-i", "eth0", "-p", "tcp", "-d", f"{address}/32", "--dport", str(port)]
         rule += ["-j", "DNAT", "--to-destination", f"{address}:{to}"]
-        if shlex.join(rule[1:]) not in run(*inside, "-S", "PREROUTING"):
-            run(*inside, "-A", *rule)
+        if shlex.join(rule[1:]) not in run_tool(*inside, "-S", "PREROUTING"):
+            run_tool(*inside, "-A", *rule)
 
     def delay(self, number: int, latency_ms: float) -> None:
-        """Let netem hold back what enters and what leaves namespace `number`, each way for as long."""
+        """Let netem hold back all that enters and leaves namespace `number`, each way for as long."""
         added = ["root", "netem", "delay", f"{latency_ms}ms", "limit", "100000"]
-        run("tc", "qdisc", "replace", "dev", f"bv-{self.id}-{number}", *added)
-        run("tc", "-n", f"{self.bridge}-{number}", "qdisc", "replace", "dev", "eth0", *added)
+        run_tool("tc", "qdisc", "replace", "dev", f"bv-{self.id}-{number}", *added)
+        run_tool("tc", "-n", f"{self.bridge}-{number}", "qdisc", "replace", "dev", "eth0", *added)
 
     def _made(self) -> ipaddress.IPv4Network:
         if self._subnet is None:
-            clear(self.id)
-            self._subnet = free_subnet(int(self.id, 16))
+            remove_objects(self.id)
+            self._subnet = find_subnet(int(self.id, 16))
             gateway = f"{self._subnet[1]}/{self._subnet.prefixlen}"
-            run("ip", "link", "add", self.bridge, "type", "bridge")
-            run("ip", "address", "add", gateway, "dev", self.bridge)
-            run("ip", "link", "set", self.bridge, "up")
+            run_tool("ip", "link", "add", self.bridge, "type", "bridge")
+            run_tool("ip", "address", "add", gateway, "dev", self.bridge)
+            run_tool("ip", "link", "set", self.bridge, "up")
         return self._subnet
 
 
-def free_subnet(seed: int) -> ipaddress.IPv4Network:
-    """Return a subnet of 10.0.0.0/8 that no route of this machine touches; a seed fixes where to look."""
-    routes = json.loads(run("ip", "-j", "-4", "route", "show", "table", "all"))
+def find_subnet(seed: int) -> ipaddress.IPv4Network:
+    """A subnet of 10.0.0.0/8 that no route of this machine touches; a seed fixes the first try."""
+    routes = json.loads(run_tool("ip", "-j", "-4", "route", "show", "table", "all"))
     used = [
         ipaddress.ip_network(route["dst"], strict=False)
         for route in routes
@@ -157,10 +157,10 @@ def free_subnet(seed: int) -> ipaddress.IPv4Network:
     raise SiteError("no free subnet in 10.0.0.0/8; look at `ip route` and remove what is not needed")
 
 
-def rules(id: str) -> list[Rule]:
-    """Return the rules of the nat table with a lab's comment, with their counters."""
+def list_rules(id: str) -> list[NatRule]:
+    """Rules of the nat table with a lab's comment, with their counters."""
     try:
-        listed = run("iptables", "-w", "10", "-t", "nat", "-S", "-v") if os.geteuid() == 0 else ""
+        listed = run_tool("iptables", "-w", "10", "-t", "nat", "-S", "-v") if os.geteuid() == 0 else ""
     except SiteError:
         return []
     found = []
@@ -171,48 +171,50 @@ def rules(id: str) -> list[Rule]:
             at = words.index("-c") if "-c" in words else None
             packets = int(words[at + 1]) if at is not None else 0
             kept = words[2:at] + words[at + 3 :] if at is not None else words[2:]
-            found.append(Rule(words[1], tuple(kept), packets))
+            found.append(NatRule(words[1], tuple(kept), packets))
     return found
 
 
-def present(id: str) -> list[str]:
-    """Return in words everything in the kernel that carries a lab's id."""
-    found = [f"rule in {rule.chain}: {' '.join(rule.words)}" for rule in rules(id)]
+def list_objects(id: str) -> list[str]:
+    """Everything in the kernel that carries a lab's id, in words."""
+    found = [f"rule in {rule.chain}: {' '.join(rule.words)}" for rule in list_rules(id)]
     found += [f"namespace {path.name}" for path in sorted(NAMESPACES.glob(f"bb-{id}-*"))]
     links = sorted(Path("/sys/class/net").glob(f"b[bv]-{id}*"))
     return found + [f"link {path.name}" for path in links]
 
 
-def clear(id: str) -> list[str]:
-    """Remove everything that carries a lab's id, and nothing else; return in words what was removed."""
-    before = present(id)
-    for rule in rules(id) if before else ():
-        run("iptables", "-w", "10", "-t", "nat", "-D", rule.chain, *rule.words)
+def remove_objects(id: str) -> list[str]:
+    """Remove everything that carries a lab's id, and nothing else; returns the removed, in words."""
+    before = list_objects(id)
+    for rule in list_rules(id) if before else ():
+        run_tool("iptables", "-w", "10", "-t", "nat", "-D", rule.chain, *rule.words)
     for path in sorted(NAMESPACES.glob(f"bb-{id}-*")):
-        run("ip", "netns", "delete", path.name)
+        run_tool("ip", "netns", "delete", path.name)
     for path in sorted(Path("/sys/class/net").glob(f"b[bv]-{id}*")):
         # The other end of a cable goes with its namespace, a moment later.
         if path.exists():
             try:
-                run("ip", "link", "delete", path.name)
+                run_tool("ip", "link", "delete", path.name)
             except SiteError:
                 if path.exists():
                     raise
-    left = present(id) if before else ()
+    left = list_objects(id) if before else ()
     return [name for name in before if name not in left]
 
 
-class Delay(Supervised):
+class DelayRelay(Supervised):
     """A relay to `server` (ADDRESS:PORT) that holds every byte back for `latency_ms` each way."""
 
     what = "the delaying hop"
 
-    def __init__(self, machine: Machine, place: labs.Place, server: str, latency_ms: float = 0.0) -> None:
+    def __init__(
+        self, machine: Machine, place: labs.PartLocation, server: str, latency_ms: float = 0.0
+    ) -> None:
         super().__init__(machine, place)
         self.server, self.latency_ms = server, latency_ms
 
     def ensure(self) -> None:
-        concurrent_steps.walk(self.starting(), self.machine.look_s)
+        concurrent_steps.run_steps(self.starting(), self.machine.look_s)
 
     def starting(self) -> concurrent_steps.Steps:
         """Start as `ensure` does, and yield until the port is its own."""
@@ -245,15 +247,15 @@ FIRST, MOST, CLUSTERS, HOPS_AT = 70, 8, 10, 4000
 
 
 @dataclass(frozen=True)
-class Zones:
-    """The zones of one cluster: `rank` is its number, `latency_ms` what is added each way between zones."""
+class ClusterZones:
+    """The zones of one cluster: `rank` is its number, `latency_ms` is added each way between two."""
 
-    network: Network
+    network: LabNetwork
     rank: int
     count: int
     latency_ms: float
 
-    def place(self, place: labs.Place, zone: int) -> labs.Place:
+    def place(self, place: labs.PartLocation, zone: int) -> labs.PartLocation:
         namespace, address = self.network.pod(self._number(zone))
         return replace(place, address=address, where=replace(place.where, namespace=namespace))
 
@@ -265,15 +267,15 @@ class Zones:
         """Return the addresses of a zone wherever its cluster may be: arms change places between blocks."""
         return [self.network.address(FIRST + MOST * rank + zone) for rank in range(CLUSTERS)]
 
-    def hop(self, member: Any, zone: int, number: int) -> Delay:
-        """Return the hop before a part, with what leads there all that comes from other zones."""
+    def hop(self, member: Any, zone: int, number: int) -> DelayRelay:
+        """The hop before a part, with a rule that leads all traffic from other zones there."""
         port, to = HOPS_AT + number, member.place
         self.network.redirect(self._number(zone), to.port, port)
         place = replace(to, name=f"{to.name}-hop", port=port)
-        return Delay(member.machine, place, f"{to.address}:{to.port}", self.latency_ms)
+        return DelayRelay(member.machine, place, f"{to.address}:{to.port}", self.latency_ms)
 
     def facts(self, stores: Sequence[str], tidb: int) -> dict[str, Any]:
-        """Return what the zones are, with the store that each TiDB shares its zone with."""
+        """Facts of the zones, with the store that each TiDB shares its zone with."""
         made = "a delaying relay of our own in the zone that is reached"
         beside = [stores[rank % len(stores)] for rank in range(tidb)]
         return {"zones": self.count, "latency_ms": self.latency_ms, "made_by": made, "tidb_beside": beside}
@@ -287,9 +289,9 @@ def set_kernel(profile: Kernel, namespace: Path | None, records: Path) -> dict[s
 
     def put(key: str, name: str, value: int) -> int:
         if namespace is None or key not in kernel.OF_NAMESPACE:
-            return kernel.apply(records, name, value)
+            return kernel.apply_setting(records, name, value)
         place = str(kernel.SYSCTL / name)
-        run("nsenter", f"--net={namespace}", "tee", place, stdin=str(value))
-        return int(run("nsenter", f"--net={namespace}", "cat", place))
+        run_tool("nsenter", f"--net={namespace}", "tee", place, stdin=str(value))
+        return int(run_tool("nsenter", f"--net={namespace}", "cat", place))
 
     return kernel.set_all(profile, put)

@@ -1,4 +1,4 @@
-"""Which arms this machine can make, known before anything starts, and why not the others."""
+"""Arms that this machine can make, before anything starts, and reasons against the others."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ NEEDED_BY = {
 }
 
 
-def of(arm: Arm, chain: Chain, engine: Engine | None = None) -> list[str]:
-    """Return why an arm can't be made here and what to do about it; nothing if it can."""
-    found = list(_of_arm(arm, chain))
+def infeasible_reasons(arm: Arm, chain: Chain, engine: Engine | None = None) -> list[str]:
+    """Reasons against an arm here, each with a remedy; nothing if it can be made."""
+    found = list(_check_arm(arm, chain))
     if engine is not None and engine.cluster is not None and engine.cluster.zones_ms is not None:
-        found += _lacking(*NEEDED_BY["service"])
-    if engine is not None and (why := packages.obstacle(engine)) is not None:
+        found += _check_abilities(*NEEDED_BY["service"])
+    if engine is not None and (why := packages.find_obstacle(engine)) is not None:
         return [*found, why]
     if engine is not None and engine.build is None and (reason := load(program_of(engine)).obstacle(engine)):
         found.append(reason)
@@ -44,34 +44,34 @@ def of(arm: Arm, chain: Chain, engine: Engine | None = None) -> list[str]:
 
 
 def has_netem(arms: Mapping[str, Arm]) -> bool:
-    """Say whether the kernel can make the distance of all arms itself; asked only where there is any."""
-    return suits_netem(arms) and any(one.ok for one in capabilities.network() if one.name == "netem")
+    """True if the kernel can make the distance of all arms itself; asked only if there is any."""
+    return suits_netem(arms) and any(one.ok for one in capabilities.check_network() if one.name == "netem")
 
 
-def _of_arm(arm: Arm, chain: Chain) -> Iterator[str]:
+def _check_arm(arm: Arm, chain: Chain) -> Iterator[str]:
     needs = {"pod": chain.server.where.is_pod, "service": chain.hop("service") is not None}
     groups = [part for part in (*chain.parts, chain.client) if part.where.shares is not None]
     needs["group"] = bool(groups) or arm.neighbour is not None
     for need, is_asked in needs.items():
         if is_asked:
-            yield from _lacking(*NEEDED_BY[need])
-    proxy = descriptors.between(arm.access)
+            yield from _check_abilities(*NEEDED_BY[need])
+    proxy = descriptors.find_intermediary(arm.access)
     if proxy is not None and (reason := load(proxy.code).obstacle(arm.proxy)):
         yield reason
     elif proxy is not None and arm.capture:
-        program = Path(local_machine.find(proxy.programs[0]) or "").resolve()
+        program = Path(local_machine.find_program(proxy.programs[0]) or "").resolve()
         yield from filter(None, [load(proxy.code).unable_to_capture(program)])
     if arm.load is not None:
-        yield from _load(arm.load, chain)
+        yield from _check_load(arm.load, chain)
     asked = {core for part in (*chain.parts, chain.client) for core in part.cpus or ()}
     absent = sorted(asked - os.sched_getaffinity(0))
     if absent:
         yield f"core {absent[0]} is not there or not ours; write cores of {sorted(os.sched_getaffinity(0))}"
     if arm.kernel is not None:
-        yield from _kernel(arm.kernel)
+        yield from _check_kernel(arm.kernel)
 
 
-def _load(load: Load, chain: Chain) -> Iterator[str]:
+def _check_load(load: Load, chain: Chain) -> Iterator[str]:
     """A file for every connection in server and driver, two in a proxy; and ports that clients don't get."""
     first, last = map(int, CLIENT_PORTS.read_text(encoding="ascii").split())
     # A connection that is closed keeps its client's port for a minute (tcp(7), TIME_WAIT).
@@ -86,14 +86,14 @@ def _load(load: Load, chain: Chain) -> Iterator[str]:
         yield why
 
 
-def _lacking(*names: str) -> Iterator[str]:
-    known = {ability.name: ability for ability in (*capabilities.network(), capabilities.cpu_quota())}
+def _check_abilities(*names: str) -> Iterator[str]:
+    known = {ability.name: ability for ability in (*capabilities.check_network(), capabilities.cpu_quota())}
     for name in names:
         if not known[name].ok:
             yield f"{name}: {known[name].detail}; {known[name].remedy}"
 
 
-def _kernel(profile: Kernel) -> Iterator[str]:
+def _check_kernel(profile: Kernel) -> Iterator[str]:
     if os.geteuid() != 0:
         yield "kernel settings are root's; run as root"
         return

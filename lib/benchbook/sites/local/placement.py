@@ -9,17 +9,17 @@ from types import MappingProxyType
 from typing import Any
 
 from benchbook.core.study import descriptors, registry
-from benchbook.core.study.engines import variant
+from benchbook.core.study.engines import data_variant
 from benchbook.core.study.study_arm import LOWEST_SHARES, Arm, Cpu
 from benchbook.sites.local.cgroups import CORE_SHARES
 from benchbook.sites.topology import parts
-from benchbook.sites.topology.parts import Arranged, copies
+from benchbook.sites.topology.parts import Arranged, name_copies
 
 SERVICE_PORT = 3306
 
 
 @dataclass(frozen=True)
-class InLab:
+class LabPlacement:
     """A part's weight and quota of cores (None: no control group), pod, and distance on the pod's cable."""
 
     quota: float | None = None
@@ -28,16 +28,16 @@ class InLab:
     latency_ms: float | None = None
 
 
-Part = parts.Part[InLab]
-Chain = parts.Chain[InLab]
+Part = parts.ChainPart[LabPlacement]
+Chain = parts.Chain[LabPlacement]
 
 
 def suits_netem(arms: Mapping[str, Arm]) -> bool:
-    """Say whether netem could make the distance of all arms: it holds back what a pod's cable carries."""
+    """True if netem could make the distance of all arms: it acts on a pod's cable alone."""
     return all(arm.zones is not None and arm.network == "pod" for arm in arms.values())
 
 
-def chains(
+def build_chains(
     arms: Mapping[str, Arm],
     port: int,
     cpus: Mapping[str, list[int] | None],
@@ -46,14 +46,14 @@ def chains(
     ports: Mapping[str, int] = MappingProxyType({}),
     apart: Collection[str] = (),
 ) -> dict[str, Chain]:
-    """Return each arm's chain of parts; `cpus` are the cores of server, proxy and client (None: all).
+    """Chain of parts of each arm; `cpus` are the cores of server, proxy and client (None: all).
 
     `ports` is how many each server of an arm takes, one if it is not said. Places are given from the arm at
     `first` on, so that another number lets arms change places. Those of `apart` share no server. With
     `has_netem` distance is a matter of the pod's cable, if it can be so in all arms; else of a hop.
     """
     is_cable = has_netem and suits_netem(arms)
-    arranged, prepared = Arranged[InLab](port), copies(arms)
+    arranged, prepared = Arranged[LabPlacement](port), name_copies(arms)
 
     def share(key: tuple[Any, ...], kind: str, wide: int = 1, **rest: Any) -> Part:
         role = kind if kind in ("server", "relay", "service") else "proxy"
@@ -62,7 +62,7 @@ def chains(
     names = list(arms)
     turned = names[first % len(names) :] + names[: first % len(names)]
     found = {
-        name: _chain(
+        name: _build_chain(
             *(arms[name], cpus, share, is_cable, prepared[name], ports.get(name, 1)),
             (name,) if name in apart else (),
         )
@@ -71,7 +71,7 @@ def chains(
     return {name: found[name] for name in arms}
 
 
-def _chain(
+def _build_chain(
     arm: Arm,
     cpus: Mapping[str, list[int] | None],
     share: Callable[..., Part],
@@ -80,12 +80,18 @@ def _chain(
     wide: int,
     alone: tuple[str, ...],
 ) -> Chain:
-    rooms = {part: _room(arm.cpu.get(part), cpus[part]) for part in ("server", "proxy", "client")}
+    rooms = {part: _choose_cores(arm.cpu.get(part), cpus[part]) for part in ("server", "proxy", "client")}
     cores, quota = rooms["server"]
     distance = arm.zones.latency_ms if arm.zones is not None else None
     cable = distance if is_cable else None
-    where = InLab(quota, _shares(arm, cores, quota), arm.network == "pod", cable)
-    own = {"where": where, "cpus": cores, "kernel": arm.kernel, "variant": variant(arm), "prepared": prepared}
+    where = LabPlacement(quota, _choose_shares(arm, cores, quota), arm.network == "pod", cable)
+    own = {
+        "where": where,
+        "cpus": cores,
+        "kernel": arm.kernel,
+        "variant": data_variant(arm),
+        "prepared": prepared,
+    }
     key: tuple[Any, ...] = ("server", *own.values())
     servers = [share((*key, *alone), "server", wide, **own)]
     servers += [share((*key, number), "server", wide, **own) for number in range(1, arm.servers)]
@@ -93,34 +99,34 @@ def _chain(
     cores, quota = rooms["proxy"]
     if distance is not None and not is_cable:
         key = ("relay", distance, cores, servers[0])
-        relay = {"where": InLab(latency_ms=distance), "cpus": cores, "to": servers[0]}
+        relay = {"where": LabPlacement(latency_ms=distance), "cpus": cores, "to": servers[0]}
         hops.append(share(key, "relay", **relay))
     behind = hops[-1] if hops else servers[0]
     if arm.access in registry.THROUGH_SERVICE:
-        behind = share(("service", behind), "service", where=InLab(), to=behind)
+        behind = share(("service", behind), "service", where=LabPlacement(), to=behind)
         hops.append(behind)
-    if (of := descriptors.between(arm.access)) is not None:
+    if (of := descriptors.find_intermediary(arm.access)) is not None:
         # Memory that a proxy took for one arm's connections must not be seen in another's.
         said = arm.proxy.model_dump_json(exclude_defaults=True) if arm.proxy is not None else ""
         key = (arm.access, cores, quota, behind, said, arm.load, *(servers[1:] if of.fails_over else ()))
-        hops.append(share(key, arm.access, of.ports, where=_weighed(quota), cpus=cores, to=behind))
+        hops.append(share(key, arm.access, of.ports, where=_weigh_part(quota), cpus=cores, to=behind))
     cores, quota = rooms["client"]
-    client = Part("client", "client", 0, _weighed(quota), cpus=cores)
+    client = Part("client", "client", 0, _weigh_part(quota), cpus=cores)
     return Chain(arm, tuple(servers), tuple(hops), (client,))
 
 
-def _weighed(quota: float | None) -> InLab:
-    return InLab(quota, None if quota is None else CORE_SHARES)
+def _weigh_part(quota: float | None) -> LabPlacement:
+    return LabPlacement(quota, None if quota is None else CORE_SHARES)
 
 
-def _room(asked: Cpu | None, given: list[int] | None) -> tuple[tuple[int, ...] | None, float | None]:
-    """Return the cores and the quota that an arm asks for, or else the cores that all have."""
+def _choose_cores(asked: Cpu | None, given: list[int] | None) -> tuple[tuple[int, ...] | None, float | None]:
+    """Cores and quota that an arm asks for, or else the cores that all have."""
     own, quota = (asked.cores, asked.quota) if asked is not None else (None, None)
     return tuple(given) if own is None and given is not None else own, quota
 
 
-def _shares(arm: Arm, cores: tuple[int, ...] | None, quota: float | None) -> int | None:
-    """Return the server's weight; None where it needs no control group at all."""
+def _choose_shares(arm: Arm, cores: tuple[int, ...] | None, quota: float | None) -> int | None:
+    """Weight of the server; None if it needs no control group at all."""
     if arm.qos == "best_effort":
         return LOWEST_SHARES
     if arm.qos == "guaranteed":

@@ -17,23 +17,23 @@ from benchbook.sites.engines import packages
 from benchbook.sites.local import cgroups, network
 from benchbook.sites.local.placement import Chain, Part
 from benchbook.sites.machine import concurrent_steps, data_snapshots
-from benchbook.sites.machine.local_machine import Here
-from benchbook.sites.machine.supervised_process import Made
-from benchbook.sites.processes.spawn import Where
+from benchbook.sites.machine.local_machine import LocalMachine
+from benchbook.sites.machine.supervised_process import Component
+from benchbook.sites.processes.spawn import ProcessPlacement
 from benchbook.sites.processes.tcp_bytes import Hop
 from benchbook.sites.proxies.proxy import NOTHING
 
 
-class Parts:
+class LocalRuntime:
     """All parts of one lab by name."""
 
     def __init__(self, lab: labs.Lab, study: Study, chains: dict[str, Chain]) -> None:
         self.lab, self.study, self.chains = lab, study, chains
-        self.machine = Here(lab)
-        self.network = network.Network(lab.token)
+        self.machine = LocalMachine(lab)
+        self.network = network.LabNetwork(lab.token)
         self.alive: dict[str, Any] = {}
         self._first: dict[str, Part] = {}
-        self._groups: dict[str, cgroups.Group] = {}
+        self._groups: dict[str, cgroups.CpuControlGroup] = {}
         # Of each part, the settings that were made for it, as read back.
         self.kernel: dict[str, dict[str, int]] = {}
 
@@ -71,7 +71,7 @@ class Parts:
             self.get(part).ensure()
 
     def address(self, part: Part) -> tuple[str, int]:
-        """Return where a part is reached."""
+        """Address of a part."""
         if part.kind == "service":
             return self.network.virtual(part.rank), part.port
         if (made := self.alive.get(part.name)) is not None and made.addresses:
@@ -79,21 +79,23 @@ class Parts:
         return (self.network.pod(part.rank + 1)[1] if part.where.is_pod else labs.LOOPBACK), part.port
 
     def addresses(self, part: Part) -> list[tuple[str, int]]:
-        """Return where a part is reached; a cluster has several such places."""
+        """Addresses of a part; a cluster has several."""
         several = self.get(part).addresses if part.kind == "server" else ()
         return [*several] or [self.address(part)]
 
-    def group(self, part: Part) -> cgroups.Group | None:
+    def group(self, part: Part) -> cgroups.CpuControlGroup | None:
         """Return a part's control group, made at need; None if it has none."""
         quota, shares = part.where.quota, part.where.shares
         if shares is not None and part.name not in self._groups:
-            self._groups[part.name] = cgroups.make(self.lab.token, part.name, quota=quota, shares=shares)
+            self._groups[part.name] = cgroups.create_group(
+                self.lab.token, part.name, quota=quota, shares=shares
+            )
         return self._groups.get(part.name)
 
-    def where(self, part: Part) -> Where:
-        """Return where a part's processes run."""
+    def where(self, part: Part) -> ProcessPlacement:
+        """Placement of a part's processes."""
         group = self.group(part)
-        return Where(
+        return ProcessPlacement(
             part.cpus,
             (group.folder,) if group is not None else (),
             self.network.pod(part.rank + 1)[0] if part.where.is_pod else None,
@@ -101,7 +103,7 @@ class Parts:
         )
 
     def hops(self, chain: Chain) -> list[Hop]:
-        """Return where the bytes of server and proxy are counted, hops between as one; over a socket none."""
+        """Places that count the bytes of server and proxy, hops between as one; over a socket none."""
         if chain.by_socket:
             return []
         relay, service = chain.hop("relay"), chain.hop("service")
@@ -128,34 +130,38 @@ class Parts:
         concurrent_steps.at_once([part.stop for part in self.alive.values() if part.is_cluster])
 
     def clear(self) -> list[str]:
-        """Remove what the lab has in the kernel: rules, namespaces, links, groups, settings."""
-        self.network = network.Network(self.lab.token)
+        """Remove all of the lab in the kernel: rules, namespaces, links, groups, settings."""
+        self.network = network.LabNetwork(self.lab.token)
         self._groups.clear()
         self.kernel.clear()
-        return clear(self.lab.token, self.lab.run)
+        return remove_leftovers(self.lab.token, self.lab.run)
 
     def _make(self, part: Part) -> Any:
         if part.kind == "service":
             assert part.to is not None
-            return Service(self.network, part, *self.address(part.to))
+            return VirtualService(self.network, part, *self.address(part.to))
         address, port = self.address(part)
         where, peers = self.where(part), self._peers(part)
-        place = labs.Place(part.name, address, port, where, lambda: peers, self.connections, part.prepared)
+        place = labs.PartLocation(
+            part.name, address, port, where, lambda: peers, self.connections, part.prepared
+        )
         if part.kind == "server":
             name = next(name for name, chain in self.chains.items() if part in chain.servers)
-            engine = packages.resolved(engine_of(self.study, self.study.deployed(name)))
+            engine = packages.resolve_engine(engine_of(self.study, self.study.deployed(name)))
             more: dict[str, Any] = {}
             if (cluster := engine.cluster) is not None and cluster.zones_ms is not None:
                 place = replace(place, peers=lambda: (self.network.gateway,))
-                more["zones"] = network.Zones(self.network, part.rank, cluster.stores, cluster.zones_ms)
+                more["zones"] = network.ClusterZones(
+                    self.network, part.rank, cluster.stores, cluster.zones_ms
+                )
             server = load(program_of(engine))(self.machine, engine, place, **more)
-            data_snapshots.heal(server)
+            data_snapshots.repair_data(server)
             return server
         assert part.to is not None
         behind = [":".join(map(str, address)) for address in self.addresses(part.to)]
         if part.kind == "relay":
-            return network.Delay(self.machine, place, behind[0], part.where.latency_ms or 0.0)
-        traits_of = descriptors.between(part.kind)
+            return network.DelayRelay(self.machine, place, behind[0], part.where.latency_ms or 0.0)
+        traits_of = descriptors.find_intermediary(part.kind)
         assert traits_of is not None
         name = next(name for name, one in self.chains.items() if part in one.hops)
         asked = self.chains[name].arm.proxy or NOTHING
@@ -174,12 +180,12 @@ class Parts:
         return proxy
 
     def _addresses_at(self, part: Part, there: Part) -> list[tuple[str, int]]:
-        """Return where a part would be reached in the place of another: a cluster's places go with it."""
+        """Addresses of a part if it were in the place of another: a cluster's places go with it."""
         several = self.get(part).addresses_at(there.port, there.rank) if part.kind == "server" else ()
         return [*several] or [self.address(there)]
 
     def _peers(self, part: Part) -> tuple[str, ...]:
-        """Return where a server's connections come from: loopback, its socket, the bridge of pods."""
+        """Origins of a server's connections: loopback, its socket, the bridge of pods."""
         mine = [chain for chain in self.chains.values() if part in chain.parts]
         is_crossed = part.where.is_pod or any(chain.hop("service") is not None for chain in mine)
         here: tuple[str, ...] = () if part.where.is_pod else (labs.LOOPBACK,)
@@ -188,12 +194,12 @@ class Parts:
         return (*here, self.network.gateway) if is_crossed else here
 
 
-class Service(Made):
+class VirtualService(Component):
     """One virtual address with one server behind it. There is no process; the rule is made by `ensure`."""
 
     child = None
 
-    def __init__(self, network: network.Network, part: Part, address: str, server_port: int) -> None:
+    def __init__(self, network: network.LabNetwork, part: Part, address: str, server_port: int) -> None:
         self.network, self.role, self.rank, self.port = network, part.name, part.rank, part.port
         self.address, self.server_port = address, server_port
 
@@ -208,7 +214,7 @@ class Service(Made):
         return self.network.packets(self.role)
 
     def identity(self) -> dict[str, Any]:
-        """Return what the kernel does with the virtual address; SiteError if the rule is gone."""
+        """Rules of the kernel for the virtual address; SiteError if they are gone."""
         rules = self.network.named(self.role)
         if not rules:
             raise SiteError("the service's rule is gone; call site.up(arm) again")
@@ -218,15 +224,15 @@ class Service(Made):
         return {"made_by": "DNAT in the nat table, chains OUTPUT and PREROUTING", "port": self.port}
 
 
-def clear(token: str, records: Path) -> list[str]:
-    """Remove everything in the kernel that carries a lab's id; return in words what was removed."""
+def remove_leftovers(token: str, records: Path) -> list[str]:
+    """Remove everything in the kernel that carries a lab's id; returns the removed, in words."""
     id = labs.lab_id(token)
-    return [*network.clear(id), *cgroups.clear(id), *kernel.restore(records)]
+    return [*network.remove_objects(id), *cgroups.remove_groups(id), *kernel.restore_settings(records)]
 
 
-def present(token: str, records: Path) -> list[str]:
-    """Return in words what a lab has in the kernel."""
+def list_leftovers(token: str, records: Path) -> list[str]:
+    """Everything of a lab in the kernel, in words."""
     id = labs.lab_id(token)
-    groups = [f"control group {path}" for path in cgroups.present(id)]
-    changed = [f"{name}, which was {value}" for name, value in kernel.changed(records).items()]
-    return [*network.present(id), *groups, *changed]
+    groups = [f"control group {path}" for path in cgroups.list_groups(id)]
+    changed = [f"{name}, which was {value}" for name, value in kernel.read_changes(records).items()]
+    return [*network.list_objects(id), *groups, *changed]

@@ -17,15 +17,15 @@ from benchbook.core.util.errors import SiteError
 from benchbook.sites.agent import microbenchmarks
 from benchbook.sites.contract import Start, Taker
 from benchbook.sites.local import evidence, obstacles, placement, runtime
-from benchbook.sites.local.placement import InLab, Part
+from benchbook.sites.local.placement import LabPlacement, Part
 from benchbook.sites.machine import data_snapshots, local_machine
 from benchbook.sites.processes import process
-from benchbook.sites.processes.spawn import Where
+from benchbook.sites.processes.spawn import ProcessPlacement
 from benchbook.sites.topology import background_load, turns
 from benchbook.sites.topology.site import ArrangedSite
 
 
-class LocalSite(ArrangedSite[InLab]):
+class LocalSite(ArrangedSite[LabPlacement]):
     """The arms of one study on this machine; `cpus`: cores of server, proxy, client by default."""
 
     def __init__(self, study: Study, lab: Path) -> None:
@@ -36,22 +36,22 @@ class LocalSite(ArrangedSite[InLab]):
 
     def _open(self) -> None:
         self._looked = time.time()
-        self._parts = runtime.Parts(self.lab, self.study, self.chains)
-        if runtime.present(self.lab.token, self.lab.run):
+        self._parts = runtime.LocalRuntime(self.lab, self.study, self.chains)
+        if runtime.list_leftovers(self.lab.token, self.lab.run):
             self._parts.clear()
-        me = process.known("owner", os.getpid(), self.lab.token)
+        me = process.identify_child("owner", os.getpid(), self.lab.token)
         process.write_pidfile(self.lab.pidfile("owner"), me)
 
     def _close(self, error: BaseException | None) -> None:
         try:
             self.down()
-            if runtime.present(self.lab.token, self.lab.run):
+            if runtime.list_leftovers(self.lab.token, self.lab.run):
                 self._parts.clear()
         finally:
             self.lab.pidfile("owner").unlink(missing_ok=True)
 
     def change_places(self, block: int) -> None:
-        """What a place does to a server, such as where its data lie on a disk, then meets each arm alike."""
+        """Effects of a place on a server, such as its data's spot on a disk, then meet each arm alike."""
         if len({chain.server for chain in self.chains.values()}) < 2 or not self._parts.is_empty:
             return
         asked = [engine_of(self.study, arm) for arm in self.study.arms]
@@ -73,13 +73,15 @@ class LocalSite(ArrangedSite[InLab]):
         return cls(study, Path()).obstacles(arm)
 
     def obstacles(self, arm: str) -> list[str]:
-        return obstacles.of(self.study.arms[arm], self._chain(arm), engine_of(self.study, arm))
+        return obstacles.infeasible_reasons(
+            self.study.arms[arm], self._chain(arm), engine_of(self.study, arm)
+        )
 
     def endpoints(self, arm: str) -> list[Endpoint]:
         chain, engine = self._chain(arm), engine_of(self.study, self.study.deployed(arm))
         if engine.cluster is not None and not self._parts.get(chain.server).is_up:
             # Each waits as long alone, and none is to be loaded while fewer are up than for the others.
-            data_snapshots.start(self._servers())
+            data_snapshots.start_servers(self._servers())
         self._parts.ensure(chain)
         others = () if client_sharding.has_standby(chain.arm.setting) else chain.others
         ends = [(self._parts.address(part), self._parts.get(part)) for part in (chain.entry, *others)]
@@ -90,30 +92,30 @@ class LocalSite(ArrangedSite[InLab]):
         clients = self._arms[arm].clients
         return [places[client_sharding.server_of(number, len(places))] for number in range(clients)]
 
-    def clock(self, takers: Mapping[str, Taker], asked: Mapping[str, Any]) -> turns.Clock:
+    def clock(self, takers: Mapping[str, Taker], asked: Mapping[str, Any]) -> turns.ClockProcess:
         parts = {name: self.monitored(taker.arm) for name, taker in takers.items()}
         cpus = self._chain(next(iter(takers.values())).arm).client.cpus
         families = sorted({pid for taker in takers.values() for pid in self._families(taker.arm)})
         beside = {
             name: {background_load.NEIGHBOUR: [pid]}
             for name, taker in takers.items()
-            if (pid := background_load.pid(self.lab, evidence.neighbour_of(taker.arm))) is not None
+            if (pid := background_load.find_pid(self.lab, evidence.name_neighbour(taker.arm))) is not None
         }
         cores = {min(room) for role in ("server", "client") if (room := self.cpus.get(role))}
         more = {**asked, "families": families, "cores": sorted(cores) or [min(os.sched_getaffinity(0))]}
-        return turns.Clock(self.lab, takers, parts, more, Where(cpus=cpus), beside)
+        return turns.ClockProcess(self.lab, takers, parts, more, ProcessPlacement(cpus=cpus), beside)
 
     def machines(self) -> dict[str, Any]:
-        return {"probes": microbenchmarks.here(self.lab.folder)}
+        return {"probes": microbenchmarks.measure_here(self.lab.folder)}
 
     def facts(self, arm: str) -> dict[str, Any]:
-        return evidence.facts(self._parts, self._chain(arm), self.study, arm, self.cpus)
+        return evidence.collect_facts(self._parts, self._chain(arm), self.study, arm, self.cpus)
 
     def identity(self, arm: str) -> dict[str, Any]:
-        return evidence.identity(self._parts, self._chain(arm))
+        return evidence.collect_identity(self._parts, self._chain(arm))
 
     def monitored(self, arm: str) -> dict[str, list[int]]:
-        """Return the processes whose CPU and memory belong to an arm, by part; a delaying hop is a proxy."""
+        """Processes with the CPU and memory of an arm, by part; a delaying hop is a proxy."""
         found: dict[str, list[int]] = {}
         for part in self._chain(arm).parts:
             child = self._parts.get(part).child
@@ -129,7 +131,7 @@ class LocalSite(ArrangedSite[InLab]):
         return found
 
     def during(self, arm: str) -> contextlib.AbstractContextManager[dict[str, Any]]:
-        return evidence.during(self._parts, self._chain(arm), arm)
+        return evidence.run_alongside(self._parts, self._chain(arm), arm)
 
     def allowance(self, arm: str) -> float:
         client = self._chain(arm).client
@@ -138,16 +140,16 @@ class LocalSite(ArrangedSite[InLab]):
 
     def client(self, start: Start) -> process.Child:
         where = self._parts.where(self._chain(start.arm).client)
-        return background_load.client(self.lab, start, where)
+        return background_load.start_client(self.lab, start, where)
 
     def watch(self, arm: str, clients: Sequence[process.Child], path: Path) -> local_machine.Monitor:
-        driver, pids = background_load.pid(self.lab), [one.pid for one in clients]
+        driver, pids = background_load.find_pid(self.lab), [one.pid for one in clients]
         watched = {"client": pids, **self.monitored(arm)} | ({"driver": [driver]} if driver else {})
         hops = self._parts.hops(self._chain(arm))
         return local_machine.Monitor(watched, path, *pids, hops=hops, families=self._families(arm))
 
     def _families(self, arm: str) -> list[int]:
-        """Return the processes of an arm's parts whose children do their work."""
+        """Processes of an arm's parts that leave their work to children."""
         programs = [self._parts.get(part) for part in self._chain(arm).parts]
         return [one.child.pid for one in programs if one.has_children and one.child]
 
@@ -158,9 +160,9 @@ class LocalSite(ArrangedSite[InLab]):
         ]
         dead = [one for one in programs if one.child is not None and not one.child.is_alive]
         if dead:
-            told = "; ".join(f"{one.role}{_how(one.child)}, see {one.log}" for one in dead)
+            told = "; ".join(f"{one.role}{_describe_exit(one.child)}, see {one.log}" for one in dead)
             raise SiteError(
-                f"ended by itself between {_clock(self._looked)} and {_clock(now)} UTC: {told}; "
+                f"ended by itself between {_format_clock(self._looked)} and {_format_clock(now)} UTC: {told}; "
                 "the same command makes again what is missing"
             )
         self._looked = now
@@ -172,19 +174,19 @@ class LocalSite(ArrangedSite[InLab]):
         twins = self._arms.keys() - self.study.arms.keys()
         has_netem, port = obstacles.has_netem(self.study.arms), self.study.site.port
         asked = {arm: engine_of(self.study, self.study.deployed(arm)) for arm in self._arms}
-        ports = {arm: (one.cluster or descriptors.engine(one.name)).ports for arm, one in asked.items()}
-        return placement.chains(self._arms, port, self.cpus, has_netem, first, ports, twins)
+        ports = {arm: (one.cluster or descriptors.find_engine(one.name)).ports for arm, one in asked.items()}
+        return placement.build_chains(self._arms, port, self.cpus, has_netem, first, ports, twins)
 
     def _made(self, part: Part) -> Any:
         return self._parts.get(part)
 
 
-def _how(child: process.Child) -> str:
+def _describe_exit(child: process.Child) -> str:
     code = child.popen.returncode if child.popen is not None else None
     if code is None:
         return ""
     return f" (by signal {-code})" if code < 0 else f" (exit code {code})"
 
 
-def _clock(moment: float) -> str:
+def _format_clock(moment: float) -> str:
     return time.strftime("%H:%M:%S", time.gmtime(moment))

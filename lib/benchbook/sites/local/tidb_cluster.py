@@ -23,10 +23,10 @@ from benchbook.core.util.errors import SiteError
 from benchbook.sites import settings, sql
 from benchbook.sites import workspace as labs
 from benchbook.sites.local import tidb_members
-from benchbook.sites.local.network import Delay, Zones
+from benchbook.sites.local.network import ClusterZones, DelayRelay
 from benchbook.sites.machine import concurrent_steps, data_snapshots
-from benchbook.sites.machine.local_machine import Here
-from benchbook.sites.machine.supervised_process import Made
+from benchbook.sites.machine.local_machine import LocalMachine
+from benchbook.sites.machine.supervised_process import Component
 from benchbook.sites.tidb import build, config, data, status
 from benchbook.sites.topology import events
 
@@ -41,23 +41,25 @@ GONE_S = 5.0
 TRIES = 4
 
 
-class Cluster(Made):
+class UnistoreCluster(Component):
     """The parts of one cluster at ports from a place on; programs that are missing are built now."""
 
     is_cluster = True
-    hops: dict[str, Delay]
+    hops: dict[str, DelayRelay]
     # Each store sets 512 MiB of logs aside, and a small study fills a few of them.
     is_sparse = True
 
-    def __init__(self, machine: Here, engine: Any, place: labs.Place, zones: Zones | None = None) -> None:
+    def __init__(
+        self, machine: LocalMachine, engine: Any, place: labs.PartLocation, zones: ClusterZones | None = None
+    ) -> None:
         assert engine.cluster is not None
         lab = machine.lab
         self.machine, self.lab, self.engine, self.place = machine, lab, engine, place
         self.size: Asked = engine.cluster
-        self.programs = build.cluster(lab, engine.version)
+        self.programs = build.build_cluster(lab, engine.version)
         self.version = build.said_version(self.programs["tidb-server"])
-        self.asked = config.complete(engine.settings, self.version)
-        self.user = data.user(machine)
+        self.asked = config.complete_settings(engine.settings, self.version)
+        self.user = data.choose_user(machine)
         self.role, self.folder = place.name, lab.private_folder(place.name, self.user)
         self.log = lab.run / f"{place.name}-tidb-1.log"
         self.lies_in = "data"
@@ -68,7 +70,7 @@ class Cluster(Made):
 
     @staticmethod
     def obstacle(engine: Any) -> str | None:
-        """Return why this machine can't make such a cluster, or None; nothing is built to find out."""
+        """Reason against such a cluster on this machine, or None; nothing is built for the answer."""
         return build.cluster_obstacle(engine.version)
 
     @staticmethod
@@ -83,12 +85,14 @@ class Cluster(Made):
             self.zones.place(self.place, rank) if self.zones else self.place for rank in range(size.stores)
         ]
 
-        def at(zone: int, number: int) -> labs.Place:
+        def at(zone: int, number: int) -> labs.PartLocation:
             return replace(zones[zone % size.stores], port=number)
 
-        pd_asked = settings.complete(size.pd_settings, "pd") | {"replication.max-replicas": size.replicas}
+        pd_asked = settings.complete_settings(size.pd_settings, "pd") | {
+            "replication.max-replicas": size.replicas
+        }
         self.pd = tidb_members.PD(self, "pd", at(0, pd_port), pd_asked)
-        store_asked = settings.complete(size.store_settings, "unistore")
+        store_asked = settings.complete_settings(size.store_settings, "unistore")
         self.stores = {
             (name := f"store-{rank + 1}"): tidb_members.Store(
                 self, name, at(rank, pd_port + 2 * (rank + 1)), store_asked
@@ -96,7 +100,7 @@ class Cluster(Made):
             for rank in range(size.stores)
         }
         self.servers = [
-            tidb_members.Server(self, f"tidb-{rank + 1}", at(rank, port + 2 * rank), self.asked.items)
+            tidb_members.TidbMember(self, f"tidb-{rank + 1}", at(rank, port + 2 * rank), self.asked.items)
             for rank in range(size.tidb)
         ]
         if self.zones is not None:
@@ -105,7 +109,7 @@ class Cluster(Made):
                 self.hops[member.name] = self.zones.hop(member, zone, number)
 
     @property
-    def members(self) -> list[tidb_members.Member]:
+    def members(self) -> list[tidb_members.ClusterMember]:
         return [self.pd, *self.stores.values(), *self.servers]
 
     @property
@@ -130,7 +134,7 @@ class Cluster(Made):
 
     @property
     def below(self) -> dict[str, list[tuple[str, int]]]:
-        """Where stores (`tikv`) and PD are reached."""
+        """Addresses of stores (`tikv`) and PD."""
         stores = [(one.place.address, one.place.port) for one in self.stores.values()]
         return {"tikv": stores, "pd": [(self.pd.place.address, self.pd.place.port)]}
 
@@ -141,42 +145,46 @@ class Cluster(Made):
 
     @property
     def made_with(self) -> dict[str, Any]:
-        variables = {key: settings.text(value) for key, value in self.asked.variables.items()}
+        variables = {key: settings.format_value(value) for key, value in self.asked.variables.items()}
         made: dict[str, Any] = {"engine": "tidb-cluster", "version": self.version, "settings": variables}
         made |= {"stores": self.size.stores, "replicas": self.size.replicas, "own_hosts": self._own_hosts}
         return made | {"store": self.size.store_settings, "locks": self.lab.locks()}
 
     def ensure(self) -> None:
         """Start the parts that don't run, in their order, making data at need; wait until it is whole."""
-        concurrent_steps.walk(self.starting(), LOOK_S)
+        concurrent_steps.run_steps(self.starting(), LOOK_S)
 
     def starting(self) -> concurrent_steps.Steps:
         """Start as `ensure` does, and yield while a part comes up or leaders move."""
         if self.is_up:
             return
         self.stop()
-        yield from data_snapshots.making(self)
+        yield from data_snapshots.create_stepwise(self)
         try:
             with data_snapshots.first_start(self):
                 hops = (hop.starting() for hop in self.hops.values())
-                yield from concurrent_steps.together(self.pd.starting(), *hops)
-                yield from concurrent_steps.together(*(store.starting() for store in self.stores.values()))
+                yield from concurrent_steps.interleave_steps(self.pd.starting(), *hops)
+                yield from concurrent_steps.interleave_steps(
+                    *(store.starting() for store in self.stores.values())
+                )
                 # TiDB would wait for leaders as well, and say less of why.
                 yield from self._resting(READY_S, 0.0)
-                served = concurrent_steps.together(*(one.starting() for one in self.servers))
-                yield from concurrent_steps.together(served, self._resting(READY_S, QUIET_S, EVEN_S))
+                served = concurrent_steps.interleave_steps(*(one.starting() for one in self.servers))
+                yield from concurrent_steps.interleave_steps(served, self._resting(READY_S, QUIET_S, EVEN_S))
                 # Each port is proven to be of the TiDB that was started for it.
-                data.admit(self._connect, self.asked.variables, self.lab.password(), self.place.peers())
+                data.admit_clients(
+                    self._connect, self.asked.variables, self.lab.password(), self.place.peers()
+                )
                 for one in self.servers:
                     with self._connect(one) as connection, connection.cursor() as cursor:
                         cursor.execute("FLUSH PRIVILEGES")
-                    data.prove(one, partial(self._connect, one), self.pd.at)
+                    data.verify_identity(one, partial(self._connect, one), self.pd.at)
         except BaseException:
             self.stop()
             raise
 
     def stop(self) -> bool:
-        """End all parts, TiDB first and PD last; say whether all went by themselves."""
+        """End all parts, TiDB first and PD last; True if all went by themselves."""
         went: list[bool] = []
         for parts in (self.servers, self.stores.values(), (self.pd, *self.hops.values())):
             went += concurrent_steps.at_once([part.stop for part in parts])
@@ -192,7 +200,7 @@ class Cluster(Made):
         """Return the administrative account over the first TiDB's socket, with the books of all."""
         if self._admin is None:
             statuses = [one.status for one in self.servers]
-            self._admin = data.admin(self._connect, statuses, self._books, opened=lambda: self._opened)
+            self._admin = data.open_admin(self._connect, statuses, self._books, opened=lambda: self._opened)
         return self._admin
 
     def identity(self) -> dict[str, Any]:
@@ -213,18 +221,22 @@ class Cluster(Made):
 
     def facts(self) -> dict[str, Any]:
         self.running()
-        variables = sql.variables(self.admin())
+        variables = sql.read_variables(self.admin())
         read = [
             self.asked.taken(self.engine.settings, one.status.config(), variables) for one in self.servers
         ]
         size = self.size
         storage = STORAGE.format(stores=size.stores, replicas=size.replicas)
-        return data.facts(self.version, storage, read[0], variables, self.folder) | {
+        return data.collect_facts(self.version, storage, read[0], variables, self.folder) | {
             "config_hash": self.servers[0].config_hash,
             "started_with": self.servers[0].started_with,
             "programs": {
-                name: {"sha256": files.sha256(path)}
-                | {key: value for key, value in (build.built(path) or {}).items() if key in ("go", "module")}
+                name: {"sha256": files.digest_file(path)}
+                | {
+                    key: value
+                    for key, value in (build.read_build(path) or {}).items()
+                    if key in ("go", "module")
+                }
                 for name, path in self.programs.items()
             },
             "cluster": {
@@ -234,29 +246,29 @@ class Cluster(Made):
                 "replicas": size.replicas,
                 **({"event": size.event.model_dump()} if size.event is not None else {}),
                 **({"zones": self.zones.facts([*self.stores], size.tidb)} if self.zones is not None else {}),
-                "pd_settings": tidb_members.taken(self.pd),
-                "store_settings": [tidb_members.taken(one) for one in self.stores.values()].pop(),
+                "pd_settings": tidb_members.verify_settings(self.pd),
+                "store_settings": [tidb_members.verify_settings(one) for one in self.stores.values()].pop(),
             },
         }
 
     def moment(self) -> dict[str, Any]:
-        """Return how many regions there are, on how many stores, and the leaders of each store."""
+        """Number of regions, also by number of stores, and the leaders of each store."""
         state = self.pd.placement.state()
         led = list(state.leaders.values())
         leaders = {name: led.count(name) for name in self.stores}
         return {"regions": len(led), "leaders": leaders, "regions_by_replicas": state.replicas}
 
     def look(self) -> dict[str, Any]:
-        """Return the state of stores and leaders now; `ended` are the parts whose process has."""
+        """State of stores and leaders now; `ended` are the parts with an ended process."""
         ended = [one.name for one in self.members if not one.is_up]
         ended += [f"hop-{name}" for name, hop in self.hops.items() if not hop.is_up]
         return self.pd.placement.look(ended)
 
     @contextlib.contextmanager
     def beside(self) -> Iterator[dict[str, Any]]:
-        """Look at stores and leaders before and after, and carry out what is asked to happen meanwhile."""
+        """Look at stores and leaders before and after, and carry out the planned event meanwhile."""
         with contextlib.suppress(SiteError):
-            concurrent_steps.walk(self._resting(SETTLE_S, STILL_S), LOOK_S)
+            concurrent_steps.run_steps(self._resting(SETTLE_S, STILL_S), LOOK_S)
         record = {"before": self.look()}
         asked = self.size.event
         kill = partial(tidb_members.kill_store, self, asked)
@@ -275,14 +287,14 @@ class Cluster(Made):
 
     @property
     def _own_hosts(self) -> list[str]:
-        """Where the administrator's sessions over a socket seem to come from, in any place of the cluster."""
+        """Apparent hosts of the administrator's sessions over a socket, in any place of the cluster."""
         if self.zones is None:
             return ["localhost"]
         used = {rank % self.size.stores for rank in range(self.size.tidb)}
         return ["localhost", *(one for zone in sorted(used) for one in self.zones.addresses(zone))]
 
     def creating(self) -> concurrent_steps.Steps:
-        """Make new data, some times over where a store ends by itself; yield while parts come up."""
+        """Make new data, again (a few times) if a store ends by itself; yield while parts come up."""
         for tries_left in reversed(range(TRIES)):
             try:
                 yield from self._first_start()
@@ -296,7 +308,7 @@ class Cluster(Made):
                 )
 
     def _first_start(self) -> concurrent_steps.Steps:
-        """Make the data: a cluster whose first TiDB listens on a socket alone until its account is closed."""
+        """Make the data: the first TiDB listens on a socket alone until its account is closed."""
         self.lies_in = "new"
         self.machine.remove(f"{self.role}/new")
         for member in (self.pd, *self.stores.values()):
@@ -316,13 +328,13 @@ class Cluster(Made):
             self.lies_in = "data"
 
     def _resting(self, wait_s: float, still_s: float, even_s: float = 0.0) -> concurrent_steps.Steps:
-        """Yield until nothing is missing and leaders rest, uneven where PD can't even them out in time."""
+        """Wait until nothing is missing and leaders rest, uneven if PD can't even them out in time."""
         begun, seen, since = time.monotonic(), None, 0.0
         while True:
             for member in (self.pd, *self.stores.values()):
                 member.running()
             state, now = self.pd.placement.state(), time.monotonic()
-            missing = status.faults(state, self.size.stores, self.size.replicas)
+            missing = status.find_faults(state, self.size.stores, self.size.replicas)
             led = list(state.leaders.values())
             counts = [led.count(name) for name in self.stores]
             # Where each region is on all stores, PD evens out whom they lead.
@@ -339,13 +351,13 @@ class Cluster(Made):
                 )
             yield
 
-    def _connect(self, one: tidb_members.Server | None = None) -> pymysql.Connection:
+    def _connect(self, one: tidb_members.TidbMember | None = None) -> pymysql.Connection:
         self._opened += 1
-        return data.connect(one or self.servers[0])
+        return data.connect_admin(one or self.servers[0])
 
     def _books(self) -> tuple[dict[str, int], float]:
         # Once clients have left those that we don't look at.
         deadline = time.monotonic() + GONE_S
         while any(one.status.connected() for one in self.servers[1:]) and time.monotonic() < deadline:
             time.sleep(0.02)
-        return data.added(one.status for one in self.servers)
+        return data.sum_counters(one.status for one in self.servers)

@@ -15,15 +15,15 @@ from typing import Any, Protocol
 
 from benchbook.core.study.study_cluster import Event
 from benchbook.core.util.errors import SettingsDiffer
-from benchbook.core.util.numeric_equality import flat
+from benchbook.core.util.numeric_equality import flatten_mapping
 from benchbook.sites import workspace as labs
 from benchbook.sites.machine import concurrent_steps
 from benchbook.sites.machine.contract import Request
-from benchbook.sites.machine.local_machine import Here
+from benchbook.sites.machine.local_machine import LocalMachine
 from benchbook.sites.machine.supervised_process import Supervised
-from benchbook.sites.settings import Value, not_taken, text
+from benchbook.sites.settings import Value, format_value, not_taken
 from benchbook.sites.tidb import config
-from benchbook.sites.tidb.status import Placement, Status
+from benchbook.sites.tidb.status import PlacementDriver, Status
 
 CRASH = re.compile(r"\[FATAL\]|^panic: |^fatal error: |^SIG[A-Z]+: |No space left", re.ASCII)
 # Lines of the settings files that say where a part is.
@@ -33,9 +33,9 @@ ELECTION = ("raftstore.raft-base-tick-interval", "raftstore.raft-store-max-leade
 
 
 class Membership(Protocol):
-    """What a part needs of the cluster that it belongs to."""
+    """Needs of a part from the cluster that it belongs to."""
 
-    machine: Here
+    machine: LocalMachine
     role: str
     user: str | None
     folder: Path
@@ -45,7 +45,7 @@ class Membership(Protocol):
     stores: dict[str, Store]
 
 
-class Member(Supervised, abc.ABC):
+class ClusterMember(Supervised, abc.ABC):
     """One part of a cluster: `kind` as the monitor's tables name it, `name` as the cluster does."""
 
     kind: str
@@ -54,7 +54,9 @@ class Member(Supervised, abc.ABC):
     crash = CRASH
     stop_s, start_s = 60.0, 120.0
 
-    def __init__(self, cluster: Membership, name: str, place: labs.Place, asked: Mapping[str, Value]) -> None:
+    def __init__(
+        self, cluster: Membership, name: str, place: labs.PartLocation, asked: Mapping[str, Value]
+    ) -> None:
         super().__init__(cluster.machine, replace(place, name=f"{cluster.role}-{name}"), cluster.user)
         self.cluster, self.name, self.asked = cluster, name, asked
         self.binary = cluster.programs[self.program]
@@ -66,7 +68,7 @@ class Member(Supervised, abc.ABC):
 
     @property
     def at(self) -> str:
-        """Where it is reached, as ADDRESS:PORT."""
+        """Its address, as ADDRESS:PORT."""
         return f"{self.place.address}:{self.place.port}"
 
     @property
@@ -75,7 +77,7 @@ class Member(Supervised, abc.ABC):
         return "\n".join(line for line in lines if line.partition("=")[0].strip() not in PLACES)
 
     def identity(self) -> dict[str, Any]:
-        """Return what tells this very process from any other, or that it has ended."""
+        """Marks that tell this very process from any other, or that it has ended."""
         if not self.is_up or self.child is None:
             return {"ended": True}
         return self.seen()
@@ -93,7 +95,7 @@ class Member(Supervised, abc.ABC):
         return {"HOME": str(self.folder), "TMPDIR": str(self.folder)}
 
     def _toml(self) -> str:
-        return config.toml(self.asked)
+        return config.render_toml(self.asked)
 
     @abc.abstractmethod
     def _argv(self) -> list[str]:
@@ -101,22 +103,22 @@ class Member(Supervised, abc.ABC):
 
     @abc.abstractmethod
     def _is_ready_now(self) -> bool:
-        """Say whether it answers, which it is asked until it does; OSError or KeyError until then."""
+        """True if it answers, asked again until it does; OSError or KeyError until then."""
 
 
-class PD(Member):
+class PD(ClusterMember):
     """The placement driver; its peers' port is the one after its own."""
 
     kind, program = "pd", "pd-server"
     own_options = frozenset({"--client-urls", "--peer-urls", "--initial-cluster", "--data-dir"})
 
     @property
-    def placement(self) -> Placement:
+    def placement(self) -> PlacementDriver:
         names = {one.at: one.name for one in self.cluster.stores.values()}
-        return Placement(self.place.address, self.place.port, names, self.machine)
+        return PlacementDriver(self.place.address, self.place.port, names, self.machine)
 
     def starting(self) -> concurrent_steps.Steps:
-        """Start it unless it runs, and set what it keeps with its data."""
+        """Start it unless it runs, and set those settings that it keeps with its data."""
         yield from super().starting()
         self.placement.set(self.asked)
 
@@ -133,7 +135,7 @@ class PD(Member):
         return self.placement.answers
 
 
-class Store(Member):
+class Store(ClusterMember):
     """A store; its status port is the one after its own."""
 
     kind, program = "tikv", "unistore-server"
@@ -141,7 +143,9 @@ class Store(Member):
 
     def told(self) -> dict[str, Any]:
         asked = Request("/config")
-        return flat(json.loads(self.machine.request(self.place.address, self.place.port + 1, asked)))
+        return flatten_mapping(
+            json.loads(self.machine.request(self.place.address, self.place.port + 1, asked))
+        )
 
     def _toml(self) -> str:
         place = f"{self.place.address}:{self.place.port + 1}"
@@ -151,7 +155,7 @@ class Store(Member):
         # With so short ticks a new store that gets its first snapshot ended by a panic every other time.
         left_out = ELECTION if self.cluster.lies_in == "new" else ()
         asked = {key: value for key, value in self.asked.items() if key not in left_out}
-        return config.toml({**asked, **items, "engine.db-path": str(self.data)})
+        return config.render_toml({**asked, **items, "engine.db-path": str(self.data)})
 
     def _argv(self) -> list[str]:
         peers = ",".join(one.at for one in self.cluster.stores.values())
@@ -161,7 +165,7 @@ class Store(Member):
         return bool(self.told())
 
 
-class Server(Member):
+class TidbMember(ClusterMember):
     """A TiDB; its status port is the one after its own, its socket in its own folder."""
 
     kind, program = "tidb", "tidb-server"
@@ -177,7 +181,7 @@ class Server(Member):
         return Path(self.machine.socket(f"{self.role}/t.sock"))
 
     def private(self) -> list[str]:
-        """Return the command line of the first start of all, on which nothing but its socket listens."""
+        """Command line of the first start of all: nothing but its socket listens then."""
         self._configure(self._toml())
         return [*self._common(), "-P=0", "-report-status=false"]
 
@@ -187,7 +191,7 @@ class Server(Member):
 
     def _toml(self) -> str:
         places = {"temp-dir": str(self.folder), "tmp-storage-path": str(self.folder)}
-        return config.toml({**places, **self.asked})
+        return config.render_toml({**places, **self.asked})
 
     def _argv(self) -> list[str]:
         address, port = self.place.address, self.place.port
@@ -198,21 +202,21 @@ class Server(Member):
         return self.status.answers and self.socket.exists()
 
 
-def taken(member: PD | Store) -> dict[str, str | None]:
-    """Settings that a member took, its names without dashes; SettingsDiffer where one is another."""
-    told = {_plain(key): text(value) for key, value in member.told().items()}
-    got = {key: told.get(_plain(key)) for key in sorted(member.asked)}
+def verify_settings(member: PD | Store) -> dict[str, str | None]:
+    """A member's values of all settings asked of it; SettingsDiffer if one is another."""
+    told = {_plain_name(key): format_value(value) for key, value in member.told().items()}
+    got = {key: told.get(_plain_name(key)) for key in sorted(member.asked)}
     if wrong := not_taken(member.asked, got.get):
         raise SettingsDiffer({f"{member.role}: {key}": pair for key, pair in wrong.items()})
     return got
 
 
-def _plain(name: str) -> str:
+def _plain_name(name: str) -> str:
     return name.replace("-", "").lower()
 
 
 def kill_store(cluster: Membership, asked: Event | None, record: dict[str, Any]) -> Iterator[float]:
-    """Kill the store that leads most regions, yield how long to wait, and start it again."""
+    """Kill the store that leads most regions, yield the seconds to wait, and start it again."""
     assert asked is not None
     led = list(cluster.pd.placement.state().leaders.values())
     name = max(cluster.stores, key=led.count)
@@ -223,6 +227,6 @@ def kill_store(cluster: Membership, asked: Event | None, record: dict[str, Any])
     record |= {"killed_s": time.monotonic(), "error": f"the run ended before {name} was started again"}
     yield asked.back_after_s
     record["started_s"] = time.monotonic()
-    concurrent_steps.walk(store.starting(), store.machine.look_s)
+    concurrent_steps.run_steps(store.starting(), store.machine.look_s)
     record |= {"ready_s": time.monotonic(), "pid_after": store.running().pid}
     del record["error"]

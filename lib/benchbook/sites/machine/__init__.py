@@ -1,1 +1,1 @@
-"""The machines that parts run on: this one, and hosts through their agents; and what this machine is."""
+"""The machines that parts run on: this one, hosts through their agents; facts of this machine."""

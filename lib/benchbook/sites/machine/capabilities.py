@@ -30,7 +30,7 @@ INSTALL = {"pacman": "-S --needed", "apk": "add"}
 
 @dataclass(frozen=True)
 class Ability:
-    """One thing this machine can do or can't, and what to do about it; `is_needed` by the local site."""
+    """One thing this machine can do or can't, and the remedy; `is_needed` by the local site."""
 
     name: str
     ok: bool
@@ -39,17 +39,17 @@ class Ability:
     is_needed: bool = True
 
 
-def manager() -> str | None:
-    """Return the package manager of this system, one of `MANAGERS`, or None."""
+def find_manager() -> str | None:
+    """Package manager of this system, one of `MANAGERS`, or None."""
     return next((name for name in MANAGERS if shutil.which(name)), None)
 
 
 def install_command(tool: str) -> str:
     """Return the command that installs a tool here, as this user would type it."""
-    name = manager()
+    name = find_manager()
     if name is None:
         return f"install {tool} with your system's package manager"
-    package = {**descriptors.installing(tool), **PACKAGES.get(tool, {})}.get(name, tool)
+    package = {**descriptors.packages_with(tool), **PACKAGES.get(tool, {})}.get(name, tool)
     command = f"{name} {INSTALL.get(name, 'install')} {package}"
     return command if name == "brew" else as_root(command)
 
@@ -62,33 +62,37 @@ def as_root(command: str) -> str:
 
 
 def needs_root(otherwise: str) -> str:
-    """Return the remedy for what an ordinary user may not do; `otherwise` is the remedy for root."""
+    """Remedy for an action that needs root rights; `otherwise` is the remedy for root."""
     if os.geteuid() == 0:
         return otherwise
     how = "`sudo make repro`" if shutil.which("sudo") else "`make repro` as root"
     return f"{how}: only root may do this; without it arms that need it are skipped"
 
 
-def judge(name: str, ok: bool, detail: str, remedy: str, is_needed: bool = True) -> Ability:
-    """Return an ability; the remedy only where it is wanted."""
+def judge_ability(name: str, ok: bool, detail: str, remedy: str, is_needed: bool = True) -> Ability:
+    """An ability; the remedy only if it is wanted."""
     return Ability(name, ok, detail, "" if ok else remedy, is_needed)
 
 
 @cache
-def network() -> tuple[Ability, ...]:
-    """Return what can be made of networks: namespaces, cables and bridges, rules, delays."""
+def check_network() -> tuple[Ability, ...]:
+    """Network abilities: namespaces, cables and bridges, rules, delays."""
     links = "ip link add bb0 type veth peer name bb1 && ip link add bb2 type bridge"
     rule = "-w -t nat -A OUTPUT -p tcp -d 10.0.0.1 -m comment --comment x -j DNAT --to-destination 10.0.0.2:1"
     netem = "use a kernel with sch_netem; a delaying proxy can stand in for it"
     return (
-        trial("network namespaces", ["true"], "the container must be privileged (`docker run --privileged`)"),
-        trial("veth and bridge", ["sh", "-c", links], as_root("modprobe -a veth bridge")),
-        trial("iptables NAT", ["iptables", *rule.split()], as_root("modprobe -a iptable_nat xt_comment")),
-        trial("netem", ["tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms"], netem),
+        try_command(
+            "network namespaces", ["true"], "the container must be privileged (`docker run --privileged`)"
+        ),
+        try_command("veth and bridge", ["sh", "-c", links], as_root("modprobe -a veth bridge")),
+        try_command(
+            "iptables NAT", ["iptables", *rule.split()], as_root("modprobe -a iptable_nat xt_comment")
+        ),
+        try_command("netem", ["tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms"], netem),
     )
 
 
-def trial(name: str, argv: list[str], remedy: str) -> Ability:
+def try_command(name: str, argv: list[str], remedy: str) -> Ability:
     """Try a command in a network namespace that goes away with it."""
     env = {**os.environ, "PATH": f"{os.environ.get('PATH', '')}:{PATH}", "LC_ALL": "C"}
     if missing := next(
@@ -102,15 +106,15 @@ def trial(name: str, argv: list[str], remedy: str) -> Ability:
         return Ability(name, False, str(error), remedy, is_needed=False)
     works = done.returncode == 0
     said = "works" if works else (done.stderr.strip().splitlines() or ["refused"])[-1]
-    return judge(name, works, said, needs_root(remedy), is_needed=False)
+    return judge_ability(name, works, said, needs_root(remedy), is_needed=False)
 
 
 def cpu_quota() -> Ability:
-    """Say whether processes can be given quota and weight."""
+    """Ability to give processes quota and weight."""
     version = machine.cgroup_version()
     folder = Path("/sys/fs/cgroup") / ("cpu" if version == 1 else "")
     can = version is not None and os.access(folder, os.W_OK)
     detail = f"control groups version {version}" if version else "no control groups"
     mount = "the container must be privileged (`docker run --privileged`)"
     remedy = needs_root(mount) if version else "use a kernel with control groups"
-    return judge("cpu quota", can, detail, remedy, is_needed=False)
+    return judge_ability("cpu quota", can, detail, remedy, is_needed=False)

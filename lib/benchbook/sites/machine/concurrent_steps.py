@@ -1,4 +1,4 @@
-"""Starting and ending several parts side by side, for what takes long is mostly waiting.
+"""Starting and ending several parts side by side, as most of the time is waiting.
 
 Programs are started from the main thread alone, because they die with the thread that started them. Parts
 that come up side by side therefore take turns there: each starts something and yields while it is not ready.
@@ -18,14 +18,14 @@ T = TypeVar("T")
 _END = object()
 
 
-def walk(steps: Steps, look_s: float) -> None:
-    """Take all steps, with a pause after each; whatever ends the walk closes them, so that they clean up."""
+def run_steps(steps: Steps, look_s: float) -> None:
+    """Take all steps, with a pause after each; any end of the walk closes them for their cleanup."""
     with contextlib.closing(steps):
         for _ in steps:
             time.sleep(look_s)
 
 
-def together(*several: Steps) -> Steps:
+def interleave_steps(*several: Steps) -> Steps:
     """Take the steps of several side by side; the first error closes all others and is raised."""
     with contextlib.ExitStack() as stack:
         left = [stack.enter_context(contextlib.closing(one)) for one in several]
@@ -34,7 +34,7 @@ def together(*several: Steps) -> Steps:
 
 
 def at_once(ends: Sequence[Callable[[], T]]) -> list[T]:
-    """Call each in a thread of its own and return what all return; none of them may start a program."""
+    """Call each in a separate thread and return all results; none may start a program."""
     with ThreadPoolExecutor(max(1, len(ends))) as pool:
         calls = [pool.submit(end) for end in ends]
     return [call.result() for call in calls]

@@ -1,4 +1,4 @@
-"""What servers and proxies ask of their machine, and the socket that drivers get for a carried connection."""
+"""Interface of machines to their servers and proxies: this machine, a host or a pod."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pymysql
 
-from benchbook.sites.processes.spawn import Where
+from benchbook.sites.processes.spawn import ProcessPlacement
 from benchbook.sites.workspace import Lab
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Process(Protocol):
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of an HTTP server; `kind` is what the body is."""
+    """A request to an HTTP server; `kind` is the body's content type."""
 
     path: str
     method: str = "GET"
@@ -54,7 +54,7 @@ class Request:
 
 
 class Machine(abc.ABC, Files):
-    """Where servers and proxies run: this machine, or a host or pod through its agent.
+    """A machine for servers and proxies: this one, or a host or pod through its agent.
 
     Names of files are below `folder`, which is ours there. What a part needs of its machine it asks here or
     of its `Files`, so that an engine or a proxy is written once. OSError where a program does not answer,
@@ -78,7 +78,7 @@ class Machine(abc.ABC, Files):
 
     @abc.abstractmethod
     def account(self, name: str) -> str | None:
-        """Return the account that a program runs as: its own where we are root, else None, that is ours."""
+        """Account for a program: `name` itself if we are root, else None for our account."""
 
     @abc.abstractmethod
     def program(self, name: str) -> str | None:
@@ -89,24 +89,26 @@ class Machine(abc.ABC, Files):
         """Return the path of a socket below the folder; SiteError if it is too long for one."""
 
     @abc.abstractmethod
-    def start(self, role: str, argv: Sequence[str], user: str | None, where: Where, env: Env) -> Process:
-        """Start a program in the folder of its role; what it prints is added to `run/ROLE.log`."""
+    def start(
+        self, role: str, argv: Sequence[str], user: str | None, where: ProcessPlacement, env: Env
+    ) -> Process:
+        """Start a program in the folder of its role; its output is added to `run/ROLE.log`."""
 
     @abc.abstractmethod
     def stop(self, process: Any, grace_s: float, gentle: int = signal.SIGTERM) -> bool:
-        """End a program by a signal, by force after the grace; say whether it ran and went by itself."""
+        """End a program by a signal, by force after the grace; True if it ran and went by itself."""
 
     @abc.abstractmethod
     def run_to_end(self, argv: Sequence[str], wrong: str, most_s: float, user: str | None = None) -> None:
-        """Run a program to its end; SiteError with what is `wrong` and its last words if it fails."""
+        """Run a program to its end; SiteError with `wrong` and its last words if it fails."""
 
     @abc.abstractmethod
     def ask(self, name: str, line: str) -> str:
-        """Return what a program answers to a line on its socket, a file below the folder."""
+        """Answer of a program to a line on its socket, a file below the folder."""
 
     @abc.abstractmethod
     def request(self, address: str, port: int, asked: Request) -> str:
-        """Return what an HTTP server answers to this machine; OSError if none does, or if it says no."""
+        """Answer of an HTTP server to this machine; OSError if none comes, or for an error status."""
 
     @abc.abstractmethod
     def connect(
@@ -116,7 +118,7 @@ class Machine(abc.ABC, Files):
 
     @abc.abstractmethod
     def connect_pgsql(self, target: str | tuple[str, int], **account: Any) -> psycopg.Connection[Any]:
-        """Open one in PostgreSQL's protocol, whose sockets are named `.s.PGSQL.PORT`; without encryption."""
+        """Open one in PostgreSQL's protocol, unencrypted; its sockets are named `.s.PGSQL.PORT`."""
 
 
 WAIT_S = 10.0
@@ -124,11 +126,11 @@ BUFFER = 1 << 16
 
 
 class Far(abc.ABC):
-    """One connection to a server. Nothing reads ahead of who asks."""
+    """One connection to a server. Nothing is read ahead of the caller's requests."""
 
     @abc.abstractmethod
     def settimeout(self, seconds: float | None) -> None:
-        """Set how long a read may take; None: for ever."""
+        """Set the longest time of a read in seconds; None: for ever."""
 
     @abc.abstractmethod
     def sendall(self, data: bytes) -> None:
@@ -146,8 +148,8 @@ class Far(abc.ABC):
         return io.BufferedReader(_Arriving(self.receive), BUFFER)
 
 
-def fetch(connection: http.client.HTTPConnection, asked: Request) -> str:
-    """Return what an HTTP server answers over a connection, which is used up; OSError if it says no."""
+def fetch_text(connection: http.client.HTTPConnection, asked: Request) -> str:
+    """HTTP server's answer over a connection, used up thereby; OSError for an error status."""
     try:
         # Kept alive until we close it: http.client would else close what it still has to read from.
         connection.request(asked.method, asked.path, asked.body, {"Content-Type": asked.kind})

@@ -18,7 +18,7 @@ from typing import Any
 from benchbook.core.util.errors import CopyLost, SiteError
 from benchbook.sites.machine import concurrent_steps
 from benchbook.sites.machine.contract import Machine
-from benchbook.sites.machine.supervised_process import Made
+from benchbook.sites.machine.supervised_process import Component
 
 COPY_S, LOOK_S = 3600.0, 0.05
 FREE_BYTES, SPARE_BYTES = 1 << 30, 256 << 20
@@ -26,8 +26,8 @@ RECORD = "snapshot.json"
 LOST = "{}: the prepared copy is removed; the same command loads the data again"
 
 
-class Loaded(Made, abc.ABC):
-    """A cluster whose data can't be copied: loaded once, as `notes` has it, and taken as they are."""
+class Loaded(Component, abc.ABC):
+    """A cluster with data that can't be copied: loaded once, and used as they are."""
 
     has_copies = False
     role: str
@@ -36,33 +36,36 @@ class Loaded(Made, abc.ABC):
     @property
     @abc.abstractmethod
     def id(self) -> str | None:
-        """What tells it from one that is made again; None as long as it is not made."""
+        """Mark that tells it from one made again later; None as long as it is not made."""
 
     def mark(self, label: str) -> None:
         self.notes.write(f"{self.role}/loaded.json", json.dumps({"label": label, "id": self.id}))
 
     def is_marked(self, label: str | None) -> bool:
-        """Say whether its data were loaded under a label; None: under any."""
-        known = noted(self.notes, f"{self.role}/loaded.json")
+        """True if its data were loaded under a label; None: under any."""
+        known = read_record(self.notes, f"{self.role}/loaded.json")
         return bool(known) and known["id"] == self.id and label in (None, known["label"])
 
 
-def make(server: Any) -> None:
+def create_data(server: Any) -> None:
     """Make a server's data folder unless it is there whole, made with the same; from a copy or anew."""
-    concurrent_steps.walk(making(server), LOOK_S)
+    concurrent_steps.run_steps(create_stepwise(server), LOOK_S)
 
 
-def making(server: Any) -> concurrent_steps.Steps:
-    """Make what `make` does, and yield while a server that has `creating` waits for its new data."""
+def create_stepwise(server: Any) -> concurrent_steps.Steps:
+    """Make the data as `make` does; yields while a server with `creating` waits for new data."""
     machine, role, copy = server.machine, server.role, server.place.prepared
-    heal(server)
-    if noted(machine, f"{role}/made.json") == server.made_with and machine.size(f"{role}/data") is not None:
+    repair_data(server)
+    if (
+        read_record(machine, f"{role}/made.json") == server.made_with
+        and machine.size(f"{role}/data") is not None
+    ):
         return
     machine.remove(role)
-    if noted(machine, _record(server)).get("made_with") != server.made_with:
+    if read_record(machine, _record_path(server)).get("made_with") != server.made_with:
         remove_copy(machine, copy)
     if machine.free() < FREE_BYTES:
-        raise SiteError(f"{_place(machine)}: less than 1 GiB free; {_more(machine)}")
+        raise SiteError(f"{_format_place(machine)}: less than 1 GiB free; {_suggest_space(machine)}")
     is_prepared = is_kept(server, None)
     for name in (role, f"{role}/tmp", *([] if is_prepared else [f"{role}/new"])):
         machine.private_folder(name, server.user)
@@ -77,7 +80,7 @@ def making(server: Any) -> concurrent_steps.Steps:
     machine.write(f"{role}/made.json", json.dumps(server.made_with), server.user)
 
 
-def heal(server: Any) -> None:
+def repair_data(server: Any) -> None:
     """Bring a data folder back that a crash caught between two names, and remove half-made copies."""
     machine, role = server.machine, server.role
     has_data, has_old = (machine.size(f"{role}/{name}") is not None for name in ("data", "old"))
@@ -87,7 +90,7 @@ def heal(server: Any) -> None:
         machine.remove(f"{role}/{stale}")
 
 
-def keep(server: Any, servers: Sequence[Any], label: str) -> None:
+def save_data(server: Any, servers: Sequence[Any], label: str) -> None:
     """Shut a server down, keep a copy of its data, bring it to `servers` with the same, and start it."""
     server.ensure()
     if not server.has_copies:
@@ -95,10 +98,10 @@ def keep(server: Any, servers: Sequence[Any], label: str) -> None:
         return
     if not server.stop():
         raise SiteError(
-            f"the server{_on(server.machine)} did not shut down by itself, so its data cannot be copied; "
+            f"the server{_format_host(server.machine)} did not shut down by itself, so its data cannot be copied; "
             f"see {server.log} and run the prepare stage again"
         )
-    _save(server, label)
+    _save_copy(server, label)
     mine = [one for one in servers if one.has_copies and one is not server]
     mine = [one for one in mine if one.place.prepared == server.place.prepared]
     others = {one.machine.host: one for one in mine if one.machine.host != server.machine.host}
@@ -107,16 +110,16 @@ def keep(server: Any, servers: Sequence[Any], label: str) -> None:
         server.machine.carry(server.place.prepared, other.machine, other.user)
     for other in mine:
         if other.child is not None:
-            _replace(other)
+            _replace_data(other)
             other.ensure()
     server.ensure()
 
 
 def is_kept(server: Any, label: str | None) -> bool:
-    """Say whether there is a whole copy, made by this engine and under this label (None: under any)."""
+    """True if there is a whole copy, made by this engine and under this label (None: any)."""
     if not server.has_copies:
         return bool(server.is_marked(label))
-    record = noted(server.machine, _record(server))
+    record = read_record(server.machine, _record_path(server))
     is_ours = record.get("made_with") == server.made_with and "sample" in record
     return is_ours and label in (None, record.get("label"))
 
@@ -125,18 +128,18 @@ def put_back(servers: Sequence[Any], label: str | None) -> None:
     """Put the prepared data back on every server and start it: cold, the same bytes every time."""
     if lacking := [server for server in servers if not is_kept(server, label)]:
         raise SiteError(
-            f"{_place(lacking[0].machine)} holds no prepared data of this engine and data set; run the "
+            f"{_format_place(lacking[0].machine)} holds no prepared data of this engine and data set; run the "
             "prepare stage again"
         )
     waiting = [server for server in servers if hasattr(server, "starting")]
     for server in servers:
-        _replace(server)
+        _replace_data(server)
         if server not in waiting:
             server.ensure()
-    start(waiting)
+    start_servers(waiting)
 
 
-def chill(server: Any) -> None:
+def drop_caches(server: Any) -> None:
     """Start a server again, its data out of its memory and, by posix_fadvise(2), out of the kernel's."""
     machine, data = server.machine, f"{server.machine.folder}/{server.role}/data"
     server.stop()
@@ -146,14 +149,16 @@ def chill(server: Any) -> None:
     server.ensure()
 
 
-def start(servers: Sequence[Any]) -> None:
+def start_servers(servers: Sequence[Any]) -> None:
     """Start servers that mostly wait while they start, side by side."""
-    concurrent_steps.walk(concurrent_steps.together(*(server.starting() for server in servers)), LOOK_S)
+    concurrent_steps.run_steps(
+        concurrent_steps.interleave_steps(*(server.starting() for server in servers)), LOOK_S
+    )
 
 
 @contextlib.contextmanager
 def first_start(server: Any) -> Iterator[None]:
-    """A server's start; CopyLost where it fails with data just put back, whose copy is then removed."""
+    """A server's start; if it fails with data just put back, their copy is removed: CopyLost."""
     try:
         yield
     except SiteError as error:
@@ -162,24 +167,24 @@ def first_start(server: Any) -> Iterator[None]:
         remove_copy(server.machine, server.place.prepared)
         # So that its own data are made again, too.
         server.machine.remove(f"{server.role}/made.json")
-        raise CopyLost(f"{error}\n{LOST.format(_place(server.machine))}") from None
+        raise CopyLost(f"{error}\n{LOST.format(_format_place(server.machine))}") from None
     server.is_untried = False
 
 
 def remove_copy(machine: Machine, copy: str) -> None:
-    """Remove a copy, its record first: what is left of it half-way counts as none."""
+    """Remove a copy, its record first: a half-removed one counts as none."""
     machine.remove(f"{copy}/{RECORD}")
     machine.remove(copy)
 
 
-def _replace(server: Any) -> None:
+def _replace_data(server: Any) -> None:
     """End a server that has copies, and put the prepared data in the place of its own."""
     machine, role = server.machine, server.role
     if server.has_copies:
-        heal(server)
+        repair_data(server)
         if machine.size(f"{role}/data") is None:
             # It was never up there: its folder, its accounts and what it was made with come first.
-            make(server) if hasattr(server, "starting") else server.ensure()
+            create_data(server) if hasattr(server, "starting") else server.ensure()
         server.stop()
         _take_copy(server, f"{role}/fresh")
         machine.rename(f"{role}/data", f"{role}/old")
@@ -187,13 +192,13 @@ def _replace(server: Any) -> None:
         machine.remove(f"{role}/old")
 
 
-def _save(server: Any, label: str) -> None:
+def _save_copy(server: Any, label: str) -> None:
     machine, copy = server.machine, server.place.prepared
     part = f"{copy}.part"
     remove_copy(machine, copy)
     machine.remove(part)
     machine.private_folder(part, server.user)
-    _copy(server, f"{server.role}/data", f"{part}/data")
+    _copy_folder(server, f"{server.role}/data", f"{part}/data")
     record = {
         "label": label,
         "made_with": server.made_with,
@@ -207,19 +212,19 @@ def _save(server: Any, label: str) -> None:
 def _take_copy(server: Any, to: str) -> None:
     """Copy the prepared data to a server's folder; CopyLost if they are not as they were kept."""
     machine, copy = server.machine, server.place.prepared
-    if noted(machine, _record(server)).get("sample") != machine.sample(f"{copy}/data"):
+    if read_record(machine, _record_path(server)).get("sample") != machine.sample(f"{copy}/data"):
         remove_copy(machine, copy)
-        raise CopyLost(f"the prepared data are not as they were kept; {LOST.format(_place(machine))}")
-    _copy(server, f"{copy}/data", to)
+        raise CopyLost(f"the prepared data are not as they were kept; {LOST.format(_format_place(machine))}")
+    _copy_folder(server, f"{copy}/data", to)
     server.is_untried = True
 
 
-def _copy(server: Any, name: str, to: str) -> None:
+def _copy_folder(server: Any, name: str, to: str) -> None:
     machine = server.machine
     used = machine.size(name) or 0
     if machine.free() < used + SPARE_BYTES:
         raise SiteError(
-            f"{_place(machine)}: {used >> 20} MiB are needed for a copy of the data; {_more(machine)}"
+            f"{_format_place(machine)}: {used >> 20} MiB are needed for a copy of the data; {_suggest_space(machine)}"
         )
     source, target = f"{machine.folder}/{name}", f"{machine.folder}/{to}"
     # Files that are mostly set aside are not written in full; a server that counts on that does not say so.
@@ -229,26 +234,26 @@ def _copy(server: Any, name: str, to: str) -> None:
         machine.run_to_end(argv, "the data could not be copied", COPY_S)
 
 
-def _record(server: Any) -> str:
+def _record_path(server: Any) -> str:
     return f"{server.place.prepared}/{RECORD}"
 
 
-def noted(machine: Machine, name: str) -> dict[str, Any]:
-    """Return what a JSON file of a machine holds; empty where there is none, or it can't be read."""
+def read_record(machine: Machine, name: str) -> dict[str, Any]:
+    """Content of a JSON file of a machine; empty if there is none, or it can't be read."""
     try:
         return dict(json.loads(machine.read(name) or "{}"))
     except ValueError:
         return {}
 
 
-def _on(machine: Machine) -> str:
+def _format_host(machine: Machine) -> str:
     return f" on {machine.host}" if machine.host is not None else ""
 
 
-def _place(machine: Machine) -> str:
-    return f"{machine.folder}{_on(machine)}"
+def _format_place(machine: Machine) -> str:
+    return f"{machine.folder}{_format_host(machine)}"
 
 
-def _more(machine: Machine) -> str:
+def _suggest_space(machine: Machine) -> str:
     is_here = machine.host is None
     return f"free some space{', or set BENCHBOOK_LAB_DIR to another disk' if is_here else ' there'}"

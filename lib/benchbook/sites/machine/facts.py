@@ -1,4 +1,4 @@
-"""What this machine is, and the counters that tell whether it was itself while we measured."""
+"""Facts of this machine, and the counters that show if others disturbed a measurement."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import psutil
 
 from benchbook.core.util.plural import count
 from benchbook.sites.agent import facts as agent
-from benchbook.sites.agent.facts import SOME, first, read
-from benchbook.sites.agent.files import says
+from benchbook.sites.agent.facts import SOME, find_first_group, read_stripped
+from benchbook.sites.agent.files import read_output
 from benchbook.sites.processes import procfs
 
 LOOK_S, BRIEF_S, PATIENCE_S = 5.0, 0.5, 120.0
@@ -25,43 +25,43 @@ LEAST_SHOWN = 0.1
 """Cores that a program beside must use to be named."""
 
 
-def facts() -> dict[str, Any]:
-    """Return what stays the same from run to run: processor, memory, kernel, tools. Unknown is None."""
-    found = agent.facts(Path("/"), {})
+def collect_facts() -> dict[str, Any]:
+    """Facts that stay the same between runs: processor, memory, kernel, tools. Unknown is None."""
+    found = agent.collect_facts(Path("/"), {})
     return {name: found[name] for name in agent.TOLD} | {
         "cpu_model": cpu_model(),
         "memory_mib": psutil.virtual_memory().total >> 20,
         "system": system_name(),
         "python": platform.python_version(),
-        "congestion_control": read("/proc/sys/net/ipv4/tcp_congestion_control"),
-        "virtualization": virtualization(),
+        "congestion_control": read_stripped("/proc/sys/net/ipv4/tcp_congestion_control"),
+        "virtualization": detect_virtualization(),
         "cgroup": cgroup_version(),
-        "sysbench": agent.tool("sysbench", ("--version",)),
+        "sysbench": agent.read_tool_version("sysbench", ("--version",)),
     }
 
 
-def moment(folder: Path) -> dict[str, Any]:
-    """Return what changes from hour to hour: load, free memory, and the disk a folder is on."""
-    disk = agent.disk(folder) or {}
-    return agent.moment(folder) | {"disk": disk.get("device"), "filesystem": disk.get("filesystem")}
+def read_moment(folder: Path) -> dict[str, Any]:
+    """Facts that change from hour to hour: load, free memory, and the disk a folder is on."""
+    disk = agent.describe_disk(folder) or {}
+    return agent.read_moment(folder) | {"disk": disk.get("device"), "filesystem": disk.get("filesystem")}
 
 
-def busy() -> str:
+def describe_load() -> str:
     """Present use of this machine in one line: busy cores and pressure of the last seconds."""
     cores, idle_pct = os.cpu_count() or 1, psutil.cpu_times_percent(BRIEF_S).idle
     used = cores * (1 - idle_pct / 100)
     text = f"{used:.1f} of {count(cores, 'core')} in use"
-    if waited_pct := first(SOME, read("/proc/pressure/cpu")):
+    if waited_pct := find_first_group(SOME, read_stripped("/proc/pressure/cpu")):
         text += f", programs waited for a core {float(waited_pct):.0f} % of the last ten seconds"
     return f"{text}: {'busy: results will be less precise' if used > cores / 4 else 'quiet'}"
 
 
 def wait_until_usable(most_steal_pct: float, say: Callable[[str], None] = print) -> list[str]:
-    """Why this machine is too busy in `LOOK_S` seconds even after `PATIENCE_S`, with what runs beside."""
+    """Reasons against measuring after `PATIENCE_S`, with programs beside; none once it is quiet."""
     deadline, is_said = time.monotonic() + PATIENCE_S, False
     while reasons := beyond_use(most_steal_pct):
         if time.monotonic() > deadline:
-            return [*reasons, *(f"beside: {text}" for text in busiest())]
+            return [*reasons, *(f"beside: {text}" for text in find_busiest())]
         if not is_said:
             say(f"waiting up to {PATIENCE_S / 60:.0f} minutes for this machine: {'; '.join(reasons)}")
             is_said = True
@@ -69,7 +69,7 @@ def wait_until_usable(most_steal_pct: float, say: Callable[[str], None] = print)
 
 
 def beyond_use(most_steal_pct: float) -> list[str]:
-    """Reasons why this machine is too busy to measure on, from `LOOK_S` seconds; none where it is not."""
+    """Reasons against measuring on this machine, from `LOOK_S` seconds; none if it is quiet."""
     began, stalled = time.monotonic(), _stalled_s()
     times = psutil.cpu_times_percent(LOOK_S)
     waited_pct = 100 * (_stalled_s() - stalled) / (time.monotonic() - began)
@@ -77,7 +77,7 @@ def beyond_use(most_steal_pct: float) -> list[str]:
 
 
 def too_busy(steal_pct: float, most_steal_pct: float, waited_pct: float, used_pct: float) -> list[str]:
-    """Steal, waiting for a core and use that are beyond what a measurement bears, in words."""
+    """Steal, waiting for a core and use beyond the bounds of a measurement, in words."""
     found = []
     if steal_pct > most_steal_pct:
         found.append(
@@ -97,7 +97,7 @@ def too_busy(steal_pct: float, most_steal_pct: float, waited_pct: float, used_pc
     return found
 
 
-def busiest(most: int = 3) -> list[str]:
+def find_busiest(most: int = 3) -> list[str]:
     """Programs that use a core now, the busiest first: `mariadbd (pid 812) 0.9 cores`."""
     there = list(psutil.process_iter(["pid", "name"]))
     for one in there:
@@ -116,13 +116,13 @@ def busiest(most: int = 3) -> list[str]:
 
 
 def _stalled_s() -> float:
-    """Return the seconds for which programs waited for a core since the start; 0 where no kernel tells."""
-    return int(first(r"some .*total=(\d+)", read("/proc/pressure/cpu")) or 0) / 1e6
+    """Seconds that programs waited for a core since the start; 0 if no kernel tells."""
+    return int(find_first_group(r"some .*total=(\d+)", read_stripped("/proc/pressure/cpu")) or 0) / 1e6
 
 
 def cpu_model() -> str | None:
-    """Return the name of the processor with what tells it from others of that name."""
-    return procfs.processor(read("/proc/cpuinfo") or "") or platform.processor() or None
+    """Name of the processor with the family, model and stepping that tell it from namesakes."""
+    return procfs.parse_processor(read_stripped("/proc/cpuinfo") or "") or platform.processor() or None
 
 
 def system_name() -> str:
@@ -133,16 +133,16 @@ def system_name() -> str:
         return f"{platform.system()} {platform.release()}"
 
 
-def virtualization() -> str | None:
-    """Return what hypervisor the processor reports, `none` on bare metal, or None if that cannot be seen."""
-    said = says(["systemd-detect-virt"], os.environ).strip()
+def detect_virtualization() -> str | None:
+    """Hypervisor that the processor reports, `none` on bare metal, None if that can't be read."""
+    said = read_output(["systemd-detect-virt"], os.environ).strip()
     # One word; what it can't tell it says in a sentence.
     if re.fullmatch(r"[\w-]+", said):
         return said
-    text = read("/proc/cpuinfo")
+    text = read_stripped("/proc/cpuinfo")
     if text is None:
         return None
-    return "yes" if first(r"^flags\s*:.*\b(hypervisor)\b", text) else "none"
+    return "yes" if find_first_group(r"^flags\s*:.*\b(hypervisor)\b", text) else "none"
 
 
 def cgroup_version() -> int | None:

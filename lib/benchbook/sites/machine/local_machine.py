@@ -20,35 +20,35 @@ from benchbook.core.util.errors import SiteError
 from benchbook.sites import contract
 from benchbook.sites import workspace as labs
 from benchbook.sites.agent import files
-from benchbook.sites.agent.watch import Watch
-from benchbook.sites.machine.contract import WAIT_S, Env, Machine, Request, fetch
-from benchbook.sites.machine.supervised_process import tail
+from benchbook.sites.agent.watch import HostWatch
+from benchbook.sites.machine.contract import WAIT_S, Env, Machine, Request, fetch_text
+from benchbook.sites.machine.supervised_process import read_tail
 from benchbook.sites.processes import process, procfs
 from benchbook.sites.processes.process import Child
-from benchbook.sites.processes.spawn import Where
+from benchbook.sites.processes.spawn import ProcessPlacement
 from benchbook.sites.processes.tcp_bytes import Hop
 
 if TYPE_CHECKING:
     import psycopg
 
 
-def find(name: str) -> str | None:
-    """Path of a program: a path's end, that in BENCHBOOK_NAME, where packages put servers, or in PATH."""
+def find_program(name: str) -> str | None:
+    """Path of a program: from BENCHBOOK_NAME, else the usual places of servers, else PATH."""
     if "/" in name:
         there = shutil.which(os.path.expanduser(name))
         return os.path.realpath(there) if there else None
-    named = os.environ.get(variable(name))
+    named = os.environ.get(name_variable(name))
     if named and os.access(named, os.X_OK):
         return os.path.realpath(named)
     return shutil.which(name, path=process.PATH) or shutil.which(name)
 
 
-def variable(name: str) -> str:
-    """Return the environment variable that may hold a program's path."""
+def name_variable(name: str) -> str:
+    """Environment variable that may hold a program's path."""
     return f"BENCHBOOK_{name.upper().replace('-', '_')}"
 
 
-class Here(Machine, files.Files):
+class LocalMachine(Machine, files.Files):
     """This machine, with the folder of a lab."""
 
     folder: Path  # type: ignore[assignment]  # a path that this process can open
@@ -68,26 +68,28 @@ class Here(Machine, files.Files):
         return labs.service_user(name)
 
     def program(self, name: str) -> str | None:
-        return find(name)
+        return find_program(name)
 
     def socket(self, name: str) -> str:
         return str(self.lab.socket(self.folder / name))
 
-    def start(self, role: str, argv: Sequence[str], user: str | None, where: Where, env: Env) -> Child:
+    def start(
+        self, role: str, argv: Sequence[str], user: str | None, where: ProcessPlacement, env: Env
+    ) -> Child:
         self.private_folder("run")
         its: dict[str, Any] = {"pidfile": self.lab.pidfile(role), "cwd": self.folder / role}
         return self.lab.start(role, argv, **its, user=user, where=where, env=env)
 
     def stop(self, process_: process.Child, grace_s: float, gentle: int = signal.SIGTERM) -> bool:
         was_alive = process_.is_alive
-        is_clean = process.stop(process_, grace_s=grace_s, gentle=gentle) and was_alive
+        is_clean = process.stop_child(process_, grace_s=grace_s, gentle=gentle) and was_alive
         self.lab.pidfile(process_.role).unlink(missing_ok=True)
         return is_clean
 
     def run_to_end(self, argv: Sequence[str], wrong: str, most_s: float, user: str | None = None) -> None:
         child, log = self.lab.start("work", argv, user=user, append=False), self.lab.run / "work.log"
-        if process.wait(child, most_s) != 0:
-            raise SiteError(f"{wrong}; see {log}:\n  {tail(log)}")
+        if process.wait_for_child(child, most_s) != 0:
+            raise SiteError(f"{wrong}; see {log}:\n  {read_tail(log)}")
 
     def ask(self, name: str, line: str) -> str:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
@@ -97,7 +99,7 @@ class Here(Machine, files.Files):
             return b"".join(iter(lambda: client.recv(65536), b"")).decode("utf-8", "replace")
 
     def request(self, address: str, port: int, asked: Request) -> str:
-        return fetch(http.client.HTTPConnection(address, port, WAIT_S), asked)
+        return fetch_text(http.client.HTTPConnection(address, port, WAIT_S), asked)
 
     def connect(
         self, target: str | tuple[str, int], tls: ssl.SSLContext | None = None, **account: Any
@@ -150,7 +152,7 @@ class Monitor(contract.Watch):
 
     def start(self) -> None:
         self._cpu_before = _children_cpu_s()
-        self._watch = Watch(
+        self._watch = HostWatch(
             *(self.parts, "machine", list(self.clients), self.path, self._hops, self._families),
             counts_s=self.counts_s,
         )

@@ -22,7 +22,7 @@ import psutil
 
 from benchbook.core.util.errors import LockHeld, SiteError
 from benchbook.sites.processes import procfs
-from benchbook.sites.workspace import noted
+from benchbook.sites.workspace import read_record
 
 PATIENCE_S = 0.5
 
@@ -50,8 +50,8 @@ class Lock:
             self.fd = -1
 
 
-def is_own(address: str) -> bool:
-    """Say whether a name or an address is one of this machine's."""
+def is_local_address(address: str) -> bool:
+    """True if a name or an address is one of this machine's."""
     try:
         found = {one[4][0] for one in socket.getaddrinfo(address, None)}
     except OSError:
@@ -60,10 +60,10 @@ def is_own(address: str) -> bool:
     return any(one in own or ipaddress.ip_address(str(one)).is_loopback for one in found)
 
 
-def acquire(folder: Path, path: Path | None = None) -> Lock:
+def acquire_lock(folder: Path, path: Path | None = None) -> Lock:
     """Take the machine's lock for a lab, or another at `path`; LockHeld within a second names the holder."""
     path = path or lock_file()
-    fd = _open(path)
+    fd = _open_file(path)
     deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
@@ -71,15 +71,15 @@ def acquire(folder: Path, path: Path | None = None) -> Lock:
             break
         except BlockingIOError:
             if time.monotonic() > deadline:
-                message = _describe(path)
+                message = _describe_holder(path)
                 os.close(fd)
                 raise LockHeld(message) from None
             time.sleep(0.05)
-    me = procfs.stat(os.getpid())
+    me = procfs.read_stat(os.getpid())
     record = {
         "pid": os.getpid(),
         "started": me.started if me else 0,
-        "command": procfs.command(os.getpid()),
+        "command": procfs.read_command(os.getpid()),
         "since": datetime.now(UTC).isoformat(timespec="seconds"),
         "folder": str(folder),
     }
@@ -91,7 +91,7 @@ def acquire(folder: Path, path: Path | None = None) -> Lock:
     return Lock(path, fd)
 
 
-def _open(path: Path) -> int:
+def _open_file(path: Path) -> int:
     """Open the lock file, made by the first process, without following a link that was left there."""
     flags = os.O_CLOEXEC | os.O_NOFOLLOW
     for attempt in (os.O_RDWR, os.O_RDWR | os.O_CREAT | os.O_EXCL, os.O_RDWR, os.O_RDONLY):
@@ -109,8 +109,8 @@ def _open(path: Path) -> int:
     )
 
 
-def _describe(path: Path) -> str:
-    record = noted(path)
+def _describe_holder(path: Path) -> str:
+    record = read_record(path)
     pid, since, started = record.get("pid"), record.get("since"), record.get("started")
     if isinstance(pid, int) and procfs.is_alive(pid, started if isinstance(started, int) else None):
         what = "this machine" if path == lock_file() else f"the study in {record.get('folder')}"
@@ -118,7 +118,9 @@ def _describe(path: Path) -> str:
             f"{what} is being measured by pid {pid}, since {since}: {record.get('command')}; "
             "wait until it ends, or end it there (Ctrl-C), then try again"
         )
-    left = [f"{child} ({procfs.command(child)})" for child in procfs.opened_by(path) if child != os.getpid()]
+    left = [
+        f"{child} ({procfs.read_command(child)})" for child in procfs.opened_by(path) if child != os.getpid()
+    ]
     return (
         f"this machine is still held by what pid {pid} (gone, since {since}) left behind: "
         f"{', '.join(left) or 'processes of another user'}; run `make down`, then try again"

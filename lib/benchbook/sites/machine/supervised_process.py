@@ -1,4 +1,4 @@
-"""What servers, proxies and hops share on every machine: one process, proven ready, known, ended."""
+"""Base of servers, proxies and hops on every machine: one process, proven ready, then ended."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ TRIES, TRY_AGAIN_S = 5, 0.5
 GIVEN_AWAY = "net/ipv4/ip_local_port_range"
 
 
-class Made:
-    """A part as a site has it, a process or a whole cluster: here is what one process without more says.
+class Component:
+    """A part at a site, a process or a whole cluster; the defaults are those of one process.
 
     With `has_children` processes that it starts do its work. With `has_probes` it asks servers whether they
     live, with `pools_sessions` it opens their sessions unasked. With `has_copies` its data can be copied;
@@ -40,21 +40,21 @@ class Made:
 
     @property
     def members(self) -> Sequence[Any]:
-        """The parts that it is made of, in the order in which they are started."""
+        """The parts that it consists of, in the order of their start."""
         return [self]
 
     @property
     def addresses(self) -> Sequence[Address]:
-        """Where it is reached, if in several places."""
+        """Its addresses, if it has several."""
         return ()
 
     def addresses_at(self, port: int, rank: int) -> Sequence[Address]:
-        """Return what `addresses` would be in the place of another one."""
+        """The `addresses` that it would have in the place of another one."""
         return ()
 
     @property
     def below(self) -> Mapping[str, Sequence[Address]]:
-        """Where what lies behind it is reached, by kind."""
+        """Addresses of the parts behind it, by kind."""
         return {}
 
     @property
@@ -63,15 +63,15 @@ class Made:
         return {}
 
     def beside(self) -> contextlib.AbstractContextManager[dict[str, Any]]:
-        """Do what belongs to a run while the block runs; the record tells of it afterwards."""
+        """Do the tasks that belong to a run while the block runs; the record has them at its end."""
         return contextlib.nullcontext({})
 
     def moment(self) -> dict[str, Any]:
-        """Return what is told of a cluster that changes from hour to hour."""
+        """Facts of a cluster that change from hour to hour."""
         return {}
 
 
-class Supervised(Made):
+class Supervised(Component):
     """One process of a machine at one place, in a folder of its own. Nothing is started before `_begin`.
 
     `what` names it in messages. `user` is whom it runs as (None: us). A class names its settings file
@@ -94,7 +94,7 @@ class Supervised(Made):
     crash = re.compile(r"(?!)")
     hints: tuple[str, ...] = ()
 
-    def __init__(self, machine: Machine, place: labs.Place, user: str | None = None) -> None:
+    def __init__(self, machine: Machine, place: labs.PartLocation, user: str | None = None) -> None:
         self.machine, self.place, self.user = machine, place, user
         self.role = place.name
         self.child: Any = None
@@ -119,20 +119,20 @@ class Supervised(Made):
 
     @property
     def config_text(self) -> str:
-        """The settings file on disk, without where it is, and with the addresses of its first place."""
+        """The settings file on disk, with neutral paths and the addresses of its first place."""
         return self.lasting(self.machine.read(f"{self.role}/{self.config_name}") or "")
 
     @property
     def config_hash(self) -> str:
-        return applied_config.digest(self.config_text)
+        return applied_config.digest_text(self.config_text)
 
     @property
     def started_with(self) -> dict[str, str]:
-        """The digests of what it was started with beside its settings file, by name."""
-        return {name: applied_config.digest(text) for name, text in self._beside()}
+        """Digests of the other files and the command line that it was started with, by name."""
+        return {name: applied_config.digest_text(text) for name, text in self._beside()}
 
     def program_facts(self, binary: str) -> dict[str, Any]:
-        """Return what it was made of: its program and the digests of what that was started with."""
+        """Its program and the digests of its settings and command line."""
         return {
             "binary": binary,
             "binary_sha256": self.machine.sha256(binary),
@@ -151,7 +151,7 @@ class Supervised(Made):
         return {self.machine.host or "": [self.running().pid]}
 
     def stop(self) -> bool:
-        """End it, and say whether it went by itself, so that what it wrote is whole."""
+        """End it; True if it went by itself, so that its files are whole."""
         if self.child is None:
             return True
         child, self.child = self.child, None
@@ -161,7 +161,7 @@ class Supervised(Made):
         return is_clean
 
     def running(self) -> Any:
-        """Return its process; SiteError with what its log says last if it has ended."""
+        """Its process; SiteError with the last errors of its log if it has ended."""
         if not self.is_up:
             last = "; ".join(self.log_errors(0)[-2:])
             raise SiteError(
@@ -182,7 +182,7 @@ class Supervised(Made):
         return [line for line in self.log_since(mark) if self.crash.search(line)]
 
     def seen(self, prefix: str = "") -> dict[str, Any]:
-        """Return what tells this very process from any other, with its settings."""
+        """Facts that tell this very process from any other, with its settings."""
         child, host = self.running(), self.machine.host
         found: dict[str, Any] = {"host": host} if host is not None else {}
         found |= {"pid": child.pid, "started": child.started, "config_hash": self.config_hash}
@@ -202,7 +202,7 @@ class Supervised(Made):
         return f" on {self.machine.host}" if self.machine.host is not None else ""
 
     def _beside(self) -> list[tuple[str, str]]:
-        """Return its other settings files and its command line, without where it is, as (name, text)."""
+        """Its other settings files and command line, with neutral paths, as (name, text)."""
         texts = [(name, self.machine.read(f"{self.role}/{name}") or "") for name in self.config_files]
         argv = [word for word in self.argv if word.partition("=")[0] not in self.own_options]
         if argv:
@@ -210,16 +210,16 @@ class Supervised(Made):
         return [(name, self.lasting(text)) for name, text in texts]
 
     def lasting(self, text: str) -> str:
-        """Return a settings file's text without where it is, and with the addresses of its first place."""
+        """A settings file's text with neutral paths and the addresses of its first place."""
         moved = {
             form.format(*one): form.format(*first)
             for form in self.addresses_as
             for one, first in self.moved.items()
         }
-        return settings.lasting(text, self.folder, moved)
+        return settings.neutralize_text(text, self.folder, moved)
 
     def _configure(self, text: str) -> None:
-        """Write its settings file, which only its user reads."""
+        """Write its settings file, readable by its user alone."""
         self.machine.private_folder(self.role, self.user)
         self.machine.write(f"{self.role}/{self.config_name}", text, self.user)
 
@@ -228,7 +228,7 @@ class Supervised(Made):
             self.machine.remove(f"{self.role}/{name}")
 
     def _must_have_ports(self, *numbers: int) -> None:
-        """Refuse to start where another program listens, naming it; a namespace of its own has all ports."""
+        """Refuse to start if another program listens, naming it; a namespace has all ports free."""
         for number in numbers if self.place.is_here else ():
             if taken := self.machine.listeners(number):
                 who = ", ".join(
@@ -240,7 +240,7 @@ class Supervised(Made):
                 )
 
     def holds_port(self) -> bool:
-        """Say whether it, and no other program, listens on its port at its address, without connecting."""
+        """True if it alone listens on its port at its address; no connection is made."""
         pid, place = self.child.pid if self.child is not None else 0, self.place
         if not place.is_here:
             return (place.address, place.port) in self.machine.listening(pid)
@@ -248,7 +248,7 @@ class Supervised(Made):
         return [(one["pid"], one["address"]) for one in there] == [(pid, place.address)]
 
     def must_be_ours(self, wrong: Sequence[str]) -> None:
-        """Raise SiteError if anything is `wrong` with what answers in its place, naming all of it."""
+        """Raise SiteError if anything is `wrong` with the process in its place, naming all of it."""
         if wrong:
             raise SiteError(
                 f"{self.place.address}:{self.place.port}{self._where} leads to a server that is not ours "
@@ -259,12 +259,12 @@ class Supervised(Made):
         self, argv: Sequence[str], is_ready: Callable[[], bool], env: Mapping[str, str] | None = None
     ) -> None:
         """Start the process and wait until `is_ready`, as `_beginning` does."""
-        concurrent_steps.walk(self._beginning(argv, is_ready, env), self.machine.look_s)
+        concurrent_steps.run_steps(self._beginning(argv, is_ready, env), self.machine.look_s)
 
     def _beginning(
         self, argv: Sequence[str], is_ready: Callable[[], bool], env: Mapping[str, str] | None = None
     ) -> concurrent_steps.Steps:
-        """Start it and yield until `is_ready` (OSError, KeyError: not yet); again if its port is borrowed."""
+        """Start the process and yield until `is_ready`; OSError or KeyError mean not yet."""
         self.argv = list(argv)
         for tries_left in reversed(range(TRIES)):
             mark = self.log_mark()
@@ -307,7 +307,7 @@ class Supervised(Made):
         self._must_listen_here()
 
     def _must_listen_here(self) -> None:
-        """Raise SiteError if it listens where others could reach it: off loopback and its own address."""
+        """Raise SiteError if it listens beyond loopback and its own address."""
         found = self.machine.strays(self.child.pid, self.place.address) if self.is_up else []
         if found:
             raise SiteError(
@@ -317,12 +317,12 @@ class Supervised(Made):
             )
 
     def _telling(self, mark: int) -> list[str]:
-        """Return the lines of its log whose last ones tell why it ended."""
+        """Lines of its log that show at their end the reason for its end."""
         return self.log_errors(mark) or self.log_since(mark)
 
 
-def tail(log: Path) -> str:
-    """Return the last lines of a log, for a message."""
+def read_tail(log: Path) -> str:
+    """Last lines of a log, for a message."""
     try:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
         return "\n  ".join(lines[-LAST_LINES:])

@@ -1,4 +1,4 @@
-"""Limits that others set on a process's control groups, from its own up to the root, and what they held back.
+"""Limits that others set on a process's control groups, up to the root, and their effect.
 
 Both versions of the kernel's interface (cgroups(7)). Quota and weight of the groups that we make ourselves
 (`sites.local.cgroups`) are none of them. Python's own library alone: this file is also carried to hosts.
@@ -21,7 +21,7 @@ DISKS = (
 OURS = re.compile(r"/benchbook-[0-9a-f]{8}(/[^/]+)?")
 
 
-class Group(NamedTuple):
+class ControlGroup(NamedTuple):
     """One group: its folder, the folder of the root, and its path from there."""
 
     folder: str
@@ -29,7 +29,7 @@ class Group(NamedTuple):
     path: str
 
     def read(self, name: str, folder: str | None = None) -> str:
-        """Text of one of its files; empty where there is none."""
+        """Text of one of its files; empty if there is none."""
         try:
             with open(f"{folder or self.folder}/{name}", encoding="ascii") as file:
                 return file.read().strip()
@@ -37,29 +37,29 @@ class Group(NamedTuple):
             return ""
 
 
-def groups(pid: int) -> list[Group]:
-    """Groups of a process by all controllers, each with those above it; none where it is gone."""
+def list_groups(pid: int) -> list[ControlGroup]:
+    """Groups of a process by all controllers, each with those above it; none if it is gone."""
     try:
         with open(f"/proc/{pid}/cgroup", encoding="utf-8", errors="replace") as file:
             lines = [line.rstrip("\n").split(":", 2) for line in file]
         with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as file:
-            mounts = dict(filter(None, map(_mount, file)))
+            mounts = dict(filter(None, map(_parse_mount, file)))
     except OSError:
         return []
     found = {}
     for _, controllers, path in lines:
-        top, root = mounts.get(_sorted(controllers), ("", ""))
+        top, root = mounts.get(_sort_controllers(controllers), ("", ""))
         # A container may see a group of the whole machine as its root.
         inside = path[len(top.rstrip("/")) :] if path.startswith(top) else path
         parts = [part for part in inside.split("/") if part]
         for depth in range(len(parts), -1, -1) if root and ".." not in parts else ():
             one = "/".join(("", *parts[:depth]))
-            found[root + one] = Group(root + one, root, one or "/")
+            found[root + one] = ControlGroup(root + one, root, one or "/")
     return list(found.values())
 
 
-def _mount(line: str) -> tuple[str, tuple[str, str]] | None:
-    """Controllers of a line of mountinfo, with the group that is mounted and where; None for other lines."""
+def _parse_mount(line: str) -> tuple[str, tuple[str, str]] | None:
+    """Controllers of a line of mountinfo, mounted group and mount point; None for other lines."""
     left, _, right = line.partition(" - ")
     words, options = left.split(), right.split()
     if options[:1] == ["cgroup2"]:
@@ -68,19 +68,19 @@ def _mount(line: str) -> tuple[str, tuple[str, str]] | None:
         return None
     # What is mounted with a name, such as systemd's, limits nothing.
     named = [word for word in options[-1].split(",") if word not in ("rw", "ro", "xattr")]
-    return _sorted(",".join(named)), (words[3], words[4])
+    return _sort_controllers(",".join(named)), (words[3], words[4])
 
 
-def _sorted(controllers: str) -> str:
+def _sort_controllers(controllers: str) -> str:
     return ",".join(sorted(controllers.split(",")))
 
 
-def limits(pid: int) -> list[str]:
+def describe_limits(pid: int) -> list[str]:
     """Limits that others set on a process, in words, each with the path of its group."""
-    return sorted({f"{limit} at {group.path}" for group in groups(pid) for limit in _limits(group)})
+    return sorted({f"{limit} at {group.path}" for group in list_groups(pid) for limit in _iter_limits(group)})
 
 
-def _limits(group: Group) -> Iterator[str]:
+def _iter_limits(group: ControlGroup) -> Iterator[str]:
     quota, _, period = group.read("cpu.max").partition(" ")
     if not period:
         quota, period = group.read("cpu.cfs_quota_us"), group.read("cpu.cfs_period_us")
@@ -101,40 +101,42 @@ def _limits(group: Group) -> Iterator[str]:
             yield f"a limit of disks ({name} {' '.join(text.split())})"
 
 
-class Held(NamedTuple):
-    """What limits held a group back so far: periods of its quota, their seconds, times at a memory limit."""
+class Throttling(NamedTuple):
+    """Throttling of a group so far: periods of its quota, their seconds, hits of a memory limit."""
 
     periods: int
     seconds: float
     memory: int
 
 
-def held_back(pids: Iterable[int]) -> dict[str, Held]:
-    """What the groups of some processes were held back so far, by path; those that we make are left out."""
-    found: dict[str, Held] = {}
-    for group in {one.folder: one for pid in pids for one in groups(pid)}.values():
-        counts = _counts(group.read("cpu.stat")) | _counts(group.read("memory.events"))
+def held_back(pids: Iterable[int]) -> dict[str, Throttling]:
+    """Throttling of the groups of some processes so far, by path; our own groups are left out."""
+    found: dict[str, Throttling] = {}
+    for group in {one.folder: one for pid in pids for one in list_groups(pid)}.values():
+        counts = _parse_counts(group.read("cpu.stat")) | _parse_counts(group.read("memory.events"))
         seconds = counts.get("throttled_time", 0) / 1e9 + counts.get("throttled_usec", 0) / 1e6
         memory = counts.get("high", 0) + counts.get("max", 0) + int(group.read("memory.failcnt") or 0)
-        was = found.get(group.path, Held(0, 0.0, 0))
+        was = found.get(group.path, Throttling(0, 0.0, 0))
         ours = OURS.fullmatch(group.path)
         periods = 0 if ours and ours[1] else counts.get("nr_throttled", 0)
         seconds = was.seconds + (seconds if periods else 0.0)
-        found[group.path] = Held(was.periods + periods, seconds, was.memory + memory)
+        found[group.path] = Throttling(was.periods + periods, seconds, was.memory + memory)
     return found
 
 
-def grown(before: Mapping[str, Held], after: Mapping[str, Held]) -> dict[str, dict[str, Any]]:
-    """What groups were held back between two looks, by path; only those that were."""
+def diff_throttling(
+    before: Mapping[str, Throttling], after: Mapping[str, Throttling]
+) -> dict[str, dict[str, Any]]:
+    """Throttling of groups between two readings, by path; only groups that were throttled."""
     found = {}
     for path, now in after.items():
         was = before.get(path, now)
-        each = {name: round(getattr(now, name) - getattr(was, name), 6) for name in Held._fields}
+        each = {name: round(getattr(now, name) - getattr(was, name), 6) for name in Throttling._fields}
         if any(value > 0 for value in each.values()):
             found[path] = each
     return found
 
 
-def _counts(text: str) -> dict[str, int]:
+def _parse_counts(text: str) -> dict[str, int]:
     pairs = (line.split() for line in text.splitlines())
     return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdigit()}

@@ -17,8 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from benchbook.sites.processes.taskstats import attributes
-from benchbook.sites.processes.tcp_bytes import answers
+from benchbook.sites.processes.taskstats import iter_attributes
+from benchbook.sites.processes.tcp_bytes import iter_answers
 
 PROC = Path("/proc")
 OURS = b"benchbook "
@@ -35,17 +35,17 @@ NEW_NET = 0x40000000
 
 
 class Rules(NamedTuple):
-    """How many rules there are that are not ours, what they are, and packets that any rule has dropped."""
+    """Number and digest of the rules that are not ours, and packets that any rule has dropped."""
 
     rules: int
     digest: str
     dropped: int
 
 
-def rules(pid: int) -> Rules | None:
-    """Return the rules in a process's namespace; None where the kernel doesn't tell them this account."""
+def read_rules(pid: int) -> Rules | None:
+    """Rules in a process's namespace; None if the kernel doesn't tell them this account."""
     try:
-        found = [*_inside(pid, _of_nftables), *_of_tables(pid)]
+        found = [*_run_inside(pid, _of_nftables), *_of_tables(pid)]
     except OSError:
         return None
     foreign = [rule for rule, drops, _ in found if drops or OURS not in rule]
@@ -53,9 +53,9 @@ def rules(pid: int) -> Rules | None:
     return Rules(len(foreign), digest, sum(packets for _, drops, packets in found if drops))
 
 
-def said(pid: int) -> str:
-    """Return in words what rules there are that are not ours: the same words, the same rules."""
-    found = rules(pid)
+def describe_rules(pid: int) -> str:
+    """Rules that are not ours, in words: the same words, the same rules."""
+    found = read_rules(pid)
     if found is None:
         return "unknown"
     return f"{found.rules} rules {found.digest}" if found.rules else "no rules"
@@ -65,8 +65,8 @@ Rule = tuple[bytes, bool, int]
 """What a rule is, whether it drops, and how many packets met it."""
 
 
-def _inside(pid: int, ask: Callable[[], list[Rule]]) -> list[Rule]:
-    """Ask in the network namespace of a process, from a thread of its own if it is another than ours."""
+def _run_inside(pid: int, ask: Callable[[], list[Rule]]) -> list[Rule]:
+    """Ask in a process's network namespace, from a separate thread if it is another than ours."""
     place = f"/proc/{pid}/ns/net"
     if os.stat(place).st_ino == os.stat("/proc/self/ns/net").st_ino:
         return ask()
@@ -96,23 +96,23 @@ def _of_nftables() -> list[Rule]:
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, NETFILTER) as link:
         link.settimeout(2.0)
         link.send(struct.pack("=IHHIIBBH", 20, GET_RULE, DUMP, 1, 0, socket.AF_UNSPEC, 0, 0))
-        return [_rule(body[HEAD:]) for body in answers(link, "rules")]
+        return [_parse_rule(body[HEAD:]) for body in iter_answers(link, "rules")]
 
 
-def _rule(body: bytes) -> Rule:
-    """Return a rule by its table, chain and handle, which no later rule has again."""
-    told = dict(attributes(body))
+def _parse_rule(body: bytes) -> Rule:
+    """A rule by its table, chain and handle, as no later rule has them again."""
+    told = dict(iter_attributes(body))
     drops = DROP in body or REJECT in body
     what = b" ".join(told.get(key, b"") for key in (TABLE, CHAIN, HANDLE)) + OURS * (OURS in body)
-    return what, drops, _counted(told.get(EXPRESSIONS, b"")) if drops else 0
+    return what, drops, _count_packets(told.get(EXPRESSIONS, b"")) if drops else 0
 
 
-def _counted(expressions: bytes) -> int:
-    """Return the packets that a rule's counter has; 0 for a rule without one."""
-    for _, one in attributes(expressions):
-        told = dict(attributes(one))
+def _count_packets(expressions: bytes) -> int:
+    """Packets that a rule's counter has; 0 for a rule without one."""
+    for _, one in iter_attributes(expressions):
+        told = dict(iter_attributes(one))
         if told.get(NAME) == b"counter\0":
-            return int.from_bytes(dict(attributes(told[DATA]))[PACKETS], "big")
+            return int.from_bytes(dict(iter_attributes(told[DATA]))[PACKETS], "big")
     return 0
 
 
@@ -125,17 +125,19 @@ def _of_tables(pid: int) -> list[Rule]:
         except FileNotFoundError:
             continue  # A kernel without them.
         for name in names:
-            found += _inside(pid, lambda name=name, level=level, head=head: _table(name, level, head))  # type: ignore[misc]
+            found += _run_inside(
+                pid, lambda name=name, level=level, head=head: _read_table(name, level, head)
+            )  # type: ignore[misc]
     return found
 
 
-def _table(name: bytes, level: int, head: int) -> list[Rule]:
-    """Return the rules of one table: all entries but what chains begin and end with."""
+def _read_table(name: bytes, level: int, head: int) -> list[Rule]:
+    """Rules of one table: all entries except those that begin and end chains."""
     family = socket.AF_INET if level == socket.IPPROTO_IP else socket.AF_INET6
     with socket.socket(family, socket.SOCK_RAW, socket.IPPROTO_RAW) as asked:
-        info = _option(asked, level, INFO, name.ljust(84, b"\0"))
+        info = _get_option(asked, level, INFO, name.ljust(84, b"\0"))
         ends, (size,) = struct.unpack_from("=5I", info, 56), struct.unpack_from("=I", info, 80)
-        body = _option(
+        body = _get_option(
             asked, level, ENTRIES, name.ljust(32, b"\0") + struct.pack("=II", size, 0) + bytes(size)
         )
     entries, at, is_own = body[40:], 0, False
@@ -157,8 +159,8 @@ def _table(name: bytes, level: int, head: int) -> list[Rule]:
     return found
 
 
-def _option(asked: socket.socket, level: int, option: int, question: bytes) -> bytes:
-    """Return what getsockopt(2) makes of a buffer that holds a question, which Python's own leaves empty."""
+def _get_option(asked: socket.socket, level: int, option: int, question: bytes) -> bytes:
+    """Result of getsockopt(2) for a buffer with a question, as Python's own leaves it empty."""
     buffer, length = ctypes.create_string_buffer(question, len(question)), ctypes.c_uint32(len(question))
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.getsockopt(asked.fileno(), level, option, buffer, ctypes.byref(length)) != 0:

@@ -16,7 +16,7 @@ from typing import Any
 
 from benchbook.core.util.errors import SiteError
 from benchbook.sites.processes import procfs, spawn
-from benchbook.sites.processes.spawn import ANYWHERE, Where
+from benchbook.sites.processes.spawn import ANYWHERE, ProcessPlacement
 
 TOKEN = "BENCHBOOK_LAB"
 FOLDER = "BENCHBOOK_LAB_FOLDER"
@@ -41,21 +41,21 @@ class Child:
 
     @property
     def is_alive(self) -> bool:
-        """Say whether it still runs, and reap it if it has ended."""
+        """True if it still runs; it is reaped if it has ended."""
         if self.popen is not None and self.popen.poll() is not None:
             return False
         return procfs.is_alive(self.pid, self.started)
 
     @property
     def begun_s(self) -> float | None:
-        """When its program began, on the monotonic clock, which the whole machine shares; None if not yet."""
+        """Start of its program on the machine's monotonic clock, in seconds; None if not yet."""
         try:
             return float(self.note.read_text(encoding="ascii")) if self.note is not None else None
         except (OSError, ValueError):
             return None
 
 
-def start(
+def start_child(
     role: str,
     argv: Sequence[str],
     *,
@@ -65,7 +65,7 @@ def start(
     err: Path | None = None,
     pidfile: Path | None = None,
     user: str | None = None,
-    where: Where = ANYWHERE,
+    where: ProcessPlacement = ANYWHERE,
     env: Mapping[str, str] | None = None,
     keep: Sequence[int] = (),
     cwd: Path | None = None,
@@ -83,7 +83,7 @@ def start(
             "call this directly in a cell or a script"
         )
     try:
-        popen = spawn.popen(
+        popen = spawn.spawn_program(
             *(argv, out, err),
             append=append,
             user=user,
@@ -98,33 +98,33 @@ def start(
             f"{role}: {argv[0]} could not be started: {error}; "
             "check that the program exists and the lab folder can be reached by its user"
         ) from None
-    child = known(role, popen.pid, token, popen)
+    child = identify_child(role, popen.pid, token, popen)
     if pidfile is not None:
         write_pidfile(pidfile, child)
     return child
 
 
-def known(role: str, pid: int, token: str, popen: subprocess.Popen[bytes] | None = None) -> Child:
-    """Return a process with what tells it from later ones."""
-    found = procfs.stat(pid)
+def identify_child(role: str, pid: int, token: str, popen: subprocess.Popen[bytes] | None = None) -> Child:
+    """A process with the start time that tells it from later ones."""
+    found = procfs.read_stat(pid)
     return Child(role, pid, found.started if found else 0, token, popen)
 
 
-def living(is_meant: Callable[[Mapping[str, str]], bool]) -> list[Child]:
-    """Return the living processes whose environment is meant, but not this one, first started first."""
+def find_living(is_meant: Callable[[Mapping[str, str]], bool]) -> list[Child]:
+    """Living processes with a matching environment, except this one; first started first."""
     found = []
-    for pid in procfs.pids():
-        environment = procfs.environment(pid)
+    for pid in procfs.list_pids():
+        environment = procfs.read_environment(pid)
         if pid == os.getpid() or not is_meant(environment):
             continue
-        its = procfs.stat(pid)
+        its = procfs.read_stat(pid)
         if its is not None and its.lives:
             found.append(Child("left over", pid, its.started, environment.get(TOKEN, "")))
     return sorted(found, key=lambda child: (child.started, child.pid))
 
 
 def write_pidfile(pidfile: Path, child: Child) -> None:
-    """Write down how to know a process again; the file is complete or absent."""
+    """Write a pid file that identifies a process later; the file is complete or absent."""
     record = {name: getattr(child, name) for name in KEPT}
     temporary = pidfile.with_suffix(".tmp")
     temporary.write_text(json.dumps(record), encoding="utf-8")
@@ -132,7 +132,7 @@ def write_pidfile(pidfile: Path, child: Child) -> None:
 
 
 def read_pidfile(pidfile: Path) -> Child | None:
-    """Return what a pid file says, or None if it is missing, empty or cut."""
+    """Process of a pid file, or None if it is missing, empty or cut."""
     try:
         record = json.loads(pidfile.read_text(encoding="utf-8"))
         return Child(**{name: kind(record[name]) for name, kind in KEPT.items()})
@@ -141,13 +141,13 @@ def read_pidfile(pidfile: Path) -> Child | None:
 
 
 def is_ours(child: Child) -> bool:
-    """Whether a process is the one we started: alive, same start time, our child or with our token."""
+    """True if we started the process: alive, same start time, our token in its environment."""
     if not procfs.is_alive(child.pid, child.started):
         return False
-    return child.popen is not None or procfs.environment(child.pid).get(TOKEN) == child.token
+    return child.popen is not None or procfs.read_environment(child.pid).get(TOKEN) == child.token
 
 
-def wait(child: Child, timeout_s: float) -> int:
+def wait_for_child(child: Child, timeout_s: float) -> int:
     """Wait for a child that ends by itself and return its exit code; after `timeout_s` stop it, SiteError."""
     assert child.popen is not None
     try:
@@ -158,11 +158,11 @@ def wait(child: Child, timeout_s: float) -> int:
             "look whether the disk is full or the machine overloaded"
         ) from None
     finally:
-        stop(child, grace_s=2.0)
+        stop_child(child, grace_s=2.0)
 
 
-def stop(child: Child, *, grace_s: float = 20.0, gentle: int = signal.SIGTERM) -> bool:
-    """End a process, if it is still ours: TERM, wait, KILL, reap; say whether it went without KILL."""
+def stop_child(child: Child, *, grace_s: float = 20.0, gentle: int = signal.SIGTERM) -> bool:
+    """End a process, if it is still ours: TERM, wait, KILL, reap; True if it went without KILL."""
     try:
         handle = os.pidfd_open(child.pid)
     except (ProcessLookupError, OSError):
@@ -170,7 +170,7 @@ def stop(child: Child, *, grace_s: float = 20.0, gentle: int = signal.SIGTERM) -
     try:
         # The handle names one process for ever, so the proof made now holds for every signal below.
         if not is_ours(child):
-            _reap(child)
+            _reap_child(child)
             return True
         for signum, wait_s in ((gentle, grace_s), (signal.SIGKILL, 10.0)):
             try:
@@ -182,14 +182,14 @@ def stop(child: Child, *, grace_s: float = 20.0, gentle: int = signal.SIGTERM) -
                 return signum == gentle
     finally:
         os.close(handle)
-        _reap(child)
+        _reap_child(child)
     raise SiteError(
         f"{child.role} (pid {child.pid}) does not end, even by SIGKILL: it waits in the kernel; "
         "look at `dmesg` and try `make down` again"
     )
 
 
-def _reap(child: Child) -> None:
+def _reap_child(child: Child) -> None:
     if child.popen is not None:
         with contextlib.suppress(subprocess.TimeoutExpired):
             child.popen.wait(timeout=1.0)
@@ -234,8 +234,8 @@ os.execvp(sys.argv[3], sys.argv[3:])
 """
 
 
-def waiting(argv: Sequence[str], at: float | None, note: Path) -> list[str]:
-    """Return the command line of what becomes a program at a moment, or at once if that has passed; without
+def defer_command(argv: Sequence[str], at: float | None, note: Path) -> list[str]:
+    """Command line that begins a program at a moment, or at once if that has passed; without
     one it stands still until it is let go on."""
     note.unlink(missing_ok=True)
     # Without the site packages it is ready in a few hundredths of a second.

@@ -1,4 +1,4 @@
-"""What the kernel says about processes, known by id and start time together, and about the processor."""
+"""The kernel's figures of processes and processors; proofs of ownership rest on them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_TASKS = 64
 
 
 class Stat(NamedTuple):
-    """What the kernel says of a process."""
+    """The kernel's `stat` of a process."""
 
     state: str
     parent: int
@@ -38,27 +38,27 @@ class Stat(NamedTuple):
 
     @property
     def lives(self) -> bool:
-        """Say whether it is more than a zombie."""
+        """True if it is more than a zombie."""
         return self.state not in "ZX"
 
 
-def stat(pid: int) -> Stat | None:
-    """Return what the kernel says of a process, or None if there is none."""
-    if not (rest := _fields(str(pid))):
+def read_stat(pid: int) -> Stat | None:
+    """The kernel's `stat` of a process, or None if there is none."""
+    if not (rest := _read_fields(str(pid))):
         return None
     user, system, of_users, of_systems = map(int, rest[11:15])
     of = (int(rest[1]), int(rest[2]), int(rest[19]))
     return Stat(rest[0].decode(), *of, user + system, of_users + of_systems)
 
 
-def _fields(task: str) -> list[bytes]:
-    """Return the fields of a process's or thread's `stat` from the third on; none where it is gone."""
+def _read_fields(task: str) -> list[bytes]:
+    """Fields of a process's or thread's `stat` from the third on; none if it is gone."""
     # The name before them is in brackets and may itself hold brackets and spaces.
-    return read(f"{task}/stat").rpartition(b")")[2].split()
+    return read_file(f"{task}/stat").rpartition(b")")[2].split()
 
 
-def read(name: str) -> bytes:
-    """Return what a file of the kernel's says; nothing where it is gone, or not ours to read."""
+def read_file(name: str) -> bytes:
+    """Content of one of the kernel's files; empty if it is gone, or not ours to read."""
     try:
         return (PROC / name).read_bytes()
     except OSError:
@@ -66,40 +66,40 @@ def read(name: str) -> bytes:
 
 
 def is_alive(pid: int, started: int | None = None) -> bool:
-    """Say whether a process lives: it exists, is no zombie, and started when it should have."""
-    found = stat(pid)
+    """True if a process lives: it exists, is no zombie, and started at the expected time."""
+    found = read_stat(pid)
     return found is not None and found.lives and started in (None, found.started)
 
 
 def any_ended(handles: Sequence[int], wait_s: float = 0.0) -> bool:
-    """Say whether one of some processes, given by pidfd_open(2), ends before so many seconds are over."""
+    """True if one of some processes, as pidfd_open(2) handles, ends within so many seconds."""
     poll = select.poll()
     for handle in handles:
         poll.register(handle, select.POLLIN)
     return bool(poll.poll(wait_s * 1000))
 
 
-def environment(pid: int) -> dict[str, str]:
-    """Return the environment a process was started with; empty if it is gone or not ours to read."""
-    pairs = (item.partition(b"=") for item in read(f"{pid}/environ").split(b"\0") if b"=" in item)
+def read_environment(pid: int) -> dict[str, str]:
+    """Environment that a process was started with; empty if it is gone or not ours to read."""
+    pairs = (item.partition(b"=") for item in read_file(f"{pid}/environ").split(b"\0") if b"=" in item)
     return {os.fsdecode(key): os.fsdecode(value) for key, _, value in pairs}
 
 
-def command(pid: int) -> str:
-    """Return the command line of a process, or its name in brackets, or `gone`."""
-    if raw := read(f"{pid}/cmdline"):
+def read_command(pid: int) -> str:
+    """Command line of a process, or its name in brackets, or `gone`."""
+    if raw := read_file(f"{pid}/cmdline"):
         return os.fsdecode(raw.replace(b"\0", b" ").strip())[:300]
-    return f"[{name}]" if (name := program(pid)) != GONE else GONE
+    return f"[{name}]" if (name := read_program(pid)) != GONE else GONE
 
 
 def open_files_limit(pid: int) -> int | None:
-    """Return how many files a process may open, or None if that cannot be seen."""
-    return _number(rb"^Max open files +(\d+)", f"{pid}/limits")
+    """Number of files that a process may open, or None if that can't be read."""
+    return _find_number(rb"^Max open files +(\d+)", f"{pid}/limits")
 
 
 def session_nice(pid: int) -> int | None:
-    """Return the nice value of a process's session, or None where the kernel doesn't schedule sessions."""
-    return _number(rb"(-?\d+)$", f"{pid}/autogroup")
+    """Nice value of a process's session; None if the kernel doesn't schedule sessions."""
+    return _find_number(rb"(-?\d+)$", f"{pid}/autogroup")
 
 
 def set_session_nice(pid: int, nice: int) -> None:
@@ -107,14 +107,14 @@ def set_session_nice(pid: int, nice: int) -> None:
     (PROC / str(pid) / "autogroup").write_text(str(nice), encoding="ascii")
 
 
-def _number(pattern: bytes, name: str, base: int = 10) -> int | None:
-    """Return the number that a pattern finds in a file of the kernel's, or None."""
-    found = re.search(pattern, read(name), re.MULTILINE)
+def _find_number(pattern: bytes, name: str, base: int = 10) -> int | None:
+    """Number that a pattern finds in one of the kernel's files, or None."""
+    found = re.search(pattern, read_file(name), re.MULTILINE)
     return int(found[1], base) if found else None
 
 
-def place(pid: int) -> dict[str, str]:
-    """Return where a process's threads may run, and how: each value once for all threads that have it.
+def describe_placement(pid: int) -> dict[str, str]:
+    """Placement of a process's threads: each value once for all threads that have it.
 
     `nice`, `policy` (of the scheduler), `cores`, `groups` (control groups), `limits` (soft ones that are
     set), `group_limits` (those that others set on its groups), `traced` (by whom), and `firewall`, the rules
@@ -124,7 +124,7 @@ def place(pid: int) -> dict[str, str]:
     try:
         for name in os.listdir(PROC / str(pid) / "task"):
             # Fields 19 and 41 of proc(5).
-            if rest := _fields(f"{pid}/task/{name}"):
+            if rest := _read_fields(f"{pid}/task/{name}"):
                 niceness.add(int(rest[16]))
                 policies.add(int(rest[38]))
                 with contextlib.suppress(ProcessLookupError):
@@ -134,23 +134,23 @@ def place(pid: int) -> dict[str, str]:
     except OSError:
         return {}
     return {
-        "nice": _listed(niceness),
-        "policy": _listed(policies),
-        "cores": " or ".join(ranges(each) for each in sorted(cores)),
-        "groups": _groups(groups),
+        "nice": _join_sorted(niceness),
+        "policy": _join_sorted(policies),
+        "cores": " or ".join(format_ranges(each) for each in sorted(cores)),
+        "groups": _format_groups(groups),
         "limits": ", ".join(
             f"{line[:25].strip().removeprefix('Max ')} {line[26:46].strip()}"
             for line in limits
             if line[26:46].strip() != "unlimited"
         ),
-        "group_limits": "; ".join(control_groups.limits(pid)),
-        "traced": tracer(pid) or "",
-        "firewall": firewall.said(pid),
+        "group_limits": "; ".join(control_groups.describe_limits(pid)),
+        "traced": find_tracer(pid) or "",
+        "firewall": firewall.describe_rules(pid),
     }
 
 
-def tracer(pid: int, first: int = 0, most: int = MOST_TASKS) -> str | None:
-    """Program that traces a process (ptrace(2)), or None; its first thread and `most` others are asked."""
+def find_tracer(pid: int, first: int = 0, most: int = MOST_TASKS) -> str | None:
+    """Program that traces a process (ptrace(2)), by its name, or None."""
     try:
         tasks = os.listdir(f"/proc/{pid}/task")
     except OSError:
@@ -163,24 +163,24 @@ def tracer(pid: int, first: int = 0, most: int = MOST_TASKS) -> str | None:
         except (OSError, ValueError, IndexError):
             continue
         if by:
-            return program(by)
+            return read_program(by)
     return None
 
 
-def program(pid: int) -> str:
-    """Return the name of the program that a process runs, or `gone`."""
-    raw = read(f"{pid}/comm")
+def read_program(pid: int) -> str:
+    """Name of the program that a process runs, or `gone`."""
+    raw = read_file(f"{pid}/comm")
     return raw.decode("utf-8", "replace").strip() if raw else GONE
 
 
 def is_stopped(pid: int) -> bool:
-    """Say whether a process stands still, by a signal or under a tracer."""
-    found = stat(pid)
+    """True if a process stands still, by a signal or under a tracer."""
+    found = read_stat(pid)
     return found is not None and found.state in "Tt"
 
 
-def ranges(cores: Iterable[int]) -> str:
-    """Return cores as the kernel writes them: 0-3,6."""
+def format_ranges(cores: Iterable[int]) -> str:
+    """Cores as the kernel writes them: 0-3,6."""
     found: list[list[int]] = []
     for core in sorted(cores):
         if found and found[-1][1] == core - 1:
@@ -190,12 +190,12 @@ def ranges(cores: Iterable[int]) -> str:
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in found)
 
 
-def _listed(values: Iterable[int]) -> str:
+def _join_sorted(values: Iterable[int]) -> str:
     return ", ".join(map(str, sorted(values)))
 
 
-def _groups(text: str) -> str:
-    """Return a process's control groups, those that share a path together."""
+def _format_groups(text: str) -> str:
+    """Control groups of a process, those that share a path together."""
     found: dict[str, list[str]] = {}
     for line in text.splitlines():
         _, controllers, path = line.split(":", 2)
@@ -204,21 +204,21 @@ def _groups(text: str) -> str:
 
 
 def has_capability(number: int) -> bool:
-    """Say whether this process has one of the rights that root is divided into (capabilities(7))."""
-    return bool((_number(rb"^CapEff:\s*(\w+)", "self/status", 16) or 0) >> number & 1)
+    """True if this process has one of the rights that root is divided into (capabilities(7))."""
+    return bool((_find_number(rb"^CapEff:\s*(\w+)", "self/status", 16) or 0) >> number & 1)
 
 
-def pids() -> list[int]:
-    """Return the ids of all processes that can be seen."""
+def list_pids() -> list[int]:
+    """Ids of all processes that can be seen."""
     return [int(name) for name in os.listdir(PROC) if name.isdigit()]
 
 
-def descendants(root: int) -> list[int]:
-    """Return all living descendants of a process, parents before children."""
+def find_descendants(root: int) -> list[int]:
+    """All living descendants of a process, parents before children."""
     children: dict[int, list[int]] = {}
     # Many kernels have no /proc/PID/task/TID/children.
-    for pid in pids():
-        found = stat(pid)
+    for pid in list_pids():
+        found = read_stat(pid)
         if found is not None and found.lives:
             children.setdefault(found.parent, []).append(pid)
     found_all: list[int] = []
@@ -229,8 +229,8 @@ def descendants(root: int) -> list[int]:
     return found_all
 
 
-def links(pid: int) -> Iterator[str]:
-    """What a process has open, as the kernel names it (a path, `socket:[NUMBER]`); nothing if gone."""
+def iter_links(pid: int) -> Iterator[str]:
+    """Open files of a process, as the kernel names them: a path, or such as `socket:[NUMBER]`."""
     folder = f"{PROC}/{pid}/fd"
     with contextlib.suppress(OSError):
         for name in os.listdir(folder):
@@ -245,7 +245,7 @@ def opened_by(path: Path) -> list[int]:
     except OSError:
         return []
     holders = []
-    for pid in pids():
+    for pid in list_pids():
         try:
             for name in os.scandir(PROC / str(pid) / "fd"):
                 found = name.stat()
@@ -257,8 +257,8 @@ def opened_by(path: Path) -> list[int]:
     return holders
 
 
-def processor(cpuinfo: str) -> str | None:
-    """Processor's name with family, model and stepping: hypervisors give several generations one name."""
+def parse_processor(cpuinfo: str) -> str | None:
+    """Processor's name in `/proc/cpuinfo` with its family, model and stepping, or None."""
     told = dict(re.findall(r"^(model name|cpu family|model|stepping)\s*:[ \t]*(.+)$", cpuinfo, re.MULTILINE))
     name = told.pop("model name", None)
     if name is None or len(told) < 3:
@@ -267,7 +267,7 @@ def processor(cpuinfo: str) -> str | None:
 
 
 def machine_times() -> list[float]:
-    """Return what the machine's cores did since it was started, in seconds, by the fields of /proc/stat."""
+    """Times of the machine's cores since its start, in seconds, by the fields of /proc/stat."""
     fields = (PROC / "stat").read_text(encoding="ascii").split("\n", 1)[0].split()[1:9]
     return [int(field) / TICKS for field in fields]
 
@@ -278,8 +278,8 @@ def cpu_s(pids: Sequence[int], families: Collection[int] = ()) -> float | None:
     for pid in pids:
         if pid in families:
             # Once a child is waited for, what it used is in its parent's account.
-            ticks += sum(one.used for one in map(stat, taskstats.children_of(pid)) if one and one.lives)
-        its = stat(pid)
+            ticks += sum(one.used for one in map(read_stat, taskstats.children_of(pid)) if one and one.lives)
+        its = read_stat(pid)
         if its is None or not its.lives:
             return None
         ticks += its.used + (its.used_by_ended if pid in families else 0)
@@ -308,14 +308,14 @@ def runqueue_wait_s(pid: int) -> float:
 
 
 def oom_kills() -> int:
-    """Return how many processes the kernel has ended for want of memory."""
-    # Not by `_number`: what can't be read is no proof that none was ended.
+    """Number of processes that the kernel has ended for want of memory."""
+    # Not by `_find_number`: what can't be read is no proof that none was ended.
     found = re.search(rb"^oom_kill (\d+)", (PROC / "vmstat").read_bytes(), re.MULTILINE)
     return int(found[1]) if found else 0
 
 
-def throttled(cpu_stat: str) -> dict[str, float | int]:
-    """Periods of a group's quota, the throttled ones, and seconds, from `cpu.stat` of either version."""
+def parse_throttling(cpu_stat: str) -> dict[str, float | int]:
+    """Periods of a group's quota, throttled ones (nr_throttled), and their seconds in all."""
     stat = dict(line.split() for line in cpu_stat.splitlines() if line)
     seconds = int(stat.get("throttled_time", 0)) / 1e9 + int(stat.get("throttled_usec", 0)) / 1e6
     periods, held = int(stat.get("nr_periods", 0)), int(stat.get("nr_throttled", 0))
@@ -323,5 +323,5 @@ def throttled(cpu_stat: str) -> dict[str, float | int]:
 
 
 def throttled_since(before: dict[str, float | int], now: dict[str, float | int]) -> dict[str, float | int]:
-    """What came to the figures of `throttled` since another reading."""
+    """Growth of the figures of `throttled` since another reading."""
     return {name: round(value - before[name], 6) for name, value in now.items()}

@@ -1,4 +1,4 @@
-"""What happens when a signal asks this process to end: it leaves in order and takes along what it started."""
+"""Orderly end when a signal asks for it: this process leaves and ends all that it started."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Any
 
 from benchbook.sites.processes import procfs, supervise
-from benchbook.sites.processes.spawn import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, prctl
+from benchbook.sites.processes.spawn import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, call_prctl
 
 ENDING = (signal.SIGTERM, signal.SIGHUP)
 STOPPED = 130
@@ -24,7 +24,7 @@ OF_STAGE = "DVC_STAGE"
 
 
 @contextlib.contextmanager
-def caught() -> Iterator[None]:
+def catch_signals() -> Iterator[None]:
     """Leave the block in order at a signal without a handler, then end by it; in the main thread alone."""
     ended_by: int | None = None
 
@@ -67,7 +67,7 @@ class Command:
         heard = [one for one in wanted if signal.getsignal(one) is not signal.SIG_IGN]
         self._before = {signum: signal.signal(signum, self._stop) for signum in heard}
         if OF_STAGE in os.environ:
-            prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+            call_prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
             if os.getppid() == 1:
                 os._exit(STOPPED)
         return self
@@ -77,18 +77,18 @@ class Command:
             signal.signal(signum, handler)
         if self.is_stopped:
             supervise.end_descendants()
-            prctl(PR_SET_CHILD_SUBREAPER, 0)
+            call_prctl(PR_SET_CHILD_SUBREAPER, 0)
 
     def _stop(self, signum: int, frame: FrameType | None) -> None:
         if self.is_stopped:
             return
         self.is_stopped = True
         # What the ended leave behind becomes this command's own, which finds it so.
-        prctl(PR_SET_CHILD_SUBREAPER, 1)
+        call_prctl(PR_SET_CHILD_SUBREAPER, 1)
         os.write(2, f"benchbook {self.name}: stopped\n".encode())
         if not self.is_holding:
-            for pid in procfs.descendants(os.getpid()):
-                supervise.tell(pid, signal.SIGKILL)
+            for pid in procfs.find_descendants(os.getpid()):
+                supervise.send_signal(pid, signal.SIGKILL)
             last = threading.Timer(PATIENCE_S, os._exit, [STOPPED])
             last.daemon = True
             last.start()

@@ -1,4 +1,4 @@
-"""A child's start: where its output goes, where it may run, and that it dies with its owner.
+"""A child's start: its output, its placement, and its death with its owner.
 
 The kernel sends the child SIGKILL when the thread that started it ends (prctl(2), PR_SET_PDEATHSIG). A change
 of user clears the request, so rights are dropped first; namespaces, groups and limits need those rights, so
@@ -24,8 +24,8 @@ PR_SET_CHILD_SUBREAPER = 36
 
 
 @dataclass(frozen=True)
-class Where:
-    """Where a process runs: cores (None: all), control groups, network namespace, open files allowed."""
+class ProcessPlacement:
+    """Placement of a process: cores (None: all), control groups, network namespace, open files."""
 
     cpus: tuple[int, ...] | None = None
     groups: tuple[Path, ...] = ()
@@ -33,11 +33,11 @@ class Where:
     nofile: int | None = None
 
 
-ANYWHERE = Where()
+ANYWHERE = ProcessPlacement()
 
 
-def prctl(option: int, value: int) -> None:
-    """Set an attribute of this process; OSError where the kernel refuses, SiteError where it is not Linux."""
+def call_prctl(option: int, value: int) -> None:
+    """Set an attribute of this process; OSError if the kernel refuses, SiteError off Linux."""
     if sys.platform != "linux":
         raise SiteError(
             "processes can be supervised on Linux only; run Benchbook on a Linux machine or in a virtual one"
@@ -90,18 +90,18 @@ except OSError as error:
 """.replace("PR_SET_PDEATHSIG", str(PR_SET_PDEATHSIG))
 
 
-def popen(
+def spawn_program(
     argv: Sequence[str],
     out: Path | None = None,
     err: Path | None = None,
     *,
     append: bool = False,
     user: str | None = None,
-    where: Where = ANYWHERE,
+    where: ProcessPlacement = ANYWHERE,
     keep: Sequence[int] = (),
     **how: Any,
 ) -> subprocess.Popen[bytes]:
-    """Start a program that dies with this process, by a small Python; `how` is Popen's; else OSError."""
+    """Start a program that dies with this process; options are for Popen. OSError if that fails."""
     account = pwd.getpwnam(user) if user is not None else None
     mode = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if append else os.O_TRUNC) | os.O_CLOEXEC
     fds = [os.open(path, mode, 0o600) for path in (out, err) if path is not None]

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from benchbook.sites.processes import procfs, spawn
-from benchbook.sites.processes.spawn import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, prctl
+from benchbook.sites.processes.spawn import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, call_prctl
 
 OWNER = "BENCHBOOK_OWNER"
 GRACE_S = 3.0
@@ -28,15 +28,15 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SHELLS = {"sh", "bash", "dash", "zsh", "ksh"}
 
 
-def run(argv: Sequence[str], log: Path | None = None) -> int:
+def run_stage(argv: Sequence[str], log: Path | None = None) -> int:
     """Run a stage's command to its end; return its exit code, 128 + n after signal n; errors go to `log`."""
-    watched = _launchers()
-    prctl(PR_SET_CHILD_SUBREAPER, 1)
-    prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    watched = _open_launchers()
+    call_prctl(PR_SET_CHILD_SUBREAPER, 1)
+    call_prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     wanted = [signum for signum in ENDING if signal.getsignal(signum) is not signal.SIG_IGN]
     signals = Signals([*wanted, signal.SIGCHLD])
     try:
-        return _watch(argv, log, signals, watched)
+        return _watch_stage(argv, log, signals, watched)
     finally:
         for handle in watched:
             os.close(handle)
@@ -44,11 +44,11 @@ def run(argv: Sequence[str], log: Path | None = None) -> int:
         signals.close()
 
 
-def _watch(argv: Sequence[str], log: Path | None, signals: Signals, watched: list[int]) -> int:
+def _watch_stage(argv: Sequence[str], log: Path | None, signals: Signals, watched: list[int]) -> int:
     env = {**os.environ, OWNER: str(os.getpid())}
     with log.open("wb") if log else contextlib.nullcontext() as errors:
         try:
-            child = spawn.popen(
+            child = spawn.spawn_program(
                 argv, stdin=subprocess.DEVNULL, stderr=errors, start_new_session=True, env=env
             )
         except OSError as error:
@@ -62,7 +62,7 @@ def _watch(argv: Sequence[str], log: Path | None, signals: Signals, watched: lis
             ended_by = caught
         elif procfs.any_ended(watched):
             ended_by = signal.SIGTERM
-        _reap(child)
+        _reap_orphans(child)
     left = end_descendants(child)
     if left:
         print(f"still there after SIGKILL: {', '.join(map(str, left))}; run `make down`", file=sys.stderr)
@@ -73,24 +73,24 @@ def _watch(argv: Sequence[str], log: Path | None, signals: Signals, watched: lis
 
 
 def end_descendants(child: subprocess.Popen[bytes] | None = None, grace_s: float = GRACE_S) -> list[int]:
-    """End every descendant of this process: TERM, some seconds, KILL; reap them and return who is left."""
+    """End every descendant of this process: TERM, some seconds, KILL; reap, return those left."""
     for signum in (signal.SIGTERM, signal.SIGKILL):
         deadline = time.monotonic() + grace_s
         told: set[int] = set()
-        while (left := procfs.descendants(os.getpid())) and time.monotonic() < deadline:
+        while (left := procfs.find_descendants(os.getpid())) and time.monotonic() < deadline:
             # Each gets the signal once, so that it can clean up, also those that appear while others end.
             for pid in set(left) - told:
                 told.add(pid)
-                tell(pid, signum)
+                send_signal(pid, signum)
             time.sleep(0.03)
-            _reap(child)
+            _reap_orphans(child)
         if not left:
             break
-    _reap(child)
-    return procfs.descendants(os.getpid())
+    _reap_orphans(child)
+    return procfs.find_descendants(os.getpid())
 
 
-def tell(pid: int, signum: signal.Signals) -> None:
+def send_signal(pid: int, signum: signal.Signals) -> None:
     """Send a signal to a process that may have ended, or stand still."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, signum)
@@ -102,7 +102,7 @@ def die_with_parent() -> None:
     if OWNER not in os.environ:
         return
     # A notebook kernel has a session of its own, and nothing else would end it.
-    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    call_prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     # Jupyter says who started the kernel; a parent that ended before the request stood sends no signal.
     parent = os.environ.get("JPY_PARENT_PID")
     owner = int(os.environ[OWNER])
@@ -111,21 +111,21 @@ def die_with_parent() -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _launchers() -> list[int]:
-    """Return handles of our parent and, if that is a shell running one line, of who started the shell."""
+def _open_launchers() -> list[int]:
+    """Handles of our parent and, if that is a shell running one line, of the shell's parent."""
     handles = []
     pid = os.getppid()
     while pid > 1:
         with contextlib.suppress(OSError):
             handles.append(os.pidfd_open(pid))
-        words = procfs.command(pid).split()
-        found = procfs.stat(pid)
+        words = procfs.read_command(pid).split()
+        found = procfs.read_stat(pid)
         is_line = len(words) > 1 and os.path.basename(words[0]) in SHELLS and words[1] in ("-c", "-ec", "-ce")
         pid = found.parent if is_line and found is not None else 0
     return handles
 
 
-def _reap(child: subprocess.Popen[bytes] | None) -> None:
+def _reap_orphans(child: subprocess.Popen[bytes] | None) -> None:
     """Collect ended orphans, and the child through its own handle so that its exit code is kept."""
     with contextlib.suppress(ChildProcessError):
         while (found := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) is not None:
@@ -139,7 +139,7 @@ def main() -> None:
     """Run the command given as arguments and end as it ends."""
     if len(sys.argv) < 2:
         sys.exit("usage: python -m benchbook.sites.processes.supervise COMMAND [ARGUMENT ...]")
-    sys.exit(run(sys.argv[1:]))
+    sys.exit(run_stage(sys.argv[1:]))
 
 
 class Signals:

@@ -1,4 +1,4 @@
-"""What processes have used so far, threads that have ended among them, as the kernel's own books say.
+"""Resource usage of processes so far, ended threads included, by the kernel's own accounts.
 
 Taskstats (Documentation/accounting/taskstats.rst in Linux) tells switches, waits and processor time of a
 whole process in 7 µs, however many threads it has. It answers only who may administer the network. Others
@@ -44,7 +44,7 @@ PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241}.get(platform.machine())
 
 
 class Taskstats:
-    """The kernel's interface for the books of whole processes; `is_open` where it answers this account."""
+    """The kernel's interface for accounts of whole processes; `is_open` if it answers this user."""
 
     def __init__(self) -> None:
         self._family, self.is_open = 0, False
@@ -63,7 +63,7 @@ class Taskstats:
             told = self._ask(self._family, GET, OF_PROCESS, struct.pack("I", pid))
             # The answer for a process is an attribute that holds its number and its books.
             books = next(iter(told.values()))
-            stats = dict(attributes(books))[STATS]
+            stats = dict(iter_attributes(books))[STATS]
             (wait,) = struct.unpack_from("Q", stats, WAIT_AT)
             (run,) = struct.unpack_from("Q", stats, RUN_AT)
             user, system = struct.unpack_from("QQ", stats, USER_AT)
@@ -83,11 +83,11 @@ class Taskstats:
         said = self._socket.recv(1 << 16)
         if HEAD.unpack_from(said)[1] == ERROR:
             raise OSError("the kernel does not say")
-        return dict(attributes(said[HEAD.size + BODY.size :]))
+        return dict(iter_attributes(said[HEAD.size + BODY.size :]))
 
 
 class Usage:
-    """What processes, and children of `families`, have used since now; `is_thorough` reads all."""
+    """Usage of some processes since this was created; children of `families` count too."""
 
     def __init__(self, pids: Iterable[int], families: Iterable[int] = (), is_thorough: bool = False) -> None:
         self.pids, self.families, self.is_thorough = list(pids), frozenset(families), is_thorough
@@ -100,7 +100,7 @@ class Usage:
         self.read()
 
     def read(self) -> Counts:
-        """Return FIELDS so far, NaN for what can't be seen; threads are those there are now."""
+        """FIELDS so far, NaN for one that can't be read; threads are those there are now."""
         threads = 0.0
         for pid in self.living():
             now = self._of(pid)
@@ -115,7 +115,7 @@ class Usage:
         return [*self._sum[:THREADS], threads]
 
     def close(self) -> None:
-        """Close what was opened to read."""
+        """Close the files and the socket that were opened for reading."""
         self._taskstats.close()
         for file in self._files.values():
             os.close(file)
@@ -148,7 +148,7 @@ class Usage:
         return found
 
     def _without(self, pid: int, user: int, system: int, found: Counts) -> None:
-        """Fill in what taskstats would have, as far as other books have it."""
+        """Fill in the fields of taskstats from other accounts, as far as those have them."""
         with contextlib.suppress(OSError):
             found[CPU] = time.clock_gettime((~pid << 3) | 2)
             found[USER], found[SYSTEM] = user / TICKS, system / TICKS
@@ -156,13 +156,13 @@ class Usage:
             found[VOLUNTARY], found[INVOLUNTARY], found[WAIT] = self._of_tasks(pid)
 
     def _of_tasks(self, pid: int) -> Counts:
-        """Return switches and waits of all threads of a process, with what those had that have ended."""
+        """Switches and waits of all threads of a process, those of ended threads included."""
         place = f"/proc/{pid}/task"
-        for task in _tasks(pid):
+        for task in _list_tasks(pid):
             key = f"{place}/{task}"
             with contextlib.suppress(OSError, ValueError, IndexError):
-                waited = int(_read(f"{key}/schedstat").split()[1]) / 1e9
-                status = _read(f"{key}/status").split()
+                waited = int(_read_file(f"{key}/schedstat").split()[1]) / 1e9
+                status = _read_file(f"{key}/status").split()
                 self._tasks[key] = [float(status[-3]), float(status[-1]), waited]
         mine = [counts for key, counts in self._tasks.items() if key.startswith(f"{place}/")]
         return [sum(column) for column in zip(*mine)] if mine else [NONE] * 3  # noqa: B905
@@ -179,7 +179,7 @@ class Usage:
 
 
 class Counters:
-    """Processor events in processes and what they start from now on, as far as the machine counts them."""
+    """Events of the processor in some processes and their children, counted from now on."""
 
     def __init__(
         self,
@@ -189,7 +189,7 @@ class Counters:
     ) -> None:
         self._files: dict[str, list[int]] = {}
         self._books, self._events = Usage(pids, families), tuple(events)
-        tasks = [task for pid in self._books.living() for task in _tasks(pid)]
+        tasks = [task for pid in self._books.living() for task in _list_tasks(pid)]
         for name, event in events.items() if PERF_EVENT_OPEN and len(tasks) <= MOST_TASKS else ():
             try:
                 for task in tasks:
@@ -232,22 +232,22 @@ class Counters:
             os.close(file)
 
 
-def split(counts: Counts) -> tuple[float, float]:
-    """Return the parts of CPU in user and system mode; the kernel samples modes, and times CPU itself."""
+def split_modes(counts: Counts) -> tuple[float, float]:
+    """Parts of CPU in user and system mode; the kernel samples modes, and times CPU itself."""
     sampled = counts[USER] + counts[SYSTEM]
     share = counts[USER] / sampled if sampled else 1.0
     return counts[CPU] * share, counts[CPU] * (1 - share)
 
 
-def counted(counts: Counts) -> dict[str, float]:
-    """Return by name what Counters told; nothing where no event was counted."""
+def name_events(counts: Counts) -> dict[str, float]:
+    """Figures of Counters by name; empty if no event was counted."""
     found = {name: value for name, value in zip(("cpu_s", *EVENTS), counts) if value > 0}  # noqa: B905
     return found if len(found) > 1 and "cpu_s" in found else {}
 
 
-def named(counts: Counts) -> dict[str, float | None]:
-    """Return counts by name, rounded to what a file is to hold; None for what can't be seen."""
-    user, system = split(counts)
+def name_counts(counts: Counts) -> dict[str, float | None]:
+    """Counts by name, rounded as files hold them; None for one that can't be read."""
+    user, system = split_modes(counts)
     counts = [counts[CPU], user, system, *counts[VOLUNTARY:]]
     return {name: None if math.isnan(value) else round(value, 6) for name, value in zip(FIELDS, counts)}  # noqa: B905
 
@@ -261,20 +261,20 @@ def children_of(pid: int) -> list[int]:
         return []
 
 
-def _tasks(pid: int) -> list[int]:
+def _list_tasks(pid: int) -> list[int]:
     try:
         return [int(task) for task in os.listdir(f"/proc/{pid}/task")]
     except OSError:
         return []
 
 
-def _read(path: str) -> bytes:
+def _read_file(path: str) -> bytes:
     with open(path, "rb", buffering=0) as file:
         return file.read(8192)
 
 
-def attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield netlink attributes, each as its type and what it holds."""
+def iter_attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Netlink attributes, each as its type and its content."""
     at = 0
     while at + 4 <= len(data):
         length, kind = struct.unpack_from("HH", data, at)

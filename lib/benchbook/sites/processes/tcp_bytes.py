@@ -15,7 +15,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from benchbook.sites.processes.taskstats import attributes
+from benchbook.sites.processes.taskstats import iter_attributes
 
 SOCK_DIAG = 4
 BY_FAMILY, DONE, ERROR = 20, 3, 2
@@ -90,7 +90,7 @@ class Counter:
         return {part: (round(sums[0], 4), round(sums[1], 4)) for part, sums in found.items()}
 
     def segments(self) -> dict[str, int] | None:
-        """Return how many segments were `sent` since this was made, and `again`; None if it is unknown."""
+        """Segments `sent` since this was created, and those sent `again`; None if it is unknown."""
         if not self.is_able:
             return None
         grown = [(one, self._first[cookie]) for cookie, one in self._last.items()]
@@ -123,12 +123,12 @@ def sockets_to(host: str, port: int, is_own: bool = False) -> Counts:
     found: Counts = {}
     with contextlib.closing(socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, SOCK_DIAG)) as link:
         link.settimeout(2.0)
-        link.send(_request(port, is_own))
-        for body in answers(link, "connections"):
+        link.send(_build_request(port, is_own))
+        for body in iter_answers(link, "connections"):
             if body[place : place + 4] != wanted:
                 continue
             # A kernel that does not count bytes has less to say.
-            if len(info := dict(attributes(body[ENTRY:])).get(INFO, b"")) >= SEGMENTS + 4:
+            if len(info := dict(iter_attributes(body[ENTRY:])).get(INFO, b"")) >= SEGMENTS + 4:
                 (again,) = struct.unpack_from("<I", info, AGAIN)
                 (twice,) = struct.unpack_from("<I", info, TWICE) if len(info) >= TWICE + 4 else (0,)
                 counts = struct.unpack_from("<QQI", info, ACKED)
@@ -136,7 +136,7 @@ def sockets_to(host: str, port: int, is_own: bool = False) -> Counts:
     return found
 
 
-def _request(port: int, is_own: bool) -> bytes:
+def _build_request(port: int, is_own: bool) -> bytes:
     """Ask for established connections to, or at, a port, filtered by the kernel."""
     code = struct.pack("=BBHBBH", S_GE if is_own else D_GE, 8, 20, 0, 0, port)
     code += struct.pack("=BBHBBH", S_LE if is_own else D_LE, 8, 12, 0, 0, port)
@@ -145,8 +145,8 @@ def _request(port: int, is_own: bool) -> bytes:
     return struct.pack("=IHHII", MESSAGE + len(body), BY_FAMILY, REQUEST_DUMP, 1, 0) + body
 
 
-def answers(link: socket.socket, what: str) -> Iterator[bytes]:
-    """Yield what the kernel answers to a question over netlink; OSError if it does not tell of `what`."""
+def iter_answers(link: socket.socket, what: str) -> Iterator[bytes]:
+    """The kernel's answers over netlink; OSError if it does not tell of the question's subject."""
     while True:
         data = link.recv(1 << 18)
         place = 0

@@ -1,1 +1,1 @@
-"""What runs between clients and servers, each written once for this machine and for hosts."""
+"""Programs between clients and servers, each written once for this machine and for hosts."""

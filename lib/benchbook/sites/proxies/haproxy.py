@@ -10,7 +10,7 @@ from typing import Any
 
 from benchbook.core.util.errors import SiteError
 from benchbook.sites.descriptors.haproxy import FOR_SYSBENCH, TRAITS, WORDS
-from benchbook.sites.proxies.proxy import Pod, Proxy
+from benchbook.sites.proxies.proxy import Proxy, ProxyPod
 
 MAX_CONNECTIONS = 4096
 SOCKET = "p.sock"
@@ -68,7 +68,7 @@ class HAProxy(Proxy):
 
     @property
     def has_probes(self) -> bool:  # type: ignore[override]  # of a class, as for all other proxies
-        """Whether it asks its servers if they live, as it must to fail over."""
+        """True if it asks its servers for signs of life, as it must to fail over."""
         return self.has_standby
 
     def _start(self) -> None:
@@ -76,9 +76,9 @@ class HAProxy(Proxy):
         self._begin([self.binary, "-db", "-f", str(self.config)], self._is_answering)
 
     def text(self) -> str:
-        """Return its settings file: ours, with what the arm asks for in place of it."""
+        """Its settings file: ours, with the arm's own settings in place of it."""
         text = CONFIG.format(
-            maxconn=most_connections(self.place.connections, self.machine.open_files),
+            maxconn=limit_connections(self.place.connections, self.machine.open_files),
             threads=self.threads,
             socket=self.machine.socket(f"{self.role}/{SOCKET}"),
             address=self.place.address,
@@ -95,11 +95,11 @@ class HAProxy(Proxy):
         return text
 
     def identity(self) -> dict[str, Any]:
-        """Return also what was set over its socket since it was started."""
-        return super().identity() | in_force(parsed(self._ask(INFO)), self._ask(SERVERS))
+        """Its marks, with the settings made over its socket since it was started."""
+        return super().identity() | select_settable(parse_info(self._ask(INFO)), self._ask(SERVERS))
 
     def facts(self) -> dict[str, Any]:
-        info = parsed(self._ask(INFO))
+        info = parse_info(self._ask(INFO))
         return (
             super().facts()
             | {"version": info["Version"]}
@@ -108,18 +108,18 @@ class HAProxy(Proxy):
         )
 
     def _is_answering(self) -> bool:
-        answer = parsed(self.machine.ask(f"{self.role}/{SOCKET}", INFO))
+        answer = parse_info(self.machine.ask(f"{self.role}/{SOCKET}", INFO))
         return int(answer["Pid"]) == self.running().pid and self.holds_port()
 
     def _ask(self, command: str) -> str:
-        """Return what the proxy answers over its socket; SiteError if it does not."""
+        """The proxy's answer over its socket; SiteError if there is none."""
         try:
             return self.machine.ask(f"{self.role}/{SOCKET}", command)
         except OSError as error:
             raise SiteError(f"{self._named} does not answer: {error}; see {self.log}") from None
 
     def _mapped(self) -> list[list[int]]:
-        """Return the cores that each thread may use; SiteError where its map changed nothing."""
+        """Cores that each thread may use; SiteError if its map changed nothing."""
         found = self.machine.affinity(self.running().pid)
         if self.machine.cores > 1 and all(len(cores) >= self.threads for cores in found):
             raise SiteError(
@@ -129,7 +129,7 @@ class HAProxy(Proxy):
         return found
 
 
-class HAProxyPod(Pod):
+class HAProxyPod(ProxyPod):
     """One HAProxy in a pod, with a thread for each core that it may use."""
 
     @classmethod
@@ -157,19 +157,19 @@ def server_lines(servers: Sequence[str], has_standby: bool = False) -> str:
     )
 
 
-def most_connections(connections: int, allowed: int) -> int:
-    """Connections a proxy is to take, two of its `allowed` files (negative: any) each, beside its own."""
+def limit_connections(connections: int, allowed: int) -> int:
+    """Limit of a proxy's connections, with `connections` to bear beside sysbench's."""
     most = max(MAX_CONNECTIONS, connections + FOR_SYSBENCH)
     return most if allowed < 0 else min(most, (allowed - 200) // 2)
 
 
-def parsed(answer: str) -> dict[str, str]:
-    """Return what a proxy answers to INFO by name."""
+def parse_info(answer: str) -> dict[str, str]:
+    """A proxy's answers to INFO by name."""
     return dict(line.split(": ", 1) for line in answer.splitlines() if ": " in line)
 
 
-def in_force(info: Mapping[str, str], servers: str) -> dict[str, Any]:
-    """Return what can be set while it runs: limits, and its servers' addresses, states and weights."""
+def select_settable(info: Mapping[str, str], servers: str) -> dict[str, Any]:
+    """Values that can be set while it runs: limits, and its servers' addresses, states, weights."""
     states = [" ".join(line.split()[3:9]) for line in servers.splitlines()[2:] if line.strip()]
     return {"proxy_limits": {name: info[name] for name in LIMITS if name in info}, "proxy_servers": states}
 

@@ -47,7 +47,7 @@ READ_BACK = (
 
 
 class PgBouncer(Proxy):
-    """One pool in front of one server; `given` is ours, with what the arm asks for in place of it."""
+    """One pool in front of one server; `given` is ours, with the arm's settings in place of it."""
 
     traits = TRAITS
     version_words = re.compile(r"PgBouncer ([0-9.]+)")
@@ -55,7 +55,7 @@ class PgBouncer(Proxy):
     addresses_as = ("host={} port={}", "listen_addr={}\nlisten_port={}")
     pools_sessions = True
 
-    def __init__(self, machine: Machine, place: labs.Place, *given: Any) -> None:
+    def __init__(self, machine: Machine, place: labs.PartLocation, *given: Any) -> None:
         super().__init__(machine, place, *given)
         self.lab = machine.lab
         asked = self.asked.settings
@@ -98,7 +98,7 @@ class PgBouncer(Proxy):
         return seen | {"proxy_settings": held}
 
     def facts(self) -> dict[str, Any]:
-        """Return what the proxy says it is, over its console; SiteError where a setting was not taken."""
+        """Facts that the proxy tells, over its console; SiteError if a setting was not taken."""
         said = super().facts()
         found = self._settings()
         wrong = [
@@ -112,7 +112,7 @@ class PgBouncer(Proxy):
         return said | {"threads": 1} | own
 
     def _settings(self) -> dict[str, str]:
-        """Return what is compared of its settings, over its console; it takes plain statements only."""
+        """Its settings to compare, over its console; it takes plain statements only."""
         account = {"user": CONSOLE, "password": self.lab.password(DRIVER), "dbname": "pgbouncer"}
         how = {"connect_timeout": 5, "cursor_factory": psycopg.ClientCursor}
         with self.machine.connect_pgsql(self.socket, **account, **how) as connection:

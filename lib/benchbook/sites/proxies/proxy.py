@@ -1,4 +1,4 @@
-"""What all proxies share: a program, the servers behind it, and what an arm asks of it."""
+"""Common base of all proxies: a program, the servers behind it, and the arm's demands on it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.core.study import descriptors
-from benchbook.core.study.descriptors import Proxy as Traits
+from benchbook.core.study.descriptors import ProxyDescriptor as Traits
 from benchbook.core.study.study_arm import ELSEWHERE
 from benchbook.core.study.study_hosts import HostProxy
 from benchbook.core.util.errors import SiteError
@@ -38,7 +38,7 @@ class Proxy(Supervised, abc.ABC):
     def __init__(
         self,
         machine: Machine,
-        place: labs.Place,
+        place: labs.PartLocation,
         servers: Sequence[str],
         asked: HostProxy = NOTHING,
         arm: str = "",
@@ -57,31 +57,31 @@ class Proxy(Supervised, abc.ABC):
 
     @abc.abstractmethod
     def _start(self) -> None:
-        """Start it with its settings, ready without a connection through it, which no client made."""
+        """Write its settings (`_configure`), start its program and define its readiness (`_begin`)."""
 
     @classmethod
     def unable_to_capture(cls, program: Path) -> str | None:
-        """Return why a program can't record the traffic through it, or None."""
+        """Reason that a program can't record the traffic through it, or None."""
         return None
 
     @classmethod
     def obstacle(cls, asked: HostProxy | None = None) -> str | None:
-        """Return why this machine has no such proxy, or none of the version asked for, or None."""
+        """Reason if this machine has no such proxy, or none of the version asked for, else None."""
         program = cls.traits.programs[0]
-        if local_machine.find(program) is None:
-            return cls._missing(f"its path into {local_machine.variable(program)}")
+        if local_machine.find_program(program) is None:
+            return cls._missing(f"its path into {local_machine.name_variable(program)}")
         version = asked.version if asked is not None else None
         if version is None or sql.is_version((found := cls.installed()) or "", version):
             return None
-        variable = local_machine.variable(program)
+        variable = local_machine.name_variable(program)
         return f"{program} {version}: {found} is here; put the path of {version} into {variable}"
 
     @classmethod
     def installed(cls) -> str | None:
         """Return the version that this machine has, or None."""
-        if (path := local_machine.find(cls.traits.programs[0])) is None:
+        if (path := local_machine.find_program(cls.traits.programs[0])) is None:
             return None
-        match = cls.version_words.search(files.says([path, *cls.traits.version_by]))
+        match = cls.version_words.search(files.read_output([path, *cls.traits.version_by]))
         return match[1] if match else None
 
     @property
@@ -104,7 +104,7 @@ class Proxy(Supervised, abc.ABC):
         return self.seen("proxy_")
 
     def facts(self) -> dict[str, Any]:
-        """Return what the proxy is; a class adds what it is set to, as the proxy itself says."""
+        """Facts of the proxy; a class adds its settings, as the proxy itself reports them."""
         self.running()
         return {
             "name": self.traits.name,
@@ -127,9 +127,9 @@ class Proxy(Supervised, abc.ABC):
 
     @property
     def _way(self) -> str:
-        """What tells its program apart from the one in the PATH."""
+        """Way to name its program in place of the one in the PATH."""
         is_here = self.machine.host is None
-        return f"its path into {local_machine.variable(self.traits.programs[0]) if is_here else WAY_ON_HOSTS}"
+        return f"its path into {local_machine.name_variable(self.traits.programs[0]) if is_here else WAY_ON_HOSTS}"
 
     @classmethod
     def _missing(cls, way: str) -> str:
@@ -139,8 +139,8 @@ class Proxy(Supervised, abc.ABC):
         return f"{program} is not installed; `{install_command(program)}`, or {way}"
 
 
-class Pod(abc.ABC):
-    """What the pod of a proxy is made of; its traits name the class (`pod`)."""
+class ProxyPod(abc.ABC):
+    """Contents of a proxy's pod; its traits name the class (`pod`)."""
 
     @classmethod
     @abc.abstractmethod
@@ -153,6 +153,6 @@ class Pod(abc.ABC):
         """Return its command line; its files are in `folder`."""
 
 
-def pod(program: str) -> type[Pod]:
-    """Return what makes the pod of a proxy that has one."""
-    return load(str(descriptors.proxy(program).pod))  # type: ignore[no-any-return]
+def load_pod(program: str) -> type[ProxyPod]:
+    """Class of the pod's contents, for a proxy that has one."""
+    return load(str(descriptors.find_proxy(program).pod))  # type: ignore[no-any-return]

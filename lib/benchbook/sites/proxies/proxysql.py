@@ -30,7 +30,7 @@ ASKED = "SELECT variable_name, variable_value FROM runtime_global_variables"
 
 
 class ProxySQL(Proxy):
-    """One ProxySQL; `given` is ours, with what the arm asks for in place of it."""
+    """One ProxySQL; `given` is ours, with the arm's settings in place of it."""
 
     traits = TRAITS
     version_words = re.compile(r"ProxySQL version v?([0-9.]+)")
@@ -44,7 +44,7 @@ class ProxySQL(Proxy):
     def given(self) -> dict[str, str]:
         """Variables that it starts with, as its file writes them."""
         asked = {"threads": self.threads, **SETTINGS, **self.asked.settings}
-        return {name: _written(value) for name, value in asked.items()}
+        return {name: _format_value(value) for name, value in asked.items()}
 
     def _start(self) -> None:
         secret, limit = self.machine.lab.password(), self.given["max_connections"]
@@ -101,7 +101,7 @@ class ProxySQL(Proxy):
                 rows = cursor.fetchall()
         except pymysql.MySQLError as error:
             raise SiteError(f"{self._named} does not answer: {error}; see {self.log}") from None
-        return {str(name).removeprefix("mysql-"): _written(value) for name, value in rows}
+        return {str(name).removeprefix("mysql-"): _format_value(value) for name, value in rows}
 
     def _is_answering(self) -> bool:
         try:
@@ -110,7 +110,7 @@ class ProxySQL(Proxy):
             return False
 
 
-def _written(value: Any) -> str:
-    """A value as its file has it: what takes letters in quotation marks, switches as true or false."""
+def _format_value(value: Any) -> str:
+    """A value as its file has it: text in quotation marks, switches as true or false."""
     text = str(value).lower() if isinstance(value, bool) else str(value)
     return text if re.fullmatch(r"-?[0-9.]+|true|false", text) else f'"{text}"'

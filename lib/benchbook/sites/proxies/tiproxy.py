@@ -1,4 +1,4 @@
-"""TiProxy, which is given its servers over its own interface on loopback."""
+"""TiProxy; it learns its servers over its own interface on loopback."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from benchbook.sites.descriptors.tiproxy import TRAITS
 from benchbook.sites.machine.contract import Request
 from benchbook.sites.proxies.proxy import Proxy
 from benchbook.sites.settings import Value
-from benchbook.sites.tidb.config import toml
+from benchbook.sites.tidb.config import render_toml
 from benchbook.sites.workspace import LOOPBACK
 
 COMMIT = re.compile(r"commit\s+(\S+)")
@@ -30,7 +30,7 @@ ABLE = "TiProxy can since 1.3.0"
 
 
 class TiProxy(Proxy):
-    """One TiProxy, which probes each server every few seconds (`has_probes`)."""
+    """One TiProxy; it probes each server every few seconds (`has_probes`)."""
 
     traits = TRAITS
     config_name = "tiproxy.toml"
@@ -50,13 +50,13 @@ class TiProxy(Proxy):
             "log.level": "warn",
             "log.encoder": "tidb",
         }
-        self._configure(toml({**items, **self.asked.settings}))
+        self._configure(render_toml({**items, **self.asked.settings}))
         self._has_servers = False
         env = {"GOMAXPROCS": str(self.threads), "HOME": str(self.folder)}
         self._begin([self.binary, "--config", str(self.config)], self._is_answering, env)
 
     def facts(self) -> dict[str, Any]:
-        """Return what the proxy is: TiProxy does not give its settings, so these are what it was given."""
+        """Facts of the proxy: TiProxy does not tell its settings, so these are the ones it got."""
         commit = COMMIT.search(self.machine.says([self.binary, *self.traits.version_by]))
         return super().facts() | {"commit": commit[1] if commit else None}
 
@@ -86,7 +86,7 @@ class TiProxy(Proxy):
         return self.place.port + 1
 
     def _traffic(self, what: str, form: dict[str, str] | None = None) -> str:
-        """Ask its interface about traffic; a `form` tells it what to do."""
+        """Ask its interface about traffic; a `form` holds an order."""
         asked = Request(f"/api/traffic/{what}")
         if form is not None:
             asked = Request(asked.path, "POST", urllib.parse.urlencode(form), FORM)
@@ -105,6 +105,6 @@ class TiProxy(Proxy):
 
 @functools.cache
 def _has_mark(program: Path) -> bool:
-    """Say whether a program can capture, without starting it."""
+    """True if a program can capture, without starting it."""
     with program.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         return content.find(MARK) >= 0

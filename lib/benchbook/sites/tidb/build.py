@@ -23,9 +23,9 @@ from benchbook.core.util import files, process_env
 from benchbook.core.util.errors import SiteError
 from benchbook.sites import workspace as labs
 from benchbook.sites.agent import files as agent_files
-from benchbook.sites.machine.supervised_process import tail
+from benchbook.sites.machine.supervised_process import read_tail
 from benchbook.sites.processes import process
-from benchbook.sites.settings import numbers
+from benchbook.sites.settings import parse_version
 
 VARIABLE = "BENCHBOOK_ENGINES"
 RECIPES = Path(__file__).resolve().parents[4] / "tools" / "tidb"
@@ -49,7 +49,7 @@ PARTS = {
 
 @dataclass(frozen=True)
 class Recipe:
-    """How one program is made; `module` is what it says of itself, or of what it was made."""
+    """Build of one program; `module` is the version text of the program or of its source."""
 
     version: str
     folder: Path
@@ -59,14 +59,14 @@ class Recipe:
     module: str
 
 
-def versions() -> list[str]:
-    """Return the versions that can be built, newest first."""
+def list_versions() -> list[str]:
+    """Versions that can be built, newest first."""
     found = [path.parent.name for path in RECIPES.glob("*/go.mod")]
-    return sorted(found, key=numbers, reverse=True)
+    return sorted(found, key=parse_version, reverse=True)
 
 
-def engines() -> Path:
-    """Return where built programs are kept: BENCHBOOK_ENGINES, else beside the labs."""
+def locate_engines() -> Path:
+    """Folder of built programs: BENCHBOOK_ENGINES, else beside the labs."""
     if named := os.environ.get(VARIABLE):
         return Path(named).resolve()
     if named := os.environ.get("BENCHBOOK_LAB_DIR"):
@@ -75,18 +75,18 @@ def engines() -> Path:
     return base / "benchbook" / "engines"
 
 
-def release(version: str) -> str:
-    """Return the name that a built server gives itself: the branch, then day and commit of its module."""
+def read_release(version: str) -> str:
+    """Version name of a built server: the branch, then day and commit of its module."""
     match = MODULE.search((RECIPES / version / "go.mod").read_text(encoding="utf-8"))
     assert match is not None
     return f"v{version}.0-{match[1][:8]}-{match[2]}"
 
 
-def recipe(version: str, name: str = SERVER) -> Recipe:
-    """How a version's server, or a part of its cluster (`PARTS`), is built by any Go, and its place."""
+def make_recipe(version: str, name: str = SERVER) -> Recipe:
+    """Build of a version's server, or of a part of its cluster (`PARTS`), with its target."""
     folder, flags = RECIPES / version, ["-mod=readonly", "-trimpath", "-buildvcs=false"]
     if name == SERVER:
-        package, module = "github.com/pingcap/tidb/tidb-server", release(version)
+        package, module = "github.com/pingcap/tidb/tidb-server", read_release(version)
         # The parser was a module of its own before 5.3.
         parsers = [f"github.com/pingcap/{parser}/mysql" for parser in ("tidb/parser", "parser")]
         told = " ".join(f"-X {parser}.TiDBReleaseVersion={module}" for parser in parsers)
@@ -108,44 +108,44 @@ def recipe(version: str, name: str = SERVER) -> Recipe:
     for source in (folder / "go.mod", folder / "go.sum", *sorted((folder / package).glob("*.go"))):
         digest.update(source.read_bytes())
     kept = "tidb" if name == SERVER else name
-    target = engines() / f"{kept}-{version}-{digest.hexdigest()[:12]}" / name
+    target = locate_engines() / f"{kept}-{version}-{digest.hexdigest()[:12]}" / name
     return Recipe(version, folder, package, tuple(flags), target, module)
 
 
 def cluster_versions() -> list[str]:
-    """Return the versions of TiDB whose cluster can be built."""
-    return [version for version in versions() if (RECIPES / version / CLUSTER / "go.mod").is_file()]
+    """Versions of TiDB with a cluster that can be built."""
+    return [version for version in list_versions() if (RECIPES / version / CLUSTER / "go.mod").is_file()]
 
 
 def cluster_obstacle(version: str | None) -> str | None:
-    """Return why there is no cluster of a version here and can't be, or None; nothing is built for it."""
+    """Reason if a cluster of a version is neither here nor buildable, else None; builds nothing."""
     if version not in cluster_versions():
         return f"engine.version: {version}: a cluster can be built of {' or '.join(cluster_versions())}"
-    return _lacks_go(version, [*PARTS], "the parts of a cluster are built from Go modules") or obstacle(
+    return _lacks_go(version, [*PARTS], "the parts of a cluster are built from Go modules") or find_obstacle(
         version, None
     )
 
 
 def _lacks_go(version: str, names: Sequence[str], what: str) -> str | None:
-    if all(recipe(version, name).target.is_file() for name in names) or shutil.which("go") is not None:
+    if all(make_recipe(version, name).target.is_file() for name in names) or shutil.which("go") is not None:
         return None
     return f"{what} and there is no Go; `apt-get install golang`, or put go in the PATH"
 
 
-def cluster(lab: labs.Lab, version: str) -> dict[str, Path]:
-    """Return the programs of a cluster's parts by name, built now if they never were."""
+def build_cluster(lab: labs.Lab, version: str) -> dict[str, Path]:
+    """Programs of a cluster's parts by name, built now if they never were."""
     if (refused := cluster_obstacle(version)) is not None:
         raise SiteError(refused)
-    return {name: _build(lab, recipe(version, name)) for name in (*PARTS, SERVER)}
+    return {name: _build_program(lab, make_recipe(version, name)) for name in (*PARTS, SERVER)}
 
 
-def obstacle(version: str | None, binary: str | None) -> str | None:
-    """Return why there is no such server here and can't be, or None; nothing is built to find out."""
+def find_obstacle(version: str | None, binary: str | None) -> str | None:
+    """Reason if a server is neither here nor can be built, else None; builds nothing."""
     if binary is not None:
         path = Path(binary).expanduser()
         is_there = os.access(path, os.X_OK) and path.is_file()
         return None if is_there else f"engine.binary: {binary}: no program there; write the path of one"
-    known = versions()
+    known = list_versions()
     if version is not None and version not in known:
         return (
             f"engine.version: {version}: TiDB can be built as {' or '.join(known)}; write one of these, or "
@@ -154,28 +154,28 @@ def obstacle(version: str | None, binary: str | None) -> str | None:
     return _lacks_go(version or known[0], [SERVER], "TiDB is built from its Go module")
 
 
-def program(lab: labs.Lab, version: str | None, binary: str | None) -> Path:
-    """Return the server's program, built now if it was never built; SiteError with what the compiler said."""
-    refused = obstacle(version, binary)
+def ensure_program(lab: labs.Lab, version: str | None, binary: str | None) -> Path:
+    """The server's program, built now if it never was; SiteError with the compiler's output."""
+    refused = find_obstacle(version, binary)
     if refused is not None:
         raise SiteError(refused)
     if binary is not None:
         return Path(binary).expanduser().resolve()
-    return _build(lab, recipe(version or versions()[0]))
+    return _build_program(lab, make_recipe(version or list_versions()[0]))
 
 
-def standing() -> str:
-    """Say which versions are built here, and which are when an arm first needs them."""
-    there = [version for version in versions() if recipe(version).target.is_file()]
-    missing = [version for version in versions() if version not in there]
+def describe_builds() -> str:
+    """Versions that are built here, and those that are built at an arm's first use, as text."""
+    there = [version for version in list_versions() if make_recipe(version).target.is_file()]
+    missing = [version for version in list_versions() if version not in there]
     told = [f"{' and '.join(there)} built"] if there else []
     told += [f"{' and '.join(missing)} built when an arm first needs it, in minutes"] if missing else []
-    return f"{'; '.join(told)}; kept in {engines()}"
+    return f"{'; '.join(told)}; kept in {locate_engines()}"
 
 
 def said_version(binary: str | Path) -> str:
     """Return the version that a program says it is, such as 6.6.0-20230103-3ccff46aa3bc."""
-    said = agent_files.says([str(binary), "-V"])
+    said = agent_files.read_output([str(binary), "-V"])
     if (match := SAID.search(said)) is None:
         raise SiteError(
             f"{binary} is not a TiDB server (it says {said.strip()[:80]!r}); correct engine.binary"
@@ -183,13 +183,13 @@ def said_version(binary: str | Path) -> str:
     return match[1]
 
 
-def built(binary: Path) -> dict[str, str] | None:
-    """Return how a program was built: `go` and `module`; None if it was not built here."""
+def read_build(binary: Path) -> dict[str, str] | None:
+    """Build record of a program: `go` and `module`; None if it was not built here."""
     record = binary.with_name("built.json")
     return files.read_json(record) if record.is_file() else None
 
 
-def _build(lab: labs.Lab, recipe: Recipe) -> Path:
+def _build_program(lab: labs.Lab, recipe: Recipe) -> Path:
     target, what = recipe.target, f"{recipe.target.name} {recipe.version}"
     if target.is_file():
         return target
@@ -206,16 +206,16 @@ def _build(lab: labs.Lab, recipe: Recipe) -> Path:
     print(f"building {what} from its Go module, once; about 2 minutes on 2 cores", flush=True)
     begun = time.monotonic()
     go = subprocess.run(["go", "env", "GOVERSION"], capture_output=True, text=True, timeout=60).stdout.strip()
-    argv = ["go", "build", *_linked(list(recipe.flags), go), "-o", str(part), recipe.package]
+    argv = ["go", "build", *_adapt_flags(list(recipe.flags), go), "-o", str(part), recipe.package]
     env = {**os.environ, **PURE_GO, "GOTMPDIR": str(scratch)}
     child = lab.start("build", argv, append=False, cwd=recipe.folder, env=env)
     try:
-        code = _wait(child, what, begun)
+        code = _wait_for_compiler(child, what, begun)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     if code != 0:
         part.unlink(missing_ok=True)
-        raise SiteError(f"{what} could not be built; see {log}:\n  {tail(log)}")
+        raise SiteError(f"{what} could not be built; see {log}:\n  {read_tail(log)}")
     part.chmod(0o755)
     record = {"go": go, "module": recipe.module, "seconds": round(time.monotonic() - begun)}
     files.write_json(folder / "built.json", record)
@@ -224,14 +224,14 @@ def _build(lab: labs.Lab, recipe: Recipe) -> Path:
     return target
 
 
-def _linked(given: list[str], go: str) -> list[str]:
-    """Return the arguments for one Go, whose linker since 1.23 must let old packages reach into Go's own."""
+def _adapt_flags(given: list[str], go: str) -> list[str]:
+    """Arguments for one Go; since 1.23 the linker must be told to let old packages into Go's own."""
     match = re.match(r"go1\.(\d+)", go)
     is_strict = match is None or int(match[1]) >= 23
     return [text.replace("-ldflags=", "-ldflags=-checklinkname=0 ") if is_strict else text for text in given]
 
 
-def _wait(child: process.Child, what: str, begun: float) -> int:
+def _wait_for_compiler(child: process.Child, what: str, begun: float) -> int:
     assert child.popen is not None
     try:
         while time.monotonic() - begun < BUILD_S:
@@ -241,22 +241,22 @@ def _wait(child: process.Child, what: str, begun: float) -> int:
                 print(f"building {what}: {time.monotonic() - begun:.0f} s", flush=True)
     finally:
         if child.popen.poll() is None:
-            process.stop(child, grace_s=5.0)
+            process.stop_child(child, grace_s=5.0)
     raise SiteError(f"{what} was not built within {BUILD_S / 60:.0f} minutes")
 
 
 def main() -> None:
     """Build the versions given, or all, as `make tidb` does; with `--cluster` the parts of a cluster too."""
-    process_env.close()
-    process_env.hide()
+    process_env.restrict_umask()
+    process_env.drop_passwords()
     asked = [word for word in sys.argv[1:] if word != CLUSTER_FLAG]
     try:
-        folder = engines()
+        folder = locate_engines()
         folder.mkdir(mode=0o755, parents=True, exist_ok=True)
         lab = labs.open_lab(folder / "building")
         is_cluster = CLUSTER_FLAG in sys.argv
-        for version in asked or (cluster_versions() if is_cluster else versions()):
-            made = cluster(lab, version) if is_cluster else {SERVER: program(lab, version, None)}
+        for version in asked or (cluster_versions() if is_cluster else list_versions()):
+            made = build_cluster(lab, version) if is_cluster else {SERVER: ensure_program(lab, version, None)}
             for name, path in made.items():
                 print(f"{name} {version}: {path}")
     except SiteError as error:

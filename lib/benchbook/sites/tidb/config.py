@@ -1,4 +1,4 @@
-"""TiDB's settings: items of its file, with a dot or dash in their names, and system variables."""
+"""TiDB's settings, divided between its file and its variables."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchbook.sites import settings
-from benchbook.sites.settings import Value, text
+from benchbook.sites.settings import Value, format_value
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What one server is asked to be: items of its file, and variables."""
+class TidbSettings:
+    """Settings asked of one server: items of its file, and variables."""
 
     items: dict[str, Value]
     variables: dict[str, Value]
@@ -33,31 +33,31 @@ class Asked:
         asked, differing = self.items | self.variables, self.differences(items, variables)
         if may_lack:
             differing = {key: two for key, two in differing.items() if key in mine or two[1] is not None}
-        return settings.taken(asked, mine, lambda key: self.got(key, items, variables), differing)
+        return settings.verify_settings(asked, mine, lambda key: self.got(key, items, variables), differing)
 
     @staticmethod
     def got(key: str, items: Mapping[str, Any], variables: Mapping[str, str]) -> str | None:
-        """Return what the server says about a setting, or None if it knows none of that name."""
+        """The server's value of a setting, or None if it knows none of that name."""
         value = (items if is_item(key) else variables).get(key)
-        return None if value is None else text(value)
+        return None if value is None else format_value(value)
 
 
 def is_item(name: str) -> bool:
-    """Say whether a name is one of the settings file; system variables have neither dot nor dash."""
+    """True if a name is one of the settings file; system variables have neither dot nor dash."""
     return "." in name or "-" in name
 
 
-def complete(asked: Mapping[str, Value], version: str) -> Asked:
-    """Return the benchmark defaults of a version with a study's settings on top."""
-    merged = settings.complete(asked, "tidb", version=version)
-    return Asked(
+def complete_settings(asked: Mapping[str, Value], version: str) -> TidbSettings:
+    """Benchmark defaults of a version with a study's settings on top."""
+    merged = settings.complete_settings(asked, "tidb", version=version)
+    return TidbSettings(
         {name: value for name, value in sorted(merged.items()) if is_item(name)},
         {name: value for name, value in sorted(merged.items()) if not is_item(name)},
     )
 
 
-def toml(items: Mapping[str, Value]) -> str:
-    """Return items of a settings file as TOML, each section once, as old parsers need it."""
+def render_toml(items: Mapping[str, Value]) -> str:
+    """Items of a settings file as TOML, each section once, as old parsers need it."""
     sections: dict[str, list[str]] = {}
     for name, value in sorted(items.items()):
         section, _, key = name.rpartition(".")

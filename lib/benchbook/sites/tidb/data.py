@@ -22,7 +22,7 @@ from benchbook.sites import workspace as labs
 from benchbook.sites.descriptors.tidb import MOVING
 from benchbook.sites.machine.contract import Machine, Process
 from benchbook.sites.processes.spawn import ANYWHERE
-from benchbook.sites.settings import Value, same
+from benchbook.sites.settings import Value, is_same_value
 from benchbook.sites.tidb.status import NOT_COUNTED, Status
 
 # Of a server's sockets the one that it keeps, and that of its first start.
@@ -31,14 +31,16 @@ FIRST_START_S, STOP_S, LAST_LINES = 180.0, 60.0, 5
 NOT_READ = "not read back: this version doesn't tell"
 
 
-def connect(part: Any, socket: str = SOCKET, password: str | None = None, **how: Any) -> pymysql.Connection:
+def connect_admin(
+    part: Any, socket: str = SOCKET, password: str | None = None, **how: Any
+) -> pymysql.Connection:
     """Open the administrator's connection over a server's socket."""
     known = part.machine.lab.admin_password() if password is None else password
     return part.machine.connect(f"{part.role}/{socket}", user=labs.ADMIN, password=known, **how)
 
 
-def user(machine: Machine) -> str | None:
-    """Return whom a server runs as: not root, and on hosts, where it may be missing, not MySQL's user."""
+def choose_user(machine: Machine) -> str | None:
+    """Account that a server runs as: not root, and on hosts, if lacking there, not MySQL's user."""
     if machine.host is None:
         with contextlib.suppress(SiteError):
             return machine.account("mysql")
@@ -50,8 +52,8 @@ def first_start(part: Any, argv: list[str], socket: str, hosts: Sequence[str] = 
     machine, mark = part.machine, part.log_mark()
     child = machine.start(part.role, argv, part.user, ANYWHERE, part.env)
     try:
-        with _first(part, child, socket, mark) as connection, connection.cursor() as cursor:
-            close(cursor, machine.lab.admin_password(), hosts)
+        with _connect_first(part, child, socket, mark) as connection, connection.cursor() as cursor:
+            secure_admin(cursor, machine.lab.admin_password(), hosts)
     finally:
         is_clean = machine.stop(child, STOP_S)
         machine.remove(f"{part.role}/{socket}")
@@ -59,11 +61,11 @@ def first_start(part: Any, argv: list[str], socket: str, hosts: Sequence[str] = 
         raise SiteError(_not_made(part, mark))
 
 
-def _first(part: Any, child: Process, socket: str, mark: int) -> pymysql.Connection:
+def _connect_first(part: Any, child: Process, socket: str, mark: int) -> pymysql.Connection:
     deadline = time.monotonic() + FIRST_START_S
     while child.is_alive and time.monotonic() < deadline:
         try:
-            return connect(part, socket, "", read_timeout=60)
+            return connect_admin(part, socket, "", read_timeout=60)
         except (pymysql.err.OperationalError, OSError):
             time.sleep(0.05)
     raise SiteError(_not_made(part, mark))
@@ -74,7 +76,7 @@ def _not_made(part: Any, mark: int) -> str:
     return f"{part.what}: TiDB's data folder could not be made; see {part.log}:\n  {said}"
 
 
-def admit(
+def admit_clients(
     connect: Callable[[], pymysql.Connection], asked: Mapping[str, Value], password: str, peers: Sequence[str]
 ) -> None:
     """Set variables, and let the benchmark's account in from `peers` alone; SiteError for an open account."""
@@ -101,20 +103,20 @@ def must_be_closed(cursor: pymysql.cursors.Cursor) -> None:
 
 
 def set_variables(cursor: pymysql.cursors.Cursor, asked: Mapping[str, Value]) -> None:
-    """Set what differs from what was asked; some variables are kept with the data, others are not."""
+    """Set the variables that differ from `asked`; some are kept with the data, others not."""
     cursor.execute("SHOW GLOBAL VARIABLES")
     there = dict(cursor.fetchall())
     for name, value in asked.items():
-        if name in there and not same(value, there[name]):
+        if name in there and not is_same_value(value, there[name]):
             try:
-                given = settings.text(value) if isinstance(value, bool) else value
+                given = settings.format_value(value) if isinstance(value, bool) else value
                 # Names hold word characters only.
                 cursor.execute(f"SET GLOBAL {name} = %s", (given,))
             except pymysql.err.MySQLError as error:
                 raise SiteError(f"engine.settings.{name}: {value}: the server says: {error}") from None
 
 
-def prove(part: Any, connect: Callable[[], pymysql.Connection], data: str) -> None:
+def verify_identity(part: Any, connect: Callable[[], pymysql.Connection], data: str) -> None:
     """Check that socket, port and a session over TCP lead to the process just started; SiteError if not."""
     place, machine, wrong = part.place, part.machine, []
     if not part.holds_port():
@@ -132,7 +134,7 @@ def prove(part: Any, connect: Callable[[], pymysql.Connection], data: str) -> No
 def is_seen(
     connects: Sequence[Callable[[], pymysql.Connection]], machine: Machine, address: str, port: int
 ) -> bool:
-    """Say whether a session that the benchmark's account opens from a machine is one of a server of ours."""
+    """True if the benchmark account's session from a machine is one of a server of ours."""
     account: dict[str, Any] = {"user": labs.USER, "password": machine.lab.password(), "database": labs.SCHEMA}
     try:
         with (
@@ -155,27 +157,27 @@ def is_seen(
         ) from None
 
 
-def added(statuses: Iterable[Status]) -> tuple[dict[str, int], float]:
-    """Return the counters of some servers, added up, and the shortest uptime in seconds."""
+def sum_counters(statuses: Iterable[Status]) -> tuple[dict[str, int], float]:
+    """Counters of some servers, added up, and the shortest uptime in seconds."""
     each = [status.books() for status in statuses]
     counters = {name: sum(one.get(name, 0) for one, _ in each) for name in each[0][0]}
     return counters, min(uptime for _, uptime in each)
 
 
-def admin(
+def open_admin(
     connect: Callable[[], pymysql.Connection],
     statuses: Sequence[Status],
     books: Callable[[], tuple[dict[str, int], float]] | None = None,
     **info: Any,
 ) -> sqlalchemy.Engine:
-    """Return an administrative account whose counters are those of some servers, added up.
+    """An administrative account with the counters of some servers, added up.
 
     Each connection has in `info` its own number in the list of sessions (`session`), what counts sessions
     (`connected`), what reads counters and uptime (`books`), the counters that there are not (`absent`), and
     those that old versions do not have (`uncounted`), beside what is given.
     """
-    info |= {"books": books or partial(added, statuses), **NOT_COUNTED}
-    made = sql.engine(connect, connected=lambda: sum(status.connected() for status in statuses), **info)
+    info |= {"books": books or partial(sum_counters, statuses), **NOT_COUNTED}
+    made = sql.make_engine(connect, connected=lambda: sum(status.connected() for status in statuses), **info)
 
     def inform(connection: pymysql.Connection, record: Any) -> None:
         with connection.cursor() as cursor:
@@ -186,10 +188,10 @@ def admin(
     return made
 
 
-def facts(
+def collect_facts(
     version: str | None, storage: str, read: dict[str, Any], variables: Mapping[str, str], folder: PurePath
 ) -> dict[str, Any]:
-    """Return what a TiDB says it is, wherever it runs; `read` are its settings as they were read back."""
+    """Facts that a TiDB tells of itself at any site; `read` are its settings as read back."""
     kept = {key: value for key, value in variables.items() if key not in MOVING}
     return {
         "name": "tidb",
@@ -199,12 +201,14 @@ def facts(
         "tls": variables.get("have_ssl", "unknown"),
         "settings": read,
         "variables": len(variables),
-        "variables_sha256": settings.digest(kept, folder),
+        "variables_sha256": settings.hash_variables(kept, folder),
     }
 
 
-def stored(connection: sqlalchemy.Connection, configs: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return asked and got of the settings of TiKV and PD, which SQL tells since 4.0."""
+def read_stored(
+    connection: sqlalchemy.Connection, configs: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Asked and got of the settings of TiKV and PD; SQL tells them since 4.0."""
     found: dict[str, Any] = {}
     said = sqlalchemy.text("SHOW CONFIG WHERE type = :role AND name = :name")
     for role in ("tikv", "pd"):
@@ -214,11 +218,13 @@ def stored(connection: sqlalchemy.Connection, configs: Mapping[str, Mapping[str,
                 got: Any = sorted({str(row["Value"]) for row in rows}) or NOT_READ
             except sqlalchemy.exc.SQLAlchemyError:
                 got = NOT_READ
-            found[f"{role}.{name}"] = {"asked": settings.text(value), "got": got}
+            found[f"{role}.{name}"] = {"asked": settings.format_value(value), "got": got}
     return found
 
 
-def close(cursor: pymysql.cursors.Cursor, password: str, hosts: Sequence[str] = ("localhost",)) -> None:
+def secure_admin(
+    cursor: pymysql.cursors.Cursor, password: str, hosts: Sequence[str] = ("localhost",)
+) -> None:
     """Let the administrator in from `hosts` alone, whence the socket's sessions come, by password."""
     for host in hosts:
         cursor.execute(f"CREATE USER IF NOT EXISTS '{labs.ADMIN}'@'{host}' IDENTIFIED BY %s", (password,))

@@ -1,4 +1,4 @@
-"""What TiDB and PD tell over HTTP: who they are, their settings, the books of what was done, stores, leaders.
+"""TiDB's and PD's answers over HTTP: identity, settings, counters, stores, leaders.
 
 These ports have no login, so the lab binds TiDB's where the server itself is bound, those of PD and stores to
 loopback. Looking there opens no session on a server and adds nothing to what it counts of statements.
@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchbook.core.util.errors import SiteError
-from benchbook.core.util.numeric_equality import flat
+from benchbook.core.util.numeric_equality import flatten_mapping
 from benchbook.sites.machine.contract import Machine, Request
-from benchbook.sites.settings import Value, same, text
+from benchbook.sites.settings import Value, format_value, is_same_value
 
 SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$", re.MULTILINE)
 LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
@@ -52,7 +52,7 @@ class Status:
 
     @property
     def answers(self) -> bool:
-        """Say whether the server answers; one that is stopped or shutting down does not."""
+        """True if the server answers; one that is stopped or shutting down does not."""
         try:
             return bool(self.who())
         except (OSError, ValueError):
@@ -71,53 +71,56 @@ class Status:
             told = self._get("/config")
         except OSError:
             told = self._get("/settings")
-        return flat(json.loads(told))
+        return flatten_mapping(json.loads(told))
 
     def books(self) -> tuple[dict[str, int], float]:
         """Return its counters under MariaDB's names, and its uptime in seconds."""
-        samples = parse(self._get("/metrics"))
-        return counters(samples), time.time() - total(samples, "process_start_time_seconds")
+        samples = parse_samples(self._get("/metrics"))
+        return map_counters(samples), time.time() - sum_samples(samples, "process_start_time_seconds")
 
     def _get(self, path: str) -> str:
         return self.by.request(self.address, self.port, Request(path))
 
 
-def counters(samples: Samples) -> dict[str, int]:
-    """Return the counters that sysbench's own counts can be held against, under MariaDB's names.
+def map_counters(samples: Samples) -> dict[str, int]:
+    """Counters that sysbench's own counts can be checked against, under MariaDB's names.
 
     A connection is counted when it ends, by whichever way; what did not get through the login is one too.
     An old server that does not know of its connections' ends counts none of them, but counts again what it
     does again by itself; later ones count what they were told alone.
     """
-    refused = total(samples, "tidb_server_handshake_error_total")
+    refused = sum_samples(samples, "tidb_server_handshake_error_total")
     found = {
-        name: total(samples, "tidb_executor_statement_total", type=kind) for name, kind in STATEMENTS.items()
+        name: sum_samples(samples, "tidb_executor_statement_total", type=kind)
+        for name, kind in STATEMENTS.items()
     }
-    found |= {name: total(samples, "tidb_server_query_total", type=kind) for name, kind in COMMANDS.items()}
+    found |= {
+        name: sum_samples(samples, "tidb_server_query_total", type=kind) for name, kind in COMMANDS.items()
+    }
     if any(name == ENDED for name, _, _ in samples):
-        found["Connections"] = total(samples, ENDED) + refused
+        found["Connections"] = sum_samples(samples, ENDED) + refused
     else:
         # Of optimistic transactions that met others; their writes are counted again.
-        found["Retries"] = total(samples, "tidb_session_retry_num_sum")
+        found["Retries"] = sum_samples(samples, "tidb_session_retry_num_sum")
     found |= {
         "Aborted_connects": refused,
-        "Questions": total(samples, "tidb_server_query_total"),
-        "kv_requests": total(samples, "tidb_tikvclient_request_seconds_count"),
-        "Affected_rows": total(samples, "tidb_server_affected_rows"),
+        "Questions": sum_samples(samples, "tidb_server_query_total"),
+        "kv_requests": sum_samples(samples, "tidb_tikvclient_request_seconds_count"),
+        "Affected_rows": sum_samples(samples, "tidb_server_affected_rows"),
     }
     return {name: round(value) for name, value in found.items()}
 
 
-def parse(text: str) -> Samples:
-    """Return the samples of Prometheus' text format as (name, labels, value)."""
+def parse_samples(text: str) -> Samples:
+    """Samples of Prometheus' text format as (name, labels, value)."""
     return [
         (name, dict(LABEL.findall(labels or "")), float(value))
         for name, labels, value in SAMPLE.findall(text)
     ]
 
 
-def total(samples: Samples, name: str, **labels: str) -> float:
-    """Return the sum of a metric over all samples with these labels; one that never happened is 0."""
+def sum_samples(samples: Samples, name: str, **labels: str) -> float:
+    """Sum of a metric over all samples with these labels; one that never happened is 0."""
     return sum(value for found, its, value in samples if found == name and labels.items() <= its.items())
 
 
@@ -127,7 +130,7 @@ THREAD_CPU = re.compile(r'^tikv_thread_cpu_seconds_total\{[^}]*\bname="([^"]+)"[
 
 
 def pool_seconds(text: str) -> dict[str, float]:
-    """Return the processor time in s of each thread pool of one TiKV; empty where it is not told."""
+    """Processor time in s of each thread pool of one TiKV; empty if it does not tell."""
     found: dict[str, float] = {}
     for name, value in THREAD_CPU.findall(text):
         pool = re.sub(r"[-_:]*\d*$", "", name) or name
@@ -135,8 +138,8 @@ def pool_seconds(text: str) -> dict[str, float]:
     return found
 
 
-def threads(stores: Iterable[tuple[Machine, str, int]]) -> list[dict[str, float]] | None:
-    """Processor time in s of each thread pool by TiKV (machine, address, port); None if one is silent."""
+def read_thread_pools(stores: Iterable[tuple[Machine, str, int]]) -> list[dict[str, float]] | None:
+    """Processor time in s of each thread pool of each TiKV; None if one does not tell."""
     try:
         return [pool_seconds(one.request(address, port, Request(METRICS))) for one, address, port in stores]
     except (OSError, ValueError):
@@ -175,7 +178,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class Placement:
+class PlacementDriver:
     """One PD. `names` are those of the stores by the addresses that they are known under."""
 
     address: str
@@ -185,14 +188,14 @@ class Placement:
 
     @property
     def answers(self) -> bool:
-        """Say whether PD answers and is the leader of its own group."""
+        """True if PD answers and is the leader of its own group."""
         try:
             return bool(self._ask("leader").get("name"))
         except (OSError, ValueError):
             return False
 
     def state(self) -> State:
-        """Return what PD tells of stores and regions now."""
+        """Present stores and regions by PD."""
         stores = {
             one["store"]["id"]: (self._name(one["store"]["address"]), one["store"])
             for one in self._ask("stores").get("stores") or ()
@@ -223,17 +226,17 @@ class Placement:
         return sorted(f"{one.get('version')} {one.get('state_name')}" for one in known)
 
     def config(self) -> dict[str, Any]:
-        told = flat(self._ask("config"))
+        told = flatten_mapping(self._ask("config"))
         return {key: value == "true" if str(value) in WORDED else value for key, value in told.items()}
 
     def set(self, asked: Mapping[str, Value]) -> None:
-        """Set what PD keeps with its data, where it differs."""
-        now, told = self.config(), flat(self._ask("config"))
+        """Set those settings that PD keeps with its data, if they differ."""
+        now, told = self.config(), flatten_mapping(self._ask("config"))
         said = {
             # Some switches PD takes as words only, and it tells those as words.
             key: str(value).lower() if isinstance(value, bool) and str(told.get(key)) in WORDED else value
             for key, value in asked.items()
-            if key.startswith(KEPT) and not same(value, text(now.get(key, "")))
+            if key.startswith(KEPT) and not is_same_value(value, format_value(now.get(key, "")))
         }
         try:
             if said:
@@ -251,8 +254,8 @@ class Placement:
         return json.loads(told) if said is None else told
 
 
-def faults(state: State, stores: int, replicas: int) -> list[str]:
-    """Return what keeps a cluster from being ready, in words; none means it is."""
+def find_faults(state: State, stores: int, replicas: int) -> list[str]:
+    """Faults that keep a cluster from being ready, in words; none means it is."""
     up = [name for name, one in state.stores.items() if one["state"] == "Up"]
     lost = [region for region, store in state.leaders.items() if store is None]
     found = [f"{len(up)} of {stores} stores are up"] if len(up) != stores else []

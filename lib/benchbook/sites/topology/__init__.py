@@ -1,1 +1,1 @@
-"""What arms need on more than one kind of site: parts and their order, obstacles, loads, captures, turns."""
+"""Arms on more than one kind of site: parts, order, obstacles, loads, captures, turns."""

@@ -1,4 +1,4 @@
-"""What goes on beside an arm's runs on this machine: clients, connections, a noisy neighbour, a capture."""
+"""Tasks beside an arm's runs on this machine: clients, connections, a neighbour, a capture."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from benchbook.core.util.errors import SiteError
 from benchbook.sites import workspace as labs
 from benchbook.sites.contract import Start
 from benchbook.sites.processes import process
-from benchbook.sites.processes.spawn import ANYWHERE, Where
+from benchbook.sites.processes.spawn import ANYWHERE, ProcessPlacement
 
 ROLE, NEIGHBOUR = "driver", "neighbour"
 START_S = 60.0
@@ -29,37 +29,42 @@ STOP_S = 30.0
 OTHER_FILES = 1024
 
 
-def client(lab: labs.Lab, start: Start, where: Where = ANYWHERE) -> process.Child:
+def start_client(lab: labs.Lab, start: Start, where: ProcessPlacement = ANYWHERE) -> process.Child:
     """Start a load client, supervised like a server; with `begin_at` its program begins at that moment."""
     argv, note = start.argv, None
     if start.begin_at is not None:
         note = lab.run / f"begun-{start.number}"
-        argv = process.waiting(argv, start.begin_at, note)
+        argv = process.defer_command(argv, start.begin_at, note)
     role = "client" if start.number == 0 else f"client-{start.number}"
     its = {"out": start.out, "err": start.err, "cwd": start.cwd, "env": start.env}
     return replace(lab.start(role, argv, **its, append=False, where=where), note=note)
 
 
-def connections(
+def hold_connections(
     lab: labs.Lab, asked: Load | None, to: tuple[str, int], cpus: tuple[int, ...] | None
 ) -> contextlib.AbstractContextManager[dict[str, Any]]:
     """Hold and make connections to an address while the block runs, as `driving` does."""
     if asked is None:
         return contextlib.nullcontext({})
-    argv = [sys.executable, "-m", "benchbook.sites.agent.connection_load", *words(asked, to, lab.secret)]
+    argv = [
+        sys.executable,
+        "-m",
+        "benchbook.sites.agent.connection_load",
+        *build_arguments(asked, to, lab.secret),
+    ]
     log = lab.run / f"{ROLE}.log"
-    program = _program(lab, ROLE, argv, Where(cpus), STOP_S)
-    return driving(asked, program, lambda _: log.read_text("utf-8", "replace"), log)
+    program = _run_program(lab, ROLE, argv, ProcessPlacement(cpus), STOP_S)
+    return run_driver(asked, program, lambda _: log.read_text("utf-8", "replace"), log)
 
 
-def words(asked: Load, to: tuple[str, int], secret: Path) -> list[str]:
-    """Return what a driver is asked on its command line."""
+def build_arguments(asked: Load, to: tuple[str, int], secret: Path) -> list[str]:
+    """Arguments of a driver's command line."""
     numbers = (asked.idle_connections, asked.new_connections_per_s)
     return [f"{to[0]}:{to[1]}", labs.SCHEMA, str(secret), *map(str, numbers)]
 
 
 @contextlib.contextmanager
-def driving(
+def run_driver(
     asked: Load,
     program: contextlib.AbstractContextManager[tuple[Any, dict[str, Any]]],
     said: Callable[[Any], str],
@@ -76,7 +81,7 @@ def driving(
         first: dict[str, Any] = {"error": "the driver did not begin in time", "opened": 0, "took_s": None}
         deadline = time.monotonic() + START_S + asked.idle_connections / SLOWEST_PER_S
         while driver.popen.poll() is None and time.monotonic() < deadline:
-            if opened := next((line for line in _told(said(driver)) if "opened" in line), None):
+            if opened := next((line for line in _parse_lines(said(driver)) if "opened" in line), None):
                 first = opened
                 break
             time.sleep(0.02)
@@ -84,17 +89,17 @@ def driving(
         record = {"error": first["error"]} | ({"idle": idle} if asked.idle_connections else {})
         yield record
     text = out.read_text("utf-8", "replace") if out.exists() else ""
-    record |= ended(_told(text), asked, record) | kept
+    record |= summarize_driver(_parse_lines(text), asked, record) | kept
 
 
-def pid(lab: labs.Lab, role: str = ROLE) -> int | None:
+def find_pid(lab: labs.Lab, role: str = ROLE) -> int | None:
     """Process of a driver or a neighbour, if there is one now."""
     child = process.read_pidfile(lab.pidfile(role))
     return child.pid if child is not None and child.is_alive else None
 
 
-def ended(lines: list[dict[str, Any]], asked: Load, begun: dict[str, Any]) -> dict[str, Any]:
-    """Return what a driver's lines tell of a whole run; a driver that was killed has no last line."""
+def summarize_driver(lines: list[dict[str, Any]], asked: Load, begun: dict[str, Any]) -> dict[str, Any]:
+    """Results of a whole run from a driver's lines; a driver that was killed has no last line."""
     last = next((line for line in lines if "held" in line), {})
     seconds = [line for line in lines if "second_at" in line]
     found: dict[str, Any] = {
@@ -116,7 +121,7 @@ def ended(lines: list[dict[str, Any]], asked: Load, begun: dict[str, Any]) -> di
 
 
 def too_few_files(asked: Load, is_proxied: bool, most: int, where: str) -> str | None:
-    """Return why `most` files of a program (negative: any) are too few for a load, or None."""
+    """Reason if `most` open files (negative: any) are too few for a load, or None."""
     needed = asked.connections * (2 if is_proxied else 1) + OTHER_FILES
     if most < 0 or needed <= most:
         return None
@@ -127,8 +132,8 @@ def too_few_files(asked: Load, is_proxied: bool, most: int, where: str) -> str |
     )
 
 
-def _told(text: str) -> list[dict[str, Any]]:
-    """Return the lines that are complete; others are a traceback or still being written."""
+def _parse_lines(text: str) -> list[dict[str, Any]]:
+    """Complete lines; others are a traceback or still being written."""
     found = []
     for line in text.splitlines():
         with contextlib.suppress(ValueError):
@@ -139,7 +144,7 @@ def _told(text: str) -> list[dict[str, Any]]:
 
 
 @contextlib.contextmanager
-def neighbour(
+def run_neighbour(
     lab: labs.Lab, asked: Neighbour | None, cpus: tuple[int, ...] | None, group: Path | None, role: str
 ) -> Iterator[dict[str, Any]]:
     """Compute beside while the block runs; the record has threads, their CPU seconds, if they stayed."""
@@ -147,15 +152,15 @@ def neighbour(
         yield {}
         return
     argv = ["sysbench", "cpu", f"--threads={asked.processes}", "--time=0", "--events=0", "run"]
-    where = Where(cpus, (group,) if group is not None else ())
-    with _program(lab, role, argv, where, 1.0) as (_, record):
+    where = ProcessPlacement(cpus, (group,) if group is not None else ())
+    with _run_program(lab, role, argv, where, 1.0) as (_, record):
         record |= {"threads": asked.processes, "shares": asked.shares}
         yield record
 
 
 @contextlib.contextmanager
-def _program(
-    lab: labs.Lab, role: str, argv: Sequence[str], where: Where, grace_s: float
+def _run_program(
+    lab: labs.Lab, role: str, argv: Sequence[str], where: ProcessPlacement, grace_s: float
 ) -> Iterator[tuple[process.Child, dict[str, Any]]]:
     """Run a program while the block runs; yield it, and a record of the processor seconds that it got and of
     whether it `stayed`, filled when it has ended. What it prints is in `run/ROLE.log` of the lab."""
@@ -167,7 +172,7 @@ def _program(
         record |= {"cpu_s": None, "stayed": child.is_alive}
         with contextlib.suppress(psutil.Error):
             record["cpu_s"] = round(sum(psutil.Process(child.pid).cpu_times()[:2]), 3)
-        process.stop(child, grace_s=grace_s)
+        process.stop_child(child, grace_s=grace_s)
         lab.pidfile(role).unlink(missing_ok=True)
 
 
@@ -175,7 +180,7 @@ MIB = 1024 * 1024
 
 
 @contextlib.contextmanager
-def capture(proxy: Any, is_asked: bool) -> Iterator[dict[str, Any]]:
+def capture_traffic(proxy: Any, is_asked: bool) -> Iterator[dict[str, Any]]:
     """Capture all traffic through a proxy into a folder of its machine while the block runs, if asked to.
 
     Yields a record that has afterwards whether it went on to the end (`stayed`), the MiB written and what

@@ -100,7 +100,7 @@ def cpu_s(pid: int) -> float:
         raise Ended(pid) from None
 
 
-class Clock:
+class TurnScheduler:
     """One group's turns."""
 
     def __init__(self, asked: dict) -> None:
@@ -127,7 +127,7 @@ class Clock:
         self.running = set(self.arms)
         self.seen: dict[str, float] = {}
         self.loops: dict[str, list[float]] = {name: [] for name in self.arms}
-        self.usage = _module(asked.get("usage"))
+        self.usage = _load_module(asked.get("usage"))
         unread = asked.get("unread") or ()
         self.books = {
             name: {} if name in unread else self._books(arm["parts"]) for name, arm in self.arms.items()
@@ -138,12 +138,12 @@ class Clock:
         self.reading_s = 0.0
 
     def _books(self, parts: dict[str, list[int]]) -> dict[str, Any]:
-        """Return what reads each part's costs, if it can be had here."""
+        """Reader of each part's costs, if it can be had here."""
         families = self.asked.get("families") or ()
         return {part: self.usage.Usage(pids, families) for part, pids in parts.items()} if self.usage else {}
 
     def begin_counting(self) -> None:
-        """Count the processor's events in each part; arms that share a server share what counts there."""
+        """Count the processor's events in each part; arms with one server share its counts."""
         families, counters = self.asked.get("families") or (), {}
         for name, books in self.books.items():
             for part in books:
@@ -153,12 +153,12 @@ class Clock:
                 self.counters[name][part] = counters[pids]
 
     def end_counting(self) -> None:
-        """Count no more: it takes time of what is measured."""
+        """Stop counting: it takes time from the measurement."""
         for one in {id(one): one for own in self.counters.values() for one in own.values()}.values():
             one.close()
 
     def with_client(self, name: str) -> list[int]:
-        """Return what stands still but in this arm's turns, beside its client: from the server outwards."""
+        """Processes that run only in this arm's turns, beside its client: from the server outwards."""
         return [pid for pid, names in self.stops.items() if name in names]
 
     def stop(self, name: str) -> float:
@@ -167,20 +167,20 @@ class Clock:
         self.processes.send(clients, signal.SIGSTOP)
         self.processes.send(others, signal.SIGSTOP)
         # A parent that stands still makes no more of them.
-        children = [child for pid in others if pid in self.parents for child in _children(pid)]
+        children = [child for pid in others if pid in self.parents for child in _list_children(pid)]
         self.children[name] = children
-        _signal(children, signal.SIGSTOP)
+        _send_signal(children, signal.SIGSTOP)
         # A process stands still when its last thread does, which on a busy machine waits for a core first.
         return _stand_still([*clients, *others, *children])
 
     def go_on(self) -> None:
         """Let every process go on, whatever has become of the others."""
         for children in self.children.values():
-            _signal(children, signal.SIGCONT)
+            _send_signal(children, signal.SIGCONT)
         self.processes.go_on()
 
     def wait_until_started(self) -> tuple[float, float]:
-        """Return the moments before and after which no client's own clock can have started."""
+        """Moments that bound the start of the clients' own clocks: none starts before or after them."""
         logs = {log: name for name, arm in self.arms.items() for log in arm["logs"]}
         deadline, count = time.monotonic() + self.asked["ready_s"], len(logs)
         is_held, last = bool(self.asked.get("held")), time.monotonic()
@@ -216,19 +216,19 @@ class Clock:
             self.loops[name].append(sum(map(_loop_us, cores)) / len(cores))
             os.sched_setaffinity(0, self.own_cores)
         self.running = {name}
-        _signal(self.children.get(name, ()), signal.SIGCONT)
+        _send_signal(self.children.get(name, ()), signal.SIGCONT)
         processes.send(others, signal.SIGCONT)
         begin = time.monotonic_ns()
         processes.send(clients, signal.SIGCONT)
         time.sleep(max(0.0, turn_s - (time.monotonic_ns() - begin) / 1e9))
         # This program alone stops processes, and it let all of them go on.
-        states = [_state(f"/proc/{pid}/stat") for _, pid in self.watched[name]] if is_counted else []
+        states = [_read_state(f"/proc/{pid}/stat") for _, pid in self.watched[name]] if is_counted else []
         end = time.monotonic_ns()
         stopping_s = self.stop(name)
         self.running = set()
         self.slowest_s = max(self.slowest_s, stopping_s)
         if not is_counted:
-            _add(self.counted[name], costs, self.read(name, is_counted))
+            _add_usage(self.counted[name], costs, self.read(name, is_counted))
             return
         self.longest_stop[name] = max(self.longest_stop[name], stopping_s)
         self.turns.append((name, begin // 1000, end // 1000))
@@ -239,12 +239,12 @@ class Clock:
         self.halted[name] += any(state in HALTED for state in states)
         self.seen[name] = self.client_cpu_s(name)
         now = self.read(name, is_counted)
-        _add(self.costs[name], costs, now)
+        _add_usage(self.costs[name], costs, now)
         for part, counts in now.items():
             self.costs[name][part][self.usage.THREADS] = counts[self.usage.THREADS]
 
     def read(self, name: str, is_counted: bool) -> dict[str, list[float]]:
-        """Return what each part of an arm has used so far; while it is discarded, what was counted in it."""
+        """Usage of each part of an arm so far; during the discard, its counted events."""
         began = time.monotonic()
         books = self.books if is_counted else self.counters
         found = {part: one.read() for part, one in books[name].items()}
@@ -255,7 +255,7 @@ class Clock:
         return sum(cpu_s(pid) for pid in self.clients[name])
 
     def look_outside(self, name: str) -> None:
-        """See what a client did since its last turn ended."""
+        """Add up a client's processor time since its last turn ended."""
         if name in self.seen:
             out = self.client_cpu_s(name) - self.seen[name]
             self.outside[name] += out
@@ -280,7 +280,7 @@ class Clock:
                     self.take(name, is_counted, turn_s)
 
     def run(self) -> dict:
-        """Take all turns of the group; return what is kept of them."""
+        """Take all turns of the group; its window and moments."""
         asked = self.asked
         first, last = self.wait_until_started()
         for name in self.arms:
@@ -301,20 +301,22 @@ class Clock:
         return {"window": [begun, ended], "started": [first, last], "discarded": discarded}
 
     def is_out_of_turn(self, pid: int) -> bool:
-        """Tell whether a process is a client that was to stand still."""
+        """True if a process is a client that was to stand still."""
         return any(pid in pids for name, pids in self.clients.items() if name not in self.running)
 
     def seen_so_far(self) -> dict:
-        """Return what was seen so far, each by arm."""
+        """Observations so far, each by arm."""
         return {
             "turns": self.turns,
             "cpu_s": self.cpu,
             "costs": {
-                name: {part: self.usage.named(counts) for part, counts in parts.items()}
+                name: {part: self.usage.name_counts(counts) for part, counts in parts.items()}
                 for name, parts in self.costs.items()
             },
             "counted": {
-                name: {part: told for part, counts in parts.items() if (told := self.usage.counted(counts))}
+                name: {
+                    part: told for part, counts in parts.items() if (told := self.usage.name_events(counts))
+                }
                 for name, parts in self.counted.items()
             },
             "loop_us": {
@@ -340,15 +342,17 @@ def _loop_us(core: int) -> float:
     return (time.perf_counter_ns() - began) / 1000
 
 
-def _add(whole: dict[str, list[float]], before: dict[str, list[float]], now: dict[str, list[float]]) -> None:
-    """Add to sums by part what has been used since `before`."""
+def _add_usage(
+    whole: dict[str, list[float]], before: dict[str, list[float]], now: dict[str, list[float]]
+) -> None:
+    """Add to sums by part the usage since `before`."""
     for part, counts in now.items():
         known = whole.get(part, [0.0] * len(counts))
         whole[part] = [one + new - old for one, new, old in zip(known, counts, before[part])]  # noqa: B905
 
 
-def _module(path: str | None) -> Any:
-    """Return a module by its file, for this program runs without paths; None without one."""
+def _load_module(path: str | None) -> Any:
+    """A module by its file, for this program runs without paths; None without one."""
     spec = importlib.util.spec_from_file_location("usage", path) if path else None
     if spec is None or spec.loader is None:
         return None
@@ -365,22 +369,22 @@ def _has_started(log: str) -> bool:
 
 def _stand_still(pids: list[int]) -> float:
     """Wait until every thread of some stopped processes stands still; return the seconds that it took."""
-    began, tasks = time.monotonic(), [(pid, task) for pid in pids for task in _tasks(pid)]
+    began, tasks = time.monotonic(), [(pid, task) for pid in pids for task in _list_tasks(pid)]
     # A process is stopped by its first thread, for which threads that purge rows may leave no core for 0.2 s.
     for pid, task in tasks if TGKILL else ():
         TGKILL(pid, int(task), signal.SIGSTOP)
     moving = [f"/proc/{pid}/task/{task}/stat" for pid, task in tasks]
-    while moving := [task for task in moving if _state(task) not in STILL]:
+    while moving := [task for task in moving if _read_state(task) not in STILL]:
         if time.monotonic() - began > STILL_S:
             break
         time.sleep(STILL_LOOK_S)
     return time.monotonic() - began
 
 
-def _children(pid: int) -> list[int]:
+def _list_children(pid: int) -> list[int]:
     """Pids of the processes that one has started, whichever of its threads did."""
     found: list[int] = []
-    for task in _tasks(pid):
+    for task in _list_tasks(pid):
         with (
             contextlib.suppress(OSError),
             open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as file,
@@ -389,21 +393,21 @@ def _children(pid: int) -> list[int]:
     return found
 
 
-def _signal(pids: Sequence[int], signum: signal.Signals) -> None:
+def _send_signal(pids: Sequence[int], signum: signal.Signals) -> None:
     """Signal processes that may have ended; their parent stands still, so no pid is another's meanwhile."""
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signum)
 
 
-def _tasks(pid: int) -> list[str]:
+def _list_tasks(pid: int) -> list[str]:
     with contextlib.suppress(OSError):
         return os.listdir(f"/proc/{pid}/task")
     return []
 
 
-def _state(stat: str) -> bytes:
-    """Return the state of a process or thread, as ended where there is none."""
+def _read_state(stat: str) -> bytes:
+    """State of a process or thread, as ended if there is none."""
     with contextlib.suppress(OSError, IndexError), open(stat, "rb", buffering=0) as file:
         # Its name stands in brackets, and may hold any character.
         return file.read(512).rpartition(b")")[2].split()[0]
@@ -415,7 +419,7 @@ def _sleep_until(moment: float) -> None:
 
 
 def _must_not_wait() -> str:
-    """Ask the kernel to let this program run whenever it is ready; return what was given."""
+    """Ask the kernel to run this program as soon as it is ready; the priority that it got."""
     with contextlib.suppress(OSError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
         return "fifo"
@@ -435,7 +439,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     clock, code = None, 1
     try:
-        clock = Clock(asked)
+        clock = TurnScheduler(asked)
         found |= clock.run()
         code = 0
     except Ended as gone:

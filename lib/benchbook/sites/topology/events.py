@@ -1,4 +1,4 @@
-"""What is done to a part in the middle of a run, carried out by a timer of the main thread."""
+"""Actions on a part in the middle of a run, carried out by a timer of the main thread."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Steps = Iterator[float]
 def carry_out(
     place: str, asked: Event | ArmEvent | None, begin_steps: Callable[[Record], Steps]
 ) -> Iterator[Record | None]:
-    """Carry an event out meanwhile, by a timer of the main thread; steps yield the seconds to the next."""
+    """Carry an event out while the block runs; the record has each step's time, or the error."""
     if asked is None:
         yield None
         return

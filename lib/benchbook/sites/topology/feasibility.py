@@ -1,4 +1,4 @@
-"""Why arms can't be made: one list, which `plan`, `doctor` and `repro` show before anything starts."""
+"""Arms that can't be made: one list for `plan`, `doctor` and `repro`, before anything starts."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from benchbook.sites.contract import Site
 from benchbook.sites.machine.capabilities import Ability
 
 
-def foreseen(study: Study) -> dict[str, str]:
-    """Arms that can't be made, as far as known unasked, with why; InputErrors for unknown settings."""
-    if study.site.kind == "local" and (wrong := list(_misspelt(study))):
+def find_infeasible(study: Study) -> dict[str, str]:
+    """Arms that can't be made, with the reason, as far as it is known beforehand."""
+    if study.site.kind == "local" and (wrong := list(_find_misspelt(study))):
         raise InputErrors(wrong)
     asked = kind(study).foreseen
     told = {arm: "; ".join(dict.fromkeys(asked(study, arm))) for arm in study.arms}
@@ -30,7 +30,7 @@ def must_leave_a_pair(study: Study, skipped: Mapping[str, str]) -> None:
         raise BenchbookError(f"nothing is left to compare: {told}")
 
 
-def _misspelt(study: Study) -> Iterator[str]:
+def _find_misspelt(study: Study) -> Iterator[str]:
     for arm in study.arms:
         engine = engine_of(study, arm)
         places = study.arms[arm].engine
@@ -47,13 +47,13 @@ def of_site(site: Site, arms: Iterable[str]) -> dict[str, str]:
     return {arm: why for arm in arms if (why := site.missing(arm)) is not None}
 
 
-def examine() -> list[Ability]:
-    """Return for each study of params.yaml whether all its arms can be made, as doctor shows it."""
+def examine_studies() -> list[Ability]:
+    """Feasibility of all arms of each study of params.yaml, as doctor shows it."""
     found: list[Ability] = []
     # A study file with mistakes is named by whatever asks for that study.
     with contextlib.suppress(InputErrors):
-        for name in study_files.params().studies:
-            skipped = foreseen(study_files.study(name))
+        for name in study_files.load_params().studies:
+            skipped = find_infeasible(study_files.load_study(name))
             told = "; ".join(f"{arm} is skipped: {why}" for arm, why in skipped.items())
             detail = told or "all arms can be made"
             found.append(Ability(f"study {name}", not skipped, detail, is_needed=False))

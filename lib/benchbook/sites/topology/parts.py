@@ -1,4 +1,4 @@
-"""What an arm is made of, on every kind of site: parts, the chain of them, and which of them arms share.
+"""Parts of an arm on every kind of site, their chain, and parts that arms share.
 
 What only one kind of site knows of a part's place is in its `where` (`InLab`, `OnHosts`, `InPod`). Names and
 ports follow the order in which parts are asked for: the first is `server` on the study's own port.
@@ -21,7 +21,7 @@ HOPS = ("relay", "service")
 
 
 @dataclass(frozen=True)
-class Part(Generic[Where]):
+class ChainPart(Generic[Where]):
     """One part: a server or a whole cluster, a hop before it, a client, a neighbour.
 
     `to` is the part behind it, `program` what runs there, `rank` counts parts of its role from 0. `variant`
@@ -34,7 +34,7 @@ class Part(Generic[Where]):
     port: int
     where: Where
     rank: int = 0
-    to: Part[Where] | None = None
+    to: ChainPart[Where] | None = None
     program: str = ""
     cpus: tuple[int, ...] | None = None
     kernel: Kernel | None = None
@@ -46,51 +46,51 @@ class Part(Generic[Where]):
 
 @dataclass(frozen=True)
 class Chain(Generic[Where]):
-    """All that one arm needs; `hops` run from the first server to what clients connect to."""
+    """All parts of one arm. `hops` run from the first server to the clients' end."""
 
     arm: Arm = field(compare=False)
-    servers: tuple[Part[Where], ...]
-    hops: tuple[Part[Where], ...] = ()
-    clients: tuple[Part[Where], ...] = ()
-    neighbour: Part[Where] | None = None
+    servers: tuple[ChainPart[Where], ...]
+    hops: tuple[ChainPart[Where], ...] = ()
+    clients: tuple[ChainPart[Where], ...] = ()
+    neighbour: ChainPart[Where] | None = None
 
     @property
-    def server(self) -> Part[Where]:
+    def server(self) -> ChainPart[Where]:
         return self.servers[0]
 
     @property
-    def others(self) -> tuple[Part[Where], ...]:
+    def others(self) -> tuple[ChainPart[Where], ...]:
         return self.servers[1:]
 
     @property
-    def parts(self) -> tuple[Part[Where], ...]:
-        """Servers and hops, from the first server to what the clients connect to."""
+    def parts(self) -> tuple[ChainPart[Where], ...]:
+        """Servers and hops, from the first server to the clients' end."""
         return (*self.servers, *self.hops)
 
     @property
-    def entry(self) -> Part[Where]:
-        """What the first client connects to."""
+    def entry(self) -> ChainPart[Where]:
+        """The part that the first client connects to."""
         return self.hops[-1] if self.hops else self.server
 
     @property
-    def client(self) -> Part[Where]:
+    def client(self) -> ChainPart[Where]:
         return self.clients[0]
 
     @property
-    def proxy(self) -> Part[Where] | None:
+    def proxy(self) -> ChainPart[Where] | None:
         return next((part for part in self.hops if part.kind not in HOPS), None)
 
     @property
     def by_socket(self) -> bool:
-        """Whether clients come over the servers' own sockets instead of a network."""
+        """True if clients come over the servers' own sockets instead of a network."""
         return self.arm.access == registry.SOCKET
 
-    def hop(self, kind: str) -> Part[Where] | None:
+    def hop(self, kind: str) -> ChainPart[Where] | None:
         return next((part for part in self.hops if part.kind == kind), None)
 
 
 def of_others(said: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return what is told of an arm's servers after the first, which have the same settings."""
+    """Facts of an arm's servers after the first; their settings are the same."""
     return {
         name: {key: one[key] for key in ("version", "config_hash", "started_with")}
         for name, one in said.items()
@@ -104,7 +104,7 @@ class Arranged(Generic[Where]):
         self._ports: Counter[str] = Counter()
         self._first_port = first_port
         self._ranks: Counter[str] = Counter()
-        self._made: dict[Hashable, Part[Where]] = {}
+        self._made: dict[Hashable, ChainPart[Where]] = {}
 
     def once(
         self,
@@ -117,7 +117,7 @@ class Arranged(Generic[Where]):
         where: Where | Callable[[int], Where],
         port: int | None = None,
         **rest: Any,
-    ) -> Part[Where]:
+    ) -> ChainPart[Where]:
         """The part with this key, made at need; its ports, or its own `port`, are alike at all places."""
         if key not in self._made:
             taken = max(self._ports[place] for place in places)
@@ -126,15 +126,17 @@ class Arranged(Generic[Where]):
             rank, self._ranks[role] = self._ranks[role], self._ranks[role] + 1
             at = self._first_port + taken if port is None else port
             there = where(at) if callable(where) else where
-            self._made[key] = Part(numbered(role, rank), kind, at, there, rank, **rest)
+            self._made[key] = ChainPart(number_role(role, rank), kind, at, there, rank, **rest)
         return self._made[key]
 
 
-def numbered(role: str, rank: int) -> str:
-    """Return the name of one of a role: server, server-2, server-3."""
+def number_role(role: str, rank: int) -> str:
+    """Name of one of a role: server, server-2, server-3."""
     return role if rank == 0 else f"{role}-{rank + 1}"
 
 
-def copies(arms: Mapping[str, Arm]) -> dict[str, str]:
-    """Return for each arm the name of the prepared copy of its data, which arms with the same data share."""
-    return {arm: numbered("snapshot", rank) for rank, names in enumerate(data_groups(arms)) for arm in names}
+def name_copies(arms: Mapping[str, Arm]) -> dict[str, str]:
+    """Name of each arm's prepared copy of its data; arms with the same data share one."""
+    return {
+        arm: number_role("snapshot", rank) for rank, names in enumerate(data_groups(arms)) for arm in names
+    }

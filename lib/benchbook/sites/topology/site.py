@@ -1,4 +1,4 @@
-"""What kinds of site share: a lab that is held while it is used, and what is asked of an arm's servers."""
+"""Base of kinds of site: a lab that is held while in use, and requests to an arm's servers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from benchbook.sites.contract import Site
 from benchbook.sites.machine import data_snapshots, lock
 from benchbook.sites.machine import facts as machine
 from benchbook.sites.processes import process, signal_handling
-from benchbook.sites.topology.parts import HOPS, Chain, Part, Where
+from benchbook.sites.topology.parts import HOPS, Chain, ChainPart, Where
 
 LOOK_S = 1.0
 LOCK = "lab.lock"
@@ -41,8 +41,8 @@ class HeldSite(Site):
     def __enter__(self) -> Self:
         self.lab = labs.open_lab(self._folder)
         with contextlib.ExitStack() as stack:
-            stack.enter_context(signal_handling.caught())
-            held = lock.acquire(self.lab.folder, None if self._is_here() else self.lab.run / LOCK)
+            stack.enter_context(signal_handling.catch_signals())
+            held = lock.acquire_lock(self.lab.folder, None if self._is_here() else self.lab.run / LOCK)
             stack.callback(held.release)
             self.lab = replace(self.lab, keep=(held.fd,))
             self._open()
@@ -59,11 +59,11 @@ class HeldSite(Site):
 
     @classmethod
     def needs(cls, name: str, study: Study) -> str:
-        """Say how busy this machine is."""
-        return f"  machine     {machine.busy()}"
+        """Present load of this machine, as text."""
+        return f"  machine     {machine.describe_load()}"
 
     def _is_here(self) -> bool:
-        """Say whether parts or clients run on this machine."""
+        """True if parts or clients run on this machine."""
         return True
 
     def hold(self) -> None:
@@ -74,11 +74,11 @@ class HeldSite(Site):
 
     @abc.abstractmethod
     def _open(self) -> None:
-        """Make ready what the site has beside its lab."""
+        """Prepare the site's resources beside its lab."""
 
     @abc.abstractmethod
     def _close(self, error: BaseException | None) -> None:
-        """End all that was started; `error` is why the site is left, if it is for one."""
+        """End all that was started; `error` is the reason for leaving the site, if there is one."""
 
 
 class ArrangedSite(HeldSite, Generic[Where]):
@@ -109,7 +109,7 @@ class ArrangedSite(HeldSite, Generic[Where]):
             return [f"[ERROR] the log can't be read: {error}"]
 
     def snapshot(self, label: str = "", arm: str | None = None) -> None:
-        data_snapshots.keep(self._server(arm), self._servers(), label)
+        data_snapshots.save_data(self._server(arm), self._servers(), label)
 
     def has_snapshot(self, label: str | None = None, arm: str | None = None) -> bool:
         return data_snapshots.is_kept(self._server(arm), label)
@@ -119,15 +119,15 @@ class ArrangedSite(HeldSite, Generic[Where]):
 
     def chill(self, arm: str) -> None:
         for server in self._servers_of(arm):
-            data_snapshots.chill(server)
+            data_snapshots.drop_caches(server)
         self.up(arm)
 
     @abc.abstractmethod
-    def _made(self, part: Part[Where]) -> Any:
-        """Return what a part is, made but not started."""
+    def _made(self, part: ChainPart[Where]) -> Any:
+        """The component of a part, created but not started."""
 
     def _endpoint(self, arm: str, host: str, port: int, socket: str | None = None) -> Endpoint:
-        driver = descriptors.engine(engine_of(self.study, self.study.deployed(arm)).name).driver
+        driver = descriptors.find_engine(engine_of(self.study, self.study.deployed(arm)).name).driver
         path, its = Path(socket) if socket is not None else None, self.lab.secret_of(driver)
         return Endpoint(host, port, labs.SCHEMA, its, path, tls=self.study.site.tls, driver=driver)
 

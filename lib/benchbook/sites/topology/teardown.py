@@ -24,7 +24,7 @@ from pathlib import Path
 from benchbook import sites
 from benchbook.core.util.errors import SiteError
 from benchbook.sites.processes import process, procfs
-from benchbook.sites.workspace import noted
+from benchbook.sites.workspace import read_record
 
 OWNER_S = 15.0
 SERVER_S = 60.0
@@ -36,7 +36,7 @@ _numbers = itertools.count(1)
 
 @dataclass
 class Report:
-    """What was stopped and removed, and what is still there after a second look, here or `elsewhere`."""
+    """Parts stopped, removed, and still there after a second check, here or `elsewhere`."""
 
     stopped: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
@@ -45,7 +45,7 @@ class Report:
 
     @property
     def is_clean(self) -> bool:
-        """Say whether the second look found nothing."""
+        """True if the second check found nothing."""
         return not self.left and not self.elsewhere
 
     def __str__(self) -> str:
@@ -55,64 +55,64 @@ class Report:
         return "\n".join(lines) or "nothing was left"
 
 
-def down(lab_root: Path, purge: bool = False) -> Report:
+def tear_down(lab_root: Path, purge: bool = False) -> Report:
     """End what belongs to labs below a folder, commands at work first but this one; `purge`: data too."""
     lab_root = Path(os.path.abspath(lab_root))
     report = Report()
     labs = find_labs(lab_root)
-    for owner in _owners(lab_root, labs):
-        _end(owner, report)
-    tokens = {token for token in map(_token, labs) if token}
+    for owner in _find_owners(lab_root, labs):
+        _end_owner(owner, report)
+    tokens = {token for token in map(_read_token, labs) if token}
     for child in find_processes(lab_root, tokens):
-        name = f"pid {child.pid} ({procfs.command(child.pid)})"
+        name = f"pid {child.pid} ({procfs.read_command(child.pid)})"
         with contextlib.suppress(SiteError):
-            process.stop(child, grace_s=SERVER_S)
+            process.stop_child(child, grace_s=SERVER_S)
             report.stopped.append(name)
     report.left = [
-        f"pid {child.pid}: {procfs.command(child.pid)}" for child in find_processes(lab_root, tokens)
+        f"pid {child.pid}: {procfs.read_command(child.pid)}" for child in find_processes(lab_root, tokens)
     ]
     kinds = list(sites.rooms("clean"))
     for kind, folder in itertools.product(kinds, labs):
-        kind.down(folder, _token(folder), report, purge)
+        kind.down(folder, _read_token(folder), report, purge)
     if not report.left:
         records = [name for kind in kinds for name in kind.RECORDS]
         for folder in filter(Path.is_dir, labs):
             _remove_leftovers(folder, report)
             if purge and not any((folder / name).exists() for name in records):
-                _remove(folder, report)
-        for folder in filter(_is_abandoned, temporary(lab_root)):
-            _remove(folder, report)
+                _remove_folder(folder, report)
+        for folder in filter(_is_abandoned, list_temporary(lab_root)):
+            _remove_folder(folder, report)
     return report
 
 
 def owners_at_work(lab_root: Path) -> list[str]:
     """Commands of other processes that work in the labs below a folder now, each with its id."""
-    owners = _owners(lab_root, find_labs(lab_root))
-    return [f"pid {owner.pid}: {procfs.command(owner.pid)}" for owner in owners if owner.is_alive]
+    owners = _find_owners(lab_root, find_labs(lab_root))
+    return [f"pid {owner.pid}: {procfs.read_command(owner.pid)}" for owner in owners if owner.is_alive]
 
 
 def after_kill(lab: Path) -> None:
-    """Take down what a process that was killed left of a lab; nothing where its owner is at work."""
-    if not any(owner.is_alive for owner in _owners(lab, find_labs(lab))):
-        down(lab)
+    """Take down the remains of a lab after its process was killed; nothing if an owner works."""
+    if not any(owner.is_alive for owner in _find_owners(lab, find_labs(lab))):
+        tear_down(lab)
 
 
-def sweep(lab_root: Path) -> None:
-    """Remove what commands that were killed left of labs that nothing is kept of; living ones keep theirs."""
-    for folder in filter(_is_abandoned, temporary(lab_root)):
-        clear(folder)
+def sweep_labs(lab_root: Path) -> None:
+    """Remove the remains of killed commands' temporary labs; living ones keep theirs."""
+    for folder in filter(_is_abandoned, list_temporary(lab_root)):
+        clear_folder(folder)
 
 
-def clear(folder: Path) -> None:
-    """Take down what a folder's labs left, and remove it unless something is still there."""
-    if down(folder).is_clean:
+def clear_folder(folder: Path) -> None:
+    """Take down the remains of a folder's labs, and remove it unless something is still there."""
+    if tear_down(folder).is_clean:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def find_labs(lab_root: Path) -> list[Path]:
     """Return the lab folders at or right below a folder: those that hold a `lab.json`, and temporary ones."""
     candidates = [lab_root, *sorted(lab_root.glob("*"))] if lab_root.is_dir() else []
-    candidates += [one for folder in temporary(lab_root) for one in sorted(folder.glob("*"))]
+    candidates += [one for folder in list_temporary(lab_root) for one in sorted(folder.glob("*"))]
     return [folder for folder in candidates if (folder / "lab.json").is_file()]
 
 
@@ -124,25 +124,25 @@ def find_processes(lab_root: Path, tokens: set[str]) -> list[process.Child]:
         is_below = folder is not None and Path(folder).is_relative_to(lab_root)
         return token is not None and (token in tokens or is_below)
 
-    return process.living(is_of_labs)[::-1]
+    return process.find_living(is_of_labs)[::-1]
 
 
-def _owners(lab_root: Path, labs: list[Path]) -> list[process.Child]:
-    """Return the processes that work in labs, but this one; their records lie where only we can write."""
+def _find_owners(lab_root: Path, labs: list[Path]) -> list[process.Child]:
+    """Processes that work in labs, except this one; only we can write to their records."""
     known = [process.read_pidfile(folder / "run" / "owner.json") for folder in labs]
-    known += [_maker(folder) for folder in temporary(lab_root)]
+    known += [_find_maker(folder) for folder in list_temporary(lab_root)]
     others = [one for one in known if one is not None and one.pid != os.getpid()]
     return list({(one.pid, one.started): one for one in others}.values())
 
 
-def _end(owner: process.Child, report: Report) -> None:
+def _end_owner(owner: process.Child, report: Report) -> None:
     try:
         handle = os.pidfd_open(owner.pid)
     except OSError:
         return
     try:
         if procfs.is_alive(owner.pid, owner.started):
-            name = f"pid {owner.pid} ({procfs.command(owner.pid)})"
+            name = f"pid {owner.pid} ({procfs.read_command(owner.pid)})"
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(handle, signal.SIGTERM)
             has_ended = procfs.any_ended([handle], OWNER_S)
@@ -151,13 +151,13 @@ def _end(owner: process.Child, report: Report) -> None:
         os.close(handle)
 
 
-def _remove(folder: Path, report: Report) -> None:
+def _remove_folder(folder: Path, report: Report) -> None:
     shutil.rmtree(folder)
     report.removed.append(str(folder))
 
 
-def _token(folder: Path) -> str | None:
-    return noted(folder / "lab.json").get("token")
+def _read_token(folder: Path) -> str | None:
+    return read_record(folder / "lab.json").get("token")
 
 
 def _remove_leftovers(folder: Path, report: Report) -> None:
@@ -171,7 +171,7 @@ def _remove_leftovers(folder: Path, report: Report) -> None:
 
 def make_temporary(root: Path, prefix: str) -> Path:
     """Make a folder for a lab of this process among the labs of a clone; a server's own user may enter it."""
-    me = process.known("owner", os.getpid(), "")
+    me = process.identify_child("owner", os.getpid(), "")
     folder = root / TEMPORARY / f"{prefix}{me.pid}-{me.started}-{next(_numbers)}"
     folder.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
     folder.mkdir()
@@ -179,17 +179,17 @@ def make_temporary(root: Path, prefix: str) -> Path:
     return folder
 
 
-def temporary(root: Path) -> list[Path]:
-    """Return the folders that lie among the labs of a clone."""
+def list_temporary(root: Path) -> list[Path]:
+    """Folders of temporary labs among the labs of a clone."""
     there = sorted((root / TEMPORARY).glob("*"))
     return [one for one in there if _NAME.fullmatch(one.name) and one.is_dir()]
 
 
-def _maker(folder: Path) -> process.Child:
-    """Return the process that made a folder, alive or gone."""
+def _find_maker(folder: Path) -> process.Child:
+    """The process that made a folder, alive or gone."""
     pid, started = map(int, _NAME.fullmatch(folder.name).groups())  # type: ignore[union-attr]
     return process.Child("owner", pid, started, "")
 
 
 def _is_abandoned(folder: Path) -> bool:
-    return not _maker(folder).is_alive
+    return not _find_maker(folder).is_alive

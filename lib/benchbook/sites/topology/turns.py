@@ -1,4 +1,4 @@
-"""What turns need of this machine: who stands still with whom, and the clock that says whose turn it is."""
+"""Turns on this machine: the processes that stand still together, and the clock of turns."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ import psutil
 from benchbook.sites import workspace as labs
 from benchbook.sites.contract import Taker
 from benchbook.sites.processes import process, taskstats
-from benchbook.sites.processes.spawn import Where
+from benchbook.sites.processes.spawn import ProcessPlacement
 from benchbook.sites.topology import clock
 
 READY_S = 35.0
 
 
-def stops(parts: Mapping[str, Mapping[str, Sequence[int]]]) -> dict[int, list[str]]:
-    """Return the processes that stand still while some arms run, each with the arms that it serves."""
+def list_stops(parts: Mapping[str, Mapping[str, Sequence[int]]]) -> dict[int, list[str]]:
+    """Processes that stand still while some arms run, each with the arms that it serves."""
     serves: dict[int, list[str]] = {}
     for arm, of_arm in parts.items():
         for pid in dict.fromkeys(pid for pids in of_arm.values() for pid in pids):
@@ -34,19 +34,19 @@ def stops(parts: Mapping[str, Mapping[str, Sequence[int]]]) -> dict[int, list[st
 
 def stopped_with(parts: Mapping[str, Mapping[str, Sequence[int]]], arm: str) -> list[str]:
     """Return the kinds of parts that stand still when it is not an arm's turn."""
-    mine = stops(parts)
+    mine = list_stops(parts)
     return ["client", *(part for part, pids in parts[arm].items() if any(pid in mine for pid in pids))]
 
 
-def ask(lab: labs.Lab, **asked: Any) -> tuple[Path, Path]:
-    """Write what a clock is asked; return the file, and the one that will hold its result."""
+def write_request(lab: labs.Lab, **asked: Any) -> tuple[Path, Path]:
+    """Write a clock's request; its file, and the file of its result."""
     request, result = lab.run / "turns.json", lab.run / "turns.result.json"
     result.unlink(missing_ok=True)
     request.write_text(json.dumps({**asked, "ready_s": READY_S}), encoding="utf-8")
     return request, result
 
 
-class Clock:
+class ClockProcess:
     """The clock of one group, from its start to its end.
 
     `parts` holds the pids of each one's parts by role, `asked` what the program is asked beside the arms:
@@ -60,18 +60,20 @@ class Clock:
         takers: Mapping[str, Taker],
         parts: Mapping[str, Mapping[str, Sequence[int]]],
         asked: Mapping[str, Any],
-        where: Where,
+        where: ProcessPlacement,
         beside: Mapping[str, Mapping[str, Sequence[int]]] = MappingProxyType({}),
     ) -> None:
         every = {name: {**of_arm, **beside.get(name, {})} for name, of_arm in parts.items()}
-        self.stops, self.stopped = stops(every), {name: stopped_with(every, name) for name in every}
+        self.stops, self.stopped = list_stops(every), {name: stopped_with(every, name) for name in every}
         arms: list[dict[str, Any]] = []
         for name, taker in takers.items():
             clients: Sequence[int] = [client.pid for client in taker.clients]
             logs = [str(log) for log in taker.logs]
             mine = {"client": clients, **parts[name]}
             arms.append({"name": name, "clients": clients, "logs": logs, "parts": mine})
-        request, self.result = ask(lab, **asked, arms=arms, stops=self.stops, usage=taskstats.__file__)
+        request, self.result = write_request(
+            lab, **asked, arms=arms, stops=self.stops, usage=taskstats.__file__
+        )
         argv = [sys.executable, "-I", "-S", clock.__file__, str(request), str(self.result)]
         self.child = lab.start("clock", argv, where=where)
 
@@ -81,11 +83,11 @@ class Clock:
         return self.child.popen.poll()
 
     def end(self) -> dict[str, Any]:
-        """End the clock if it goes on, let every part go on, and return what it wrote, with its exit code."""
+        """End the clock if it goes on, let every part go on, and return its result and exit code."""
         if self.exit_code is None:
-            process.stop(self.child, grace_s=2.0)
+            process.stop_child(self.child, grace_s=2.0)
         for pid in self.stops:
             with contextlib.suppress(ProcessLookupError, psutil.Error):
                 for child in (*psutil.Process(pid).children(), psutil.Process(pid)):
                     os.kill(child.pid, signal.SIGCONT)
-        return {**labs.noted(self.result), "exit_code": self.exit_code, "stopped": self.stopped}
+        return {**labs.read_record(self.result), "exit_code": self.exit_code, "stopped": self.stopped}
