@@ -49,23 +49,23 @@ class Calibration:
             return read_campaigns(folder)
 
     same = Delegated[pd.DataFrame](
-        lambda one: one._of(compare.SAME),
+        lambda item: item._of(compare.SAME),
         "The campaigns of equal arms in turns, of which each difference is a false alarm.",
     )
     known = Delegated[pd.DataFrame](
-        lambda one: compare.compare_orders(one._of(compare.KNOWN)),
+        lambda item: compare.compare_orders(item._of(compare.KNOWN)),
         "Each known effect by turns and by whole runs.",
     )
     lengths = Delegated[pd.DataFrame](
-        lambda one: compare.estimate_spreads(one._of(compare.LENGTHS)),
+        lambda item: compare.estimate_spreads(item._of(compare.LENGTHS)),
         "The spread of a block's log ratio at each length of a turn.",
     )
     alarms = Delegated[compare.Share | None](
-        lambda one: compare.count_false_alarms(one.same),
+        lambda item: compare.count_false_alarms(item.same),
         "The false alarms of equal arms, with the interval of their share.",
     )
     sentences = Delegated[list[str]](
-        lambda one: list(compare.render_sentences(one.campaigns)), "What it shows, a sentence a question."
+        lambda item: list(compare.render_sentences(item.campaigns)), "What it shows, a sentence a question."
     )
 
     def _of(self, kind: str) -> pd.DataFrame:
@@ -78,7 +78,7 @@ class Calibration:
     def _repr_html_(self) -> str:
         first, *rest = repr(self).splitlines()
         return join_html(
-            [make_element("p", make_element("b", first)), *(make_element("p", one) for one in rest)]
+            [make_element("p", make_element("b", first)), *(make_element("p", text) for text in rest)]
         ).text
 
 
@@ -104,24 +104,28 @@ def read_campaigns(folder: Path) -> pd.DataFrame:
 def row_of_campaign(folder: Path, limits: Limits | None = None) -> dict[str, Any]:
     """Row of one campaign, by limits (None: the defaults); BenchbookError if it is damaged."""
     try:
-        told = files.read_json(folder / calibration_store.CAMPAIGN)
+        json = files.read_json(folder / calibration_store.CAMPAIGN)
         of = calibration_store.read_study(folder)
         # Without a number they were planned by the first rules.
-        planned = schedule.schedule_table(schedule.plan_runs(NAME, of, {}, {"rules": told.get("rules", 1)}))
+        planned = schedule.schedule_table(schedule.plan_runs(NAME, of, {}, {"rules": json.get("rules", 1)}))
         tables = tidy.read_study(
             folder / calibration_store.RAW, folder / calibration_store.VOID, planned, limits
         )
         runs = tables["runs"].to_pandas()
-        ratios = sorted(ratios_of(of, told["what"], runs).items())
-        found = t_interval([round(one, DECIMALS) for _, one in ratios], compare.LEVEL)
-        machine = told["machine"]
-        named = {name: told[name] for name in ("name", "kind", "what", "began_utc")}
-        lasted = {name: round(told[name], 2) for name in ("seconds", "load_1min")}
+        ratios = sorted(ratios_of(of, json["what"], runs).items())
+        matching_interval = t_interval([round(ratio, DECIMALS) for _, ratio in ratios], compare.LEVEL)
+        machine = json["machine"]
+        named = {name: json[name] for name in ("name", "kind", "what", "began_utc")}
+        lasted = {name: round(json[name], 2) for name in ("seconds", "load_1min")}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BenchbookError(
             f"{folder.name}: no campaign that can be read: {type(error).__name__}: {error}"
         ) from None
-    interval = {"effect": found.effect, "low": found.low, "high": found.high}
+    interval = {
+        "effect": matching_interval.effect,
+        "low": matching_interval.low,
+        "high": matching_interval.high,
+    }
     return {
         **named,
         "engine": of.engine.name,
@@ -136,9 +140,9 @@ def row_of_campaign(folder: Path, limits: Limits | None = None) -> dict[str, Any
         "active_s": round(numeric_equality.exact_sum(runs.measured_s), 3),
         "runs": len(runs),
         "voids": tables["voids"].num_rows,
-        "n": found.n,
-        **{name: None if one is None else round(one, DECIMALS) for name, one in interval.items()},
-        "log_ratios": compare.text_of([one for _, one in ratios]),
+        "n": matching_interval.n,
+        **{name: None if value is None else round(value, DECIMALS) for name, value in interval.items()},
+        "log_ratios": compare.text_of([ratio for _, ratio in ratios]),
         "machine": f"{machine.get('cores')} cores of {machine.get('cpu_model')}, {machine.get('system')}",
     }
 

@@ -65,14 +65,14 @@ def studies() -> NamedCollection[Study]:
 def record() -> NamedCollection[Study]:
     """Every recorded study, sorted by name."""
     recorded = index.read_index()
-    known = recorded.studies
+    recordeds = recorded.studies
 
     def row(name: str) -> dict[str, Any]:
-        newest = known[name].sessions[known[name].newest]
+        newest = recordeds[name].sessions[recordeds[name].newest]
         return {
             "study": name,
             "answer": study_answer.sentence_of_session(recorded.newest(name).pooled_results.findings),
-            "sessions": len(known[name].sessions),
+            "sessions": len(recordeds[name].sessions),
             "measured": newest.measured[:10],
             "machine": newest.machine.told,
             "runs": newest.runs,
@@ -81,10 +81,10 @@ def record() -> NamedCollection[Study]:
         }
 
     def table() -> pd.DataFrame:
-        return document_table("record", pd.DataFrame(map(row, sorted(known))))
+        return document_table("record", pd.DataFrame(map(row, sorted(recordeds))))
 
     return NamedCollection(
-        "recorded study", sorted(known), _recorded, table, "make record STUDY=name adds one"
+        "recorded study", sorted(recordeds), _recorded, table, "make record STUDY=name adds one"
     )
 
 
@@ -109,24 +109,24 @@ def effects(study: str | None = None) -> pd.DataFrame:
     was measured in this clone. Of recorded studies all sessions are there, read from the Parquet dataset in
     `data/effects`, with the machine of each and whether it is pooled. NotThere where there is nothing yet.
     """
-    asked = [studies()[study]] if study is not None else list(studies())
-    own = [row for one in asked for row in _measured_here(one)]
-    frames = [pd.DataFrame(own)] if own else []
+    requested_studies = [studies()[study]] if study is not None else list(studies())
+    own_groups = [row for this_study in requested_studies for row in _measured_here(this_study)]
+    frames = [pd.DataFrame(own_groups)] if own_groups else []
     if index.read_index().studies:
         recorded = pd.read_parquet(dataset.refresh_files()).astype({"study": object})
         frames.append(recorded if study is None else recorded[recorded.study == study])
-    found = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
-    if found.empty:
-        which = f"{asked[0].name}: no effects" if len(asked) == 1 else "no effects"
+    result = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+    if result.empty:
+        which = f"{requested_studies[0].name}: no effects" if len(requested_studies) == 1 else "no effects"
         raise NotThere(f"{which} yet; `make repro` measures a study")
-    return document_table("effects", found.astype({"threads": "Int64"}))
+    return document_table("effects", result.astype({"threads": "Int64"}))
 
 
 def _measured_here(study: Study) -> Iterator[dict[str, Any]]:
     if not study.is_analyzed or study.is_recorded:
         return
-    for found in study.everything:
-        finding = found.data
+    for matching_finding in study.everything:
+        finding = matching_finding.data
         for part in ({**finding.plain, "threads": None}, *(level.plain for level in finding.levels)):
             yield {
                 "study": study.name,
@@ -148,27 +148,27 @@ def sources() -> NamedCollection[Source]:
     def table() -> pd.DataFrame:
         rows = [
             {
-                "source": one.name,
-                "title": one.title,
-                "publisher": one.document.publisher or "not stated",
-                "tables": len(one.document.tables),
-                "claims": len(one.document.claims),
+                "source": this_source.name,
+                "title": this_source.title,
+                "publisher": this_source.document.publisher or "not stated",
+                "tables": len(this_source.document.tables),
+                "claims": len(this_source.document.claims),
             }
-            for one in map(Source, names)
+            for this_source in map(Source, names)
         ]
         return document_table("sources", pd.DataFrame(rows))
 
     return NamedCollection("source", names, Source, table, "docs/adding-a-source.md shows how")
 
 
-def _row_of_study(one: Study) -> dict[str, object]:
-    row: dict[str, object] = {"study": one.name, "question": "", "runs": 0, "planned": None}
+def _row_of_study(this_study: Study) -> dict[str, object]:
+    row: dict[str, object] = {"study": this_study.name, "question": "", "runs": 0, "planned": None}
     row |= {"findings": 0, "next": ""}
     try:
-        row["question"] = one.question
-        row["runs"], row["planned"] = one.progress
-        row["findings"] = len(one.findings) if one.is_analyzed else 0
-        row["next"] = one.next_step
+        row["question"] = this_study.question
+        row["runs"], row["planned"] = this_study.progress
+        row["findings"] = len(this_study.findings) if this_study.is_analyzed else 0
+        row["next"] = this_study.next_step
     except BenchbookError as error:
-        row["next"] = f"mend {paths.study_paths(one.name).shown}: {str(error).splitlines()[0]}"
+        row["next"] = f"mend {paths.study_paths(this_study.name).shown}: {str(error).splitlines()[0]}"
     return row

@@ -41,8 +41,8 @@ def columns(table: str | pd.DataFrame | None = None) -> pd.DataFrame:
         name = table.attrs.get("table")
         if name is None:
             raise NotThere(f"there is no such table; the tables are {', '.join(read_meanings())}")
-        own = [column for column in table.columns if column in read_meanings()[name]]
-        return Meanings(columns(name).reindex(own))
+        own_items = [column for column in table.columns if column in read_meanings()[name]]
+        return Meanings(columns(name).reindex(own_items))
     if table not in read_meanings():
         raise NotThere(f"{table}: no such table; {did_you_mean(str(table), read_meanings())}")
     meanings = pd.DataFrame.from_dict(
@@ -53,15 +53,15 @@ def columns(table: str | pd.DataFrame | None = None) -> pd.DataFrame:
 
 def document_table(name: str, frame: pd.DataFrame) -> pd.DataFrame:
     """Put a table's columns in their documented order and let it remember its name and fit a terminal."""
-    own = read_meanings().get(name) if name not in SCHEMAS else None
-    ordered = TerminalTable(frame if own is None else frame.reindex(columns=list(own)))
+    own_values = read_meanings().get(name) if name not in SCHEMAS else None
+    ordered = TerminalTable(frame if own_values is None else frame.reindex(columns=list(own_values)))
     ordered.attrs["table"] = name
     return ordered
 
 
 def of_parts(name: str, parts: Iterable[DocumentPart]) -> pd.DataFrame:
     """Return parts of findings or of an audit as the documented table of that name, one row each."""
-    return document_table(name, pd.DataFrame([one.plain for one in parts]))
+    return document_table(name, pd.DataFrame([part.plain for part in parts]))
 
 
 # Columns that hold fractions: shown with a sign and in per cent, kept as they are.
@@ -84,7 +84,7 @@ class TerminalTable(pd.DataFrame):
         width = shutil.get_terminal_size((100, 24)).columns
         shown = pd.DataFrame(self)
         for name in FRACTIONS & set(shown.columns):
-            shown[name] = [f"{100 * one:+.1f} %" if pd.notna(one) else "" for one in shown[name]]
+            shown[name] = [f"{100 * item:+.1f} %" if pd.notna(item) else "" for item in shown[name]]
         head, shown = _split_shared(shown)
         left_out: list[str] = []
         while (text := _fit_columns(shown, width)) is None and len(shown.columns) > 1:
@@ -101,15 +101,15 @@ def _split_shared(shown: pd.DataFrame) -> tuple[str, pd.DataFrame]:
     same = [name for name in shown if shown[name].map(str).nunique() == 1]
     if len(same) == len(shown.columns):
         return "", shown
-    known = [f"{name} {one}" for name in same if pd.notna(one := shown[name].iloc[0]) and one != ""]
-    return "every row: " + ", ".join(known) if known else "", shown.drop(columns=same)
+    known_texts = [f"{name} {item}" for name in same if pd.notna(item := shown[name].iloc[0]) and item != ""]
+    return "every row: " + ", ".join(known_texts) if known_texts else "", shown.drop(columns=same)
 
 
 def _fit_columns(shown: pd.DataFrame, width: int) -> str | None:
     """Table with names whole and sentences cut to fit; None if it is wider all the same."""
     has_name = shown.index.name is not None
     for longest in range(_LONGEST, _SHORTEST - 1, -4):
-        cut = shown.map(lambda one, most=longest: _cut_text(str(one), most) if " " in str(one) else one)
+        cut = shown.map(lambda item, most=longest: _cut_text(str(item), most) if " " in str(item) else item)
         text = cut.to_string(index=has_name, max_rows=100, na_rep="", float_format="{:.6g}".format)
         if max(map(len, text.splitlines())) <= width:
             return text

@@ -71,12 +71,14 @@ class NamedCollection(Generic[T]):
         if isinstance(key, int) or key in self._names:
             return self[key]
         start = str(key).rstrip("…").removesuffix("...")
-        found = [name for name in self._names if start and name.startswith(start)]
-        if len(found) == 1:
-            return self[found[0]]
-        if found:
-            more = f" and {len(found) - 6} more" if len(found) > 6 else ""
-            raise NotThere(f"{key}: {len(found)} begin so: {', '.join(found[:6])}{more}; write more of it")
+        results = [name for name in self._names if start and name.startswith(start)]
+        if len(results) == 1:
+            return self[results[0]]
+        if results:
+            more = f" and {len(results) - 6} more" if len(results) > 6 else ""
+            raise NotThere(
+                f"{key}: {len(results)} begin so: {', '.join(results[:6])}{more}; write more of it"
+            )
         raise NotThere(self._absent(key))
 
     def __getattr__(self, attribute: str) -> T:

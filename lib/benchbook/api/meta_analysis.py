@@ -23,10 +23,10 @@ class Pooled:
     """All recorded sessions of a study: `effects` over them, `sessions` one by one, `left_out`."""
 
     def __init__(self, name: str) -> None:
-        found = core.read_pooled(name)
-        if found is None:
+        meta_analysis = core.read_pooled(name)
+        if meta_analysis is None:
             raise NotThere(f"{name}: no sessions are recorded, or not made yet; run `make pages` first")
-        self.name, self.data = name, found
+        self.name, self.data = name, meta_analysis
 
     @cached_property
     def effects(self) -> pd.DataFrame:
@@ -47,7 +47,11 @@ class Pooled:
     @property
     def by_session(self) -> NamedCollection[forest.Forest]:
         """A forest of each contrast, session by session: `by_session[0]`, or by its id."""
-        drawn = {one.id: one for one in self.data.contrasts if any(part.sessions for part in one.told)}
+        drawn = {
+            contrast.id: contrast
+            for contrast in self.data.contrasts
+            if any(part.sessions for part in contrast.told)
+        }
         return NamedCollection(
             "contrast", list(drawn), lambda name: forest.by_session(self.data, [drawn[name]])
         )
@@ -55,9 +59,15 @@ class Pooled:
     @property
     def left_out(self) -> pd.DataFrame:
         """The sessions that are not pooled, each with its reason; of those not recorded their begin."""
-        rows = [{"session": one.session.id, "reason": one.reason} for one in self.data.left_out]
+        rows = [
+            {"session": excluded_session.session.id, "reason": excluded_session.reason}
+            for excluded_session in self.data.left_out
+        ]
         missed = self.data.not_recorded
-        rows += [{"session": one.begun, "reason": f"not recorded: {one.why}"} for one in missed]
+        rows += [
+            {"session": not_recorded.begun, "reason": f"not recorded: {not_recorded.why}"}
+            for not_recorded in missed
+        ]
         return document_table("left_out", pd.DataFrame(rows))
 
     def __repr__(self) -> str:
@@ -65,7 +75,7 @@ class Pooled:
         return "\n".join([f"{self.name}: {len(self.data.sessions)} sessions", *lines])
 
     def _repr_html_(self) -> str:
-        shown = (one._repr_html_() for one in sessions.build_evidence(self.data))
+        shown = (item._repr_html_() for item in sessions.build_evidence(self.data))
         table = render_html(build_pooled_results(self.data))
         return join_html([table, sessions.render_basis(self.data), *map(Html, shown)]).text
 
@@ -80,13 +90,13 @@ def effect_rows(pooled: core.MetaAnalysis) -> pd.DataFrame:
     rows = [
         {
             **{key: getattr(contrast, key) for key in ("id", "workload", "treatment", "baseline", "metric")},
-            **one.model_dump(exclude=_IN_OTHER_WORDS),
-            "tau": None if one.tau_pct is None else one.tau_pct / 100,
-            "within_tau": None if one.within_tau_pct is None else one.within_tau_pct / 100,
-            "occasions": one.k,
-            "sessions": len(one.sessions),
+            **pair_effect.model_dump(exclude=_IN_OTHER_WORDS),
+            "tau": None if pair_effect.tau_pct is None else pair_effect.tau_pct / 100,
+            "within_tau": None if pair_effect.within_tau_pct is None else pair_effect.within_tau_pct / 100,
+            "occasions": pair_effect.k,
+            "sessions": len(pair_effect.sessions),
         }
-        for contrast, one in _pair_effects(pooled)
+        for contrast, pair_effect in _pair_effects(pooled)
     ]
     return pd.DataFrame(rows, columns=None if rows else ["threads"]).astype({"threads": "Int64"})
 
@@ -99,19 +109,23 @@ def session_rows(pooled: core.MetaAnalysis) -> pd.DataFrame:
     rows = [
         {
             "id": contrast.id,
-            "threads": one.threads,
-            "session": seen.session,
-            "processor": cpu_models.name_processor(pooled.session(seen.session).processor),
-            "label": seen.label,
-            **seen.model_dump(),
-            "measured": pooled.session(seen.session).measured,
-            **read_moderators(pooled.session(seen.session)),
+            "threads": pair_effect.threads,
+            "session": observed_effect.session,
+            "processor": cpu_models.name_processor(pooled.session(observed_effect.session).processor),
+            "label": observed_effect.label,
+            **observed_effect.model_dump(),
+            "measured": pooled.session(observed_effect.session).measured,
+            **read_moderators(pooled.session(observed_effect.session)),
         }
-        for contrast, one in _pair_effects(pooled)
-        for seen in one.seen
+        for contrast, pair_effect in _pair_effects(pooled)
+        for observed_effect in pair_effect.seen
     ]
     return pd.DataFrame(rows).astype({"threads": "Int64"}) if rows else pd.DataFrame()
 
 
 def _pair_effects(pooled: core.MetaAnalysis) -> list[tuple[core.PooledContrast, core.PooledEffect]]:
-    return [(contrast, one) for contrast in pooled.contrasts for one in (contrast.whole, *contrast.levels)]
+    return [
+        (contrast, pooled_effect)
+        for contrast in pooled.contrasts
+        for pooled_effect in (contrast.whole, *contrast.levels)
+    ]

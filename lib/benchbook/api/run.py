@@ -76,8 +76,8 @@ class Run:
     @property
     def checks(self) -> pd.DataFrame:
         """Every validity check, judged again with the limits of params.yaml."""
-        made = [vars(check) for check in self._judged.checks]
-        return document_table("run_checks", pd.DataFrame(made))
+        results = [vars(check) for check in self._judged.checks]
+        return document_table("run_checks", pd.DataFrame(results))
 
     @property
     def set_aside(self) -> str | None:
@@ -115,9 +115,9 @@ class Run:
         return "\n".join([*lines, *([f"  set aside, {self.set_aside}"] if self.set_aside else [])])
 
     def _repr_html_(self) -> str:
-        given = {"summary": self._told, "checks": self._verdict.partition("; ")[2]}
+        inputs = {"summary": self._told, "checks": self._verdict.partition("; ")[2]}
         return render_template(
-            "objects/run.html.j2", run=self, series=_draw_sparkline(self.intervals), **given
+            "objects/run.html.j2", run=self, series=_draw_sparkline(self.intervals), **inputs
         ).text
 
 
@@ -139,5 +139,5 @@ def _draw_sparkline(series: pd.DataFrame) -> Html | str:
         for place, value in enumerate(qps)
     )
     discarded, most = int(series.is_discarded.sum()), number_format.format_significant(qps.max())
-    given = {"seconds": len(qps), "most": most, "discarded": discarded, "shade": f"{discarded * step:.1f}"}
-    return render_template("sparkline.html.j2", points=points, width=_WIDTH, height=_HEIGHT, **given)
+    inputs = {"seconds": len(qps), "most": most, "discarded": discarded, "shade": f"{discarded * step:.1f}"}
+    return render_template("sparkline.html.j2", points=points, width=_WIDTH, height=_HEIGHT, **inputs)

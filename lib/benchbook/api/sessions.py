@@ -20,8 +20,8 @@ from benchbook.read import tidy
 
 def list_sessions(study: str) -> list[str]:
     """Ids of the recorded sessions of a study, the newest first."""
-    known = record.read_index().studies
-    return sorted(known[study].sessions, reverse=True) if study in known else []
+    recordeds = record.read_index().studies
+    return sorted(recordeds[study].sessions, reverse=True) if study in recordeds else []
 
 
 def build_sessions_table(study: str) -> pd.DataFrame:
@@ -52,14 +52,22 @@ def _row(session: record.RecordedSession, newest_design: str) -> dict[str, Any]:
 
 def find_places(study: str, session: str) -> paths.StudyPaths:
     """Places of a recorded session: as `make pages` left them, or unpacked until this process ends."""
-    made = record.session_paths(study, session)
-    return made if made.findings.is_file() else paths.StudyPaths(study, Path(_unpack(study, session).name))
+    recorded_paths = record.session_paths(study, session)
+    return (
+        recorded_paths
+        if recorded_paths.findings.is_file()
+        else paths.StudyPaths(study, Path(_unpack(study, session).name))
+    )
 
 
 @cache
 def _unpack(study: str, session: str) -> TemporaryDirectory[str]:
     # The cache keeps the folder; it goes with the process.
-    recorded = next(one for one in record.read_index().sessions(study) if one.id == session)
+    recorded = next(
+        recorded_session
+        for recorded_session in record.read_index().sessions(study)
+        if recorded_session.id == session
+    )
     if not recorded.where.archive.is_file() and archive_store.is_configured():
         archive_store.ArchiveStore().fetch(recorded)
     folder = TemporaryDirectory(prefix="benchbook-session-")

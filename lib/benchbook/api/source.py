@@ -48,24 +48,25 @@ class Claim:
     def measured(self) -> list[Finding]:
         """Findings of studies here that answer it."""
         return [
-            Finding(study.name, found)
-            for study, found in claim_status.load_status(self.source).answers(self.id)
+            Finding(study.name, answer)
+            for study, answer in claim_status.load_status(self.source).answers(self.id)
         ]
 
     @property
     def illustrated(self) -> list[Finding]:
         """Findings of studies here with arms that stand in for those it names; they judge nothing."""
         return [
-            Finding(study.name, found)
-            for study, found in claim_status.load_status(self.source).shows(self.id)
+            Finding(study.name, show) for study, show in claim_status.load_status(self.source).shows(self.id)
         ]
 
     @property
     def _here(self) -> list[str]:
-        seen = claim_status.load_status(self.source)
-        known = [("Measured", *one) for one in seen.answers(self.id)]
-        known = known or [("Illustrated", *one) for one in seen.shows(self.id)]
-        return [f"{how} here ({study.name}): {describe_finding(found)}" for how, study, found in known]
+        status = claim_status.load_status(self.source)
+        known_rows = [("Measured", *answer) for answer in status.answers(self.id)]
+        known_rows = known_rows or [("Illustrated", *show) for show in status.shows(self.id)]
+        return [
+            f"{how} here ({study.name}): {describe_finding(finding)}" for how, study, finding in known_rows
+        ]
 
     def __repr__(self) -> str:
         lines = [
@@ -74,7 +75,7 @@ class Claim:
             f"  published {self.published}; recomputed {self.recomputed}",
             *(f"  ! {text}" for text in self.doubts),
         ]
-        return "\n".join([*lines, *(f"  {told}" for told in self._here)])
+        return "\n".join([*lines, *(f"  {message}" for message in self._here)])
 
     def _repr_html_(self) -> str:
         return render_template("objects/claim.html.j2", claim=self, here=self._here).text
@@ -115,16 +116,17 @@ class Source:
     @property
     def claims(self) -> NamedCollection[Claim]:
         """Its claims in the document's order."""
-        made = {one.names[1]: Claim(self.name, one) for one in self.audit.claims}
+        new_claims = {claim.names[1]: Claim(self.name, claim) for claim in self.audit.claims}
 
         def table() -> pd.DataFrame:
             rows = [
-                (name, one.says, one.published, one.recomputed, one.verdict) for name, one in made.items()
+                (name, claim.says, claim.published, claim.recomputed, claim.verdict)
+                for name, claim in new_claims.items()
             ]
             columns = ["claim", "says", "published", "recomputed", "verdict"]
             return document_table("claims", pd.DataFrame(rows, columns=columns))
 
-        return NamedCollection("claim", list(made), made.__getitem__, table)
+        return NamedCollection("claim", list(new_claims), new_claims.__getitem__, table)
 
     @cached_property
     def audit(self) -> of_source.Audit:

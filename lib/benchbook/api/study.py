@@ -50,7 +50,9 @@ class Finding:
     treatment = Delegated[str]("data.treatment", "The arm in question.")
     baseline = Delegated[str]("data.baseline", "The arm compared against.")
     metric = Delegated[str]("data.metric", "What is compared: a column of `runs`.")
-    threads = Delegated[tuple[int, ...]](lambda one: tuple(one.data.threads), "The thread levels it covers.")
+    threads = Delegated[tuple[int, ...]](
+        lambda item: tuple(item.data.threads), "The thread levels it covers."
+    )
     effect = Delegated[float | None](
         "data.effect", "Treatment over baseline, less one: geometric mean over threads, then over blocks."
     )
@@ -68,17 +70,17 @@ class Finding:
     verdict = Delegated[str | None](
         "data.verdict", "Confirmed, contradicted or inconclusive; None without a claim."
     )
-    sentence = Delegated[str](lambda one: describe_finding(one.data), "All of it in one sentence.")
-    warnings = Delegated[list[str]](lambda one: list(one.data.warnings), "What speaks against it.")
+    sentence = Delegated[str](lambda item: describe_finding(item.data), "All of it in one sentence.")
+    warnings = Delegated[list[str]](lambda item: list(item.data.warnings), "What speaks against it.")
     levels = Delegated[pd.DataFrame](
-        lambda one: of_parts("levels", one.data.levels),
+        lambda item: of_parts("levels", item.data.levels),
         "The effect at each thread level, each decided with Holm's correction.",
     )
     by_threads = Delegated[pd.DataFrame](
-        lambda one: of_parts("by_threads", one.data.by_threads),
+        lambda item: of_parts("by_threads", item.data.by_threads),
         "The effect at each thread level, exploratory.",
     )
-    runs = Delegated[list[str]](lambda one: list(one.data.runs), "Ids of the runs that it rests on.")
+    runs = Delegated[list[str]](lambda item: list(item.data.runs), "Ids of the runs that it rests on.")
 
     @property
     def table(self) -> ResultsTable:
@@ -146,7 +148,7 @@ class Study:
         lambda study: of_parts("checks", study._found.checks), "Consistency checks over all runs."
     )
     warnings = Delegated[list[str]](
-        lambda study: [one.text for one in study._found.warnings],
+        lambda study: [warning.text for warning in study._found.warnings],
         "What weakens the study, before any finding is read.",
     )
 
@@ -171,31 +173,31 @@ class Study:
             return None
         return f"{page.relative_to(paths.find_root()).as_posix()}#{run_tables.run_anchor(run_id)}"
 
-    def between(self, treatment: str, one: str, other: str, metric: str = "qps") -> pd.DataFrame:
+    def between(self, treatment: str, text: str, other: str, metric: str = "qps") -> pd.DataFrame:
         """Return an arm's effect under two workloads, and the one over the other, paired block by block."""
-        known_by = (treatment, self.arms[1:]), (one, self.spec.workloads), (other, self.spec.workloads)
-        for word, known in known_by:
-            if word not in known:
-                raise NotThere(f"{word}: not in this study; {did_you_mean(word, known)}")
+        known_by = (treatment, self.arms[1:]), (text, self.spec.workloads), (other, self.spec.workloads)
+        for word, known_values in known_by:
+            if word not in known_values:
+                raise NotThere(f"{word}: not in this study; {did_you_mean(word, known_values)}")
         runs = self.runs
         both = [
             block_ratios(runs, self.arms[0], treatment, workload, self.spec.threads, metric).ratios
-            for workload in (one, other)
+            for workload in (text, other)
         ]
         analysis = load.load_params("analysis").analysis
         blocks = sorted(set(both[0].index) & set(both[1].index))
         looked = max((look for look in analysis.looks if look <= len(blocks)), default=None)
         ratios = [part.loc[blocks[:looked]] for part in both]
-        names = (one, other, f"{one} over {other}")
+        names = (text, other, f"{text} over {other}")
         rows = []
         for name, part in zip(names, (*ratios, ratios[0] - ratios[1]), strict=True):
-            found = block_interval(part, analysis.level)
+            interval = block_interval(part, analysis.level)
             label = (
-                equivalence.label_interval(found)
-                if looked is not None and found.is_known
+                equivalence.label_interval(interval)
+                if looked is not None and interval.is_known
                 else "not decided yet"
             )
-            rows.append({"workload": name, **found.numbers, "label": label})
+            rows.append({"workload": name, **interval.numbers, "label": label})
         return document_table("between", pd.DataFrame(rows))
 
     @property
@@ -205,8 +207,8 @@ class Study:
 
     @property
     def _recorded(self) -> MetaAnalysis | None:
-        found = meta_analysis.read_pooled(self.name)
-        return found if found and self.is_recorded else None
+        pooled = meta_analysis.read_pooled(self.name)
+        return pooled if pooled and self.is_recorded else None
 
     def plot(self) -> forest.Forest:
         """Draw every effect with its interval."""
@@ -220,12 +222,16 @@ class Study:
     @property
     def findings(self) -> NamedCollection[Finding]:
         """The effects, by id, by place, or in a loop; `findings.table` has one row each."""
-        made = {one.id: Finding(self.name, one) for one in self._found.findings}
+        new_findings = {finding.id: Finding(self.name, finding) for finding in self._found.findings}
 
         def table() -> pd.DataFrame:
-            return document_table("findings", pd.DataFrame([dict(one) for one in self._found.findings]))
+            return document_table(
+                "findings", pd.DataFrame([dict(finding) for finding in self._found.findings])
+            )
 
-        return NamedCollection("finding", list(made), made.__getitem__, table, "see `warnings`")
+        return NamedCollection(
+            "finding", list(new_findings), new_findings.__getitem__, table, "see `warnings`"
+        )
 
     @property
     def claims(self) -> pd.DataFrame:
@@ -257,15 +263,17 @@ class Study:
     def why(self) -> list[str]:
         """Causes of its effects: a sentence for each that the costs of a query explain."""
         return [
-            f"{bottleneck_section.name_place(one, self._found)}: {one.sentence}"
-            for one in bottleneck_section.select_causes(self._found)
+            f"{bottleneck_section.name_place(select_cause, self._found)}: {select_cause.sentence}"
+            for select_cause in bottleneck_section.select_causes(self._found)
         ]
 
     @property
     def facts(self) -> pd.DataFrame:
         """Facts on each arm: one row a fact, one column an arm."""
         arms = files.read_json(self._there("facts"))["arms"]
-        flat = {arm: pd.json_normalize(found).iloc[0].astype(object) for arm, found in arms.items()}
+        flat = {
+            arm: pd.json_normalize(matching_arm).iloc[0].astype(object) for arm, matching_arm in arms.items()
+        }
         return pd.DataFrame(flat).rename_axis("fact")
 
     @property
@@ -373,4 +381,8 @@ class Study:
     @cached_property
     def _folders(self) -> dict[str, Path]:
         places = (self._places.raw, self._places.void, self._places.pilots)
-        return {found.name: found.path for place in places for found in run_folder.list_folders(place)}
+        return {
+            matching_folder.name: matching_folder.path
+            for place in places
+            for matching_folder in run_folder.list_folders(place)
+        }

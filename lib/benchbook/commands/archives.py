@@ -19,6 +19,6 @@ def export_archive(study: str, to: Path | None) -> str:
 
 def verify_archive(archive: Path) -> int:
     """Check an archive; return an exit code."""
-    found = checking.verify_archive(archive)
-    print(found)
-    return 0 if found.is_same else 1
+    verified = checking.verify_archive(archive)
+    print(verified)
+    return 0 if verified.is_same else 1

@@ -57,14 +57,14 @@ class Search:
         minutes = self.minutes
         for _ in range(TRIES):
             try:
-                told = self.known[commit] = self.ask(commit, minutes, self.margin)
+                gate_answer = self.known[commit] = self.ask(commit, minutes, self.margin)
             except packages.NotBuiltError as error:
                 self.say(f"bisect: {commit[:10]}: left out: {error}")
                 self.unbuilt.add(commit)
                 return None
-            self.say(f"bisect: {commit[:10]}: {told.answer}: {told.effect}")
-            if told.answer != "undecided":
-                return told.answer
+            self.say(f"bisect: {commit[:10]}: {gate_answer.answer}: {gate_answer.effect}")
+            if gate_answer.answer != "undecided":
+                return gate_answer.answer
             minutes *= 2
         return "undecided"
 
@@ -85,8 +85,8 @@ def narrow_commits(search: Search) -> list[str]:
         search.margin = half
         search.say(f"bisect: the others are asked for half of what is lost at least: {100 * half:.1f} %")
     low, high = 0, len(search.commits) - 1
-    while open_ := [one for one in range(low, high) if search.commits[one] not in search.unbuilt]:
-        middle = min(open_, key=lambda one: abs(2 * one - low - high + 1))
+    while open_ := [number for number in range(low, high) if search.commits[number] not in search.unbuilt]:
+        middle = min(open_, key=lambda item: abs(2 * item - low - high + 1))
         answer = search.answer(search.commits[middle])
         if answer == "undecided":
             break
@@ -101,8 +101,8 @@ def run_bisect(
     study: str, good: str, bad: str, slower: str, minutes: str, work: Path | None, **built_by: Any
 ) -> int:
     """Search and print; return 0 if one commit is left, 2 if more are, 1 if the bad one is not slower."""
-    asked = gate.read_request(study, slower, minutes)
-    how = commit_builds.resolve_build(asked.study, **built_by)
+    gate_request = gate.read_request(study, slower, minutes)
+    how = commit_builds.resolve_build(gate_request.study, **built_by)
     first, last = (
         commit_builds.resolve_commit(how.repo, good, "--good"),
         commit_builds.resolve_commit(how.repo, bad, "--bad"),
@@ -118,16 +118,21 @@ def run_bisect(
         baseline = build(first)
 
         def ask(commit: str, minutes: float, margin: float) -> GateAnswer:
-            of_commits = commit_builds.build_arms(asked.study, {GOOD: baseline, ASKED: build(commit)})
-            of = dataclasses.replace(asked, study=of_commits, minutes=minutes, margin=margin)
-            found = gate.measure_blocks(of, say=lambda line: print(f"  {line}", file=sys.stderr))
-            effects = "; ".join(f"{one.workload} {gate_report.format_effect(one)}" for one in found.decisions)
-            slower = (
-                require_value(one.interval.log_high) for one in found.decisions if one.answer == "slower"
+            of_commits = commit_builds.build_arms(gate_request.study, {GOOD: baseline, ASKED: build(commit)})
+            of = dataclasses.replace(gate_request, study=of_commits, minutes=minutes, margin=margin)
+            gate_result = gate.measure_blocks(of, say=lambda line: print(f"  {line}", file=sys.stderr))
+            effects = "; ".join(
+                f"{decision.workload} {gate_report.format_effect(decision)}"
+                for decision in gate_result.decisions
             )
-            return GateAnswer(found.answer, effects, -math.expm1(min(slower, default=0.0) / 2))
+            slower = (
+                require_value(decision.interval.log_high)
+                for decision in gate_result.decisions
+                if decision.answer == "slower"
+            )
+            return GateAnswer(gate_result.answer, effects, -math.expm1(min(slower, default=0.0) / 2))
 
-        search = Search(after, ask, asked.minutes, asked.margin)
+        search = Search(after, ask, gate_request.minutes, gate_request.margin)
         left = narrow_commits(search)
     print(describe_result(search, left, lambda commit: says("log", "-1", "--format=%h %s", commit) or commit))
     return EXIT_CODES.get(len(left), 2)
@@ -140,8 +145,8 @@ def describe_result(search: Search, left: Sequence[str], describe: Callable[[str
     first = "the first slower commit" if len(left) == 1 else f"the first slower commit is one of {len(left)}"
     lines = [f"{first}:"]
     for commit in left:
-        known = search.known.get(commit)
-        seen = f"{known.answer} {known.effect}" if known else "not asked"
-        shown = "could not be built" if commit in search.unbuilt else seen
+        gate_answer = search.known.get(commit)
+        observed = f"{gate_answer.answer} {gate_answer.effect}" if gate_answer else "not asked"
+        shown = "could not be built" if commit in search.unbuilt else observed
         lines.append(f"  {describe(commit).strip()}: {shown}")
     return "\n".join(lines)

@@ -40,21 +40,21 @@ BLOCK_S = 13.0
 def build_study(parts: Mapping[str, Any] | None = None, port: int = 23990, **plan: Any) -> Study:
     """A study of one cell: equal arms, unless `parts`, sections of a study, say otherwise."""
     base = MADE_OF["study"]
-    given = {"site": {"port": port}, "plan": base["plan"] | plan, **(parts or {})}
-    return Study.model_validate(base | given)
+    inputs = {"site": {"port": port}, "plan": base["plan"] | plan, **(parts or {})}
+    return Study.model_validate(base | inputs)
 
 
 def measure_runs(
     of: Study, lab: Path, into: Path, limits: Limits | None = None, say: Callable[[str], None] = print
 ) -> pd.DataFrame:
     """Make all runs of a study in a lab, their folders below `into`; return the table of valid `runs`."""
-    found = limits or Limits()
+    matching_limits = limits or Limits()
     runs = schedule.plan_runs("calibration", of, {})
     with open_site(of, lab) as site:
         if not site.has_snapshot(plan_data(of).label):
             dataset.load_data(site, plan_data(of))
-        run_planned(of, runs, site, into, found, say)
-    return tidy.read_study(into / "raw", into / "void", schedule.schedule_table(runs), found)[
+        run_planned(of, runs, site, into, matching_limits, say)
+    return tidy.read_study(into / "raw", into / "void", schedule.schedule_table(runs), matching_limits)[
         "runs"
     ].to_pandas()
 

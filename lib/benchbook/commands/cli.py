@@ -33,47 +33,47 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; print errors without a traceback. Exit codes: 0, 1 failed, 2 an input is wrong, or
     what the command has for both; 130 it was stopped, by whichever signal."""
     words = list(sys.argv[1:] if argv is None else argv)
-    known = tomllib.loads(KNOWN.read_text(encoding="utf-8"))
-    asked = words[0] if words else ""
+    loads = tomllib.loads(KNOWN.read_text(encoding="utf-8"))
+    request = words[0] if words else ""
     try:
-        given = vars(_build_parser(known, asked).parse_args(words))
+        inputs = vars(_build_parser(loads, request).parse_args(words))
     except SystemExit as error:
         # Words that can't be read are no answer either.
-        raise SystemExit(error.code and known.get(asked, {}).get("failed", error.code)) from None
-    name = given.pop("command")
+        raise SystemExit(error.code and loads.get(request, {}).get("failed", error.code)) from None
+    name = inputs.pop("command")
     # What is said stands in a file or a pipe at once, too.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)
     process_env.restrict_umask()
-    with signal_handling.Command(name, known[name].get("holds", False)) as command:
-        code = _run_command(known[name], partial(_call_command, known[name], given), command)
+    with signal_handling.Command(name, loads[name].get("holds", False)) as command:
+        code = _run_command(loads[name], partial(_call_command, loads[name], inputs), command)
     return signal_handling.STOPPED if command.is_stopped else code
 
 
-def _call_command(known: Mapping[str, Any], given: dict[str, Any]) -> object:
+def _call_command(known_values: Mapping[str, Any], inputs: dict[str, Any]) -> object:
     """Result of a command; its module, perhaps heavy, is imported once its words are no mistake."""
-    passed_on = given.get("words", ())
-    named = passed_on[1:2] if passed_on[:1] == ["--study"] else given.get("study") or ()
+    passed_on = inputs.get("words", ())
+    named = passed_on[1:2] if passed_on[:1] == ["--study"] else inputs.get("study") or ()
     for study in [named] if isinstance(named, str) else named:
         study_variants.require_study(study)
-    for word, about in known.get("takes", {}).items():
-        file = given.get(word.lstrip("-"))
+    for word, about in known_values.get("takes", {}).items():
+        file = inputs.get(word.lstrip("-"))
         if about.get("type") == "file" and file is not None and not file.exists():
             raise BenchbookError(f"{file}: no such file")
-    return _import_command(known)(**given)
+    return _import_command(known_values)(**inputs)
 
 
-def _import_command(known: Mapping[str, Any]) -> Callable[..., object]:
-    room, _, called = known["run"].partition(".")
+def _import_command(known_values: Mapping[str, Any]) -> Callable[..., object]:
+    room, _, called = known_values["run"].partition(".")
     function: Callable[..., object] = getattr(importlib.import_module(f"benchbook.commands.{room}"), called)
     return function
 
 
 def _run_command(
-    known: Mapping[str, Any], run: Callable[[], object], command: signal_handling.Command
+    known_values: Mapping[str, Any], run: Callable[[], object], command: signal_handling.Command
 ) -> int:
     try:
-        if not known.get("measures"):
+        if not known_values.get("measures"):
             process_env.drop_passwords()
         done = run()
         if isinstance(done, int):
@@ -91,50 +91,50 @@ def _run_command(
         if command.is_stopped:
             return signal_handling.STOPPED
         code = _print_error(error)
-        if code is None and ("failed" not in known or not isinstance(error, Exception)):
+        if code is None and ("failed" not in known_values or not isinstance(error, Exception)):
             raise
         if code is None:
             traceback.print_exc()
-        return int(known.get("failed", code))
+        return int(known_values.get("failed", code))
 
 
 def _print_error(error: BaseException) -> int | None:
     """Print an error that names a remedy; return its exit code, None for one that does not."""
-    told, code = f"benchbook: {error}", 1
+    message, code = f"benchbook: {error}", 1
     if isinstance(error, InputErrors):
-        told, code = "\n".join(error.errors), 2
+        message, code = "\n".join(error.errors), 2
     elif isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         place = error.filename or "which one is not known"
-        told = f"benchbook: no space left on the disk ({place}); what was complete is kept: "
-        told += "free some space, run it again"
+        message = f"benchbook: no space left on the disk ({place}); what was complete is kept: "
+        message += "free some space, run it again"
     elif isinstance(error, OSError) and error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
-        told = f"benchbook: {error.filename}: {error.strerror}; look at its owner, mode and mount (after "
-        told += "`sudo make`, `sudo chown -R $USER .` helps)"
+        message = f"benchbook: {error.filename}: {error.strerror}; look at its owner, mode and mount (after "
+        message += "`sudo make`, `sudo chown -R $USER .` helps)"
     elif not isinstance(error, BenchbookError):
         return None
-    print(told, file=sys.stderr)
+    print(message, file=sys.stderr)
     return code
 
 
-def _build_parser(known: Mapping[str, Any], asked: str) -> argparse.ArgumentParser:
+def _build_parser(known_values: Mapping[str, Any], request: str) -> argparse.ArgumentParser:
     """Parser of all commands, with the options of the requested one."""
     parser = argparse.ArgumentParser(
         prog="benchbook",
         description="Reproducible database benchmarks: study files, six notebooks, one report.",
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
-    for name, one in known.items():
-        form: dict[str, Any] = {"prefix_chars": "+", "add_help": False} if one.get("passes_on") else {}
-        made = commands.add_parser(name, help=one["about"], description=one["about"], **form)
-        if name != asked:
+    for name, item in known_values.items():
+        form: dict[str, Any] = {"prefix_chars": "+", "add_help": False} if item.get("passes_on") else {}
+        add_parser = commands.add_parser(name, help=item["about"], description=item["about"], **form)
+        if name != request:
             continue
-        made.set_defaults(**one.get("given", {}))
-        for word, about in one.get("takes", {}).items():
+        add_parser.set_defaults(**item.get("given", {}))
+        for word, about in item.get("takes", {}).items():
             kind: dict[str, Any] = {"type": TYPES[about["type"]]} if "type" in about else {}
-            made.add_argument(word, **(about | kind))
+            add_parser.add_argument(word, **(about | kind))
         # What follows from the installed engines stands in no file.
-        if "options" in one:
-            _import_command({"run": one["options"]})(made)
+        if "options" in item:
+            _import_command({"run": item["options"]})(add_parser)
     return parser
 
 

@@ -27,8 +27,10 @@ BY_MODULE = ("engines", "proxies", "tidb", "descriptors")
 def write_fingerprints() -> int:
     """Write for each study of params.yaml the SHA-256 of each file of `of_study`; return an exit code."""
     for name in load.load_params().studies:
-        found = of_study(load.load_study(name))
-        files.write_json(paths.code_file(name), {_name_file(path): files.digest_file(path) for path in found})
+        matching_of_study = of_study(load.load_study(name))
+        files.write_json(
+            paths.code_file(name), {_name_file(path): files.digest_file(path) for path in matching_of_study}
+        )
     return 0
 
 
@@ -49,9 +51,9 @@ def of_study(study: Study) -> list[Path]:
     ]
     targets = [
         registry.SITES[study.site.kind],
-        *(one.code for one in (*engines, *proxies)),
-        *(one.cluster for one in engines if study.site.kind == "local"),
-        *(one.pod for one in proxies if study.site.kind == descriptors.POD_SITE),
+        *(descriptor.code for descriptor in (*engines, *proxies)),
+        *(engine.cluster for engine in engines if study.site.kind == "local"),
+        *(proxy.pod for proxy in proxies if study.site.kind == descriptors.POD_SITE),
     ]
     measuring = (f"{PACKAGE.name}.measure.{path.stem}" for path in (PACKAGE / "measure").glob("*.py"))
     roots = [*ALWAYS, *measuring, *(target.partition(":")[0] for target in targets if target)]
@@ -62,7 +64,11 @@ def of_study(study: Study) -> list[Path]:
         if not path.is_relative_to(SITES) or path.parent == SITES:
             continue
         room = path.relative_to(SITES).parts[0]
-        kept += [path] if room in BY_MODULE else [one for one in (SITES / room).rglob("*") if one.is_file()]
+        kept += (
+            [path]
+            if room in BY_MODULE
+            else [this_path for this_path in (SITES / room).rglob("*") if this_path.is_file()]
+        )
     return sorted({path for path in kept if "__pycache__" not in path.parts})
 
 
@@ -71,19 +77,19 @@ def trace_imports(roots: Iterable[str]) -> set[Path]:
 
     Only ours are followed, and those of packages that a root is of.
     """
-    seen: dict[str, Path] = {}
+    observations: dict[str, Path] = {}
     waiting = list(roots)
     packages = frozenset({PACKAGE.name, *(name.partition(".")[0] for name in waiting)})
     while waiting:
         name = waiting.pop()
         path = _find_file(name)
-        if path is None or name in seen:
+        if path is None or name in observations:
             continue
-        seen[name] = path
+        observations[name] = path
         parts = name.split(".")
         waiting += [".".join(parts[:depth]) for depth in range(1, len(parts))]
         waiting += list_imports(path.read_text(encoding="utf-8"), packages)
-    return {*seen.values()}
+    return {*observations.values()}
 
 
 @cache
@@ -101,8 +107,8 @@ def list_imports(source: str, packages: Iterable[str] = (PACKAGE.name,)) -> froz
 def _find_file(module: str) -> Path | None:
     if module.partition(".")[0] != PACKAGE.name:
         with contextlib.suppress(ModuleNotFoundError):
-            if (found := find_spec(module)) is not None and found.has_location and found.origin is not None:
-                return Path(found.origin)
+            if (spec := find_spec(module)) is not None and spec.has_location and spec.origin is not None:
+                return Path(spec.origin)
         return None
     base = PACKAGE.parent.joinpath(*module.split("."))
     return next((path for path in (base.with_suffix(".py"), base / "__init__.py") if path.is_file()), None)

@@ -19,44 +19,44 @@ from benchbook.sites.engines import packages
 OPTIONS = {"repo": "repo", "build": "command", "binary": "binary"}
 
 
-def resolve_build(study: Study, **given: str | None) -> Build:
+def resolve_build(study: Study, **inputs: str | None) -> Build:
     """Build settings of a commit; InputErrors with each of `OPTIONS` that words and study lack."""
-    known = study.engine.build.model_dump() if study.engine.build is not None else {"ref": "HEAD"}
+    known_values = study.engine.build.model_dump() if study.engine.build is not None else {"ref": "HEAD"}
     if study.engine.build is not None:
-        known["repo"] = str((paths.find_root() / known["repo"]).resolve())
-    known |= {OPTIONS[name]: word for name, word in given.items() if word is not None}
+        known_values["repo"] = str((paths.find_root() / known_values["repo"]).resolve())
+    known_values |= {OPTIONS[name]: word for name, word in inputs.items() if word is not None}
     absent = [
         f"--{name}: missing; give it, or write engine.build.{key} in the study"
         for name, key in OPTIONS.items()
-        if key not in known
+        if key not in known_values
     ]
     if absent:
         raise InputErrors(absent)
-    return Build(**known)
+    return Build(**known_values)
 
 
 def build_arms(study: Study, binaries: Mapping[str, Path]) -> Study:
     """The study with its baseline arm once for each binary, the first as the new baseline."""
     first = study.arms[study.baseline].model_dump(exclude_unset=True)
     of_arm = {key: value for key, value in (first.get("engine") or {}).items() if key != "build"}
-    made = {name: first | {"engine": of_arm | {"binary": str(path)}} for name, path in binaries.items()}
+    results = {name: first | {"engine": of_arm | {"binary": str(path)}} for name, path in binaries.items()}
     engine = study.engine.model_copy(update={"build": None})
-    return Study.model_validate(dict(study) | {"engine": engine, "arms": made})
+    return Study.model_validate(dict(study) | {"engine": engine, "arms": results})
 
 
 @contextmanager
-def open_builder(asked: Build, work: Path | None) -> Iterator[Callable[[str], Path]]:
+def open_builder(build: Build, work: Path | None) -> Iterator[Callable[[str], Path]]:
     """Function that builds a commit, once, and returns its program; without `work` nothing stays."""
-    repo = Path(asked.repo)
+    repo = Path(build.repo)
     if work is not None:
         work.mkdir(parents=True, exist_ok=True)
-        yield partial(packages.build_commit, repo, work.resolve(), asked)
+        yield partial(packages.build_commit, repo, work.resolve(), build)
         return
     try:
         with tempfile.TemporaryDirectory(prefix="benchbook-built-") as folder:
             # A server gives its rights away, and its user must reach the program.
             Path(folder).chmod(0o755)
-            yield partial(packages.build_commit, repo, Path(folder).resolve(), asked)
+            yield partial(packages.build_commit, repo, Path(folder).resolve(), build)
     finally:
         git.run_git("worktree", "prune", root=repo)
 
@@ -77,11 +77,11 @@ def compare_commits(
     how = resolve_build(study, **built_by)
     of = {name: resolve_commit(how.repo, str(ref), f"--{name}") for name, ref in refs.items()}
     with open_builder(how, work) as build:
-        yield build_arms(study, {name: build(one) for name, one in of.items()})
+        yield build_arms(study, {name: build(text) for name, text in of.items()})
 
 
 def resolve_commit(repo: str, ref: str, option: str) -> str:
     """The commit that a word names; InputErrors, naming the option, if git knows none."""
-    if (found := git.resolve_commit(ref, Path(repo))) is None:
+    if (commit := git.resolve_commit(ref, Path(repo))) is None:
         raise InputErrors([f"{option}: {ref}: git knows no such commit in {repo}"])
-    return found
+    return commit

@@ -38,10 +38,10 @@ def write_summary(audits: Sequence[Audit]) -> None:
 def pooled_studies() -> list[MetaAnalysis]:
     """Recorded studies, each over the sessions of its newest design, by the results that git has."""
     index = record.read_index()
-    found = (
+    meta_analysises = (
         review_record.pool_recorded(name, index.newest(name).entry.design) for name in sorted(index.studies)
     )
-    return [pooled for pooled in found if pooled is not None]
+    return [pooled for pooled in meta_analysises if pooled is not None]
 
 
 def render_summary(audits: Sequence[Audit], studies: Sequence[MetaAnalysis]) -> str:
@@ -122,9 +122,9 @@ def _list_effects(pooled: MetaAnalysis) -> Iterator[list[object]]:
     models = dict.fromkeys(cpu_models.name_processor(session.processor) for session in pooled.sessions)
     processors = ", ".join(sorted(models))
     for row in build_pooled_results(pooled).rows:
-        found = row.elsewhere
-        if found is not None and found.mean.value is not None:
-            is_one_number = found.kind != "depends on the machine"
+        elsewhere = row.elsewhere
+        if elsewhere is not None and elsewhere.mean.value is not None:
+            is_one_number = elsewhere.kind != "depends on the machine"
             yield [
                 *(
                     pooled.study,
@@ -133,8 +133,8 @@ def _list_effects(pooled: MetaAnalysis) -> Iterator[list[object]]:
                     row.workload,
                 ),
                 *(name_metric(row.metric), "all" if row.threads is None else row.threads),
-                glance_percent(found.mean.value) if is_one_number else "",
-                *(describe_range(found), found.sessions, processors, found.label),
+                glance_percent(elsewhere.mean.value) if is_one_number else "",
+                *(describe_range(elsewhere), elsewhere.sessions, processors, elsewhere.label),
             ]
 
 

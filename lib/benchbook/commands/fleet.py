@@ -77,15 +77,15 @@ def run_fleet(
         raise InputErrors([f"fleet: {why}; or ask for fewer sessions"])
     token = resume or secrets.token_hex(4)
     print(f"fleet {token}: whatever ends it, `--resume {token}` with the same words goes on")
-    asked = (tuple(study), token, setup, "--anyway" if anyway else "")
+    request = (tuple(study), token, setup, "--anyway" if anyway else "")
     with tempfile.TemporaryDirectory(prefix="benchbook-fleet-") as folder:
         tree = pack_clone(Path(folder) / "tree.tar.gz")
         if place is not None:
             taken = fleet_kubernetes.InCluster(
-                place, *asked, tree=tree, folder=fleet_sessions.make_arrivals(token)
+                place, *request, tree=tree, folder=fleet_sessions.make_arrivals(token)
             ).measure(due)
         else:
-            taken = HostFleet(*asked, tree=tree, targets=[*targets.values()]).measure(due)
+            taken = HostFleet(*request, tree=tree, targets=[*targets.values()]).measure(due)
     with contextlib.suppress(OSError):
         fleet_sessions.make_arrivals(token).rmdir()
     print(f"{taken} of {count(due * len(study), 'session')} are recorded; {recording.COMMIT}")
@@ -101,7 +101,8 @@ def _list_obstacles(name: str) -> list[str]:
     study = load.load_for_measuring(name)
     if study.site.kind != "local":
         return [
-            f"{paths.study_paths(name).shown}: site.kind: {study.site.kind}: each host of a fleet measures on "
+            f"{paths.study_paths(name).shown}: site.kind: {study.site.kind}: each host of a fleet "
+            "measures on "
             f"itself; name a study of kind local, or run this one with `make repro STUDY={name}`"
         ]
     return [f"{name}: {reason}" for reason in recording.find_edits(name)]
@@ -178,8 +179,8 @@ class HostFleet:
             patience_ms = round(1000 * target.patience_s)
             endpoint.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, patience_ms)
         try:
-            asked = BASE.format(folder=shlex.quote(target.folder or ""))
-            base = connection.run(f'{asked}; mkdir -p "$b" && echo "$b"', hide=True, in_stream=False).stdout
+            request = BASE.format(folder=shlex.quote(target.folder or ""))
+            base = connection.run(f'{request}; mkdir -p "$b" && echo "$b"', hide=True, in_stream=False).stdout
             base = base.strip()
             connection.put(str(self.tree), f"{base}/fleet-{self.token}.tar.gz")
             named = {"token": self.token, "setup": self.setup, "words": self.words, "wait": WAIT_S}
@@ -251,8 +252,8 @@ def _read_processor(target: Target) -> str:
     except (*LOST, BenchbookError):
         return ""
     try:
-        told = connection.run(PROCESSOR, hide=True, in_stream=False, warn=True).stdout
-        return " ".join(told.split()) or "not known"
+        stdout = connection.run(PROCESSOR, hide=True, in_stream=False, warn=True).stdout
+        return " ".join(stdout.split()) or "not known"
     finally:
         close_connection(connection)
 

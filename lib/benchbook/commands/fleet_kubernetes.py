@@ -74,22 +74,22 @@ class ClusterPlace(Model):
 
 def build_manifest(place: ClusterPlace, token: str, sessions: int, script: str) -> dict[str, Any]:
     """Manifest of a fleet's Job: each index one session, once more if it fails."""
-    made = copy.deepcopy(yaml_file.read_mapping(Path(__file__).with_name("fleet_job.yaml")).data)
-    spec = made["spec"]
+    manifest = copy.deepcopy(yaml_file.read_mapping(Path(__file__).with_name("fleet_job.yaml")).data)
+    spec = manifest["spec"]
     template, labels = spec["template"], {"app.kubernetes.io/managed-by": MANAGER, LABEL: token}
-    made.update(metadata={"name": f"fleet-{token}", "namespace": place.namespace, "labels": labels})
+    manifest.update(metadata={"name": f"fleet-{token}", "namespace": place.namespace, "labels": labels})
     spec.update(dict.fromkeys(("completions", "parallelism", "maxFailedIndexes"), sessions))
     spec.update(ttlSecondsAfterFinished=LEASE_S, activeDeadlineSeconds=3600 * place.hours)
     template["metadata"].update(labels=labels)
     pod = template["spec"]
     apart = {"labelSelector": {"matchLabels": {LABEL: token}}, "topologyKey": "kubernetes.io/hostname"}
     pod.update(affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}})
-    (container,), own = pod["containers"], pod.pop("tolerations")
+    (container,), own_part = pod["containers"], pod.pop("tolerations")
     container.update(image=place.image, command=["sh", "-c", script], resources=place.resources)
     study_variants.apply_patch(container, place.container)
     study_variants.apply_patch(pod, place.pod)
-    pod.update(tolerations=[*pod.get("tolerations", ()), *own])
-    return made
+    pod.update(tolerations=[*pod.get("tolerations", ()), *own_part])
+    return manifest
 
 
 @dataclass
@@ -131,7 +131,7 @@ class InCluster:
                 self._attend_all(sessions, lambda files: taken.append(recorder.submit(self._take, files)))
             finally:
                 self._remove()
-        return sum(one.result() for one in taken)
+        return sum(future.result() for future in taken)
 
     def _take(self, files: Sequence[Path]) -> int:
         return fleet_sessions.take_brought(fleet_sessions.FetchedSessions([*files]), self.studies)
@@ -140,11 +140,11 @@ class InCluster:
         """Machine type of each node that pods may go to; none if rights don't show them."""
         selector = ",".join(f"{key}={value}" for key, value in self.place.pod.get("nodeSelector", {}).items())
         try:
-            found = self.cluster.ask(self.cluster.core.list_node, label_selector=selector).items
+            items = self.cluster.ask(self.cluster.core.list_node, label_selector=selector).items
         except SiteError:
             return []
-        known = (node.metadata.labels or {} for node in found)
-        return [labels.get("node.kubernetes.io/instance-type", "not known") for labels in known]
+        known_items = (node.metadata.labels or {} for node in items)
+        return [labels.get("node.kubernetes.io/instance-type", "not known") for labels in known_items]
 
     def _attend_all(self, sessions: int, take: Callable[[list[Path]], object]) -> None:
         """Attend to the pods until the archives of each session have arrived, or it is lost."""
@@ -195,10 +195,10 @@ class InCluster:
         else:
             read = self.cluster.core.read_namespaced_pod_log
             self._tell(pod, str(self.cluster.ask(read, name, space, tail_lines=1)).strip())
-            found = self.cluster.run(space, name, ["sh", "-c", ASK])
-            if found.code == 0:
-                files = self._unpack(found.out, f"{node}-session-{index}")
-                self._tell(pod, f"session {index} is packed: {len(found.out) / 1e3:.0f} kB")
+            command_result = self.cluster.run(space, name, ["sh", "-c", ASK])
+            if command_result.code == 0:
+                files = self._unpack(command_result.out, f"{node}-session-{index}")
+                self._tell(pod, f"session {index} is packed: {len(command_result.out) / 1e3:.0f} kB")
                 return files
         return []
 
@@ -251,7 +251,7 @@ class InCluster:
         try:
             self._ask(self.batch.delete_namespaced_job, *self.job, propagation_policy="Background")
             wait_for(lambda: not self._pods(), GONE_S, POLL_S)
-            left = [f"{one.metadata.name} on {one.spec.node_name}" for one in self._pods()]
+            left = [f"{pod.metadata.name} on {pod.spec.node_name}" for pod in self._pods()]
         except SiteError as error:
             raise SiteError(f"{error}; what is left there: the Job {' in '.join(self.job)}") from None
         if left:
@@ -270,5 +270,5 @@ class InCluster:
 
 def parse_indexes(text: str) -> set[str]:
     """Indexes that a Job's status lists, such as `0,3-5`, one by one."""
-    spans = [one.split("-") for one in text.split(",") if one]
+    spans = [item.split("-") for item in text.split(",") if item]
     return {str(index) for span in spans for index in range(int(span[0]), int(span[-1]) + 1)}

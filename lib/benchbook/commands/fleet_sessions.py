@@ -63,10 +63,10 @@ def take_brought(brought: FetchedSessions, studies: Sequence[str]) -> int:
 
 def count_lost(study: str, missed: record.NotRecorded) -> str:
     """Count a session that was begun elsewhere among the `not_recorded` of its study; a line on it."""
-    known = record.read_index().studies.get(study)
-    if known is None:
+    recorded = record.read_index().studies.get(study)
+    if recorded is None:
         return f"{study}: the session of {missed.begun} is lost, and the record has none to count it beside"
-    if missed.begun not in {other.begun for other in known.not_recorded}:
-        listed = tuple(sorted((*known.not_recorded, missed), key=lambda other: other.begun))
-        record.write_study(study, known.model_copy(update={"not_recorded": listed}))
+    if missed.begun not in {other.begun for other in recorded.not_recorded}:
+        listed = tuple(sorted((*recorded.not_recorded, missed), key=lambda other: other.begun))
+        record.write_study(study, recorded.model_copy(update={"not_recorded": listed}))
     return f"{study}: the session of {missed.begun} is counted as not recorded: {missed.why}"

@@ -98,15 +98,15 @@ def run_gate(
     **commits: Any,
 ) -> int:
     """Measure and decide; return 0 not slower, 1 slower, 2 undecided."""
-    asked = read_request(study, slower, minutes, arm, keep)
-    with commit_builds.compare_commits(asked.study, **commits) as of_commits:
-        found = measure_blocks(dataclasses.replace(asked, study=of_commits), keep)
+    gate_request = read_request(study, slower, minutes, arm, keep)
+    with commit_builds.compare_commits(gate_request.study, **commits) as of_commits:
+        gate_result = measure_blocks(dataclasses.replace(gate_request, study=of_commits), keep)
     for file, text in ((junit, gate_report.render_junit), (markdown, gate_report.render_markdown)):
         if file is not None:
             file.parent.mkdir(parents=True, exist_ok=True)
-            files.write_text(file, text(found))
-    print(gate_report.render_text(found))
-    return EXIT[found.answer]
+            files.write_text(file, text(gate_result))
+    print(gate_report.render_text(gate_result))
+    return EXIT[gate_result.answer]
 
 
 def read_request(
@@ -135,35 +135,42 @@ def read_request(
             f"{file}: site.kind: {study.site.kind}: a gate measures on this machine only; "
             "write kind: local, or run the study itself with `make repro`"
         )
-    for workload, one in study.workloads.items():
-        if one.rate:
+    for workload, this_workload in study.workloads.items():
+        if this_workload.rate:
             wrong.append(
                 f"{file}: workloads.{workload}.rate: a gate compares queries a second, which a "
                 "rate fixes; leave the rate out"
             )
     if wrong or margin is None or length is None:
         raise InputErrors(wrong)
-    kept = {arm: one for arm, one in study.arms.items() if arm == study.baseline or not arms or arm in arms}
+    kept = {
+        arm: this_arm
+        for arm, this_arm in study.arms.items()
+        if arm == study.baseline or not arms or arm in arms
+    }
     plan = study.plan.model_copy(update={"seed": study.plan.seed or store.draw_seed()})
     study = Study.model_validate(dict(study) | {"arms": kept, "aa": None, "claims": (), "plan": plan})
     return GateRequest(name, study, float(margin[1]) / 100, float(length[0]), params.limits, params.analysis)
 
 
 def measure_blocks(
-    asked: GateRequest, keep: Path | None = None, say: Callable[[str], None] = print
+    gate_request: GateRequest, keep: Path | None = None, say: Callable[[str], None] = print
 ) -> GateResult:
     """Load, warm up, and make blocks until the question is decided or the time is over."""
-    found, began = GateResult(asked), time.monotonic()
+    gate_result, began = GateResult(gate_request), time.monotonic()
     with calibration_report.make_lab("gate-") as base:
         preflight.refuse_problems(
-            preflight.check_machine(asked.study, {"the lab": base}, asked.limits.model_dump())
+            preflight.check_machine(gate_request.study, {"the lab": base}, gate_request.limits.model_dump())
         )
         try:
-            with open_site(asked.study, base / "lab") as site:
-                found.facts = _read_facts(site, asked.study)
-                data = dataset.load_data(site, plan_data(asked.study))
-                ready = schedule.run_conditions(found.facts, data), _run_pilots(asked, site, base)
-                _run_blocks(asked, found, site, base, began, ready, say)
+            with open_site(gate_request.study, base / "lab") as site:
+                gate_result.facts = _read_facts(site, gate_request.study)
+                data = dataset.load_data(site, plan_data(gate_request.study))
+                ready = (
+                    schedule.run_conditions(gate_result.facts, data),
+                    _run_pilots(gate_request, site, base),
+                )
+                _run_blocks(gate_request, gate_result, site, base, began, ready, say)
         finally:
             if keep is not None:
                 # Servers' data and accounts stay behind.
@@ -171,60 +178,65 @@ def measure_blocks(
                 for name in ("raw", "void", "pilots", "trial-*", "schedule.csv"):
                     for place in base.glob(name):
                         (shutil.copytree if place.is_dir() else shutil.copyfile)(place, keep / place.name)
-                files.write_json(keep / "facts.json", {"study": asked.name, "arms": found.facts})
-                files.write_json(keep / "gate.json", gate_report.build_record(found))
-    found.spent_s = time.monotonic() - began
-    return found
+                files.write_json(keep / "facts.json", {"study": gate_request.name, "arms": gate_result.facts})
+                files.write_json(keep / "gate.json", gate_report.build_record(gate_result))
+    gate_result.spent_s = time.monotonic() - began
+    return gate_result
 
 
 def _run_blocks(
-    asked: GateRequest,
-    found: GateResult,
+    gate_request: GateRequest,
+    gate_result: GateResult,
     site: Any,
     base: Path,
     began: float,
     ready: Ready,
     say: Callable[[str], None],
 ) -> None:
-    end_s = began + asked.minutes * 60 - END_S
-    trial, plan, overhead_s = _run_trial(asked, site, base, ready, say)
+    end_s = began + gate_request.minutes * 60 - END_S
+    trial, plan, overhead_s = _run_trial(gate_request, site, base, ready, say)
     spent_s = overhead_s + _block_seconds(plan) - trial.plan.run_s * len(plan)
-    blocks, each_s = allot_blocks(asked.analysis.looks, end_s - time.monotonic(), spent_s)
+    blocks, each_s = allot_blocks(gate_request.analysis.looks, end_s - time.monotonic(), spent_s)
     # One more second of each run is one more of each arm in each cell.
-    found.run_s = min(max(int(trial.plan.run_s), int(each_s / len(plan))), MOST_RUN_S)
-    of = _replan_study(trial, blocks, found.run_s)
-    runs = schedule.plan_runs(asked.name, of, *ready)
+    gate_result.run_s = min(max(int(trial.plan.run_s), int(each_s / len(plan))), MOST_RUN_S)
+    of = _replan_study(trial, blocks, gate_result.run_s)
+    runs = schedule.plan_runs(gate_request.name, of, *ready)
     files.write_csv(base / "schedule.csv", schedule.schedule_table(runs))
     say(
-        f"gate: up to {blocks} blocks with {found.run_s} s of each arm in each cell, "
+        f"gate: up to {blocks} blocks with {gate_result.run_s} s of each arm in each cell, "
         f"{max(0.0, end_s - time.monotonic()) / 60:.1f} minutes left"
     )
     moments: list[float] = []
 
     def look(is_over: bool) -> None:
         """Decide from the blocks that are there."""
-        tables = tidy.read_study(base / "raw", base / "void", schedule.schedule_table(runs), asked.limits)
+        tables = tidy.read_study(
+            base / "raw", base / "void", schedule.schedule_table(runs), gate_request.limits
+        )
         valid = tables["runs"].to_pandas()
-        found.voided, found.why_void = count_voids(base)
-        found.decisions = decide_questions(asked, valid, is_over)
-        found.blocks = int(valid.block.nunique()) if len(valid) else 0
-        for one in found.decisions:
-            say(f"gate: {found.blocks} blocks: {gate_report.format_decision(one, asked.margin)}")
+        gate_result.voided, gate_result.why_void = count_voids(base)
+        gate_result.decisions = decide_questions(gate_request, valid, is_over)
+        gate_result.blocks = int(valid.block.nunique()) if len(valid) else 0
+        for decision in gate_result.decisions:
+            say(
+                f"gate: {gate_result.blocks} blocks: "
+                f"{gate_report.format_decision(decision, gate_request.margin)}"
+            )
 
-    def stop(made: int) -> str | None:
+    def stop(result: int) -> str | None:
         """Return why to stop after so many blocks: it is decided, or there is no time for another one."""
         moments.append(time.monotonic())
-        if made:
+        if result:
             look(is_over=False)
-        if found.answer != "undecided":
+        if gate_result.answer != "undecided":
             return "it is decided"
         longest_s = max((later - earlier for earlier, later in pairwise(moments)), default=0.0)
-        return f"the {asked.minutes:g} minutes are over" if moments[-1] + longest_s > end_s else None
+        return f"the {gate_request.minutes:g} minutes are over" if moments[-1] + longest_s > end_s else None
 
-    walk = calibration_report.run_planned(of, runs, site, base, asked.limits, stop=stop)
-    if found.answer == "undecided":
+    walk = calibration_report.run_planned(of, runs, site, base, gate_request.limits, stop=stop)
+    if gate_result.answer == "undecided":
         look(is_over=True)
-    found.ended = walk.stopped or found.ended or f"all {blocks} blocks are made"
+    gate_result.ended = walk.stopped or gate_result.ended or f"all {blocks} blocks are made"
 
 
 def allot_blocks(looks: Sequence[int], left_s: float, spent_s: float) -> tuple[int, float]:
@@ -243,61 +255,63 @@ def allot_blocks(looks: Sequence[int], left_s: float, spent_s: float) -> tuple[i
 
 
 def _run_trial(
-    asked: GateRequest, site: Any, base: Path, ready: Ready, say: Callable[[str], None]
+    gate_request: GateRequest, site: Any, base: Path, ready: Ready, say: Callable[[str], None]
 ) -> tuple[Study, list[Any], float]:
     """Make a block that is not counted; return its study, plan and the seconds that it takes beside its runs.
 
     On a machine so busy that turns can't be kept, longer ones are tried, of which a switch is a smaller
     share.
     """
-    study = asked.study
+    study = gate_request.study
     is_in_turns = all(words.choose_order(study, workload) == words.TURNS for workload in study.workloads)
     run_s = 1 if is_in_turns else words.LEAST_RUN_S
     longer = LONGER_MS if is_in_turns and study.plan.turn_ms is None else ()
     for turn_ms in (study.plan.turn_ms, *longer):
         began = time.monotonic()
         trial = _replan_study(study, 1, run_s, turn_ms)
-        plan = schedule.plan_runs(asked.name, trial, *ready)
+        plan = schedule.plan_runs(gate_request.name, trial, *ready)
         of_turns = f", turns of {turn_ms} ms" if turn_ms else ""
         say(f"gate: trial block of {len(plan)} runs, not counted{of_turns}")
         into = base / f"trial-{turn_ms or 'settled'}"
-        walk = calibration_report.run_planned(trial, plan, site, into, asked.limits)
+        walk = calibration_report.run_planned(trial, plan, site, into, gate_request.limits)
         overhead_s = max(2.0, time.monotonic() - began - _block_seconds(plan))
         if not walk.abandoned:
             break
     return trial, plan, overhead_s
 
 
-def decide_questions(asked: GateRequest, runs: pd.DataFrame, is_over: bool) -> list[NoninferiorityDecision]:
+def decide_questions(
+    gate_request: GateRequest, runs: pd.DataFrame, is_over: bool
+) -> list[NoninferiorityDecision]:
     """A decision for each treatment at each workload; `runs` are the valid ones."""
-    study = asked.study
+    study = gate_request.study
     questions = len(study.treatments) * len(study.workloads)
     usable = pairs.select_usable(compared_turns.select_order(runs, study)[0])[0] if len(runs) else runs
     return [
         noninferiority.decide_contrast(
             block_ratios(usable, study.baseline, treatment, workload, study.threads),
-            *(asked.margin, asked.analysis, questions, is_over),
+            *(gate_request.margin, gate_request.analysis, questions, is_over),
         )
         for workload in study.workloads
         for treatment in study.treatments
     ]
 
 
-def _run_pilots(asked: GateRequest, site: Any, base: Path) -> dict[str, Any]:
+def _run_pilots(gate_request: GateRequest, site: Any, base: Path) -> dict[str, Any]:
     """Warm up; return results of pilots of seconds for the length of turns and for custom scripts."""
-    study = asked.study
+    study = gate_request.study
     warm_up.warm_up_data(site, study)
-    found = warm_up.record_custom_scripts(site, study)
-    if not found and (study.plan.turn_ms is not None or study.warm_up.pilot_s == 0):
+    record_custom_scripts = warm_up.record_custom_scripts(site, study)
+    if not record_custom_scripts and (study.plan.turn_ms is not None or study.warm_up.pilot_s == 0):
         return {"rules": words.RULES}
     warm = study.warm_up.model_copy(update={"pilot_s": min(PILOT_S, study.warm_up.pilot_s)})
-    short, limits = study.model_copy(update={"warm_up": warm}), asked.limits.model_dump()
-    folders = warm_up.run_pilots(asked.name, short, site, base / "pilots", limits, lambda _: None)
+    short, limits = study.model_copy(update={"warm_up": warm}), gate_request.limits.model_dump()
+    folders = warm_up.run_pilots(gate_request.name, short, site, base / "pilots", limits, lambda _: None)
     settled = pilot_parameters.settle_turns(study, tidy.pilot_series(folders))
     return {
         "rules": words.RULES,
         "turns": settled,
-        **pilot_parameters.script_record(found, tidy.pilot_totals(folders)),
+        **pilot_parameters.script_record(record_custom_scripts, tidy.pilot_totals(folders)),
     }
 
 
@@ -305,8 +319,8 @@ def _read_facts(site: Any, study: Study) -> dict[str, Any]:
     """Bring every arm up and return its facts; an arm that can't be made leaves nothing to decide."""
     missing = feasibility.of_site(site, study.arms)
     if missing:
-        told = "; ".join(f"arms.{arm}: {reason}" for arm, reason in missing.items())
-        raise BenchbookError(f"this machine can't make what is to be compared: {told}")
+        message = "; ".join(f"arms.{arm}: {reason}" for arm, reason in missing.items())
+        raise BenchbookError(f"this machine can't make what is to be compared: {message}")
     facts = {}
     for arm in study.arms:
         site.up(arm)
@@ -330,6 +344,6 @@ def _block_seconds(runs: Sequence[Any]) -> float:
 def count_voids(base: Path) -> tuple[int, str]:
     """Number of runs that were set aside, and an example of the reason that most of them share."""
     notes = [run_folder.read_note(file) for file in sorted((base / "void").glob(f"*.{run_folder.VOID}"))]
-    reasons = [one for note in notes if note.status != "partner" for one in note.reasons]
-    checks = Counter(one.partition(":")[0] for one in reasons)
-    return len(notes), max(reasons, key=lambda one: checks[one.partition(":")[0]], default="")
+    reasons = [reason for note in notes if note.status != "partner" for reason in note.reasons]
+    checks = Counter(reason.partition(":")[0] for reason in reasons)
+    return len(notes), max(reasons, key=lambda item: checks[item.partition(":")[0]], default="")

@@ -50,10 +50,10 @@ class Answers:
 
 def get_question(option: str, about: str = "") -> tuple[str, str]:
     """Question for an option of a study about something, and the answer that Enter gives."""
-    one, kind = ASKED["question"][option], KINDS.get(about, {})
-    text = one["text"].format(kinds=", ".join(KINDS), engines=" or ".join(list_engines()))
+    values, kind = ASKED["question"][option], KINDS.get(about, {})
+    text = values["text"].format(kinds=", ".join(KINDS), engines=" or ".join(list_engines()))
     example = kind.get("example", {}).get(option)
-    default = kind.get("default", {}).get(option, one.get("default", ""))
+    default = kind.get("default", {}).get(option, values.get("default", ""))
     return f"{text}, such as {example}" if example else text, default
 
 
@@ -66,29 +66,29 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     for option in CHECKS:
         text, default = get_question(option)
-        told = f"{text} (default: {default})" if default else text
-        parser.add_argument(f"--{option}", help=told, metavar="TEXT")
+        message = f"{text} (default: {default})" if default else text
+        parser.add_argument(f"--{option}", help=message, metavar="TEXT")
 
 
-def run_dialog(**given: str | None) -> int:
+def run_dialog(**inputs: str | None) -> int:
     """Ask for missing answers, write `studies/NAME.yaml`, print the next step; replace no file."""
     wrong: list[str] = []
-    told: dict[str, str] = {}
+    messages: dict[str, str] = {}
     for option, check in CHECKS.items():
-        text, default = get_question(option, told.get("about", ""))
-        answer = given[option]
+        text, default = get_question(option, messages.get("about", ""))
+        answer = inputs[option]
         if answer is None:
             answer = _ask_until_valid(text, default, check) if sys.stdin.isatty() else default
         if not answer:
             wrong.append(f"--{option}: missing, and there is no terminal to ask on; give it: {text}")
         elif reason := check(answer):
             wrong.append(f"--{option}: {reason}")
-        told[option] = answer.strip()
+        messages[option] = answer.strip()
     if wrong:
         raise InputErrors(wrong)
-    load_words = _split_words(told.pop("load"))
+    load_words = _split_words(messages.pop("load"))
     answers = Answers(
-        **told,
+        **messages,
         workloads=tuple(word for word in load_words if not word.isdigit()),
         threads=tuple(dict.fromkeys(int(word) for word in load_words if word.isdigit())),
     )
@@ -134,16 +134,16 @@ def render_study(answers: Answers, lengths: tuple[str, str, str] = IN_TURNS) -> 
         if answers.about == ENGINES
         else [descriptors.find_engine(name).example]
     )
-    given = {
+    inputs = {
         "lengths": OF_SCRIPT if answers.about == SCRIPT else lengths,
         "endpoint": first.get("endpoint", "").rpartition(":") if answers.about == SERVERS else None,
         "engine": "\n".join([f"name: {name}", *settings, *_format_build(first)]),
-        "settings": "\n".join(_format_arm(*one, answers.about) for one in [(baseline, bare), *rest]),
+        "settings": "\n".join(_format_arm(*pair, answers.about) for pair in [(baseline, bare), *rest]),
         "options": {word: _script_options(word) for word in answers.workloads if word.endswith(LUA)},
         "is_script": answers.about == SCRIPT,
         "quoted": partial(json.dumps, ensure_ascii=False),
     }
-    return templating.render_text("study.yaml.j2", of=answers, **given)
+    return templating.render_text("study.yaml.j2", of=answers, **inputs)
 
 
 def _script_options(word: str) -> tuple[str, Mapping[str, tuple[str, str]]]:
@@ -163,7 +163,7 @@ def arms_of(differs: str) -> dict[str, dict[str, str]]:
         if not part:
             continue
         name, _, settings = (piece.strip() for piece in part.partition(":"))
-        pairs = (one.partition("=") for one in settings.split(",") if one.strip())
+        pairs = (text.partition("=") for text in settings.split(",") if text.strip())
         if name in arms:
             raise ValueError(f"{name}: twice; give each arm a name of its own")
         arms[name] = {key.strip(): value.strip() for key, _, value in pairs}
@@ -258,7 +258,7 @@ def _check_differs(text: str) -> str | None:
                 return f"{name}: {key}={value}: write key=value, with , between several"
         if "endpoint" in settings and not re.fullmatch(r"\S+:\d+", settings["endpoint"]):
             return f"{name}: endpoint={settings['endpoint']}: write HOST:PORT"
-    if len({tuple(sorted(one.items())) for one in arms.values()}) < len(arms):
+    if len({tuple(sorted(arm.items())) for arm in arms.values()}) < len(arms):
         return "two arms are the same; say in what each differs"
     return None
 

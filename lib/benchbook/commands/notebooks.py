@@ -1,7 +1,7 @@
 """Notebooks executed one after the other in this process, with one import of everything.
 
 A kernel of its own for each notebook costs three seconds of a processor: to start, to import what the process
-beside it has imported already. Stages that measure have one all the same (`stage.execute_notebook`): they last for
+beside it has imported already. Stages that measure have one (`stage.execute_notebook`): they last for
 minutes, and are ended as a whole.
 """
 
@@ -95,22 +95,26 @@ def execute_notebook(notebook: Path, target: Path, root: Path, parameters: Mappi
 
     Raises BenchbookError with the first error of a cell; the notebook is written up to there.
     """
-    known = nbformat.read(notebook, as_version=4)
+    known_nbformat = nbformat.read(notebook, as_version=4)
     if parameters:
         # Behind the cell of parameters, in the words that papermill has for it.
-        tags = [cell.metadata.get("tags", ()) for cell in known.cells]
+        tags = [cell.metadata.get("tags", ()) for cell in known_nbformat.cells]
         lines = ["# Parameters", *(f'{name} = "{value}"' for name, value in parameters.items()), ""]
         cell = new_code_cell("\n".join(lines), metadata={"tags": ["injected-parameters"]})
-        known.cells.insert(next(at for at, of in enumerate(tags, 1) if "parameters" in of), cell)
+        known_nbformat.cells.insert(next(at for at, of in enumerate(tags, 1) if "parameters" in of), cell)
     failed = None
     with _enter_root(root), _open_shell() as shell:
-        for number, cell in enumerate((one for one in known.cells if one.cell_type == "code"), 1):
+        for number, cell in enumerate(
+            (this_cell for this_cell in known_nbformat.cells if this_cell.cell_type == "code"), 1
+        ):
             cell.outputs, cell.execution_count = (
                 ([], None) if failed else (_run_cell(shell, cell, number), number)
             )
-            failed = failed or next((one for one in cell.outputs if one.output_type == "error"), None)
+            failed = failed or next(
+                (output for output in cell.outputs if output.output_type == "error"), None
+            )
     target.parent.mkdir(parents=True, exist_ok=True)
-    nbformat.write(known, target)
+    nbformat.write(known_nbformat, target)
     if failed:
         raise BenchbookError(f"{notebook.stem}: {failed.ename}: {failed.evalue}")
     return target
@@ -163,6 +167,6 @@ def _enter_root(root: Path) -> Iterator[None]:
 
 def _encode_data(data: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        kind: base64.b64encode(one).decode("ascii") if isinstance(one, bytes) else one
-        for kind, one in data.items()
+        kind: base64.b64encode(item).decode("ascii") if isinstance(item, bytes) else item
+        for kind, item in data.items()
     }

@@ -39,10 +39,10 @@ def make_pages(with_record: bool) -> int:
     before: dict[str, Any] = files.read_json(file) if file.is_file() else {}
     with parallel.process_pool() as submit:
         audits = [] if before.get("sources") == _digest_sources(root) else load.load_params("sources").sources
-        made = [submit(stage.run_audit, name) for name in audits]
+        new_futures = [submit(stage.run_audit, name) for name in audits]
         if with_record:
             wrong = rebuild_record.rebuild_sessions(submit)
-        codes = [task.result() for task in made]
+        codes = [task.result() for task in new_futures]
         if before.get("all") != _digest_all(root):
             codes += [task.result() for task in [submit(stage.make_page, name) for name in stage.PAGES]]
     if with_record and not any(codes):
@@ -53,8 +53,8 @@ def make_pages(with_record: bool) -> int:
     if not any(codes):
         files.write_json(file, {"sources": _digest_sources(root), "all": _digest_all(root)})
     if wrong:
-        told = "All pages are made. Not as recorded, as their pages say:"
-        print("\n".join([told, *wrong]), file=sys.stderr)
+        message = "All pages are made. Not as recorded, as their pages say:"
+        print("\n".join([message, *wrong]), file=sys.stderr)
     return max(codes, default=0) or int(bool(wrong))
 
 
@@ -72,7 +72,11 @@ def stand_in(root: Path) -> list[Path]:
             continue
         for link, anchor in set(_LINK.findall(text)):
             wanted.setdefault(Path(os.path.normpath(file.parent / link)), set()).add(anchor)
-    absent = {page: own for page, own in wanted.items() if page.is_relative_to(site) and not page.exists()}
+    absent = {
+        page: own_texts
+        for page, own_texts in wanted.items()
+        if page.is_relative_to(site) and not page.exists()
+    }
     if not absent:
         return []
     # It brings pandas along.
@@ -82,8 +86,8 @@ def stand_in(root: Path) -> list[Path]:
         kind = page.relative_to(site).parts[0]
         name = page.parent.name if kind == "runs" else page.stem
         command = f"make repro STUDY={name}" if kind in ("studies", "runs") else "make pages"
-        given = {"mark": STANDS_IN, "command": command, "anchors": sorted(anchors - {""})}
-        files.write_text(page, render_template("absent.html.j2", **given).text)
+        inputs = {"mark": STANDS_IN, "command": command, "anchors": sorted(anchors - {""})}
+        files.write_text(page, render_template("absent.html.j2", **inputs).text)
     return sorted(absent)
 
 
@@ -99,14 +103,14 @@ def _digest_all(root: Path) -> str:
     # Not the raw files of the record: what is shown of them lies in these, some of which are always written.
     patterns = ("*/*.json", "record/*/index.json", "recorded/*/*.json", "recorded/*/*/data/*/*.json")
     read = [file for pattern in patterns for file in data.glob(pattern) if file.name != MADE]
-    seen = [file for folder in folders for file in (root / folder).rglob("*")]
-    return _digest_sources(root) + _digest_files(root, seen) + files.sha256_all(root, read)
+    observed_paths = [file for folder in folders for file in (root / folder).rglob("*")]
+    return _digest_sources(root) + _digest_files(root, observed_paths) + files.sha256_all(root, read)
 
 
-def _digest_files(root: Path, found: Sequence[Path]) -> str:
+def _digest_files(root: Path, matching_paths: Sequence[Path]) -> str:
     made_with = [file for file in (root / "lib" / "benchbook").rglob("*") if file.suffix != ".pyc"]
     return files.digest_stats(
-        root, [file for file in (*found, *made_with, paths.params_file()) if file.is_file()]
+        root, [file for file in (*matching_paths, *made_with, paths.params_file()) if file.is_file()]
     )
 
 
@@ -134,7 +138,7 @@ def publish_site(to: Path | None) -> str:
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
     (part / _PLAIN).touch()
-    waiting, seen, dead, pages, size = {first}, {first}, list[str](), 0, 0
+    waiting, observed_paths, dead, pages, size = {first}, {first}, list[str](), 0, 0
     while waiting:
         file = waiting.pop()
         target = part / file.relative_to(reports if reports in file.parents else root)
@@ -144,13 +148,13 @@ def publish_site(to: Path | None) -> str:
             target.write_text(_UP_TO_DATA.sub(r"\1\2", text), encoding="utf-8")
             pages += 1
             linked = {link: Path(os.path.normpath(file.parent / link)) for link in local_links(text)}
-            there = {one for one in linked.values() if root in one.parents and one.is_file()}
-            wrong = [link for link, one in linked.items() if one not in there]
+            there = {path for path in linked.values() if root in path.parents and path.is_file()}
+            wrong = [link for link, path in linked.items() if path not in there]
             wrong += ["not made yet"] if STANDS_IN in text[:100] else []
             dead += [f"{file.relative_to(root)}: {what}" for what in wrong]
-            there |= {one for one in [file.with_suffix(".md")] if one.is_file()}
-            waiting |= there - seen
-            seen |= there
+            there |= {path for path in [file.with_suffix(".md")] if path.is_file()}
+            waiting |= there - observed_paths
+            observed_paths |= there
         else:
             shutil.copyfile(file, target)
         size += target.stat().st_size
@@ -161,7 +165,7 @@ def publish_site(to: Path | None) -> str:
         shutil.rmtree(into)
     part.replace(into)
     return (
-        f"{into}: {pages} pages and {len(seen) - pages} files they link to, {size / 1e6:.1f} MB; "
+        f"{into}: {pages} pages and {len(observed_paths) - pages} files they link to, {size / 1e6:.1f} MB; "
         f"begin at {into / 'index.html'}"
     )
 
@@ -169,4 +173,4 @@ def publish_site(to: Path | None) -> str:
 def local_links(text: str) -> list[str]:
     """Return the files that a page links to, without anchors, addresses of others and places on the page."""
     parts = [urlsplit(html.unescape(link)) for link in _WAY.findall(text)]
-    return sorted({unquote(one.path) for one in parts if one.path and not one.scheme and not one.netloc})
+    return sorted({unquote(part.path) for part in parts if part.path and not part.scheme and not part.netloc})

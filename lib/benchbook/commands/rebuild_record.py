@@ -89,33 +89,37 @@ def rebuild_sessions(submit: parallel.Submit) -> list[str]:
     for folder in (base_folder(), *_page_folders()):
         folder.mkdir(parents=True, exist_ok=True)
     _remove_stale(index)
-    made = {name: _read_state(name) for name in index.studies}
-    due = _select_due(list(index.sessions()), made, made_with)
+    rebuild_states = {name: _read_state(name) for name in index.studies}
+    due = _select_due(list(index.sessions()), rebuild_states, made_with)
     # The largest first, so that all processes end at about the same time.
     due.sort(key=lambda session: (not session.is_newest, -session.entry.runs, session.archive_name))
     tasks = {submit(_rebuild_session, session): session for session in due}
     refused = [*sessions.find_unmatched(index), *sessions.find_duplicates(index)]
     for count, done in enumerate(as_completed(tasks), 1):
         session, outcome = tasks[done], done.result()
-        made[session.where.name].sessions[session.id] = outcome
-        told = "its archive is the recorded one, with the results that git has"
-        told = "rebuilt from its raw files: identical" if session.is_newest else told
-        told = "NOT as recorded" if outcome.differs else "refused" if outcome.refused else told
-        print(f"record {count} of {len(due)}: {session.where.name} {session.id}: {told}")
+        rebuild_states[session.where.name].sessions[session.id] = outcome
+        message = "its archive is the recorded one, with the results that git has"
+        message = "rebuilt from its raw files: identical" if session.is_newest else message
+        message = "NOT as recorded" if outcome.differs else "refused" if outcome.refused else message
+        print(f"record {count} of {len(due)}: {session.where.name} {session.id}: {message}")
     again = {session.where.name for session in due if session.is_newest}
-    refused += _pages_of(index, made, again, submit, made_with)
+    refused += _pages_of(index, rebuild_states, again, submit, made_with)
     for session in due:
-        _store_state(session, made, made_with)
-    for name, one in made.items():
-        one.write(_state_file(name))
+        _store_state(session, rebuild_states, made_with)
+    for name, rebuild_state in rebuild_states.items():
+        rebuild_state.write(_state_file(name))
     print(_summarize_rebuild(index, due))
-    outcomes = [outcome for one in made.values() for outcome in one.sessions.values()]
+    outcomes = [
+        outcome
+        for this_rebuild_state in rebuild_states.values()
+        for outcome in this_rebuild_state.sessions.values()
+    ]
     refused += [text for outcome in outcomes for text in outcome.refused]
     return [*refused, *(text for outcome in outcomes for text in outcome.differs)]
 
 
 def _select_due(
-    there: Sequence[RecordedSession], made: dict[str, RebuildState], made_with: CodeDigests
+    there: Sequence[RecordedSession], rebuild_states: dict[str, RebuildState], made_with: CodeDigests
 ) -> list[RecordedSession]:
     """Sessions that do not stand as they were made, with the present archive, entry and code.
 
@@ -124,9 +128,9 @@ def _select_due(
     due = []
     for session in there:
         if not session.is_newest and not session.where.archive.is_file():
-            made[session.where.name].sessions.setdefault(session.id, SessionOutcome())
+            rebuild_states[session.where.name].sessions.setdefault(session.id, SessionOutcome())
             continue
-        outcome = made[session.where.name].sessions.get(session.id)
+        outcome = rebuild_states[session.where.name].sessions.get(session.id)
         if outcome is None or outcome.refused or outcome.state != _digest_session(session, made_with):
             due.append(session)
     return due
@@ -135,41 +139,43 @@ def _select_due(
 def _summarize_rebuild(index: record.Index, due: Sequence[RecordedSession]) -> str:
     """Number of sessions made again, and the basis of the others, as a sentence."""
     again = sum(session.is_newest for session in due)
-    told = [f"{len(index.studies)} recorded studies: {again} sessions made again from their raw files"]
+    messages = [f"{len(index.studies)} recorded studies: {again} sessions made again from their raw files"]
     if checked := len(due) - again:
-        told.append(
+        messages.append(
             f"{checked} earlier ones held against archives whose SHA-256 is the recorded one "
             "(`make record-again` makes them again too)"
         )
     there = list(index.sessions())
     if away := sum(not session.where.archive.is_file() for session in there):
-        told.append(f"{away} have their results in git and their archive in a remote")
+        messages.append(f"{away} have their results in git and their archive in a remote")
     if (stand := len(there) - len(due) - away) > 0:
-        told.append(f"{stand} stand as they were made")
-    return "; ".join(told)
+        messages.append(f"{stand} stand as they were made")
+    return "; ".join(messages)
 
 
 def rebuild_study(name: str) -> MetaAnalysis | None:
     """Make a study's newest session again unless it stands; return its sessions' joint results."""
-    index, made_with, made = record.read_index(), _digest_code(paths.find_root()), _read_state(name)
-    for session in _select_due([index.newest(name)], {name: made}, made_with):
-        made.sessions[session.id] = _rebuild_session(session)
-        _store_state(session, {name: made}, made_with)
+    index, made_with, rebuild_state = record.read_index(), _digest_code(paths.find_root()), _read_state(name)
+    for session in _select_due([index.newest(name)], {name: rebuild_state}, made_with):
+        rebuild_state.sessions[session.id] = _rebuild_session(session)
+        _store_state(session, {name: rebuild_state}, made_with)
     is_there = pool_study(name, index)
-    made.write(_state_file(name))
+    rebuild_state.write(_state_file(name))
     return meta_analysis.read_pooled(name) if is_there else None
 
 
-def _store_state(session: RecordedSession, made: dict[str, RebuildState], made_with: CodeDigests) -> None:
+def _store_state(
+    session: RecordedSession, rebuild_states: dict[str, RebuildState], made_with: CodeDigests
+) -> None:
     """Note the state that a session's outcome holds for, after its page was rendered."""
-    outcomes = made[session.where.name].sessions
+    outcomes = rebuild_states[session.where.name].sessions
     state = _digest_session(session, made_with)
     outcomes[session.id] = outcomes[session.id].model_copy(update={"state": state})
 
 
 def _pages_of(
     index: record.Index,
-    made: dict[str, RebuildState],
+    rebuild_states: dict[str, RebuildState],
     again: set[str],
     submit: parallel.Submit,
     made_with: CodeDigests,
@@ -184,35 +190,36 @@ def _pages_of(
     for name in index.studies:
         target = index.newest(name).where
         state = _digest_value([files.digest_file(target.archive.with_name(record.INDEX)), made_with.evidence])
-        if target.findings.is_file() and target.pooled.is_file() and made[name].pooled == state:
+        if target.findings.is_file() and target.pooled.is_file() and rebuild_states[name].pooled == state:
             there.append(name)
             continue
         try:
             there += [name] if pool_study(name, index) else []
-            made[name] = made[name].model_copy(update={"pooled": state})
+            rebuild_states[name] = rebuild_states[name].model_copy(update={"pooled": state})
         except BenchbookError as error:
             wrong.append(f"{name}: {error}")
     # What a page says of other studies' sessions is known when all are pooled.
     rows = build_rows(meta_analysis.read_all())
-    told = {name: sign_reversals(name, rows) for name in there}
-    newest = {name: index.newest(name) for name in told}
+    messages = {name: sign_reversals(name, rows) for name in there}
+    newest = {name: index.newest(name) for name in messages}
 
     def state_of(name: str) -> str:
-        return _page_state(newest[name], made_with, told[name])
+        return _page_state(newest[name], made_with, messages[name])
 
-    asked = [name for name in told if name in again or made[name].page != state_of(name)]
-    asked.sort(key=lambda name: (-newest[name].entry.runs, name))
+    requests = [name for name in messages if name in again or rebuild_states[name].page != state_of(name)]
+    requests.sort(key=lambda name: (-newest[name].entry.runs, name))
     tasks = {
-        submit(_render_page, newest[name], made[name].sessions[newest[name].id].all): name for name in asked
+        submit(_render_page, newest[name], rebuild_states[name].sessions[newest[name].id].all): name
+        for name in requests
     }
-    failed = dict.fromkeys(again - {*told}, "not rendered: its newest session could not be made again")
+    failed = dict.fromkeys(again - {*messages}, "not rendered: its newest session could not be made again")
     for done in as_completed(tasks):
         name = tasks[done]
         print(f"page of {name}: {done.result() or 'rendered'}")
         failed |= {name: done.result()} if done.result() else {}
         if not done.result():
-            made[name] = made[name].model_copy(update={"page": state_of(name)})
-            _store_state(newest[name], made, made_with)
+            rebuild_states[name] = rebuild_states[name].model_copy(update={"page": state_of(name)})
+            _store_state(newest[name], rebuild_states, made_with)
     return [*wrong, *(f"page of {name}: {why}" for name, why in failed.items())]
 
 
@@ -235,7 +242,7 @@ def _read_state(name: str) -> RebuildState:
 def _digest_code(root: Path) -> CodeDigests:
     """Digests of the modules and templates that make evidence, and pages with their notebooks."""
     notebooks = [root / "notebooks" / f"{stem}.ipynb" for stem in NOTEBOOKS]
-    cells = [cell for one in notebooks for cell in files.read_json(one)["cells"]]
+    cells = [cell for notebook in notebooks for cell in files.read_json(notebook)["cells"]]
     texts = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     begun = [name for text in texts for name in code_fingerprint.list_imports(text)]
     evidence = _digest_modules(
@@ -251,10 +258,10 @@ def _digest_modules(begun: Sequence[str], floors: Sequence[str]) -> str:
     inside = [code_fingerprint.PACKAGE / floor for floor in floors]
     # Traits are read by all floors, and imported by none.
     reached = {*code_fingerprint.trace_imports(begun), *(code_fingerprint.PACKAGE / TRAITS).glob("*.py")}
-    used = {one for one in reached if any(one.is_relative_to(floor) for floor in inside)}
-    others = {one for floor in inside for one in floor.rglob("*") if one.is_file()}
+    used = {path for path in reached if any(path.is_relative_to(floor) for floor in inside)}
+    others = {path for floor in inside for path in floor.rglob("*") if path.is_file()}
     return files.sha256_all(
-        code_fingerprint.PACKAGE, used | {one for one in others if one.suffix not in (".py", ".pyc")}
+        code_fingerprint.PACKAGE, used | {other for other in others if other.suffix not in (".py", ".pyc")}
     )
 
 
@@ -281,22 +288,24 @@ def pool_study(name: str, index: record.Index) -> bool:
     if not newest.where.findings.is_file():
         newest.where.pooled.unlink(missing_ok=True)
         return False
-    own = newest.pooled_results.design
+    own_design = newest.pooled_results.design
     for session in index.sessions(name):
-        entry, found = session.entry, session.pooled_results
+        entry, results = session.entry, session.pooled_results
         is_other = entry.design != newest.entry.design
         brought.append(
             compared.build_session(
-                *(session.id, entry.measured, entry.design, found.findings),
-                facts=found.facts.arms,
-                probes=found.facts.probes,
+                *(session.id, entry.measured, entry.design, results.findings),
+                facts=results.facts.arms,
+                probes=results.facts.probes,
                 superseded=entry.superseded,
-                differs="; ".join(design.describe_differences(found.design, own)) if is_other else "",
+                differs="; ".join(design.describe_differences(results.design, own_design))
+                if is_other
+                else "",
             )
         )
     found_all = compared.pool_sessions(name, brought, newest.entry.design)
-    known = index.studies[name]
-    more = {"not_recorded": known.not_recorded, "retired": known.retired}
+    recorded = index.studies[name]
+    more = {"not_recorded": recorded.not_recorded, "retired": recorded.retired}
     found_all.model_copy(update=more).write(newest.where.pooled)
     return True
 
@@ -317,13 +326,13 @@ def _page_folders() -> tuple[Path, ...]:
 
 def _remove_stale(index: record.Index) -> None:
     """Remove the outputs of sessions and studies that are recorded no more."""
-    for folder in [one for one in base_folder().iterdir() if one.is_dir()]:
-        known = index.studies[folder.name].sessions if folder.name in index.studies else {}
-        for session in [one for one in folder.iterdir() if one.is_dir() and one.name not in known]:
+    for folder in [path for path in base_folder().iterdir() if path.is_dir()]:
+        entries = index.studies[folder.name].sessions if folder.name in index.studies else {}
+        for session in [path for path in folder.iterdir() if path.is_dir() and path.name not in entries]:
             shutil.rmtree(session)
-        if not known:
+        if not entries:
             shutil.rmtree(folder)
-    for page in [one for folder in _page_folders() for one in folder.iterdir()]:
+    for page in [path for folder in _page_folders() for path in folder.iterdir()]:
         name = page.name.partition(".")[0]
         if name and name not in index.studies:
             shutil.rmtree(page) if page.is_dir() else page.unlink()

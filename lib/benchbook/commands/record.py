@@ -79,8 +79,8 @@ def add_session(name: str) -> str:
         raise InputErrors([f"{name}: not recorded: {reason}" for reason in wrong])
     with open_staging() as folder:
         packed = archive.pack_study(name, folder / f"{name}.tar.xz", stage.commit_of_evidence(name))
-        told = take_archive(packed)
-    return "\n".join([told, COMMIT])
+        reported_archive = take_archive(packed)
+    return "\n".join([reported_archive, COMMIT])
 
 
 def take_all(files_: Sequence[Path]) -> str:
@@ -140,16 +140,16 @@ def _take_checked(file: Path, checked: verify.Verified, held: ArchiveContents) -
         if why := capacity_problem(packed.stat().st_size):
             raise BenchbookError(f"{name}: not recorded: {why}")
         where.archive.parent.mkdir(parents=True, exist_ok=True)
-        known = index.studies.get(name)
-        study, entry = _with_tables(known, held)
+        recorded = index.studies.get(name)
+        study, entry = _with_tables(recorded, held)
         entry |= {"results": sessions.write_results(where, sessions.results_of(held))}
         whole = entry_of(held, packed, entry)
         packed.replace(where.archive)
     study = {"title": checked.findings.title if checked.findings else name, **study}
-    if known is None:
+    if recorded is None:
         record.write_study(name, record.Recorded(sessions={session: whole}, **study))
     else:
-        record.write_study(name, known.model_copy(update=study).with_session(session, whole))
+        record.write_study(name, recorded.model_copy(update=study).with_session(session, whole))
     place = where.archive.relative_to(paths.find_root()).as_posix()
     findings = checked.findings
     answer = study_answer.sentence_of_session(findings) if findings else "no finding could be computed"
@@ -158,13 +158,13 @@ def _take_checked(file: Path, checked: verify.Verified, held: ArchiveContents) -
 
 
 def _with_tables(
-    known: record.Recorded | None, held: ArchiveContents
+    recorded: record.Recorded | None, held: ArchiveContents
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Entries of a study and a session on tidy tables: their columns, and a digest of them."""
     tables = tidy.load_tables(held.where.data / "tidy")
     columns = {name: " ".join(table.columns) for name, table in sorted(tables.items())}
     key = hashlib.sha256(repr(columns).encode()).hexdigest()[:6]
-    there = {**(known.columns if known else {}), key: columns}
+    there = {**(recorded.columns if recorded else {}), key: columns}
     return {"columns": there}, {"columns": key, "tables": numeric_equality.tables_digest(tables)}
 
 
@@ -202,8 +202,8 @@ def capacity_problem(more: int, sessions: int = 1) -> str | None:
 
 def archive_bytes(name: str) -> int:
     """Bytes that an archive of a study takes: the largest recorded one; of a new study the usual one."""
-    known = record.read_index().studies.get(name)
-    return max(entry.bytes for entry in known.sessions.values()) if known else USUAL_BYTES
+    recorded = record.read_index().studies.get(name)
+    return max(entry.bytes for entry in recorded.sessions.values()) if recorded else USUAL_BYTES
 
 
 def to_remote() -> str:
@@ -224,11 +224,11 @@ def to_remote() -> str:
 
 def fetch_archives(names: Sequence[str]) -> str:
     """Bring archives of sessions, or of all of a study, from the DVC remote; return their list."""
-    known, store = list(record.read_index().sessions()), archive_store.ArchiveStore()
-    wanted = [session for session in known if {session.id, session.where.name} & {*names}]
-    found = {name for session in wanted for name in (session.id, session.where.name)}
+    recorded_sessions, store = list(record.read_index().sessions()), archive_store.ArchiveStore()
+    wanted = [session for session in recorded_sessions if {session.id, session.where.name} & {*names}]
+    results = {name for session in wanted for name in (session.id, session.where.name)}
     if wrong := [
-        f"--fetch: {name}: no such session or study in the record" for name in names if name not in found
+        f"--fetch: {name}: no such session or study in the record" for name in names if name not in results
     ]:
         raise InputErrors(wrong)
     brought = [store.fetch(session) for session in wanted if not session.where.archive.is_file()]
@@ -242,27 +242,29 @@ def supersede_session(session: str, because: str, arms: Sequence[str] = ()) -> s
     would be left: its page would have no session to stand on.
     """
     index = record.read_index()
-    name = next((one for one, study in index.studies.items() if session in study.sessions), None)
+    name = next((text for text, study in index.studies.items() if session in study.sessions), None)
     if name is None:
         raise InputErrors([f"--supersede: {session}: no such session in data/record"])
-    known = index.studies[name]
+    recorded = index.studies[name]
     wrong = [] if because.strip() else ["--because: missing; say in a sentence what is wrong with it"]
     wrong += [
         f"--arms: {arm}: {name} has no such arm; {did_you_mean(arm, list(load.load_study(name).arms))}"
         for arm in arms
         if arm not in load.load_study(name).arms
     ]
-    others = [one for other, one in known.sessions.items() if other != session]
-    if not arms and not any(one.is_pooled for one in others):
+    others = [this_session for other, this_session in recorded.sessions.items() if other != session]
+    if not arms and not any(other.is_pooled for other in others):
         wrong.append(f"--supersede: {session}: nothing of {name} would be left; record another session first")
     if wrong:
         raise InputErrors(wrong)
     reason = record.Superseded(
         reason=because.strip(), commit=stage.current_commit() or "not known", arms=tuple(arms)
     )
-    entry = known.sessions[session].model_copy(update={"superseded": reason})
+    entry = recorded.sessions[session].model_copy(update={"superseded": reason})
     file = (
-        record.write_study(name, known.with_session(session, entry)).relative_to(paths.find_root()).as_posix()
+        record.write_study(name, recorded.with_session(session, entry))
+        .relative_to(paths.find_root())
+        .as_posix()
     )
     what = f"{', '.join(arms)} of {session}" if arms else session
     return f"{file}: {what} is superseded: {reason.reason}"
@@ -315,8 +317,8 @@ def record_size() -> int:
 def find_edits(name: str) -> Iterator[str]:
     """Differences from the commit among the files that the evidence is made with."""
     whole = study_variants.find_origin(name) or name
-    asked = [*MADE_WITH, *dict.fromkeys(paths.study_paths(one).shown for one in (whole, name))]
-    listed = git.run_git("status", "--porcelain", "--untracked-files=all", "--", *asked)
+    requests = [*MADE_WITH, *dict.fromkeys(paths.study_paths(text).shown for text in (whole, name))]
+    listed = git.run_git("status", "--porcelain", "--untracked-files=all", "--", *requests)
     committed = git.run_git("show", "HEAD:params.yaml")
     if listed is None or committed is None:
         yield "git can't say which commit the code is; record from a clone"
@@ -326,7 +328,7 @@ def find_edits(name: str) -> Iterator[str]:
     if whole != name and paths.study_paths(name).file.read_text(
         encoding="utf-8"
     ) == study_variants.render_variant(name, whole):
-        changed = [one for one in changed if one != paths.study_paths(name).shown]
+        changed = [text for text in changed if text != paths.study_paths(name).shown]
     if _read_settings(committed) != _read_settings(paths.params_file().read_text(encoding="utf-8")):
         changed.append("params.yaml (beside its lists of studies and sources)")
     if changed:
@@ -340,27 +342,27 @@ def find_unfinished(name: str, study: Study) -> Iterator[str]:
     if not where.findings.is_file() or not (where.tidy / "runs.parquet").is_file():
         yield f"it has no findings; run `make repro STUDY={name}`"
         return
-    found = Findings.read(where.findings)
+    findings = Findings.read(where.findings)
     kept, planned = terminal_summary.count_progress(name)
-    is_decided = study.plan.stop == "decided" and found.blocks.complete == found.look.n
-    if not planned or (kept != planned and not (is_decided and found.look.n)):
+    is_decided = study.plan.stop == "decided" and findings.blocks.complete == findings.look.n
+    if not planned or (kept != planned and not (is_decided and findings.look.n)):
         yield f"{kept} of {planned} runs are there; run `make repro STUDY={name}` again, it goes on"
-    blocks, look = found.blocks, found.look
+    blocks, look = findings.blocks, findings.look
     # Fewer by the plan itself is a doubt: such a study describes its runs and decides nothing.
     if not look.n and blocks.planned >= (look.next or 0):
         complete = blocks.complete
         yield f"{complete} complete blocks are fewer than the first look needs, so nothing is decided"
-    if not found.findings:
+    if not findings.findings:
         yield "no finding could be computed; its page says why"
 
 
-def find_objections(found: Findings, registered: str) -> Iterator[str]:
+def find_objections(findings: Findings, registered: str) -> Iterator[str]:
     """Objections to whole findings: not pre-registered, or not quiet by their own signs."""
     if not registered.startswith(registration.HELD):
         yield f"pre-registration: {registered}"
-    if not found.look.n:
-        yield f"nothing is decided: it plans fewer blocks than the first look needs ({found.look.next})"
-    aa = found.aa
+    if not findings.look.n:
+        yield f"nothing is decided: it plans fewer blocks than the first look needs ({findings.look.next})"
+    aa = findings.aa
     if aa is None:
         yield "there is no A/A pair (aa), so how far apart equal arms come out on this machine is not known"
     elif aa.low is None:
@@ -370,11 +372,11 @@ def find_objections(found: Findings, registered: str) -> Iterator[str]:
         yield f"the A/A pair shows a difference where there is none: {ends}"
     elif aa.label == "depends on threads":
         yield "the A/A pair depends on threads, though its arms are equal at each of them"
-    yield from (f"too wide: {text}" for text in caveats.wide_contrasts(found.findings))
-    for check in found.checks:
+    yield from (f"too wide: {text}" for text in caveats.wide_contrasts(findings.findings))
+    for check in findings.checks:
         if check.passed is False:
             yield f"the check “{check.check}” fails: {check.detail}"
-    for warning in found.warnings:
+    for warning in findings.warnings:
         if warning.title in NOISE:
             yield f"{warning.title.lower()}: {warning.text}"
 
@@ -383,32 +385,32 @@ def describe_registration(held: ArchiveContents) -> str:
     """Promise of git's dates in this clone about a session unpacked below a root of its own."""
     ours = paths.study_paths(held.name)
     theirs = yaml_file.read_mapping(held.where.file, held.where.shown).data
-    own = yaml_file.read_mapping(ours.file, ours.shown).data if ours.file.is_file() else {}
+    own_values = yaml_file.read_mapping(ours.file, ours.shown).data if ours.file.is_file() else {}
     runs = pd.read_parquet(held.where.tidy / "runs.parquet")
-    if own and (broken := registration.changed_keys(own, theirs, registration.PROMISED)):
+    if own_values and (broken := registration.changed_keys(own_values, theirs, registration.PROMISED)):
         return f"Not held: {', '.join(broken)} are not as the study file of this clone has them."
     return registration.check_registration(held.name, runs).text
 
 
 def entry_of(held: ArchiveContents, packed: Path, more: Mapping[str, Any]) -> record.Entry:
     """The index's entry of a session that is unpacked and analyzed below a root of its own."""
-    found = Findings.read(held.where.findings)
+    findings = Findings.read(held.where.findings)
     return record.Entry(
         commit=archive.read_manifest(packed).commit or "not known",
-        minutes=round(float(found.machine_minutes), 1),
+        minutes=round(float(findings.machine_minutes), 1),
         bytes=packed.stat().st_size,
         sha256=files.digest_file(packed),
         **more,
-        **_entry_fields(held, found, describe_registration(held)),
+        **_entry_fields(held, findings, describe_registration(held)),
     )
 
 
-def _entry_fields(held: ArchiveContents, found: Findings, told: str) -> dict[str, Any]:
+def _entry_fields(held: ArchiveContents, findings: Findings, message: str) -> dict[str, Any]:
     """Entry fields that follow from a session's raw files, and the registration text in `told`."""
     return {
-        "registered": told,
-        "blocks": found.blocks.complete,
-        "doubts": tuple(find_objections(found, told)),
+        "registered": message,
+        "blocks": findings.blocks.complete,
+        "doubts": tuple(find_objections(findings, message)),
         **sessions.derive_entry(held),
     }
 
@@ -420,12 +422,12 @@ def _read_settings(text: str) -> dict[str, Any]:
 
 def rewrite_sessions() -> str:
     """Write every session again that comes out otherwise now; return the changes by session."""
-    told = []
+    report = []
     for session in record.read_index().sessions():
         name = session.where.name
         changed, fresh = _rewrite_session(session)
         if fresh is None:
-            told.append(f"{name} {session.id}: as recorded")
+            report.append(f"{name} {session.id}: as recorded")
             continue
         study, entry = fresh
         record.write_study(
@@ -433,8 +435,8 @@ def rewrite_sessions() -> str:
         )
         more = f"\n  and {len(changed) - MOST_TOLD} more" if len(changed) > MOST_TOLD else ""
         head = f"{name} {session.id}: written again by the present code:"
-        told.append("\n  ".join([head, *changed[:MOST_TOLD]]) + more)
-    return "\n".join(told) or "nothing is recorded yet"
+        report.append("\n  ".join([head, *changed[:MOST_TOLD]]) + more)
+    return "\n".join(report) or "nothing is recorded yet"
 
 
 def _rewrite_session(
@@ -457,15 +459,17 @@ def _rewrite_session(
                 raise
             return [], None
         held = ArchiveContents(root, contents.study)
-        told = registration.confirm_registration(held.name, entry.registered, entry.measured, held.where.file)
-        known = record.read_index().studies[where.name]
+        confirm_registration = registration.confirm_registration(
+            held.name, entry.registered, entry.measured, held.where.file
+        )
+        recorded = record.read_index().studies[where.name]
         with paths.use_root(held.root):
-            followed = _entry_fields(held, Findings.read(held.where.findings), told)
+            followed = _entry_fields(held, Findings.read(held.where.findings), confirm_registration)
             # What was measured and when is no matter of the code.
             if wrong := [key for key in ("measured", "seed", "runs") if followed[key] != getattr(entry, key)]:
-                said = f"{', '.join(wrong)}: {record.INDEX} says otherwise than its raw files"
-                raise BenchbookError(f"{place}: {said}; take the index from git again")
-            study, tables = _with_tables(known, held)
+                statement = f"{', '.join(wrong)}: {record.INDEX} says otherwise than its raw files"
+                raise BenchbookError(f"{place}: {statement}; take the index from git again")
+            study, tables = _with_tables(recorded, held)
             results = sessions.results_of(held)
         if changed:
             target = packed.parent / f".{folder[-8:]}.tar.xz"

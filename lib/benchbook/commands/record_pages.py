@@ -23,7 +23,7 @@ def render_pages(where: paths.RecordedPaths, entry: record.Entry, differs: Seque
     """Render the page of a session that was made again, and those of its runs, on the site of the clone."""
     # The session's settings name its own study and sources, and nothing else.
     file, published = where.base / "params.yaml", where.base / "data" / "published"
-    sources = sorted(one.name for one in published.iterdir()) if published.is_dir() else []
+    sources = sorted(path.name for path in published.iterdir()) if published.is_dir() else []
     lists = {"studies": {where.name: where.shown}, "sources": sources}
     settings = yaml_file.read_mapping(file, "params.yaml").data
     with file.open("w", encoding="utf-8") as stream:
@@ -58,7 +58,7 @@ def _move_pages(where: paths.RecordedPaths) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         if file.suffix == ".html":
             text = file.read_text(encoding="utf-8")
-            text = _HREF.sub(lambda found: _adapt_link(found[1], file, target, where), text)  # noqa: B023
+            text = _HREF.sub(lambda result: _adapt_link(result[1], file, target, where), text)  # noqa: B023
             target.write_text(text, encoding="utf-8")
         else:
             shutil.copyfile(file, target)
@@ -70,7 +70,10 @@ def _adapt_link(link: str, file: Path, target: Path, where: paths.RecordedPaths)
     meant = Path(os.path.normpath(file.parent / link))
     inside, site = where.base / "reports", where.clone / "reports"
     if meant.is_relative_to(inside):
-        own = meant.relative_to(inside)
-        is_own = own.parts[0] in ("studies", "runs") and where.name in (own.stem, *own.parts[:2])
-        meant = (site / "record" / own) if is_own else site / own
+        relative = meant.relative_to(inside)
+        is_own = relative.parts[0] in ("studies", "runs") and where.name in (
+            relative.stem,
+            *relative.parts[:2],
+        )
+        meant = (site / "record" / relative) if is_own else site / relative
     return os.path.relpath(meant, target.parent)

@@ -115,9 +115,12 @@ def _run_repro(root: Path, arguments: list[str], study: str | None) -> tuple[int
     is_whole = study is not None or not any("@" in word for word in arguments)
     pages = [f"{page}@{name}" for name in chosen for page in ("report", "runs")]
     # A study's page leads to those of its runs, and they to it.
-    named = [found for found in map(_PAGE.fullmatch, arguments) if found]
-    beside = [f"{'runs' if found[1] == 'report' else 'report'}@{found[2]}" for found in named]
-    targets = pages if is_whole else [one for one in beside if one not in arguments]
+    named = [matching_match for matching_match in map(_PAGE.fullmatch, arguments) if matching_match]
+    beside = [
+        f"{'runs' if matching_match[1] == 'report' else 'report'}@{matching_match[2]}"
+        for matching_match in named
+    ]
+    targets = pages if is_whole else [text for text in beside if text not in arguments]
     for words in _dry_targets(chosen) if is_whole and DRY & set(arguments) else [targets]:
         code, is_stopped = _run_dvc(root, ["repro", *arguments, *words])
         if code or is_stopped:
@@ -190,22 +193,24 @@ def lock_clone(root: Path) -> Iterator[None]:
 def _read_stages(root: Path) -> Iterator[tuple[str, dict[str, Any], Any]]:
     """Each stage of dvc.yaml by name, with the studies or sources it is made for, if for each."""
     lists = yaml_file.read_mapping(root / "params.yaml").data
-    for name, one in yaml_file.read_mapping(root / "dvc.yaml").data["stages"].items():
-        yield name, one, lists.get(one["foreach"].strip("${}"), []) if "foreach" in one else None
+    for name, item in yaml_file.read_mapping(root / "dvc.yaml").data["stages"].items():
+        yield name, item, lists.get(item["foreach"].strip("${}"), []) if "foreach" in item else None
 
 
 def no_stages(root: Path, arguments: Sequence[str]) -> list[str]:
     """Name words of the form STAGE@NAME that are no stage, each with the nearest: DVC says only that."""
     of = {name: items or () for name, _, items in _read_stages(root)}
-    known = [f"{name}@{item}" for name, items in of.items() for item in items]
-    wrong = [word for word in arguments if "@" in word and not word.startswith("-") and word not in known]
-    found = []
+    known_texts = [f"{name}@{item}" for name, items in of.items() for item in items]
+    wrong = [
+        word for word in arguments if "@" in word and not word.startswith("-") and word not in known_texts
+    ]
+    stages = []
     for word in wrong:
-        near = did_you_mean(word, known)
+        near = did_you_mean(word, known_texts)
         is_near = near.startswith("did you mean")
         names = ", ".join(name for name, items in of.items() if items)
-        found.append(f"{word}: no such stage; {near if is_near else f'write one of {names}, @ and a name'}")
-    return found
+        stages.append(f"{word}: no such stage; {near if is_near else f'write one of {names}, @ and a name'}")
+    return stages
 
 
 def explain_locks(root: Path) -> list[str]:
@@ -215,8 +220,8 @@ def explain_locks(root: Path) -> list[str]:
     try:
         held = json.loads(file.read_text(encoding="utf-8"))
         # One writer and any number of readers for each path.
-        readers = [one for several in held.get("read", {}).values() for one in several]
-        holders = {int(one["pid"]) for one in (*held.get("write", {}).values(), *readers)}
+        readers = [item for several in held.get("read", {}).values() for item in several]
+        holders = {int(item["pid"]) for item in (*held.get("write", {}).values(), *readers)}
     except FileNotFoundError:
         return []
     except (ValueError, AttributeError, TypeError, KeyError):
@@ -231,12 +236,14 @@ def explain_locks(root: Path) -> list[str]:
         with contextlib.suppress(psutil.NoSuchProcess):
             reused += [pid] if psutil.Process(pid).create_time() > written else []
     return [
-        f"DVC runs in this clone: process {pid}, {procfs.read_command(pid)[:60]!r}; wait until it ends, or stop "
+        f"DVC runs in this clone: process {pid}, {procfs.read_command(pid)[:60]!r}; wait until it ends, "
+        "or stop "
         f"it with `kill -INT {pid}`"
         for pid in alive
         if pid not in reused
     ] + [
-        f"{name}: held by process {pid}, which is gone; its number is now {procfs.read_command(pid)[:60]!r}, and "
+        f"{name}: held by process {pid}, which is gone; its number is now "
+        f"{procfs.read_command(pid)[:60]!r}, and "
         f"DVC would wait for that; if no DVC runs in this clone, `rm {name}`"
         for pid in reused
     ]
@@ -246,29 +253,29 @@ def find_tracked(root: Path) -> list[str]:
     """Name outputs of the pipeline that git tracks: DVC would refuse them, but only after the stage ran."""
     listed = git.run_git("ls-files", "-z", "--", "data", "reports", root=root) or ""
     names = [name for name in listed.split("\0") if name]
-    found = []
+    tracked = []
     for out in list_outs(root):
         inside = [name for name in names if name == out or name.startswith(f"{out}/")]
         if inside:
-            found.append(
+            tracked.append(
                 f"{out}: {len(inside)} files are tracked by git, and DVC refuses them, but after the stage "
                 f"has run; `git rm -r -q --cached {out}`, then commit"
             )
-    return found
+    return tracked
 
 
 def list_outs(root: Path) -> list[str]:
     """Outputs that DVC keeps of every stage, with the names of studies and sources put in."""
-    found: list[str] = []
-    for _, one, named in _read_stages(root):
+    outs: list[str] = []
+    for _, stage, named in _read_stages(root):
         # DVC has the name of a list's item in ${item}; of a mapping's it is in ${key}.
         word = "${key}" if isinstance(named, dict) else "${item}"
-        body = one.get("do", one)
+        body = stage.get("do", stage)
         for out in [*body.get("outs", []), *body.get("metrics", []), *body.get("plots", [])]:
             name, flags = next(iter(out.items())) if isinstance(out, dict) else (out, {})
             if flags.get("cache", True):
-                found += [str(name).replace(word, str(item)) for item in ([None] if named is None else named)]
-    return found
+                outs += [str(name).replace(word, str(item)) for item in ([None] if named is None else named)]
+    return outs
 
 
 def find_absent(root: Path) -> list[str]:
@@ -298,8 +305,8 @@ def cache_space(root: Path) -> str:
 
 def dvc_says(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Output of a command of DVC, and its exit code."""
-    asked = [sys.executable, "-m", "dvc", *words]
-    return subprocess.run(asked, cwd=root, capture_output=True, text=True, check=False)
+    requests = [sys.executable, "-m", "dvc", *words]
+    return subprocess.run(requests, cwd=root, capture_output=True, text=True, check=False)
 
 
 DRY = {"--dry", "-n"}

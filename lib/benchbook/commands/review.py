@@ -42,7 +42,7 @@ def write_review(base: str) -> Path:
     untracked = git.run_git("ls-files", "--others", "--exclude-standard") or ""
     changed += [("new, not in git", name) for name in untracked.splitlines()]
     names = [name for _, name in changed]
-    given = {
+    inputs = {
         "head": (git.run_git("rev-parse", "--short=10", "HEAD") or "").strip(),
         "record": review_record.compare_record(commit),
         "findings": _compare_findings(commit, find_stale()),
@@ -51,7 +51,7 @@ def write_review(base: str) -> Path:
         "code": _compare_code(commit, [(kind, name) for kind, name in changed if name.endswith(_CODE)]),
         "files": build_table("files", [(name, _KINDS.get(kind, kind)) for kind, name in changed]),
     }
-    shown = render_template("review.html.j2", base=base, commit=commit[:10], many=len(names), **given)
+    shown = render_template("review.html.j2", base=base, commit=commit[:10], many=len(names), **inputs)
     output = nbformat.v4.new_output("display_data", {"text/html": shown.text})
     cells = [nbformat.v4.new_code_cell("", outputs=[output])]
     title = f"What changed since {base}"
@@ -68,14 +68,14 @@ def find_stale() -> dict[str, list[str]]:
         status = json.loads(repro.dvc_says(paths.find_root(), "status", "--json").stdout)
     except ValueError:
         return {}
-    found: dict[str, list[str]] = {}
+    stale: dict[str, list[str]] = {}
     for name, changes in status.items():
         # The page and those of runs are made of the numbers, and decide nothing.
         stage, _, study = str(name).partition("@")
         moved = [change for change in changes if isinstance(change, dict) and "changed deps" in change]
         if study and moved and stage in paths.STAGES and stage != "report":
-            found.setdefault(study, []).append(stage)
-    return found
+            stale.setdefault(study, []).append(stage)
+    return stale
 
 
 def _compare_findings(commit: str, old: Mapping[str, Sequence[str]]) -> Iterator[Table]:
@@ -123,10 +123,13 @@ def _read_earlier(study: str, commit: str) -> tuple[Findings | None, str]:
 
 def side_by_side(then: Findings | None, now: Findings | None) -> Iterator[list[object]]:
     """Rows for every finding of either, A/A included, with the change in words."""
-    before, after = ({one.id: one for one in (found.everything if found else ())} for found in (then, now))
-    for name, one in {**before, **after}.items():
+    before, after = (
+        {this_finding.id: this_finding for this_finding in (findings.everything if findings else ())}
+        for findings in (then, now)
+    )
+    for name, finding in {**before, **after}.items():
         old, new = before.get(name), after.get(name)
-        yield [one, old, new, _describe_change(old, new)]
+        yield [finding, old, new, _describe_change(old, new)]
 
 
 def _describe_change(old: Finding | None, new: Finding | None) -> str:
@@ -170,7 +173,7 @@ def _format_value(value: Any) -> str:
 
 def _compare_code(commit: str, changed: Sequence[tuple[str, str]]) -> dict[str, str]:
     """Changes in each file of code, as git shows them; a new file in full."""
-    found: dict[str, str] = {}
+    code: dict[str, str] = {}
     left = _MOST_OF_ALL
     for kind, name in changed:
         if kind in _KINDS:
@@ -181,8 +184,8 @@ def _compare_code(commit: str, changed: Sequence[tuple[str, str]]) -> dict[str, 
         most = min(_MOST_OF_A_DIFF, left)
         text = text if len(text) <= most else f"{text[:most]}\n… and more"
         left = max(left - len(text), 0)
-        found[name] = text
-    return found
+        code[name] = text
+    return code
 
 
 def _diff_notebook(commit: str, name: str) -> str:

@@ -38,9 +38,9 @@ def compare_record(commit: str) -> Iterator[Table]:
 
 def pool_recorded(name: str, design: str) -> MetaAnalysis | None:
     """Joint results of a study's recorded sessions, those of a design, by their results."""
-    known = _parse_sessions(paths.record_folder().joinpath(name, record.INDEX).read_text(encoding="utf-8"))
+    sessions = _parse_sessions(paths.record_folder().joinpath(name, record.INDEX).read_text(encoding="utf-8"))
     return _pool_results(
-        name, {one: entry for one, entry in known.items() if entry["design"] == design}, _read_local
+        name, {text: entry for text, entry in sessions.items() if entry["design"] == design}, _read_local
     )
 
 
@@ -60,15 +60,22 @@ def _list_moved(name: str, then: Sessions, now: Sessions) -> Iterator[list[objec
 def _compare_pooled(name: str, commit: str, then: Sessions, now: Sessions) -> Table:
     """Lay joint results side by side: then, now for the same sessions, now for all of them."""
     before = _pool_results(name, then, _reader_at(commit))
-    same = _pool_results(name, {one: now[one] for one in then if one in now}, _read_local)
+    same = _pool_results(name, {text: now[text] for text in then if text in now}, _read_local)
     after = _pool_results(name, now, _read_local)
     old, again, new = (
-        {name_place(one, part): part for one in (found.contrasts if found else ()) for part in one.told}
-        for found in (before, same, after)
+        {
+            name_place(pooled_contrast, part): part
+            for pooled_contrast in (matching_meta_analysis.contrasts if matching_meta_analysis else ())
+            for part in pooled_contrast.told
+        }
+        for matching_meta_analysis in (before, same, after)
     )
-    rows = [(of, [one.get(of) for one in (old, again, new)]) for of in dict.fromkeys([*new, *old])]
-    given = {"study": name, "many": [count(len(one), "session") for one in (then, now)]}
-    return build_table("record-then-and-now", rows, f"record-{name}", change=_describe_change, **given)
+    rows = [
+        (of, [pooled_effects.get(of) for pooled_effects in (old, again, new)])
+        for of in dict.fromkeys([*new, *old])
+    ]
+    inputs = {"study": name, "many": [count(len(values), "session") for values in (then, now)]}
+    return build_table("record-then-and-now", rows, f"record-{name}", change=_describe_change, **inputs)
 
 
 def _reader_at(commit: str) -> Callable[[str, str], str | None]:
@@ -89,12 +96,12 @@ def _pool_results(
         if not {"measured", "design"} <= set(entry):
             continue
         try:
-            known = json.loads(find(name, session) or "")
-            found = record.Results.parse(known, paths.recorded_paths(name, session).results)
+            known_values = json.loads(find(name, session) or "")
+            results = record.Results.parse(known_values, paths.recorded_paths(name, session).results)
             superseded = record.Superseded(**why) if (why := entry.get("superseded")) else None
         except (BenchbookError, ValueError):
             continue  # It is not there, damaged, or of an older form.
-        of = session, entry["measured"], entry["design"], found.findings, found.facts.arms
+        of = session, entry["measured"], entry["design"], results.findings, results.facts.arms
         brought.append(meta_analysis.build_session(*of, superseded))
     try:
         return meta_analysis.pool_sessions(name, brought)

@@ -57,38 +57,40 @@ def run_sessions(
 
 def is_open(name: str) -> bool:
     """True if a study's folder has a session that is neither recorded nor given up."""
-    where, known = paths.study_paths(name), record.read_index().studies.get(name)
+    where, recorded = paths.study_paths(name), record.read_index().studies.get(name)
     # Before its first run or voided attempt a session did not begin.
     is_tried = any(folder.is_dir() and any(folder.iterdir()) for folder in (where.raw, where.void))
     if not where.session.is_file() or not is_tried:
         return False
     held = ArchiveContents(paths.find_root(), name)
-    if known is None:
+    if recorded is None:
         return True
-    if _read_start(held) in {one.begun for one in known.not_recorded}:
+    if _read_start(held) in {not_recorded.begun for not_recorded in recorded.not_recorded}:
         return False
-    return not held.folders or sessions.session_id(held) not in known.sessions
+    return not held.folders or sessions.session_id(held) not in recorded.sessions
 
 
 def give_up(name: str, because: str) -> str:
     """Count the session of a study that was started here as not recorded; return a line on it."""
-    known = record.read_index().studies.get(name)
+    recorded = record.read_index().studies.get(name)
     wrong = []
     if not because.strip():
         wrong.append("--because: missing; say in a sentence why the session is not recorded")
-    if known is None:
+    if recorded is None:
         wrong.append(f"--give-up: {name}: the record has no session of it, and so nothing to count it beside")
     elif not is_open(name):
         wrong.append(f"--give-up: {name}: no session of it was started here and is not at its end")
-    if wrong or known is None:
+    if wrong or recorded is None:
         raise InputErrors(wrong)
     held = ArchiveContents(paths.find_root(), name)
     processor = sessions.machine_of(held.facts).told_processor
-    one = record.NotRecorded(begun=_read_start(held), processor=processor, why=because.strip())
-    not_recorded = tuple(sorted((*known.not_recorded, one), key=lambda other: other.begun))
-    file = record.write_study(name, known.model_copy(update={"not_recorded": not_recorded}))
+    this_not_recorded = record.NotRecorded(begun=_read_start(held), processor=processor, why=because.strip())
+    not_recorded = tuple(sorted((*recorded.not_recorded, this_not_recorded), key=lambda other: other.begun))
+    file = record.write_study(name, recorded.model_copy(update={"not_recorded": not_recorded}))
     place = file.relative_to(paths.find_root()).as_posix()
-    return f"{place}: {name}: the session of {one.begun} is not recorded: {one.why}"
+    return (
+        f"{place}: {name}: the session of {this_not_recorded.begun} is not recorded: {this_not_recorded.why}"
+    )
 
 
 def _read_start(held: ArchiveContents) -> str:
@@ -98,19 +100,21 @@ def _read_start(held: ArchiveContents) -> str:
 def _most_needed(seconds: float) -> list[str]:
     """Sessions started here and the record's greatest needs that fit beside them, also printed."""
     folders = sorted((paths.find_root() / "data").glob("*/session.json"))
-    open_ = [one.parent.name for one in folders if is_open(one.parent.name)]
+    open_ = [folder.parent.name for folder in folders if is_open(folder.parent.name)]
     left = seconds - sum(_estimate_seconds(load.load_study(name)) for name in open_)
     needs, skipped = find_needed([name for name in record.read_index().studies if name not in open_])
     fitting = sample_size.choose_studies(needs, left)
-    late = [f"{one.study}: it has a session of six hours ago or less" for one in needs if not one.is_new_here]
+    late = [
+        f"{need.study}: it has a session of six hours ago or less" for need in needs if not need.is_new_here
+    ]
     lines = [
         "what the record needs most here:",
         *(f"  {name}: started before, goes on" for name in open_),
-        *(f"  {one.sentence}" for one in fitting),
+        *(f"  {this_sample_size.sentence}" for this_sample_size in fitting),
         *(f"  not {text}" for text in (*late, *skipped)),
     ]
     print("\n".join(lines))
-    return [*open_, *(one.study for one in fitting)]
+    return [*open_, *(this_sample_size.study for this_sample_size in fitting)]
 
 
 def find_needed(names: Sequence[str]) -> tuple[list[SampleSize], list[str]]:
@@ -121,21 +125,23 @@ def find_needed(names: Sequence[str]) -> tuple[list[SampleSize], list[str]]:
         if why := next(_find_obstacle(name, index.studies[name]), ""):
             skipped.append(f"{name}: {why}")
             continue
-        study, known = load.load_study(name), index.studies[name]
+        study, recorded = load.load_study(name), index.studies[name]
         # The design of a session that is measured now with the newest one's versions.
-        present = {one: design.METHODS.get(one, 1) for one in known.sessions[known.newest].methods}
+        present = {
+            method: design.METHODS.get(method, 1) for method in recorded.sessions[recorded.newest].methods
+        }
         facts = index.newest(name).pooled_results.facts
         mine = design.compute_digest(study, facts.arms, present)
         here = StudySession(
             id="here", measured=now, design=mine, processor=cpu_models.parse_processor(machine.cpu_model())
         )
-        found = meta_analysis.read_pooled(name)
+        pooled = meta_analysis.read_pooled(name)
         needs.append(
             sample_size.assess_study(
                 name,
-                [_build_session(*one) for one in known.of_design(mine).items()],
+                [_build_session(*pair) for pair in recorded.of_design(mine).items()],
                 here,
-                found if found is not None and found.design == mine else None,
+                pooled if pooled is not None and pooled.design == mine else None,
                 any(
                     interleaving.choose_order(study, workload) == interleaving.RUNS
                     for workload in study.workloads
@@ -146,10 +152,10 @@ def find_needed(names: Sequence[str]) -> tuple[list[SampleSize], list[str]]:
     return needs, skipped
 
 
-def _find_obstacle(name: str, known: record.Recorded) -> Iterator[str]:
+def _find_obstacle(name: str, recorded: record.Recorded) -> Iterator[str]:
     """First reason against measuring a recorded study here without a request."""
-    if known.retired is not None:
-        yield f"retired: {known.retired}"
+    if recorded.retired is not None:
+        yield f"retired: {recorded.retired}"
     elif name not in paths.list_studies():
         yield "its study file is gone"
     elif (study := load.load_study(name)).site.kind != "local":
@@ -161,8 +167,8 @@ def _find_obstacle(name: str, known: record.Recorded) -> Iterator[str]:
 
 
 def _build_session(name: str, entry: record.Entry) -> StudySession:
-    told = entry.machine.model_dump(include={"family", "model", "stepping"})
-    processor = Processor(name=entry.machine.processor, **told)
+    messages = entry.machine.model_dump(include={"family", "model", "stepping"})
+    processor = Processor(name=entry.machine.processor, **messages)
     return StudySession(id=name, measured=entry.measured, design=entry.design, processor=processor)
 
 
@@ -175,14 +181,14 @@ def _measure_session(name: str) -> bool:
     print(f"\n{name}: {'goes on' if is_open(name) else 'a session begins'}")
     try:
         _begin_session(name)
-        for one in STAGES:
-            leaves = getattr(paths.study_paths(name), paths.STAGES[one][1])
-            if one in SETTLED and leaves.exists():
+        for text in STAGES:
+            leaves = getattr(paths.study_paths(name), paths.STAGES[text][1])
+            if text in SETTLED and leaves.exists():
                 continue
-            if code := stage.run_stage(one, name):
+            if code := stage.run_stage(text, name):
                 if code > stage.ENDED_BY:
                     raise KeyboardInterrupt
-                raise BenchbookError(f"{one} failed")
+                raise BenchbookError(f"{text} failed")
         print(recording.add_session(name))
         return True
     except BenchbookError as error:
@@ -203,9 +209,9 @@ def _begin_session(name: str) -> None:
     """Begin a session, unless one goes on: recorded runs in the folder make room for it."""
     where, study = paths.study_paths(name), load.load_for_measuring(name)
     if is_open(name):
-        found = Facts.read(where.facts).methods or {}
+        results = Facts.read(where.facts).methods or {}
         orders = {interleaving.choose_order(study, workload) for workload in study.workloads}
-        if any(found.get(one) != design.METHODS[one] for one in design.methods_used(study, orders)):
+        if any(results.get(text) != design.METHODS[text] for text in design.methods_used(study, orders)):
             raise BenchbookError(
                 "it was started by code that measured otherwise; give it up, and the next one begins afresh"
             )

@@ -16,8 +16,8 @@ def run_doctor(noise: bool) -> int:
     from benchbook import sites
     from benchbook.sites.topology import feasibility
 
-    found = [ability for kind in sites.rooms("doctor") for ability in kind.examine()]
-    abilities = [*sorted(found, key=lambda ability: not ability.is_needed), *feasibility.examine_studies()]
+    results = [ability for kind in sites.rooms("doctor") for ability in kind.examine()]
+    abilities = [*sorted(results, key=lambda ability: not ability.is_needed), *feasibility.examine_studies()]
     for ability in abilities:
         print(f"{'yes' if ability.ok else 'no ':3}  {ability.name:22}  {ability.detail}")
         if not ability.ok and ability.remedy:
@@ -61,8 +61,8 @@ def take_down(purge: bool, loaded: str | None) -> int | str:
         from benchbook import sites
 
         with sites.open_site(load.load_study(loaded), lab_folder(paths.find_root(), loaded)) as site:
-            told = site.remove()
-        return "\n".join(told) or f"{loaded}: its servers are no others'; `make down` stops them"
+            messages = site.remove()
+        return "\n".join(messages) or f"{loaded}: its servers are no others'; `make down` stops them"
     from benchbook.sites.topology import teardown
 
     if at_work := teardown.owners_at_work(lab_root(paths.find_root())):

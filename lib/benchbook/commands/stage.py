@@ -73,9 +73,9 @@ def make_page(name: str) -> int:
     return _make_page(name, folder / "notebooks", folder / "failed", paths.reports_folder() / PAGES[name])
 
 
-def _make_page(notebook: str, into: Path, failed: Path, page: Path, **given: str) -> int:
+def _make_page(notebook: str, into: Path, failed: Path, page: Path, **inputs: str) -> int:
     load.load_params()
-    code = execute_notebook(notebook, into, failed, True, **given)
+    code = execute_notebook(notebook, into, failed, True, **inputs)
     if code == 0:
         _render_page(into / f"{notebook}.ipynb", page)
     return code
@@ -93,15 +93,15 @@ def write_summary(name: str, made_by: str | None, changed: int) -> None:
     from benchbook.show import caveats_section, evidence, registration, sessions, study_answer
     from benchbook.show import page as page_
 
-    seen = evidence.load_evidence(name)
-    more = [registration.check_registration(name, seen.runs), *caveats_section.report_differences()]
+    report_inputs = evidence.load_evidence(name)
+    more = [registration.check_registration(name, report_inputs.runs), *caveats_section.report_differences()]
     if changed:
         more.append(caveats_section.CaveatPoint("Edited code", page_.edited_code(made_by, changed), True))
-    text = study_answer.render_summary(seen, more, sessions.recorded_of(seen))
+    text = study_answer.render_summary(report_inputs, more, sessions.recorded_of(report_inputs))
     files.write_text(paths.study_paths(name).summary, text)
 
 
-def execute_notebook(notebook: str, into: Path, failed: Path, is_here: bool = True, **given: str) -> int:
+def execute_notebook(notebook: str, into: Path, failed: Path, is_here: bool = True, **inputs: str) -> int:
     """Execute a notebook with at most one parameter; return 0, or the exit code of one that failed.
 
     What only shows something is executed in this process. What failed is kept in a folder of its own.
@@ -114,27 +114,28 @@ def execute_notebook(notebook: str, into: Path, failed: Path, is_here: bool = Tr
         log.touch()
     except OSError as error:
         raise BenchbookError(
-            f"{_relative_path(into, root)}: cannot be written: {error.strerror}; look at its owner, mode and mount "
+            f"{_relative_path(into, root)}: cannot be written: {error.strerror}; look at its owner, mode "
+            "and mount "
             "(after `sudo make`, `sudo chown -R $USER .` helps)"
         ) from None
     if is_here:
         from benchbook.commands import notebooks
 
         try:
-            notebooks.execute_notebook(source, target, root, given)
+            notebooks.execute_notebook(source, target, root, inputs)
             code = 0
         except BenchbookError:
             code = 1
     else:
-        words = [word for pair in given.items() for word in pair]
+        words = [word for pair in inputs.items() for word in pair]
         code = _run_papermill([str(source), str(target), str(root), *words], log)
     if code != 0:
-        said = _last_error(target) or f"exit code {code}"
-        print(f"{notebook} failed: {said}{_disk_remedy(target, said)}", file=sys.stderr)
+        statement = _last_error(target) or f"exit code {code}"
+        print(f"{notebook} failed: {statement}{_disk_remedy(target, statement)}", file=sys.stderr)
         stamp = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%SZ")
         try:
             failed.mkdir(parents=True, exist_ok=True)
-            for file in (one for one in (target, log) if one.is_file()):
+            for file in (path for path in (target, log) if path.is_file()):
                 shutil.copyfile(file, failed / f"{notebook}-{stamp}{file.suffix}")
             print(
                 f"the executed notebook and its log are kept in {_relative_path(failed, root)}",
@@ -176,10 +177,10 @@ def count_edited() -> int:
     return len((listed or "").splitlines())
 
 
-def _disk_remedy(target: Path, said: str) -> str:
+def _disk_remedy(target: Path, statement: str) -> str:
     """Remedy for a full disk, if that is the cause of a failure; else empty."""
     free = shutil.disk_usage(target.parent).free
-    if "No space left" not in said and free > FULL_BYTES:
+    if "No space left" not in statement and free > FULL_BYTES:
         return ""
     return (
         f"; the disk of {target.parent} is full ({free >> 10} KiB free): what was complete is kept and taken "
@@ -196,8 +197,8 @@ def _last_error(notebook: Path) -> str | None:
     for cell in reversed(cells):
         for output in cell.get("outputs", []):
             if output.get("output_type") == "error":
-                known = output["ename"] in BENCHBOOK_ERRORS
-                return output["evalue"] if known else f"{output['ename']}: {output['evalue']}"
+                known_flag = output["ename"] in BENCHBOOK_ERRORS
+                return output["evalue"] if known_flag else f"{output['ename']}: {output['evalue']}"
     return None
 
 
@@ -213,7 +214,9 @@ BENCHBOOK_ERRORS = {
 
 def run_command(stage: str, study: str, here: bool) -> int:
     """Run stages one after another until one fails; return an exit code."""
-    asked = stage.split(",")
-    if wrong := [one for one in asked if one not in STAGES]:
-        raise InputErrors([f"stage: {one}: no such stage; write one of {', '.join(STAGES)}" for one in wrong])
-    return next((code for one in asked if (code := run_stage(one, study, here))), 0)
+    requests = stage.split(",")
+    if wrong := [text for text in requests if text not in STAGES]:
+        raise InputErrors(
+            [f"stage: {text}: no such stage; write one of {', '.join(STAGES)}" for text in wrong]
+        )
+    return next((code for text in requests if (code := run_stage(text, study, here))), 0)

@@ -138,11 +138,11 @@ def enlist_study(root: Path, study: str) -> bool:
     if study in yaml_file.read_mapping(file).data.get("studies", {}):
         return False
     text = file.read_text(encoding="utf-8")
-    found = re.search(r"^studies:[^\n\S]*(?:#[^\n]*)?\n(?P<items>(?:[^\n\S]+[^\n]+\n)+)", text, re.M)
-    if found is None:
+    matching_match = re.search(r"^studies:[^\n\S]*(?:#[^\n]*)?\n(?P<items>(?:[^\n\S]+[^\n]+\n)+)", text, re.M)
+    if matching_match is None:
         raise InputErrors([f"params.yaml: studies: {study} is not there; add the line `  {line}`"])
-    indent = re.match(r"\s*", found["items"])[0]  # type: ignore[index]
-    text = f"{text[: found.end()]}{indent}{line}\n{text[found.end() :]}"
+    indent = re.match(r"\s*", matching_match["items"])[0]  # type: ignore[index]
+    text = f"{text[: matching_match.end()]}{indent}{line}\n{text[matching_match.end() :]}"
     files.write_text(file, text)
     print(f"params.yaml: {study} added under studies, what the pipeline measures")
     return True
@@ -168,22 +168,22 @@ def render_questions() -> str:
         row = {"title": study.title, "file": file.as_posix(), "kind": study.site.kind, "times": times}
         folders.setdefault(file.parent.as_posix(), []).append(row)
     documents = {name: source.load_source(name) for name in source_files.source_names()}
-    given = {"folders": dict(sorted(folders.items())), "documents": documents, "answers": _list_answers()}
-    return templating.render_text("studies.md.j2", **given)
+    inputs = {"folders": dict(sorted(folders.items())), "documents": documents, "answers": _list_answers()}
+    return templating.render_text("studies.md.j2", **inputs)
 
 
 def _list_answers() -> dict[str, dict[str, list[str]]]:
     """Studies by claim that judge or illustrate it, at another size if that differs."""
-    found: dict[str, dict[str, list[str]]] = {}
+    answers: dict[str, dict[str, list[str]]] = {}
     for name in study_variants.list_wholes():
         whole = _list_claims(load.load_study(name))
-        asked = [(name, claim, how) for claim, how in whole.items()]
+        requests = [(name, claim, how) for claim, how in whole.items()]
         for size in study_variants.variant_names(name):
-            own = _list_claims(load.load_study(size)).items()
-            asked += [(size, claim, how) for claim, how in own if whole.get(claim) != how]
-        for study, claim, how in asked:
-            found.setdefault(claim, {}).setdefault(how, []).append(study)
-    return found
+            own_dict_items = _list_claims(load.load_study(size)).items()
+            requests += [(size, claim, how) for claim, how in own_dict_items if whole.get(claim) != how]
+        for study, claim, how in requests:
+            answers.setdefault(claim, {}).setdefault(how, []).append(study)
+    return answers
 
 
 def _list_claims(study: Study) -> dict[str, str]:

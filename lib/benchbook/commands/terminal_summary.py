@@ -29,19 +29,20 @@ def render_answer(study: str) -> list[str]:
         return []
     from benchbook.show import bottleneck_section, results_view, study_answer
 
-    found = Findings.read(where.findings)
-    blocks, (kept, due) = found.blocks, count_progress(study)
+    findings = Findings.read(where.findings)
+    blocks, (kept, due) = findings.blocks, count_progress(study)
     runs = f", {kept} runs" if kept == due else f", {kept} of {due} runs"
-    table = build_results(found, recorded_sessions(study))
+    table = build_results(findings, recorded_sessions(study))
     width = min(shutil.get_terminal_size((WIDTH, 24)).columns, WIDTH)
     why = [
-        f"Where the time went: {bottleneck_section.name_place(one, found)}: {one.sentence}."
-        for one in bottleneck_section.select_causes(found)[:1]
+        f"Where the time went: {bottleneck_section.name_place(select_cause, findings)}: "
+        f"{select_cause.sentence}."
+        for select_cause in bottleneck_section.select_causes(findings)[:1]
     ]
     basis = f"{blocks.complete} of {format_count(blocks.planned, 'block')}{runs if due else ''}, "
-    basis += f"{format_minutes(found.machine_minutes)} of machine time"
-    before = [f"{study}: {found.question}", *study_answer.conclude_study(found, table)]
-    after = [*why, *describe_place(study), f"({basis})", *five_minutes(found)]
+    basis += f"{format_minutes(findings.machine_minutes)} of machine time"
+    before = [f"{study}: {findings.question}", *study_answer.conclude_study(findings, table)]
+    after = [*why, *describe_place(study), f"({basis})", *five_minutes(findings)]
     is_coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     return [
         *_wrap_lines(before, width),
@@ -63,30 +64,34 @@ def recorded_sessions(study: str) -> MetaAnalysis | None:
     from benchbook.evidence import sessions
     from benchbook.evidence.archive_reader import ArchiveContents
 
-    known = record.read_index().studies.get(study)
-    if known is None or not paths.study_paths(study).raw.is_dir():
+    recorded = record.read_index().studies.get(study)
+    if recorded is None or not paths.study_paths(study).raw.is_dir():
         return None
     held = ArchiveContents(paths.find_root(), study)
     mine = design.compute_digest(held.study, held.facts.arms, sessions.list_methods(held))
-    if not known.of_design(mine):
+    if not recorded.of_design(mine):
         return None
-    found = meta_analysis.read_pooled(study)
-    return found if found and found.design == mine else review_record.pool_recorded(study, mine)
+    matching_meta_analysis = meta_analysis.read_pooled(study)
+    return (
+        matching_meta_analysis
+        if matching_meta_analysis and matching_meta_analysis.design == mine
+        else review_record.pool_recorded(study, mine)
+    )
 
 
-def five_minutes(found: Findings) -> list[str]:
+def five_minutes(findings: Findings) -> list[str]:
     """Sentence on the effect of five minutes more on the widest interval; empty without any."""
     from benchbook.compare.meta.sample_size import half_width_after
 
     wide = [
-        ((one.high - one.low) / 2, one)
-        for one in found.findings
-        if one.low is not None and one.high is not None and one.n >= 3
+        ((finding.high - finding.low) / 2, finding)
+        for finding in findings.findings
+        if finding.low is not None and finding.high is not None and finding.n >= 3
     ]
-    if not wide or not found.machine_minutes:
+    if not wide or not findings.machine_minutes:
         return []
     half, widest = max(wide, key=lambda pair: pair[0])
-    more = round(FIVE_MINUTES * found.blocks.complete / found.machine_minutes)
+    more = round(FIVE_MINUTES * findings.blocks.complete / findings.machine_minutes)
     then = half_width_after(half, widest.n, more, widest.level)
     return [
         f"Another five minutes, about {more} more blocks, would narrow the widest interval "
@@ -102,24 +107,24 @@ def describe_place(study: str) -> list[str]:
     from benchbook.evidence import sessions
     from benchbook.evidence.archive_reader import ArchiveContents
 
-    known = record.read_index().studies.get(study)
-    if known is None or not paths.study_paths(study).raw.is_dir():
+    recorded = record.read_index().studies.get(study)
+    if recorded is None or not paths.study_paths(study).raw.is_dir():
         return []
     held = ArchiveContents(paths.find_root(), study)
     mine, several = (
         design.compute_digest(held.study, held.facts.arms, sessions.list_methods(held)),
-        len(known.sessions),
+        len(recorded.sessions),
     )
-    alike = known.of_design(mine)
+    alike = recorded.of_design(mine)
     if not alike:
         newest = record.session_paths(study)
-        told = "`make pages` shows them"
+        session = "`make pages` shows them"
         if newest.findings.is_file():
             other = record.read_results(newest).design
-            told = "; ".join(design.describe_differences(other, sessions.describe_design(held))[:3])
-        return [f"None of the {several} recorded sessions has this design: {told}."]
-    found = recorded_sessions(study)
-    if found is None:
+            session = "; ".join(design.describe_differences(other, sessions.describe_design(held))[:3])
+        return [f"None of the {several} recorded sessions has this design: {session}."]
+    matching_meta_analysis = recorded_sessions(study)
+    if matching_meta_analysis is None:
         return [f"{len(alike)} recorded sessions have this design; none of them can be read."]
     here = meta_analysis.build_session(
         *(sessions.session_id(held), sessions.format_minute(sessions.read_start(held)), mine),
@@ -127,8 +132,8 @@ def describe_place(study: str) -> list[str]:
         facts=held.facts.arms,
         probes=held.facts.probes,
     )
-    told = prediction_check.describe_session(here, found)
-    return [told] if told else []
+    session = prediction_check.describe_session(here, matching_meta_analysis)
+    return [session] if session else []
 
 
 def count_progress(study: str) -> tuple[int, int]:

@@ -42,7 +42,9 @@ def _render_model(file: str, model: type[BaseModel]) -> Iterator[str]:
     for place, shown, is_described in _walk_sections(whole, whole, ""):
         # An arm that changes a part of the study has that part's keys.
         same = place.removeprefix("arms.NAME.")
-        title = next((known for known, (names, *_) in places.items() if same in names), shown["title"])
+        title = next(
+            (known_text for known_text, (names, *_) in places.items() if same in names), shown["title"]
+        )
         places.setdefault(title, ([], shown, is_described))[0].append(place)
     for names, shown, is_described in places.values():
         heading = ", ".join(f"`{place}`" for place in names)
@@ -74,7 +76,7 @@ def _render_list(whole: dict[str, Any], section: dict[str, Any]) -> str:
         meaning = re.sub(
             r"[;:,.] [Nn]ull(?:[^.;]|[.;](?! |$))*(?=[.;](?: |$))", "", _describe_key(whole, node)
         )
-        ends = [found.start() for found in re.finditer(r"[.;](?= |$)", meaning)]
+        ends = [matching_match.start() for matching_match in re.finditer(r"[.;](?= |$)", meaning)]
         whole_ends = (end for end in ends if meaning[:end].count("(") == meaning[:end].count(")"))
         end = next(whole_ends, len(meaning) - 1)
         value = _describe_values(whole, node)

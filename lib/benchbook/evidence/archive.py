@@ -96,14 +96,16 @@ def pack_study(study: str, target: Path, commit: str | None = None) -> Path:
     places = {file.relative_to(root).as_posix(): file for file in chosen}
     places |= {f"studies/{study}.yaml": where.file}
     for file in places.values():
-        if found := files.describe_kind(file):
-            raise BenchbookError(f"not exported: {file.name} is {found}; put the plain file there")
+        if kind := files.describe_kind(file):
+            raise BenchbookError(f"not exported: {file.name} is {kind}; put the plain file there")
     listed = {name: Listed.of(file) for name, file in places.items()}
     about = ABOUT.format(study=study).encode()
     listed[README] = Listed(sha256=hashlib.sha256(about).hexdigest(), bytes=len(about))
     listed = dict(sorted(listed.items()))
-    made = ArchiveManifest(study=study, benchbook=version("benchbook"), commit=commit, files=listed)
-    first = (json.dumps(made.plain, indent=1, sort_keys=True) + "\n").encode()
+    archive_manifest = ArchiveManifest(
+        study=study, benchbook=version("benchbook"), commit=commit, files=listed
+    )
+    first = (json.dumps(archive_manifest.plain, indent=1, sort_keys=True) + "\n").encode()
     contents: dict[str, Path | bytes] = {**places, MANIFEST: first, README: about}
     return tarball.write_tar(target, ((f"{study}/{name}", contents[name]) for name in (MANIFEST, *listed)))
 
@@ -115,8 +117,8 @@ def list_sources(spec: Study) -> list[str]:
 
 
 def _list_files(*folders: Path) -> list[Path]:
-    found = sorted(file for folder in folders if folder.is_dir() for file in folder.rglob("*"))
-    return [file for file in found if files.describe_kind(file) != files.FOLDER]
+    matching_paths = sorted(file for folder in folders if folder.is_dir() for file in folder.rglob("*"))
+    return [file for file in matching_paths if files.describe_kind(file) != files.FOLDER]
 
 
 def unpack_archive(archive: Path, into: Path, names: Sequence[str] = ()) -> Contents:
@@ -138,8 +140,8 @@ def unpack_archive(archive: Path, into: Path, names: Sequence[str] = ()) -> Cont
         if wrong := list(_find_misplaced(listed, study)):
             first = "\n  ".join(wrong[:20])
             raise BenchbookError(f"the manifest is not one that Benchbook writes:\n  {first}")
-        asked = {f"studies/{study}.yaml", *(f"data/{study}/{name}" for name in names)}
-        due = asked if names else set(listed)
+        requests = {f"studies/{study}.yaml", *(f"data/{study}/{name}" for name in names)}
+        due = requests if names else set(listed)
         size = sum(listed[name].bytes for name in due if name in listed)
         _require_room(size, into, allowed)
         left = set(due)
@@ -170,15 +172,15 @@ def read_documents(archive: Path, *names: str) -> list[Any]:
 
     Nothing is read behind the last of them. BenchbookError where one of them is not there.
     """
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     with open_archive(archive) as (members, _):
         for member in members:
             name = member.name.rpartition("/")[2]
             if member.name.count("/") == 3 and name in names:
-                found[name] = files.parse_json(b"".join(member.read()))
-            if len(found) == len(names):
-                return [found[name] for name in names]
-    raise BenchbookError(f"{archive.name}: there is no {' or no '.join({*names} - {*found})} in it")
+                results[name] = files.parse_json(b"".join(member.read()))
+            if len(results) == len(names):
+                return [results[name] for name in names]
+    raise BenchbookError(f"{archive.name}: there is no {' or no '.join({*names} - {*results})} in it")
 
 
 @contextlib.contextmanager
@@ -230,22 +232,24 @@ def _parse_manifest(member: TarMember | None) -> tuple[ArchiveManifest, bytes]:
 
 def _find_misplaced(listed: dict[str, Listed], study: str) -> Iterator[str]:
     """Names that can't be unpacked: places outside an archive's, or the same place twice."""
-    seen: dict[str, str] = {}
-    for name, one in listed.items():
+    observations: dict[str, str] = {}
+    for name, this_listed in listed.items():
         folded = unicodedata.normalize("NFKC", name).casefold()
         if not is_place(name, study):
             yield f"{name!r}: not a place of an archive"
-        elif one.bytes > MOST_OF_ONE:
-            yield f"{name}: {one.bytes} bytes, at most {MOST_OF_ONE}"
-        elif name.endswith(".json") and one.bytes > files.MOST_JSON_BYTES:
-            yield f"{name}: {one.bytes} bytes of JSON, at most {files.MOST_JSON_BYTES}"
-        elif folded in seen:
-            yield f"{name}: the same name as {seen[folded]} where upper and lower case are one"
-        seen[folded] = name
-    for name in seen:
+        elif this_listed.bytes > MOST_OF_ONE:
+            yield f"{name}: {this_listed.bytes} bytes, at most {MOST_OF_ONE}"
+        elif name.endswith(".json") and this_listed.bytes > files.MOST_JSON_BYTES:
+            yield f"{name}: {this_listed.bytes} bytes of JSON, at most {files.MOST_JSON_BYTES}"
+        elif folded in observations:
+            yield f"{name}: the same name as {observations[folded]} where upper and lower case are one"
+        observations[folded] = name
+    for name in observations:
         for folder in map(str, PurePosixPath(name).parents):
-            if folder in seen:
-                yield f"{seen[name]}: {seen[folder]} is a file already, so it can't be a folder"
+            if folder in observations:
+                yield (
+                    f"{observations[name]}: {observations[folder]} is a file already, so it can't be a folder"
+                )
 
 
 def is_place(name: str, study: str) -> bool:

@@ -42,12 +42,12 @@ class ArchiveContents:
     def facts(self) -> Facts:
         """Facts that provision found."""
         try:
-            found = Facts.model_validate(_read_json(self.where.facts))
+            matching_facts = Facts.model_validate(_read_json(self.where.facts))
         except ValidationError as error:
             raise ValueError(f"facts.json: {describe_error(error)}") from None
-        if found.study != self.name:
-            raise ValueError(f"facts.json is of the study {found.study!r}")
-        return found
+        if matching_facts.study != self.name:
+            raise ValueError(f"facts.json is of the study {matching_facts.study!r}")
+        return matching_facts
 
     @cached_property
     def data(self) -> dict[str, Any]:
@@ -98,15 +98,15 @@ class ArchiveContents:
     @cached_property
     def applied(self) -> dict[str, list[str]]:
         """Places in facts and runs that name a settings file, by its digest: fact's name and its arms."""
-        found: dict[str, list[str]] = {}
+        results: dict[str, list[str]] = {}
         for arm, facts in self.facts.arms.items():
             for name, digest in applied_config.find_digests(facts):
-                found.setdefault(digest, []).append(f"{name} of {arm}")
+                results.setdefault(digest, []).append(f"{name} of {arm}")
         for folder in [*self.folders, *self.pilots]:
             for name, digest in applied_config.find_digests(folder.evidence().get("identity_before") or {}):
-                found.setdefault(digest, [f"{name} of runs such as {folder.name}"])
-        found.pop(applied_config.NOTHING, None)
-        return found
+                results.setdefault(digest, [f"{name} of runs such as {folder.name}"])
+        results.pop(applied_config.NOTHING, None)
+        return results
 
     @cached_property
     def voids(self) -> list[tuple[run_folder.Note, RunFolder]]:
@@ -122,12 +122,12 @@ class ArchiveContents:
     @cached_property
     def failed(self) -> dict[str, str | None]:
         """Each run that was voided for its course, with its group; None if its folder can't say."""
-        found: dict[str, str | None] = {}
+        results: dict[str, str | None] = {}
         for note, folder in self.voids:
             if note.status in run_folder.FAILED:
                 is_whole = folder.path.is_dir() and not folder.verify()
-                found[note.run_id] = folder.planned().group if is_whole else found.get(note.run_id)
-        return found
+                results[note.run_id] = folder.planned().group if is_whole else results.get(note.run_id)
+        return results
 
     @cached_property
     def judged(self) -> dict[str, validity.Judgement]:

@@ -95,11 +95,11 @@ def _of_moments(held: ArchiveContents) -> Iterator[str]:
     """Yield runs beside each other, whole ones not in the order of their group, and attempts too late."""
     spans, began = {}, {}
     for folder in [*held.folders, *held.pilots]:
-        seen, plan = folder.times(), folder.planned()
+        times, plan = folder.times(), folder.planned()
         # Arms that take turns run inside the same seconds; whole runs never do.
         together = folder.name if plan.order == words.RUNS else plan.group
-        began[folder.name] = measured.parse_moment(seen.started_utc)
-        spans[folder.name] = began[folder.name], measured.parse_moment(seen.ended_utc), together
+        began[folder.name] = measured.parse_moment(times.started_utc)
+        spans[folder.name] = began[folder.name], measured.parse_moment(times.ended_utc), together
     yield from measured.find_overlaps(spans)
     for before, after in pairwise(run for run in held.runs if run.run_id in began):
         is_one = before.group == after.group and words.RUNS in (before.order, after.order)
@@ -121,10 +121,10 @@ def _of_turns(held: ArchiveContents) -> Iterator[str]:
             continue
         of_group = by_group.setdefault(plan.group, {})
         rounds, each = order.group_rounds(plan)
-        if each != (asked := folder.evidence()["turns"]["asked"]):
-            yield f"raw/{folder.name}: evidence.json: turns.asked is {asked}, the plan asks for {each}"
+        if each != (request := folder.evidence()["turns"]["asked"]):
+            yield f"raw/{folder.name}: evidence.json: turns.asked is {request}, the plan asks for {each}"
         if not of_group:
-            due = [arm for one in rounds for arm in one]
+            due = [arm for this_round in rounds for arm in this_round]
             taken = turns_of(file.read_text("utf-8"))
             for number, turn in enumerate(taken):
                 if turn.arm != due[number % len(due)]:
@@ -139,11 +139,11 @@ def _of_turns(held: ArchiveContents) -> Iterator[str]:
 
 def _of_session(held: ArchiveContents) -> Iterator[str]:
     """Faults of session.json: it is of another study, or of a seed other than the study file's."""
-    asked, drawn = held.study.plan.seed, held.session.get("seed")
+    request, drawn = held.study.plan.seed, held.session.get("seed")
     if held.session and held.session["study"] != held.name:
         yield f"session.json: of the study {truncate_text(held.session['study'])}"
-    if None not in (asked, drawn) and asked != drawn:
-        yield f"session.json: the seed is {truncate_text(drawn)}, the study asks for {asked}"
+    if None not in (request, drawn) and request != drawn:
+        yield f"session.json: the seed is {truncate_text(drawn)}, the study asks for {request}"
 
 
 CHECKS: dict[str, Callable[[ArchiveContents], Iterator[str]]] = {
@@ -156,7 +156,9 @@ CHECKS: dict[str, Callable[[ArchiveContents], Iterator[str]]] = {
     "missing runs": _of_missing,
     "pilots": _of_pilots,
     "moments": _of_moments,
-    "counters": lambda held: measured.find_chain_breaks({one.name: one.evidence() for one in held.folders}),
+    "counters": lambda held: measured.find_chain_breaks(
+        {folder.name: folder.evidence() for folder in held.folders}
+    ),
     "turns": _of_turns,
 }
 
@@ -190,12 +192,12 @@ def _of_void(held: ArchiveContents, record: run_folder.Note, folder: RunFolder) 
     yield from planned.check_name(record.run_id, folder.plan(), "void")
     if record.status != "partner":
         return
-    plan, said = folder.planned(), "; ".join(record.reasons)
+    plan, statement = folder.planned(), "; ".join(record.reasons)
     group = {run.run_id for run in held.runs if run.group == plan.group}
     # What failed before an arm's settings changed is no longer planned; its folder says where it stood.
     failed = {run for run, name in held.failed.items() if run in group or name == plan.group}
-    if plan.run_id in group and not any(one in said for one in failed):
-        yield f"{place}: its note says that it {said}, and no run of {plan.group} in void failed"
+    if plan.run_id in group and not any(text in statement for text in failed):
+        yield f"{place}: its note says that it {statement}, and no run of {plan.group} in void failed"
 
 
 def _of_reasons(held: ArchiveContents, record: run_folder.Note, folder: RunFolder) -> Iterator[str]:
@@ -205,9 +207,9 @@ def _of_reasons(held: ArchiveContents, record: run_folder.Note, folder: RunFolde
     at_run, run = folder.evidence()["limits"], Evidence.of(folder)
     # A check may have become another since; or a good run was set aside because it did not please.
     judged = [validity.judge_run(run, limits) for limits in (held.params.limits, at_run)]
-    reasons = [reason for one in judged for reason in one.reasons]
-    said = f"void/{folder.name}: its note says {record.status}: {truncate_text(record.reasons)}"
+    reasons = [reason for judgement in judged for reason in judgement.reasons]
+    statement = f"void/{folder.name}: its note says {record.status}: {truncate_text(record.reasons)}"
     if not reasons:
-        yield f"{said}, and it passes every check of this version"
+        yield f"{statement}, and it passes every check of this version"
     elif not set(record.reasons) & set(reasons):
-        yield f"{said}, the checks say {truncate_text(reasons)}"
+        yield f"{statement}, the checks say {truncate_text(reasons)}"

@@ -61,7 +61,7 @@ def require_complete(study: str, root: Path) -> None:
     where = paths.StudyPaths(study, root)
     due = [where.file, root / "params.yaml", root / archive.README]
     due += [where.data / name for name in archive.PARTS]
-    if absent := [one.relative_to(root).as_posix() for one in due if not one.is_file()]:
+    if absent := [path.relative_to(root).as_posix() for path in due if not path.is_file()]:
         raise BenchbookError(f"{study}: no {', '.join(absent)} in the archive")
 
 
@@ -72,10 +72,10 @@ def analyze_study(where: paths.StudyPaths, params: Params) -> None:
     put = evaluate.assign_claims(spec, published.resolve_claims(spec.claims), shown)
     tables = tidy.load_tables(where.tidy, *findings.required_tables(spec, params.analysis, put))
     left = artifact.read_facts(study), artifact.read_dataset(study)
-    found = findings.build_from_stages(study, spec, tables, params.analysis, put, shown, *left)
-    found.write(where.findings)
-    files.write_json(where.metrics, metrics_export.export_metrics(found))
-    files.write_csv(where.plots / "effects.csv", metrics_export.by_threads(found))
+    from_stages = findings.build_from_stages(study, spec, tables, params.analysis, put, shown, *left)
+    from_stages.write(where.findings)
+    files.write_json(where.metrics, metrics_export.export_metrics(from_stages))
+    files.write_csv(where.plots / "effects.csv", metrics_export.by_threads(from_stages))
     files.write_csv(where.plots / "blocks.csv", metrics_export.by_block(spec, tables["runs"]))
 
 
@@ -83,9 +83,9 @@ def find_differences(claimed: Mapping[str, bytes], data: Path) -> Iterator[str]:
     """Name every value of findings and metrics that is not as it was, as `canonical` holds them."""
     for name, before in claimed.items():
         recorded_, here = (files.parse_json(text) for text in (before, (data / name).read_bytes()))
-        for one in (recorded_, here):
+        for item in (recorded_, here):
             # With which release findings were made is no finding: a new one would leave nothing as recorded.
-            if isinstance(one, dict):
-                one.pop("made_by", None)
+            if isinstance(item, dict):
+                item.pop("made_by", None)
         for text in numeric_equality.diff_documents(recorded_, here, numeric_equality.DECIMALS.get(name)):
             yield f"{name}: {text}"

@@ -32,8 +32,8 @@ def runs_of(manifest: archive.ArchiveManifest, name: str = run_folder.MANIFEST) 
     """Return the SHA-256 of each raw run's manifest, or another file of it, as an archive's own lists it."""
     begin, end = f"data/{manifest.study}/raw/", f"/{name}"
     return {
-        place.removeprefix(begin).removesuffix(end): one.sha256
-        for place, one in sorted(manifest.files.items())
+        place.removeprefix(begin).removesuffix(end): file.sha256
+        for place, file in sorted(manifest.files.items())
         if place.startswith(begin) and place.endswith(end) and place.count("/") == 4
     }
 
@@ -56,7 +56,7 @@ def session_id(held: ArchiveContents) -> str:
 
     It follows from the raw runs alone, so it stays what it is under any name of a file.
     """
-    runs = {one.name: files.digest_file(one.path / run_folder.MANIFEST) for one in held.folders}
+    runs = {folder.name: files.digest_file(folder.path / run_folder.MANIFEST) for folder in held.folders}
     return id_of(format_minute(read_start(held)), runs)
 
 
@@ -82,7 +82,7 @@ def list_methods(held: ArchiveContents) -> dict[str, int]:
         return {
             name: int(written[name]) for name in used if name in written or name not in design.LATER
         } | mixed
-    first = min(held.folders, key=lambda one: one.times().started_utc).evidence()
+    first = min(held.folders, key=lambda item: item.times().started_utc).evidence()
     ledger = (first.get("ledger") or {}).get("after") or {}
     nice = ((first.get("identity_before") or {}).get("place") or {}).get("nice", "")
     shown = {
@@ -110,19 +110,21 @@ def machine_of(facts: Facts) -> RecordedMachine:
     """Return the machine under the servers, from the facts of the first arm, with all versions seen."""
     arm = next(iter(facts.arms.values()))
     hosts = arm.get("hosts") or {}
-    seen: Mapping[str, Any] = arm.get("machine") or hosts.get("server") or next(iter(hosts.values()), {})
-    one = cpu_models.parse_processor(str(seen.get("cpu_model") or "not known"))
+    observations: Mapping[str, Any] = (
+        arm.get("machine") or hosts.get("server") or next(iter(hosts.values()), {})
+    )
+    processor = cpu_models.parse_processor(str(observations.get("cpu_model") or "not known"))
     probes: Mapping[str, Any] = facts.probes or {}
     return RecordedMachine(
-        processor=one.name,
-        cores=float(seen.get("cores") or 1),
-        memory_mib=seen.get("memory_mib"),
-        kernel=seen.get("kernel"),
-        system=seen.get("system") or (arm.get("node") or {}).get("image"),
+        processor=processor.name,
+        cores=float(observations.get("cores") or 1),
+        memory_mib=observations.get("memory_mib"),
+        kernel=observations.get("kernel"),
+        system=observations.get("system") or (arm.get("node") or {}).get("image"),
         site=str((arm.get("site") or {}).get("kind", "not known")),
         versions={name: ", ".join(versions) for name, versions in design.list_versions(facts.arms).items()},
         probes={name: value for name, value in probes.items() if value is not None},
-        **one.model_dump(exclude={"name"}, exclude_none=True),
+        **processor.model_dump(exclude={"name"}, exclude_none=True),
     )
 
 
@@ -132,12 +134,12 @@ TAKEN = ("findings.json", "facts.json")
 
 def find_unmatched(index: record.Index) -> Iterator[str]:
     """Archives without an entry, and entries with results or newest archive missing."""
-    known = {session.where.archive: session for session in index.sessions()}
+    recorded_sessions = {session.where.archive: session for session in index.sessions()}
     for file in record.list_archives():
-        if file not in known:
+        if file not in recorded_sessions:
             place = file.relative_to(paths.find_root()).as_posix()
             yield f"{place}: not in {record.INDEX}; `make record` writes both"
-    for session in known.values():
+    for session in recorded_sessions.values():
         what = {
             session.where.results: "results",
             **({session.where.archive: "archive"} if session.is_newest else {}),
@@ -208,9 +210,11 @@ def check_archive(session: record.RecordedSession, root: Path) -> list[str]:
     held = ArchiveContents(root, session.where.name)
     written = session.entry.methods if held.facts.methods is None else held.facts.methods
     runs = runs_of(manifest)
-    known = session.entry.methods.items()
-    told = {name: written.get(name) if name in design.METHODS else number for name, number in known}
-    shown = _by_facts(held, told) | {"runs": len(runs), "logs": logs_of(manifest)}
+    known_dict_items = session.entry.methods.items()
+    messages = {
+        name: written.get(name) if name in design.METHODS else number for name, number in known_dict_items
+    }
+    shown = _by_facts(held, messages) | {"runs": len(runs), "logs": logs_of(manifest)}
     other = [*_entry_differences(session, id_of(session.entry.measured, runs), shown)]
     return [*other, *(f"{session.archive_name}: {text}" for text in _other_results(session, root))]
 
@@ -250,8 +254,8 @@ def _shorten_digests(digests: Iterable[str]) -> str:
 
 def _by_facts(held: ArchiveContents, methods: Mapping[str, Any]) -> dict[str, Any]:
     arms = held.facts.arms
-    found = {"methods": methods, "design": design.compute_digest(held.study, arms, methods)}
-    return found | {"machine": machine_of(held.facts)}
+    results = {"methods": methods, "design": design.compute_digest(held.study, arms, methods)}
+    return results | {"machine": machine_of(held.facts)}
 
 
 def _entry_differences(
@@ -259,6 +263,6 @@ def _entry_differences(
 ) -> Iterator[str]:
     """Differences of an entry from the evidence of its session."""
     for key, value in {"session": own_id, **shown}.items():
-        said = session.id if key == "session" else getattr(session.entry, key)
-        if said != value:
-            yield f"{session.archive_name}: {key}: {record.INDEX} says {said}, its raw files {value}"
+        statement = session.id if key == "session" else getattr(session.entry, key)
+        if statement != value:
+            yield f"{session.archive_name}: {key}: {record.INDEX} says {statement}, its raw files {value}"

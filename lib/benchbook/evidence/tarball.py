@@ -73,10 +73,12 @@ def write_tar(target: Path, entries: Iterable[tuple[str, Path | bytes]], preset:
         else lzma.LZMAFile(stream, "wb", preset=preset) as packed,
         tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar,
     ):
-        for name, given in entries:
+        for name, input_entry in entries:
             entry = tarfile.TarInfo(name)
             entry.mode = 0o644
-            content: IO[bytes] = given.open("rb") if isinstance(given, Path) else io.BytesIO(given)
+            content: IO[bytes] = (
+                input_entry.open("rb") if isinstance(input_entry, Path) else io.BytesIO(input_entry)
+            )
             with content:
                 entry.size = content.seek(0, io.SEEK_END)
                 content.seek(0)
@@ -120,14 +122,14 @@ class _Unpacked:
         while not self.unpacker.eof:
             kept = self.unpacker.unconsumed_tail if self.is_gzip else b""
             is_hungry = not kept if self.is_gzip else self.unpacker.needs_input
-            given = self.stream.read(PIECE) if is_hungry else kept
-            piece = self.unpacker.decompress(given, PIECE)
+            arguments = self.stream.read(PIECE) if is_hungry else kept
+            piece = self.unpacker.decompress(arguments, PIECE)
             self.left -= len(piece)
             if self.left < 0:
                 raise NotWhole("it unpacks to more than its size allows, as if made to fill a disk")
             if piece:
                 return piece
-            if is_hungry and not given:
+            if is_hungry and not arguments:
                 raise NotWhole("it ends too early")
         if self.unpacker.unused_data or self.stream.read(1):
             raise NotWhole("something follows its end")
@@ -168,10 +170,10 @@ def _read_content(source: _Unpacked, left: list[int]) -> Iterator[bytes]:
 
 
 def _read_exactly(source: _Unpacked, size: int) -> bytes:
-    found = source.read(size)
-    if len(found) < size:
+    exactly = source.read(size)
+    if len(exactly) < size:
         raise NotWhole("it ends too early")
-    return found
+    return exactly
 
 
 def _pad_size(size: int) -> int:

@@ -30,9 +30,9 @@ def beside_ours(held: ArchiveContents, ours: Path) -> Iterator[str]:
     """Parts of the archive that differ from this clone, and the checks that were not made."""
     here = validate_document(yaml_file.read_mapping(ours / "params.yaml", "params.yaml"), Params)
     for section in ("limits", "analysis"):
-        own, theirs = dict(getattr(here, section)), dict(getattr(held.params, section))
-        for name, (due, said) in diff_mappings(own, theirs).items():
-            yield f"params.yaml: {section}.{name} is {said} in the archive, {due} here"
+        own_values, theirs = dict(getattr(here, section)), dict(getattr(held.params, section))
+        for name, (due, statement) in diff_mappings(own_values, theirs).items():
+            yield f"params.yaml: {section}.{name} is {statement} in the archive, {due} here"
     limits = held.params.limits.model_dump(mode="json")
     for name, folder in ((folder.name, folder) for folder in held.folders):
         at_run = folder.evidence().get("limits") or {}
@@ -76,8 +76,10 @@ def _of_study_here(held: ArchiveContents, ours: Path) -> Iterator[str]:
     if not here.file.is_file():
         yield f"{here.shown}: this clone has no such study to hold it against"
         return
-    own = validate_document(yaml_file.read_mapping(here.file, here.shown), Study).model_dump(mode="json")
+    own_values = validate_document(yaml_file.read_mapping(here.file, here.shown), Study).model_dump(
+        mode="json"
+    )
     theirs = held.study.model_dump(mode="json")
-    differing = [key for key in own if repr(own[key]) != repr(theirs[key])]
+    differing = [key for key in own_values if repr(own_values[key]) != repr(theirs[key])]
     if differing:
         yield f"{here.shown}: {', '.join(differing)}: not as this clone has it"

@@ -46,26 +46,26 @@ class Verified:
 
     def __str__(self) -> str:
         manifest = self.contents.manifest
-        made = f"benchbook {manifest.benchbook}, commit {manifest.commit or 'not known'}"
+        result = f"benchbook {manifest.benchbook}, commit {manifest.commit or 'not known'}"
         skew = _SKEW.format(here=version("benchbook"))
         wrong, again = self.proof.wrong, "made again from the raw files:"
         files_ = f"all {len(manifest.files)} files are those of the manifest"
         runs = ["plans, schedule, facts, data and runs agree with each other"]
-        found = [f"{again} NOT the same", *self.differences, skew]
-        told = {
+        results = [f"{again} NOT the same", *self.differences, skew]
+        messages = {
             "shown": [FOLLOWS if self.is_same else FOLLOWS_NOT],
             "not shown": [*unverifiable.SENTENCES, *self.binds],
-            "study": [f"{self.contents.study}, made by {made}"],
+            "study": [f"{self.contents.study}, made by {result}"],
             "hashes": [f"{files_} ({self.contents.bytes / 1e6:.1f} MB)"],
             "manifest": [f"sha256 {self.contents.digest}"],
             "runs": ["they contradict each other or the files beside them:"] if wrong else runs,
             "WRONG": wrong,
-            "findings": found if self.differences else [f"{again} the same values"],
+            "findings": results if self.differences else [f"{again} the same values"],
             "noted": self.proof.noted,
         }
         if wrong:
-            told["findings"] = [f"NOT made again, because the runs contradict each other; {skew}"]
-        return "\n".join(line for title, texts in told.items() for line in _format_list(title, texts))
+            messages["findings"] = [f"NOT made again, because the runs contradict each other; {skew}"]
+        return "\n".join(line for title, texts in messages.items() for line in _format_list(title, texts))
 
 
 def _format_list(title: str, texts: Sequence[str]) -> Iterator[str]:
@@ -86,14 +86,21 @@ def _format_list(title: str, texts: Sequence[str]) -> Iterator[str]:
 
 def verify_archive(file: Path) -> Verified:
     """Check an archive in a folder of its own, and analyse it again; nothing of it stays."""
-    with open_checked(file) as (found, _):
-        return replace(found, binds=tuple(describe_provenance(file)))
+    with open_checked(file) as (verified, _):
+        return replace(verified, binds=tuple(describe_provenance(file)))
 
 
 def describe_provenance(file: Path) -> Iterator[str]:
     """Support for the word of an archive's recorder: its first commit, and other sessions."""
     digest, index = files.digest_file(file), record.read_index()
-    session = next((one for one in index.sessions() if one.entry.sha256 == digest), None)
+    session = next(
+        (
+            recorded_session
+            for recorded_session in index.sessions()
+            if recorded_session.entry.sha256 == digest
+        ),
+        None,
+    )
     if session is None:
         yield UNBOUND
         return
@@ -106,13 +113,15 @@ def describe_provenance(file: Path) -> Iterator[str]:
         yield f"commit {commit} of {day} by {who}, {signed}, first brought this archive"
     else:
         yield "no commit of this clone has it yet"
-    own = session.entry
+    own_entry = session.entry
     same = [
-        one.entry
-        for one in index.sessions(session.where.name)
-        if one.id != session.id and one.entry.design == own.design and one.entry.superseded is None
+        recorded_session.entry
+        for recorded_session in index.sessions(session.where.name)
+        if recorded_session.id != session.id
+        and recorded_session.entry.design == own_entry.design
+        and recorded_session.entry.superseded is None
     ]
-    others = {entry.machine.processor for entry in same} - {own.machine.processor}
+    others = {entry.machine.processor for entry in same} - {own_entry.machine.processor}
     yield (
         f"{count(len(same), 'further session')} of the same design in the record, "
         f"{count(len(others), 'other processor')} among them"
@@ -135,5 +144,5 @@ def open_checked(file: Path) -> Iterator[tuple[Verified, Path]]:
         if proved.wrong:
             yield Verified(contents, proved), root
             return
-        found = recompute.compare_results(contents.study, root)
-        yield Verified(contents, proved, found, Findings.read(where.findings)), root
+        compare_results = recompute.compare_results(contents.study, root)
+        yield Verified(contents, proved, compare_results, Findings.read(where.findings)), root

@@ -85,12 +85,12 @@ def _of_totals(log: SysbenchLog, options: Mapping[str, str]) -> Iterator[Found]:
             total.line,
             "its percentile is the histogram's last bucket (100 s): it may be longer",
         )
-    asked = float(options["time_s"]) if options.get("time_s", "").isdigit() else None
-    if asked and total.total_time_s and total.total_time_s > asked + LATE_S:
+    request = float(options["time_s"]) if options.get("time_s", "").isdigit() else None
+    if request and total.total_time_s and total.total_time_s > request + LATE_S:
         yield (
             "late end",
             total.line,
-            f"it ended {total.total_time_s - asked:.1f} s after its --time of {asked:g} s",
+            f"it ended {total.total_time_s - request:.1f} s after its --time of {request:g} s",
         )
     if log.header.rate and total.total_time_s and not log.header.warm_up_s:
         reached = events / total.total_time_s
@@ -126,9 +126,9 @@ def _of_series(log: SysbenchLog, options: Mapping[str, str]) -> Iterator[Found]:
     if not seconds.size:
         return
     full = threads == (log.header.threads or 0)
-    asked = float(options["time_s"]) if options.get("time_s", "").isdigit() else None
-    if asked is not None:
-        full &= seconds <= asked
+    request = float(options["time_s"]) if options.get("time_s", "").isdigit() else None
+    if request is not None:
+        full &= seconds <= request
     last_full = int(np.flatnonzero(full)[-1]) if full.any() else -1
     if last_full + 1 < seconds.size and (threads[last_full + 1 :] < (log.header.threads or 0)).any():
         at = last_full + 1
@@ -197,20 +197,20 @@ def _idle_end(rates: NDArray[np.float64]) -> int:
 
 def caveats_of_set(runs: Sequence[Any], arms: Sequence[str]) -> list[Caveat]:
     """Caveats about runs beside each other: differences that should not be, and their order."""
-    found: list[Caveat] = []
+    caveats: list[Caveat] = []
 
     def add(run: Any, kind: str, text: str) -> None:
-        found.append(Caveat(run.path, run.line, kind, text))
+        caveats.append(Caveat(run.path, run.line, kind, text))
 
     for workload in dict.fromkeys(run.workload for run in runs):
         of_workload = [run for run in runs if run.workload == workload]
         levels = {arm: {run.level for run in of_workload if run.arm == arm} for arm in arms}
-        levels = {arm: own for arm, own in levels.items() if own}
+        levels = {arm: own_level for arm, own_level in levels.items() if own_level}
         common = set.intersection(*levels.values()) if levels else set()
-        for arm, own in levels.items():
-            if own != common and len(levels) > 1:
-                only = ", ".join(map(str, sorted(own - common)))
-                run = next(run for run in of_workload if run.arm == arm and run.level in own - common)
+        for arm, level in levels.items():
+            if level != common and len(levels) > 1:
+                only = ", ".join(map(str, sorted(level - common)))
+                run = next(run for run in of_workload if run.arm == arm and run.level in level - common)
                 add(run, "levels", f"{arm} alone, or not all arms, has {only} threads of {workload}")
         times = sorted({round(run.time_s / max(1.0, run.time_s * 0.02)) for run in of_workload})
         lengths = [run.time_s for run in of_workload]
@@ -220,8 +220,8 @@ def caveats_of_set(runs: Sequence[Any], arms: Sequence[str]) -> list[Caveat]:
     if len(versions := sorted({run.version for run in runs})) > 1:
         run = next(run for run in runs if run.version == versions[-1])
         add(run, "versions", f"sysbench {' and '.join(versions)} are compared with each other")
-    found += _of_order(runs, arms)
-    return found
+    caveats += _of_order(runs, arms)
+    return caveats
 
 
 def _of_order(runs: Sequence[Any], arms: Sequence[str]) -> list[Caveat]:
@@ -235,7 +235,7 @@ def _of_order(runs: Sequence[Any], arms: Sequence[str]) -> list[Caveat]:
     ) / max(1, max(run.processes for run in timed)):
         return []
     spans = {arm: [run.ended_at for run in timed if run.arm == arm] for arm in arms}
-    spans = {arm: own for arm, own in spans.items() if len(own) > 1}
+    spans = {arm: span for arm, span in spans.items() if len(span) > 1}
     order = sorted(spans, key=lambda arm: min(spans[arm]))
     pairs = [*pairwise(order)]
     if pairs and all(max(spans[first]) < min(spans[second]) for first, second in pairs):

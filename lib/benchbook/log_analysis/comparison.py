@@ -138,10 +138,10 @@ def read_logs(
     order = {arm: place for place, arm in enumerate(layout.arms)}
     runs.sort(key=lambda run: (run.workload, run.level, order[run.arm], run.repeat, run.path, run.line))
     cells = compare_cells(runs, layout)
-    found = [caveat for run in runs for caveat in run.caveats]
-    found = [*caveats_of_set(runs, layout.arms), *_unlike_transactions(cells, layout.arms), *found]
+    caveats = [caveat for run in runs for caveat in run.caveats]
+    caveats = [*caveats_of_set(runs, layout.arms), *_unlike_transactions(cells, layout.arms), *caveats]
     return LogSet(
-        runs, collection.left_out, layout, cells, found, [*_find_scaling(cells)], collection.files,
+        runs, collection.left_out, layout, cells, caveats, [*_find_scaling(cells)], collection.files,
         collection.silent_files,
     )  # fmt: skip
 
@@ -326,7 +326,7 @@ def judge_claim(logs: LogSet, text: str) -> str:
     sign = {">=": "≥", "<=": "≤"}.get(match["sign"], match["sign"])
     band = equivalence.point_band(share) if sign == "=" else equivalence.EquivalenceBand(
         share if sign in "≥>" else None, share if sign in "≤<" else None, is_strict=sign in "<>")  # fmt: skip
-    found: list[tuple[str, Change]] = []
+    results: list[tuple[str, Change]] = []
     for workload, level in logs.rows:
         if (match["level"] and int(match["level"]) != level) or (
             match["workload"] and match["workload"] not in workload
@@ -336,8 +336,8 @@ def judge_claim(logs: LogSet, text: str) -> str:
         if cells[0] and cells[1]:
             change = compare_runs(cells[0].runs, cells[1].runs, logs.layout.is_paired)
             if change is not None:
-                found.append((f"{workload}, {level} threads", change))
-    if not found:
+                results.append((f"{workload}, {level} threads", change))
+    if not results:
         return f"{text}: can't be told from these logs: no level has runs of both arms"
     words = {
         "confirmed": "holds",
@@ -345,7 +345,7 @@ def judge_claim(logs: LogSet, text: str) -> str:
         "inconclusive": "can't be told from these logs",
     }
     outcomes = []
-    for _, change in found:
+    for _, change in results:
         interval = Interval(change.n, LEVEL, change.log_mean, change.log_low, change.log_high)
         outcomes.append(equivalence.judge_interval(interval, band))
     outcome = (
@@ -355,7 +355,7 @@ def judge_claim(logs: LogSet, text: str) -> str:
         if "contradicted" in outcomes
         else "inconclusive"
     )
-    parts = [f"{place} {change.effect:+.1%} ({describe_interval(change)})" for place, change in found]
+    parts = [f"{place} {change.effect:+.1%} ({describe_interval(change)})" for place, change in results]
     shown = "; ".join(parts[:6]) + ("; …" if len(parts) > 6 else "")
     ends = [f"{end:+.1%}" if end is not None else None for end in (band.low, band.high)]
     allowed = (

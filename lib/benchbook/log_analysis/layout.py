@@ -113,13 +113,13 @@ def identify_runs(
     root = _common_folder([run.path for run in runs])
     names = {path: path[len(root) :] for path in dict.fromkeys(run.path for run in runs)}
     if by is not None:
-        found, patterns = _by_pattern(names, by), [by]
+        guess_roles, patterns = _by_pattern(names, by), [by]
     else:
-        found, patterns = _guess_roles(runs, names)
-    described = _describe_arms(found, texts, root, names)
+        guess_roles, patterns = _guess_roles(runs, names)
+    described = _describe_arms(guess_roles, texts, root, names)
     named = []
     for run in runs:
-        roles = found[run.path]
+        roles = guess_roles[run.path]
         arm = described.get(run.path) or roles.get("arm", "")
         workload = _name_workload(run, roles)
         repeat = roles.get("repeat") or roles.get("date", "")
@@ -132,7 +132,7 @@ def identify_runs(
     named = _with_arms(named, root, arm_globs)
     named = _with_order(named)
     arms = _order_arms(named, baseline)
-    is_paired = bool(named) and all(_is_pairing(run, found[run.path]) for run in named)
+    is_paired = bool(named) and all(_is_pairing(run, guess_roles[run.path]) for run in named)
     return named, Layout(tuple(patterns), arms, is_paired)
 
 
@@ -172,8 +172,10 @@ def _guess_roles(
 
 def _find_workloads(names: Sequence[_Name]) -> None:
     for name in names:
-        found = [*_WORKLOAD.finditer(name.path)]
-        special = [match for match in found if match[0].lower() not in _GENERIC] or found
+        matching_matches = [*_WORKLOAD.finditer(name.path)]
+        special = [
+            match for match in matching_matches if match[0].lower() not in _GENERIC
+        ] or matching_matches
         if special:
             # The name of the file says more than its folder's.
             name.add(max(special, key=lambda match: (len(match[0]), match.start())), "workload")
@@ -239,7 +241,7 @@ def _find_arms(names: Mapping[str, _Name]) -> tuple[dict[str, dict[str, str]], l
     groups: dict[tuple[object, ...], list[str]] = {}
     for path, name in names.items():
         groups.setdefault(name.signature(), []).append(path)
-    found: dict[str, dict[str, str]] = {}
+    results: dict[str, dict[str, str]] = {}
     patterns: list[str] = []
     for members in sorted(groups.values(), key=len, reverse=True):
         pieces = [names[path].pieces() for path in members]
@@ -253,9 +255,9 @@ def _find_arms(names: Mapping[str, _Name]) -> tuple[dict[str, dict[str, str]], l
             cuts[0] = (0, 0) if first and pieces[0][0] and len(pieces[0]) > 1 else cuts[0]
         has_folder = any(cut and "/" in _join_from(pieces, at) for at, cut in enumerate(cuts))
         for path, row in zip(members, pieces, strict=True):
-            found[path] = _assign_roles(names[path], row, cuts, has_folder)
+            results[path] = _assign_roles(names[path], row, cuts, has_folder)
         patterns.append(_build_pattern(names[members[0]], pieces[0], cuts, has_folder))
-    return found, list(dict.fromkeys(pattern for pattern in patterns if "{" in pattern))
+    return results, list(dict.fromkeys(pattern for pattern in patterns if "{" in pattern))
 
 
 def _join_from(pieces: list[list[str]], at: int) -> str:
@@ -355,7 +357,7 @@ def _by_pattern(names: Mapping[str, str], by: str) -> dict[str, dict[str, str]]:
         shape = _SHAPES.get(role, r"[^/]+?")
         regex += f"(?P<{role}{number}>{shape})" + re.escape(literal).replace(r"\*", "[^/]*")
     pattern = re.compile(rf"{regex}(?:\.(?:log|txt|out|res|gz|xz|zst))*")
-    found = {}
+    matching_pattern = {}
     for path, relative in names.items():
         parts = path.split("/")
         match = pattern.fullmatch(relative)
@@ -366,16 +368,19 @@ def _by_pattern(names: Mapping[str, str], by: str) -> dict[str, dict[str, str]]:
         for key, value in (match.groupdict() if match else {}).items():
             role = key.rstrip("0123456789")
             roles[role] = f"{roles[role]} {value}" if role in roles else value
-        found[path] = roles
-    if not any(roles.get("arm") or roles.get("repeat") or roles.get("workload") for roles in found.values()):
+        matching_pattern[path] = roles
+    if not any(
+        roles.get("arm") or roles.get("repeat") or roles.get("workload")
+        for roles in matching_pattern.values()
+    ):
         raise BenchbookError(
             f"--by '{by}' fits none of {len(names)} files, such as {next(iter(names.values()))}"
         )
-    return found
+    return matching_pattern
 
 
 def _describe_arms(
-    found: Mapping[str, Mapping[str, str]], texts: Mapping[str, str], root: str, names: Mapping[str, str]
+    results: Mapping[str, Mapping[str, str]], texts: Mapping[str, str], root: str, names: Mapping[str, str]
 ) -> dict[str, str]:
     """Arms with their description in a DESC or params file."""
     described = {}
@@ -388,18 +393,18 @@ def _describe_arms(
         pairs = re.findall(r"^\s*([\w.-]+)\s*[=:]\s*(\S.*?)\s*$", text, re.M)
         settings[os.path.dirname(path)] = dict(pairs)
     varied = {
-        key for key in {key for own in settings.values() for key in own}
-        if len({own.get(key) for own in settings.values()}) > 1
+        key for key in {key for setting in settings.values() for key in setting}
+        if len({setting.get(key) for setting in settings.values()}) > 1
     }  # fmt: skip
     varied = {key for key in varied if not re.search(r"(?i)thread|date|time|dir|path|pid|run", key)}
-    for path, roles in found.items():
+    for path, roles in results.items():
         arm = roles.get("arm", "")
         number = re.search(r"(\d+)$", arm)
         if number and (words := numbered.get(number[1])):
             described[path] = f"{arm} ({words})"
-        own = settings.get(os.path.dirname(path), {})
-        if varied & own.keys():
-            words = " ".join(f"{key}={own[key]}" for key in sorted(varied & own.keys()))
+        own_values = settings.get(os.path.dirname(path), {})
+        if varied & own_values.keys():
+            words = " ".join(f"{key}={own_values[key]}" for key in sorted(varied & own_values.keys()))
             described[path] = words
     return described
 
@@ -424,10 +429,11 @@ def _script_name(word: str) -> str:
 def _by_mix(run: LogRun) -> str:
     """Statement mix of a run's transactions, as the name of an unnamed workload."""
     each = [round(count / max(run.events, 1), 1) for count in (run.reads, run.writes, run.other)]
-    known = {(14.0, 4.0, 2.0): "read_write", (14.0, 0.0, 2.0): "read_only", (1.0, 0.0, 0.0): "point_select",
+    known_values = {(14.0, 4.0, 2.0): "read_write", (14.0, 0.0, 2.0): "read_only", (1.0, 0.0,
+                    0.0): "point_select",
              (0.0, 4.0, 2.0): "write_only", (0.0, 1.0, 0.0): "one write",
              (14.0, 0.0, 0.0): "read_only"}  # fmt: skip
-    return known.get((each[0], each[1], each[2])) or f"{each[0]:g}/{each[1]:g}/{each[2]:g} r/w/o"
+    return known_values.get((each[0], each[1], each[2])) or f"{each[0]:g}/{each[1]:g}/{each[2]:g} r/w/o"
 
 
 def _with_arms(runs: list[LogRun], root: str, arm_globs: Sequence[tuple[str, str]]) -> list[LogRun]:

@@ -141,8 +141,8 @@ def collect_runs(paths: Sequence[str | os.PathLike[str]], keeps_series: bool = F
     files = [*dict.fromkeys(files)]
     tasks = [files[at : at + FILES_A_TASK] for at in range(0, len(files), FILES_A_TASK)]
     with parallel.map_tasks(len(files)) as each:
-        for found in each(partial(_read_files, keeps_series=keeps_series), tasks):
-            for part in found:
+        for result in each(partial(_read_files, keeps_series=keeps_series), tasks):
+            for part in result:
                 _add_part(collection, part)
     collection.texts = _read_descriptions(files)
     return _without_copies(collection)
@@ -153,10 +153,10 @@ def _list_files(path: str, collection: Collection) -> list[str]:
     if not os.path.lexists(path):
         import glob
 
-        found = sorted(glob.glob(path, recursive=True))
-        if not found:
+        results = sorted(glob.glob(path, recursive=True))
+        if not results:
             collection.left_out.append(SkippedFile(path, None, "no such file or folder"))
-        return [name for one in found for name in _list_files(one, collection)]
+        return [name for text in results for name in _list_files(text, collection)]
     if not os.path.isdir(path):
         return [path]
     files = []
@@ -326,10 +326,10 @@ def _other_test(path: str, log: SysbenchLog, output: Output) -> str:
 
 def _parse_options(before: str) -> dict[str, str]:
     """Options of the last command line of sysbench in a text."""
-    found = _COMMAND.findall(re.sub(r"\\\n\s*", " ", before))
-    if not found:
+    results = _COMMAND.findall(re.sub(r"\\\n\s*", " ", before))
+    if not results:
         return {}
-    words = found[-1].replace("'", "").replace('"', "").split()
+    words = results[-1].replace("'", "").replace('"', "").split()
     options: dict[str, str] = {}
     for word in words:
         name, _, value = word.lstrip("-").partition("=")
@@ -346,8 +346,8 @@ def _parse_options(before: str) -> dict[str, str]:
 
 def _last_heading(before: str) -> str:
     """Last heading of Markdown above a run, if any."""
-    found = re.findall(r"^(?:#{1,6} +([^#\s-].*?)#*|\*\*(.+?)\*\*:?)$", before, re.MULTILINE)
-    return (found[-1][0] or found[-1][1]).strip() if found else ""
+    results = re.findall(r"^(?:#{1,6} +([^#\s-].*?)#*|\*\*(.+?)\*\*:?)$", before, re.MULTILINE)
+    return (results[-1][0] or results[-1][1]).strip() if results else ""
 
 
 def _add_part(collection: Collection, part: Part) -> None:

@@ -32,7 +32,7 @@ def draft_study(logs: LogSet) -> str:
     common = {
         name: Counter(values).most_common(1)[0][0]
         for name in ("driver", "tables", "table_size", "host", "port")
-        if (values := [own[name] for own in options if own.get(name)])
+        if (values := [option[name] for option in options if option.get(name)])
     }
     is_postgresql = common.get("driver") == "pgsql"
     user = "user: bench, password_env: BENCH_PASSWORD"
@@ -51,11 +51,16 @@ def draft_study(logs: LogSet) -> str:
         "arms:  # the first is the baseline",
     ]
     for place, arm in enumerate(logs.arms):
-        own = next((run.options for run in logs.runs if run.arm == arm and run.options.get("host")), {})
+        own_values = next(
+            (run.options for run in logs.runs if run.arm == arm and run.options.get("host")), {}
+        )
         if place == 0:
             lines.append(f"  {names[arm]}: {{}}  # {arm}")
             continue
-        endpoint = f"host: {own.get('host', f'{names[arm]}.example.org')}, port: {own.get('port', port)}"
+        endpoint = (
+            f"host: {own_values.get('host', f'{names[arm]}.example.org')}, port: "
+            f"{own_values.get('port', port)}"
+        )
         lines.append(f"  {names[arm]}: {{endpoint: {{{endpoint}}}}}  {TO_FILL}: where {arm} answers")
     lines += [f"aa: {{threads: [{levels[len(levels) // 2]}]}}  # the baseline against itself", "workloads:"]
     workloads = list(dict.fromkeys(workload for workload, _ in logs.rows))
@@ -79,9 +84,9 @@ def draft_study(logs: LogSet) -> str:
 
 def _unique_names(texts: list[str] | tuple[str, ...]) -> list[str]:
     """Names that a study file takes, each another one."""
-    found: list[str] = []
+    names: list[str] = []
     for text in texts:
         name = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:30].strip("-") or "arm"
         name = name if name[0].isalpha() else f"arm-{name}"
-        found.append(name if name not in found else f"{name}-{len(found) + 1}")
-    return found
+        names.append(name if name not in names else f"{name}-{len(names) + 1}")
+    return names

@@ -45,8 +45,12 @@ def _format_cells(cell: LogCell | None, is_compared: bool, has_n: bool, rank: in
     cells.append(f"{cell.mean('avg_ms'):.2f}")
     if rank is not None:
         values = [run.percentile_ms for run in cell.runs]
-        known = [value for value in values if value is not None]
-        cells.append(f"{sum(known) / len(known):.2f}" if known and len(known) == len(values) else "–")
+        known_values = [value for value in values if value is not None]
+        cells.append(
+            f"{sum(known_values) / len(known_values):.2f}"
+            if known_values and len(known_values) == len(values)
+            else "–"
+        )
     return cells
 
 
@@ -73,9 +77,9 @@ def _render_table(logs: LogSet, width: int) -> list[str]:
     for row in values:
         cells = dict(zip(wide, row, strict=True))
         for arm in logs.arms:
-            own = [cells.get((arm, name), "") for name in _in_order(names)]
-            if own[0] != "–":
-                rows.append([*row[:shared], arm, *own])
+            own_texts = [cells.get((arm, name), "") for name in _in_order(names)]
+            if own_texts[0] != "–":
+                rows.append([*row[:shared], arm, *own_texts])
     return [*_align_rows(headings, rows)]
 
 
@@ -141,7 +145,10 @@ def _align_rows(headings: Sequence[Heading], rows: Sequence[Sequence[str]]) -> I
 def _scaling_lines(logs: LogSet) -> Iterator[str]:
     for series in logs.scaling:
         top = max(series.qps)
-        text = f"  {series.arm}, {series.workload}: most {_format_number(top)} qps at {series.peak_level} threads"
+        text = (
+            f"  {series.arm}, {series.workload}: most {_format_number(top)} qps at {series.peak_level} "
+            "threads"
+        )
         text += f", knee at {series.knee_level}"
         if series.law is not None:
             law = series.law

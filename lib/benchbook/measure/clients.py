@@ -73,7 +73,7 @@ def start_clients(
     if client_sharding.has_file(planned.arm_setting):
         files = [part / run_folder.client_file(number, run_folder.OPTIONS) for number in range(count)]
         each = zip(endpoints, shares, files, strict=True)
-        taken = [sysbench.write_options(site, arm, *one) for one in each]
+        taken = [sysbench.write_options(site, arm, *row) for row in each]
     begin_at = time.monotonic() + site.ready_s if count > 1 else None
     is_held = planned.order == interleaving.TURNS and site.holds_clients
     running: list[RunningClient] = []
@@ -102,45 +102,58 @@ def wait_for_clients(running: Sequence[RunningClient], deadline_s: float) -> Non
     ended_by = "deadline"
     while going and (left := deadline - time.monotonic()) > 0:
         slice_s = left if len(running) == 1 else min(left, LOOK_S / len(going))
-        going = [one for one in going if not _is_over(one, slice_s)]
-        if len(going) < len(running) and any(one.exit_code for one in running if one not in going):
+        going = [
+            this_running_client for this_running_client in going if not _is_over(this_running_client, slice_s)
+        ]
+        if len(going) < len(running) and any(
+            this_running_client.exit_code
+            for this_running_client in running
+            if this_running_client not in going
+        ):
             # A run whose load is not whole is no measurement: the rest of it is not waited for.
             ended_by = "another client"
             break
-    for one in going:
-        _end_client(one, ended_by)
+    for running_client in going:
+        _end_client(running_client, ended_by)
 
 
 def kill_clients(running: Sequence[RunningClient]) -> None:
     """End at once all clients that still run."""
-    for one in running:
-        sysbench.kill_client(one.client)
+    for running_client in running:
+        sysbench.kill_client(running_client.client)
 
 
 def spread_ms(running: Sequence[RunningClient]) -> float | None:
     """Return the milliseconds between the first and the last client's beginning; None if one is not known."""
-    started = [one.client.begun_s for one in running]
+    started = [running_client.client.begun_s for running_client in running]
     return None if None in started else 1000 * (max(started) - min(started))
 
 
 def first_failed(running: Sequence[RunningClient]) -> RunningClient:
     """Client with the run's end: the first that failed by itself, or else the first."""
-    by_itself = [one for one in running if one.exit_code and one.ended_by != "another client"]
-    return min(by_itself, key=lambda one: one.ended_s or 0.0, default=running[0])
+    by_itself = [
+        running_client
+        for running_client in running
+        if running_client.exit_code and running_client.ended_by != "another client"
+    ]
+    return min(by_itself, key=lambda item: item.ended_s or 0.0, default=running[0])
 
 
-def _is_over(one: RunningClient, timeout_s: float) -> bool:
+def _is_over(running_client: RunningClient, timeout_s: float) -> bool:
     try:
-        one.exit_code = one.client.popen.wait(timeout=timeout_s)
+        running_client.exit_code = running_client.client.popen.wait(timeout=timeout_s)
     except subprocess.TimeoutExpired:
         return False
-    one.ended_by, one.ended_s = "itself" if one.exit_code >= 0 else "signal", time.monotonic()
+    running_client.ended_by, running_client.ended_s = (
+        "itself" if running_client.exit_code >= 0 else "signal",
+        time.monotonic(),
+    )
     return True
 
 
-def _end_client(one: RunningClient, ended_by: str) -> None:
+def _end_client(running_client: RunningClient, ended_by: str) -> None:
     """End a client gently and then not."""
-    popen = one.client.popen
+    popen = running_client.client.popen
     # A stopped process takes no signal but CONT and KILL.
     steps: list[tuple[Callable[[], None], float]] = [
         (lambda: popen.send_signal(signal.SIGTERM), TERM_S),
@@ -148,9 +161,9 @@ def _end_client(one: RunningClient, ended_by: str) -> None:
     ]
     for act, wait_s in steps:
         act()
-        if _is_over(one, wait_s):
+        if _is_over(running_client, wait_s):
             break
-    one.ended_by, one.ended_s = ended_by, one.ended_s or time.monotonic()
+    running_client.ended_by, running_client.ended_s = ended_by, running_client.ended_s or time.monotonic()
 
 
 TURN_LOOK_S = 0.05
@@ -169,7 +182,7 @@ def take_turns(making: Mapping[str, Any], begun_s: float) -> dict[str, Any]:
     planned: PlannedRun = first.planned
     discard_s, run_s = interleaving.clock_seconds(planned)
     rounds, each = order.group_rounds(planned)
-    asked = {
+    requests = {
         "rounds": rounds,
         "turn_s": planned.turn_ms / 1000,
         "turns": each,
@@ -178,12 +191,12 @@ def take_turns(making: Mapping[str, Any], begun_s: float) -> dict[str, Any]:
         "begun_s": begun_s,
     }
     takers = {}
-    for name, one in making.items():
+    for name, item in making.items():
         logs = [
-            one.part / run_folder.client_file(number, run_folder.OUT) for number in range(len(one.running))
+            item.part / run_folder.client_file(number, run_folder.OUT) for number in range(len(item.running))
         ]
-        takers[name] = Taker(one.run.arm, [client.client for client in one.running], logs)
-    clock = first.site.clock(takers, asked)
+        takers[name] = Taker(item.run.arm, [client.client for client in item.running], logs)
+    clock = first.site.clock(takers, requests)
     children = [child.popen for taker in takers.values() for child in taker.clients]
     try:
         while clock.exit_code is None and all(child.poll() is None for child in children):
@@ -193,15 +206,15 @@ def take_turns(making: Mapping[str, Any], begun_s: float) -> dict[str, Any]:
         while clock.exit_code is None and time.monotonic() < deadline:
             time.sleep(TURN_LOOK_S)
     finally:
-        found = clock.end()
-    if found["exit_code"] != 0:
-        for one in making.values():
-            kill_clients(one.running)
-    return {**found, "asked": asked}
+        result = clock.end()
+    if result["exit_code"] != 0:
+        for item in making.values():
+            kill_clients(item.running)
+    return {**result, "asked": requests}
 
 
 def evidence_of_turns(
-    turned: Mapping[str, Any], planned: PlannedRun, seen: Mapping[str, Any]
+    turned: Mapping[str, Any], planned: PlannedRun, observations: Mapping[str, Any]
 ) -> dict[str, Any]:
     """`turns` of a run's evidence, and its client's CPU time, known to the clock alone."""
     arm = planned.arm
@@ -209,7 +222,7 @@ def evidence_of_turns(
     cpu_s, counted = (turned.get(key, {}).get(arm, {}) for key in ("cpu_s", "counted"))
     return {
         **({"counted": counted} if counted else {}),
-        "client": {**seen["client"], "cpu_s": cpu_s.get("client", 0.0)},
+        "client": {**observations["client"], "cpu_s": cpu_s.get("client", 0.0)},
         "turns": {
             "clock": {key: turned.get(key) for key in CLOCK},
             "asked": turned["asked"]["turns"],

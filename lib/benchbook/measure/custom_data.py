@@ -27,27 +27,31 @@ CHECKSUM_UP_TO = 5_000_000
 
 def prepare_scripts(site: Any, data: DataPlan, arm: str, endpoint: Endpoint) -> list[str]:
     """Run each script's `prepare` on an arm's server; return the failures, in sysbench's words."""
-    said: list[str] = []
-    for one in data.prepared:
-        one.texts()
-        env = {"BENCHBOOK_SCRIPT": one.path.name, "BENCHBOOK_SEED": str(data.seed)}
-        given = {
+    scripts: list[str] = []
+    for custom_script in data.prepared:
+        custom_script.texts()
+        env = {"BENCHBOOK_SCRIPT": custom_script.path.name, "BENCHBOOK_SEED": str(data.seed)}
+        inputs = {
             name.replace("_", "-"): sysbench_options.format_value(value)
-            for name, value in one.options.items()
+            for name, value in custom_script.options.items()
         }
-        options = [f"--{name}={value}" for name, value in given.items()]
+        options = [f"--{name}={value}" for name, value in inputs.items()]
         argv = sysbench.once_argv(endpoint, order.table_seed(data.seed, 0), PREPARE, *options)
         with tempfile.TemporaryDirectory() as scratch:
             out, err = Path(scratch) / "out", Path(scratch) / "err"
             try:
-                with sysbench.start_client(site, Start(argv, out, err, one.folder, env, arm)) as child:
+                with sysbench.start_client(
+                    site, Start(argv, out, err, custom_script.folder, env, arm)
+                ) as child:
                     code = child.popen.wait(timeout=PREPARE_S)
             except subprocess.TimeoutExpired:
-                said.append(f"workloads.{one.workload}: its prepare did not end within {PREPARE_S:.0f} s")
+                scripts.append(
+                    f"workloads.{custom_script.workload}: its prepare did not end within {PREPARE_S:.0f} s"
+                )
                 continue
             lines = sysbench.read_faults(out, err, code)
-        said += [f"workloads.{one.workload}: its prepare failed: {line}" for line in lines]
-    return said
+        scripts += [f"workloads.{custom_script.workload}: its prepare failed: {line}" for line in lines]
+    return scripts
 
 
 def describe_tables(connection: Connection) -> dict[str, dict[str, int | None]]:
@@ -65,8 +69,8 @@ def describe_tables(connection: Connection) -> dict[str, dict[str, int | None]]:
 
 def list_tables(connection: Connection) -> list[str]:
     """Names of the tables that are neither sysbench's own nor the mark of a schema that others host."""
-    known = dialect.get_dialect(connection).tables(connection)
-    return [name for name in known if name != dialect.MARK and not sysbench.is_table(name)]
+    known_texts = dialect.get_dialect(connection).tables(connection)
+    return [name for name in known_texts if name != dialect.MARK and not sysbench.is_table(name)]
 
 
 def prewarm_tables(connection: Connection) -> None:
@@ -99,21 +103,23 @@ def record_scripts(data: DataPlan, states: dict[str, dict[str, Any]]) -> dict[st
                 f"{'; '.join(wrong[:3])}; "
                 "let it draw from sysbench.rand or math.random, which are seeded, and from nothing else"
             )
-    scripts = {name: {"text": one.texts(), "sha256": one.digests()} for name, one in data.scripts.items()}
+    scripts = {
+        name: {"text": script.texts(), "sha256": script.digests()} for name, script in data.scripts.items()
+    }
     return {"scripts": scripts, "tables": states[first]}
 
 
-def diff_tables(now: dict[str, Any], known: dict[str, Any]) -> list[str]:
+def diff_tables(now: dict[str, Any], known_values: dict[str, Any]) -> list[str]:
     """Each table that is not as it was recorded, in words."""
-    other = numeric_equality.diff_mappings(now, known)
+    other = numeric_equality.diff_mappings(now, known_values)
     return [f"{name} has {has}, recorded are {was}" for name, (has, was) in other.items()]
 
 
-def find_changed_scripts(data: DataPlan, known: dict[str, Any]) -> list[str]:
+def find_changed_scripts(data: DataPlan, known_values: dict[str, Any]) -> list[str]:
     """Files of own scripts that are not those that warm-up saw."""
     wrong = []
-    for name, one in data.scripts.items():
-        now, then = one.digests(), known.get("scripts", {}).get(name, {}).get("sha256", {})
+    for name, script in data.scripts.items():
+        now, then = script.digests(), known_values.get("scripts", {}).get(name, {}).get("sha256", {})
         wrong += [
             f"workloads.{name}.script: {file} is not what warm-up saw; run `dvc repro -f warm-up@STUDY`"
             for file in numeric_equality.diff_mappings(now, then)

@@ -26,8 +26,8 @@ class ArmLoad:
     @property
     def options(self) -> list[str]:
         """Options of the loader for this arm; a server that leaves gaps between ids is given them."""
-        found = ["--index-first=on"] if self.index == "before" else []
-        return found + (["--auto-inc=off"] if self.leaves_gaps else [])
+        results = ["--index-first=on"] if self.index == "before" else []
+        return results + (["--auto-inc=off"] if self.leaves_gaps else [])
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,9 @@ def plan_data(study: Study) -> DataPlan:
     """The data plan of a study; warming of arms only for stages that declare `warm_up`."""
     data, scripts = study.dataset, custom_scripts.load_scripts(study)
     prepared = tuple(custom_scripts.prepared_by(study))
-    known = [(script.digests(), dict(script.options)) for script in prepared]
+    known_pairs = [(script.digests(), dict(script.options)) for script in prepared]
     label = f"{data.tables}x{data.table_size}-seed{data.seed}"
-    label += f"-own{compute_fingerprint(known)}" if known else ""
+    label += f"-own{compute_fingerprint(known_pairs)}" if known_pairs else ""
     return DataPlan(
         *(data.tables, data.table_size, data.seed, label, _checksum_kind(study), scripts, prepared),
         {name: _plan_arm(study, name) for name in study.arms},
@@ -80,14 +80,16 @@ def _plan_arm(study: Study, arm: str) -> ArmLoad:
 
 def _checksum_kind(study: Study) -> str:
     """Kind of checksum: an engine's own if all columns are alike, else one that all can make."""
-    asked = [engine_of(study, arm) for arm in study.arms]
-    engines = {engine.name: descriptors.find_engine(engine.name) for engine in asked}
-    names = [name for about in descriptors.TEXT for name in engines[asked[0].name].meanings[about]]
+    requested_engines = [engine_of(study, arm) for arm in study.arms]
+    engines = {engine.name: descriptors.find_engine(engine.name) for engine in requested_engines}
+    names = [
+        name for about in descriptors.TEXT for name in engines[requested_engines[0].name].meanings[about]
+    ]
     # An engine's own is of bytes as they are kept, which the character set decides.
-    texts = {str([*map(engine.settings.get, names)]) for engine in asked}
+    texts = {str([*map(engine.settings.get, names)]) for engine in requested_engines}
     are_alike = study.site.existing is None and len(texts) == 1
     if are_alike and len(engines) == 1 and all(engine.has_checksum for engine in engines.values()):
         return "own"
     kinds = {descriptors.MYSQL: "crc32", descriptors.PGSQL: "md5"}
-    found = {kinds[engine.driver] for engine in engines.values()}
-    return found.pop() if len(found) == 1 else "text"
+    results = {kinds[engine.driver] for engine in engines.values()}
+    return results.pop() if len(results) == 1 else "text"

@@ -22,7 +22,10 @@ CHECKSUM_UP_TO = 5_000_000
 
 
 def ensure_data(
-    site: Site, data: DataPlan, known: dict[str, Any] | None = None, known_own: dict[str, Any] | None = None
+    site: Site,
+    data: DataPlan,
+    known_values: dict[str, Any] | None = None,
+    known_own: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Make sure the prepared data is there and as it should be; return its description.
 
@@ -34,28 +37,28 @@ def ensure_data(
     events: list[str] = []
     for _ in arm_of_each_copy(site):
         try:
-            return _ensure_data(site, data, known, known_own, events)
+            return _ensure_data(site, data, known_values, known_own, events)
         except CopyLost as error:
             events.append(str(error))
-    return _ensure_data(site, data, known, known_own, events)
+    return _ensure_data(site, data, known_values, known_own, events)
 
 
 def _ensure_data(
     site: Site,
     data: DataPlan,
-    known: dict[str, Any] | None,
+    known_values: dict[str, Any] | None,
     known_own: dict[str, Any] | None,
     events: list[str],
 ) -> dict[str, Any]:
     kept = [arm for arm in arm_of_each_copy(site) if site.has_snapshot(data.label, arm)]
     lost = [arm for arm in arm_of_each_copy(site) if arm not in kept]
-    if lost and known is not None:
+    if lost and known_values is not None:
         events.append("the prepared copy is gone; the tables are loaded again from the study's seed")
     for arm in kept:
         site.up(arm)
         with open_session(site, arm) as connection:
-            found = find_problems(describe_data(connection, data), data)
-        events += [f"{problem}; the prepared copy is put back" for problem in found]
+            problems = find_problems(describe_data(connection, data), data)
+        events += [f"{problem}; the prepared copy is put back" for problem in problems]
     loaded = {arm: _load_copy(site, data, arm) for arm in lost}
     if kept:
         site.restore(data.label)
@@ -64,14 +67,14 @@ def _ensure_data(
         with open_session(site, arm) as connection:
             states[arm] = describe_data(connection, data)
             of_scripts = custom_data.describe_tables(connection) if known_own is not None else {}
-        wrong = find_problems(states[arm], data) or _diff_states(states[arm], known)
+        wrong = find_problems(states[arm], data) or _diff_states(states[arm], known_values)
         # A server of others keeps no copy, and what pilots wrote is still there.
         wrong = wrong or custom_data.diff_tables(of_scripts, (known_own or {}).get("tables", {}))
         if wrong:
             events += [f"the prepared copy: {problem}; the tables are loaded again" for problem in wrong]
             loaded[arm] = _load_copy(site, data, arm)
             states[arm] = loaded[arm][0]
-    wrong = [text for state in states.values() for text in _diff_states(state, known)]
+    wrong = [text for state in states.values() for text in _diff_states(state, known_values)]
     if wrong:
         raise BenchbookError(
             f"the data could not be brought back as it was: {'; '.join(wrong)}. "
@@ -132,46 +135,47 @@ def count_rows(connection: Connection, data: DataPlan) -> dict[str, Any]:
     rows = statement_counters.count_rows(connection, data.tables)
     words, there = dialect.get_dialect(connection), [name for name, count in rows.items() if count >= 0]
     # Each family of engines has names of its own for the same index.
-    asked = words.keys if data.checksum == "text" else words.indexes
-    return {"rows": rows, "indexes": {name: asked(connection, name) for name in there}}
+    requested_function = words.keys if data.checksum == "text" else words.indexes
+    return {"rows": rows, "indexes": {name: requested_function(connection, name) for name in there}}
 
 
 def describe_data(connection: Connection, data: DataPlan) -> dict[str, Any]:
     """Rows, secondary indexes and checksums of the tables as they are; all is read into memory."""
-    found = count_rows(connection, data)
+    rows = count_rows(connection, data)
     words, kind = dialect.get_dialect(connection), data.checksum
     small = data.tables * data.table_size <= CHECKSUM_UP_TO
-    each = {name: words.checksum(connection, name, kind) for name in found["indexes"]} if small else None
+    each = {name: words.checksum(connection, name, kind) for name in rows["indexes"]} if small else None
     of_study = {"tables": data.tables, "table_size": data.table_size, "seed": data.seed}
-    state: dict[str, Any] = {**of_study, **found, "checksums": each}
+    state: dict[str, Any] = {**of_study, **rows, "checksums": each}
     return state | {"fingerprint": compute_fingerprint(state)}
 
 
 def find_problems(state: dict[str, Any], data: DataPlan) -> list[str]:
     """Lacks of the tables against the study, in words."""
     size = data.table_size
-    found = []
+    problems = []
     for number, (name, rows) in enumerate(state["rows"].items(), start=1):
         if rows < 0:
-            found.append(f"{name} is missing")
+            problems.append(f"{name} is missing")
         elif rows != size:
-            found.append(f"{name} has {rows} rows, the study says {size}")
+            problems.append(f"{name} has {rows} rows, the study says {size}")
         elif not has_index(state, number):
-            found.append(f"{name} has no index k_{number}")
-    return found
+            problems.append(f"{name} has no index k_{number}")
+    return problems
 
 
-def proof_table(state: dict[str, Any], asked: Dataset) -> pd.DataFrame:
+def proof_table(state: dict[str, Any], dataset: Dataset) -> pd.DataFrame:
     """Table, property, asked, found and proof, one row a property of a table."""
     rows: list[tuple[str, str, object, object, str]] = []
     proven = {True: "the server has what was asked", False: "DIFFERS"}
-    for number in range(1, asked.tables + 1):
+    for number in range(1, dataset.tables + 1):
         name = f"sbtest{number}"
         counted, indexes = state["rows"].get(name), state["indexes"].get(name, [])
         # By itself it proves nothing: the stages after this one compare it before they measure.
         checksum = (state["checksums"] or {}).get(name)
         rows += [
-            (name, "rows", f"{asked.table_size:,}", f"{counted or 0:,}", proven[counted == asked.table_size]),
+            (name, "rows", f"{dataset.table_size:,}", f"{counted or 0:,}",
+             proven[counted == dataset.table_size]),
             (name, "index", f"k_{number}", ", ".join(indexes), proven[has_index(state, number)]),
             (name, "checksum", f"what seed {state['seed']} gives", checksum or "not taken: too large",
              "compared before every measurement" if checksum else "none"),
@@ -186,22 +190,23 @@ def has_index(state: dict[str, Any], number: int) -> bool:
 
 def describe_custom_tables(site: Any, data: DataPlan) -> dict[str, dict[str, Any]]:
     """Content of own scripts' tables in each copy of the data, by its first arm."""
-    found = {}
+    custom_tables = {}
     for arm in arm_of_each_copy(site) if data.scripts else []:
         site.up(arm)
         with open_session(site, arm) as connection:
-            found[arm] = custom_data.describe_tables(connection)
-    return found
+            custom_tables[arm] = custom_data.describe_tables(connection)
+    return custom_tables
 
 
-def ensure_custom_tables(site: Any, data: DataPlan, known: dict[str, Any] | None) -> None:
+def ensure_custom_tables(site: Any, data: DataPlan, known_values: dict[str, Any] | None) -> None:
     """Hold own scripts and their tables against warm-up's record; BenchbookError names changes."""
     if not data.scripts:
         return
-    wrong = custom_data.find_changed_scripts(data, known or {})
+    wrong = custom_data.find_changed_scripts(data, known_values or {})
     for arm, state in describe_custom_tables(site, data).items() if not wrong else ():
         wrong += [
-            f"{arm}: {said}" for said in custom_data.diff_tables(state, (known or {}).get("tables", {}))
+            f"{arm}: {diff_table}"
+            for diff_table in custom_data.diff_tables(state, (known_values or {}).get("tables", {}))
         ]
     if wrong:
         raise BenchbookError(
@@ -257,24 +262,24 @@ def _describe_loads(
     site: Site, data: DataPlan, loaded: dict[str, tuple[dict[str, Any], dict[str, Any]]]
 ) -> dict[str, dict[str, Any]]:
     """Order, time and text of the load of each arm that was loaded now or shares such a copy."""
-    found: dict[str, dict[str, Any]] = {}
+    loads: dict[str, dict[str, Any]] = {}
     # Where all arms share one copy, a time would make the same data look different each time.
     groups = site.data_groups()
     for group in groups if len(groups) > 1 else []:
         for arm in group:
-            source = next((one for one in group if one in loaded), None)
+            source = next((item for item in group if item in loaded), None)
             if source is not None:
-                found[arm] = {"index": f"{data.of_arm(arm).index} the rows", **loaded[source][1]}
-    return found
+                loads[arm] = {"index": f"{data.of_arm(arm).index} the rows", **loaded[source][1]}
+    return loads
 
 
 def _diff_states(
-    state: dict[str, Any], known: dict[str, Any] | None, whose: str = "prepare recorded"
+    state: dict[str, Any], known_values: dict[str, Any] | None, whose: str = "prepare recorded"
 ) -> list[str]:
-    if known is None or known["fingerprint"] == state["fingerprint"]:
+    if known_values is None or known_values["fingerprint"] == state["fingerprint"]:
         return []
     return [
-        f"{key} is {state[key]}, {whose} {known[key]}"
+        f"{key} is {state[key]}, {whose} {known_values[key]}"
         for key in ("tables", "table_size", "seed", "rows", "indexes", "checksums")
-        if state[key] != known[key]
+        if state[key] != known_values[key]
     ]

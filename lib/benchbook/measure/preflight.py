@@ -41,25 +41,25 @@ def refuse_problems(problems: list[str]) -> None:
 def check_machine(study: Study, folders: dict[str, Path], limits: dict[str, Any]) -> list[str]:
     """Problems of the A/A pair, this process's limits, and rights and space in output folders."""
     most = study.sessions
-    found = [*interleaving.find_misleading(study)]
+    machine = [*interleaving.find_misleading(study)]
     allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if allowed != resource.RLIM_INFINITY and allowed < most + OWN_FILES:
-        found.append(
+        machine.append(
             f"{allowed} open files are allowed, {most} connections need {most + OWN_FILES}; "
             "run `ulimit -n 65536` first, or measure fewer threads"
         )
     for name, folder in folders.items():
         there = find_nearest(folder)
         if not os.access(there, os.W_OK | os.X_OK):
-            found.append(f"{folder}: {name} cannot be written; look at its owner, mode and mount")
+            machine.append(f"{folder}: {name} cannot be written; look at its owner, mode and mount")
             continue
         free = free_bytes(there) // MIB
         if free < limits["free_mib"]:
-            found.append(
+            machine.append(
                 f"{folder}: {free} MiB are free for {name}, {limits['free_mib']} are needed "
                 "(limits.free_mib); free some space"
             )
-    return found
+    return machine
 
 
 def check_server(study: Study, connection: Connection) -> list[str]:
@@ -71,7 +71,7 @@ def check_server(study: Study, connection: Connection) -> list[str]:
         "max_prepared_stmt_count": most * (tables * STATEMENTS + OF_TRANSACTION),
     }
     allowed = dialect.get_dialect(connection).limits(connection, list(needed))
-    found = [
+    server = [
         f"{name} is {allowed[name]}, {most} sessions at once need {least}; set it under engine.settings, "
         "or measure fewer threads"
         for name, least in needed.items()
@@ -79,8 +79,8 @@ def check_server(study: Study, connection: Connection) -> list[str]:
         if (name in allowed and 0 < allowed[name] < least) or (name in NONE_AT_0 and allowed.get(name) == 0)
     ]
     if dialect.get_dialect(connection).is_read_only(connection):
-        found.append("the server is read_only; set it OFF, or the run never ends")
-    return found
+        server.append("the server is read_only; set it OFF, or the run never ends")
+    return server
 
 
 @contextmanager

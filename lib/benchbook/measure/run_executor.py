@@ -76,38 +76,56 @@ def execute_together(
     turned: dict[str, Any] | None = None
     with ExitStack() as stack:
         of_arms: dict[str, dict[str, Any]] = {}
-        for one in making:
+        for run_in_progress in making:
             # The baseline and its twin are one arm, which has what it has beside it once.
-            if one.run.arm not in of_arms:
-                of_arms[one.run.arm] = stack.enter_context(one.run.site.during(one.run.arm))
-            one.arrangement = of_arms[one.run.arm]
-            if "load" in one.arrangement:
-                one.arrangement["load"]["sessions_before"] = _count_sessions(one.run.connection)
+            if run_in_progress.run.arm not in of_arms:
+                of_arms[run_in_progress.run.arm] = stack.enter_context(
+                    run_in_progress.run.site.during(run_in_progress.run.arm)
+                )
+            run_in_progress.arrangement = of_arms[run_in_progress.run.arm]
+            if "load" in run_in_progress.arrangement:
+                run_in_progress.arrangement["load"]["sessions_before"] = _count_sessions(
+                    run_in_progress.run.connection
+                )
         try:
             begun_s = time.monotonic()
-            for one in making:
-                _start_clients(one)
+            for run_in_progress in making:
+                _start_clients(run_in_progress)
             if runs[0].planned.order == interleaving.TURNS:
-                turned = clients.take_turns({one.run.planned.arm: one for one in making}, begun_s)
-            for one in making:
+                turned = clients.take_turns(
+                    {
+                        this_run_in_progress.run.planned.arm: this_run_in_progress
+                        for this_run_in_progress in making
+                    },
+                    begun_s,
+                )
+            for run_in_progress in making:
                 clients.wait_for_clients(
-                    one.running, sum(interleaving.clock_seconds(one.run.planned)) + THREAD_INIT_S + GRACE_S
+                    run_in_progress.running,
+                    sum(interleaving.clock_seconds(run_in_progress.run.planned)) + THREAD_INIT_S + GRACE_S,
                 )
         finally:
-            for one in making:
-                _end_run(one)
-        for one in making:
-            if "load" in one.arrangement and not one.is_late:
-                one.arrangement["load"]["sessions_after"] = _count_sessions(one.run.connection)
+            for run_in_progress in making:
+                _end_run(run_in_progress)
+        for run_in_progress in making:
+            if "load" in run_in_progress.arrangement and not run_in_progress.is_late:
+                run_in_progress.arrangement["load"]["sessions_after"] = _count_sessions(
+                    run_in_progress.run.connection
+                )
     beside_s = time.monotonic() - entered
-    for one in making:
-        one.evidence |= _collect_evidence(one, beside_s)
+    for run_in_progress in making:
+        run_in_progress.evidence |= _collect_evidence(run_in_progress, beside_s)
         if turned is not None:
-            one.evidence |= clients.evidence_of_turns(turned, one.run.planned, one.evidence)
-            clients.write_turns(turned, one.part)
+            run_in_progress.evidence |= clients.evidence_of_turns(
+                turned, run_in_progress.run.planned, run_in_progress.evidence
+            )
+            clients.write_turns(turned, run_in_progress.part)
     _attach_peer_outputs(making)
     books = _record_after(making, was)
-    return [_seal_run(one, into, of_it) for one, of_it in zip(making, books, strict=True)]
+    return [
+        _seal_run(this_run_in_progress, into, of_it)
+        for this_run_in_progress, of_it in zip(making, books, strict=True)
+    ]
 
 
 @dataclass
@@ -130,7 +148,7 @@ class RunInProgress:
     @property
     def is_late(self) -> bool:
         """True if a client had to be ended because time was over."""
-        return any(one.ended_by == "deadline" for one in self.running)
+        return any(running_client.ended_by == "deadline" for running_client in self.running)
 
 
 def _inspect_arm(run: RunContext, into: Path, attempt: int) -> RunInProgress:
@@ -138,12 +156,12 @@ def _inspect_arm(run: RunContext, into: Path, attempt: int) -> RunInProgress:
     planned, site = run.planned, run.site
     endpoints = list(site.endpoints(run.arm))
     part = run_folder.begin_folder(into, planned.to_dict())
-    asked = endpoints[0].tls
-    cipher = "" if asked == "off" else dialect.get_dialect(run.connection).cipher(run.connection)
+    request = endpoints[0].tls
+    cipher = "" if request == "off" else dialect.get_dialect(run.connection).cipher(run.connection)
     evidence: dict[str, Any] = {
         "attempt": attempt,
         "limits": run.limits,
-        "tls": {"asked": asked, "cipher": cipher},
+        "tls": {"asked": request, "cipher": cipher},
     }
     if (script := custom_data.of_run(site, planned.workload)) is not None:
         evidence["script"] = script.digests()
@@ -160,79 +178,81 @@ def _inspect_arm(run: RunContext, into: Path, attempt: int) -> RunInProgress:
 
 def _record_before(making: Sequence[RunInProgress]) -> dict[Connection, statement_counters.Record]:
     """Look at each server of a group once, for any arm; counters hold no extra look of an arm."""
-    found: dict[Connection, statement_counters.Record] = {}
-    for one in making:
-        for connection in one.run.connections:
-            if connection not in found:
-                found[connection] = statement_counters.record_before(
-                    connection, one.tables, one.run.known.get(connection)
+    before: dict[Connection, statement_counters.Record] = {}
+    for run_in_progress in making:
+        for connection in run_in_progress.run.connections:
+            if connection not in before:
+                before[connection] = statement_counters.record_before(
+                    connection, run_in_progress.tables, run_in_progress.run.known.get(connection)
                 )
-    return found
+    return before
 
 
-def _start_clients(one: RunInProgress) -> None:
+def _start_clients(run_in_progress: RunInProgress) -> None:
     """Start the clients of a run and the processes that watch them."""
-    run = one.run
+    run = run_in_progress.run
     wall, monotonic = time.time(), time.monotonic()
-    one.running, begin_at = clients.start_clients(run.site, run.arm, run.planned, one.endpoints, one.part)
+    run_in_progress.running, begin_at = clients.start_clients(
+        run.site, run.arm, run.planned, run_in_progress.endpoints, run_in_progress.part
+    )
     if begin_at is not None:
         wall, monotonic = wall + begin_at - monotonic, begin_at
-    one.started = (wall, monotonic)
-    started = [client.client for client in one.running]
-    one.watch = run.site.watch(run.arm, started, one.part / run_folder.MONITOR)
+    run_in_progress.started = (wall, monotonic)
+    started = [client.client for client in run_in_progress.running]
+    run_in_progress.watch = run.site.watch(run.arm, started, run_in_progress.part / run_folder.MONITOR)
     # Clients on other machines may begin a little before they are watched.
-    one.watch.counts_s = 0.0 if run.planned.turn_ms else COUNTED * run.planned.discard_s
-    one.watch.start()
+    run_in_progress.watch.counts_s = 0.0 if run.planned.turn_ms else COUNTED * run.planned.discard_s
+    run_in_progress.watch.start()
 
 
-def _end_run(one: RunInProgress) -> None:
+def _end_run(run_in_progress: RunInProgress) -> None:
     """Write down the moment of a run's end, end all that still runs, and stop watching."""
-    one.ended = (time.time(), time.monotonic())
-    clients.kill_clients(one.running)
+    run_in_progress.ended = (time.time(), time.monotonic())
+    clients.kill_clients(run_in_progress.running)
     # Far away the word that it has ended comes late, and it stood still before its turns.
-    ran = one.running[0].client.ran_s if one.running else None
+    ran = run_in_progress.running[0].client.ran_s if run_in_progress.running else None
     if ran is not None:
-        ahead = one.ended[0] - one.ended[1]
-        one.started, one.ended = ((ahead + moment, moment) for moment in ran)
-    if one.watch is not None:
-        one.watch.stop()
+        ahead = run_in_progress.ended[0] - run_in_progress.ended[1]
+        run_in_progress.started, run_in_progress.ended = ((ahead + moment, moment) for moment in ran)
+    if run_in_progress.watch is not None:
+        run_in_progress.watch.stop()
 
 
-def _collect_evidence(one: RunInProgress, beside_s: float) -> dict[str, Any]:
+def _collect_evidence(run_in_progress: RunInProgress, beside_s: float) -> dict[str, Any]:
     """Observations of a run's clients and machine during the run."""
-    planned, watch, running = one.run.planned, one.watch, one.running
+    planned, watch, running = run_in_progress.run.planned, run_in_progress.watch, run_in_progress.running
     failed = clients.first_failed(running)
-    sysbench_s = one.ended[1] - one.started[1]
-    found: dict[str, Any] = {
+    sysbench_s = run_in_progress.ended[1] - run_in_progress.started[1]
+    results: dict[str, Any] = {
         "argv": running[0].argv,
         "exit_code": failed.exit_code,
         "ended_by": failed.ended_by,
-        "started_utc": _format_utc(one.started[0]),
-        "ended_utc": _format_utc(one.ended[0]),
-        "started_monotonic_s": one.started[1],
-        "ended_monotonic_s": one.ended[1],
+        "started_utc": _format_utc(run_in_progress.started[0]),
+        "ended_utc": _format_utc(run_in_progress.ended[0]),
+        "started_monotonic_s": run_in_progress.started[1],
+        "ended_monotonic_s": run_in_progress.ended[1],
         "sysbench_s": sysbench_s,
         "clock_step_s": watch.clock_step_s,
         "client": {
             "runqueue_wait_s": watch.runqueue_wait_s,
             "threads": planned.threads,
             "cpu_s": watch.client_cpu_s,
-            "allowance_cores": one.run.site.allowance(one.run.arm),
+            "allowance_cores": run_in_progress.run.site.allowance(run_in_progress.run.arm),
         },
         "machine_cores": watch.cores,
         "longest_pause_ms": watch.longest_pause_ms,
         "strangers": watch.strangers,
         "steal_pct": watch.steal_pct,
         "beside_s": beside_s - sysbench_s,
-        "arrangement": one.arrangement,
+        "arrangement": run_in_progress.arrangement,
         **({"counted": watch.counted} if watch.counted else {}),
     }
     if len(running) == 1:
-        return found | running[0].with_options()
+        return results | running[0].with_options()
     waits = watch.runqueue_waits_s
     threads = planned.threads // len(running)
-    found["clients"] = [client.record(threads, waits[client.number]) for client in running]
-    return found | {"start_spread_ms": clients.spread_ms(running)}
+    results["clients"] = [client.record(threads, waits[client.number]) for client in running]
+    return results | {"start_spread_ms": clients.spread_ms(running)}
 
 
 def _attach_peer_outputs(making: Sequence[RunInProgress]) -> None:
@@ -240,45 +260,50 @@ def _attach_peer_outputs(making: Sequence[RunInProgress]) -> None:
 
     A server counts for all of them together, so that its books are held against what all of them say.
     """
-    for one in making:
+    for run_in_progress in making:
         sharers = [
             {
                 "plan": other.run.planned.to_dict(),
                 "clients": [_read_outputs(other, number) for number in range(len(other.endpoints))],
             }
             for other in making
-            if other is not one and other.run.connections == one.run.connections
+            if other is not run_in_progress and other.run.connections == run_in_progress.run.connections
         ]
         if sharers:
-            one.evidence["beside"] = sharers
+            run_in_progress.evidence["beside"] = sharers
 
 
-def _read_outputs(one: RunInProgress, number: int) -> dict[str, str]:
+def _read_outputs(run_in_progress: RunInProgress, number: int) -> dict[str, str]:
     """Output and stderr of a client as they stand in its run's folder."""
-    folder = run_folder.RunFolder(one.part)
+    folder = run_folder.RunFolder(run_in_progress.part)
     names = {
         "out": run_folder.client_file(number, run_folder.OUT),
         "err": run_folder.client_file(number, run_folder.ERR),
     }
-    return {key: folder.text(name) if (one.part / name).exists() else "" for key, name in names.items()}
+    return {
+        key: folder.text(name) if (run_in_progress.part / name).exists() else ""
+        for key, name in names.items()
+    }
 
 
-def _seal_run(one: RunInProgress, into: Path, of_servers: Mapping[str, Any]) -> run_folder.RunFolder:
+def _seal_run(
+    run_in_progress: RunInProgress, into: Path, of_servers: Mapping[str, Any]
+) -> run_folder.RunFolder:
     """Write down all observations of a run and its servers, and seal its folder."""
-    site, watch = one.run.site, one.watch
-    evidence = one.evidence | {**of_servers, "identity_after": None}
+    site, watch = run_in_progress.run.site, run_in_progress.watch
+    evidence = run_in_progress.evidence | {**of_servers, "identity_after": None}
     # One of the arm's parts may be gone.
     with suppress(Exception):
-        evidence["identity_after"] = site.identity(one.run.arm)
+        evidence["identity_after"] = site.identity(run_in_progress.run.arm)
     evidence |= {
         "oom_kills": watch.oom_kills,
-        "server_log_errors": site.log_errors(one.mark, one.run.arm),
+        "server_log_errors": site.log_errors(run_in_progress.mark, run_in_progress.run.arm),
         "free_bytes_after": psutil.disk_usage(str(into)).free,
     }
-    if one.run.begins is not None:
-        evidence["read_kib_first_s"] = _read_at_first(one.part / run_folder.MONITOR)
-    files.write_json(one.part / run_folder.EVIDENCE, evidence)
-    return run_folder.seal_folder(one.part, one.attempt)
+    if run_in_progress.run.begins is not None:
+        evidence["read_kib_first_s"] = _read_at_first(run_in_progress.part / run_folder.MONITOR)
+    files.write_json(run_in_progress.part / run_folder.EVIDENCE, evidence)
+    return run_folder.seal_folder(run_in_progress.part, run_in_progress.attempt)
 
 
 def _read_at_first(monitor: Path) -> float | None:
@@ -294,28 +319,30 @@ def _record_after(
     making: Sequence[RunInProgress], was: Mapping[Connection, statement_counters.Record]
 ) -> list[statement_counters.Record]:
     """Look at each server of a group once more; the ledger's reason names one that no longer answers."""
-    found: dict[Connection, statement_counters.Record] = {}
-    for one in making:
+    results: dict[Connection, statement_counters.Record] = {}
+    for run_in_progress in making:
         try:
-            if one.is_late:
+            if run_in_progress.is_late:
                 # A server that hangs would hold our session for ever; the site starts it again instead.
-                one.run.site.up(one.run.arm)
+                run_in_progress.run.site.up(run_in_progress.run.arm)
         except Exception as error:
-            found |= {
+            results |= {
                 connection: statement_counters.record_silence(was[connection], error)
-                for connection in one.run.connections
+                for connection in run_in_progress.run.connections
             }
-    for one in making:
-        for connection in one.run.connections:
-            if connection not in found:
+    for run_in_progress in making:
+        for connection in run_in_progress.run.connections:
+            if connection not in results:
                 users = [other.arrangement for other in making if connection in other.run.connections]
                 arrangement = statement_counters.merge_arrangements(users)
-                found[connection] = statement_counters.record_after(
-                    connection, was[connection], one.tables, arrangement
+                results[connection] = statement_counters.record_after(
+                    connection, was[connection], run_in_progress.tables, arrangement
                 )
     return [
-        statement_counters.merge_records([found[connection] for connection in one.run.connections])
-        for one in making
+        statement_counters.merge_records(
+            [results[connection] for connection in this_run_in_progress.run.connections]
+        )
+        for this_run_in_progress in making
     ]
 
 

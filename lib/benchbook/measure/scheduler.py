@@ -120,11 +120,11 @@ def complete_schedule(
         preflight.refuse_problems(
             preflight.check_machine(study, {"raw logs": where.raw, "the lab": lab}, limits)
         )
-        own = (files.read_json(where.warm_up).get("own") or {}) if state.data.scripts else None
+        own_part = (files.read_json(where.warm_up).get("own") or {}) if state.data.scripts else None
         with open_site(study, lab) as site:
             state.site = site
             provision.verify_facts(site, study, facts)
-            for event in dataset.ensure_data(site, state.data, data, own)["events"]:
+            for event in dataset.ensure_data(site, state.data, data, own_part)["events"]:
                 state.say(event)
             run_missing(state)
             # Between runs a part that dies costs its group alone, and the group is made again.
@@ -249,10 +249,10 @@ def _run_group(state: MatrixRunner, members: list[PlannedRun], ready: servers.Re
             run_folder.move_to_raw(folder, state.raw)
             state.left.discard(run.run_id)
             # What befell a group in turns befell each of its runs, and is shown once.
-            told = {reason for one in verdicts.values() for reason in one.reasons}
+            messages = {reason for run_verdict in verdicts.values() for reason in run_verdict.reasons}
             if verdict.status != "valid":
                 verdicts[run.run_id] = verdict
-            _report_run(state, run, verdict, told)
+            _report_run(state, run, verdict, messages)
         if verdicts:
             voided = next(run for run in members if run.run_id in verdicts)
             state.left.update(void_group(voided, members, state.raw, state.void, verdicts))
@@ -269,7 +269,7 @@ def _bind_run(state: MatrixRunner, run: PlannedRun, ready: servers.Ready) -> Run
     return RunContext(run, state.opened, arm, first, state.limits, tuple(others), begins, ready.rows)
 
 
-def _report_run(state: MatrixRunner, run: PlannedRun, verdict: RunVerdict, told: Collection[str]) -> None:
+def _report_run(state: MatrixRunner, run: PlannedRun, verdict: RunVerdict, messages: Collection[str]) -> None:
     left = len(state.left)
     outcome = verdict.status if verdict.qps is None else f"{verdict.qps:,.0f} qps, {verdict.status}"
     left_s = left * (time.monotonic() - state.began) / state.done
@@ -278,7 +278,7 @@ def _report_run(state: MatrixRunner, run: PlannedRun, verdict: RunVerdict, told:
         f"{count(run.threads, 'thread')} · {run.arm}: {outcome} · {_format_duration(left_s)} left"
     )
     for reason in verdict.reasons if verdict.status != "valid" else ():
-        if reason not in told:
+        if reason not in messages:
             state.say(f"    {reason}")
 
 

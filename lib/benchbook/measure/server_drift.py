@@ -103,7 +103,7 @@ def look_before(connection: Connection) -> Record:
     held: Baseline = connection.info["held"]
     first, now = _FIRST[connection.engine], take_snapshot(connection)
     written = dialect.get_dialect(connection).written(connection)
-    found = {
+    results = {
         kind: {
             "at_start": digest_items(getattr(first, kind)),
             "before": digest_items(getattr(now, kind)),
@@ -113,7 +113,7 @@ def look_before(connection: Connection) -> Record:
     }
     held.look = now
     lacking = first.lacking | now.lacking
-    return found | {
+    return results | {
         "unasked": first.unasked,
         "written_between": diff_items(held.written, written) if held.written and written else {},
         "not_held": lacking,
@@ -126,38 +126,38 @@ def count_between(connection: Connection) -> Record:
     was, now = held.moment, latest_reading(connection)
     names = [name for name in was.counters if name in now.counters]
     grown = {name: now.counters[name] - was.counters[name] for name in names}
-    own = None if was.own is None or now.own is None else now.own - was.own
+    own_number = None if was.own is None or now.own is None else now.own - was.own
     reason = connection.info.get("no_ledger")
-    if reason is None and own is None:
+    if reason is None and own_number is None:
         reason = "how many connections are our own is not counted on this site"
     elif reason is None and "Connections" not in now.counters:
         reason = dialect.get_dialect(connection).absent(connection).get("Connections")
-    found = Between(
+    between = Between(
         seconds=round(now.at_s - was.at_s, 3),
         uptime_s=now.uptime_s - was.uptime_s,
         connections=grown.pop("Connections", None),
-        own=own,
+        own=own_number,
         refused=grown.pop("Aborted_connects", 0),
         counters={name: count for name, count in sorted(grown.items()) if count},
         not_held={} if reason is None else {"connections": reason},
         is_shared="no_ledger" in connection.info,
     )
-    return {**vars(found)}
+    return {**vars(between)}
 
 
 def look_after(connection: Connection, was: Record, moment: CounterReading) -> Record:
     """Look after a run and add to the look before; `moment` is the ledger's reading after the run."""
     held: Baseline = connection.info["held"]
     now = take_snapshot(connection)
-    found = dict(was)
+    after = dict(was)
     for kind in ("settings", "tables"):
         items = getattr(now, kind)
-        found[kind] = was[kind] | {
+        after[kind] = was[kind] | {
             "after": digest_items(items),
             "changed_in_run": diff_items(getattr(held.look, kind), items),
         }
     held.moment, held.look, held.written = moment, now, dialect.get_dialect(connection).written(connection)
-    return found
+    return after
 
 
 def arm_at_start(connection: Connection, arm: str, identity: Record) -> Record:
@@ -170,22 +170,22 @@ def keep_reading(
     connection: Connection, status: Mapping[str, Any], uptime_s: float, at_s: float
 ) -> CounterReading:
     """Keep a reading of the server's counters for `between`, those that our own looks don't move."""
-    own = connection.info.get("opened")
+    own_part = connection.info.get("opened")
     kept = {
         name: int(value)
         for name, value in status.items()
         if (name in TOLD or (name.startswith("Com_") and not OURS.match(name))) and str(value).isdigit()
     }
     work = {name: int(status[name]) for name in dialect.WORK if str(status.get(name, "")).isdigit()}
-    found = CounterReading(kept, uptime_s, at_s, own() if own else None, work)
-    connection.info["moment"] = found
-    return found
+    counter_reading = CounterReading(kept, uptime_s, at_s, own_part() if own_part else None, work)
+    connection.info["moment"] = counter_reading
+    return counter_reading
 
 
 def latest_reading(connection: Connection) -> CounterReading:
     """Last reading over a connection."""
-    found: CounterReading = connection.info["moment"]
-    return found
+    counter_reading: CounterReading = connection.info["moment"]
+    return counter_reading
 
 
 def take_snapshot(connection: Connection) -> ServerSnapshot:

@@ -39,16 +39,16 @@ def restart_servers(
     put_back(site, data, study.warm_up.analyze)
     for arm in arms:
         site.up(arm)
-    found: dict[tuple[str, int], statement_counters.Record] = {}
+    results: dict[tuple[str, int], statement_counters.Record] = {}
     cold: dict[str, list[statement_counters.Record]] = {}
     for arm in arms:
         is_cold = data.of_arm(arm).begins == "cold"
         for number, place in enumerate(_identify_servers(site, study, arm)):
-            if place not in found:
+            if place not in results:
                 with statement_counters.open_session(site, arm, number) as connection:
-                    found[place] = _verify_server(connection, study, data, block, is_cold)
+                    results[place] = _verify_server(connection, study, data, block, is_cold)
         if is_cold:
-            cold[arm] = [found[place] for place in _identify_servers(site, study, arm)]
+            cold[arm] = [results[place] for place in _identify_servers(site, study, arm)]
     return cold
 
 
@@ -81,7 +81,11 @@ def open_servers(
         for arm, of_arm in connections.items():
             server_drift.arm_at_start(of_arm[0], arm, site.identity(arm))
         dataset.prewarm_all(data, connections)
-        rows = {one: row for arm in cold for one, row in zip(connections[arm], cold[arm], strict=True)}
+        rows = {
+            connection: row
+            for arm in cold
+            for connection, row in zip(connections[arm], cold[arm], strict=True)
+        }
         yield Ready(connections, rows)
 
 
@@ -96,15 +100,15 @@ def open_sessions(
     """
     with ExitStack() as stack:
         opened: dict[tuple[str, int], Connection] = {}
-        found: dict[str, tuple[Connection, ...]] = {}
+        results: dict[str, tuple[Connection, ...]] = {}
         for arm in arms:
             keys = _identify_servers(site, study, arm)
             for key in keys:
                 if key not in opened:
                     opened[key] = stack.enter_context(statement_counters.open_session(site, arm, key[1]))
                     statement_counters.begin_session(opened[key])
-            found[arm] = tuple(opened[key] for key in keys)
-        yield found
+            results[arm] = tuple(opened[key] for key in keys)
+        yield results
 
 
 def put_back(site: Site, data: DataPlan, analyzed: bool = False) -> None:

@@ -55,9 +55,9 @@ def read_counters(connection: Connection) -> tuple[dict[str, int], float]:
     counters, status, uptime_s = dialect.get_dialect(connection).counters(connection)
     # After the reading: the books of a cluster are waited for, and its uptime is that of the wait's end.
     server_drift.keep_reading(connection, status, uptime_s, time.monotonic())
-    told = {key: str(status.get(name, "")) for key, name in OF_CACHE.items()}
-    is_told = all(map(str.isdigit, told.values()))
-    connection.info["cache"] = {key: int(value) for key, value in told.items()} if is_told else None
+    messages = {key: str(status.get(name, "")) for key, name in OF_CACHE.items()}
+    is_told = all(map(str.isdigit, messages.values()))
+    connection.info["cache"] = {key: int(value) for key, value in messages.items()} if is_told else None
     return counters, uptime_s
 
 
@@ -78,7 +78,7 @@ def count_rows(connection: Connection, tables: int) -> dict[str, int]:
 def sample_ids(connection: Connection) -> dict[str, dict[str, int]]:
     """`first` and `last` id of each sysbench table; number of the ids `asked` that are `there`."""
     names = [name for name in dialect.get_dialect(connection).tables(connection) if sysbench.is_table(name)]
-    found = {}
+    ids = {}
     for name in names:
         first, last = connection.execute(text(f"SELECT MIN(id), MAX(id) FROM {name}")).one()
         first, last = int(first or 0), int(last or 0)
@@ -87,10 +87,10 @@ def sample_ids(connection: Connection) -> dict[str, dict[str, int]]:
             connection.execute(text(f"SELECT COUNT(*) FROM {name} WHERE id BETWEEN {low} AND {high}"))
             for low, high in windows
         )
-        there = sum(int(one.scalar_one()) for one in counted)
-        asked = sum(high - low + 1 for low, high in windows)
-        found[name] = {"first": first, "last": last, "asked": asked, "there": there}
-    return found
+        there = sum(int(cursor_result.scalar_one()) for cursor_result in counted)
+        request = sum(high - low + 1 for low, high in windows)
+        ids[name] = {"first": first, "last": last, "asked": request, "there": there}
+    return ids
 
 
 def _sample_windows(first: int, last: int, count: int) -> list[tuple[int, int]]:
@@ -114,23 +114,23 @@ def begin_session(connection: Connection) -> None:
     server_drift.begin_session(connection)
 
 
-def record_before(connection: Connection, tables: int | None, known: Record | None = None) -> Record:
+def record_before(connection: Connection, tables: int | None, known_values: Record | None = None) -> Record:
     """Look at one server before a run.
 
     Returns `rows_before` (without `tables` a `sample_before`), `foreign_sessions`, `before` with counters,
     `uptime_before_s`, `state`: settings, tables, what went on since the last run, and `cache_before`. `known`
     are rows and sample from before a server was started again, since to look at rows would warm it.
     """
-    seen_rows = known or rows_of(connection, tables)
+    seen_rows = known_values or rows_of(connection, tables)
     # Our sessions that have just been closed stay in a busy server's list for a moment.
     wait_until_settled(connection, LEFT_S)
     foreign = dialect.get_dialect(connection).foreign_sessions(connection)
     if not server_drift.has_begun(connection):
         begin_session(connection)
-    seen = server_drift.look_before(connection)
+    look_before = server_drift.look_before(connection)
     counters, uptime_s = read_counters(connection)
     return {
-        "state": seen | {"between": server_drift.count_between(connection)},
+        "state": look_before | {"between": server_drift.count_between(connection)},
         **seen_rows,
         "foreign_sessions": foreign,
         "before": counters,
@@ -158,7 +158,7 @@ def record_after(
         wait_until_settled(connection)
         counters, uptime_s = read_counters(connection)
         moment = server_drift.latest_reading(connection)
-        own = _count_internal_connections(was["before"], counters, arrangement)
+        internal_connections = _count_internal_connections(was["before"], counters, arrangement)
         reason, words = connection.info.get("no_ledger"), dialect.get_dialect(connection)
         return {
             **_kept_keys(was),
@@ -168,7 +168,7 @@ def record_after(
                 "reason": reason,
                 "before": was["before"],
                 "after": counters,
-                "own_connections": own,
+                "own_connections": internal_connections,
                 **_absent_counters(connection, arrangement),
             },
             "work": {"before": was.get("work_before"), "after": moment.work},
@@ -236,25 +236,31 @@ def merge_records(each: Sequence[Record]) -> Record:
     """Record of the run: of one server its own; of several sums, and each under `servers`."""
     if len(each) == 1:
         return each[0]
-    books = [one["ledger"] for one in each]
+    books = [values["ledger"] for values in each]
     reasons = [
-        f"server {number}: {one['reason']}" for number, one in enumerate(books) if one["reason"] is not None
+        f"server {number}: {book['reason']}"
+        for number, book in enumerate(books)
+        if book["reason"] is not None
     ]
     whole = {
-        "available": all(one["available"] for one in books),
+        "available": all(book["available"] for book in books),
         "reason": "; ".join(reasons) or None,
-        "before": _sum_counters([one["before"] for one in books]),
-        "after": _sum_counters([one["after"] for one in books]),
-        "own_connections": sum(one["own_connections"] for one in books),
+        "before": _sum_counters([book["before"] for book in books]),
+        "after": _sum_counters([book["after"] for book in books]),
+        "own_connections": sum(book["own_connections"] for book in books),
     }
-    absent = {name: why for one in books for name, why in one.get("absent", {}).items()}
+    absent = {name: why for book in books for name, why in book.get("absent", {}).items()}
     return {
         **each[0],
         "ledger": whole | ({"absent": absent} if absent else {}),
-        "work": {side: _sum_counters([one.get("work", {}).get(side) for one in each]) for side in SIDES},
-        "cache": {side: _sum_caches([(one.get("cache") or {}).get(side) for one in each]) for side in SIDES},
-        "foreign_sessions": sum(one["foreign_sessions"] for one in each),
-        "server_answers": all(one["server_answers"] for one in each),
+        "work": {
+            side: _sum_counters([values.get("work", {}).get(side) for values in each]) for side in SIDES
+        },
+        "cache": {
+            side: _sum_caches([(values.get("cache") or {}).get(side) for values in each]) for side in SIDES
+        },
+        "foreign_sessions": sum(values["foreign_sessions"] for values in each),
+        "server_answers": all(values["server_answers"] for values in each),
         "servers": list(each),
     }
 
@@ -264,24 +270,24 @@ def merge_arrangements(arms: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     if len(arms) == 1:
         return dict(arms[0])
     # Turns have no load beside them, and no arm in turns has several servers (`core.turns`).
-    return {name: True for name in ("has_probes", "pools_sessions") if any(one.get(name) for one in arms)}
+    return {name: True for name in ("has_probes", "pools_sessions") if any(arm.get(name) for arm in arms)}
 
 
 def _absent_counters(connection: Connection, arrangement: Mapping[str, Any]) -> dict[str, dict[str, str]]:
     """Counters the ledger lacks: those the engine doesn't count, and a pooler's extra connections."""
-    found = dialect.get_dialect(connection).absent(connection)
+    results = dialect.get_dialect(connection).absent(connection)
     if arrangement.get("pools_sessions"):
-        found = found | {"Connections": "the proxy opens a session more when many clients come at once"}
-    return {"absent": found} if found else {}
+        results = results | {"Connections": "the proxy opens a session more when many clients come at once"}
+    return {"absent": results} if results else {}
 
 
 def _sum_counters(counters: Sequence[Mapping[str, int] | None]) -> dict[str, int] | None:
     """Add counters by name; None if a server has none, and without those that a server lacks."""
-    known = [one for one in counters if one is not None]
-    if len(known) < len(counters):
+    known_groups = [counter for counter in counters if counter is not None]
+    if len(known_groups) < len(counters):
         return None
-    names = [name for name in known[0] if all(name in one for one in known)]
-    return {name: sum(one[name] for one in known) for name in names}
+    names = [name for name in known_groups[0] if all(name in values for values in known_groups)]
+    return {name: sum(values[name] for values in known_groups) for name in names}
 
 
 def _sum_caches(caches: Sequence[Mapping[str, int] | None]) -> dict[str, int] | None:

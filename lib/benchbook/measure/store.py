@@ -113,13 +113,13 @@ def void_group(
 ) -> list[str]:
     """Move all runs of a group out of `raw`: one invalid run spoils it. Return the ids of the group."""
     members = [other.run_id for other in runs if other.group == run.group]
-    found = next(run_id for run_id in members if run_id in verdicts)
+    result = next(run_id for run_id in members if run_id in verdicts)
     for run_id in members:
         folder = raw / run_id
         if folder.is_dir():
             verdict = verdicts.get(run_id)
             status = verdict.status if verdict else "partner"
-            reasons = list(verdict.reasons) if verdict else [f"stands next to {found}"]
+            reasons = list(verdict.reasons) if verdict else [f"stands next to {result}"]
             run_folder.void_folder(folder, void, status, reasons)
     return members
 
@@ -141,11 +141,11 @@ def begin_session(where: paths.StudyPaths, study: Study) -> int:
     What was drawn stands in `session.json` with version, study, begun_utc, seed and blocks; it is drawn from
     the operating system, and again only where the file is gone or the study file asks for another seed.
     """
-    known = read_session(where)
-    asked = study.plan.seed
-    if known and asked in (None, known["seed"]):
-        return int(known["seed"])
-    seed = draw_seed() if asked is None else asked
+    session = read_session(where)
+    requested_seed = study.plan.seed
+    if session and requested_seed in (None, session["seed"]):
+        return int(session["seed"])
+    seed = draw_seed() if requested_seed is None else requested_seed
     begun = datetime.now(UTC).isoformat(timespec="seconds")
     kept = {"version": VERSION, "study": where.name, "begun_utc": begun, "seed": seed}
     files.write_json(where.session, kept | {"blocks": study.plan.blocks})

@@ -62,9 +62,9 @@ def connection_options(endpoint: Endpoint) -> dict[str, str]:
 def run_argv(endpoint: Endpoint, planned: PlannedRun, file: Path | None = None) -> list[str]:
     """Argv of one measured run, discard and window in one process; options from `file`, if any."""
     account = f"--config-file={endpoint.secret}"
-    given, of_script = general_options(endpoint, planned), sysbench_options.of_script(planned)
+    inputs, of_script = general_options(endpoint, planned), sysbench_options.of_script(planned)
     # Files are read where they stand, so the account that comes last is the one that holds.
-    options = [f"--{name}={value}" for name, value in given.items()] if file is None else []
+    options = [f"--{name}={value}" for name, value in inputs.items()] if file is None else []
     files = [account] if file is None else [f"--config-file={file}", account]
     return [
         BINARY,
@@ -104,20 +104,23 @@ def write_options(
     site: Site, arm: str, endpoint: Endpoint, planned: PlannedRun, file: Path
 ) -> dict[str, dict[str, str]]:
     """Write a run's options but its account to a file; return those `asked` and those `taken` by name."""
-    asked = general_options(endpoint, planned)
-    file.write_text(in_file(asked), encoding="utf-8")
+    requested_general_options = general_options(endpoint, planned)
+    file.write_text(in_file(requested_general_options), encoding="utf-8")
     with tempfile.TemporaryDirectory() as scratch:
         out, err = Path(scratch) / "out", Path(scratch) / "err"
         with start_client(site, Start(show_argv(file), out, err, Path(scratch), arm=arm)) as child:
             child.popen.wait(timeout=ANSWER_S)
         taken = parse_shown(out.read_text(encoding="utf-8", errors="replace"))
-    return {"asked": asked, "taken": {name: taken[name] for name in asked if name in taken}}
+    return {
+        "asked": requested_general_options,
+        "taken": {name: taken[name] for name in requested_general_options if name in taken},
+    }
 
 
-def in_file(given: Mapping[str, str]) -> str:
+def in_file(inputs: Mapping[str, str]) -> str:
     """Return options as the text of a file for `--config-file`."""
     # sysbench takes any switch in a file for on, so those that are off are left out; and no space before `=`.
-    lines = [f"{name}={value}" for name, value in given.items() if (name, value) not in OFF]
+    lines = [f"{name}={value}" for name, value in inputs.items() if (name, value) not in OFF]
     return "\n".join(lines) + "\n"
 
 
@@ -128,8 +131,8 @@ def show_argv(file: Path) -> list[str]:
 
 def parse_shown(out: str) -> dict[str, str]:
     """Options that the `show_argv` command printed, by their names on the command line."""
-    found = re.findall(r"^([a-z_]+)=(.*)$", out, re.MULTILINE)
-    return {name.replace("_", "-"): value for name, value in found}
+    results = re.findall(r"^([a-z_]+)=(.*)$", out, re.MULTILINE)
+    return {name.replace("_", "-"): value for name, value in results}
 
 
 # The slowest that loading may be: a cluster whose parts are far apart takes seconds to agree on a table.
@@ -186,9 +189,9 @@ def load_tables(site: Site, data: DataPlan, arm: str, endpoint: Endpoint) -> tup
                 out, err = (Path(scratch) / f"{number}.{kind}" for kind in ("out", "err"))
                 child = stack.enter_context(start_client(site, Start(argv, out, err, Path(scratch), arm=arm)))
                 running.append((child, out, err))
-            for one in [one for one in running if one[0].popen.poll() is not None]:
-                running.remove(one)
-                failures += read_faults(*one[1:], one[0].popen.returncode)
+            for row in [item for item in running if item[0].popen.poll() is not None]:
+                running.remove(row)
+                failures += read_faults(*row[1:], row[0].popen.returncode)
             if time.monotonic() > deadline:
                 most_s = deadline - begun
                 return [*failures, f"loading did not end within {most_s:.0f} s"], most_s

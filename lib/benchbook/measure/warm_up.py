@@ -94,29 +94,29 @@ def _run_pilot(
             return execute_run(RunContext(pilot, site, arm, first, limits, tuple(others)), into, attempt)
 
     try:
-        made = make(1)
-        if not (reason := _describe_failure(made)):
-            return run_folder.move_to_raw(made, into)
+        new_run_folder = make(1)
+        if not (reason := _describe_failure(new_run_folder)):
+            return run_folder.move_to_raw(new_run_folder, into)
     except SQLAlchemyError as error:
         reason = f"the server went away ({type(error).__name__})"
     say(f"    {reason}; the pilot is made once more")
     for part in run_folder.list_unfinished(into):
         shutil.rmtree(part)
     site.up(arm)
-    made = make(2)
-    books = made.evidence()["ledger"]
-    if _describe_failure(made) and books["available"] and books["after"] is None:
+    new_run_folder = make(2)
+    books = new_run_folder.evidence()["ledger"]
+    if _describe_failure(new_run_folder) and books["available"] and books["after"] is None:
         raise BenchbookError(
             f"{books['reason']}, the second time, too; look at its log in the lab, then run the stage again"
         )
-    return run_folder.move_to_raw(made, into)
+    return run_folder.move_to_raw(new_run_folder, into)
 
 
-def _describe_failure(made: run_folder.RunFolder) -> str:
+def _describe_failure(new_run_folder: run_folder.RunFolder) -> str:
     """End of a pilot's sysbench, in words; empty if it ended well."""
-    seen = made.evidence()
-    ended = f"sysbench ended by {seen['ended_by']} with exit code {seen['exit_code']}"
-    return "" if (seen["ended_by"], seen["exit_code"]) == ("itself", 0) else ended
+    observations = new_run_folder.evidence()
+    ended = f"sysbench ended by {observations['ended_by']} with exit code {observations['exit_code']}"
+    return "" if (observations["ended_by"], observations["exit_code"]) == ("itself", 0) else ended
 
 
 def record_custom_scripts(site: Any, study: Study) -> dict[str, Any]:

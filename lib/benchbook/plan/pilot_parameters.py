@@ -28,17 +28,17 @@ Rates = Mapping[str, Mapping[int, int]]
 
 def pilot_workload_of(study: Study, workload: str) -> str:
     """Workload with pilots for this one: the first that differs in nothing but its rate."""
-    asked = study.workloads[workload]
+    requested_workload = study.workloads[workload]
     # A workload with a number as its rate has pilots of its own, at that rate.
-    if not isinstance(asked.rate, Rate):
+    if not isinstance(requested_workload.rate, Rate):
         return workload
     return next(
         name
         for name, other in study.workloads.items()
         if (isinstance(other.rate, Rate) or other.rate == 0)
         and study.script(name) == study.script(workload)
-        and other.model_copy(update={"rate": 0, "script": None, "order": asked.order})
-        == asked.model_copy(update={"rate": 0, "script": None})
+        and other.model_copy(update={"rate": 0, "script": None, "order": requested_workload.order})
+        == requested_workload.model_copy(update={"rate": 0, "script": None})
     )
 
 
@@ -61,18 +61,18 @@ def settle_rates(study: Study, pilots: pd.DataFrame) -> list[dict[str, Any]]:
     for name, workload in study.workloads.items():
         if not isinstance(workload.rate, Rate):
             continue
-        seen = pilots[pilots.workload == pilot_workload_of(study, name)]
+        observed = pilots[pilots.workload == pilot_workload_of(study, name)]
         for threads in study.threads:
-            found = {
+            results = {
                 str(arm): float(part.loc[2 * part.second > part.second.max(), "tps"].mean())
-                for arm, part in seen[seen.threads == threads].groupby("arm", sort=True)
+                for arm, part in observed[observed.threads == threads].groupby("arm", sort=True)
             }
-            if not found:
+            if not results:
                 raise BenchbookError(
                     f"workloads.{name}.rate: no pilot at {count(threads, 'thread')}; warm up again"
                 )
-            slower = min(found, key=lambda arm: found[arm])
-            share, most = workload.rate.share, found[slower]
+            slower = min(results, key=lambda arm: results[arm])
+            share, most = workload.rate.share, results[slower]
             row = {"workload": name, "threads": threads, "share": share, "slower_arm": slower}
             settled.append(row | {"saturation_tps": round(most, 1), "rate": _round_down(share * most)})
     return settled
@@ -89,24 +89,24 @@ def rates_told(settled: list[dict[str, Any]]) -> list[str]:
 
 def settled_rates(study: Study, warm_up: Mapping[str, Any]) -> Rates:
     """Settled rates by workload and threads from `warm_up.json`; BenchbookError if one lacks."""
-    found = by_cell(warm_up.get("rates", ()), "rate")
+    rates = by_cell(warm_up.get("rates", ()), "rate")
     for name, workload in study.workloads.items():
-        lacking = [level for level in study.threads if not found.get(name, {}).get(level)]
+        lacking = [level for level in study.threads if not rates.get(name, {}).get(level)]
         if isinstance(workload.rate, Rate) and lacking:
             raise BenchbookError(
                 f"workloads.{name}.rate: the pilots settled none at {count(lacking[0], 'thread')}; "
                 "run warm-up again with longer pilots, or write the rate as a number"
             )
-    return found
+    return rates
 
 
 def by_cell(rows: Iterable[Mapping[str, Any]], key: str) -> dict[str, dict[int, Any]]:
     """Values under a key in rows of `warm_up.json`, by workload and threads."""
-    found: dict[str, dict[int, Any]] = {}
+    cell: dict[str, dict[int, Any]] = {}
     for row in rows:
         if key in row:
-            found.setdefault(row["workload"], {})[int(row["threads"])] = row[key]
-    return found
+            cell.setdefault(row["workload"], {})[int(row["threads"])] = row[key]
+    return cell
 
 
 def _round_down(rate: float) -> int:
@@ -136,8 +136,8 @@ def settle_turns(study: Study, pilots: pd.DataFrame, rules: int = RULES) -> list
     settled = []
     shortest_ms, ladder = least_ms(study, rules), OF_RULES[rules][1]
     for name in study.workloads:
-        seen = pilots[pilots.workload == name]
-        seconds = seen.groupby(["arm", "threads"], sort=True)["tps"]
+        observed = pilots[pilots.workload == name]
+        seconds = observed.groupby(["arm", "threads"], sort=True)["tps"]
         # The best second, for another program's burst in a pilot of two would make whole runs of a level.
         tps = seconds.mean() if rules == 1 else seconds.max()
         lowest = tps[tps > 0].groupby(level="threads").min()
@@ -146,24 +146,24 @@ def settle_turns(study: Study, pilots: pd.DataFrame, rules: int = RULES) -> list
         levels, times = np.log(lowest.index.astype(float)), np.log(1000 * lowest.index / lowest)
         for threads in study.threads:
             mean_ms = float(np.exp(np.interp(np.log(threads), levels, times)))
-            starting = _starting_times(seen, threads)
+            starting = _starting_times(observed, threads)
             needed_ms = max(EVENTS * mean_ms, THREAD_MS * threads if starting else 0.0, shortest_ms)
-            length = next((one for one in ladder if one >= needed_ms), None)
+            length = next((number for number in ladder if number >= needed_ms), None)
             row = {"workload": name, "threads": threads, "transaction_ms": round(mean_ms, 3)}
             settled.append(row | {"turn_ms": length} | starting)
     return settled
 
 
-def _starting_times(seen: pd.DataFrame, threads: int) -> dict[str, float]:
+def _starting_times(data_frame: pd.DataFrame, threads: int) -> dict[str, float]:
     """Start-up times: `starting_s` of all arms at a thread level, `edge_s` in half-second steps
     where the usual seconds don't suffice.
 
     Arms that start at once share the cores, so that the last one has started when all have had the time that
     each took alone, and the A/A pair has one more; on a straight line between levels that have pilots.
     """
-    if "starting_s" not in seen:
+    if "starting_s" not in data_frame:
         return {}
-    each = seen.groupby(["threads", "arm"])["starting_s"].first().dropna().groupby(level="threads")
+    each = data_frame.groupby(["threads", "arm"])["starting_s"].first().dropna().groupby(level="threads")
     together = each.sum() + each.max()
     if together.empty:
         return {}
@@ -193,39 +193,39 @@ def statement_counts(
     `pilots` has for each workload of every pilot threads, events, reads, writes, other and errors. Only whole
     numbers that all pilots share are a rule: a mixture is held by the ledger alone.
     """
-    found: dict[str, dict[str, dict[str, int]]] = {}
+    matching_counts: dict[str, dict[str, dict[str, int]]] = {}
     for workload, counts in pilots.items():
-        rules = [_statement_rule(one) for one in counts]
-        found[workload] = rules[0] if rules and all(one == rules[0] for one in rules) else {}
-    return found
+        rules = [_statement_rule(this_count) for this_count in counts]
+        matching_counts[workload] = rules[0] if rules and all(rule == rules[0] for rule in rules) else {}
+    return matching_counts
 
 
-def _statement_rule(one: Mapping[str, int]) -> dict[str, dict[str, int]]:
-    events, threads = one["events"], one["threads"]
-    if one["errors"] or events <= MOST_OF_A_THREAD * threads:
+def _statement_rule(values: Mapping[str, int]) -> dict[str, dict[str, int]]:
+    events, threads = values["events"], values["threads"]
+    if values["errors"] or events <= MOST_OF_A_THREAD * threads:
         return {}
-    rests = {kind: one[kind] % events for kind in KINDS}
+    rests = {kind: values[kind] % events for kind in KINDS}
     if any(rest % threads or rest > MOST_OF_A_THREAD * threads for rest in rests.values()):
         return {}
     return {
-        "event": {kind: one[kind] // events for kind in KINDS},
+        "event": {kind: values[kind] // events for kind in KINDS},
         "thread": {kind: rest // threads for kind, rest in rests.items()},
     }
 
 
 def script_record(
-    own: Mapping[str, Any], totals: Mapping[str, Sequence[Mapping[str, int]]]
+    own_values: Mapping[str, Any], totals: Mapping[str, Sequence[Mapping[str, int]]]
 ) -> dict[str, Any]:
     """Content of `warm_up.json` under `own` for own scripts; nothing if a study has none."""
-    if not own:
+    if not own_values:
         return {}
-    return {"own": {**own, "statements": statement_counts(totals)}}
+    return {"own": {**own_values, "statements": statement_counts(totals)}}
 
 
 def carried_scripts(warm_up: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Own scripts' part of plans, from `warm_up.json`: `files` and `statements`."""
-    own = warm_up.get("own") or {}
+    own_part = warm_up.get("own") or {}
     return {
-        workload: {"files": one["sha256"], "statements": own["statements"].get(workload, {})}
-        for workload, one in own.get("scripts", {}).items()
+        workload: {"files": item["sha256"], "statements": own_part["statements"].get(workload, {})}
+        for workload, item in own_part.get("scripts", {}).items()
     }

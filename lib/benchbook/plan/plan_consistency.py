@@ -27,9 +27,9 @@ Plans = Mapping[str, Mapping[str, Any]]
 
 def check_dataset(data: Mapping[str, Any], study: Study) -> Iterator[str]:
     """Errors of dataset.json against its own fingerprint and against the study."""
-    made = compute_fingerprint({name: data[name] for name in data if name not in BESIDE_DATA})
-    if made != data["fingerprint"]:
-        yield f"dataset.json: its content has the fingerprint {made}, it says {data['fingerprint']}"
+    fingerprint = compute_fingerprint({name: data[name] for name in data if name not in BESIDE_DATA})
+    if fingerprint != data["fingerprint"]:
+        yield f"dataset.json: its content has the fingerprint {fingerprint}, it says {data['fingerprint']}"
     for name in ("tables", "table_size", "seed"):
         if data[name] != getattr(study.dataset, name):
             yield f"dataset.json: {name} is {data[name]}, the study has {getattr(study.dataset, name)}"
@@ -40,37 +40,39 @@ def check_dataset(data: Mapping[str, Any], study: Study) -> Iterator[str]:
 
 def check_conditions(arms: Arms, data: Mapping[str, Any], study: Study, plans: Plans) -> Iterator[str]:
     """Files with another digest than the one in each run's conditions."""
-    for arm, asked in schedule.run_conditions(arms, data).items():
-        own = {name: plan for name, plan in plans.items() if study.deployed(plan["arm"]) == arm}
-        for key, digest in asked.items():
-            others = [name for name, plan in own.items() if plan["conditions"].get(key) != digest]
+    for arm, run_condition in schedule.run_conditions(arms, data).items():
+        own_values = {name: plan for name, plan in plans.items() if study.deployed(plan["arm"]) == arm}
+        for key, digest in run_condition.items():
+            others = [name for name, plan in own_values.items() if plan["conditions"].get(key) != digest]
             if others:
                 other = plans[others[0]]["conditions"].get(key)
                 yield (
-                    f"{FILES.get(key, key)}: for arm {arm} its digest is {digest}, and {_format_runs(others)} made "
+                    f"{FILES.get(key, key)}: for arm {arm} its digest is {digest}, and "
+                    f"{_format_runs(others)} made "
                     f"under {other}"
                 )
 
 
 def check_settings(arms: Arms, study: Study) -> Iterator[str]:
     """Yield settings of a server that the study asks for and the facts do not show, and the reverse."""
-    for arm, found in arms.items():
-        settings = found.get("engine", {}).get("settings")
+    for arm, matching_arm in arms.items():
+        settings = matching_arm.get("engine", {}).get("settings")
         # Existing servers do not say of each setting what was asked for and by whom.
         is_told = isinstance(settings, Mapping) and all(
-            isinstance(one, Mapping) and {"asked", "from"} <= set(one) for one in settings.values()
+            isinstance(setting, Mapping) and {"asked", "from"} <= set(setting)
+            for setting in settings.values()
         )
         if arm not in study.arms or not is_told:
             continue
         if not descriptors.find_engine(engine_of(study, arm).name).tells_settings:
             continue
-        shown = {name: one["asked"] for name, one in settings.items() if one["from"] == "study"}
+        shown = {name: setting["asked"] for name, setting in settings.items() if setting["from"] == "study"}
         words = {True: "ON", False: "OFF"}
-        asked = {
+        requests = {
             name: words[value] if isinstance(value, bool) else str(value)
             for name, value in engine_of(study, arm).settings.items()
         }
-        for name, (due, was) in numeric_equality.diff_mappings(asked, shown).items():
+        for name, (due, was) in numeric_equality.diff_mappings(requests, shown).items():
             yield (
                 f"facts.json: arms.{arm}: the study asks for {name} = {due}, the server was asked for {was}"
             )
@@ -79,10 +81,10 @@ def check_settings(arms: Arms, study: Study) -> Iterator[str]:
 def check_schedule(runs: Sequence[PlannedRun], text: str) -> Iterator[str]:
     """Yield the rows of schedule.csv that are not those that study, facts and data give."""
     due_text = schedule.schedule_table(list(runs)).to_csv(index=False, lineterminator="\n")
-    asked, found = (list(csv.DictReader(io.StringIO(one))) for one in (due_text, text))
-    if len(found) != len(asked):
-        yield f"schedule.csv: {len(found)} runs, the study gives {len(asked)}"
-    for line, (row, due) in enumerate(zip(found, asked, strict=False), start=2):
+    requests, results = (list(csv.DictReader(io.StringIO(item))) for item in (due_text, text))
+    if len(results) != len(requests):
+        yield f"schedule.csv: {len(results)} runs, the study gives {len(requests)}"
+    for line, (row, due) in enumerate(zip(results, requests, strict=False), start=2):
         wrong = [
             f"{name} is {row.get(name)}, due is {due[name]}" for name in due if row.get(name) != due[name]
         ]
@@ -92,14 +94,14 @@ def check_schedule(runs: Sequence[PlannedRun], text: str) -> Iterator[str]:
 
 def check_plans(runs: Sequence[PlannedRun], plans: Plans, place: str = "raw") -> Iterator[str]:
     """Run folders with a plan other than that of study, facts and data; `position` is free."""
-    known = {run.run_id: json.loads(json.dumps(run.to_dict())) for run in runs}
+    known_values = {run.run_id: json.loads(json.dumps(run.to_dict())) for run in runs}
     for name, plan in plans.items():
-        if name not in known:
+        if name not in known_values:
             yield f"{place}/{name}: no run that the study, the facts and the data ask for"
             continue
         wrong = [
             f"{key} is {json.dumps(has)}, due is {json.dumps(due)}"
-            for key, (has, due) in numeric_equality.diff_mappings(plan, known[name]).items()
+            for key, (has, due) in numeric_equality.diff_mappings(plan, known_values[name]).items()
             if key != "position"
         ]
         if wrong:
@@ -108,9 +110,9 @@ def check_plans(runs: Sequence[PlannedRun], plans: Plans, place: str = "raw") ->
 
 def check_name(name: str, plan: Mapping[str, Any], place: str) -> Iterator[str]:
     """Error if a folder's name is not the hash of the plan in it."""
-    made = run_id_of(plan)
-    if not plan.get("run_id") == made == name:
-        yield f"{place}/{name}: plan.json gives the name {made}"
+    run_id = run_id_of(plan)
+    if not plan.get("run_id") == run_id == name:
+        yield f"{place}/{name}: plan.json gives the name {run_id}"
 
 
 def check_missing(

@@ -54,15 +54,15 @@ CLUSTER_OVERHEAD_S = 17.0
 def run_conditions(arms: Mapping[str, dict[str, Any]], data: Mapping[str, Any]) -> dict[str, dict[str, str]]:
     """Digests of facts and of the data for each arm; the latter is in `dataset.json`."""
     return {
-        arm: {"facts": compute_fingerprint(lasting_facts(found)), "data": data["fingerprint"]}
-        for arm, found in arms.items()
+        arm: {"facts": compute_fingerprint(lasting_facts(matching_arm)), "data": data["fingerprint"]}
+        for arm, matching_arm in arms.items()
     }
 
 
-def lasting_facts(found: dict[str, Any]) -> dict[str, Any]:
+def lasting_facts(results: dict[str, Any]) -> dict[str, Any]:
     """Facts of an arm that are part of a run's identity, by dotted name."""
     # Listed, so that a fact that a later version records asks for nothing to be measured again.
-    kept = {name: value_at(found, name) for name in LASTING}
+    kept = {name: value_at(results, name) for name in LASTING}
     return {name: value for name, value in kept.items() if value is not None}
 
 
@@ -87,9 +87,9 @@ def plan_runs(
     closed), `seed` what the session drew.
     """
     settled = pilot_parameters.settled_rates(study, warm_up) if warm_up is not None else {}
-    found, own = (warm_up or {}).get("turns", ()), pilot_parameters.carried_scripts(warm_up or {})
+    result, own_values = (warm_up or {}).get("turns", ()), pilot_parameters.carried_scripts(warm_up or {})
     rules = words.RULES if warm_up is None else int(warm_up.get("rules", 1))
-    lengths, edges = (pilot_parameters.by_cell(found, key) for key in ("turn_ms", "edge_s"))
+    lengths, edges = (pilot_parameters.by_cell(result, key) for key in ("turn_ms", "edge_s"))
     drawn = study.plan.seed if study.plan.seed is not None else seed
     if drawn is None:
         raise BenchbookError("plan.seed: none, and no session drew one; the session comes first")
@@ -98,11 +98,11 @@ def plan_runs(
     for block in range(1, study.plan.blocks + 1):
         cells = order.shuffle_items(every, drawn, "cells", block)
         sizes = Counter(len(_group_arms(study, *cell, conditions)) for cell in cells)
-        seen: Counter[int] = Counter()
+        observed_counts: Counter[int] = Counter()
         for workload, threads in cells:
             arms = _group_arms(study, workload, threads, conditions)
             size = len(arms)
-            ordered = order.arm_order(arms, drawn, block, seen[size], sizes[size])
+            ordered = order.arm_order(arms, drawn, block, observed_counts[size], sizes[size])
             in_turns = _turn_settings(study, workload, threads, arms, lengths, rules)
             if in_turns and (edge_s := edges.get(workload, {}).get(threads)):
                 in_turns["edge_s"] = edge_s
@@ -111,7 +111,7 @@ def plan_runs(
                 "group": f"b{block:02d}-{workload}-t{threads:04d}",
                 "discard_s": study.plan.discard_s,
                 "run_s": study.plan.run_s,
-                "own": own.get(workload, {}),
+                "own": own_values.get(workload, {}),
                 **in_turns,
             }
             for arm in ordered:
@@ -119,9 +119,9 @@ def plan_runs(
                 cell["seed"] = order.run_seed(
                     drawn, block, workload, threads, _seed_place(study, workload, arm)
                 )
-                known = conditions.get(study.deployed(arm), {})
-                runs.append(PlannedRun(**cell, position=len(runs), conditions=known))
-            seen[size] += 1
+                known_values = conditions.get(study.deployed(arm), {})
+                runs.append(PlannedRun(**cell, position=len(runs), conditions=known_values))
+            observed_counts[size] += 1
     return runs
 
 
@@ -171,10 +171,12 @@ def estimate_seconds(study: Study, runs: list[PlannedRun]) -> float:
     each = (sum(words.clock_seconds(run)) / max(1, len(run.partners)) for run in runs)
     # Beside its runs a block takes what the slowest of its engines does.
     beside_s = max(
-        CLUSTER_OVERHEAD_S if one.cluster is not None else descriptors.find_engine(one.name).block_overhead_s
-        for one in (engine_of(study, arm) for arm in study.arms)
+        CLUSTER_OVERHEAD_S
+        if engine.cluster is not None
+        else descriptors.find_engine(engine.name).block_overhead_s
+        for engine in (engine_of(study, arm) for arm in study.arms)
     )
-    return sum(one + RUN_OVERHEAD_S for one in each) + study.plan.blocks * beside_s
+    return sum(value + RUN_OVERHEAD_S for value in each) + study.plan.blocks * beside_s
 
 
 def describe_orders(study: Study) -> list[str]:
@@ -197,7 +199,7 @@ def _turns_text(study: Study) -> str:
     least_ms, rest = words.least_ms(study), "the arms are connected at once and run one at a time"
     if study.plan.turn_ms:
         return f"turns of {study.plan.turn_ms} ms: {rest}"
-    waits = max(words.find_slow(study), key=lambda one: one[1] or 0, default=None)
+    waits = max(words.find_slow(study), key=lambda item: item[1] or 0, default=None)
     if waits is None:
         return f"turns of {least_ms} ms or more: {rest}"
     return f"slow turns of {least_ms} ms or more: {rest}; {waits[0]}"
@@ -207,7 +209,7 @@ def orders_of_levels(study: Study, warm_up: Mapping[str, Any]) -> list[str]:
     """Sentences on the thread levels of workloads in turns that pilots gave another order or slower turns."""
     lengths = pilot_parameters.by_cell(warm_up.get("turns", ()), "turn_ms")
     times = pilot_parameters.by_cell(warm_up.get("turns", ()), "transaction_ms")
-    found, least_ms = [], words.least_ms(study)
+    of_levels, least_ms = [], words.least_ms(study)
     for name in study.workloads:
         if words.choose_order(study, name) != words.TURNS:
             continue
@@ -215,10 +217,10 @@ def orders_of_levels(study: Study, warm_up: Mapping[str, Any]) -> list[str]:
             length = pilot_parameters.length_ms(study, name, threads, lengths)
             took = f"a transaction took {times[name][threads]:g} ms" if name in times else ""
             if length is None:
-                found.append(f"{name}, {count(threads, 'thread')}: whole runs, not turns: {took}")
+                of_levels.append(f"{name}, {count(threads, 'thread')}: whole runs, not turns: {took}")
             elif length > least_ms and took:
-                found.append(f"{name}, {count(threads, 'thread')}: turns of {length} ms: {took}")
-    return found
+                of_levels.append(f"{name}, {count(threads, 'thread')}: turns of {length} ms: {took}")
+    return of_levels
 
 
 def pilot_seconds(study: Study) -> float:
@@ -243,7 +245,9 @@ def describe_plan(
     twin = sum(run.arm == study.twin for run in runs)
     share = min(Analysis().looks) / study.plan.blocks if study.plan.stop == "decided" else 1
     first = f"{_format_duration(measuring * share)} to the first look and at most " if share < 1 else ""
-    arms = [arm if one.name is None else f"{arm} ({one.name})" for arm, one in study.arms.items()]
+    arms = [
+        arm if this_arm.name is None else f"{arm} ({this_arm.name})" for arm, this_arm in study.arms.items()
+    ]
     lines = [
         f"{name}",
         f"  arms        {', '.join(arms)} (baseline: {study.baseline})",
@@ -261,13 +265,17 @@ def describe_plan(
         f"  data        {count(study.dataset.tables, 'table')} of {study.dataset.table_size:,} rows",
     ]
     several = [
-        f"{arm}: {one.clients} on {one.servers} server{'s' * (one.servers > 1)}"
-        for arm, one in study.arms.items()
-        if one.clients > 1
+        f"{arm}: {this_arm.clients} on {this_arm.servers} server{'s' * (this_arm.servers > 1)}"
+        for arm, this_arm in study.arms.items()
+        if this_arm.clients > 1
     ]
     if several:
         lines.append(f"  clients     {'; '.join(several)}; they share the threads")
-    shares = {name: one.rate.share for name, one in study.workloads.items() if isinstance(one.rate, Rate)}
+    shares = {
+        name: workload.rate.share
+        for name, workload in study.workloads.items()
+        if isinstance(workload.rate, Rate)
+    }
     if shares:
         sentence = ", ".join(f"{100 * share:g} % of saturation in {name}" for name, share in shares.items())
         lines.append(f"  rates       {sentence}; the pilots settle them")
@@ -311,8 +319,8 @@ def _cell_settings(
     name: str, study: Study, arm: str, workload: str, threads: int, settled: pilot_parameters.Rates
 ) -> dict[str, Any]:
     options = study.workloads[workload].model_dump(mode="json")
-    asked = options.pop("rate")
-    rate = asked if isinstance(asked, int) else settled.get(workload, {}).get(threads, 0)
+    request = options.pop("rate")
+    rate = request if isinstance(request, int) else settled.get(workload, {}).get(threads, 0)
     for key in ("script", "order"):
         options.pop(key)
     if not custom_scripts.is_own(study.script(workload)):

@@ -45,8 +45,8 @@ def check_time(run: Evidence, limits: Limits) -> Iterator[str]:
 
 def _check_process_clock(run: Evidence) -> Iterator[str]:
     """Faults if sysbench's seconds don't fit between our start and our end of it."""
-    seen, total, labels = run.seen, run.final.total_time_s, run.log.intervals.column("second")
-    started = seen.get("begun_monotonic_s") or run.get("started_monotonic_s")
+    observations, total, labels = run.seen, run.final.total_time_s, run.log.intervals.column("second")
+    started = observations.get("begun_monotonic_s") or run.get("started_monotonic_s")
     lasted = run.get("ended_monotonic_s") - started
     slack = CLOCK_S + CLOCK_SHARE * lasted
     if total > lasted + slack:

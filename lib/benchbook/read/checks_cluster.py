@@ -28,8 +28,8 @@ def check_cluster(run: Evidence, limits: Limits) -> Iterator[str]:
     been, in time, and be back; leaders may then have moved. In a cluster that an operator manages, PD moves
     leaders as it does for anyone: that is said beside the run and does not void it.
     """
-    seen = (run.seen.get("arrangement") or {}).get("cluster")
-    if seen is None:
+    observed = (run.seen.get("arrangement") or {}).get("cluster")
+    if observed is None:
         if run.planned_event is not None:
             yield from _unlike_planned(run.planned_event, run.get("started_monotonic_s"))
         if "identity_before" not in run.seen:
@@ -39,15 +39,15 @@ def check_cluster(run: Evidence, limits: Limits) -> Iterator[str]:
             raise Missing("the cluster's stores and leaders were not looked at")
         return
     for when in ("before", "after"):
-        yield from (f"{part} {when} the run" for part in _find_down_parts(seen[when]))
-        if lost := list((seen[when].get("leaders") or {}).values()).count(None):
+        yield from (f"{part} {when} the run" for part in _find_down_parts(observed[when]))
+        if lost := list((observed[when].get("leaders") or {}).values()).count(None):
             yield f"{count(lost, 'region')} had no leader {when} the run"
-        if (why := seen[when].get("reason")) and not seen.get("is_managed"):
+        if (why := observed[when].get("reason")) and not observed.get("is_managed"):
             yield f"{why} {when} the run"
-    before, after = (seen[when].get("leaders") or {} for when in ("before", "after"))
-    if seen.get("is_managed"):
+    before, after = (observed[when].get("leaders") or {} for when in ("before", "after"))
+    if observed.get("is_managed"):
         return
-    if (event := seen.get("event")) is None:
+    if (event := observed.get("event")) is None:
         yield from _count_moves(before, after)
     else:
         yield from _unlike_planned(event, run.get("started_monotonic_s"))
@@ -55,10 +55,10 @@ def check_cluster(run: Evidence, limits: Limits) -> Iterator[str]:
 
 def describe_moves(run: Evidence) -> list[str]:
     """Notes beside a run of a cluster: leaders moved by PD, and effects of a planned event."""
-    seen = (run.seen.get("arrangement") or {}).get("cluster") or {}
-    if seen.get("is_managed"):
-        reasons = dict.fromkeys(seen[when].get("reason") for when in ("before", "after"))
-        before, after = (seen[when].get("leaders") or {} for when in ("before", "after"))
+    observed = (run.seen.get("arrangement") or {}).get("cluster") or {}
+    if observed.get("is_managed"):
+        reasons = dict.fromkeys(observed[when].get("reason") for when in ("before", "after"))
+        before, after = (observed[when].get("leaders") or {} for when in ("before", "after"))
         return [
             *_count_moves(before, after),
             *(f"stores and leaders were not looked at: {why}" for why in reasons if why),
@@ -106,10 +106,10 @@ def _unlike_planned(event: Mapping[str, Any], began_s: float) -> Iterator[str]:
     if event.get("error") or "ready_s" not in event:
         yield f"the planned event was not carried out: {event.get('error') or 'no reason is known'}"
         return
-    asked = event["asked"]
+    request = event["asked"]
     steps = (
-        ("killed", event["killed_s"] - began_s, asked["at_s"]),
-        ("started again", event["started_s"] - event["killed_s"], asked["back_after_s"]),
+        ("killed", event["killed_s"] - began_s, request["at_s"]),
+        ("started again", event["started_s"] - event["killed_s"], request["back_after_s"]),
     )
     for step, took, planned in steps:
         if abs(took - planned) > LATE_S:
@@ -124,14 +124,14 @@ def _count_moves(before: Mapping[str, str | None], after: Mapping[str, str | Non
         for region, store in before.items()
         if store is not None and after.get(region) not in (None, store)
     )
-    for (one, other), went in sorted(ways.items()):
-        yield f"{count(went, 'leader')} moved from {one} to {other}"
+    for (text, other), went in sorted(ways.items()):
+        yield f"{count(went, 'leader')} moved from {text} to {other}"
 
 
 def _find_down_parts(look: Mapping[str, Any]) -> Iterator[str]:
     """Each part that was not up; a store's process may have ended long before PD says so."""
     ended = list(look["ended"])
     yield from (f"{name} had ended" for name in ended)
-    for name, one in sorted((look.get("stores") or {}).items()):
-        if one["state"] != UP and name not in ended:
-            yield f"{name} was {one['state']}"
+    for name, item in sorted((look.get("stores") or {}).items()):
+        if item["state"] != UP and name not in ended:
+            yield f"{name} was {item['state']}"

@@ -73,10 +73,10 @@ def _check_log_seconds(run: Evidence) -> Iterator[str]:
     """
     if not run.is_in_turns or run.turns is None or not run.log.checkpoints:
         return
-    own, ended = run.own_turns, run.log.checkpoints[0].total_time_s
-    if not own or ended is None:
+    turns, ended = run.own_turns, run.log.checkpoints[0].total_time_s
+    if not turns or ended is None:
         return
-    begun = own[0].begin_us / 1e6 - ended
+    begun = turns[0].begin_us / 1e6 - ended
     first, last = run.get("started_monotonic_s"), run.seen["turns"]["clock"].get("started")
     latest = last[1] if last else first + run.clock_s[0]
     if not first - START_SLACK_S <= begun <= latest + START_SLACK_S:
@@ -87,7 +87,7 @@ def _check_log_seconds(run: Evidence) -> Iterator[str]:
     yield from _check_window(run)
     seconds = run.log.intervals.column("second") + begun
     # A line that is due while the client stands still comes when it goes on, with what its last turn did.
-    after = seconds[:-1] - LABEL_S > own[-1].end_us / 1e6
+    after = seconds[:-1] - LABEL_S > turns[-1].end_us / 1e6
     idle = int(np.count_nonzero(after & (run.log.intervals.column("qps")[1:] > 0)))
     if idle > 1:
         yield f"its log has queries in {idle} seconds after the last turn of its arm"
@@ -105,8 +105,8 @@ def _check_window(run: Evidence) -> Iterator[str]:
             "the last one"
         )
     still_s = run.seen["turns"].get("longest_stop_s")
-    own = [(one, later) for one, later in pairwise(taken) if one.arm == run.planned.arm]
-    gap_s = max((later.begin_us - one.end_us for one, later in own), default=0) / 1e6
+    own_pairs = [(turn, later) for turn, later in pairwise(taken) if turn.arm == run.planned.arm]
+    gap_s = max((later.begin_us - turn.end_us for turn, later in own_pairs), default=0) / 1e6
     if still_s is not None and gap_s > still_s + WINDOW_S:
         yield f"no turn began for {gap_s:.3f} s after one of the arm, which stood still after {still_s:.3f} s"
 
@@ -115,21 +115,21 @@ def _check_costs(run: Evidence) -> Iterator[str]:
     """Faults if parts used more than all cores in the turns, or a part's two counters differ."""
     if not run.is_in_turns:
         return
-    told, cores = run.get("turns"), run.seen.get("machine_cores")
-    used = told.get("cpu_s") or {}
+    report, cores = run.get("turns"), run.seen.get("machine_cores")
+    used = report.get("cpu_s") or {}
     busy = sum(used.values()) / run.active_s if run.active_s else 0.0
     if cores and busy > cores * (1 + CORES_SLACK):
         yield f"in its turns the arm's parts used {busy:.2f} cores, and the machine has {cores}"
     if used and used.get("client") != run.get("client", "cpu_s"):
         yield f"the client used {run.get('client', 'cpu_s')} s of a core, {used.get('client')} s in its turns"
-    for part, books in (told.get("costs") or {}).items():
+    for part, books in (report.get("costs") or {}).items():
         if None in (books["cpu_s"], books["user_s"], books["system_s"]) or used.get(part) == 0:
             continue  # A kernel that tells less, or a server that works in backends, which books alone hold.
         cpu_s, split = books["cpu_s"], books["user_s"] + books["system_s"]
         if abs(cpu_s - used.get(part, cpu_s)) > BOOKS_S + BOOKS_SHARE * cpu_s or abs(split - cpu_s) > BOOKS_S:
             yield f"{part} used {used.get(part)} s of a core by one clock, {cpu_s} s ({split} s) by its books"
-    if told["count"] != (had := len(run.own_turns)):
-        yield f"its arm had {had} turns, {told['count']} are recorded"
+    if report["count"] != (had := len(run.own_turns)):
+        yield f"its arm had {had} turns, {report['count']} are recorded"
 
 
 def _check_monitor(run: Evidence) -> Iterator[str]:
@@ -155,11 +155,11 @@ def _check_monitor(run: Evidence) -> Iterator[str]:
     seconds, cores = (table[name].to_numpy()[mine] for name in ("second", "cpu_cores"))
     if run.get("sysbench_s") - seconds[-1] > LACKING_S:
         return
-    seen = float(np.nansum(cores * np.diff(np.concatenate([[0.0], seconds]))))
-    told = run.get("client", "cpu_s")
-    missed = 0.0 if run.is_in_turns else UNSEEN_S + UNSEEN_SHARE * told
-    if told > seen + missed + AHEAD_S or (not run.is_in_turns and seen > told + AHEAD_S):
-        yield f"the client used {told:.2f} s of a core, its monitor saw {seen:.2f} s"
+    observed = float(np.nansum(cores * np.diff(np.concatenate([[0.0], seconds]))))
+    report = run.get("client", "cpu_s")
+    missed = 0.0 if run.is_in_turns else UNSEEN_S + UNSEEN_SHARE * report
+    if report > observed + missed + AHEAD_S or (not run.is_in_turns and observed > report + AHEAD_S):
+        yield f"the client used {report:.2f} s of a core, its monitor saw {observed:.2f} s"
 
 
 def _check_stops(run: Evidence) -> Iterator[str]:
@@ -183,7 +183,7 @@ def _check_stops(run: Evidence) -> Iterator[str]:
 
 def _check_memory(run: Evidence) -> Iterator[str]:
     """Faults if two counters of the same pages differ; of several servers the first pool is known."""
-    several = len({one.get("server", 0) for one in run.seen.get("clients") or ()}) > 1
+    several = len({item.get("server", 0) for item in run.seen.get("clients") or ()}) > 1
     for when in ("before", "after"):
         cache = run.cache(when)
         if cache is None:
@@ -211,9 +211,9 @@ def _check_port(run: Evidence) -> Iterator[str]:
     if port is None or setting.get("access") != registry.DIRECT or setting.get("zones"):
         return  # What lies between client and server has a port of its own.
     for word in run.get("argv"):
-        name, _, asked = word.partition("=")
-        if name in PORTS and asked != str(port):
-            yield f"the client connected to port {asked}, the arm's server has {port}"
+        name, _, request = word.partition("=")
+        if name in PORTS and request != str(port):
+            yield f"the client connected to port {request}, the arm's server has {port}"
 
 
 def _check_distance(run: Evidence) -> Iterator[str]:
@@ -221,8 +221,8 @@ def _check_distance(run: Evidence) -> Iterator[str]:
     zones = (run.plan.get("arm_setting") or {}).get("zones")
     if not zones or checks_custom_scripts.is_custom(run):
         return
-    one = run.transaction
-    due_ms = 2 * zones["latency_ms"] * (one.reads + one.writes + one.other)
+    transaction = run.transaction
+    due_ms = 2 * zones["latency_ms"] * (transaction.reads + transaction.writes + transaction.other)
     least_ms = min((block.whole().latency_min_ms for block in run.log.summaries), default=due_ms)
     if least_ms < (1 - SOONER) * due_ms:
         yield f"a transaction took {least_ms} ms, its statements are under way for {due_ms:g} ms"

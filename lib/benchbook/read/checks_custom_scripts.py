@@ -24,8 +24,8 @@ def check_files(run: Evidence) -> Iterator[str]:
     """V5: the script and its modules were those of the plan, byte for byte; pilots have no such plan."""
     if not is_custom(run) or "own" not in run.plan:
         return
-    asked, found = run.asked("own")["files"], run.get("script")
-    for name, (due, was) in numeric_equality.diff_mappings(asked, found).items():
+    request, result = run.asked("own")["files"], run.get("script")
+    for name, (due, was) in numeric_equality.diff_mappings(request, result).items():
         yield f"the script's file {name} was {_shorten_digest(was)}, {_shorten_digest(due)} asked"
 
 
@@ -46,16 +46,16 @@ def check_work(run: Evidence) -> Iterator[str]:
 def check_ledger(run: Evidence) -> Iterator[str]:
     """V10: the server's statements are those that sysbench counted, over one connection for each thread."""
     threads = run.asked("threads")
-    made = run.grown("Connections") - run.get("ledger").get("own_connections", 0)
-    if made != threads:
-        yield f"the script makes connections of its own: {made} were made for {threads} threads"
-    reads, seen = run.total("reads"), run.grown("Com_select")
+    product = run.grown("Connections") - run.get("ledger").get("own_connections", 0)
+    if product != threads:
+        yield f"the script makes connections of its own: {product} were made for {threads} threads"
+    reads, observed = run.total("reads"), run.grown("Com_select")
     # MariaDB counts the end of each connection as a statement.
-    found, spoilt = run.grown("Statements") - threads, run.total("ignored_errors")
-    if not run.total("total") <= found <= run.total("total") + spoilt:
-        yield f"the server was sent {found} statements, sysbench says {run.total('total')}"
-    if not spoilt and seen > reads:
-        yield f"Com_select grew by {seen}, sysbench says {reads} reads"
+    result, spoilt = run.grown("Statements") - threads, run.total("ignored_errors")
+    if not run.total("total") <= result <= run.total("total") + spoilt:
+        yield f"the server was sent {result} statements, sysbench says {run.total('total')}"
+    if not spoilt and observed > reads:
+        yield f"Com_select grew by {observed}, sysbench says {reads} reads"
 
 
 def check_hits(run: Evidence) -> Iterator[str]:

@@ -57,9 +57,9 @@ def check_totals(run: Evidence, limits: Limits) -> Iterator[str]:
     """V4: totals of the discard and of the window, the latter with a histogram, and sums that add up."""
     # In turns report lines may be left out (V7), so that their sum says nothing.
     yield from _list_problems(run, *(("numbers",) if run.is_in_turns else ("numbers", "sums")))
-    asked = 1 if run.clock_s[0] else 0
-    if len(run.log.checkpoints) != asked:
-        yield f"{len(run.log.checkpoints)} checkpoint blocks, {asked} expected"
+    request = 1 if run.clock_s[0] else 0
+    if len(run.log.checkpoints) != request:
+        yield f"{len(run.log.checkpoints)} checkpoint blocks, {request} expected"
     if run.log.final is None:
         yield "no last totals"
     elif run.log.histogram is None and run.plan.get("histogram", True):
@@ -68,19 +68,23 @@ def check_totals(run: Evidence, limits: Limits) -> Iterator[str]:
 
 def check_options(run: Evidence, limits: Limits) -> Iterator[str]:
     """V5: header, command line and options file have the planned values, and sysbench took them."""
-    said, final = run.log.header, run.log.final
+    header, final = run.log.header, run.log.final
     if "seed" not in run.plan:
         raise Missing("plan has no seed")
     discard = run.clock_s[0]
     pairs = [
-        ("threads", said.threads, run.asked("threads")),
-        ("rate", said.rate, run.plan.get("rate") or 0),
-        ("report interval", said.interval_s or 0, run.plan.get("interval_s", 1)),
-        ("checkpoints", said.checkpoints_s, (discard,) if discard else ()),
-        ("seed", said.seed, run.plan["seed"]),
+        ("threads", header.threads, run.asked("threads")),
+        ("rate", header.rate, run.plan.get("rate") or 0),
+        ("report interval", header.interval_s or 0, run.plan.get("interval_s", 1)),
+        ("checkpoints", header.checkpoints_s, (discard,) if discard else ()),
+        ("seed", header.seed, run.plan["seed"]),
         ("percentile", final.percentile if final else None, run.asked("percentile")),
     ]
-    yield from (f"{name} {found}, asked {asked}" for name, found, asked in pairs if found != asked)
+    yield from (
+        f"{name} {matching_pair}, asked {pair}"
+        for name, matching_pair, pair in pairs
+        if matching_pair != pair
+    )
     if client_sharding.has_file(run.plan.get("arm_setting")):
         taken = run.get("options", "taken")
         for name, value in run.get("options", "asked").items():
@@ -101,7 +105,9 @@ def check_duration(run: Evidence, limits: Limits) -> Iterator[str]:
     apart = started_apart_s(run) if run.is_in_turns else 0.0
     late = _allowed_overrun(discard + length, limits) + (AFTER_TURNS_S + apart if run.is_in_turns else 0.0)
     if not discard + length <= total <= discard + length + late:
-        yield f"total time {total:.4f} s, asked {discard + length} s{_describe_hanging(run, discard + length)}"
+        yield (
+            f"total time {total:.4f} s, asked {discard + length} s{_describe_hanging(run, discard + length)}"
+        )
     waited = interleaving.round_seconds(run.planned) + apart if run.is_in_turns else 0.0
     for block in run.log.checkpoints:
         latest = discard + _allowed_overrun(discard, limits) + waited
@@ -174,15 +180,22 @@ def check_work(run: Evidence, limits: Limits) -> Iterator[str]:
 
 
 def _check_statements(run: Evidence) -> Iterator[str]:
-    one, transactions, spoilt = run.transaction, run.total("transactions"), run.total("ignored_errors")
-    if not one.reads + one.writes:
+    transaction, transactions, spoilt = (
+        run.transaction,
+        run.total("transactions"),
+        run.total("ignored_errors"),
+    )
+    if not transaction.reads + transaction.writes:
         yield "the options leave no statement but BEGIN and COMMIT"
     # A transaction that is tried again leaves the statements before its error in the counts.
-    for name, each in (("reads", one.reads), ("total", one.reads + one.writes + one.other)):
+    for name, each in (
+        ("reads", transaction.reads),
+        ("total", transaction.reads + transaction.writes + transaction.other),
+    ):
         count = run.total(name)
         if not each * transactions <= count <= each * (transactions + spoilt):
             yield f"{count} {name} in {transactions} transactions, {each} each expected"
-    if one.writes and not run.total("writes"):
+    if transaction.writes and not run.total("writes"):
         yield "no write changed a row"
 
 
@@ -241,7 +254,7 @@ PLACES = {
 def check_command_line(run: Evidence) -> Iterator[str]:
     """Faults if the recorded command line, or the file of options beside it, is not the plan's."""
     argv = run.get("argv")
-    given = [word[2:].partition("=")[::2] for word in argv if word.startswith("--")]
+    inputs = [word[2:].partition("=")[::2] for word in argv if word.startswith("--")]
     words = [word for word in argv if not word.startswith("--")]
     setting = run.plan.get("arm_setting") or {}
     script, has_file = run.asked("script"), client_sharding.has_file(setting)
@@ -250,33 +263,33 @@ def check_command_line(run: Evidence) -> Iterator[str]:
         words[1], script = PurePosixPath(words[1]).name, "reconnecting.lua"
     if [PurePosixPath(words[0]).name if words else None, *words[1:]] != [BINARY, script, "run"]:
         yield f"the command is {' '.join(words)!r}, {f'{BINARY} {script} run'!r} asked"
-    accounts = sum(name == sysbench_options.ACCOUNT for name, _ in given)
+    accounts = sum(name == sysbench_options.ACCOUNT for name, _ in inputs)
     if accounts != 1 + has_file:
         yield f"{accounts} options --{sysbench_options.ACCOUNT}, {1 + has_file} expected"
-    found = dict(given)
-    names = [name for name, _ in given if name != sysbench_options.ACCOUNT]
-    yield from (f"--{name} is given twice" for name in found if names.count(name) > 1)
+    results = dict(inputs)
+    names = [name for name, _ in inputs if name != sysbench_options.ACCOUNT]
+    yield from (f"--{name} is given twice" for name in results if names.count(name) > 1)
     general, of_script = (
         sysbench_options.general_options(run.planned),
         sysbench_options.of_script(run.planned),
     )
     if has_file:
         yield from _check_arguments(run.get("options", "asked"), general, run)
-        yield from _diff_options(found, of_script)
+        yield from _diff_options(results, of_script)
     else:
-        yield from _check_arguments(found, general | of_script, run)
+        yield from _check_arguments(results, general | of_script, run)
 
 
-def _check_arguments(found: Mapping[str, str], asked: Mapping[str, str], run: Evidence) -> Iterator[str]:
+def _check_arguments(results: Mapping[str, str], requests: Mapping[str, str], run: Evidence) -> Iterator[str]:
     """Faults if options differ from the planned ones, among them those for the server's address."""
-    place = {name: value for name, value in found.items() if name in sysbench_options.CONNECTION}
-    rest = {name: value for name, value in found.items() if name not in place}
-    yield from _diff_options(rest, asked)
+    place = {name: value for name, value in results.items() if name in sysbench_options.CONNECTION}
+    rest = {name: value for name, value in results.items() if name not in place}
+    yield from _diff_options(rest, requests)
     driver = sysbench_options.driver_name(run.planned)
     if place.get("db-driver") != driver:
         yield f"--db-driver={place.get('db-driver')}, {driver} expected"
     places = PLACES.get(driver, ())
-    named = {name for names in PLACES.values() for one in names for name in one & place.keys()}
+    named = {name for names in PLACES.values() for this_name in names for name in this_name & place.keys()}
     if named not in places:
         yield "the command line names no server, or two"
     is_socket = "mysql-socket" in place or place.get("pgsql-host", "").startswith("/")
@@ -287,12 +300,12 @@ def _check_arguments(found: Mapping[str, str], asked: Mapping[str, str], run: Ev
         yield f"--mysql-ssl={place.get('mysql-ssl')}, encryption {tls} asked"
 
 
-def _diff_options(found: Mapping[str, str], asked: Mapping[str, str]) -> Iterator[str]:
-    for name in dict.fromkeys([*asked, *found]):
-        if name == sysbench_options.ACCOUNT or found.get(name) == asked.get(name):
+def _diff_options(results: Mapping[str, str], requests: Mapping[str, str]) -> Iterator[str]:
+    for name in dict.fromkeys([*requests, *results]):
+        if name == sysbench_options.ACCOUNT or results.get(name) == requests.get(name):
             continue
-        if name not in asked:
-            yield f"--{name}={found[name]} is on the command line, and the plan does not ask for it"
+        if name not in requests:
+            yield f"--{name}={results[name]} is on the command line, and the plan does not ask for it"
         else:
-            given = f"is {found[name]}" if name in found else "is not on the command line"
-            yield f"--{name} {given}, {asked[name]} asked"
+            argument = f"is {results[name]}" if name in results else "is not on the command line"
+            yield f"--{name} {argument}, {requests[name]} asked"

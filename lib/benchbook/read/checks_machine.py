@@ -76,13 +76,13 @@ def server_log(run: Evidence, limits: Limits) -> Iterator[str]:
 
 def check_encryption(run: Evidence, limits: Limits) -> Iterator[str]:
     """V18: connections were encrypted if, and only if, the plan asks for it."""
-    asked, cipher = run.get("tls", "asked"), run.get("tls", "cipher")
-    if (asked == "off") == bool(cipher):
-        yield f"encryption {asked} asked, the cipher is {cipher or 'none'}"
+    request, cipher = run.get("tls", "asked"), run.get("tls", "cipher")
+    if (request == "off") == bool(cipher):
+        yield f"encryption {request} asked, the cipher is {cipher or 'none'}"
     if run.has_counter("Ssl_accepts"):
         accepted = run.grown("Ssl_accepts")
-        if accepted != (0 if asked == "off" else sum(one.asked("threads") for one in run.served)):
-            yield f"encryption {asked} asked, {accepted} connections were encrypted"
+        if accepted != (0 if request == "off" else sum(evidence.asked("threads") for evidence in run.served)):
+            yield f"encryption {request} asked, {accepted} connections were encrypted"
 
 
 def check_disk(run: Evidence, limits: Limits) -> Iterator[str]:
@@ -106,43 +106,43 @@ def check_arrangement(run: Evidence, limits: Limits) -> Iterator[str]:
     """
     if not run.seen:
         raise Missing("nothing was recorded")
-    seen = run.seen.get("arrangement") or {}
-    if "service" in seen:
-        took, threads = seen["service"]["connections"], run.asked("threads")
+    observed = run.seen.get("arrangement") or {}
+    if "service" in observed:
+        took, threads = observed["service"]["connections"], run.asked("threads")
         if took < threads:
             yield f"{took} of {threads} connections took the service's rule"
-    if "neighbour" in seen and not seen["neighbour"]["stayed"]:
+    if "neighbour" in observed and not observed["neighbour"]["stayed"]:
         yield "the neighbour ended before the run did"
-    if "load" in seen:
-        yield from _load_faults(seen["load"])
-    if "capture" in seen and not seen["capture"]["stayed"]:
-        yield f"the capture ended before the run did: {seen['capture'].get('error') or 'no reason'}"
-    yield from _check_arm(run, seen)
+    if "load" in observed:
+        yield from _load_faults(observed["load"])
+    if "capture" in observed and not observed["capture"]["stayed"]:
+        yield f"the capture ended before the run did: {observed['capture'].get('error') or 'no reason'}"
+    yield from _check_arm(run, observed)
 
 
-def _check_arm(run: Evidence, seen: Mapping[str, Any]) -> Iterator[str]:
+def _check_arm(run: Evidence, observations: Mapping[str, Any]) -> Iterator[str]:
     """Differences of a run's arm from its plan: such a run may be another arm's."""
-    asked, signs = run.plan.get("arm_setting") or {}, run.seen.get("identity_before") or {}
-    pairs = {key: (bool(asked.get(key)), key in seen) for key in ("load", "capture", "neighbour")}
+    request, signs = run.plan.get("arm_setting") or {}, run.seen.get("identity_before") or {}
+    pairs = {key: (bool(request.get(key)), key in observations) for key in ("load", "capture", "neighbour")}
     if "place" in signs:
         # Here the kernel tells of more.
-        pairs["service"] = asked.get("access") in registry.THROUGH_SERVICE, "service" in seen
-        pairs["network: pod"] = asked.get("network") == "pod", "namespace" in signs
+        pairs["service"] = request.get("access") in registry.THROUGH_SERVICE, "service" in observations
+        pairs["network: pod"] = request.get("network") == "pod", "namespace" in signs
     for key, (is_due, is_there) in pairs.items():
         if is_due and not is_there:
             yield f"the arm asks for {key}, and there was none"
         elif is_there and not is_due:
             yield f"there was {key}, and the arm does not ask for it"
     if all(pairs["neighbour"]):
-        due, had = Neighbour(**asked["neighbour"]), seen["neighbour"]
+        due, had = Neighbour(**request["neighbour"]), observations["neighbour"]
         if (had["threads"], had["shares"]) != (due.processes, due.shares):
             shown = f"{had['threads']} threads of weight {had['shares']}"
             yield f"the neighbour had {shown}, the arm asks for {due.processes} of {due.shares}"
     if all(pairs["load"]):
-        wanted, load = Load(**asked["load"]), seen["load"]
-        told = (load.get("idle") or {}).get("asked", 0), (load.get("short") or {}).get("asked_per_s", 0)
-        if told != (wanted.idle_connections, wanted.new_connections_per_s):
-            shown = f"{told[0]} idle and {told[1]} new connections a second"
+        wanted, load = Load(**request["load"]), observations["load"]
+        message = (load.get("idle") or {}).get("asked", 0), (load.get("short") or {}).get("asked_per_s", 0)
+        if message != (wanted.idle_connections, wanted.new_connections_per_s):
+            shown = f"{message[0]} idle and {message[1]} new connections a second"
             yield f"there were {shown}, the arm asks for others"
 
 
@@ -161,9 +161,9 @@ def _load_faults(load: dict[str, Any]) -> Iterator[str]:
                 counted = load.get(f"sessions_{when}")
                 yield f"the server had {counted} sessions {when} the run, {idle['asked']} idle ones"
     if "short" in load:
-        asked, achieved = load["short"]["asked_per_s"], load["short"]["achieved_per_s"] or 0.0
-        if achieved < LEAST_SHORT * asked:
-            yield f"{achieved:.1f} short connections a second, {asked} asked{text}"
+        request, achieved = load["short"]["asked_per_s"], load["short"]["achieved_per_s"] or 0.0
+        if achieved < LEAST_SHORT * request:
+            yield f"{achieved:.1f} short connections a second, {request} asked{text}"
 
 
 AGAIN_SHARE, AGAIN_LEAST = 1e-4, 20
@@ -174,60 +174,74 @@ HERE = {"machine"}
 
 def check_strangers(run: Evidence) -> Iterator[str]:
     """Foreign actions on the arm's processes and packets in the run, and tracers at its ends."""
-    seen, turns = _by_machine(run), run.seen.get("turns") or {}
+    foreign_activities, turns = _by_machine(run), run.seen.get("turns") or {}
     for when in ("before", "after"):
         for part, place in sorted((run.seen.get(f"identity_{when}") or {}).items()):
             if part.endswith("_place") and isinstance(place, dict) and place.get("traced"):
                 yield f"{part.removesuffix('_place')} was traced by {place['traced']} {when} the run"
-    for machine, one in seen.items():
-        for part, by in sorted(one.traced.items()):
+    for machine, foreign_activity in foreign_activities.items():
+        for part, by in sorted(foreign_activity.traced.items()):
             yield f"the {part} was traced by {by}{_machine_suffix(machine)}"
-        for part in () if run.is_in_turns else sorted({*one.continued, *one.stopped}):
+        for part in (
+            () if run.is_in_turns else sorted({*foreign_activity.continued, *foreign_activity.stopped})
+        ):
             yield f"the {part} was stopped in the run{_machine_suffix(machine)}"
-        for part, limits in sorted(one.limits.items()):
-            for limit in sorted({*limits} - {*one.limits[""]}):
-                yield f"the {part} was under {limit}{_machine_suffix(machine)}, which neither its arm nor its stage has"
+        for part, limits in sorted(foreign_activity.limits.items()):
+            for limit in sorted({*limits} - {*foreign_activity.limits[""]}):
+                yield (
+                    f"the {part} was under {limit}{_machine_suffix(machine)}, which neither its arm nor "
+                    "its stage has"
+                )
     if halted := turns.get("halted"):
         yield f"at the end of {halted} of its {turns['count']} turns a part of the arm stood still"
-    if seen.keys() == HERE and (lost := _describe_retransmissions(seen["machine"])):
+    if foreign_activities.keys() == HERE and (
+        lost := _describe_retransmissions(foreign_activities["machine"])
+    ):
         yield f"{lost}, at most {100 * AGAIN_SHARE:g} %"
 
 
 def describe_near_strangers(run: Evidence) -> Iterator[str]:
     """Foreign actions that may have touched the arm, though nothing shows that they did."""
-    seen = _by_machine(run)
-    for machine, one in seen.items():
-        for name in one.counting:
+    foreign_activities = _by_machine(run)
+    for machine, foreign_activity in foreign_activities.items():
+        for name in foreign_activity.counting:
             whose = "of which processes, the kernel does not say"
             yield f"{name} counted events of performance{_machine_suffix(machine)}; {whose}"
-        for limit in one.limits.get("", ()):
-            free = sorted(part for part, limits in one.limits.items() if limit not in limits)
+        for limit in foreign_activity.limits.get("", ()):
+            free = sorted(part for part, limits in foreign_activity.limits.items() if limit not in limits)
             whose = f", but for {' and '.join(free)}" if free else ""
             yield f"all ran under {limit}{_machine_suffix(machine)}, which no arm asks for{whose}"
-        for group, held in sorted(one.held_back.items()):
+        for group, held in sorted(foreign_activity.held_back.items()):
             if held["periods"]:
-                yield f"the CPU quota of {group} held the run back for {held['seconds']:.2f} s{_machine_suffix(machine)}"
+                yield (
+                    f"the CPU quota of {group} held the run back for {held['seconds']:.2f} "
+                    f"s{_machine_suffix(machine)}"
+                )
             if held["memory"]:
-                yield f"the memory limit of {group} was met {held['memory']:g} times{_machine_suffix(machine)}"
-        for network in one.each:
+                yield (
+                    f"the memory limit of {group} was met {held['memory']:g} times{_machine_suffix(machine)}"
+                )
+        for network in foreign_activity.each:
             where = f"in the network of {' and '.join(network.parts)}{_machine_suffix(machine)}"
             if network.rules:
                 yield f"{network.rules} rules of the firewall that are not ours {where}"
             if network.dropped:
                 yield f"rules of the firewall dropped {network.dropped} packets {where}"
-        if seen.keys() != HERE and (lost := _describe_retransmissions(one)):
+        if foreign_activities.keys() != HERE and (lost := _describe_retransmissions(foreign_activity)):
             yield f"{lost}{_machine_suffix(machine)}"
 
 
 def _by_machine(run: Evidence) -> dict[str, ForeignActivity]:
-    return {name: ForeignActivity.of(one) for name, one in sorted((run.seen.get("strangers") or {}).items())}
+    return {
+        name: ForeignActivity.of(item) for name, item in sorted((run.seen.get("strangers") or {}).items())
+    }
 
 
-def _describe_retransmissions(one: ForeignActivity) -> str | None:
+def _describe_retransmissions(foreign_activity: ForeignActivity) -> str | None:
     """Number of segments of an arm's connections sent again; None if no more than chance."""
-    own = one.connections or {}
-    alone = [(network.sent, network.again) for network in one.each if not network.is_shared]
-    for count in ((own.get("sent"), own.get("again")), *alone):
+    own_values = foreign_activity.connections or {}
+    alone = [(network.sent, network.again) for network in foreign_activity.each if not network.is_shared]
+    for count in ((own_values.get("sent"), own_values.get("again")), *alone):
         sent, again = count[0] or 0, count[1] or 0
         if again >= AGAIN_LEAST and again > AGAIN_SHARE * sent:
             return f"{again} of {sent} segments were sent again ({100 * again / sent:.2f} %)"

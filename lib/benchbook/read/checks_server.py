@@ -47,17 +47,17 @@ def check_ledger(run: Evidence, limits: Limits) -> Iterator[str]:
         return
     expected: Counter[str] = Counter(Connections=run.get("ledger").get("own_connections", 0))
     optional: Counter[str] = Counter()
-    for one in run.served:
-        for sums, counts in zip((expected, optional), _expected_counts(one), strict=True):
+    for evidence in run.served:
+        for sums, counts in zip((expected, optional), _expected_counts(evidence), strict=True):
             sums.update(counts)
-    if any(one.total("ignored_errors") for one in run.served):
+    if any(this_evidence.total("ignored_errors") for this_evidence in run.served):
         optional = Counter({name: optional[name] for name in optional if name in WITH_ERRORS})
-    known = {name: count for name, count in optional.items() if run.has_counter(name)}
+    known_values = {name: count for name, count in optional.items() if run.has_counter(name)}
     kept = {name: count for name, count in expected.items() if name not in LACKED or not run.absent(name)}
     again = _possible_repeats(run)
-    for name, count in {**kept, **known}.items():
-        if not count <= (seen := run.grown(name)) <= count + again[name]:
-            yield f"{name} grew by {seen}, sysbench says {count}"
+    for name, count in {**kept, **known_values}.items():
+        if not count <= (observed := run.grown(name)) <= count + again[name]:
+            yield f"{name} grew by {observed}, sysbench says {count}"
 
 
 def _possible_repeats(run: Evidence) -> Counter[str]:
@@ -68,11 +68,11 @@ def _possible_repeats(run: Evidence) -> Counter[str]:
     """
     most: Counter[str] = Counter()
     retries = run.grown(RETRIES) if run.has_counter(RETRIES) else 0
-    for one in run.served if retries else ():
-        if not one.transaction.is_prepared:
+    for evidence in run.served if retries else ():
+        if not evidence.transaction.is_prepared:
             continue
-        again = {name: each for name, each in one.transaction.counters.items() if name != "Com_select"}
-        again |= {"Com_begin": 1, "Com_commit": 1} if one.transaction.has_transaction else {}
+        again = {name: each for name, each in evidence.transaction.counters.items() if name != "Com_select"}
+        again |= {"Com_begin": 1, "Com_commit": 1} if evidence.transaction.has_transaction else {}
         for name, each in again.items():
             most[name] = max(most[name], each * retries)
     return most
@@ -80,17 +80,20 @@ def _possible_repeats(run: Evidence) -> Counter[str]:
 
 def _expected_counts(run: Evidence) -> tuple[dict[str, int], dict[str, int]]:
     """Expected server counts of a run by sysbench's totals, and the counts of only some servers."""
-    one, spoilt, done = run.transaction, run.total("ignored_errors"), run.total("transactions")
+    transaction, spoilt, done = run.transaction, run.total("ignored_errors"), run.total("transactions")
     expected = {
         "Com_select": run.total("reads"),
-        "Com_begin": done + spoilt if one.has_transaction else 0,
-        "Com_commit": done if one.has_transaction else 0,
+        "Com_begin": done + spoilt if transaction.has_transaction else 0,
+        "Com_commit": done if transaction.has_transaction else 0,
         "Connections": run.asked("threads"),
-        "Com_stmt_execute": run.total("total") + spoilt if one.is_prepared else 0,
+        "Com_stmt_execute": run.total("total") + spoilt if transaction.is_prepared else 0,
     }
-    writes = {name: each * done for name, each in one.counters.items() if name != "Com_select"}
+    writes = {name: each * done for name, each in transaction.counters.items() if name != "Com_select"}
     # Rows changed are what sysbench calls writes, whether their transaction was kept or not.
-    changed = {"Com_stmt_prepare": run.asked("threads") * one.prepares, "Rows_changed": run.total("writes")}
+    changed = {
+        "Com_stmt_prepare": run.asked("threads") * transaction.prepares,
+        "Rows_changed": run.total("writes"),
+    }
     return expected, writes | changed
 
 
@@ -100,21 +103,21 @@ def _check_account(run: Evidence) -> Iterator[str]:
     Arms in turns were told apart so until it was seen that MariaDB serves otherwise while it counts by
     account (docs/turns.md); recorded campaigns hold such evidence.
     """
-    one, spoilt, done = run.transaction, run.total("ignored_errors"), run.total("transactions")
+    transaction, spoilt, done = run.transaction, run.total("ignored_errors"), run.total("transactions")
     threads = run.asked("threads")
     books = [
         ("Com_select", run.grown("Com_select"), run.total("reads")),
         ("Connections", run.grown("Connections"), threads + run.get("ledger").get("own_connections", 0)),
     ]
     if not spoilt:
-        updates = sum(each for name, each in one.counters.items() if name != "Com_select") * done
+        updates = sum(each for name, each in transaction.counters.items() if name != "Com_select") * done
         # A write that met no row is an update to the server and another statement to sysbench.
         rest = run.total("writes") + run.total("other") - updates
         books += [("updates", run.grown("Account_updates"), updates)]
         books += [("other statements", run.grown("Account_other"), rest)]
-    for name, seen, count in books:
-        if seen != count:
-            yield f"{name} of the account grew by {seen}, sysbench says {count}"
+    for name, book, count in books:
+        if book != count:
+            yield f"{name} of the account grew by {book}, sysbench says {count}"
 
 
 def check_hits(run: Evidence, limits: Limits) -> Iterator[str]:
@@ -122,14 +125,14 @@ def check_hits(run: Evidence, limits: Limits) -> Iterator[str]:
     if checks_custom_scripts.is_custom(run):
         yield from checks_custom_scripts.check_hits(run)
         return
-    one, done = run.transaction, run.total("transactions")
-    least = one.writes * done * (WRITE_SHARE if one.growth >= 0 else 0)
-    if one.writes and run.total("writes") < max(least, 1):
-        yield f"{run.total('writes')} of {one.writes * done} writes changed a row"
+    transaction, done = run.transaction, run.total("transactions")
+    least = transaction.writes * done * (WRITE_SHARE if transaction.growth >= 0 else 0)
+    if transaction.writes and run.total("writes") < max(least, 1):
+        yield f"{run.total('writes')} of {transaction.writes * done} writes changed a row"
         if run.absent("Rows_sent"):
             return
     ranges = [rows for each in run.served if (rows := _expected_rows(each)) is not None]
-    if one.reads and len(ranges) == len(run.served):
+    if transaction.reads and len(ranges) == len(run.served):
         sent = run.grown("Rows_sent")
         low, high = (sum(ends) for ends in zip(*ranges, strict=True))
         if not low <= sent <= high + OWN_ROWS:
@@ -175,19 +178,21 @@ def check_data(run: Evidence, limits: Limits) -> Iterator[str]:
     if "rows_before" in run.seen and run.seen["rows_before"] is None:
         yield from _check_sample(run)
         return
-    before, after, one = run.get("rows_before"), run.get("rows_after"), run.transaction
+    before, after, transaction = run.get("rows_before"), run.get("rows_after"), run.transaction
     names = [f"sbtest{number}" for number in range(1, run.asked("tables") + 1)]
     if missing := [name for name in names if name not in before or name not in after]:
         raise Missing(f"no row count of {', '.join(missing)}")
     size = run.asked("table_size")
     for name in names:
         # A script that only adds or only removes rows may find what its neighbour in the block left.
-        if (before[name] - size) * (one.growth or 1) < 0 or (not one.growth and before[name] != size):
+        if (before[name] - size) * (transaction.growth or 1) < 0 or (
+            not transaction.growth and before[name] != size
+        ):
             yield f"{name} had {before[name]} rows, {size} expected"
     changed = sum(after[name] - before[name] for name in names)
-    expected = one.growth * run.total("writes")
+    expected = transaction.growth * run.total("writes")
     spoilt = sum(each.total("ignored_errors") for each in run.served)
-    slack = spoilt if one.writes and not one.has_transaction else 0
+    slack = spoilt if transaction.writes and not transaction.has_transaction else 0
     if abs(changed - expected) > slack:
         yield f"the run changed the number of rows by {changed}, {expected} expected"
 
@@ -196,27 +201,33 @@ def _check_sample(run: Evidence) -> Iterator[str]:
     """Faults of a sample of tables too large to count around every run; Excused without one."""
     if run.seen.get("sample_before") is None and "sample_before" not in run.seen:
         raise Excused("rows not counted: too many to count around every run")
-    size, one = run.asked("table_size"), run.transaction
-    slack = run.total("ignored_errors") if one.writes and not one.has_transaction else 0
+    size, transaction = run.asked("table_size"), run.transaction
+    slack = run.total("ignored_errors") if transaction.writes and not transaction.has_transaction else 0
     for when in ("before", "after"):
-        seen = run.get(f"sample_{when}")
+        observed = run.get(f"sample_{when}")
         for number in range(1, run.asked("tables") + 1):
-            found = seen.get(f"sbtest{number}")
-            if fault := _rows_fault(found, size, one.growth, slack) if found else "was not there":
+            result = observed.get(f"sbtest{number}")
+            if fault := _rows_fault(result, size, transaction.growth, slack) if result else "was not there":
                 yield f"sbtest{number} {fault} {when} the run"
 
 
-def _rows_fault(seen: dict[str, int], size: int, growth: int, slack: int) -> str | None:
+def _rows_fault(observations: dict[str, int], size: int, growth: int, slack: int) -> str | None:
     """Fault in the ids of one table. Rows added by a script have ids beyond the last, and
     rows that it takes away leave gaps."""
-    first, last, lost = seen["first"], seen["last"], seen["asked"] - seen["there"]
+    first, last, lost = (
+        observations["first"],
+        observations["last"],
+        observations["asked"] - observations["there"],
+    )
     if growth > 0:
         return f"ended at id {last}, {size} or more expected," if last < size else None
     if last > size:
         return f"ended at id {last}, {size} expected,"
     if growth == 0 and not slack and (first, last) != (1, size):
         return f"had ids {first} to {last}, 1 to {size} expected,"
-    return f"lacked {lost} of {seen['asked']} rows looked for" if growth == 0 and lost > slack else None
+    return (
+        f"lacked {lost} of {observations['asked']} rows looked for" if growth == 0 and lost > slack else None
+    )
 
 
 ROW_BYTES = 206
@@ -283,15 +294,15 @@ def _diff_signs(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str
 def check_quotas(run: Evidence) -> Iterator[str]:
     """Each part that had another quota of processor time than its arm asks for, by the kernel's own word."""
     setting = run.plan.get("arm_setting") or {}
-    asked = setting.get("cpu") or {}
+    request = setting.get("cpu") or {}
     for name, group in sorted(run.get("identity_before").items()):
         if not name.endswith("_group") or not isinstance(group, Mapping) or "quota_cores" not in group:
             continue
         part = name.removesuffix("_group")
-        quota = (asked.get("server" if part.startswith("server") else "proxy") or {}).get("quota")
+        quota = (request.get("server" if part.startswith("server") else "proxy") or {}).get("quota")
         had = group["quota_cores"]
         if (had is None) != (quota is None) or (quota and abs(had - quota) > QUOTA_ROUNDING):
-            shown = ["no quota" if one is None else f"a quota of {one:g} cores" for one in (had, quota)]
+            shown = ["no quota" if item is None else f"a quota of {item:g} cores" for item in (had, quota)]
             yield f"the {part} had {shown[0]}, its arm asks for {shown[1]}"
         shares, qos = group.get("shares"), setting.get("qos", "none")
         if part == "server" and (shares == LOWEST_SHARES) != (qos == "best_effort"):
@@ -300,9 +311,9 @@ def check_quotas(run: Evidence) -> Iterator[str]:
 
 def check_between(run: Evidence) -> Iterator[str]:
     """Each sign that a server did something for others since the run before; of several, each named."""
-    for number, one in enumerate(run.servers):
+    for number, server in enumerate(run.servers):
         name = f"server {number}: " if len(run.servers) > 1 else ""
-        yield from (name + changes for changes in _check_between(one))
+        yield from (name + changes for changes in _check_between(server))
 
 
 def not_held(run: Evidence) -> list[str]:
@@ -317,13 +328,13 @@ def not_held(run: Evidence) -> list[str]:
 
 def _describe_changes(run: Evidence, kind: str) -> Iterator[str]:
     start, before, after = (run.get("state", kind, when) for when in ("at_start", "before", "after"))
-    seen = run.get("state", kind)
+    observed = run.get("state", kind)
     for was, now, key, when in (
         (start, before, "changed_between", "between the runs"),
         (before, after, "changed_in_run", "in the run"),
     ):
         if was != now:
-            items = sorted((seen.get(key) or {}).items())
+            items = sorted((observed.get(key) or {}).items())
             for name, (had, has) in items:
                 changed = f"removed (it was {had})" if has is None else f"{had}, is {has}"
                 yield f"{name} was {f'added ({has})' if had is None else changed} {when}"
@@ -333,25 +344,25 @@ def _describe_changes(run: Evidence, kind: str) -> Iterator[str]:
 
 def _foreign_items(run: Evidence, kind: str) -> list[tuple[str, str]]:
     """Objects of a stranger at the first look at the server; older runs have no such list."""
-    told = (run.get("state").get("unasked") or {}).get(kind) or {}
-    return sorted(told.items())
+    report = (run.get("state").get("unasked") or {}).get(kind) or {}
+    return sorted(report.items())
 
 
 def _check_between(run: Evidence) -> Iterator[str]:
-    state, told = run.get("state"), run.get("state", "between")
+    state, report = run.get("state"), run.get("state", "between")
     for table, (_, now) in sorted((state.get("written_between") or {}).items()):
         yield f"{table} was written to between the runs ({now or 'gone'})"
-    if not told:
+    if not report:
         raise Missing("the server's counters at the end of the run before are not known")
-    seen = Between.of(told)
-    short_s = seen.seconds - seen.uptime_s
+    between = Between.of(report)
+    short_s = between.seconds - between.uptime_s
     if short_s > UPTIME_ROUNDING_S:
         yield f"the server was started again between the runs: its uptime lacks {short_s:.0f} s"
-    if seen.is_shared:
+    if between.is_shared:
         return
-    yield from (f"{name} grew by {count} between the runs" for name, count in seen.counters.items())
-    if seen.own is not None and seen.connections is not None:
-        probes = seen.refused if (run.seen.get("arrangement") or {}).get("has_probes") else 0
-        foreign = seen.connections - seen.own - probes
+    yield from (f"{name} grew by {count} between the runs" for name, count in between.counters.items())
+    if between.own is not None and between.connections is not None:
+        probes = between.refused if (run.seen.get("arrangement") or {}).get("has_probes") else 0
+        foreign = between.connections - between.own - probes
         if foreign:
             yield f"{foreign} connections that are not ours were made between the runs"

@@ -40,8 +40,8 @@ def active_s(turns: list[Turn], arm: str) -> float:
 def ended_s(run: Evidence) -> float | None:
     """Moment of a client's last release: as long after its first turn, the turn of its
     checkpoint, as its log says that it ended after that."""
-    own, window_s = run.own_turns if run.turns else [], run.log.measured_s
-    return own[0].begin_us / 1e6 + window_s if own and window_s and run.log.checkpoints else None
+    turns, window_s = run.own_turns if run.turns else [], run.log.measured_s
+    return turns[0].begin_us / 1e6 + window_s if turns and window_s and run.log.checkpoints else None
 
 
 def check_turns(run: Evidence, limits: Limits) -> Iterator[str]:
@@ -58,8 +58,8 @@ def check_turns(run: Evidence, limits: Limits) -> Iterator[str]:
     when = " out of its turn" if clock.get("gone_out_of_turn") else ""
     why = {None: "", "start": ": not all clients had started in time"}
     if code != 0:
-        told = why.get(gone, f": process {gone} of the group ended{when}")
-        yield f"the clock of the turns ended with {code}{told}"
+        message = why.get(gone, f": process {gone} of the group ended{when}")
+        yield f"the clock of the turns ended with {code}{message}"
     yield from _length_faults(run, taken)
     outside, idle = run.get("turns", "longest_outside_s"), run.get("turns", "idle")
     if outside > OUTSIDE_S:
@@ -109,9 +109,9 @@ def _length_faults(run: Evidence, taken: list[Turn]) -> Iterator[str]:
     if any(later.begin_us < turn.end_us for turn, later in itertools.pairwise(taken)):
         yield "two turns overlap"
     seconds = {name: active_s(taken, name) for name in partners}
-    mine, asked = seconds[arm], run.get("turns", "asked")
-    if counts[arm] < LEAST_SHARE * asked:
-        yield f"{counts[arm]} turns were taken, {asked} asked"
+    mine, request = seconds[arm], run.get("turns", "asked")
+    if counts[arm] < LEAST_SHARE * request:
+        yield f"{counts[arm]} turns were taken, {request} asked"
     if max(seconds.values()) > (1 + ACTIVE_SHARE) * min(seconds.values()):
         shown = ", ".join(f"{name} {value:.3f} s" for name, value in seconds.items())
         yield f"the arms ran for different times: {shown}"

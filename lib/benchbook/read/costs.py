@@ -85,12 +85,12 @@ def build_rows(run: Evidence, monitor: str, qps: float) -> list[dict[str, Any]]:
     server's own counters are of the whole run, and of no arm where several had one server. The processor's
     events were counted in the discard; a query has as many of them as its processor time had there.
     """
-    found = by_part(run, monitor)
+    matching_by_part = by_part(run, monitor)
     of_server = _of_server(run)
     counted: Mapping[str, Any] = run.seen.get("counted") or {}
     rows, first = [], to_number(run.seen.get("read_kib_first_s"))
-    for part, used in found.items():
-        own = of_server if part == "server" else dict.fromkeys(OF_SERVER, math.nan)
+    for part, used in matching_by_part.items():
+        own_values = of_server if part == "server" else dict.fromkeys(OF_SERVER, math.nan)
         a_query = {name: used[name] / qps if qps else math.nan for name in OF_SECOND}
         events = counted.get(part) or {}
         own_us = 1e6 * to_number(events.get("cpu_s")) or math.nan
@@ -102,7 +102,7 @@ def build_rows(run: Evidence, monitor: str, qps: float) -> list[dict[str, Any]]:
                 **{name: a_query["cpu_us"] * to_number(events.get(name)) / own_us for name in COUNTED},
                 "threads": used["threads"],
                 "first_read_bytes": 1024 * first if part == "server" else math.nan,
-                **own,
+                **own_values,
             }
         )
     return rows
@@ -118,31 +118,31 @@ def by_part(run: Evidence, monitor: str) -> dict[str, Columns]:
     # A sample covers the second before it.
     inside = (seconds >= begin + 0.5) & (seconds <= end + 0.5)
     parts = np.array(table["part"].to_pylist(), dtype=object)
-    found = {}
+    matching_part = {}
     for part in PARTS:
         mine = inside & (parts == part)
         if not mine.any():
             continue
-        found[part] = {
+        matching_part[part] = {
             name: unit * _column_mean(table, column, mine) for name, (column, unit) in OF_SECOND.items()
         }
-        found[part]["threads"] = _column_mean(table, "threads", mine)
-    return found
+        matching_part[part]["threads"] = _column_mean(table, "threads", mine)
+    return matching_part
 
 
 def _in_turns(run: Evidence) -> dict[str, Columns]:
-    seen = run.get("turns")
-    costs, seconds = seen.get("costs") or {}, seen["active_s"]
-    found = {}
-    for part, cpu_s in seen["cpu_s"].items():
-        told = costs.get(part) or {"cpu_s": cpu_s}
-        found[part] = {
-            name: to_number(told.get(key)) * unit / seconds if seconds else math.nan
+    observed = run.get("turns")
+    costs, seconds = observed.get("costs") or {}, observed["active_s"]
+    turns = {}
+    for part, cpu_s in observed["cpu_s"].items():
+        report = costs.get(part) or {"cpu_s": cpu_s}
+        turns[part] = {
+            name: to_number(report.get(key)) * unit / seconds if seconds else math.nan
             for name, (key, unit) in OF_TURNS.items()
         }
-        found[part] |= dict.fromkeys(("received_bytes", "sent_bytes"), math.nan)
-        found[part]["threads"] = to_number(told.get("threads"))
-    return found
+        turns[part] |= dict.fromkeys(("received_bytes", "sent_bytes"), math.nan)
+        turns[part]["threads"] = to_number(report.get("threads"))
+    return turns
 
 
 def _column_mean(table: pa.Table, column: str, mine: np.ndarray) -> float:
@@ -153,8 +153,8 @@ def _column_mean(table: pa.Table, column: str, mine: np.ndarray) -> float:
 
 def nan_mean(values: np.ndarray) -> float:
     """Mean of the values that are known; NaN if there is none."""
-    known = values[~np.isnan(values)]
-    return numeric_equality.exact_mean(known) if known.size else math.nan
+    known_values = values[~np.isnan(values)]
+    return numeric_equality.exact_mean(known_values) if known_values.size else math.nan
 
 
 def _of_server(run: Evidence) -> Columns:
@@ -164,11 +164,13 @@ def _of_server(run: Evidence) -> Columns:
     queries = sum(block.queries or 0 for block in run.log.summaries)
     if run.seen.get("beside") or not queries:
         before = after = {}
-    found = {}
+    server = {}
     for name, (counters, unit) in OF_SERVER.items():
-        known = [after[one] - before[one] for one in counters if one in after and one in before]
-        found[name] = unit * sum(known) / queries if known else math.nan
-    return found
+        known_items = [
+            after[counter] - before[counter] for counter in counters if counter in after and counter in before
+        ]
+        server[name] = unit * sum(known_items) / queries if known_items else math.nan
+    return server
 
 
 def to_number(value: Any) -> float:

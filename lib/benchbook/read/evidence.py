@@ -52,10 +52,10 @@ def turns_of(text: str) -> list[Turn]:
     rows = list(csv.reader(io.StringIO(text)))
     if not rows or rows[0] != ["turn", "arm", "begin_us", "end_us"]:
         raise ValueError("turns.csv has other columns")
-    found = [Turn(arm, int(begin), int(end)) for _, arm, begin, end in rows[1:]]
+    turns = [Turn(arm, int(begin), int(end)) for _, arm, begin, end in rows[1:]]
     if [row[0] for row in rows[1:]] != [str(number) for number in range(1, len(rows))]:
         raise ValueError("turns.csv lacks a turn")
-    return found
+    return turns
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Evidence:
     @classmethod
     def of(cls, folder: RunFolder) -> Evidence:
         """Read a folder; unreadable parts are left empty, and the manifest says so."""
-        plan, seen = (_read_or(one, {}) for one in (folder.plan, folder.evidence))
+        plan, observed = (_read_or(function, {}) for function in (folder.plan, folder.evidence))
         plan = plan if isinstance(plan, dict) else {}
         first, *others = (
             _read_outputs(folder, number)
@@ -86,7 +86,7 @@ class Evidence:
         )
         return cls(
             plan=plan,
-            seen=seen if isinstance(seen, dict) else {},
+            seen=observed if isinstance(observed, dict) else {},
             out=first[0],
             err=first[1],
             broken=tuple(folder.verify()),
@@ -106,11 +106,11 @@ class Evidence:
     @cached_property
     def served(self) -> tuple[Evidence, ...]:
         """All runs that the servers served between the two readings of their books, this one first."""
-        found = [self]
-        for one in self.seen.get("beside") or ():
-            first, *others = ((client["out"], client["err"]) for client in one["clients"])
-            found.append(Evidence(one["plan"], {}, *first, others=tuple(others)))
-        return tuple(found)
+        evidence_list = [self]
+        for item in self.seen.get("beside") or ():
+            first, *others = ((client["out"], client["err"]) for client in item["clients"])
+            evidence_list.append(Evidence(item["plan"], {}, *first, others=tuple(others)))
+        return tuple(evidence_list)
 
     @property
     def is_in_turns(self) -> bool:
@@ -148,8 +148,8 @@ class Evidence:
     def planned_event(self) -> dict[str, Any] | None:
         """Planned event at the server or cluster in the run; None without one."""
         done = self.seen.get("arrangement") or {}
-        found = done.get("event") or (done.get("cluster") or {}).get("event")
-        return found if isinstance(found, dict) else None
+        result = done.get("event") or (done.get("cluster") or {}).get("event")
+        return result if isinstance(result, dict) else None
 
     @cached_property
     def log(self) -> SysbenchLog:
@@ -164,15 +164,21 @@ class Evidence:
         outputs = [(self.out, self.err), *self.others]
         if len(outputs) == 1:
             return (self,)
-        known = self.seen.get("clients")
-        known = known if isinstance(known, list) and all(isinstance(one, dict) for one in known) else []
-        found = []
+        known_values = self.seen.get("clients")
+        known_values = (
+            known_values
+            if isinstance(known_values, list) and all(isinstance(item, dict) for item in known_values)
+            else []
+        )
+        result = []
         for number, (out, err) in enumerate(outputs):
             share = _read_or(partial(client_sharding.split_plan, self.plan, number, len(outputs)), {})
-            seen = _omit_keys(self.seen, OF_CLIENTS) | (known[number] if number < len(known) else {})
+            observations = _omit_keys(self.seen, OF_CLIENTS) | (
+                known_values[number] if number < len(known_values) else {}
+            )
             plan = self.plan | share | _reduce_plan(self.plan)
-            found.append(replace(self, plan=plan, seen=seen, out=out, err=err, others=()))
-        return tuple(found)
+            result.append(replace(self, plan=plan, seen=observations, out=out, err=err, others=()))
+        return tuple(result)
 
     @cached_property
     def servers(self) -> tuple[Evidence, ...]:
@@ -181,26 +187,28 @@ class Evidence:
         if count == 1 or client_sharding.has_standby(self.plan.get("arm_setting")):
             # What either of them served behind one proxy is known of both together alone.
             return (self,)
-        known, outputs = self.seen.get("servers"), [(self.out, self.err), *self.others]
-        known = known if isinstance(known, list) and len(known) == count else [{}] * count
-        found = []
-        for server, books in enumerate(known):
+        known_values, outputs = self.seen.get("servers"), [(self.out, self.err), *self.others]
+        known_values = (
+            known_values if isinstance(known_values, list) and len(known_values) == count else [{}] * count
+        )
+        result = []
+        for server, books in enumerate(known_values):
             (out, err), *others = outputs[server::count] or [("", None)]
             threads = self.planned.threads * (1 + len(others)) // len(outputs)
             # What tells the servers apart is given once, for all of them.
             same: dict[str, Any] = {} if server == 0 else {name: {} for name in IDENTITIES}
             plan = self.plan | {"threads": threads} | _reduce_plan(self.plan)
-            seen = _omit_keys(self.seen, OF_SERVERS) | books | same
-            found.append(replace(self, plan=plan, seen=seen, out=out, err=err, others=tuple(others)))
-        return tuple(found)
+            observed = _omit_keys(self.seen, OF_SERVERS) | books | same
+            result.append(replace(self, plan=plan, seen=observed, out=out, err=err, others=tuple(others)))
+        return tuple(result)
 
     @cached_property
     def transaction(self) -> sysbench_workloads.Transaction:
         """Statements of one transaction of this run; raises Missing for a script without a rule."""
-        found = sysbench_workloads.find_transaction(self.planned)
-        if found is None:
+        matching_transaction = sysbench_workloads.find_transaction(self.planned)
+        if matching_transaction is None:
             raise Missing(f"no rule for the script {self.planned.script}")
-        return found
+        return matching_transaction
 
     @property
     def final(self) -> Summary:
@@ -243,8 +251,8 @@ class Evidence:
 
     def cache(self, when: str) -> Cache | None:
         """Content of the server's pool `before` or `after` the run; None if that is not known."""
-        told = (self.seen.get("cache") or {}).get(when)
-        return Cache.of(told) if told else None
+        report = (self.seen.get("cache") or {}).get(when)
+        return Cache.of(report) if report else None
 
     def has_counter(self, counter: str) -> bool:
         """True if the ledger has a counter on both sides."""
@@ -268,8 +276,8 @@ def _reduce_plan(plan: dict[str, Any]) -> dict[str, Any]:
     return {"arm_setting": {name: setting[name] for name in setting if name not in client_sharding.KEYS}}
 
 
-def _omit_keys(seen: dict[str, Any], names: frozenset[str]) -> dict[str, Any]:
-    return {name: value for name, value in seen.items() if name not in names}
+def _omit_keys(observations: dict[str, Any], names: frozenset[str]) -> dict[str, Any]:
+    return {name: value for name, value in observations.items() if name not in names}
 
 
 def _read_or(what: Callable[[], Any], otherwise: Any) -> Any:

@@ -152,9 +152,11 @@ INTERVAL_05 = compile_ascii(
 INTERVAL_CSV = compile_ascii(",".join([f"({K})"] * 2 + [f"({X})"] * 8))
 JSON_KEYS = ("total", "reads", "writes", "other")
 JSON_LINES = (
-    compile_ascii(r"\{"), compile_ascii(rf'"time": ({K}),'), compile_ascii(rf'"threads": ({K}),'), compile_ascii(rf'"tps": ({X}),'), compile_ascii(r'"qps": \{'),
+    compile_ascii(r"\{"), compile_ascii(rf'"time": ({K}),'), compile_ascii(rf'"threads": ({K}),'),
+    compile_ascii(rf'"tps": ({X}),'), compile_ascii(r'"qps": \{'),
     *(compile_ascii(rf'"{key}": ({X}){"" if key == "other" else ","}') for key in JSON_KEYS),
-    compile_ascii(r"\},"), compile_ascii(rf'"latency": ({X}),'), compile_ascii(rf'"errors": ({X}),'), compile_ascii(rf'"reconnects": ({X})'), compile_ascii(r"\},?"),
+    compile_ascii(r"\},"), compile_ascii(rf'"latency": ({X}),'), compile_ascii(rf'"errors": ({X}),'),
+    compile_ascii(rf'"reconnects": ({X})'), compile_ascii(r"\},?"),
 )  # fmt: skip
 QUEUE = compile_ascii(r"\[ (\d{1,9})s \] queue length: (\d{1,18}),? concurrency: (\d{1,18})")
 MARKED = compile_ascii(r"(FATAL|ALERT|WARNING|DEBUG): ")

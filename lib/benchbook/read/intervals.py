@@ -51,9 +51,9 @@ Columns = dict[str, NDArray[np.float64]]
 def parse_columns(block: str, line: int) -> Columns:
     """Lines matched by `grammar.REPORTS` as columns, with `line` as the number of the first."""
     words = block.encode().translate(NUMBERS_ALONE).split()
-    found = dict(zip(FIELDS, np.array(words, dtype=float).reshape(-1, len(FIELDS)).T, strict=True))
-    lines = np.arange(line, line + len(found["second"]), dtype=float)
-    return found | {"line": lines, "is_hook": np.zeros(len(lines))}
+    results = dict(zip(FIELDS, np.array(words, dtype=float).reshape(-1, len(FIELDS)).T, strict=True))
+    lines = np.arange(line, line + len(results["second"]), dtype=float)
+    return results | {"line": lines, "is_hook": np.zeros(len(lines))}
 
 
 class Intervals:
@@ -77,7 +77,11 @@ class Intervals:
 
     @cached_property
     def _rows(self) -> list[ReportLine]:
-        return [one for part in self._parts for one in (_iter_rows(part) if isinstance(part, dict) else part)]
+        return [
+            report_line
+            for part in self._parts
+            for report_line in (_iter_rows(part) if isinstance(part, dict) else part)
+        ]
 
     def __len__(self) -> int:
         return self.column("line").size

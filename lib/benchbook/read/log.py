@@ -131,10 +131,10 @@ class Summary:
 
     def whole(self) -> Totals:
         """Values that every whole block has; raises Missing if a line of it is absent."""
-        found = {name: getattr(self, name) for name in Totals._fields}
-        if absent := [name for name, value in found.items() if value is None]:
+        results = {name: getattr(self, name) for name in Totals._fields}
+        if absent := [name for name, value in results.items() if value is None]:
             raise Missing(f"line {self.line}: the totals lack {', '.join(absent)}")
-        return Totals(**found)
+        return Totals(**results)
 
 
 class Totals(NamedTuple):
@@ -241,17 +241,21 @@ def merge_logs(logs: Sequence[SysbenchLog]) -> SysbenchLog:
 
 
 def _merge_histograms(logs: Sequence[SysbenchLog]) -> Histogram | None:
-    found = [log.histogram for log in logs]
-    if any(one is None for one in found):
+    histograms = [log.histogram for log in logs]
+    if any(this_histogram is None for this_histogram in histograms):
         return None
-    counts = histogram.merge_counts(*(one.full() for one in found if one is not None))
+    counts = histogram.merge_counts(
+        *(this_histogram.full() for this_histogram in histograms if this_histogram is not None)
+    )
     buckets = np.flatnonzero(counts)
     return Histogram(0, buckets, counts[buckets])
 
 
 def _merge_summaries(logs: Sequence[SysbenchLog], bars: Histogram | None) -> tuple[Summary, ...]:
     """Put the blocks of totals together, one after the other, if all clients have the same ones."""
-    kinds = {tuple((one.is_checkpoint, one.checkpoint_s) for one in log.summaries) for log in logs}
+    kinds = {
+        tuple((summary.is_checkpoint, summary.checkpoint_s) for summary in log.summaries) for log in logs
+    }
     if len(kinds) > 1:
         return ()
     threads = [log.header.threads or 0 for log in logs]
@@ -306,7 +310,9 @@ def _sum_or_none(values: Sequence[Any]) -> Any:
     if None in values:
         return None
     return (
-        numeric_equality.exact_sum(values) if any(isinstance(one, float) for one in values) else sum(values)
+        numeric_equality.exact_sum(values)
+        if any(isinstance(value, float) for value in values)
+        else sum(values)
     )
 
 

@@ -47,11 +47,11 @@ REST_S = 0.1
 
 def find_disagreements(log: SysbenchLog) -> tuple[Problem, ...]:
     """Every sum that does not add up in a log with all lines known and in order."""
-    told = [(None, vars(log.header)), *((block.line, vars(block)) for block in log.summaries)]
+    messages = [(None, vars(log.header)), *((block.line, vars(block)) for block in log.summaries)]
     # Whatever is held against NaN agrees with it, and sysbench counts nothing that may be below zero.
     no_numbers = tuple(
         Problem("numbers", line, f"{name} is {value}")
-        for line, values in told
+        for line, values in messages
         for name, value in values.items()
         if isinstance(value, int | float) and not (math.isfinite(value) and value >= 0)
     )
@@ -109,8 +109,8 @@ def _block_checks(block: Summary, window: float, log: SysbenchLog) -> Iterator[t
     yield is_inside, "the mean latency is outside min and max"
     yield from _percentile_checks(block, slack)
     for name in ("thread_events_{}", "thread_time_{}_s"):
-        told = [getattr(block, name.format(part)) for part in ("avg", "stddev")]
-        mean, deviation = (require_printed(value, "fairness of the threads") for value in told)
+        messages = [getattr(block, name.format(part)) for part in ("avg", "stddev")]
+        mean, deviation = (require_printed(value, "fairness of the threads") for value in messages)
         most = mean * math.sqrt(threads) if threads > 1 else 0.0
         text = f"{threads} threads with a mean of {mean} can't deviate by {deviation}"
         yield deviation <= most + 0.011, text
@@ -129,18 +129,18 @@ def _percentile_checks(block: Summary, slack: float) -> Iterator[tuple[bool, str
     if block.percentile is None:
         return
     yield 0 < block.percentile <= 100, f"a percentile of {block.percentile}"
-    said = require_printed(block.latency_percentile_ms, "percentile of the latencies")
+    stated_require_printed = require_printed(block.latency_percentile_ms, "percentile of the latencies")
     whole = block.whole()
     above = whole.events * (100 - block.percentile) / 100
-    is_below = said <= whole.latency_max_ms * histogram.RATIO + 0.011
-    text = f"{block.percentile}th percentile {said} ms, max is {whole.latency_max_ms} ms"
+    is_below = stated_require_printed <= whole.latency_max_ms * histogram.RATIO + 0.011
+    text = f"{block.percentile}th percentile {stated_require_printed} ms, max is {whole.latency_max_ms} ms"
     yield is_below or not whole.events or above < slack, text
 
 
 def _over_blocks(log: SysbenchLog) -> Iterator[Problem]:
     if len(log.summaries) == 1:
         return
-    last, asked = log.summaries[-1], log.header.checkpoints_s
+    last, requests = log.summaries[-1], log.header.checkpoints_s
     threads, blocks = (
         require_printed(log.header.threads, "threads"),
         [block.whole() for block in log.summaries],
@@ -150,9 +150,9 @@ def _over_blocks(log: SysbenchLog) -> Iterator[Problem]:
     if timed != events and not log.header.warm_up_s:
         text = f"over all blocks the threads did {timed} events, the totals are {events}"
         yield Problem("numbers", last.line, text)
-    reached = [second for second in asked if second <= blocks[-1].total_time_s - 0.5]
-    if len(log.checkpoints) not in (len(reached), len(asked)):
-        yield Problem("numbers", last.line, f"{len(log.checkpoints)} checkpoints of {len(asked)}")
+    reached = [second for second in requests if second <= blocks[-1].total_time_s - 0.5]
+    if len(log.checkpoints) not in (len(reached), len(requests)):
+        yield Problem("numbers", last.line, f"{len(log.checkpoints)} checkpoints of {len(requests)}")
 
 
 def _are_in_order(log: SysbenchLog, step: int | None, percent: set[int | None]) -> bool:
@@ -167,7 +167,7 @@ def _are_in_order(log: SysbenchLog, step: int | None, percent: set[int | None]) 
         and not log.header.rate
         and not column("is_hook").any()
         and bool(np.isnan(column("queue_length")).all())
-        and all((np.isfinite(one) & (one >= 0)).all() for one in counts)
+        and all((np.isfinite(count) & (count >= 0)).all() for count in counts)
         and np.array_equal(second, step * np.arange(1, second.size + 1))
         and bool((threads[:-1] == log.header.threads).all())
         and bool((abs(parts - column("qps")) <= PARTS_SLACK).all())
@@ -194,7 +194,7 @@ def _in_intervals(log: SysbenchLog) -> Iterator[Problem]:
             yield Problem("intervals", line, f"{interval.threads} threads of {log.header.threads}")
         if interval.qps is not None:
             each = (interval.reads_per_s, interval.writes_per_s, interval.other_per_s)
-            parts = sum(require_printed(one, "queries of each kind") for one in each)
+            parts = sum(require_printed(item, "queries of each kind") for item in each)
             if not abs(parts - interval.qps) <= PARTS_SLACK:
                 yield Problem("numbers", line, f"r/w/o make {parts:.2f}, qps says {interval.qps}")
         for name, value in interval._asdict().items():
@@ -315,9 +315,9 @@ def _check_histogram(log: SysbenchLog) -> Iterator[Problem]:
         return
     if final.percentile:
         value = histogram.bucket_percentile(bars.full(), final.percentile)
-        said = require_printed(final.latency_percentile_ms, "percentile of the latencies")
-        if value is None or not abs(value - said) <= 0.0056:
-            text = f"{final.percentile}th percentile {said} ms, the histogram says {value}"
+        stated_require_printed = require_printed(final.latency_percentile_ms, "percentile of the latencies")
+        if value is None or not abs(value - stated_require_printed) <= 0.0056:
+            text = f"{final.percentile}th percentile {stated_require_printed} ms, the histogram says {value}"
             yield Problem("numbers", bars.line, text)
     if bars.events and whole.latency_max_ms < histogram.HIGHEST_MS:
         yield from _check_latencies(bars, whole, bars.events - timed)

@@ -192,9 +192,9 @@ def _strip_markup(text: str, undone: list[str]) -> str:
 
 def _split_streams(text: str, undone: list[str]) -> list[_Stream]:
     """Lines of a text by their writer, without the prefix of each."""
-    found = [match["prefix"] for match in _ANY_VERSION.finditer(text)]
-    found = found or [match["prefix"] for match in _ANY_REPORT.finditer(text)]
-    prefixes = [prefix for prefix in found if prefix.strip()]
+    results = [match["prefix"] for match in _ANY_VERSION.finditer(text)]
+    results = results or [match["prefix"] for match in _ANY_REPORT.finditer(text)]
+    prefixes = [prefix for prefix in results if prefix.strip()]
     lines = text.split("\n")
     if not prefixes:
         return [_Stream("", lines, range(1, len(lines) + 1))]  # type: ignore[arg-type]
@@ -319,14 +319,14 @@ def _find_spans(text: str) -> list[tuple[int, int, bool]]:
 
 def _add_parts(text: str, start: int, end: int, spans: list[tuple[int, int, bool]]) -> None:
     """Add lines between outputs: to the one before if they follow at once, else as a part."""
-    found = [*_CONTENT.finditer(text, start, end)]
-    if not found:
+    matching_matches = [*_CONTENT.finditer(text, start, end)]
+    if not matching_matches:
         return
-    first, last = found[0].start(), min(found[-1].end() + 1, end)
+    first, last = matching_matches[0].start(), min(matching_matches[-1].end() + 1, end)
     if spans and not text[start:first].strip():
         begin, _, is_headed = spans.pop()
         spans.append((begin, last, is_headed))
-    elif len(found) > 1 or "] th" in found[0][0]:
+    elif len(matching_matches) > 1 or "] th" in matching_matches[0][0]:
         spans.append((first, last, False))
 
 
@@ -388,7 +388,7 @@ class RelaxedReader(Reader):
         if self.state != self.grammar.block_end:
             super().repeated(number, line)
 
-    def take(self, name: str, number: int, said: dict[str, Any]) -> None:
+    def take(self, name: str, number: int, statements: dict[str, Any]) -> None:
         self.is_warmed = self.is_warmed or name == "warming"
         if name in BLOCK_STARTS and self.header.get("warm_up_s") and not self.is_warmed:
             self.object("grammar", number, "the options have a warm-up, and no line says that it began")
@@ -398,7 +398,7 @@ class RelaxedReader(Reader):
             and self.header.get("version", "").startswith("0.")
         ):
             self.object("grammar", number, "totals of sysbench 1.0 behind options of an older one")
-        super().take(name, number, said)
+        super().take(name, number, statements)
 
     def close_block(self) -> None:
         super().close_block()

@@ -21,10 +21,10 @@ Place = tuple[str | int, ...]
 
 def resolve_claims(ids: Sequence[str]) -> dict[str, Claim]:
     """Claims that a study names as `source/claim`; that they exist its reading has checked."""
-    split = {one: one.partition("/") for one in ids}
+    split = {this_id: this_id.partition("/") for this_id in ids}
     return {
-        one: source.claim_for_study(source.load_source(name), claim)
-        for one, (name, _, claim) in split.items()
+        text: source.claim_for_study(source.load_source(name), claim)
+        for text, (name, _, claim) in split.items()
     }
 
 
@@ -33,7 +33,7 @@ def load_source(name: str) -> Published:
     folder, document = paths.source_paths(name).published, source_files.read_source(name)
     loaded = validate_document(document, Source)
     errors: list[str] = list(_source_errors(loaded, document.at))
-    found: list[Number] = []
+    matching_numbers: list[Number] = []
     texts: dict[str, pd.DataFrame] = {}
     for table_name, table in loaded.tables.items():
         reader = TableReader(loaded, table_name, table, f"data/published/{name}/{table.file}")
@@ -43,7 +43,7 @@ def load_source(name: str) -> Published:
             errors.append(document.at(("tables", table_name, "file"), wrong))
             continue
         try:
-            found += reader.numbers(file.read_text(encoding="utf-8-sig"))
+            matching_numbers += reader.numbers(file.read_text(encoding="utf-8-sig"))
         except UnicodeDecodeError as error:
             reader.complain(1, "encoding", f"byte {error.start}", "not UTF-8; save the file as UTF-8")
         texts[table_name] = reader.text
@@ -59,12 +59,15 @@ def load_source(name: str) -> Published:
         for file in sorted(strange - {"source.yaml"})
     ]
     for claim_name, claim in loaded.claims.items() if not errors else ():
-        found_wrong = _claim_errors(claim, found)
+        found_wrong = _claim_errors(claim, matching_numbers)
         errors += [document.at(("claims", claim_name, *place), wrong) for place, wrong in found_wrong]
     if errors:
         raise InputErrors(errors)
-    order = cell_keys(found)
-    numbers = [one._replace(at={key: one.at[key] for key in order if key in one.at}) for one in found]
+    order = cell_keys(matching_numbers)
+    numbers = [
+        number._replace(at={key: number.at[key] for key in order if key in number.at})
+        for number in matching_numbers
+    ]
     return Published(name, loaded, numbers, texts)
 
 
@@ -78,10 +81,10 @@ def _source_errors(loaded: Source, line: Callable[[Place, str], str]) -> Iterato
         name = column.metric or heading
         suffix = unit_suffix(name)
         if column.role == "metric" and suffix and column.unit not in SCALES[suffix]:
-            known = ", ".join(SCALES[suffix])
+            known_text = ", ".join(SCALES[suffix])
             yield line(
                 (*path, "unit"),
-                f"{column.unit}: not a unit of {name}; write one of {known}, or rename the metric",
+                f"{column.unit}: not a unit of {name}; write one of {known_text}, or rename the metric",
             )
         yield from _place_errors(loaded, (*path, "at"), column.at, line)
     files: dict[str, str] = {}
@@ -106,16 +109,16 @@ def _source_errors(loaded: Source, line: Callable[[Place, str], str]) -> Iterato
 def _place_errors(
     loaded: Source, path: Place, at: Mapping[str, object], line: Callable[[Place, str], str]
 ) -> Iterator[str]:
-    for key, known in (("arm", loaded.arms), ("workload", loaded.workloads)):
-        if key in at and at[key] not in known:
-            yield line((*path, key), f"{at[key]}: no such {key}; {did_you_mean(str(at[key]), known)}")
+    for key, known_values in (("arm", loaded.arms), ("workload", loaded.workloads)):
+        if key in at and at[key] not in known_values:
+            yield line((*path, key), f"{at[key]}: no such {key}; {did_you_mean(str(at[key]), known_values)}")
 
 
 def _claim_errors(claim: Claim, numbers: Sequence[Number]) -> Iterator[tuple[Place, str]]:
-    metrics = {one.metric for one in numbers}
+    metrics = {number.metric for number in numbers}
     parts: list[tuple[Place, Any]] = [((), claim)]
-    parts += [(("where", index), one) for index, one in enumerate(claim.where)]
-    parts += [(("beside", index), one) for index, one in enumerate(claim.beside)]
+    parts += [(("where", index), condition) for index, condition in enumerate(claim.where)]
+    parts += [(("beside", index), supplement) for index, supplement in enumerate(claim.beside)]
     for place, part in parts:
         # What a text says of a metric stands in no table: that is why it is a text alone.
         is_text = part is claim and claim.kind == "text_only"
@@ -135,14 +138,18 @@ def _claim_errors(claim: Claim, numbers: Sequence[Number]) -> Iterator[tuple[Pla
             yield from (((*place, side, key), wrong) for key, wrong in wrong_keys)
             if selector is None or wrong_keys or list(selector_errors(numbers, common)):
                 continue
-            absent = metrics - {one.metric for one in select_numbers(numbers, selector, common)}
-            for metric in (one for one in both_metrics(part.metric or "") if one in absent):
+            absent = metrics - {
+                select_number.metric for select_number in select_numbers(numbers, selector, common)
+            }
+            for metric in (
+                both_metric for both_metric in both_metrics(part.metric or "") if both_metric in absent
+            ):
                 wrong = f"{dict(selector)}: no cell with {metric} has all of these"
                 yield (*place, side), f"{wrong}; drop a key or correct its value"
 
 
 def _metric_errors(expression: str | None, numbers: Sequence[Number]) -> Iterator[str]:
-    present = list(dict.fromkeys(one.metric for one in numbers))
+    present = list(dict.fromkeys(number.metric for number in numbers))
     parts = both_metrics(expression) if expression else ()
     if len(parts) > 2:
         yield f"{expression}: more than one division; write one metric, or one divided by another"

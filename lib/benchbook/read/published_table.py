@@ -68,9 +68,9 @@ class TableReader:
         if not all(heading in self.source.columns for heading in header):
             return []
         self.text = pd.DataFrame([fields for _, fields in whole], columns=header, dtype=str)
-        found = [cell for number, fields in whole for cell in self._row(number, fields)]
-        self._check_places(found)
-        return _with_half_units(found)
+        matching_numbers = [cell for number, fields in whole for cell in self._row(number, fields)]
+        self._check_places(matching_numbers)
+        return _with_half_units(matching_numbers)
 
     def _row(self, number: int, fields: Mapping[str, str]) -> Iterator[Number]:
         place: dict[str, Any] = dict(self.table.at)
@@ -79,9 +79,9 @@ class TableReader:
                 name = self.source.columns[heading].metric or heading
                 place[name] = self._key(number, heading, name, printed)
         if "threads" not in place and {"processes", "threads_per_process"} <= place.keys():
-            one, other = (place[key] for key in ("processes", "threads_per_process"))
-            if isinstance(one, int) and isinstance(other, int):
-                place["threads"] = one * other
+            item, other = (place[key] for key in ("processes", "threads_per_process"))
+            if isinstance(item, int) and isinstance(other, int):
+                place["threads"] = item * other
         for heading, printed in fields.items():
             column = self.source.columns[heading]
             if column.role not in ("metric", "growth"):
@@ -103,9 +103,11 @@ class TableReader:
             )
 
     def _key(self, number: int, heading: str, name: str, printed: str) -> object:
-        for key, known in (("arm", self.source.arms), ("workload", self.source.workloads)):
-            if name == key and printed not in known:
-                self.complain(number, heading, printed, f"no such {key}; {did_you_mean(printed, known)}")
+        for key, known_values in (("arm", self.source.arms), ("workload", self.source.workloads)):
+            if name == key and printed not in known_values:
+                self.complain(
+                    number, heading, printed, f"no such {key}; {did_you_mean(printed, known_values)}"
+                )
             if name == key:
                 return printed
         if name in ("threads", "processes", "threads_per_process") and not re.fullmatch(r"[1-9]\d*", printed):
@@ -133,20 +135,22 @@ class TableReader:
         self.complain(number, heading, printed, wrong)
         return float("nan")
 
-    def _check_places(self, found: list[Number]) -> None:
-        seen: dict[frozenset[tuple[str, str]], int] = {}
+    def _check_places(self, matching_numbers: list[Number]) -> None:
+        observations: dict[frozenset[tuple[str, str]], int] = {}
         levels: dict[frozenset[tuple[str, str]], int] = {}
-        for one in found:
-            shown = ", ".join(f"{key} {value}" for key, value in one.at.items())
-            identity = frozenset((key, str(value)) for key, value in {**one.at, "metric": one.metric}.items())
-            line = one.row + 1
-            if identity in seen:
-                wrong = f"cell given twice ({shown}), first on line {seen[identity]}; "
+        for number in matching_numbers:
+            shown = ", ".join(f"{key} {value}" for key, value in number.at.items())
+            identity = frozenset(
+                (key, str(value)) for key, value in {**number.at, "metric": number.metric}.items()
+            )
+            line = number.row + 1
+            if identity in observations:
+                wrong = f"cell given twice ({shown}), first on line {observations[identity]}; "
                 remedy = "keep one, or add the key that differs"
-                self.complain(line, one.heading, one.printed, wrong + remedy)
+                self.complain(line, number.heading, number.printed, wrong + remedy)
                 continue
-            seen[identity] = line
-            threads = one.key("threads")
+            observations[identity] = line
+            threads = number.key("threads")
             group = frozenset(part for part in identity if part[0] not in THREADS)
             if isinstance(threads, int):
                 if threads < levels.get(group, 0) and not self.table.is_unordered:
@@ -158,24 +162,24 @@ class TableReader:
                 levels[group] = threads
 
 
-def _with_half_units(found: list[Number]) -> list[Number]:
+def _with_half_units(numbers: list[Number]) -> list[Number]:
     """Add half of the last printed place.
 
     A zero that was dropped at the end (2.3 among 2.30) counts as printed; zeros that end every whole
     number of a column (23300, 31400) count as rounding.
     """
     columns: dict[str, list[str]] = {}
-    for one in found:
-        columns.setdefault(one.heading, []).append(one.printed)
+    for this_number in numbers:
+        columns.setdefault(this_number.heading, []).append(this_number.printed)
     usual = {heading: _common_decimals(texts) for heading, texts in columns.items()}
-    made = []
-    for one in found:
-        _, point, decimals = one.printed.partition(".")
-        places = max(usual[one.heading], len(decimals)) if point else usual[one.heading]
-        number = float(one.printed) if NUMBER.fullmatch(one.printed) else math.nan
-        scale = one.value / number if number else 1.0
-        made.append(one._replace(half_unit=0.5 * 10.0**-places * scale))
-    return made
+    half_units = []
+    for this_number in numbers:
+        _, point, decimals = this_number.printed.partition(".")
+        places = max(usual[this_number.heading], len(decimals)) if point else usual[this_number.heading]
+        number = float(this_number.printed) if NUMBER.fullmatch(this_number.printed) else math.nan
+        scale = this_number.value / number if number else 1.0
+        half_units.append(this_number._replace(half_unit=0.5 * 10.0**-places * scale))
+    return half_units
 
 
 def _common_decimals(texts: list[str]) -> int:
@@ -198,16 +202,16 @@ def interval_numbers(
     """
     rows: list[Number] = []
     wrong: list[tuple[int, str, str]] = []
-    seen: dict[float, int] = {}
+    observations: dict[float, int] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         if (interval := parse_interval_line(line.strip(), number)) is None:
             what = "not a report line of sysbench; copy the line as printed, one a line"
             wrong.append((number, line, what))
             continue
-        if (first := seen.get(interval.second)) is not None:
+        if (first := observations.get(interval.second)) is not None:
             what = f"second {interval.second:.0f} given twice, first on line {first}; keep one"
             wrong.append((number, line, what))
-        seen.setdefault(interval.second, number)
+        observations.setdefault(interval.second, number)
         place = {**at, "threads": int(interval.threads), "second": int(interval.second)}
         printed = {name: (getattr(interval, name), "1/s") for name in SERIES}
         printed[f"latency_p{interval.percentile}_ms"] = (interval.latency_percentile_ms, "ms")

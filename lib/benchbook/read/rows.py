@@ -38,12 +38,12 @@ OF_CLUSTER = ("tidb", "tikv", "pd")
 def run_row(judged: Judgement, scheduled: dict[str, Any], monitor: pa.Table, folder: str) -> Columns:
     """Return the row of a valid run in `runs`; `started_s` counts from the epoch until all runs are known."""
     evidence, log = judged.evidence, judged.evidence.log
-    seen, final = evidence.seen, evidence.final
+    observations, final = evidence.seen, evidence.final
     measured = evidence.active_s
     full = log.histogram.full() if log.histogram else None
     whole = {
         **{name: scheduled[name] for name in OF_SCHEDULE},
-        **{name: seen[name] for name in ("attempt", "started_utc", "sysbench_s")},
+        **{name: observations[name] for name in ("attempt", "started_utc", "sysbench_s")},
         "clients": len(evidence.clients),
         "rate": evidence.planned.rate,
         "started_s": _begun_s(evidence),
@@ -64,7 +64,7 @@ def run_row(judged: Judgement, scheduled: dict[str, Any], monitor: pa.Table, fol
         **{"order": "runs", "turn_ms": None, "turns": None, "active_s": math.nan, "stopped": ""},
         "machine_speed": math.nan,
         **_load_columns(
-            monitor, evidence.clock_s[0], require_printed(final.total_time_s, "total time"), seen
+            monitor, evidence.clock_s[0], require_printed(final.total_time_s, "total time"), observations
         ),
         "ledger": judged.ledger,
         "warnings": "; ".join(judged.warnings),
@@ -105,8 +105,8 @@ def turn_columns(judged: Judgement) -> Columns:
     run = judged.evidence
     taken = run.taken if run.is_in_turns and run.turns else []
     mine = [(number, turn) for number, turn in enumerate(taken, start=1) if turn.arm == run.planned.arm]
-    made = np.array([(number, turn.begin_us, turn.end_us) for number, turn in mine], dtype=np.int64)
-    return dict(zip(("turn", "begin_us", "end_us"), made.reshape(-1, 3).T, strict=True))
+    new_array = np.array([(number, turn.begin_us, turn.end_us) for number, turn in mine], dtype=np.int64)
+    return dict(zip(("turn", "begin_us", "end_us"), new_array.reshape(-1, 3).T, strict=True))
 
 
 def _begun_s(evidence: Evidence) -> float:
@@ -116,10 +116,10 @@ def _begun_s(evidence: Evidence) -> float:
 def _server_started(evidence: Evidence) -> float:
     """Start of the youngest server of a run, from the epoch; NaN if its age is unknown."""
     ages = [server.seen.get("uptime_before_s") for server in evidence.servers]
-    known = [float(age) for age in ages if age is not None]
-    if len(known) < len(ages):
+    known_values = [float(age) for age in ages if age is not None]
+    if len(known_values) < len(ages):
         return math.nan
-    return _begun_s(evidence) - min(known)
+    return _begun_s(evidence) - min(known_values)
 
 
 def interval_columns(judged: Judgement) -> Columns:
@@ -132,16 +132,16 @@ def interval_columns(judged: Judgement) -> Columns:
 
 def histogram_columns(judged: Judgement) -> Columns:
     """Return the run's columns of `histograms`, as arrays without `run_id`."""
-    found = judged.evidence.log.histogram
-    buckets = found.buckets if found else np.array([], dtype=np.int64)
+    histogram = judged.evidence.log.histogram
+    buckets = histogram.buckets if histogram else np.array([], dtype=np.int64)
     return {
         "bucket": buckets,
         "value_ms": np.asarray(value_of(buckets)),
-        "count": found.counts if found else np.array([], dtype=np.int64),
+        "count": histogram.counts if histogram else np.array([], dtype=np.int64),
     }
 
 
-def _load_columns(monitor: pa.Table, discard_s: float, end_s: float, seen: dict[str, Any]) -> Columns:
+def _load_columns(monitor: pa.Table, discard_s: float, end_s: float, observations: dict[str, Any]) -> Columns:
     second = monitor["second"].to_numpy()
     # A sample covers the second before it.
     inside = (second >= discard_s + 0.5) & (second <= end_s + 0.5)
@@ -155,13 +155,13 @@ def _load_columns(monitor: pa.Table, discard_s: float, end_s: float, seen: dict[
     carried = {f"{way}_{name}_mib_s": (way, name) for name in hops for way in ("received", "sent")}
     return {
         **{f"cpu_{name}_cores": used[name] for name in ("client", "proxy", "server", *OF_CLUSTER)},
-        "cpu_machine_pct": 100 * used["machine"] / seen.get("machine_cores", math.nan),
+        "cpu_machine_pct": 100 * used["machine"] / observations.get("machine_cores", math.nan),
         **{f"memory_{name}_mib": float(mib) for name, mib in most.items()},
         **{
             column: costs.nan_mean(monitor[f"{way}_mib_s"].to_numpy()[at[name]])
             for column, (way, name) in carried.items()
         },
-        "steal_pct": seen["steal_pct"] if math.isnan(stolen) else stolen,
+        "steal_pct": observations["steal_pct"] if math.isnan(stolen) else stolen,
     }
 
 

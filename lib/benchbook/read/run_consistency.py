@@ -28,12 +28,12 @@ BY_ACCOUNT = "Account_updates"
 
 def check_times(run: Evidence) -> Iterator[str]:
     """Contradictions between moments, lengths and sysbench's own clock."""
-    seen = Times.of(run.seen)
-    lasted = seen.ended_monotonic_s - seen.started_monotonic_s
-    if abs(lasted - seen.sysbench_s) > 0.001:
-        yield f"evidence.json: sysbench_s is {seen.sysbench_s:.3f}, end less start is {lasted:.3f} s"
-    by_wall = (parse_moment(seen.ended_utc) - parse_moment(seen.started_utc)).total_seconds()
-    if abs(by_wall - lasted) > CLOCK_SLACK_S + abs(seen.clock_step_s):
+    times = Times.of(run.seen)
+    lasted = times.ended_monotonic_s - times.started_monotonic_s
+    if abs(lasted - times.sysbench_s) > 0.001:
+        yield f"evidence.json: sysbench_s is {times.sysbench_s:.3f}, end less start is {lasted:.3f} s"
+    by_wall = (parse_moment(times.ended_utc) - parse_moment(times.started_utc)).total_seconds()
+    if abs(by_wall - lasted) > CLOCK_SLACK_S + abs(times.clock_step_s):
         yield f"evidence.json: started_utc to ended_utc is {by_wall:.3f} s, the run took {lasted:.3f} s"
     total = run.log.final.total_time_s if run.log.final else None
     if total is not None and not total - START_SLACK_S <= lasted <= total + STARTING_S:
@@ -56,40 +56,46 @@ def find_chain_breaks(looks: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     counts from nought. Runs of a group that it served at once have the same reading.
     """
     last: dict[str, tuple[str, Times, Mapping[str, int]]] = {}
-    times = {name: Times.of(seen) for name, seen in looks.items()}
-    for name in sorted(looks, key=lambda one: times[one].started_monotonic_s):
-        seen, here = looks[name], times[name]
-        who, books = seen.get("identity_before") or {}, seen.get("ledger") or {}
+    times = {name: Times.of(look) for name, look in looks.items()}
+    for name in sorted(looks, key=lambda item: times[item].started_monotonic_s):
+        observations, here = looks[name], times[name]
+        who, books = observations.get("identity_before") or {}, observations.get("ledger") or {}
         # Of several servers the books are sums; what counts by account begins with each arm.
-        if "servers" in seen or BY_ACCOUNT in (books.get("before") or {}) or who.get("pid") is None:
+        if "servers" in observations or BY_ACCOUNT in (books.get("before") or {}) or who.get("pid") is None:
             continue
         server = " ".join(str(who.get(key)) for key in ("server_uid", "pid", "started", "pod"))
         was = last.get(server)
         if was is not None and here.started_monotonic_s >= was[1].ended_monotonic_s - OVERLAP_S:
-            yield from _find_jumps(name, seen, here, *was)
+            yield from _find_jumps(name, observations, here, *was)
         then: Mapping[str, int] | None = books.get("after")
         if then and (was is None or here.ended_monotonic_s >= was[1].ended_monotonic_s):
             last[server] = name, here, then
 
 
 def _find_jumps(
-    name: str, seen: Mapping[str, Any], here: Times, before: str, there: Times, then: Mapping[str, int]
+    name: str,
+    observations: Mapping[str, Any],
+    here: Times,
+    before: str,
+    there: Times,
+    then: Mapping[str, int],
 ) -> Iterator[str]:
     """Faults if a server had counted less than after an earlier run, or other connections since."""
-    books: Mapping[str, int] = (seen.get("ledger") or {}).get("before") or {}
+    books: Mapping[str, int] = (observations.get("ledger") or {}).get("before") or {}
     for key in sorted(books.keys() & then.keys()):
         if books[key] < then[key]:
             yield f"{name}: evidence.json: {key} is {books[key]} before it, was {then[key]} after {before}"
-    between = (seen.get("state") or {}).get("between")
-    told = Between.of(between) if between else None
-    if told is None or told.connections is None or "Connections" not in then:
+    between = (observations.get("state") or {}).get("between")
+    reported_between = Between.of(between) if between else None
+    if reported_between is None or reported_between.connections is None or "Connections" not in then:
         return
     # Between other moments than these two runs, there may have been attempts that are not here.
     gap_s = here.started_monotonic_s - there.ended_monotonic_s
     grown = books["Connections"] - then["Connections"]
-    if abs(gap_s - told.seconds) < LINKED_S and grown != told.connections:
+    if abs(gap_s - reported_between.seconds) < LINKED_S and grown != reported_between.connections:
         yield (
-            f"{name}: evidence.json: {told.connections} connections since the run before, Connections "
+            f"{name}: evidence.json: {reported_between.connections} connections since the run before, "
+            "Connections "
             f"grew by {grown} since {before}"
         )
 
@@ -108,7 +114,7 @@ def find_overlaps(spans: Mapping[str, tuple[datetime.datetime, datetime.datetime
 
 def parse_moment(text: str) -> datetime.datetime:
     """A moment in UTC; ValueError for a text without its zone."""
-    found = datetime.datetime.fromisoformat(text)
-    if found.tzinfo is None:
+    moment = datetime.datetime.fromisoformat(text)
+    if moment.tzinfo is None:
         raise ValueError(f"{text}: a moment without a zone")
-    return found
+    return moment

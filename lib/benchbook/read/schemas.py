@@ -17,11 +17,15 @@ COLUMNS = "columns.csv"
 
 def read_columns(folder: Path) -> dict[str, dict[str, Column]]:
     """Type, unit and meaning of each column of each table in a folder's `columns.csv`."""
-    found: dict[str, dict[str, Column]] = {}
+    columns: dict[str, dict[str, Column]] = {}
     with (folder / COLUMNS).open(encoding="utf-8", newline="") as stream:
-        for one in csv.DictReader(stream):
-            found.setdefault(one["table"], {})[one["column"]] = one["type"], one["unit"], one["meaning"]
-    return found
+        for values in csv.DictReader(stream):
+            columns.setdefault(values["table"], {})[values["column"]] = (
+                values["type"],
+                values["unit"],
+                values["meaning"],
+            )
+    return columns
 
 
 SCHEMAS = read_columns(Path(__file__).parent)

@@ -31,8 +31,8 @@ def read_lines(reader: Reader, text: str) -> SysbenchLog:
         number = reader.lines(text[position : block.start()].split("\n")[:-1], number)
         position = block.start()
         if reader.takes_intervals:
-            reader.reports.append(found := parse_columns(block.group(), number + 1))
-            number, position = number + found["line"].size, block.end()
+            reader.reports.append(columns := parse_columns(block.group(), number + 1))
+            number, position = number + columns["line"].size, block.end()
     *lines, tail = text[position:].split("\n")
     number = reader.lines(lines, number)
     reader.close_block()
@@ -64,11 +64,13 @@ def assemble_log(reader: Reader) -> SysbenchLog:
         summaries=tuple(reader.summaries),
         messages=messages,
     )
-    found = reader.problems or log_consistency.find_disagreements(log)
-    found = tuple(sorted(found, key=lambda problem: (problem.concern != "message", problem.line or 0)))
-    if not found:
+    problems = reader.problems or log_consistency.find_disagreements(log)
+    problems = tuple(sorted(problems, key=lambda problem: (problem.concern != "message", problem.line or 0)))
+    if not problems:
         return log
-    return replace(log, status="failed" if found[0].concern == "message" else "truncated", problems=found)
+    return replace(
+        log, status="failed" if problems[0].concern == "message" else "truncated", problems=problems
+    )
 
 
 def _build_histogram(reader: Reader) -> Histogram | None:
@@ -88,7 +90,7 @@ def _build_histogram(reader: Reader) -> Histogram | None:
 SHOWN = 120
 LEVELS: dict[str, Level] = {"FATAL": "fatal", "ALERT": "alert", "WARNING": "warning", "DEBUG": "debug"}
 BLOCK_STARTS = frozenset({"histogram", "sql", "general", "throughput", "unfinished"})
-OF_HEADER = frozenset(one.name for one in fields(Header))
+OF_HEADER = frozenset(field.name for field in fields(Header))
 
 
 class Reader:
@@ -148,8 +150,8 @@ class Reader:
             self.state += "~"
             return
         for name in self.grammar.followers.get(self.state, ()):
-            if (said := self.grammar.read_fields(name, line)) is not None:
-                self.take(name, number, said)
+            if (statements := self.grammar.read_fields(name, line)) is not None:
+                self.take(name, number, statements)
                 return
         if (mark := grammar.MARKED.search(line)) is not None:
             if mark.start():
@@ -163,14 +165,14 @@ class Reader:
         elif not (self.queued(number, line) or self.continued(number, line)):
             self.misplaced(number, line)
 
-    def take(self, name: str, number: int, said: dict[str, Any]) -> None:
+    def take(self, name: str, number: int, statements: dict[str, Any]) -> None:
         """Enter the state of a line and keep its values."""
         # The bars are so many that `lines` takes them itself, from the heading on.
         self.takes_bars = name == "histogram_head"
         self.state = "bar" if self.takes_bars else name
         if name == "started":
             self.is_started = True
-        elif name == "warming" and said["warm_up_s"] != self.header.get("warm_up_s"):
+        elif name == "warming" and statements["warm_up_s"] != self.header.get("warm_up_s"):
             self.object("grammar", number, "a warm-up that the options do not have")
         elif name == "checkpoint" or (name in BLOCK_STARTS and self.block is None):
             if self.is_over:
@@ -179,10 +181,10 @@ class Reader:
             self.block = {"line": number, "is_checkpoint": name == "checkpoint"}
         if name == "histogram":
             self.bars_line = number
-        if said.keys() <= OF_HEADER:
-            self.header |= said
+        if statements.keys() <= OF_HEADER:
+            self.header |= statements
         elif self.block is not None:
-            self.block |= said
+            self.block |= statements
         if name == "thread_time":
             self.is_over = self.is_over or (self.block is not None and not self.block["is_checkpoint"])
             self.close_block()
@@ -229,10 +231,10 @@ class Reader:
 
     def misplaced(self, number: int, line: str) -> None:
         for name in self.grammar.kinds:
-            if (said := self.grammar.read_fields(name, line)) is not None:
+            if (statements := self.grammar.read_fields(name, line)) is not None:
                 after = self.state.rstrip("~")
                 self.object("grammar", number, f"{quote_line(line)} can't come after {after!r}")
-                self.take(name, number, said)
+                self.take(name, number, statements)
                 return
         what = "a blank line too many" if line == "" else f"no line of sysbench: {quote_line(line)}"
         self.object("grammar", number, what)

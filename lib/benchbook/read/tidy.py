@@ -61,8 +61,8 @@ def read_study(
 
     `schedule` has the columns run_id, block, position, group, arm, workload, threads, seed.
     """
-    scheduled, known = sort_schedule(schedule), Limits.model_validate(limits or {})
-    parts = [read_runs(raw_dir, known, scheduled), read_rest(raw_dir, void_dir, scheduled)]
+    scheduled, known_limits = sort_schedule(schedule), Limits.model_validate(limits or {})
+    parts = [read_runs(raw_dir, known_limits, scheduled), read_rest(raw_dir, void_dir, scheduled)]
     tables = {name: concat_parts(name, [part[name] for part in parts]) for name in SCHEMAS}
     return tables | {"runs": since_first(tables["runs"])}
 
@@ -74,7 +74,7 @@ def sort_schedule(schedule: pd.DataFrame) -> list[dict[str, Any]]:
 
 def read_runs(raw_dir: Path, limits: Limits, scheduled: Sequence[dict[str, Any]]) -> dict[str, pa.Table]:
     """Return the tables of some runs; `started_s` still counts from the epoch."""
-    return _build_tables(found for row in scheduled for found in _read_run(raw_dir, limits, row))
+    return _build_tables(result for row in scheduled for result in _read_run(raw_dir, limits, row))
 
 
 def read_rest(raw_dir: Path, void_dir: Path, scheduled: Sequence[dict[str, Any]]) -> dict[str, pa.Table]:
@@ -83,7 +83,8 @@ def read_rest(raw_dir: Path, void_dir: Path, scheduled: Sequence[dict[str, Any]]
     strangers = [folder.name for folder in run_folder.list_folders(raw_dir) if folder.name not in planned]
     notes = sorted(void_dir.glob(f"*.{run_folder.VOID}")) if void_dir.is_dir() else []
     return _build_tables([
-        *(_refuse_run(one, "stranger", ["not in the schedule"], f"{raw_dir.name}/{one}") for one in strangers),
+        *(_refuse_run(stranger, "stranger", ["not in the schedule"],
+        f"{raw_dir.name}/{stranger}") for stranger in strangers),
         *(_read_void(note, planned) for note in notes),
     ])  # fmt: skip
 
@@ -118,7 +119,7 @@ def pilot_series(folders: Iterable[RunFolder]) -> pd.DataFrame:
 def pilot_totals(folders: Iterable[RunFolder]) -> dict[str, list[dict[str, int]]]:
     """Return for each workload with an own script threads, events, reads, writes, other and errors of every
     pilot; of one without whole totals no event."""
-    found: dict[str, list[dict[str, int]]] = {}
+    totals: dict[str, list[dict[str, int]]] = {}
     for folder in folders:
         run = Evidence.of(folder)
         planned = run.planned
@@ -129,8 +130,8 @@ def pilot_totals(folders: Iterable[RunFolder]) -> dict[str, list[dict[str, int]]
                 key: sum(getattr(block, name) or 0 for block in run.log.summaries)
                 for key, name in names.items()
             }
-            found.setdefault(planned.workload, []).append({"threads": planned.threads, **sums})
-    return found
+            totals.setdefault(planned.workload, []).append({"threads": planned.threads, **sums})
+    return totals
 
 
 def refuse_strangers(tables: Mapping[str, pa.Table]) -> None:
@@ -169,24 +170,25 @@ def schema_of(name: str) -> pa.Schema:
 Found = tuple[str, Any]
 
 
-def _build_tables(found: Iterable[Found]) -> dict[str, pa.Table]:
+def _build_tables(results: Iterable[Found]) -> dict[str, pa.Table]:
     """All tables; `concat_parts` gives series the types of their schema."""
     parts: dict[str, list[Any]] = {name: [] for name in SCHEMAS}
-    for name, part in found:
+    for name, part in results:
         parts[name].append(part)
     parts["voids"].sort(key=lambda row: (row["run_id"], row["attempt"]))
     tables: dict[str, pa.Table] = {}
-    for name, own in parts.items():
+    for name, own_part in parts.items():
         if name in SERIES:
-            tables[name] = pa.concat_tables(own) if own else schema_of(name).empty_table()
+            tables[name] = pa.concat_tables(own_part) if own_part else schema_of(name).empty_table()
             continue
         # Derived numbers have the digits that their schema states.
         derived = [column for column, (kind, _, _) in SCHEMAS[name].items() if kind == "derived"]
-        for row in own:
+        for row in own_part:
             row |= {
-                one: numeric_equality.round_significant(row[one], numeric_equality.DERIVED) for one in derived
+                text: numeric_equality.round_significant(row[text], numeric_equality.DERIVED)
+                for text in derived
             }
-        tables[name] = pa.Table.from_pylist(own, schema=schema_of(name))
+        tables[name] = pa.Table.from_pylist(own_part, schema=schema_of(name))
     return tables
 
 
@@ -217,7 +219,7 @@ def _read_run(raw_dir: Path, limits: Limits, scheduled: dict[str, Any]) -> Itera
         yield _refuse_run(run_id, "broken", [f"{type(error).__name__}: {error}"], place)
         return
     yield "runs", row
-    yield from (("costs", {"run_id": run_id, **one}) for one in spent)
+    yield from (("costs", {"run_id": run_id, **values}) for values in spent)
     yield _build_series("turns", run_id, rows.turn_columns(judged))
     yield _build_series("intervals", run_id, rows.interval_columns(judged))
     yield _build_series("histograms", run_id, rows.histogram_columns(judged))
@@ -241,8 +243,8 @@ def _read_void(note: Path, planned: Mapping[str, dict[str, Any]]) -> Found:
 
 
 def _refuse_run(run_id: str, status: str, reasons: Sequence[str], folder: str) -> Found:
-    told = {"run_id": run_id, "status": status, "reasons": "; ".join(reasons), "folder": folder}
-    return "refused", told
+    messages = {"run_id": run_id, "status": status, "reasons": "; ".join(reasons), "folder": folder}
+    return "refused", messages
 
 
 def _build_series(name: str, run_id: str, columns: Mapping[str, Any]) -> Found:
@@ -312,7 +314,7 @@ def parse_study(
                     writers[name].write_table(concat_parts(name, [table]))
                 elif len(table):
                     held[name].insert(-1, table)
-        small = {name: concat_parts(name, found) for name, found in held.items()}
+        small = {name: concat_parts(name, results) for name, results in held.items()}
         small["runs"] = since_first(small["runs"])
         for name, table in small.items():
             rows[name] = len(table)
@@ -323,17 +325,17 @@ def parse_study(
 
 
 def _refuse_irregular(*folders: Path) -> None:
-    found = [
+    results = [
         f"{folder.name}/{name} is {kind}"
         for folder in folders
         if folder.is_dir()
         for name, kind in files.walk_tree(folder)
         if kind not in (None, files.FOLDER)
     ]
-    if found:
-        more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
+    if results:
+        more = f" and {len(results) - NAMED} more" if len(results) > NAMED else ""
         raise BenchbookError(
-            f"{'; '.join(found[:NAMED])}{more}: run folders hold plain files only; put the files "
+            f"{'; '.join(results[:NAMED])}{more}: run folders hold plain files only; put the files "
             "themselves there (`dvc config cache.type reflink,copy` and `dvc checkout --relink` do it for "
             "links into DVC's cache)"
         )

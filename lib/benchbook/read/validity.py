@@ -26,11 +26,11 @@ Find = Callable[[Evidence, Limits], Iterator[str]]
 def check_client(run: Evidence, limits: Limits) -> Iterator[str]:
     """V15: the clients got the cores they asked for, together and each, and had some to spare."""
     yield from checks_machine.check_client(run, limits)
-    for number, one in enumerate(run.clients if len(run.clients) > 1 else ()):
-        waited = one.seen.get("runqueue_wait_s")
-        if waited is None or one.log.final is None or not one.log.final.total_time_s:
+    for number, evidence in enumerate(run.clients if len(run.clients) > 1 else ()):
+        waited = evidence.seen.get("runqueue_wait_s")
+        if waited is None or evidence.log.final is None or not evidence.log.final.total_time_s:
             continue
-        share = waited / (one.asked("threads") * one.log.final.total_time_s)
+        share = waited / (evidence.asked("threads") * evidence.log.final.total_time_s)
         if share > limits.client_wait:
             most = f"at most {limits.client_wait:g} s"
             yield f"client {number}: threads waited {share:.2f} s for a core each second, {most}"
@@ -41,26 +41,26 @@ def check_beginning(run: Evidence, limits: Limits) -> Iterator[str]:
     if not run.seen:
         raise Missing("nothing was recorded")
     setting = run.plan.get("arm_setting")
-    asked, servers = client_sharding.count_clients(setting), client_sharding.count_servers(setting)
-    known = run.get("clients") if asked > 1 else []
+    request, servers = client_sharding.count_clients(setting), client_sharding.count_servers(setting)
+    known_values = run.get("clients") if request > 1 else []
     yield from check_client_number(run)
-    if asked == 1:
+    if request == 1:
         return
-    for number, one in enumerate(known):
-        if one.get("server") != (due := client_sharding.server_of(number, servers)):
-            yield f"client {number} used server {one.get('server')}, not {due}"
+    for number, item in enumerate(known_values):
+        if item.get("server") != (due := client_sharding.server_of(number, servers)):
+            yield f"client {number} used server {item.get('server')}, not {due}"
     if (spread := run.get("start_spread_ms")) > limits.start_spread_ms:
         yield f"the clients began {spread:.0f} ms apart, at most {limits.start_spread_ms:g} ms"
 
 
 def check_client_number(run: Evidence) -> Iterator[str]:
     """Fault if the number of clients that ran is not that of the arm."""
-    asked, ran = (
+    request, ran = (
         client_sharding.count_clients(run.plan.get("arm_setting")),
         len(run.seen.get("clients") or [run]),
     )
-    if ran != asked:
-        yield f"{ran} clients ran, {asked} asked"
+    if ran != request:
+        yield f"{ran} clients ran, {request} asked"
 
 
 Status = Literal["valid", "invalid", "indeterminate"]

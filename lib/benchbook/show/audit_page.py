@@ -27,9 +27,11 @@ _RATIO = re.compile(r"\d+ to 1")
 
 def render_opening(audit: Audit) -> Html:
     """Write the title, the subject, the number of claims that hold, and one line for each claim."""
-    failed = sum(one.passed is False for one in audit.checks)
+    failed = sum(check.passed is False for check in audit.checks)
     # The failed checks that concern the numbers of a claim.
-    failing = {one.id: dict.fromkeys(text.partition(":")[0] for text in one.doubts) for one in audit.claims}
+    failing = {
+        claim.id: dict.fromkeys(text.partition(":")[0] for text in claim.doubts) for claim in audit.claims
+    }
     return render_template(
         "source.html.j2", audit=audit, failed=failed, recomputed=describe_recomputed, failing=failing
     )
@@ -45,14 +47,14 @@ def describe_recomputed(claim: AuditedClaim) -> str:
         return "" if claim.recomputed == claim.verdict else claim.recomputed
     if _RATIO.fullmatch(claim.published):
         return f"{1 + mean:g} to 1"
-    own = number_format.format_percent(mean) if claim.is_share else _format_amount(mean)
+    recomputed = number_format.format_percent(mean) if claim.is_share else _format_amount(mean)
     if low == high:
-        return own
+        return recomputed
     plain = f"{_format_amount(require_value(low))} to {_format_amount(require_value(high))}"
     ends = number_format.format_percent_range(low, high) if claim.is_share else plain
     if claim.judged_by == "mean":
         at = f"; {claim.found_at[0]}" if claim.found_at else ""
-        return f"{own} on average, {ends} by cell{at}"
+        return f"{recomputed} on average, {ends} by cell{at}"
     # Where cells decide, a mean beside the verdict would look like what decided.
     if claim.judged_by == "most_cells":
         return f"{claim.n_inside} of {claim.n_cells} cells inside, {ends} by cell"
@@ -79,7 +81,7 @@ def _name_cell(where: str) -> str:
     >>> _name_cell("workload oltp_point_select, threads 150")
     'point selects, 150 threads'
     """
-    named = re.sub(r"\bworkload (\w+)", lambda found: labels.label_workload(found[1]), where)
+    named = re.sub(r"\bworkload (\w+)", lambda result: labels.label_workload(result[1]), where)
     return re.sub(r"\bthreads (\d+)", r"\1 threads", named)
 
 
@@ -89,8 +91,8 @@ def tabulate_setup(audit: Audit) -> Table:
     rows += [[f"version of {part}", value or "not stated"] for part, value in audit.versions.items()]
     rows += [[part, value or "not stated"] for part, value in audit.hardware.items()]
     for part, value in audit.configuration.items():
-        told = _join_settings(value) if isinstance(value, Mapping) else value
-        rows.append([f"settings of {part}", "not stated" if told is None else told])
+        report = _join_settings(value) if isinstance(value, Mapping) else value
+        rows.append([f"settings of {part}", "not stated" if report is None else report])
     if audit.sysbench:
         rows.append(["sysbench options", _join_settings(audit.sysbench.options) or "not stated"])
         rows.append(["loading", audit.sysbench.prepare or "not stated"])
@@ -105,12 +107,12 @@ def tabulate_setup(audit: Audit) -> Table:
 
 def _describe_load(load: PublishedWorkload) -> str:
     count = load.statements
-    told = (
+    message = (
         f"{number_format.format_count(round(count), 'statement')} an event"
         if count
         else "statements not known"
     )
-    return "; ".join(filter(None, [load.script, told, _join_settings(load.options), load.means]))
+    return "; ".join(filter(None, [load.script, message, _join_settings(load.options), load.means]))
 
 
 def _join_settings(values: Mapping[str, Any]) -> str:
@@ -119,7 +121,7 @@ def _join_settings(values: Mapping[str, Any]) -> str:
 
 def render_tables(audit: Audit) -> Html:
     """Write every table of the document, digit for digit."""
-    made = []
+    result = []
     for table in audit.tables:
         columns = []
         for heading, *cells in zip(table.columns, *table.rows, strict=True):
@@ -130,17 +132,18 @@ def render_tables(audit: Audit) -> Html:
                 if is_number
                 else text_column(heading.replace("_", " "))
             )
-        told = [f"{table.stands}." if table.stands else "", _join_settings(table.at), table.note or ""]
-        told += [f"{heading.replace('_', ' ')}: {text}" for heading, text in table.means.items()]
-        caption = " ".join(part if part.endswith(".") else f"{part}." for part in told if part)
-        made.append(Table(f"table-{table.name}", table.title, columns, table.rows, caption))
-    return join_html(made)
+        messages = [f"{table.stands}." if table.stands else "", _join_settings(table.at), table.note or ""]
+        messages += [f"{heading.replace('_', ' ')}: {text}" for heading, text in table.means.items()]
+        caption = " ".join(part if part.endswith(".") else f"{part}." for part in messages if part)
+        result.append(Table(f"table-{table.name}", table.title, columns, table.rows, caption))
+    return join_html(result)
 
 
 def _split_heading(heading: str, unit: str) -> tuple[str, str]:
     """Heading of a CSV file in plain words, and its unit if the heading does not name it.
 
-    >>> _split_heading("latency_avg_ms", "ms"), _split_heading("v6_1_0_tps", "1/s"), _split_heading("cpu_proxy_pct", "cores")
+    >>> (_split_heading("latency_avg_ms", "ms"), _split_heading("v6_1_0_tps", "1/s"),
+    ...  _split_heading("cpu_proxy_pct", "cores"))
     (('latency avg', 'ms'), ('v6.1.0 TPS', ''), ('cpu proxy', 'cores'))
     """
     label = re.sub(r"(?<=\d)_(?=\d)", ".", heading)
@@ -192,7 +195,7 @@ def _group_tables(audit: Audit, tables: Mapping[str, Printed]) -> list[list[str]
         names = frozenset(side.table for side in sides if side.table is not None and side.table in tables)
         if len(names) > 1 and names not in sets:
             sets.append(names)
-    largest = [one for one in sets if not any(one < other for other in sets)]
+    largest = [this_set for this_set in sets if not any(this_set < other for other in sets)]
     return [[name for name in tables if name in group] for group in largest]
 
 
@@ -204,9 +207,11 @@ def _draw_picture(tables: Sequence[Printed]) -> Picture:
     panels = []
     for load, lines in by_load.items():
         present = {line.metric for _, line in lines}
-        for metric in (next((one for one in choice if one in present), None) for choice in DRAWN):
+        for metric in (next((text for text in choice if text in present), None) for choice in DRAWN):
             if metric:
-                panels += _draw_panels([one for one in lines if one[1].metric == metric], load, metric)
+                panels += _draw_panels(
+                    [this_line for this_line in lines if this_line[1].metric == metric], load, metric
+                )
     titles, anchor = (
         [table.title for table in tables],
         make_slug("-".join(table.name for table in tables))[:80],
@@ -231,10 +236,10 @@ def _draw_panels(lines: Lines, load: str, metric: str) -> list[Panel]:
         axes.yaxis.set_major_formatter("{x:,.0f}" if metric in DRAWN[0] else "{x:g}")
         _mark_levels(axes, sorted({x for line in points.values() for x, _ in line}), along)
         theme.draw_legend(figure, names, names)
-    told = " ".join(
+    message = " ".join(
         f"{name}: {', '.join(f'{y:g} at {x:g}' for x, y in line)}." for name, line in points.items()
     )
-    return [Panel(figure, f"{load}, {LABELS[metric]} over {along.replace('_', ' ')}. {told}")]
+    return [Panel(figure, f"{load}, {LABELS[metric]} over {along.replace('_', ' ')}. {message}")]
 
 
 def _collect_points(lines: Lines) -> tuple[str | None, Points]:
@@ -244,7 +249,7 @@ def _collect_points(lines: Lines) -> tuple[str | None, Points]:
         for key, value in line.at.items():
             if key not in NOT_ALONG and isinstance(value, int | float):
                 levels.setdefault(key, set()).add(value)
-    others = [key for key, found in levels.items() if key != "threads" and len(found) > 1]
+    others = [key for key, level in levels.items() if key != "threads" and len(level) > 1]
     along = others[0] if others else "threads" if len(levels.get("threads", ())) > 1 else None
     if along is None:
         return None, {}

@@ -31,10 +31,10 @@ _EVENTS = {"instructions": "instructions", "llc_misses": "misses of the last cac
 
 def select_causes(findings: Findings) -> list[Cause]:
     """Causes that have a sentence, in the study's order; none if the books break physics."""
-    found = findings.causes
-    if found is None or operational_laws.list_violations(findings.causes):
+    causes = findings.causes
+    if causes is None or operational_laws.list_violations(findings.causes):
         return []
-    return [one for one in found.contrasts if one.sentence]
+    return [contrast for contrast in causes.contrasts if contrast.sentence]
 
 
 def of_both_signs(several: Sequence[tuple[str, Findings]]) -> dict[_Place, list[tuple[float, str, Cause]]]:
@@ -42,14 +42,19 @@ def of_both_signs(several: Sequence[tuple[str, Findings]]) -> dict[_Place, list[
 
     `several` are findings by processor, the newest first: it counts. Causes stand by effect, with processor.
     """
-    seen: dict[_Place, dict[str, tuple[float, str, Cause]]] = {}
-    for name, own in several:
-        for one in select_causes(own):
-            if one.qps is not None and one.short:
-                place = one.workload, one.threads, one.treatment
-                seen.setdefault(place, {}).setdefault(name, (one.qps.value, name, one))
-    ranked = {place: sorted(own.values(), key=lambda row: row[0]) for place, own in seen.items()}
-    return {place: own for place, own in ranked.items() if own[0][0] < 0 < own[-1][0]}
+    observations: dict[_Place, dict[str, tuple[float, str, Cause]]] = {}
+    for name, findings in several:
+        for select_cause in select_causes(findings):
+            if select_cause.qps is not None and select_cause.short:
+                place = select_cause.workload, select_cause.threads, select_cause.treatment
+                observations.setdefault(place, {}).setdefault(
+                    name, (select_cause.qps.value, name, select_cause)
+                )
+    ranked = {
+        place: sorted(own_values.values(), key=lambda row: row[0])
+        for place, own_values in observations.items()
+    }
+    return {place: own_rows for place, own_rows in ranked.items() if own_rows[0][0] < 0 < own_rows[-1][0]}
 
 
 def describe_proxy_cores(findings: Findings) -> list[str]:
@@ -57,10 +62,12 @@ def describe_proxy_cores(findings: Findings) -> list[str]:
     causes = findings.causes
     if causes is None:
         return []
-    asked = [one for one in causes.contrasts if one.quantity == "cost" and "proxy" in one.cost]
+    requested_causes = [
+        contrast for contrast in causes.contrasts if contrast.quantity == "cost" and "proxy" in contrast.cost
+    ]
     arms = labels_module.label_by_name(findings, "arms")
     sentences = []
-    for treatment in dict.fromkeys(one.treatment for one in asked):
+    for treatment in dict.fromkeys(cause.treatment for cause in requested_causes):
         pair = (treatment, findings.baseline)
         lines = {arm: line for arm in pair if (line := fit_cores(causes.cells, arm, "proxy")) is not None}
         if len(lines) == len(pair):
@@ -79,9 +86,9 @@ def _join_threads(levels: Sequence[int]) -> str:
     )
 
 
-def select_contrasts(found: Causes | None) -> list[Cause]:
+def select_contrasts(causes: Causes | None) -> list[Cause]:
     """Contrasts of queries a second; without any, a page has nothing on causes."""
-    return [one for one in found.contrasts if one.qps is not None] if found else []
+    return [contrast for contrast in causes.contrasts if contrast.qps is not None] if causes else []
 
 
 def render_section(
@@ -92,26 +99,37 @@ def render_section(
     `earlier` are other sessions, by processor and day, the newest first: one tells why where no newer does.
     Where an effect turns between them and that of `processor`, each says why.
     """
-    found = findings.causes
-    contrasts = select_contrasts(found)
-    turns = of_both_signs([(processor, findings), *((name, own) for name, _, own in earlier)])
-    told: dict[_Place, tuple[str, str]] = {}
-    for session, own in (("", findings), *((f"{name}, {day}", own) for name, day, own in earlier)):
-        for one in select_causes(own):
-            place = one.workload, one.threads, one.treatment
-            told.setdefault(
-                place, (name_place(one, own), f"{_format_brief(one)}{f' ({session})' if session else ''}")
+    causes = findings.causes
+    contrasts = select_contrasts(causes)
+    turns = of_both_signs([(processor, findings), *((name, own_part) for name, _, own_part in earlier)])
+    messages: dict[_Place, tuple[str, str]] = {}
+    for session, own_findings in (
+        ("", findings),
+        *((f"{name}, {day}", own_part) for name, day, own_part in earlier),
+    ):
+        for select_cause in select_causes(own_findings):
+            place = select_cause.workload, select_cause.threads, select_cause.treatment
+            messages.setdefault(
+                place,
+                (
+                    name_place(select_cause, own_findings),
+                    f"{_format_brief(select_cause)}{f' ({session})' if session else ''}",
+                ),
             )
     lines: dict[str, dict[str, list[int]]] = {}
-    for place, (name, sentence) in told.items():
+    for place, (name, sentence) in messages.items():
         if place not in turns:
             lines.setdefault(sentence, {}).setdefault(name.rpartition(", ")[0], []).append(place[1])
-    figures = [costs_of_a_query(found, findings)] if found and found.contrasts else []
-    if not told and not contrasts:
+    figures = [costs_of_a_query(causes, findings)] if causes and causes.contrasts else []
+    if not messages and not contrasts:
         return [*figures]
-    reasons = list(dict.fromkeys(one.reason for one in contrasts if one.reason and is_decided(one.qps)))
-    given = {
-        "turns": {told[place][0]: own for place, own in turns.items()},
+    reasons = list(
+        dict.fromkeys(
+            contrast.reason for contrast in contrasts if contrast.reason and is_decided(contrast.qps)
+        )
+    )
+    inputs = {
+        "turns": {messages[place][0]: turn for place, turn in turns.items()},
         "lines": [
             (
                 number_format.join_words([f"{name}, {_join_threads(levels)}" for name, levels in of.items()]),
@@ -122,7 +140,7 @@ def render_section(
         "broken": operational_laws.list_violations(findings.causes),
         "reason": number_format.join_words(reasons[:2]) or "no difference in queries a second was shown",
     }
-    return [render_template("causes.html.j2", **given), *figures]
+    return [render_template("causes.html.j2", **inputs), *figures]
 
 
 def format_reason(cause: Cause) -> str:
@@ -130,10 +148,10 @@ def format_reason(cause: Cause) -> str:
     return (cause.sentence or "").removeprefix("because ")
 
 
-def _format_brief(one: Cause) -> str:
+def _format_brief(cause: Cause) -> str:
     """Cause in a sentence that can be read at once."""
-    is_brief = len((one.sentence or "").split(" ")) <= _MOST_WORDS
-    return format_reason(one) if is_brief else one.short or format_reason(one)
+    is_brief = len((cause.sentence or "").split(" ")) <= _MOST_WORDS
+    return format_reason(cause) if is_brief else cause.short or format_reason(cause)
 
 
 def build_tables(findings: Findings) -> list[Table]:
@@ -159,13 +177,13 @@ def build_tables(findings: Findings) -> list[Table]:
             rows.append((cause, part, of_arms, not place))
     base = arms.get(findings.baseline, findings.baseline)
     of_events = [number_column(name, _EVENTS[event]) for event in events for name in (base, "Treatment")]
-    given = {
+    inputs = {
         "base": base,
         "level": number_format.format_level(causes.level),
         "arms": arms,
         "workloads": workloads,
     }
-    return [build_table("costs-of-a-query", rows, of_events=of_events, events=events, **given)]
+    return [build_table("costs-of-a-query", rows, of_events=of_events, events=events, **inputs)]
 
 
 def name_place(cause: Cause, findings: Findings) -> str:
@@ -182,18 +200,18 @@ _MOST = 6
 """Contrasts that are drawn of one workload; the table has all."""
 
 
-def costs_of_a_query(found: Causes, findings: Findings) -> Picture:
+def costs_of_a_query(causes: Causes, findings: Findings) -> Picture:
     """Draw the processor time of a query, us, a panel a workload; full parts are hatched."""
-    cells = {(cell.workload, cell.threads, cell.arm): cell for cell in found.cells}
+    cells = {(cell.workload, cell.threads, cell.arm): cell for cell in causes.cells}
     arms, workloads = (labels_module.label_by_name(findings, kind) for kind in ("arms", "workloads"))
     panels = []
-    for workload in dict.fromkeys(one.workload for one in found.contrasts):
-        own = [one for one in found.contrasts if one.workload == workload]
+    for workload in dict.fromkeys(contrast.workload for contrast in causes.contrasts):
+        own_causes = [contrast for contrast in causes.contrasts if contrast.workload == workload]
         # Those with a cause, then others, but drawn in the study's order.
-        most = sorted(own, key=lambda one: one.sentence is None)[:_MOST]
+        most = sorted(own_causes, key=lambda item: item.sentence is None)[:_MOST]
         bars = []
-        for one in (each for each in own if each in most):
-            pair = [(workload, one.threads, arm) for arm in (findings.baseline, one.treatment)]
+        for cause in (each for each in own_causes if each in most):
+            pair = [(workload, cause.threads, arm) for arm in (findings.baseline, cause.treatment)]
             bars += [cells[key] for key in pair if key in cells and cells[key] not in bars]
         if bars:
             panels.append(_draw_panel(workloads.get(workload, workload), bars, arms))

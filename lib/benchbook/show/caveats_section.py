@@ -45,41 +45,41 @@ def report_differences() -> list[CaveatPoint]:
     file = paths.find_root() / DIFFERS
     if not file.is_file():
         return []
-    told = file.read_text(encoding="utf-8").splitlines()
-    first = "; ".join(told[:3])
-    more = f"; and {len(told) - 3} more" if len(told) > 3 else ""
+    messages = file.read_text(encoding="utf-8").splitlines()
+    first = "; ".join(messages[:3])
+    more = f"; and {len(messages) - 3} more" if len(messages) > 3 else ""
     return [CaveatPoint("Not as recorded", f"Made again here, values differ: {first}{more}.", True)]
 
 
-def render_caveats(seen: ReportInputs, more: Sequence[CaveatPoint] = ()) -> Html:
+def render_caveats(report_inputs: ReportInputs, more: Sequence[CaveatPoint] = ()) -> Html:
     """Write the caveats: important ones in a line, each to be opened, then the methods, folded."""
-    return templating.render_template("doubts.html.j2", doubts=build_caveats(seen, more))
+    return templating.render_template("doubts.html.j2", doubts=build_caveats(report_inputs, more))
 
 
-def build_caveats(seen: ReportInputs, more: Sequence[CaveatPoint] = ()) -> list[CaveatPoint]:
+def build_caveats(report_inputs: ReportInputs, more: Sequence[CaveatPoint] = ()) -> list[CaveatPoint]:
     """Every point, from the A/A pair over blocks, runs, voids and checks to the warnings.
 
     Their words stand in the template `points.j2`. `more` are doubts that the findings don't know.
     """
-    findings, runs, warm_up = seen.findings, seen.runs, seen.warm_up or {}
-    made: list[CaveatPoint] = []
+    findings, runs, warm_up = report_inputs.findings, report_inputs.runs, report_inputs.warm_up or {}
+    caveat_points: list[CaveatPoint] = []
 
     def point(name: str, is_care: object = False, *, caller: Callable[[], str]) -> str:
-        made.append(CaveatPoint(name, re.sub(r"[ \n]+", " ", caller()).strip(" "), bool(is_care)))
+        caveat_points.append(CaveatPoint(name, re.sub(r"[ \n]+", " ", caller()).strip(" "), bool(is_care)))
         return ""
 
     stopped: dict[str, list[str]] = {}
     for arm, parts in findings.turns.stopped.items() if findings.turns else ():
         if not arm.endswith(labels.AGAIN):
             stopped.setdefault(number_format.join_words(parts), []).append(findings.names.arms.get(arm, arm))
-    pilots = [_SHORT.match(str(one.get("reason"))) for one in warm_up.get("pilots") or ()]
+    pilots = [_SHORT.match(str(item.get("reason"))) for item in warm_up.get("pilots") or ()]
     voids = findings.voids
-    given = {
-        "warned": any(one.title == "A/A" for one in findings.warnings),
+    inputs = {
+        "warned": any(warning.title == "A/A" for warning in findings.warnings),
         "margin": MARGIN,
         "stopped": stopped,
         "lost": of_turns.ABSENT if findings.turns and of_turns.lacks_percentiles(runs) else "",
-        "usual_s": statistics.median([one.median_s for one in findings.partners] or [0.0]),
+        "usual_s": statistics.median([partner.median_s for partner in findings.partners] or [0.0]),
         "runs": len(runs),
         "ran": {*runs.arm},
         "lengths": [
@@ -87,11 +87,11 @@ def build_caveats(seen: ReportInputs, more: Sequence[CaveatPoint] = ()) -> list[
             for column in ("run_s", "discard_s")
         ],
         # Where one of them was long enough, others that were not are no reason.
-        "short": [one.groups() for one in pilots if one] if all(pilots) else [],
+        "short": [pilot.groups() for pilot in pilots if pilot] if all(pilots) else [],
         # Without a test nothing shows that the arms were voided alike.
         "are_apart": voids.fisher_p is None or not tolerance.is_above(voids.fisher_p, FISHER_P),
         "note": as_sentence(voids.note),
-        "failed": Counter(one.check for one in findings.checks if one.passed is False),
+        "failed": Counter(check.check for check in findings.checks if check.passed is False),
     }
     ours = {
         "leaves_zero_out": leaves_zero_out,
@@ -99,6 +99,6 @@ def build_caveats(seen: ReportInputs, more: Sequence[CaveatPoint] = ()) -> list[
         "beside_queries": forest.beside_queries,
     }
     templating.render_text(
-        "points.j2", point=point, found=findings, warm_up=warm_up, more=more, **given, **ours
+        "points.j2", point=point, result=findings, warm_up=warm_up, more=more, **inputs, **ours
     )
-    return made
+    return caveat_points

@@ -73,7 +73,7 @@ class MeasuredStudy:
 
     def answers(self, claim: str) -> list[Finding]:
         """Return the findings that were judged by a claim."""
-        return [one for one in self.found.findings if one.claim == claim]
+        return [finding for finding in self.found.findings if finding.claim == claim]
 
     def shows(self, claim: str) -> list[Finding]:
         """Return the findings that only illustrate a claim: of the arms that say so, on QPS if they have it.
@@ -84,26 +84,28 @@ class MeasuredStudy:
         if self.asked(claim):
             return []
         arms = {arm for arm, claims in self.illustrates.items() if claim in claims}
-        own = [one for one in self.found.findings if one.treatment in arms and not one.claim]
-        return [one for one in own if one.metric == "qps"] or own
+        findings = [
+            finding for finding in self.found.findings if finding.treatment in arms and not finding.claim
+        ]
+        return [finding for finding in findings if finding.metric == "qps"] or findings
 
     def stand_ins(self, claim: str) -> list[str]:
         """Texts on the things that a claim's illustrating arms stand in for, once each, in order.
 
         A text that begins with `the same` goes on from that of the arm before it, which then comes first.
         """
-        found: dict[str, None] = {}
+        results: dict[str, None] = {}
         before = ""
         for arm, text in self.stands_in.items():
             if claim in self.illustrates.get(arm, ()):
-                own = (before, text) if text.startswith("the same ") else (text,)
-                found.update(dict.fromkeys(filter(None, own)))
+                own_part = (before, text) if text.startswith("the same ") else (text,)
+                results.update(dict.fromkeys(filter(None, own_part)))
             before = text
-        return list(found)
+        return list(results)
 
     def asked(self, claim: str) -> list[Answer]:
         """Outcomes of the study for a claim that is no effect between two arms: trends, values."""
-        return [one for one in self.found.claims or [] if one.claim == claim]
+        return [answer for answer in self.found.claims or [] if answer.claim == claim]
 
 
 @dataclass(frozen=True)
@@ -141,37 +143,49 @@ class ClaimStatus:
     def over_sessions(self, study: MeasuredStudy, finding: Finding) -> PooledContrast | None:
         """What several recorded sessions say of a finding, the number that all pages show; else None."""
         pooled = self.pooled.get(study.name) if study.is_recorded else None
-        contrast = next((one for one in pooled.contrasts if one.id == finding.id), None) if pooled else None
+        contrast = (
+            next(
+                (pooled_contrast for pooled_contrast in pooled.contrasts if pooled_contrast.id == finding.id),
+                None,
+            )
+            if pooled
+            else None
+        )
         return contrast if contrast and len(contrast.whole.sessions) > 1 else None
 
     def answers(self, claim: str) -> list[tuple[MeasuredStudy, Finding]]:
         """Return (study, finding) for every finding that answers a claim."""
-        return [(study, found) for study in self.studies for found in study.answers(claim)]
+        return [(study, answer) for study in self.studies for answer in study.answers(claim)]
 
     def shows(self, claim: str) -> list[tuple[MeasuredStudy, Finding]]:
         """Return (study, finding) for every finding that illustrates a claim and judges nothing.
 
         The nearest study comes first; one whose number says nothing of the claim is not among them.
         """
-        return [(study, found) for study in self.nearest(claim) for found in study.shows(claim)]
+        return [(study, show) for study in self.nearest(claim) for show in study.shows(claim)]
 
     def asked(self, claim: str, is_judged: bool) -> list[tuple[MeasuredStudy, Answer]]:
         """Pairs (study, outcome) of a claim that is no effect between two arms."""
         return [
-            (study, one)
+            (study, answer)
             for study in (self.studies if is_judged else self.nearest(claim))
-            for one in study.asked(claim)
-            if one.judged == is_judged and (is_judged or any(part.value is not None for part in one.parts))
+            for answer in study.asked(claim)
+            if answer.judged == is_judged
+            and (is_judged or any(part.value is not None for part in answer.parts))
         ]
 
     def nearest(self, claim: str) -> list[MeasuredStudy]:
         """Studies with numbers that may say something of a claim, the nearest first."""
-        own = self.grades.get(claim, {})
-        order = {name: place for place, name in enumerate(nearest_studies(own))}
+        own_grades = self.grades.get(claim, {})
+        order = {name: place for place, name in enumerate(nearest_studies(own_grades))}
         # A session may have been asked what its study file, as it is now, no longer says that it shows.
-        known = [one for one in self.studies if not self.grades or one.name in own]
-        counted = [one for one in known if is_counted(own.get(one.name))]
-        return sorted(counted, key=lambda one: order.get(one.name, len(order)))
+        measured_studies = [study for study in self.studies if not self.grades or study.name in own_grades]
+        counted = [
+            measured_study
+            for measured_study in measured_studies
+            if is_counted(own_grades.get(measured_study.name))
+        ]
+        return sorted(counted, key=lambda item: order.get(item.name, len(order)))
 
 
 def load_status(source: str = "") -> ClaimStatus:
@@ -180,10 +194,18 @@ def load_status(source: str = "") -> ClaimStatus:
     audits = [Audit.read(file) for file in sorted(data.glob("audit/*/audit.json"))]
     chosen = [audit for audit in audits if source in ("", audit.source)]
     ways = list_planned()
-    known = {claim.id for audit in chosen for claim in audit.claims}
-    asked = {claim: [way.name for way in own] for claim, own in ways.items() if claim in known}
+    known_texts = {claim.id for audit in chosen for claim in audit.claims}
+    requests = {
+        claim: [way.name for way in planned_studies]
+        for claim, planned_studies in ways.items()
+        if claim in known_texts
+    }
     return ClaimStatus(
-        chosen, load_studies(), ways, grade_studies(asked), {one.study: one for one in read_all()}
+        chosen,
+        load_studies(),
+        ways,
+        grade_studies(requests),
+        {meta_analysis.study: meta_analysis for meta_analysis in read_all()},
     )
 
 
@@ -193,88 +215,99 @@ def load_studies() -> list[MeasuredStudy]:
     One's own that is the recorded one, to the byte of its findings, is there once.
     """
     data, index = paths.find_root() / "data", record.read_index()
-    found, seen = [], set()
+    result, observed = [], set()
     for name in sorted(index.studies):
         newest = index.studies[name].newest
         where, entry = paths.recorded_paths(name, newest), index.studies[name].sessions[newest]
         if where.findings.is_file():
-            seen.add((name, where.findings.read_bytes()))
+            observed.add((name, where.findings.read_bytes()))
             with paths.use_root(where.base):
-                told = [doubt.text for doubt in caveats_section.report_differences()]
-            one = _build_study(name, where, True, [*told, *entry.doubts])
-            found.append(replace(one, explained=_explained_findings(name, index.studies[name])))
+                messages = [doubt.text for doubt in caveats_section.report_differences()]
+            measured_study = _build_study(name, where, True, [*messages, *entry.doubts])
+            result.append(replace(measured_study, explained=_explained_findings(name, index.studies[name])))
     for file in sorted(data.glob("*/findings.json")):
-        if (file.parent.name, file.read_bytes()) not in seen:
-            found.append(_build_study(file.parent.name, paths.study_paths(file.parent.name), False))
-    return sorted(found, key=lambda one: one.is_recorded)
+        if (file.parent.name, file.read_bytes()) not in observed:
+            result.append(_build_study(file.parent.name, paths.study_paths(file.parent.name), False))
+    return sorted(result, key=lambda item: item.is_recorded)
 
 
 def _explained_findings(name: str, study: record.Recorded) -> list[Findings]:
     """Findings of the sessions of the present design that give a cause, the newest first."""
     alike = study.of_design(study.sessions[study.newest].design)
-    newest_first = sorted(alike, key=lambda one: alike[one].measured, reverse=True)
-    there = [where for one in newest_first if (where := paths.recorded_paths(name, one)).results.is_file()]
+    newest_first = sorted(alike, key=lambda item: alike[item].measured, reverse=True)
+    there = [where for text in newest_first if (where := paths.recorded_paths(name, text)).results.is_file()]
     return [
-        own for where in there if bottleneck_section.select_causes(own := record.read_results(where).findings)
+        findings
+        for where in there
+        if bottleneck_section.select_causes(findings := record.read_results(where).findings)
     ]
 
 
 def _build_study(
     name: str, where: paths.StudyPaths, is_recorded: bool, doubts: Sequence[str] = ()
 ) -> MeasuredStudy:
-    given, now, found = (
+    inputs, now, findings = (
         _read_study(where),
         _read_study(paths.study_paths(name)),
         Findings.read(where.findings),
     )
-    then, today = _illustrated_claims(given), _illustrated_claims(now)
+    then, today = _illustrated_claims(inputs), _illustrated_claims(now)
     # Without the claims that the study file has withdrawn since.
-    shown = {arm: [one for one in claims if one in today.get(arm, claims)] for arm, claims in then.items()}
+    shown = {
+        arm: [claim for claim in claims if claim in today.get(arm, claims)] for arm, claims in then.items()
+    }
     facts = files.read_json(where.facts) if where.facts.is_file() else {}
     moments = [arm.get("moment") or {} for arm in (facts.get("arms") or {}).values()]
-    nodes = {node for one in moments for key, node in one.items() if key.endswith("_node")}
-    place, told = _describe_place(given, is_on_one_node=len(nodes) == 1), _stands_in(given, now)
-    return MeasuredStudy(name, found, is_recorded, shown, place, doubts, told)
+    nodes = {node for moment in moments for key, node in moment.items() if key.endswith("_node")}
+    place, messages = _describe_place(inputs, is_on_one_node=len(nodes) == 1), _stands_in(inputs, now)
+    return MeasuredStudy(name, findings, is_recorded, shown, place, doubts, messages)
 
 
 def list_planned() -> dict[str, list[PlannedStudy]]:
     """Study files by claim: first those that would answer it, then those that would illustrate it."""
-    found: dict[str, list[PlannedStudy]] = {}
+    planned: dict[str, list[PlannedStudy]] = {}
     for name in paths.list_studies():
-        given = _read_study(paths.study_paths(name))
-        shown = {claim for claims in _illustrated_claims(given).values() for claim in claims}
-        answered = [str(claim) for claim in given.get("claims") or []]
+        study = _read_study(paths.study_paths(name))
+        shown = {claim for claims in _illustrated_claims(study).values() for claim in claims}
+        answered = [str(claim) for claim in study.get("claims") or []]
         for claim in dict.fromkeys([*answered, *sorted(shown)]):
-            found.setdefault(claim, []).append(PlannedStudy(name, claim in answered, _describe_place(given)))
-    for ways in found.values():
-        ways.sort(key=lambda one: (not one.is_answer, one.name))
-    return found
+            planned.setdefault(claim, []).append(
+                PlannedStudy(name, claim in answered, _describe_place(study))
+            )
+    for ways in planned.values():
+        ways.sort(key=lambda item: (not item.is_answer, item.name))
+    return planned
 
 
 def _read_study(where: paths.StudyPaths) -> Mapping[str, Any]:
     return yaml_file.read_mapping(where.file, where.shown).data if where.file.is_file() else {}
 
 
-def _illustrated_claims(given: Mapping[str, Any]) -> dict[str, list[str]]:
-    arms = given.get("arms") or {}
-    return {arm: [str(one) for one in (said or {}).get("illustrates") or []] for arm, said in arms.items()}
+def _illustrated_claims(inputs: Mapping[str, Any]) -> dict[str, list[str]]:
+    arms = inputs.get("arms") or {}
+    return {
+        arm: [str(item) for item in (stated_arm or {}).get("illustrates") or []]
+        for arm, stated_arm in arms.items()
+    }
 
 
-def _stands_in(given: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, str]:
+def _stands_in(inputs: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, str]:
     """Text by arm on the thing it stands in for; from the present file if the arm is the same."""
-    then, today = ({arm: said or {} for arm, said in (one.get("arms") or {}).items()} for one in (given, now))
+    then, today = (
+        {arm: text or {} for arm, text in (values.get("arms") or {}).items()} for values in (inputs, now)
+    )
     ran, would_run = (without_presentation(arms, UNMEASURED) for arms in (then, today))
     texts = {}
-    for arm, said in then.items():
+    for arm, statement in then.items():
         is_same = ran[arm] == would_run.get(arm, {})
-        texts[arm] = (is_same and today.get(arm, {}).get("stands_in_for")) or said.get("stands_in_for")
+        texts[arm] = (is_same and today.get(arm, {}).get("stands_in_for")) or statement.get("stands_in_for")
     return {arm: str(text) for arm, text in texts.items() if text}
 
 
-def _describe_place(given: Mapping[str, Any], is_on_one_node: bool = False) -> str:
-    kind, engine = str((given.get("site") or {}).get("kind") or ""), (given.get("engine") or {}).get("name")
+def _describe_place(inputs: Mapping[str, Any], is_on_one_node: bool = False) -> str:
+    kind, engine = str((inputs.get("site") or {}).get("kind") or ""), (inputs.get("engine") or {}).get("name")
     site = "one node of a cluster" if is_on_one_node else _SITES.get(kind, kind)
-    arms = [arm or {} for arm in (given.get("arms") or {}).values()]
+    arms = [arm or {} for arm in (inputs.get("arms") or {}).values()]
     is_split = kind == "local" and any(arm.get("network") == "pod" or arm.get("zones") for arm in arms)
     product = descriptors.product_name(str(engine)) if engine else ""
     return ", ".join(filter(None, [site if kind else "", "namespaces" if is_split else "", product]))
@@ -289,42 +322,42 @@ def grade_studies(studies: Mapping[str, Sequence[str]]) -> dict[str, dict[str, G
     `studies` has the names of study files by claim. Only sessions that are pooled count. What lies in no
     document here, and a study whose file has mistakes, is left ungraded.
     """
-    known: dict[str, list[SessionResult]] = {}
-    found: dict[str, dict[str, Grade]] = {}
+    known_values: dict[str, list[SessionResult]] = {}
+    matching_studies: dict[str, dict[str, Grade]] = {}
     rates: dict[str, float | None] = {}
     for document in {claim.partition("/")[0] for claim in studies} & set(source_files.source_names()):
         loaded = source.load_source(document)
-        for name in (one for one in studies if one.partition("/")[0] == document):
+        for name in (this_study for this_study in studies if this_study.partition("/")[0] == document):
             claim = source.claim_for_study(loaded, name.partition("/")[2])
             for study in studies[name]:
                 try:
                     read = study_files.load_study(study)
                 except InputErrors:
                     continue
-                sessions = known.setdefault(study, _pooled_sessions(study))
+                sessions = known_values.setdefault(study, _pooled_sessions(study))
                 rate = rates.setdefault(name, _printed_rate(document, name))
                 grade = transferability.grade_claim(name, claim, loaded, read, sessions, rate)
-                found.setdefault(name, {})[study] = grade
-    return found
+                matching_studies.setdefault(name, {})[study] = grade
+    return matching_studies
 
 
 def _printed_rate(document: str, claim: str) -> float | None:
     """Queries a second that a document printed at the baseline of a claim, their mean; None without any."""
     file = paths.source_paths(document).audit
     claims = Audit.read(file).claims if file.is_file() else []
-    cells = next((one.cells for one in claims if one.id == claim), [])
-    known = [one.baseline.value for one in cells if one.baseline and one.baseline.value]
-    return sum(known) / len(known) if known else None
+    cells = next((audited_claim.cells for audited_claim in claims if audited_claim.id == claim), [])
+    known_values = [cell.baseline.value for cell in cells if cell.baseline and cell.baseline.value]
+    return sum(known_values) / len(known_values) if known_values else None
 
 
-def carries_over(claims: Sequence[str], found: Grades) -> Table:
+def carries_over(claims: Sequence[str], results: Grades) -> Table:
     """List the nearest study of each claim, both grades side by side."""
     rows = []
     for claim in claims:
         # Nothing is said of a study that was never run.
-        own = {name: grade for name, grade in found.get(claim, {}).items() if grade.sessions}
-        study = next(iter(nearest_studies(own)), "")
-        rows.append((claim, study, own.get(study)))
+        grades = {name: grade for name, grade in results.get(claim, {}).items() if grade.sessions}
+        study = next(iter(nearest_studies(grades)), "")
+        rows.append((claim, study, grades.get(study)))
     return build_table("carries-over", rows)
 
 
@@ -338,13 +371,13 @@ def _pooled_sessions(study: str) -> list[SessionResult]:
     folder = paths.find_root() / "data" / "recorded" / study
     if not (folder / FILE).is_file():
         return []
-    found, index = [], record.read_index().studies
-    known = index[study].sessions if study in index else {}
+    sessions, index = [], record.read_index().studies
+    entries = index[study].sessions if study in index else {}
     for session in MetaAnalysis.read(folder / FILE).sessions:
         where = paths.recorded_paths(study, session.id)
         if where.results.is_file():
             brought = record.read_results(where)
-            why = known[session.id].superseded if session.id in known else None
-            own = withhold_arms(brought.findings, why) if why else brought.findings
-            found.append(SessionResult(session, own, brought.facts.arms))
-    return found
+            why = entries[session.id].superseded if session.id in entries else None
+            findings = withhold_arms(brought.findings, why) if why else brought.findings
+            sessions.append(SessionResult(session, findings, brought.facts.arms))
+    return sessions

@@ -21,80 +21,85 @@ from benchbook.show.table import Table, build_table
 from benchbook.show.templating import render_template
 
 
-def render_opening(seen: ClaimStatus) -> Html:
+def render_opening(claim_status: ClaimStatus) -> Html:
     """Write one sentence to quote about the published claims."""
     judged = [
-        found.verdict
-        for one in seen.claims
-        for own in (seen.answers(one.id), seen.asked(one.id, True))
-        for _, found in own
+        result.verdict
+        for claim in claim_status.claims
+        for own_pairs in (claim_status.answers(claim.id), claim_status.asked(claim.id, True))
+        for _, result in own_pairs
     ]
     shown = sum(
-        bool(_list_illustrations(seen, one)) and not (seen.answers(one.id) or seen.asked(one.id, True))
-        for one in seen.claims
+        bool(_list_illustrations(claim_status, claim))
+        and not (claim_status.answers(claim.id) or claim_status.asked(claim.id, True))
+        for claim in claim_status.claims
     )
     verdicts = {verdict: judged.count(verdict) for verdict in get_args(findings.Verdict)}
-    return render_template("claims-opening.html.j2", claims=seen.claims, verdicts=verdicts, shown=shown)
+    return render_template(
+        "claims-opening.html.j2", claims=claim_status.claims, verdicts=verdicts, shown=shown
+    )
 
 
 Illustration = tuple[MeasuredStudy, Answer | None, list[Finding]]
 """A study with what it came to for a claim, or else with effects of a pair of its arms."""
 
 
-def render_claims(seen: ClaimStatus) -> Html:
+def render_claims(claim_status: ClaimStatus) -> Html:
     """List every claim: published, recomputed from its own table, measured here with interval and verdict."""
     rows = []
-    for claim in seen.claims:
-        judged = seen.answers(claim.id), seen.asked(claim.id, True)
-        shown = [] if any(judged) else _list_illustrations(seen, claim)
-        ways = seen.shipped.get(claim.id, ())
-        would = [one for one in ways if one.is_answer] or ([] if shown else list(ways))
+    for claim in claim_status.claims:
+        judged = claim_status.answers(claim.id), claim_status.asked(claim.id, True)
+        shown = [] if any(judged) else _list_illustrations(claim_status, claim)
+        ways = claim_status.shipped.get(claim.id, ())
+        would = [way for way in ways if way.is_answer] or ([] if shown else list(ways))
         there = {study.name for study, _, _ in shown}
         graded = [
             (name, grade)
-            for name, grade in seen.grades.get(claim.id, {}).items()
+            for name, grade in claim_status.grades.get(claim.id, {}).items()
             if grade.sessions and grade.outcome != "not asked" and name not in there and not any(judged)
         ]
         rows.append((claim, *judged, shown, graded, ways, would))
-    given = {
+    inputs = {
         "recomputed": describe_recomputed,
         "opposite": direction_notes,
         "levels_of": levels_of,
         "decided": SHOWN,
-        "over_sessions": seen.over_sessions,
+        "over_sessions": claim_status.over_sessions,
         "describe_contrast": describe_contrast,
     }
-    return render_template("claims.html.j2", rows=rows, measured={one.name for one in seen.studies}, **given)
-
-
-def _list_illustrations(seen: ClaimStatus, claim: AuditedClaim) -> list[Illustration]:
-    """Illustrations of a claim, the nearest study first: its outcome, else effects of its arms."""
-    made: dict[str, list[Illustration]] = {study.name: [] for study in seen.nearest(claim.id)}
-    for study, one in seen.asked(claim.id, False):
-        made[study.name].append((study, one, []))
-    pairs: dict[tuple[str, bool, str, str], Illustration] = {}
-    is_effect = claim.kind in ("effect", "text_only", "value")
-    for study, found in seen.shows(claim.id) if is_effect else ():
-        arms = labels.label_role(found, "treatment"), labels.label_role(found, "baseline")
-        pairs.setdefault((study.name, study.is_recorded, *arms), (study, None, []))[2].append(found)
-    for pair in pairs.values():
-        made[pair[0].name].append(pair)
-    return [one for own in made.values() for one in own]
-
-
-def tabulate_studies(seen: ClaimStatus) -> Table:
-    """List the studies that have findings."""
-    return build_table(
-        "runs", seen.studies, has_runs=lambda one: (paths.reports_folder() / one.runs).is_file()
+    return render_template(
+        "claims.html.j2", rows=rows, measured={study.name for study in claim_status.studies}, **inputs
     )
 
 
-def _published_at(found: str) -> Html | str:
+def _list_illustrations(claim_status: ClaimStatus, claim: AuditedClaim) -> list[Illustration]:
+    """Illustrations of a claim, the nearest study first: its outcome, else effects of its arms."""
+    results: dict[str, list[Illustration]] = {study.name: [] for study in claim_status.nearest(claim.id)}
+    for study, answer in claim_status.asked(claim.id, False):
+        results[study.name].append((study, answer, []))
+    pairs: dict[tuple[str, bool, str, str], Illustration] = {}
+    is_effect = claim.kind in ("effect", "text_only", "value")
+    for study, finding in claim_status.shows(claim.id) if is_effect else ():
+        arms = labels.label_role(finding, "treatment"), labels.label_role(finding, "baseline")
+        pairs.setdefault((study.name, study.is_recorded, *arms), (study, None, []))[2].append(finding)
+    for pair in pairs.values():
+        results[pair[0].name].append(pair)
+    return [row for own_rows in results.values() for row in own_rows]
+
+
+def tabulate_studies(claim_status: ClaimStatus) -> Table:
+    """List the studies that have findings."""
+    return build_table(
+        "runs", claim_status.studies, has_runs=lambda item: (paths.reports_folder() / item.runs).is_file()
+    )
+
+
+def _published_at(result: str) -> Html | str:
     """Link to the document itself; empty if its source has no address of it."""
-    address = ADDRESS.search(found)
+    address = ADDRESS.search(result)
     return make_element("a", urlsplit(address[0]).netloc, href=address[0]) if address else ""
 
 
-def tabulate_sources(seen: ClaimStatus) -> Table:
+def tabulate_sources(claim_status: ClaimStatus) -> Table:
     """List the documents with the number of tables, claims and verdicts."""
-    return build_table("sources", seen.audits, published_at=_published_at)
+    return build_table("sources", claim_status.audits, published_at=_published_at)

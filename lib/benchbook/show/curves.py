@@ -58,9 +58,9 @@ class Curve:
     def told(self) -> str:
         """Its effects in words: −19 % at 1 thread, +24 % at 8."""
         first, *others = self.points
-        told = [f"{number_format.glance_percent(one.value)} at {one.threads:,}" for one in others]
+        messages = [f"{number_format.glance_percent(other.value)} at {other.threads:,}" for other in others]
         return ", ".join(
-            [f"{number_format.glance_percent(first.value)} at {count(first.threads, 'thread')}", *told]
+            [f"{number_format.glance_percent(first.value)} at {count(first.threads, 'thread')}", *messages]
         )
 
 
@@ -72,87 +72,98 @@ class Curves:
     caption: str
 
     def _repr_html_(self) -> str:
-        curves = [curve for own in self.panels.values() for curve in own]
+        curves = [curve for panel in self.panels.values() for curve in panel]
         rows = [
-            forest.ForestRow("", dots=((one.value, True),), ends=one.ends)
-            for own in curves
-            for one in own.points
+            forest.ForestRow("", dots=((point.value, True),), ends=point.ends)
+            for curve in curves
+            for point in curve.points
         ]
         scale, names = forest.scale_of(rows), list(dict.fromkeys(curve.name for curve in curves))
         shades = {name: theme.colour_of_arm(name, names) for name in names}
         size = {"class_": "swatch", "width": 24, "height": 12}
         swatches = {name: render_svg("swatch.svg.j2", "", size, shade=shades[name]) for name in names}
         panels = {
-            place: (_draw_panel(place, own, scale, shades), [(one, swatches[one.name]) for one in own])
-            for place, own in self.panels.items()
+            place: (
+                _draw_panel(place, panel, scale, shades),
+                [(curve, swatches[curve.name]) for curve in panel],
+            )
+            for place, panel in self.panels.items()
         }
         return render_template("curves.html.j2", panels=panels, caption=self.caption).text
 
     def __repr__(self) -> str:
-        lines = [f"{place}, {one.name}: {one.told}" for place, own in self.panels.items() for one in own]
+        lines = [
+            f"{place}, {curve.name}: {curve.told}" for place, panel in self.panels.items() for curve in panel
+        ]
         return "\n".join(lines)
 
 
-def of_findings(known: Sequence[Finding]) -> tuple[Curves | None, set[str]]:
+def of_findings(findings: Sequence[Finding]) -> tuple[Curves | None, set[str]]:
     """Return the effects of a session that are drawn against threads, and the ids of their findings."""
-    found = [
+    results = [
         (
-            one.id,
-            f"{labels.label_role(one, 'workload')}{forest.beside_queries(one.metric)}",
-            _curve_of_finding(one),
+            finding.id,
+            f"{labels.label_role(finding, 'workload')}{forest.beside_queries(finding.metric)}",
+            _curve_of_finding(finding),
         )
-        for one in known
-        if is_curve(levels_of(one), one.headline)
+        for finding in findings
+        if is_curve(levels_of(finding), finding.headline)
     ]
-    return _build_curves(found, CAPTION)
+    return _build_curves(results, CAPTION)
 
 
 def over_sessions(pooled: MetaAnalysis) -> tuple[Curves | None, set[str]]:
     """Return the effects over sessions that are drawn against threads, and the ids of their contrasts."""
-    found = [
-        (one.id, f"{one.names.workload}{forest.beside_queries(one.metric)}", _curve_of_sessions(one))
-        for one in pooled.contrasts
-        if is_curve(one.levels, one.one_number)
+    results = [
+        (
+            contrast.id,
+            f"{contrast.names.workload}{forest.beside_queries(contrast.metric)}",
+            _curve_of_sessions(contrast),
+        )
+        for contrast in pooled.contrasts
+        if is_curve(contrast.levels, contrast.one_number)
     ]
-    return _build_curves(found, SEVERAL)
+    return _build_curves(results, SEVERAL)
 
 
 def is_curve(levels: Sequence[Any], is_one_number: bool) -> bool:
     """True if an effect is shown by threads: no number stands for all, or it hides too much."""
-    known = [forest.log_of(one.effect) for one in levels if number_format.is_known(one.effect)]
-    is_level = is_one_number and (not known or max(known) - min(known) < _APART)
+    known_values = [forest.log_of(level.effect) for level in levels if number_format.is_known(level.effect)]
+    is_level = is_one_number and (not known_values or max(known_values) - min(known_values) < _APART)
     return len(levels) >= (_A_CURVE if is_level else 2)
 
 
-def _build_curves(found: Iterable[tuple[str, str, Curve]], caption: str) -> tuple[Curves | None, set[str]]:
+def _build_curves(results: Iterable[tuple[str, str, Curve]], caption: str) -> tuple[Curves | None, set[str]]:
     panels: dict[str, list[Curve]] = {}
     drawn = set()
-    for name, place, curve in found:
+    for name, place, curve in results:
         if len(curve.points) > 1:
             panels.setdefault(place, []).append(curve)
             drawn.add(name)
     return (Curves(panels, caption) if panels else None), drawn
 
 
-def _curve_of_finding(found: Finding) -> Curve:
+def _curve_of_finding(finding: Finding) -> Curve:
     points = []
-    for one in levels_of(found):
-        if number_format.is_known(one.effect):
-            is_decided = not isinstance(one, ByThreads) and one.label in forest.DECIDED
-            points.append(Point(one.threads, one.effect, one.estimate.ends, is_decided))
-    return Curve(labels.label_role(found, "treatment"), f"#finding-{make_slug(found.id)}", tuple(points))
+    for level in levels_of(finding):
+        if number_format.is_known(level.effect):
+            is_decided = not isinstance(level, ByThreads) and level.label in forest.DECIDED
+            points.append(Point(level.threads, level.effect, level.estimate.ends, is_decided))
+    return Curve(labels.label_role(finding, "treatment"), f"#finding-{make_slug(finding.id)}", tuple(points))
 
 
 def _curve_of_sessions(contrast: PooledContrast) -> Curve:
     points, sessions = [], dict[str, list[tuple[int, float]]]()
-    for one in contrast.levels:
-        if one.effect is None or one.threads is None:
+    for level in contrast.levels:
+        if level.effect is None or level.threads is None:
             continue
-        ends = forest.expected_range(one)
-        points.append(Point(one.threads, one.effect, ends, bool(ends and ends[0] * ends[1] > 0)))
-        for seen in one.sessions if len(one.sessions) > 1 else ():
-            if seen.effect is not None:
-                sessions.setdefault(seen.session, []).append((one.threads, seen.effect))
+        ends = forest.expected_range(level)
+        points.append(Point(level.threads, level.effect, ends, bool(ends and ends[0] * ends[1] > 0)))
+        for observed_effect in level.sessions if len(level.sessions) > 1 else ():
+            if observed_effect.effect is not None:
+                sessions.setdefault(observed_effect.session, []).append(
+                    (level.threads, observed_effect.effect)
+                )
     beside = tuple(map(tuple, sessions.values()))
     return Curve(
         labels.strip_article(contrast.names.treatment),
@@ -163,14 +174,16 @@ def _curve_of_sessions(contrast: PooledContrast) -> Curve:
 
 
 def _draw_panel(place: str, curves: Sequence[Curve], scale: Scale, shades: Mapping[str, str]) -> Html:
-    levels = sorted({one.threads for curve in curves for one in curve.points})
+    levels = sorted({point.threads for curve in curves for point in curve.points})
     first, last = math.log(levels[0]), math.log(levels[-1])
 
     def at(threads: int, value: float) -> tuple[float, float]:
         across = _LEFT + (_RIGHT - _LEFT) * (math.log(threads) - first) / (last - first)
         return round(across, 2), round(_FOOT - (_FOOT - _TOP) * scale(value) / 100, 2)
 
-    alt = f"{place}, change against the baseline: " + "; ".join(f"{one.name} {one.told}" for one in curves)
-    given = {"levels": levels, "ticks": scale.ticks, "at": at, "shades": shades}
-    given |= {"curves": curves, "pairwise": pairwise, "count": count}
-    return render_svg("curves.svg.j2", alt, {"class_": "curve", "width": "100%", "height": 240}, **given)
+    alt = f"{place}, change against the baseline: " + "; ".join(
+        f"{curve.name} {curve.told}" for curve in curves
+    )
+    inputs = {"levels": levels, "ticks": scale.ticks, "at": at, "shades": shades}
+    inputs |= {"curves": curves, "pairwise": pairwise, "count": count}
+    return render_svg("curves.svg.j2", alt, {"class_": "curve", "width": "100%", "height": 240}, **inputs)

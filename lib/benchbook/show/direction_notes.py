@@ -10,22 +10,24 @@ from benchbook.core.util import number_format
 from benchbook.core.util.errors import require_value
 
 
-def is_opposite(found: Finding, band: Sequence[float | None] | None) -> bool:
+def is_opposite(finding: Finding, band: Sequence[float | None] | None) -> bool:
     """True if an effect lies wholly on the other side of zero than all that a claim allows."""
-    is_number = found.headline and number_format.is_known(found.effect)
-    return bool(band and is_number) and _is_beyond(found, band)
+    is_number = finding.headline and number_format.is_known(finding.effect)
+    return bool(band and is_number) and _is_beyond(finding, band)
 
 
 def describe_opposite_parts(answer: Answer) -> str:
     """Parts of an illustrated claim that went the other way; empty where none did or the claim is judged."""
-    known = [part for part in answer.parts if answer.kind == "effect" and number_format.is_known(part.low)]
-    opposite = [part.where for part in known if part.scale == "share" and _is_beyond(part, part.band)]
-    return "" if answer.judged else _describe_opposite(opposite, len(known))
+    answer_parts = [
+        part for part in answer.parts if answer.kind == "effect" and number_format.is_known(part.low)
+    ]
+    opposite = [part.where for part in answer_parts if part.scale == "share" and _is_beyond(part, part.band)]
+    return "" if answer.judged else _describe_opposite(opposite, len(answer_parts))
 
 
 def describe_opposite_effects(findings: Sequence[Finding], band: Sequence[float | None] | None) -> str:
     """Workloads on which a pair of arms went the other way than a band; empty where none did."""
-    opposite = [labels.label_role(found, "workload") for found in findings if is_opposite(found, band)]
+    opposite = [labels.label_role(finding, "workload") for finding in findings if is_opposite(finding, band)]
     return _describe_opposite(opposite, len(findings))
 
 
@@ -41,10 +43,10 @@ def describe_comparison(answer: Answer) -> str:
     return ""
 
 
-def _is_beyond(found: AnswerPart | Finding, band: Sequence[float | None] | None) -> bool:
+def _is_beyond(result: AnswerPart | Finding, band: Sequence[float | None] | None) -> bool:
     low, high = band or (None, None)
     rises, falls = low is not None and low >= 0, high is not None and high <= 0
-    return (rises and require_value(found.high) < 0) or (falls and require_value(found.low) > 0)
+    return (rises and require_value(result.high) < 0) or (falls and require_value(result.low) > 0)
 
 
 def _describe_opposite(places: Sequence[str], of: int) -> str:

@@ -45,17 +45,17 @@ class ReportInputs:
     @cached_property
     def arms(self) -> tuple[str, ...]:
         """Name the arms that have runs: baseline, treatments, the rest, A/A, so that each keeps a colour."""
-        found, present = self.findings, set(self.runs.arm)
-        wanted = [found.baseline, *(one.treatment for one in found.findings)]
-        again = [found.aa.treatment] if found.aa else []
+        matching_findings, present = self.findings, set(self.runs.arm)
+        wanted = [matching_findings.baseline, *(finding.treatment for finding in matching_findings.findings)]
+        again = [matching_findings.aa.treatment] if matching_findings.aa else []
         rest = sorted(present - set(wanted) - set(again))
         return tuple(arm for arm in dict.fromkeys([*wanted, *rest, *again]) if arm in present)
 
     @cached_property
     def named(self) -> dict[str, str]:
         """Name the arms in their fixed order, each with its readable name."""
-        known = labels.label_by_name(self.findings, "arms")
-        return {arm: known.get(arm, arm) for arm in self.arms}
+        label = labels.label_by_name(self.findings, "arms")
+        return {arm: label.get(arm, arm) for arm in self.arms}
 
     @cached_property
     def drawn(self) -> tuple[pd.DataFrame, tuple[str, ...]]:
@@ -67,8 +67,8 @@ class ReportInputs:
         shown = table.assign(key=table.workload)
         kinds: dict[str, labels.Kind] = {"arm": "arms", "workload": "workloads"}
         for column, kind in kinds.items():
-            known = labels.label_by_name(self.findings, kind)
-            shown[column] = [known.get(name, name) for name in shown[column]]
+            label = labels.label_by_name(self.findings, kind)
+            shown[column] = [label.get(name, name) for name in shown[column]]
         return shown
 
     @property

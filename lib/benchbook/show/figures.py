@@ -27,23 +27,24 @@ def draw_throughput(runs: pd.DataFrame, arms: Sequence[str]) -> Picture:
     """Draw queries per second over threads, a panel a workload: runs as points, geometric means as a line."""
     panels = []
     for workload, part in runs[runs.qps > 0].groupby("workload", sort=True):
-        present, told = by_arm(part, arms), []
+        present, report = by_arm(part, arms), []
         with theme.figure_style():
             figure, axes = theme.make_canvas()
-            for place, (arm, own) in enumerate(present.items()):
-                means = np.exp(np.log(own.qps).groupby(own.threads).mean())
+            for place, (arm, own_part) in enumerate(present.items()):
+                means = np.exp(np.log(own_part.qps).groupby(own_part.threads).mean())
                 # Equal points of several arms stand beside each other.
                 aside, shade = 1.05 ** (place - (len(present) - 1) / 2), theme.colour_of_arm(arm, arms)
                 axes.plot(means.index * aside, means, color=shade, linewidth=1.5, zorder=2)
                 axes.plot(
-                    own.threads * aside, own.qps, theme.marker_of_arm(arm, arms), color=shade, markersize=4.5,
+                    own_part.threads * aside, own_part.qps, theme.marker_of_arm(arm, arms), color=shade,
+                    markersize=4.5,
                     alpha=0.75, markeredgecolor=theme.PAPER, markeredgewidth=0.5, zorder=3,
                 )  # fmt: skip
                 at = [
                     f"{number_format.format_significant(y)} at {number_format.format_count(x, 'thread')}"
                     for x, y in means.items()
                 ]
-                told.append(f"{arm}: {', '.join(at)}.")
+                report.append(f"{arm}: {', '.join(at)}.")
             levels = sorted(part.threads.unique())
             axes.set(xscale="log", xlabel="threads", xlim=(levels[0] / 1.4, levels[-1] * 1.4))
             axes.xaxis.set_minor_locator(NullLocator())
@@ -52,7 +53,7 @@ def draw_throughput(runs: pd.DataFrame, arms: Sequence[str]) -> Picture:
             axes.set_ylim(0, 1.08 * part.qps.max())
             axes.yaxis.set_major_formatter("{x:,.0f}")
             theme.draw_legend(figure, [*present], arms)
-        panels.append(Panel(figure, f"{workload}, queries per second. {' '.join(told)}"))
+        panels.append(Panel(figure, f"{workload}, queries per second. {' '.join(report)}"))
     caption = "Every point is one run; the line joins the geometric means of the runs at each thread count."
     return Picture("throughput", "Throughput by threads", tuple(panels), caption)
 
@@ -76,8 +77,8 @@ def draw_seconds(intervals: pd.DataFrame, runs: pd.DataFrame, arms: Sequence[str
         present = by_arm(series, arms)
         with theme.figure_style():
             figure, axes = theme.make_canvas()
-            for arm, own in present.items():
-                _plot_lines(axes, own, theme.colour_of_arm(arm, arms))
+            for arm, own_part in present.items():
+                _plot_lines(axes, own_part, theme.colour_of_arm(arm, arms))
             _shade_discard(axes, float(chosen.discard_s.max()))
             axes.set(ylim=(0, 1.08 * series.qps.max()), xlim=(0, series.second.max() + 0.5))
             axes.set(title=theme.shorten_name(name, 44), ylabel="queries per second")
@@ -85,16 +86,16 @@ def draw_seconds(intervals: pd.DataFrame, runs: pd.DataFrame, arms: Sequence[str
             axes.yaxis.set_major_formatter("{x:,.0f}")
             stall = Line2D([], [], linestyle="", marker="v", color=theme.INK, markersize=6)
             theme.draw_legend(figure, [*present], arms, **({"stall": stall} if series.is_stall.any() else {}))
-        text = " ".join(_told_seconds(own, arm) for arm, own in present.items())
+        text = " ".join(_told_seconds(own_values, arm) for arm, own_values in present.items())
         panels.append(Panel(figure, f"{name}, queries in each second. {text}"))
     caption = "One line a run. A triangle marks a stall: a second with less than a tenth of its run's median."
     return Picture("seconds", "Second by second", tuple(panels), caption)
 
 
-def _plot_lines(axes: Axes, own: pd.DataFrame, colour: str) -> None:
-    for _, run in own.sort_values("second").groupby("run_id", sort=True):
+def _plot_lines(axes: Axes, data_frame: pd.DataFrame, colour: str) -> None:
+    for _, run in data_frame.sort_values("second").groupby("run_id", sort=True):
         axes.plot(run.second, run.qps, color=colour, linewidth=1, alpha=0.65)
-    stalls = own[own.is_stall].second
+    stalls = data_frame[data_frame.is_stall].second
     axes.plot(stalls, [0] * len(stalls), "v", color=colour, markersize=7, clip_on=False, zorder=5)
 
 
@@ -107,62 +108,74 @@ def _shade_discard(axes: Axes, discard_s: float) -> None:
         )  # fmt: skip
 
 
-def _told_seconds(own: pd.DataFrame, arm: str) -> str:
-    measured = own[~own.is_discarded.astype(bool)].qps
+def _told_seconds(data_frame: pd.DataFrame, arm: str) -> str:
+    measured = data_frame[~data_frame.is_discarded.astype(bool)].qps
     middle, slowest = (
         number_format.format_significant(measured.median()),
         number_format.format_significant(measured.min()),
     )
-    stalled = number_format.format_count(int(own.is_stall.sum()), "stalled second")
+    stalled = number_format.format_count(int(data_frame.is_stall.sum()), "stalled second")
     return f"{arm}: median {middle}, slowest second {slowest}, {stalled}."
 
 
-def of_effects(seen: ReportInputs) -> list[object]:
+def of_effects(report_inputs: ReportInputs) -> list[object]:
     """Draw the effects of a study (over its sessions if it is recorded), with the causes below."""
-    found, several = seen.findings, sessions.pooled_sessions(seen)
+    findings, several = report_inputs.findings, sessions.pooled_sessions(report_inputs)
     earlier = sessions.earlier_sessions(several) if several else ()
-    lines, told = curves.over_sessions(several) if several else curves.of_findings(found.findings)
+    lines, messages = curves.over_sessions(several) if several else curves.of_findings(findings.findings)
     drawn = (
-        forest.over_sessions(several, told) if several else forest.of_findings(found.findings, found.aa, told)
+        forest.over_sessions(several, messages)
+        if several
+        else forest.of_findings(findings.findings, findings.aa, messages)
     )
-    shown = [one for one in (lines, drawn if drawn.rows or not lines else None) if one is not None]
+    shown = [item for item in (lines, drawn if drawn.rows or not lines else None) if item is not None]
     processors = (
-        [one.processor for one in several.sessions if one.id == paths.find_root().name] if several else []
+        [session.processor for session in several.sessions if session.id == paths.find_root().name]
+        if several
+        else []
     )
     return [
         *shown,
-        *bottleneck_section.render_section(found, earlier, *map(cpu_models.name_processor, processors)),
+        *bottleneck_section.render_section(findings, earlier, *map(cpu_models.name_processor, processors)),
     ]
 
 
-def beside_effects(seen: ReportInputs) -> list[object]:
+def beside_effects(report_inputs: ReportInputs) -> list[object]:
     """Further views of effects: session by session, the ladder, the cost of a query in each part."""
-    found = seen.findings
-    own = [forest.of_findings(found.findings, found.aa)] if sessions.pooled_sessions(seen) else []
+    findings = report_inputs.findings
+    forests = (
+        [forest.of_findings(findings.findings, findings.aa)]
+        if sessions.pooled_sessions(report_inputs)
+        else []
+    )
     return [
-        *sessions.build_section(seen),
-        *own,
-        *draw_ordered_arms(found),
-        *bottleneck_section.build_tables(found),
-        *tabulate_percentiles(found),
+        *sessions.build_section(report_inputs),
+        *forests,
+        *draw_ordered_arms(findings),
+        *bottleneck_section.build_tables(findings),
+        *tabulate_percentiles(findings),
     ]
 
 
-def of_runs(seen: ReportInputs) -> list[Picture]:
+def of_runs(report_inputs: ReportInputs) -> list[Picture]:
     """Draw the figures of a study's runs.
 
     Throughput over threads takes several levels. In turns a second holds the turns of all arms, so its series
     tells nothing of one.
     """
-    drawn, names = seen.drawn
-    found = [draw_throughput(drawn, names)] if drawn.threads.nunique() > 1 else []
+    drawn, names = report_inputs.drawn
+    pictures = [draw_throughput(drawn, names)] if drawn.threads.nunique() > 1 else []
     is_shared = (drawn.order == TURNS).any()
-    return [*found, *([] if is_shared else [draw_seconds(seen.intervals, drawn, names)])]
+    return [*pictures, *([] if is_shared else [draw_seconds(report_inputs.intervals, drawn, names)])]
 
 
 def tabulate_percentiles(findings: Findings) -> list[Table]:
     """Table of percentiles; empty if no percentile was compared."""
-    rows = [(found, one) for found in findings.findings for one in found.support or ()]
+    rows = [
+        (finding, percentile_support)
+        for finding in findings.findings
+        for percentile_support in finding.support or ()
+    ]
     return (
         [build_table("percentiles", rows, arms=labels_module.label_by_name(findings, "arms"))] if rows else []
     )
@@ -170,17 +183,21 @@ def tabulate_percentiles(findings: Findings) -> list[Table]:
 
 def draw_ordered_arms(findings: Findings) -> list[object]:
     """Figure and tables of a study's ladder; empty if it has none."""
-    own = findings.ladder
-    if not own:
+    ladder = findings.ladder
+    if not ladder:
         return []
     tables = []
-    for place, found in enumerate(own.workloads, 1):
+    for place, workload in enumerate(ladder.workloads, 1):
         labels = [
-            {(one.baseline, one.treatment): one.label for one in pairs}
-            for pairs in (found.against_first, found.against_neighbour, found.pairs)
+            {(pair.baseline, pair.treatment): pair.label for pair in pairs}
+            for pairs in (workload.against_first, workload.against_neighbour, workload.pairs)
         ]
-        given = {"labels": labels, "levels": format_confidence(found.pairs), "sentence": found.sentence}
-        tables.append(build_table("ladder", found.pairs, f"ladder-{place}", **given))
+        inputs = {
+            "labels": labels,
+            "levels": format_confidence(workload.pairs),
+            "sentence": workload.sentence,
+        }
+        tables.append(build_table("ladder", workload.pairs, f"ladder-{place}", **inputs))
     if not tables:
-        return [build_table("ladder-of-none", [], "ladder", skipped=own.skipped)]
-    return [*map(forest.draw_ordered_arms, own.workloads), *tables]
+        return [build_table("ladder-of-none", [], "ladder", skipped=ladder.skipped)]
+    return [*map(forest.draw_ordered_arms, ladder.workloads), *tables]

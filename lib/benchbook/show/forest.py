@@ -119,15 +119,15 @@ class Forest:
 
     def _repr_html_(self) -> str:
         scale = scale_of(self.rows)
-        given = {"bar": lambda row: draw_bar(row, scale), "axis": draw_axis(scale), "forest": self}
-        return render_template("forest.html.j2", **given).text
+        inputs = {"bar": lambda row: draw_bar(row, scale), "axis": draw_axis(scale), "forest": self}
+        return render_template("forest.html.j2", **inputs).text
 
     def __repr__(self) -> str:
         return "\n".join([self.title, *(f"  {row.name}: {row.told}".rstrip(": ") for row in self.rows)])
 
 
 def of_findings(
-    known: Iterable[Finding],
+    findings: Iterable[Finding],
     aa: Finding | None = None,
     without: Container[str] = (),
     with_levels: bool = False,
@@ -136,30 +136,32 @@ def of_findings(
 
     `without` has the ids of those that are drawn elsewhere.
     """
-    own: dict[str, list[Finding]] = {}
-    for found in known:
-        if found.id not in without:
-            own.setdefault(labels.label_role(found, "workload"), []).append(found)
+    own_values: dict[str, list[Finding]] = {}
+    for finding in findings:
+        if finding.id not in without:
+            own_values.setdefault(labels.label_role(finding, "workload"), []).append(finding)
     drawn = {
-        name: [row for one in several for row in _build_rows(one, with_levels)]
-        for name, several in own.items()
+        name: [row for this_finding in several for row in _build_rows(this_finding, with_levels)]
+        for name, several in own_values.items()
     }
     rows: list[ForestRow] = []
     for workload, lines in drawn.items():
         # Where each workload has one line, a heading above it would say what the line can.
-        if all(len(one) == 1 for one in drawn.values()):
+        if all(len(forest_rows) == 1 for forest_rows in drawn.values()):
             rows += [replace(lines[0], name=f"{lines[0].name} on {workload}")]
         else:
             rows += [ForestRow(workload, kind="heading"), *lines]
-    if aa and own:
+    if aa and own_values:
         rows.append(_row_of_finding(aa, f"{name_contrast(aa)}{beside_queries(aa.metric)}"))
     bases = dict.fromkeys(
-        labels.label_in_sentence(one, "baseline") for several in own.values() for one in several
+        labels.label_in_sentence(this_finding, "baseline")
+        for several in own_values.values()
+        for this_finding in several
     )
     against = f"Against {number_format.join_words([*bases])}. " if bases else ""
     has_band = any(row.band for row in rows)
-    told = f"{against}{CAPTION}{CLAIMED if has_band else ''}"
-    return Forest("effects", "Effects and their intervals", tuple(rows), told)
+    message = f"{against}{CAPTION}{CLAIMED if has_band else ''}"
+    return Forest("effects", "Effects and their intervals", tuple(rows), message)
 
 
 def of_twins(pairs: Iterable[tuple[str, str, Finding]]) -> Forest:
@@ -172,41 +174,63 @@ def of_twins(pairs: Iterable[tuple[str, str, Finding]]) -> Forest:
     return Forest("aa-figure", "Every A/A pair", tuple(rows), caption, "No study has an A/A pair yet.")
 
 
-def over_sessions(found: MetaAnalysis, without: Container[str] = ()) -> Forest:
+def over_sessions(matching_meta_analysis: MetaAnalysis, without: Container[str] = ()) -> Forest:
     """Draw the reported effects of each contrast: sessions, their mean, the expectation elsewhere.
 
     `without` has the ids of contrasts that are drawn elsewhere.
     """
-    known = [one for one in found.contrasts if one.id not in without]
-    rows = tuple(row_of_sessions(one, effect) for one in known for effect in one.told)
+    pooled_contrasts = [
+        contrast for contrast in matching_meta_analysis.contrasts if contrast.id not in without
+    ]
+    rows = tuple(
+        row_of_sessions(pooled_contrast, effect)
+        for pooled_contrast in pooled_contrasts
+        for effect in pooled_contrast.told
+    )
     return Forest("over-sessions", "Over all sessions", rows, BELOW if without else SEVERAL)
 
 
 def by_session(
-    found: MetaAnalysis, contrasts: Sequence[meta_analysis.PooledContrast] | None = None
+    matching_meta_analysis: MetaAnalysis, contrasts: Sequence[meta_analysis.PooledContrast] | None = None
 ) -> Forest:
     """Draw each session of contrasts, all unless given, on a line of its own, with its date and processor."""
     rows: list[ForestRow] = []
-    shown = found.contrasts if contrasts is None else contrasts
-    known = ((one, effect) for one in shown for effect in one.told if effect.sessions)
-    for of, effect in known:
+    shown = matching_meta_analysis.contrasts if contrasts is None else contrasts
+    known_pairs = (
+        (pooled_contrast, effect)
+        for pooled_contrast in shown
+        for effect in pooled_contrast.told
+        if effect.sessions
+    )
+    for of, effect in known_pairs:
         rows.append(ForestRow(name_place(of, effect), kind="heading"))
-        for seen in sorted(effect.sessions, key=lambda each: found.session(each.session).measured):
-            session, ends, value = found.session(seen.session), seen.estimate.ends, seen.effect or 0.0
+        for observed_effect in sorted(
+            effect.sessions, key=lambda each: matching_meta_analysis.session(each.session).measured
+        ):
+            session, ends, value = (
+                matching_meta_analysis.session(observed_effect.session),
+                observed_effect.estimate.ends,
+                observed_effect.effect or 0.0,
+            )
             name = (
                 f"{session.measured[:16].replace('T', ' ')}, {cpu_models.name_processor(session.processor)}"
             )
-            told = number_format.glance_percent(value) + (
+            message = number_format.glance_percent(value) + (
                 f" ({number_format.glance_range(*ends)})" if ends else ""
             )
-            rows.append(ForestRow(name, told, ((value, _is_decided(seen)),), ends, kind="level"))
+            rows.append(
+                ForestRow(name, message, ((value, _is_decided(observed_effect)),), ends, kind="level")
+            )
     return Forest("by-session", "Session by session", tuple(rows), CAPTION, is_folded=True)
 
 
-def draw_ordered_arms(found: Rungs) -> Forest:
+def draw_ordered_arms(rungs: Rungs) -> Forest:
     """Draw one ladder: each arm against the first, in their order."""
-    rows = tuple(_row_of_finding(one, labels.label_role(one, "treatment")) for one in found.against_first)
-    first = found.against_first[0]
+    rows = tuple(
+        _row_of_finding(contrast, labels.label_role(contrast, "treatment"))
+        for contrast in rungs.against_first
+    )
+    first = rungs.against_first[0]
     title = f"Against {labels.label_role(first, 'baseline')}, on {labels.label_role(first, 'workload')}"
     return Forest("ladder", title, rows, CAPTION)
 
@@ -216,23 +240,25 @@ def beside_queries(metric: str) -> str:
     return "" if metric == "qps" else f", {labels.label_metric(metric)}"
 
 
-def _build_rows(found: Finding, with_levels: bool) -> Iterator[ForestRow]:
-    yield _row_of_finding(found, f"{labels.label_role(found, 'treatment')}{beside_queries(found.metric)}")
-    if with_levels or not found.headline:
-        for point in levels_of(found):
+def _build_rows(finding: Finding, with_levels: bool) -> Iterator[ForestRow]:
+    yield _row_of_finding(
+        finding, f"{labels.label_role(finding, 'treatment')}{beside_queries(finding.metric)}"
+    )
+    if with_levels or not finding.headline:
+        for point in levels_of(finding):
             row = _row_of_finding(point, count(point.threads, "thread"))
-            yield replace(row, kind="level", band=found.band)
+            yield replace(row, kind="level", band=finding.band)
 
 
-def _row_of_finding(found: Contrast | LevelContrast | ByThreads, name: str) -> ForestRow:
+def _row_of_finding(result: Contrast | LevelContrast | ByThreads, name: str) -> ForestRow:
     """Give the line of a finding, or of one of its thread levels."""
     band, way = None, ""
-    if isinstance(found, Finding):
-        band, way = found.band, f"#finding-{make_slug(found.id)}"
-    if number_format.is_known(found.effect) and isinstance(found, Contrast) and not found.headline:
+    if isinstance(result, Finding):
+        band, way = result.band, f"#finding-{make_slug(result.id)}"
+    if number_format.is_known(result.effect) and isinstance(result, Contrast) and not result.headline:
         return ForestRow(name, "by threads", band=band, way=way)
-    is_decided = isinstance(found, ByThreads) or found.label in DECIDED
-    return row_of_estimate(found.estimate, name, way, band, is_decided)
+    is_decided = isinstance(result, ByThreads) or result.label in DECIDED
+    return row_of_estimate(result.estimate, name, way, band, is_decided)
 
 
 def row_of_estimate(
@@ -249,38 +275,41 @@ def row_of_estimate(
     digits = 0 if ends and max(map(abs, ends)) >= 1 else 1
     span = f" ({number_format.format_percent_range(*ends, digits)})" if ends else ", no interval"
     decided = bool(estimate.sign) if is_decided is None else is_decided
-    told = f"{number_format.format_percent(estimate.value)}{span}"
-    return ForestRow(name, told, ((estimate.value, decided),), ends, band=band, way=way)
+    message = f"{number_format.format_percent(estimate.value)}{span}"
+    return ForestRow(name, message, ((estimate.value, decided),), ends, band=band, way=way)
 
 
 def on_throughput(
-    found: Iterable[MetaAnalysis],
+    meta_analysises: Iterable[MetaAnalysis],
 ) -> Iterator[tuple[MetaAnalysis, meta_analysis.PooledContrast, PooledEffect]]:
     """Reported effects on queries a second, of no retired study and with no effect of this kind:
     size the study sets itself (a quota, a delay, a neighbour)."""
-    for study in found:
+    for study in meta_analysises:
         for of in study.contrasts:
             if of.metric == "qps" and study.retired is None and not study.made_by(of):
-                yield from ((study, of, one) for one in of.told)
+                yield from ((study, of, pooled_effect) for pooled_effect in of.told)
 
 
-def name_place(one: meta_analysis.PooledContrast, effect: PooledEffect) -> str:
+def name_place(pooled_contrast: meta_analysis.PooledContrast, effect: PooledEffect) -> str:
     """Name an effect over sessions: HAProxy on point selects, 8 threads."""
     at = "" if effect.threads is None else f", {count(effect.threads, 'thread')}"
     return (
-        f"{labels.strip_article(one.names.treatment)} on {one.names.workload}{beside_queries(one.metric)}{at}"
+        f"{labels.strip_article(pooled_contrast.names.treatment)} on "
+        f"{pooled_contrast.names.workload}{beside_queries(pooled_contrast.metric)}{at}"
     )
 
 
-def row_of_sessions(one: meta_analysis.PooledContrast, effect: PooledEffect) -> ForestRow:
+def row_of_sessions(pooled_contrast: meta_analysis.PooledContrast, effect: PooledEffect) -> ForestRow:
     """Line of an effect over sessions: its sessions, their mean, the range of a further one."""
-    dots = tuple((seen.effect, _is_decided(seen)) for seen in effect.sessions if seen.effect is not None)
+    dots = tuple(
+        (session.effect, _is_decided(session)) for session in effect.sessions if session.effect is not None
+    )
     row = ForestRow(
-        name_place(one, effect),
+        name_place(pooled_contrast, effect),
         describe_effect(effect),
         dots,
         expected_range(effect),
-        way=f"#finding-{make_slug(one.id)}",
+        way=f"#finding-{make_slug(pooled_contrast.id)}",
     )
     is_one = effect.k > 1 and effect.label != "depends on the machine"
     return replace(row, square=effect.effect if is_one else None)
@@ -311,9 +340,9 @@ def describe_effect(effect: PooledEffect) -> str:
     return f"{number_format.glance_percent(effect.effect)}, seen {ends}"
 
 
-def _is_decided(seen: Any) -> bool:
-    ends = seen.estimate.ends
-    return bool(ends and seen.label != "no useful interval" and ends[0] * ends[1] > 0)
+def _is_decided(observed: Any) -> bool:
+    ends = observed.estimate.ends
+    return bool(ends and observed.label != "no useful interval" and ends[0] * ends[1] > 0)
 
 
 def expected_range(effect: PooledEffect) -> Ends | None:
@@ -334,7 +363,7 @@ def scale_of(rows: Sequence[ForestRow]) -> Scale:
     effects = [log_of(value) for row in rows for value, _ in row.dots]
     effects += [log_of(row.square) for row in rows if row.square is not None]
     bands = [log_of(end) for row in rows for end in row.band or () if number_format.is_known(end)]
-    inside = [min(max(one, -_FARTHEST), _FARTHEST) for one in (*effects, *bands)]
+    inside = [min(max(value, -_FARTHEST), _FARTHEST) for value in (*effects, *bands)]
     ends = [log_of(end) for row in rows for end in row.ends or ()]
     low, high = min([0.0, *inside]), max([0.0, *inside])
     low, high = max(min([low, *ends]), low - _ROOM), min(max([high, *ends]), high + _ROOM)
@@ -350,8 +379,8 @@ def draw_bar(row: ForestRow, at: Scale) -> Html:
 def draw_axis(at: Scale) -> Html:
     """Write the numbers of the scale."""
     first, last = (number_format.format_percent(at.ticks[end], 0) for end in (0, -1))
-    said = f"scale from {first} to {last} against the baseline"
-    return render_svg("axis.svg.j2", said, _SIZE, at=at)
+    statement = f"scale from {first} to {last} against the baseline"
+    return render_svg("axis.svg.j2", statement, _SIZE, at=at)
 
 
 def log_of(fraction: float) -> float:

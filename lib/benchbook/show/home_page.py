@@ -27,32 +27,36 @@ SCALE = forest.Scale(-1.4, 1.4, ticks_at=(-0.5, -0.1, 0.0, 0.1, 1.0), linear_up_
 _ALIKE = ("holds elsewhere", "same direction")
 
 
-def render_page(seen: ClaimStatus) -> Html:
+def render_page(claim_status: ClaimStatus) -> Html:
     """Write the first page: the answer, a description of Benchbook, each question and its answer."""
     base = paths.find_root() / "studies"
     places = {
         name: paths.study_paths(name).file.parent.relative_to(base).parts for name in paths.list_studies()
     }
-    found = group_questions(seen, {name: "/".join(place) for name, place in places.items()})
+    question_groups = group_questions(claim_status, {name: "/".join(place) for name, place in places.items()})
     return render_template(
         "first.html.j2",
-        answer=summarize_record(seen),
-        groups=found,
+        answer=summarize_record(claim_status),
+        groups=question_groups,
         mini=draw_line,
         axis=forest.draw_axis(SCALE),
     )
 
 
-def summarize_record(seen: ClaimStatus) -> str:
+def summarize_record(claim_status: ClaimStatus) -> str:
     """Number of claims that hold in their own tables, and of effects with the same sign elsewhere."""
-    effects = [one for _, _, one in forest.on_throughput(seen.pooled.values()) if len(one.occasions) > 1]
-    labels = Counter[str](one.standing for one in effects)
-    places = {one.elsewhere for one in effects} - {"elsewhere"}
+    effects = [
+        pooled_effect
+        for _, _, pooled_effect in forest.on_throughput(claim_status.pooled.values())
+        if len(pooled_effect.occasions) > 1
+    ]
+    labels = Counter[str](effect.standing for effect in effects)
+    places = {effect.elsewhere for effect in effects} - {"elsewhere"}
     where = f" {places.pop().replace('other ', '')}" if len(places) == 1 else ""
     held = [
         (len(audits), kind, Counter(claim.verdict for audit in audits for claim in audit.claims))
         for kind, is_report in (("published report", True), ("other source", False))
-        if (audits := [audit for audit in seen.audits if (audit.source in REPORTS) is is_report])
+        if (audits := [audit for audit in claim_status.audits if (audit.source in REPORTS) is is_report])
     ]
     alike = sum(labels[label] for label in _ALIKE)
     return render_template("held.html.j2", held=held, labels=labels, alike=alike, where=where).text
@@ -115,72 +119,91 @@ class QuestionGroup:
         return " · ".join(row.question for row in self.rows)
 
 
-def group_questions(seen: ClaimStatus, folders: Mapping[str, str]) -> list[QuestionGroup]:
+def group_questions(claim_status: ClaimStatus, folders: Mapping[str, str]) -> list[QuestionGroup]:
     """Published findings, then the studies by folder; `folders` has the folder of each study.
 
     An arm whose effects stand in a row above is not named again. Studies that lie in no folder, such as
     `quick`, stand with the published findings.
     """
-    known = {claim.id: claim for claim in seen.claims}
-    first = [_row_of_claim(seen, known[name]) for name in HEADLINES if name in known]
-    above = _arms_above(seen, [name for name in HEADLINES if name in known])
-    own: dict[str, list[QuestionRow]] = {"": first}
-    for study in seen.studies:
-        left = [one for one in study.found.findings if one.treatment not in above.get(study.page, ())]
+    audited_claims = {claim.id: claim for claim in claim_status.claims}
+    first = [
+        _row_of_claim(claim_status, audited_claims[name]) for name in HEADLINES if name in audited_claims
+    ]
+    above = _arms_above(claim_status, [name for name in HEADLINES if name in audited_claims])
+    own_values: dict[str, list[QuestionRow]] = {"": first}
+    for study in claim_status.studies:
+        left = [
+            finding for finding in study.found.findings if finding.treatment not in above.get(study.page, ())
+        ]
         if left or study.page not in above:
-            claims = () if study.page in above else seen.claims
-            own.setdefault(folders.get(study.name, ""), []).append(_row_of_study(seen, study, left, claims))
-    return [QuestionGroup(_name_folder(folder), tuple(own[folder])) for folder in sorted(own) if own[folder]]
+            claims = () if study.page in above else claim_status.claims
+            own_values.setdefault(folders.get(study.name, ""), []).append(
+                _row_of_study(claim_status, study, left, claims)
+            )
+    return [
+        QuestionGroup(_name_folder(folder), tuple(own_values[folder]))
+        for folder in sorted(own_values)
+        if own_values[folder]
+    ]
 
 
-def _arms_above(seen: ClaimStatus, claims: Sequence[str]) -> dict[str, set[str]]:
+def _arms_above(claim_status: ClaimStatus, claims: Sequence[str]) -> dict[str, set[str]]:
     """Arms by page of a study, with effects in the row of a claim; all arms if none is named."""
-    found: dict[str, set[str]] = {}
+    above: dict[str, set[str]] = {}
     for name in claims:
-        for study in _studies_behind(seen, name):
-            own = {one.treatment for one in study.answers(name)}
-            own |= {arm for arm, shown in study.illustrates.items() if name in shown}
-            every = {one.treatment for one in study.found.findings}
-            found.setdefault(study.page, set()).update(own or every)
-    return found
+        for study in _studies_behind(claim_status, name):
+            own_texts = {answer.treatment for answer in study.answers(name)}
+            own_texts |= {arm for arm, shown in study.illustrates.items() if name in shown}
+            every = {finding.treatment for finding in study.found.findings}
+            above.setdefault(study.page, set()).update(own_texts or every)
+    return above
 
 
 def _pooled_contrasts(
-    seen: ClaimStatus, study: MeasuredStudy, own: Sequence[Finding]
+    claim_status: ClaimStatus, study: MeasuredStudy, findings: Sequence[Finding]
 ) -> list[PooledContrast]:
     """Contrasts of several sessions for findings; empty if one of them has a single session."""
-    several = [contrast for one in own if (contrast := seen.over_sessions(study, one))]
-    return several if len(several) == len(own) else []
+    several = [contrast for finding in findings if (contrast := claim_status.over_sessions(study, finding))]
+    return several if len(several) == len(findings) else []
 
 
 def _describe_sessions(
-    seen: ClaimStatus, studies: Sequence[MeasuredStudy], own: Sequence[tuple[MeasuredStudy, Finding]]
+    claim_status: ClaimStatus,
+    studies: Sequence[MeasuredStudy],
+    own_pairs: Sequence[tuple[MeasuredStudy, Finding]],
 ) -> dict[str, Any]:
     """Sessions behind a row, and the label on carrying over, as far as they say it."""
     if not studies:
         return {}
     effects = [
         effect
-        for study, found in own
-        for one in _pooled_contrasts(seen, study, [found])
-        for effect in one.told
+        for study, finding in own_pairs
+        for pooled_contrast in _pooled_contrasts(claim_status, study, [finding])
+        for effect in pooled_contrast.told
     ]
     standing = {effect.standing for effect in effects}
-    known = sorted(standing - _NOTHING or standing, key=_ORDER.index)
-    labels = dict.fromkeys([*known[:1], *known[-1:]])
-    one, *others = studies
-    told = ONE_SESSION
+    known_texts = sorted(standing - _NOTHING or standing, key=_ORDER.index)
+    labels = dict.fromkeys([*known_texts[:1], *known_texts[-1:]])
+    measured_study, *others = studies
+    message = ONE_SESSION
     if others:
-        told = f"{len(studies)} studies" + ("" if labels else f", each {told}")
+        message = f"{len(studies)} studies" + ("" if labels else f", each {message}")
     elif labels:
-        several = [each.processor for each in seen.pooled[one.name].sessions]
+        several = [each.processor for each in claim_status.pooled[measured_study.name].sessions]
         processors = number_format.format_count(cpu_models.count_models(several), "processor")
-        told = f"{number_format.format_count(len(several), 'session')}, {processors}"
+        message = f"{number_format.format_count(len(several), 'session')}, {processors}"
     carries = [f"partly {label}" if len(labels) > 1 else label for label in labels]
-    if "depends on the machine" not in labels and {study.name for study in studies} & {*seen.opposed}:
+    if "depends on the machine" not in labels and {study.name for study in studies} & {*claim_status.opposed}:
         carries.append("opposite sign in other studies")
-    carried = {"carries": ", ".join(carries), "carries_way": f"{one.page}#answer" if labels else ""}
-    return {**_find_cause(studies, {found.treatment for _, found in own}), "sessions": told, **carried}
+    carried = {
+        "carries": ", ".join(carries),
+        "carries_way": f"{measured_study.page}#answer" if labels else "",
+    }
+    return {
+        **_find_cause(studies, {finding.treatment for _, finding in own_pairs}),
+        "sessions": message,
+        **carried,
+    }
 
 
 def _find_cause(studies: Sequence[MeasuredStudy], treatments: Collection[str]) -> dict[str, str]:
@@ -189,13 +212,13 @@ def _find_cause(studies: Sequence[MeasuredStudy], treatments: Collection[str]) -
         if operational_laws.list_violations(study.found.causes):
             return {"why": "the counters contradict each other", "why_way": f"{study.page}#why"}
         several = [study.found, *study.explained]
-        told = [
+        messages = [
             (cause.treatment, f"at {number_format.format_count(cause.threads, 'thread')}: {cause.short}")
-            for found in several
-            for cause in bottleneck_section.select_causes(found)
+            for findings in several
+            for cause in bottleneck_section.select_causes(findings)
             if cause.short
         ]
-        for treatment, why in [*_of_both_signs(several), *told]:
+        for treatment, why in [*_of_both_signs(several), *messages]:
             if treatment in treatments:
                 return {"why": why, "why_way": f"{study.page}#why"}
     return {}
@@ -203,9 +226,11 @@ def _find_cause(studies: Sequence[MeasuredStudy], treatments: Collection[str]) -
 
 def _of_both_signs(several: Sequence[Findings]) -> Iterator[tuple[str, str]]:
     """Treatments with an effect that turns between sessions, and the causes at both ends."""
-    named = [(str(place), one) for place, one in enumerate(several)]
+    named = [(str(place), findings) for place, findings in enumerate(several)]
     for (_, threads, treatment), (first, *_, last) in bottleneck_section.of_both_signs(named).items():
-        ends = [f"{number_format.format_percent(effect)}: {one.short}" for effect, _, one in (first, last)]
+        ends = [
+            f"{number_format.format_percent(effect)}: {cause.short}" for effect, _, cause in (first, last)
+        ]
         yield treatment, f"at {number_format.format_count(threads, 'thread')}, {'; '.join(ends)}"
 
 
@@ -217,31 +242,38 @@ def _name_folder(folder: str) -> str:
     return name[:1].upper() + name[1:]
 
 
-def _studies_behind(seen: ClaimStatus, claim: str) -> list[MeasuredStudy]:
+def _studies_behind(claim_status: ClaimStatus, claim: str) -> list[MeasuredStudy]:
     """Studies with effects in the row of a claim."""
-    own = [study for study, _ in (*seen.answers(claim), *seen.shows(claim))]
-    own += [study for is_judged in (True, False) for study, _ in seen.asked(claim, is_judged)]
-    return list({study.page: study for study in own}.values())
+    measured_studies = [study for study, _ in (*claim_status.answers(claim), *claim_status.shows(claim))]
+    measured_studies += [
+        study for is_judged in (True, False) for study, _ in claim_status.asked(claim, is_judged)
+    ]
+    return list({study.page: study for study in measured_studies}.values())
 
 
-def _row_of_claim(seen: ClaimStatus, claim: AuditedClaim) -> QuestionRow:
-    studies, ways = _studies_behind(seen, claim.id), seen.shipped.get(claim.id, ())
-    own = [
-        (study, found) for study in studies for found in (*study.answers(claim.id), *study.shows(claim.id))
+def _row_of_claim(claim_status: ClaimStatus, claim: AuditedClaim) -> QuestionRow:
+    studies, ways = _studies_behind(claim_status, claim.id), claim_status.shipped.get(claim.id, ())
+    own_pairs = [
+        (study, finding)
+        for study in studies
+        for finding in (*study.answers(claim.id), *study.shows(claim.id))
     ]
     lines = [
         replace(
             line,
             name=f"{study.whole_name}: {line.name}",
             band=claim.shares,
-            told=line.told + ", the other way" * direction_notes.is_opposite(found, claim.shares),
+            told=line.told + ", the other way" * direction_notes.is_opposite(finding, claim.shares),
         )
-        for study, found in own
-        for line in _lines_of_finding(seen, study, found)
+        for study, finding in own_pairs
+        for line in _lines_of_finding(claim_status, study, finding)
     ]
     lines += [line for study in studies for line in _lines_of_parts(study, claim)]
     would = "" if lines or not ways else f"make repro STUDY={ways[0].name}"
-    known = {**_describe_sessions(seen, studies, own), **_describe_grade(seen, claim.id)}
+    known_values = {
+        **_describe_sessions(claim_status, studies, own_pairs),
+        **_describe_grade(claim_status, claim.id),
+    }
     return QuestionRow(
         claim.claim,
         f"claims.html#claim-{make_slug(claim.id)}",
@@ -249,60 +281,70 @@ def _row_of_claim(seen: ClaimStatus, claim: AuditedClaim) -> QuestionRow:
         tuple(lines[:_MOST_LINES]),
         more=max(len(lines) - _MOST_LINES, 0),
         would=would,
-        **known,
+        **known_values,
     )
 
 
-def _describe_grade(seen: ClaimStatus, claim: str) -> dict[str, str]:
+def _describe_grade(claim_status: ClaimStatus, claim: str) -> dict[str, str]:
     """Outcome for a claim in the sessions of the nearest measured study, and its nearness."""
-    own = seen.grades.get(claim, {})
-    for one in map(own.__getitem__, nearest_studies(own)):
-        if one.occasions:
-            word = "Yes" if one.carries_over else "No" if one.outcome in _NO else "Unknown"
-            told = f"{word}: {one.outcome}, {_NEAR[one.closeness]}"
-            return {"carries": told, "carries_way": f"claims.html#claim-{make_slug(claim)}"}
+    grades = claim_status.grades.get(claim, {})
+    for grade in map(grades.__getitem__, nearest_studies(grades)):
+        if grade.occasions:
+            word = "Yes" if grade.carries_over else "No" if grade.outcome in _NO else "Unknown"
+            message = f"{word}: {grade.outcome}, {_NEAR[grade.closeness]}"
+            return {"carries": message, "carries_way": f"claims.html#claim-{make_slug(claim)}"}
     return {}
 
 
 def _lines_of_parts(study: MeasuredStudy, claim: AuditedClaim) -> Iterator[forest.ForestRow]:
     """Lines of a claim's parts that no pair of arms answers by itself."""
-    for one in study.asked(claim.id):
-        known = [part for part in one.parts if part.scale == "share" and part.estimate.ends]
-        for part in known if one.kind == "effect" else ():
+    for answer in study.asked(claim.id):
+        answer_parts = [part for part in answer.parts if part.scale == "share" and part.estimate.ends]
+        for part in answer_parts if answer.kind == "effect" else ():
             yield forest.row_of_estimate(
                 part.estimate,
                 f"{study.whole_name}: {part.where}",
-                f"{study.page}#finding-{make_slug(one.claim)}",
+                f"{study.page}#finding-{make_slug(answer.claim)}",
                 part.band,
             )
 
 
 def _row_of_study(
-    seen: ClaimStatus, study: MeasuredStudy, own: Sequence[Finding], claims: Sequence[AuditedClaim]
+    claim_status: ClaimStatus,
+    study: MeasuredStudy,
+    findings: Sequence[Finding],
+    claims: Sequence[AuditedClaim],
 ) -> QuestionRow:
     """Row of a study by its findings, with those of the claims that it speaks to."""
-    shown = [] if operational_laws.list_violations(study.found.causes) else own
-    lines = [line for found in shown for line in _lines_of_finding(seen, study, found)]
+    shown = [] if operational_laws.list_violations(study.found.causes) else findings
+    lines = [line for finding in shown for line in _lines_of_finding(claim_status, study, finding)]
     lines.sort(key=lambda line: not line.direction)
     title = study.found.title
     return QuestionRow(
         title if study.is_recorded else f"{title} ({study.whose})",
         study.page,
-        tuple(one for one in claims if study in _studies_behind(seen, one.id)),
+        tuple(claim for claim in claims if study in _studies_behind(claim_status, claim.id)),
         tuple(lines[:_MOST_LINES]),
         more=max(len(lines) - _MOST_LINES, 0),
-        **_describe_sessions(seen, [study], [(study, found) for found in own]),
+        **_describe_sessions(claim_status, [study], [(study, finding) for finding in findings]),
     )
 
 
-def _lines_of_finding(seen: ClaimStatus, study: MeasuredStudy, found: Finding) -> Iterator[forest.ForestRow]:
+def _lines_of_finding(
+    claim_status: ClaimStatus, study: MeasuredStudy, finding: Finding
+) -> Iterator[forest.ForestRow]:
     """A line for each effect: over sessions if several are recorded, else each row of the finding."""
-    way = f"{study.page}#finding-{make_slug(found.id)}"
-    if contrasts := _pooled_contrasts(seen, study, [found]):
-        for one in contrasts:
-            yield from (replace(forest.row_of_sessions(one, effect), way=way) for effect in one.told)
+    way = f"{study.page}#finding-{make_slug(finding.id)}"
+    if contrasts := _pooled_contrasts(claim_status, study, [finding]):
+        for contrast in contrasts:
+            yield from (
+                replace(forest.row_of_sessions(contrast, effect), way=way) for effect in contrast.told
+            )
         return
-    for row in rows_of_finding(found):
-        name = f"{labels_module.strip_article(row.treatment)} on {row.workload}{forest.beside_queries(row.metric)}"
+    for row in rows_of_finding(finding):
+        name = (
+            f"{labels_module.strip_article(row.treatment)} on "
+            f"{row.workload}{forest.beside_queries(row.metric)}"
+        )
         at = "" if row.threads is None else f", {number_format.format_count(row.threads, 'thread')}"
         yield forest.row_of_estimate(row.change, f"{name}{at}", way, None, row.label in DECIDED)

@@ -56,7 +56,8 @@ def scaling_table(logs: LogSet) -> Table:
             text = f"contention {law.alpha:.3g}, coherency {law.beta:.2g}{peak}"
         top = number_format.format_significant(max(series.qps), 4)
         rows.append((series.arm, series.workload, top, series.peak_level, series.knee_level, text))
-    columns = [TableColumn("arm"), TableColumn("workload"), number_column("highest qps"), number_column("at threads"),
+    columns = [TableColumn("arm"), TableColumn("workload"), number_column("highest qps"),
+                    number_column("at threads"),
                number_column("knee", meaning="First level within 5 % of the highest throughput."),
                text_column("Universal Scalability Law")]  # fmt: skip
     return Table("scaling", "Over threads", columns, rows)
@@ -81,14 +82,14 @@ def latency_picture(logs: LogSet) -> Picture:
             axes.set_xticks(levels, [f"{level:,}" for level in levels])
             axes.set(title=theme.shorten_name(workload))
             theme.draw_legend(figure, [series.arm for series in chosen], logs.arms)
-        told = [
+        messages = [
             f"{series.arm}: " + ", ".join(
                 f"{number_format.format_significant(ms)} ms at {level}"
                 for level, ms in zip(series.levels, series.latency_ms, strict=True)
             )
             for series in chosen
         ]  # fmt: skip
-        panels.append(Panel(figure, f"{workload}, mean latency. {'; '.join(told)}."))
+        panels.append(Panel(figure, f"{workload}, mean latency. {'; '.join(messages)}."))
     return Picture("latency", "Latency by threads", tuple(panels), "Both axes are logarithmic.")
 
 

@@ -40,8 +40,8 @@ class Html:
 def show_invisible(text: str) -> str:
     """Write every invisible character of a text as its code, such as \\u202e."""
 
-    def code(found: re.Match[str]) -> str:
-        point = ord(found[0])
+    def code(matching_match: re.Match[str]) -> str:
+        point = ord(matching_match[0])
         return f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}"
 
     return _INVISIBLE.sub(code, text)
@@ -81,9 +81,12 @@ def link_addresses(text: str) -> Html:
     """Write a text with every address as a link."""
     pieces: list[object] = []
     end = 0
-    for found in ADDRESS.finditer(text):
-        pieces += [text[end : found.start()], make_element("a", found[0], href=found[0])]
-        end = found.end()
+    for matching_match in ADDRESS.finditer(text):
+        pieces += [
+            text[end : matching_match.start()],
+            make_element("a", matching_match[0], href=matching_match[0]),
+        ]
+        end = matching_match.end()
     return join_html([*pieces, text[end:]], "")
 
 

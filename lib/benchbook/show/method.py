@@ -20,28 +20,28 @@ Studies = Mapping[str, Findings]
 
 def load_studies() -> Studies:
     """Findings of every study that has them, by the link from this page to its own."""
-    return {one.page: one.found for one in claim_status.load_studies()}
+    return {study.page: study.found for study in claim_status.load_studies()}
 
 
-def render_opening(known: Studies) -> Html:
+def render_opening(findings_list: Studies) -> Html:
     """Write the title and, in one sentence, the result of the A/A pairs for the method."""
-    pairs = _aa_pairs(known)
+    pairs = _aa_pairs(findings_list)
     out = sum(leaves_zero_out(aa) for _, aa in pairs)
     wide = sum(aa.label == "no useful interval" for _, aa in pairs)
     return render_template("method.html.j2", pairs=len(pairs), out=out, wide=wide)
 
 
-def aa_figure(known: Studies) -> forest.Forest:
+def aa_figure(findings_list: Studies) -> forest.Forest:
     """Draw the A/A effect of every study with its interval."""
     return forest.of_twins(
-        (_name_study(way, known[way]), f"{way}#finding-{make_slug(aa.id)}", aa)
-        for way, aa in _aa_pairs(known)
+        (_name_study(way, findings_list[way]), f"{way}#finding-{make_slug(aa.id)}", aa)
+        for way, aa in _aa_pairs(findings_list)
     )
 
 
-def aa_table(known: Studies) -> Table:
+def aa_table(findings_list: Studies) -> Table:
     """List the A/A result of every study, those without a pair as well."""
-    rows = [(way, _name_study(way, found), found.aa) for way, found in known.items()]
+    rows = [(way, _name_study(way, findings), findings.aa) for way, findings in findings_list.items()]
     return build_table("aa-record", rows, leaves_zero_out=leaves_zero_out)
 
 
@@ -51,9 +51,9 @@ def render_calibration() -> Html:
     if table is None or table.empty:
         return render_template("calibration.html.j2", table=None)
     days = sorted({began[:10] for began in table.began_utc})
-    given = {"days": dict.fromkeys((days[0], days[-1])), "machines": sorted(set(table.machine))}
+    inputs = {"days": dict.fromkeys((days[0], days[-1])), "machines": sorted(set(table.machine))}
     return render_template(
-        "calibration.html.j2", table=table, sentences=campaigns.render_sentences(table), **given
+        "calibration.html.j2", table=table, sentences=campaigns.render_sentences(table), **inputs
     )
 
 
@@ -67,9 +67,9 @@ def tabulate_settings(*sections: BaseModel) -> Table:
     return build_table("settings", rows)
 
 
-def _name_study(way: str, found: Findings) -> str:
-    return f"{found.study}{' (recorded)' if way.startswith('record/') else ''}"
+def _name_study(way: str, findings: Findings) -> str:
+    return f"{findings.study}{' (recorded)' if way.startswith('record/') else ''}"
 
 
-def _aa_pairs(known: Studies) -> list[tuple[str, Finding]]:
-    return [(way, found.aa) for way, found in known.items() if found.aa]
+def _aa_pairs(findings_list: Studies) -> list[tuple[str, Finding]]:
+    return [(way, findings.aa) for way, findings in findings_list.items() if findings.aa]

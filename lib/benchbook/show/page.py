@@ -172,8 +172,8 @@ def _finish_page(body: str, title: str | None, edited: str) -> str:
     return show_invisible(str(soup))
 
 
-def _parse_tag(made: Html) -> Tag:
-    return require_value(BeautifulSoup(made.text, "html.parser").find())
+def _parse_tag(html: Html) -> Tag:
+    return require_value(BeautifulSoup(html.text, "html.parser").find())
 
 
 def _insert_caveat(soup: BeautifulSoup, text: str) -> None:
@@ -209,29 +209,29 @@ def _fold_sections(soup: BeautifulSoup) -> None:
         heading = require_value(marked.find("h2")).extract()
         folded, summary = soup.new_tag("details", attrs={"class": "part"}), soup.new_tag("summary")
         inside = [*marked.contents]
-        for one in marked.next_siblings:
-            if isinstance(one, Tag) and (
-                one.name == "h2" or {"fold", "code"} & {*one.get_attribute_list("class")}
+        for next_sibling in marked.next_siblings:
+            if isinstance(next_sibling, Tag) and (
+                next_sibling.name == "h2" or {"fold", "code"} & {*next_sibling.get_attribute_list("class")}
             ):
                 break
-            inside.append(one)
+            inside.append(next_sibling)
         marked.replace_with(folded)
         summary.append(heading)
-        folded.extend([summary, *(one.extract() for one in inside)])
+        folded.extend([summary, *(page_element.extract() for page_element in inside)])
 
 
 def _separate_ids(soup: BeautifulSoup) -> None:
     for heading in soup.find_all(["h1", "h2", "h3", "h4"]):
         heading["id"] = heading.get("id") or make_slug(heading.get_text(" ", strip=True))
-    seen: set[str] = set()
+    observations: set[str] = set()
     for tag in soup.find_all(id=True):
         wanted, number = str(tag["id"]), 2
         name = wanted
-        while name in seen:
+        while name in observations:
             name = f"{wanted}-{number}"
             number += 1
         tag["id"] = name
-        seen.add(name)
+        observations.add(name)
 
 
 def _insert_contents(soup: BeautifulSoup) -> None:

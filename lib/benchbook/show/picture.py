@@ -27,15 +27,15 @@ def inline_svg(drawn: str, alt: str, **attributes: object) -> Html:
     return Html(image.text.removesuffix("</img>"))
 
 
-def render_svg(template: str, alt: str, size: Mapping[str, object], **given: object) -> Html:
+def render_svg(template: str, alt: str, size: Mapping[str, object], **inputs: object) -> Html:
     """Draw an SVG of `templates` in the reader's colours; `size` has class, width and height of its image."""
-    return inline_svg(follow_scheme(render_template(template, theme=theme, **given).text), alt, **size)
+    return inline_svg(follow_scheme(render_template(template, theme=theme, **inputs).text), alt, **size)
 
 
 def by_arm(table: pd.DataFrame, arms: Sequence[str]) -> dict[str, pd.DataFrame]:
     """Return the rows of each arm that has some, in the arms' order."""
-    found = dict(iter(table.groupby("arm", sort=False, observed=True)))
-    return {arm: found[arm] for arm in arms if arm in found}
+    results = dict(iter(table.groupby("arm", sort=False, observed=True)))
+    return {arm: results[arm] for arm in arms if arm in results}
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def follow_scheme(text: str, classes: str = "") -> str:
     """SVG in the colours of the reader's scheme; `classes` are rules that it needs too."""
     used = [shade for shade in theme.SHADES if shade in text or shade in classes]
     for number, shade in enumerate(used):
-        text, classes = (one.replace(shade, f"var(--c{number})") for one in (text, classes))
+        text, classes = (item.replace(shade, f"var(--c{number})") for item in (text, classes))
     light = ";".join(f"--c{number}:{shade}" for number, shade in enumerate(used))
     dark = ";".join(f"--c{number}:{theme.SHADES[shade]}" for number, shade in enumerate(used))
     rules = f":root{{{light}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}{classes}"
@@ -113,5 +113,7 @@ def _extract_classes(text: str) -> tuple[str, str]:
     """Turn every style that repeats into a class, and give the rules."""
     repeated = [style for style, times in Counter(_STYLE.findall(text)).items() if times > 1]
     names = {style: f"s{number}" for number, style in enumerate(repeated)}
-    text = _STYLE.sub(lambda found: f' class="{names[found[1]]}"' if found[1] in names else found[0], text)
+    text = _STYLE.sub(
+        lambda result: f' class="{names[result[1]]}"' if result[1] in names else result[0], text
+    )
     return text, "".join(f".{name}{{{style}}}" for style, name in names.items())

@@ -61,12 +61,12 @@ def check_registration(
     at before the study changed.
     """
     kept = paths.find_root() / RECORDED
-    told = (
+    message = (
         kept.read_text(encoding="utf-8").strip()
         if kept.is_file()
         else _describe_registration(study, runs, looks)
     )
-    return CaveatPoint(NAME, told, not told.startswith((HELD, NO_RUN)))
+    return CaveatPoint(NAME, message, not message.startswith((HELD, NO_RUN)))
 
 
 def _describe_registration(study: str, runs: pd.DataFrame, looks: Sequence[EarlierSession] | None) -> str:
@@ -79,46 +79,56 @@ def _describe_registration(study: str, runs: pd.DataFrame, looks: Sequence[Earli
             f"Not known: {name} is not in git here, so nothing says whether the question, the arms and the "
             "claims are older than the first run."
         )
-    before = [one for one in revisions if one.moment <= first]
+    before = [revision for revision in revisions if revision.moment <= first]
     if not before:
         if git.run_git("rev-parse", "--is-shallow-repository") == "true\n":
             return "Not known: this clone does not have the history before the first run."
         oldest = _format_moment(revisions[-1].moment)
-        return f"Not held: {name} was first committed on {oldest}, after the first run on {_format_moment(first)}."
-    own = (paths.find_root() / name).read_text(encoding="utf-8")
-    said = _compare_promises(name, own, before[0], first, promised)
-    if not said.startswith(HELD):
-        return said
-    return looked_at(study, own, first, read_sessions(study) if looks is None else looks) or said
+        return (
+            f"Not held: {name} was first committed on {oldest}, after the first run on "
+            f"{_format_moment(first)}."
+        )
+    own_text = (paths.find_root() / name).read_text(encoding="utf-8")
+    registration = _compare_promises(name, own_text, before[0], first, promised)
+    if not registration.startswith(HELD):
+        return registration
+    return looked_at(study, own_text, first, read_sessions(study) if looks is None else looks) or registration
 
 
 def read_sessions(study: str) -> list[EarlierSession]:
     """Sessions of a study that the record knows of, those that are not recorded too."""
-    known = record.read_index().studies.get(study)
-    if known is None:
+    recorded = record.read_index().studies.get(study)
+    if recorded is None:
         return []
-    looks = [EarlierSession(parse_time(one.measured)) for one in known.sessions.values()]
-    return looks + [EarlierSession(parse_time(one.begun), one.why) for one in known.not_recorded]
+    looks = [EarlierSession(parse_time(session.measured)) for session in recorded.sessions.values()]
+    return looks + [
+        EarlierSession(parse_time(not_recorded.begun), not_recorded.why)
+        for not_recorded in recorded.not_recorded
+    ]
 
 
-def looked_at(study: str, own: str, first: datetime.datetime, looks: Sequence[EarlierSession]) -> str | None:
+def looked_at(
+    study: str, own_text: str, first: datetime.datetime, looks: Sequence[EarlierSession]
+) -> str | None:
     """Sentence on sessions before `first` with promises other than `own`, the study file of then.
     None if nothing was."""
     _, revisions, promised = _promising_file(study)
-    seen = list(_find_changed(own, revisions, [one for one in looks if one.moment < first], promised))
-    if not seen:
+    changed = list(
+        _find_changed(own_text, revisions, [look for look in looks if look.moment < first], promised)
+    )
+    if not changed:
         return None
-    looked = number_format.format_count(len(seen), "session")
-    return f"Not held: {looked} had been looked at before the study was as it is: {'; '.join(seen)}."
+    looked = number_format.format_count(len(changed), "session")
+    return f"Not held: {looked} had been looked at before the study was as it is: {'; '.join(changed)}."
 
 
-def confirm_registration(study: str, told: str, measured: str, file: Path) -> str:
+def confirm_registration(study: str, message: str, measured: str, file: Path) -> str:
     """Registration sentence of a recorded session, unless an inspected session before it
     had other promises than its study file."""
-    if not told.startswith(HELD) or study_variants.find_origin(study):
-        return told
-    own = file.read_text(encoding="utf-8")
-    return looked_at(study, own, parse_time(measured), read_sessions(study)) or told
+    if not message.startswith(HELD) or study_variants.find_origin(study):
+        return message
+    own_text = file.read_text(encoding="utf-8")
+    return looked_at(study, own_text, parse_time(measured), read_sessions(study)) or message
 
 
 def _promising_file(study: str) -> tuple[str, list[Revision], tuple[str, ...]]:
@@ -131,12 +141,12 @@ def _promising_file(study: str) -> tuple[str, list[Revision], tuple[str, ...]]:
 
 
 def _find_changed(
-    own: str, revisions: Sequence[Revision], looks: Sequence[EarlierSession], promised: Sequence[str]
+    own_text: str, revisions: Sequence[Revision], looks: Sequence[EarlierSession], promised: Sequence[str]
 ) -> Iterator[str]:
     """Sessions seen earlier with promises other than those of now, each with its outcome."""
-    now = keys_of(own)
-    for look in sorted(looks, key=lambda one: one.moment):
-        stood = next((one for one in revisions if one.moment <= look.moment), None)
+    now = keys_of(own_text)
+    for look in sorted(looks, key=lambda item: item.moment):
+        stood = next((revision for revision in revisions if revision.moment <= look.moment), None)
         why = f" (not recorded: {look.not_recorded})" if look.not_recorded else ""
         then = None if stood is None else keys_of(git.run_git("show", f"{stood.commit}:{stood.name}"))
         if then is None or now is None:
@@ -146,9 +156,9 @@ def _find_changed(
 
 
 def _compare_promises(
-    name: str, own: str, registered: Revision, first: datetime.datetime, promised: Sequence[str]
+    name: str, own_text: str, registered: Revision, first: datetime.datetime, promised: Sequence[str]
 ) -> str:
-    then, now = keys_of(git.run_git("show", f"{registered.commit}:{registered.name}")), keys_of(own)
+    then, now = keys_of(git.run_git("show", f"{registered.commit}:{registered.name}")), keys_of(own_text)
     if then is None or now is None:
         return f"Not known: {name} can't be read as it was before the first run."
     commit = f"commit {registered.commit[:10]} of {_format_moment(registered.moment)}"
@@ -174,12 +184,15 @@ def _read_promise(study: Mapping[str, Any], key: str) -> Any:
     value = study.get(key)
     if key == "lengths":
         plan = study.get("plan")
-        value = {one: plan[one] for one in LENGTHS if one in plan} if isinstance(plan, Mapping) else None
+        value = {text: plan[text] for text in LENGTHS if text in plan} if isinstance(plan, Mapping) else None
     elif key == "arms":
         value = without_presentation(value)
     elif key == study_variants.SECTION and isinstance(value, Mapping):
         value = {
-            size: {own: _read_promise(patch, own) if own == "arms" else one for own, one in patch.items()}
+            size: {
+                own_part: _read_promise(patch, own_part) if own_part == "arms" else item
+                for own_part, item in patch.items()
+            }
             if isinstance(patch, Mapping)
             else patch
             for size, patch in value.items()
@@ -198,23 +211,23 @@ def _list_revisions(study: str) -> list[Revision]:
         git.run_git("-c", "core.quotePath=false", "log", *shown, "--", f":(glob)studies/**/{study}.yaml")
         or ""
     )
-    found: list[Revision] = []
-    for one in listed.split("\0")[1:]:
-        first, *touched = filter(None, one.splitlines())
+    revisions: list[Revision] = []
+    for text in listed.split("\0")[1:]:
+        first, *touched = filter(None, text.splitlines())
         commit, date = first.split(" ", 1)
         there = [line.split("\t", 1)[1] for line in touched if not line.startswith("D")]
         if there:
-            found.append(Revision(commit, datetime.datetime.fromisoformat(date), there[0]))
-    return found
+            revisions.append(Revision(commit, datetime.datetime.fromisoformat(date), there[0]))
+    return revisions
 
 
 def keys_of(text: str | None) -> Mapping[str, Any] | None:
     """Content of a YAML text, such as one from git, by key; None if it can't be read so."""
     try:
-        found = YAML(typ="safe").load(text or "")
+        result = YAML(typ="safe").load(text or "")
     except YAMLError:
         return None
-    return found if isinstance(found, dict) else None
+    return result if isinstance(result, dict) else None
 
 
 def _format_moment(when: datetime.datetime) -> str:

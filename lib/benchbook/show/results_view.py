@@ -68,10 +68,12 @@ _DISPENSABLE = ("label", "mean", "baseline", "bottleneck")
 
 
 def _mean_of(row: ResultRow) -> str:
-    found = row.elsewhere
-    is_one_number = found and found.sessions > 1 and found.kind != "depends on the machine"
+    elsewhere = row.elsewhere
+    is_one_number = elsewhere and elsewhere.sessions > 1 and elsewhere.kind != "depends on the machine"
     return (
-        glance_percent(found.mean.value) if found and is_one_number and found.mean.value is not None else ""
+        glance_percent(elsewhere.mean.value)
+        if elsewhere and is_one_number and elsewhere.mean.value is not None
+        else ""
     )
 
 
@@ -170,12 +172,13 @@ def legend_of(table: ResultsTable) -> list[str]:
 def machine_notes(table: ResultsTable) -> Iterator[str]:
     """Both ends of each effect that depends on the machine, with the machines."""
     for row in table.rows:
-        found = row.elsewhere
-        if found and found.kind == "depends on the machine" and found.machines[0]:
+        elsewhere = row.elsewhere
+        if elsewhere and elsewhere.kind == "depends on the machine" and elsewhere.machines[0]:
             at = "" if row.threads is None else f", {format_count(row.threads, 'thread')}"
             yield (
-                f"{labels.strip_article(row.treatment)}, {row.workload}{at}: {glance_percent(found.low)} on "
-                f"{found.machines[0]}, {glance_percent(found.high)} on {found.machines[1]}"
+                f"{labels.strip_article(row.treatment)}, {row.workload}{at}: "
+                f"{glance_percent(elsewhere.low)} on "
+                f"{elsewhere.machines[0]}, {glance_percent(elsewhere.high)} on {elsewhere.machines[1]}"
             )
 
 
@@ -211,8 +214,12 @@ def render_text(table: ResultsTable, width: int = WIDTH, is_coloured: bool = Fal
             name = ""
         kept = [column for column in columns if column.key in _OF_AA]
         kept_widths = [size for column, size in zip(columns, widths, strict=True) if column in kept]
-        line, said = _format_line(name, row, kept, kept_widths, name_width, "", False), describe_aa(row)
-        lines += [f"{line}  {said}"] if len(line) + len(said) + 2 <= width else [line, f"{said:>{width}}"]
+        line, statement = _format_line(name, row, kept, kept_widths, name_width, "", False), describe_aa(row)
+        lines += (
+            [f"{line}  {statement}"]
+            if len(line) + len(statement) + 2 <= width
+            else [line, f"{statement:>{width}}"]
+        )
     lines.append("")
     texts = [*legend_of(table), *notes.lines]
     for text in texts:

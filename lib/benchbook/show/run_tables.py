@@ -22,22 +22,24 @@ _RAW = {"log": run_folder.OUT, "errors": run_folder.ERR, "evidence": run_folder.
         "monitor": run_folder.MONITOR}  # fmt: skip
 
 
-def render_opening(seen: ReportInputs) -> Html:
+def render_opening(claim_status: ReportInputs) -> Html:
     """Write the title of the page of runs, and their number."""
-    return render_template("runs.html.j2", name=seen.name, runs=seen.runs, voids=seen.voids)
+    return render_template(
+        "runs.html.j2", name=claim_status.name, runs=claim_status.runs, voids=claim_status.voids
+    )
 
 
-def build_tables(seen: ReportInputs) -> tuple[Table, Table]:
+def build_tables(report_inputs: ReportInputs) -> tuple[Table, Table]:
     """List valid runs and voided attempts, each with the ways to its raw files."""
-    link = os.path.relpath(seen.folder, paths.study_paths(seen.name).run_pages)
-    valid, void = (seen.readable(table) for table in (seen.runs, seen.voids))
-    return tabulate_runs(valid, link, seen.folder), tabulate_voids(void, link, seen.folder)
+    link = os.path.relpath(report_inputs.folder, paths.study_paths(report_inputs.name).run_pages)
+    valid, void = (report_inputs.readable(table) for table in (report_inputs.runs, report_inputs.voids))
+    return tabulate_runs(valid, link, report_inputs.folder), tabulate_voids(void, link, report_inputs.folder)
 
 
-def tabulate_checks(known: Sequence[tuple[str, str, Callable[..., Any]]]) -> Table:
+def tabulate_checks(known_rows: Sequence[tuple[str, str, Callable[..., Any]]]) -> Table:
     """List the checks of a run: id, name, and the meaning of a pass, from the check's description."""
     rows = []
-    for id, name, check in known:
+    for id, name, check in known_rows:
         text = (inspect.getdoc(check) or "").partition("\n\n")[0].partition(": ")[2]
         rows.append([id, name, f"{text[:1].upper()}{text[1:]}"])
     return build_table("checks-of-a-run", rows)
@@ -50,8 +52,8 @@ def tabulate_runs(table: pd.DataFrame, link: str, folder: Path | None = None) ->
     are not linked.
     """
     rows = table.sort_values("position", kind="stable").itertuples(index=False)
-    given = {"anchor_of": run_anchor, "raw": partial(_raw_files, folder), "link": link}
-    return build_table("valid-runs", rows, notes=Notes("runs"), **given)
+    inputs = {"anchor_of": run_anchor, "raw": partial(_raw_files, folder), "link": link}
+    return build_table("valid-runs", rows, notes=Notes("runs"), **inputs)
 
 
 def tabulate_cells(table: pd.DataFrame, pages: str) -> Table:
@@ -61,13 +63,13 @@ def tabulate_cells(table: pd.DataFrame, pages: str) -> Table:
     `pages` begins with leads to the page of runs.
     """
     rows = []
-    seen: set[str] = set()
-    for (workload, threads, arm), own in table.groupby(["workload", "threads", "arm"], sort=True):
-        place = cell_anchor(own.key.iloc[0], threads)
+    observations: set[str] = set()
+    for (workload, threads, arm), own_part in table.groupby(["workload", "threads", "arm"], sort=True):
+        place = cell_anchor(own_part.key.iloc[0], threads)
         of = {"workload": workload, "threads": threads, "arm": arm}
-        runs_of = own.sort_values("block", kind="stable")
-        rows.append({**of, "runs": runs_of, "place": "" if place in seen else place})
-        seen.add(place)
+        runs_of = own_part.sort_values("block", kind="stable")
+        rows.append({**of, "runs": runs_of, "place": "" if place in observations else place})
+        observations.add(place)
     return build_table("cells", rows, anchor_of=run_anchor, pages=pages)
 
 

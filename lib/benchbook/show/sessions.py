@@ -37,140 +37,197 @@ _MOST_ASKED = 4
 HEADINGS = {"steal_pct": ("Steal", "%"), "hour": ("Hour", "UTC")}
 
 
-def pooled_sessions(seen: ReportInputs) -> MetaAnalysis | None:
+def pooled_sessions(report_inputs: ReportInputs) -> MetaAnalysis | None:
     """Joint results of several recorded sessions, on the page of one of them; else None."""
-    found = meta_analysis.read_pooled(seen.name) if paths.find_root().parent.name == seen.name else None
-    return found if found and len(found.sessions) > 1 else None
-
-
-def recorded_of(seen: ReportInputs) -> MetaAnalysis | None:
-    """Recorded sessions to show beside the effects of a study: those of its own design."""
-    if found := pooled_sessions(seen):
-        return found
-    found = None if paths.find_root().parent.name == seen.name else meta_analysis.read_pooled(seen.name)
-    own = local_session(seen) if found else None
-    return found if found and own and own.session.design == found.design else None
-
-
-def render_overview(seen: ReportInputs) -> Html:
-    """Write the top of a recorded study's page: the joint results of its sessions, if several."""
-    found = pooled_sessions(seen)
-    return render_basis(found) if found else Html("")
-
-
-def opposite_elsewhere(seen: ReportInputs) -> Html:
-    """Write the opposite answers in sessions of other studies, on the page of a recorded study."""
-    rows = same.build_rows(meta_analysis.read_all()) if paths.find_root().parent.name == seen.name else []
-    told = same.sign_reversals(seen.name, rows)
-    return render_template("elsewhere.html.j2", rows=told) if told else Html("")
-
-
-def earlier_sessions(found: MetaAnalysis) -> list[tuple[str, str, Findings]]:
-    """Other sessions pooled on a page of the record, by processor and day, newest first."""
-    known = []
-    for one in reversed(found.sessions):
-        file = (
-            paths.find_root().parent
-            / one.id
-            / "data"
-            / found.study
-            / paths.study_paths(found.study).findings.name
-        )
-        if one.id != paths.find_root().name and file.is_file():
-            known.append((cpu_models.name_processor(one.processor), one.measured[:10], Findings.read(file)))
-    return known
-
-
-def beside_record(seen: ReportInputs) -> list[Html]:
-    """Compare a local session with the recorded ones; empty on a page of the record."""
-    found = None if paths.find_root().parent.name == seen.name else meta_analysis.read_pooled(seen.name)
-    own = local_session(seen) if found else None
-    return [told] if found and own and (told := render_comparison(own, found)).text else []
-
-
-def local_session(seen: ReportInputs) -> SessionResult | None:
-    """Measurement of this clone as a session; None if its facts don't tell its design."""
-    methods: Mapping[str, int] | None = seen.facts.get("methods")
-    if methods is None or seen.runs.empty:
-        return None
-    study = load.load_study(seen.name)
-    used = {name: methods[name] for name in design.methods_used(study, {*seen.runs.order}) if name in methods}
-    return build_session(
-        "here",
-        str(seen.runs.started_utc.min()),
-        design.compute_digest(study, seen.facts["arms"], used),
-        seen.findings,
-        seen.facts["arms"],
-        probes=(seen.facts.get("machine") or {}).get("probes"),
+    matching_meta_analysis = (
+        meta_analysis.read_pooled(report_inputs.name)
+        if paths.find_root().parent.name == report_inputs.name
+        else None
+    )
+    return (
+        matching_meta_analysis
+        if matching_meta_analysis and len(matching_meta_analysis.sessions) > 1
+        else None
     )
 
 
-def build_section(seen: ReportInputs) -> list[Forest | Picture | Table]:
+def recorded_of(report_inputs: ReportInputs) -> MetaAnalysis | None:
+    """Recorded sessions to show beside the effects of a study: those of its own design."""
+    if matching_meta_analysis := pooled_sessions(report_inputs):
+        return matching_meta_analysis
+    matching_meta_analysis = (
+        None
+        if paths.find_root().parent.name == report_inputs.name
+        else meta_analysis.read_pooled(report_inputs.name)
+    )
+    session_result = local_session(report_inputs) if matching_meta_analysis else None
+    return (
+        matching_meta_analysis
+        if matching_meta_analysis
+        and session_result
+        and session_result.session.design == matching_meta_analysis.design
+        else None
+    )
+
+
+def render_overview(report_inputs: ReportInputs) -> Html:
+    """Write the top of a recorded study's page: the joint results of its sessions, if several."""
+    matching_meta_analysis = pooled_sessions(report_inputs)
+    return render_basis(matching_meta_analysis) if matching_meta_analysis else Html("")
+
+
+def opposite_elsewhere(report_inputs: ReportInputs) -> Html:
+    """Write the opposite answers in sessions of other studies, on the page of a recorded study."""
+    rows = (
+        same.build_rows(meta_analysis.read_all())
+        if paths.find_root().parent.name == report_inputs.name
+        else []
+    )
+    sign_reversals = same.sign_reversals(report_inputs.name, rows)
+    return render_template("elsewhere.html.j2", rows=sign_reversals) if sign_reversals else Html("")
+
+
+def earlier_sessions(matching_meta_analysis: MetaAnalysis) -> list[tuple[str, str, Findings]]:
+    """Other sessions pooled on a page of the record, by processor and day, newest first."""
+    sessions = []
+    for session in reversed(matching_meta_analysis.sessions):
+        file = (
+            paths.find_root().parent
+            / session.id
+            / "data"
+            / matching_meta_analysis.study
+            / paths.study_paths(matching_meta_analysis.study).findings.name
+        )
+        if session.id != paths.find_root().name and file.is_file():
+            sessions.append(
+                (cpu_models.name_processor(session.processor), session.measured[:10], Findings.read(file))
+            )
+    return sessions
+
+
+def beside_record(report_inputs: ReportInputs) -> list[Html]:
+    """Compare a local session with the recorded ones; empty on a page of the record."""
+    matching_meta_analysis = (
+        None
+        if paths.find_root().parent.name == report_inputs.name
+        else meta_analysis.read_pooled(report_inputs.name)
+    )
+    session_result = local_session(report_inputs) if matching_meta_analysis else None
+    return (
+        [html]
+        if matching_meta_analysis
+        and session_result
+        and (html := render_comparison(session_result, matching_meta_analysis)).text
+        else []
+    )
+
+
+def local_session(report_inputs: ReportInputs) -> SessionResult | None:
+    """Measurement of this clone as a session; None if its facts don't tell its design."""
+    methods: Mapping[str, int] | None = report_inputs.facts.get("methods")
+    if methods is None or report_inputs.runs.empty:
+        return None
+    study = load.load_study(report_inputs.name)
+    used = {
+        name: methods[name]
+        for name in design.methods_used(study, {*report_inputs.runs.order})
+        if name in methods
+    }
+    return build_session(
+        "here",
+        str(report_inputs.runs.started_utc.min()),
+        design.compute_digest(study, report_inputs.facts["arms"], used),
+        report_inputs.findings,
+        report_inputs.facts["arms"],
+        probes=(report_inputs.facts.get("machine") or {}).get("probes"),
+    )
+
+
+def build_section(report_inputs: ReportInputs) -> list[Forest | Picture | Table]:
     """Figure and tables over sessions; empty if the record has no session of the study."""
-    found = meta_analysis.read_pooled(seen.name)
-    return build_evidence(found) if found else []
+    pooled = meta_analysis.read_pooled(report_inputs.name)
+    return build_evidence(pooled) if pooled else []
 
 
-def build_evidence(found: MetaAnalysis) -> list[Forest | Picture | Table]:
+def build_evidence(matching_meta_analysis: MetaAnalysis) -> list[Forest | Picture | Table]:
     """Each session on a line, the differences between them, and the sessions left out."""
-    made: list[Forest | Picture | Table] = []
-    if len(found.sessions) > 1:
-        made += [forest.by_session(found), tabulate_moderators(found)]
-    made += draw_moderators(found)
-    if found.left_out or found.not_recorded:
-        made.append(left_out(found))
-    return made
+    evidence: list[Forest | Picture | Table] = []
+    if len(matching_meta_analysis.sessions) > 1:
+        evidence += [forest.by_session(matching_meta_analysis), tabulate_moderators(matching_meta_analysis)]
+    evidence += draw_moderators(matching_meta_analysis)
+    if matching_meta_analysis.left_out or matching_meta_analysis.not_recorded:
+        evidence.append(left_out(matching_meta_analysis))
+    return evidence
 
 
-def render_basis(found: MetaAnalysis) -> Html:
+def render_basis(matching_meta_analysis: MetaAnalysis) -> Html:
     """Sessions behind effects over sessions, and their course in time."""
     return render_template(
         "sessions.html.j2",
-        found=found,
-        processors=max(cpu_models.count_models([session.processor for session in found.sessions]), 1),
-        days=dict.fromkeys((found.sessions[0].measured[:10], found.sessions[-1].measured[:10])),
-        in_time=change_points.describe_shifts(found),
+        found=matching_meta_analysis,
+        processors=max(
+            cpu_models.count_models([session.processor for session in matching_meta_analysis.sessions]), 1
+        ),
+        days=dict.fromkeys(
+            (
+                matching_meta_analysis.sessions[0].measured[:10],
+                matching_meta_analysis.sessions[-1].measured[:10],
+            )
+        ),
+        in_time=change_points.describe_shifts(matching_meta_analysis),
     )
 
 
-def draw_moderators(found: MetaAnalysis) -> Iterator[Picture]:
+def draw_moderators(matching_meta_analysis: MetaAnalysis) -> Iterator[Picture]:
     """Pictures, a contrast each, of its effect against each moderator, at the most telling level."""
     # How to read them is said once.
     note = (
         " Each dot is an occasion: the sessions of one processor model within six hours. p is how often "
         "chance would put them in as good an order, with all that was tried."
     )
-    for contrast in found.contrasts:
-        asked = [
-            (describe_best(contrast, effect, known), effect, known)
+    for contrast in matching_meta_analysis.contrasts:
+        requests = [
+            (
+                describe_best(contrast, effect, known_moderator_correlations),
+                effect,
+                known_moderator_correlations,
+            )
             for effect in contrast.told
-            if (known := rank_moderators(found, effect))
+            if (known_moderator_correlations := rank_moderators(matching_meta_analysis, effect))
         ]
-        if asked:
-            said, effect, known = min(asked, key=lambda one: (one[0] is None, -(one[1].tau_pct or 0.0)))
-            told = f"{said or 'The effect follows none of them.'}{note}"
-            yield plot_moderators(known[:_MOST_ASKED], contrast, effect, told)
+        if requests:
+            statement, effect, moderator_correlations = min(
+                requests, key=lambda item: (item[0] is None, -(item[1].tau_pct or 0.0))
+            )
+            message = f"{statement or 'The effect follows none of them.'}{note}"
+            yield plot_moderators(moderator_correlations[:_MOST_ASKED], contrast, effect, message)
             note = ""
 
 
-def tabulate_moderators(found: MetaAnalysis) -> Table:
+def tabulate_moderators(matching_meta_analysis: MetaAnalysis) -> Table:
     """List possible moderators of effects, session by session, beside the reported effects."""
-    told = [(contrast, one) for contrast in found.contrasts for one in contrast.told]
-    known = [read_moderators(one) for one in found.sessions]
-    about = list(dict.fromkeys(key for one in known for key in one if key != "processor"))
-    given = {
+    messages = [
+        (contrast, pooled_effect)
+        for contrast in matching_meta_analysis.contrasts
+        for pooled_effect in contrast.told
+    ]
+    known_groups = [read_moderators(session) for session in matching_meta_analysis.sessions]
+    about = list(dict.fromkeys(key for values in known_groups for key in values if key != "processor"))
+    inputs = {
         "about": [
             number_column(*HEADINGS.get(key, (f"{name[:1].upper()}{name[1:]}", "")))
             for key, name in ((key, WORDS.get(key, key)) for key in about)
         ],
         "effects": [
-            number_column(labels.strip_article(contrast.names.treatment), _name_place(contrast, one))
-            for contrast, one in told
+            number_column(
+                labels.strip_article(contrast.names.treatment), _name_place(contrast, pooled_effect)
+            )
+            for contrast, pooled_effect in messages
         ],
     }
-    rows = zip(found.sessions, known, strict=True)
+    rows = zip(matching_meta_analysis.sessions, known_groups, strict=True)
     return build_table(
-        "moderators", rows, told=told, keys=about, value=_format_value, percent=glance_percent, **given
+        "moderators", rows, told=messages, keys=about, value=_format_value, percent=glance_percent, **inputs
     )
 
 
@@ -179,27 +236,32 @@ def _name_place(contrast: PooledContrast, effect: PooledEffect) -> str:
     return f"{contrast.names.workload}{at}"
 
 
-def left_out(found: MetaAnalysis) -> Table:
+def left_out(matching_meta_analysis: MetaAnalysis) -> Table:
     """Table of sessions that are not pooled, each with reason and outcome, and of those that
     were started and are not recorded."""
-    contrasts = [one for one in found.contrasts if any(one.id in other.effects for other in found.left_out)]
-    rows = [*found.left_out, *found.not_recorded]
-    effects = [
-        number_column(labels.strip_article(one.names.treatment), one.names.workload) for one in contrasts
+    contrasts = [
+        contrast
+        for contrast in matching_meta_analysis.contrasts
+        if any(contrast.id in other.effects for other in matching_meta_analysis.left_out)
     ]
-    given = {
+    rows = [*matching_meta_analysis.left_out, *matching_meta_analysis.not_recorded]
+    effects = [
+        number_column(labels.strip_article(contrast.names.treatment), contrast.names.workload)
+        for contrast in contrasts
+    ]
+    inputs = {
         "contrasts": contrasts,
         "effects": effects,
         "processor": cpu_models.name_processor,
         "percent": glance_percent,
     }
-    return build_table("sessions-left-out", rows, **given)
+    return build_table("sessions-left-out", rows, **inputs)
 
 
 def render_comparison(here: SessionResult, record: MetaAnalysis) -> Html:
     """Compare a local session with the recorded ones, effect by effect."""
-    known = prediction_check.compare_with_prediction(here, record)
-    if not known:
+    prediction_checks = prediction_check.compare_with_prediction(here, record)
+    if not prediction_checks:
         return Html("")
     differing = prediction_check.machine_differences(here.session, record.sessions)
     machine = "No difference of the machine is known."
@@ -236,22 +298,30 @@ def _format_value(value: object) -> object:
 
 
 def plot_moderators(
-    found: Sequence[ModeratorCorrelation], contrast: PooledContrast, effect: PooledEffect, caption: str
+    moderator_correlations: Sequence[ModeratorCorrelation],
+    contrast: PooledContrast,
+    effect: PooledEffect,
+    caption: str,
 ) -> Picture:
     """Draw an effect against the differences of its sessions, a panel a moderator, the best first."""
     panels = []
-    for one in found:
+    for moderator_correlation in moderator_correlations:
         with theme.figure_style():
             figure, axes = theme.make_canvas(theme.WIDTH, 1.7)
-            effects = [100 * value for value in one.effects]
-            axes.plot(one.values, effects, "o", color=theme.ACCENT, markersize=4.5)
+            effects = [100 * value for value in moderator_correlation.effects]
+            axes.plot(moderator_correlation.values, effects, "o", color=theme.ACCENT, markersize=4.5)
             axes.axhline(0, color=theme.MUTED, linewidth=0.8)
-            told = f"{WORDS[one.name]}: rank correlation {one.rho:+.2f}, p = {one.p:.2g}"
-            axes.set(xlabel=told, ylabel="%")
-        told = "; ".join(
-            f"{value:g}: {glance_percent(seen)}"
-            for value, seen in sorted(zip(one.values, one.effects, strict=True))
+            message = (
+                f"{WORDS[moderator_correlation.name]}: rank correlation "
+                f"{moderator_correlation.rho:+.2f}, p = {moderator_correlation.p:.2g}"
+            )
+            axes.set(xlabel=message, ylabel="%")
+        message = "; ".join(
+            f"{value:g}: {glance_percent(observed_effect)}"
+            for value, observed_effect in sorted(
+                zip(moderator_correlation.values, moderator_correlation.effects, strict=True)
+            )
         )
-        panels.append(Panel(figure, f"{WORDS[one.name]}: {told}."))
+        panels.append(Panel(figure, f"{WORDS[moderator_correlation.name]}: {message}."))
     title = f"{contrast.names.treatment} on {_name_place(contrast, effect)}, by what differed"
     return Picture(f"moderators-{make_slug(contrast.id)}", title, tuple(panels), caption)

@@ -26,43 +26,46 @@ MIB = 1 << 20
 DIFFERS, UNKNOWN, AS_COMPARED = "no", "can't be said", "as its engine is compared"
 
 
-def describe_setup(seen: ReportInputs) -> list[str]:
+def describe_setup(report_inputs: ReportInputs) -> list[str]:
     """Setup by facts.json and dataset.json; nothing on parts that they do not hold."""
-    arms = list(seen.facts["arms"].values())
+    arms = list(report_inputs.facts["arms"].values())
     programs = [
-        f"{name} {number_format.join_words(known)}" for name, known in _program_versions(arms).items()
+        f"{name} {number_format.join_words(program_version)}"
+        for name, program_version in _program_versions(arms).items()
     ]
     machines = list(
         dict.fromkeys(
-            f"{one['cores']:g}{number_format.NBSP}core{'s' if one['cores'] != 1 else ''} "
-            f"of {one['cpu_model']}"
+            f"{item['cores']:g}{number_format.NBSP}core{'s' if item['cores'] != 1 else ''} "
+            f"of {item['cpu_model']}"
             for arm in arms
-            for one in (arm.get("machine"), *(arm.get("hosts") or {}).values())
-            if one and one.get("cores") and one.get("cpu_model")
+            for item in (arm.get("machine"), *(arm.get("hosts") or {}).values())
+            if item and item.get("cores") and item.get("cpu_model")
         )
     )
     if len(machines) > _MOST_MACHINES:
         machines = [f"{len(machines)} kinds of machine"]
-    odd = [about for about, alike, *_ in _compare_settings(seen) if alike == DIFFERS]
+    odd = [about for about, alike, *_ in _compare_settings(report_inputs) if alike == DIFFERS]
     differs = f"not alike: {number_format.join_words(odd)}" if odd else ""
-    rows, tables = (seen.dataset.get(key) for key in ("table_size", "tables"))
+    rows, tables = (report_inputs.dataset.get(key) for key in ("table_size", "tables"))
     data = f"{number_format.format_count(tables, 'table')} of {rows:,} rows" if tables and rows else ""
-    memory = _settings_of(seen, _MEMORY)
+    memory = _settings_of(report_inputs, _MEMORY)
     if tables and rows and memory:
         data += f" (at least {tables * rows * ROW_BYTES / MIB:,.0f} MiB) against {memory} of memory for pages"
-    durability = _settings_of(seen, _DURABILITY)
+    durability = _settings_of(report_inputs, _DURABILITY)
     lines = (
-        *(differs, ", ".join(programs), "; ".join(machines), data, _statement_mix(seen)),
+        *(differs, ", ".join(programs), "; ".join(machines), data, _statement_mix(report_inputs)),
         "; ".join(
-            text for text in (f"durability: {durability}" * bool(durability), _encryption(seen)) if text
+            text
+            for text in (f"durability: {durability}" * bool(durability), _encryption(report_inputs))
+            if text
         ),
     )
     return [line for line in lines if line]
 
 
-def _settings_of(seen: ReportInputs, about: str) -> str:
+def _settings_of(report_inputs: ReportInputs, about: str) -> str:
     """Settings of all arms in one respect, each once; empty where a server has none that compares."""
-    settings = (_read_setting(engine, {}, about) for engine in _engines_by_arm(seen).values())
+    settings = (_read_setting(engine, {}, about) for engine in _engines_by_arm(report_inputs).values())
     texts = dict.fromkeys(text for text, meaning, _ in settings if meaning is not None)
     if about == _MEMORY:
         texts = dict.fromkeys(_in_mib(text.rpartition(" = ")[2]) for text in texts)
@@ -73,55 +76,56 @@ def _in_mib(size: str) -> str:
     return f"{int(_normalize_value(size)) / MIB:,.0f} MiB" if _normalize_value(size).isdigit() else size
 
 
-def _encryption(seen: ReportInputs) -> str:
+def _encryption(report_inputs: ReportInputs) -> str:
     """Whether sessions are encrypted; empty where that is unknown of a server."""
-    values = [str(engine.get("tls")).lower() for engine in _engines_by_arm(seen).values()]
+    values = [str(engine.get("tls")).lower() for engine in _engines_by_arm(report_inputs).values()]
     kinds = dict.fromkeys(_ENCRYPTED.get(value, "") for value in values)
     return "" if "" in kinds else number_format.join_words([*kinds])
 
 
-def _statement_mix(seen: ReportInputs) -> str:
+def _statement_mix(report_inputs: ReportInputs) -> str:
     """Shares of reads, writes and other statements (BEGIN, COMMIT) of each workload."""
-    if not {"workload", *_STATEMENTS} <= {*seen.runs.columns}:
+    if not {"workload", *_STATEMENTS} <= {*report_inputs.runs.columns}:
         return ""
-    sums = seen.runs.groupby("workload", observed=True, sort=False)[[*_STATEMENTS]].sum()
+    sums = report_inputs.runs.groupby("workload", observed=True, sort=False)[[*_STATEMENTS]].sum()
     shares = sums[sums.sum(axis=1) > 0].div(sums.sum(axis=1), axis=0) * 100
-    known = labels.label_by_name(seen.findings, "workloads")
+    label = labels.label_by_name(report_inputs.findings, "workloads")
     mixes = (
-        f"{known.get(str(name), name)}: "
+        f"{label.get(str(name), name)}: "
         + ", ".join(f"{share:.0f} % {kind}" for kind, share in row.items() if round(share))
         for name, row in shares.iterrows()
     )
     return "; ".join(mixes) if len(shares) <= _MOST_WORKLOADS else ""
 
 
-def compare_engines(seen: ReportInputs) -> list[Table]:
+def compare_engines(report_inputs: ReportInputs) -> list[Table]:
     """Lay settings and columns of different engines side by side, by their subjects.
 
     A row each of `traits.MEANINGS`, those first that are not alike. Of one engine alone only those that are
     not and that no arm states, as on servers that others run.
     """
-    arms = [text_column(seen.named.get(arm, arm)) for arm in _engines_by_arm(seen)]
-    rows = _compare_settings(seen)
+    arms = [text_column(report_inputs.named.get(arm, arm)) for arm in _engines_by_arm(report_inputs)]
+    rows = _compare_settings(report_inputs)
     return [build_table("settings-beside", rows, of_arms=arms)] if rows else []
 
 
-def _engines_by_arm(seen: ReportInputs) -> dict[str, Mapping[str, Any]]:
-    return {arm: own["engine"] for arm, own in seen.facts["arms"].items() if own.get("engine")}
+def _engines_by_arm(report_inputs: ReportInputs) -> dict[str, Mapping[str, Any]]:
+    return {arm: facts["engine"] for arm, facts in report_inputs.facts["arms"].items() if facts.get("engine")}
 
 
-def _compare_settings(seen: ReportInputs) -> list[list[str]]:
-    engines, loads = _engines_by_arm(seen), seen.dataset.get("loads") or {}
+def _compare_settings(report_inputs: ReportInputs) -> list[list[str]]:
+    engines, loads = _engines_by_arm(report_inputs), report_inputs.dataset.get("loads") or {}
     are_several = len({engine["name"] for engine in engines.values()}) > 1
     rows = []
     for about in descriptors.MEANINGS if len(engines) > 1 else ():
         cells = [
-            _read_setting(one, loads.get(arm, {}).get("text", {}), about) for arm, one in engines.items()
+            _read_setting(engine, loads.get(arm, {}).get("text", {}), about)
+            for arm, engine in engines.items()
         ]
-        meant = {own for _, own, _ in cells}
+        meant = {cell for _, cell, _ in cells}
         alike = UNKNOWN if None in meant else "yes" if len(meant) == 1 else DIFFERS
         if are_several or (alike == DIFFERS and not any(is_stated for _, _, is_stated in cells)):
-            rows.append([about, alike, *(told for told, _, _ in cells)])
+            rows.append([about, alike, *(cell for cell, _, _ in cells)])
     return sorted(rows, key=lambda row: (row[1] != DIFFERS, row[1] != UNKNOWN))
 
 
@@ -130,21 +134,30 @@ def _read_setting(
 ) -> tuple[str, str | None, bool]:
     """Engine's setting in one respect, its meaning (None: unknown), and if a study sets it."""
     of, settings = descriptors.find_engine(engine["name"]), engine.get("settings") or {}
-    asked = of.meanings[about]
-    is_stated = any(name in settings for name in asked)
-    said = {name: (one, one) for name, one in engine.get("unstated", {}).items()}
-    said |= {name: (one["asked"], one.get("got") or one["asked"]) for name, one in settings.items()}
+    requests = of.meanings[about]
+    is_stated = any(name in settings for name in requests)
+    statements = {name: (item, item) for name, item in engine.get("unstated", {}).items()}
+    statements |= {
+        name: (setting["asked"], setting.get("got") or setting["asked"]) for name, setting in settings.items()
+    }
     if about in columns:
-        asked, said = {"columns": of.text[descriptors.TEXT.index(about)]}, {"columns": (columns[about],) * 2}
-    told = "; ".join(f"{name} = {said[name][0]}" for name in asked if name in said)
-    if not asked:
-        told = "not read" if about in descriptors.TEXT else "nothing that compares"
+        requests, statements = (
+            {"columns": of.text[descriptors.TEXT.index(about)]},
+            {"columns": (columns[about],) * 2},
+        )
+    message = "; ".join(f"{name} = {statements[name][0]}" for name in requests if name in statements)
+    if not requests:
+        message = "not read" if about in descriptors.TEXT else "nothing that compares"
     elif not is_stated and about not in columns:
-        told = f"not stated: {told or 'as its package has it'}"
-    if not asked or not set(asked) <= set(said):
-        return told, None, is_stated
-    got = [_normalize_value(said[name][1]) for name in asked]
-    return told, AS_COMPARED if got == [*map(_normalize_value, asked.values())] else "; ".join(got), is_stated
+        message = f"not stated: {message or 'as its package has it'}"
+    if not requests or not set(requests) <= set(statements):
+        return message, None, is_stated
+    got = [_normalize_value(statements[name][1]) for name in requests]
+    return (
+        message,
+        AS_COMPARED if got == [*map(_normalize_value, requests.values())] else "; ".join(got),
+        is_stated,
+    )
 
 
 def _normalize_value(value: Any) -> str:
@@ -156,7 +169,7 @@ def _normalize_value(value: Any) -> str:
 
 def _program_versions(arms: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
     """Versions of each program in the order of the arms: engine, proxy, sysbench."""
-    found: dict[str, list[str]] = {}
+    versions: dict[str, list[str]] = {}
     named = [
         (descriptors.product_name(part["name"]), part.get("version"))
         for key in ("engine", "proxy")
@@ -167,17 +180,17 @@ def _program_versions(arms: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]
     for name, version in named:
         matches = (form.search(str(version)) for form in _VERSIONS)
         short = next((match[1] for match in matches if match), str(version))
-        if version and short not in found.setdefault(name, []):
-            found[name].append(short)
-    return found
+        if version and short not in versions.setdefault(name, []):
+            versions[name].append(short)
+    return versions
 
 
-def render_files(seen: ReportInputs) -> list[Html]:
+def render_files(report_inputs: ReportInputs) -> list[Html]:
     """One block with a folded text for each settings file of the arms; none if none was kept."""
     arms: dict[str, dict[str, None]] = {}
-    for arm, own in seen.facts["arms"].items():
-        for _, sha256 in applied_config.find_digests(own):
-            arms.setdefault(sha256, {})[seen.named.get(arm, arm)] = None
-    texts = seen.applied.items()
+    for arm, facts in report_inputs.facts["arms"].items():
+        for _, sha256 in applied_config.find_digests(facts):
+            arms.setdefault(sha256, {})[report_inputs.named.get(arm, arm)] = None
+    texts = report_inputs.applied.items()
     listed = [(name, text, ", ".join(arms.get(applied_config.digest_text(text), {}))) for name, text in texts]
     return [render_template("applied.html.j2", listed=listed)] if listed else []

@@ -22,62 +22,69 @@ from benchbook.show.table import Table, build_table
 from benchbook.show.templating import render_badge, render_template
 
 
-def render_opening(seen: ClaimStatus) -> Html:
+def render_opening(claim_status: ClaimStatus) -> Html:
     """Sentence on the basis of the story, or that the record is still to be made."""
-    sessions = [one for study in seen.pooled.values() for one in study.sessions]
-    models = cpu_models.count_models([one.processor for one in sessions])
-    return render_template("story.html.j2", seen=seen, studies=seen.pooled, sessions=sessions, models=models)
+    sessions = [session for study in claim_status.pooled.values() for session in study.sessions]
+    models = cpu_models.count_models([session.processor for session in sessions])
+    return render_template(
+        "story.html.j2", seen=claim_status, studies=claim_status.pooled, sessions=sessions, models=models
+    )
 
 
-def tabulate_reports(seen: ClaimStatus) -> Table:
+def tabulate_reports(claim_status: ClaimStatus) -> Table:
     """Count the claims of each report that its own tables bear out."""
-    return build_table("reports", seen.audits)
+    return build_table("reports", claim_status.audits)
 
 
-def tabulate_measured(seen: ClaimStatus) -> Table:
+def tabulate_measured(claim_status: ClaimStatus) -> Table:
     """List the claims that have an effect measured here beside the published number and the report's own.
 
     What several sessions measured is their mean, as on the first page.
     """
     rows = [
-        (claim, study, one, seen.over_sessions(study, one))
-        for claim in seen.claims
-        for study, one in [*seen.answers(claim.id), *seen.shows(claim.id)][:1]
+        (claim, study, finding, claim_status.over_sessions(study, finding))
+        for claim in claim_status.claims
+        for study, finding in [*claim_status.answers(claim.id), *claim_status.shows(claim.id)][:1]
     ]
     return build_table("measured", rows, describe_contrast=describe_contrast)
 
 
-def tabulate_labels(seen: ClaimStatus) -> Table:
+def tabulate_labels(claim_status: ClaimStatus) -> Table:
     """Count the labels on effects on throughput elsewhere: one row a label."""
-    said = Counter(effect.standing for _, _, effect in on_throughput(seen.pooled.values()))
-    return build_table("labels", [[render_badge(label), said[label]] for label in LABELS if said[label]])
+    stated_counts = Counter(effect.standing for _, _, effect in on_throughput(claim_status.pooled.values()))
+    return build_table(
+        "labels", [[render_badge(label), stated_counts[label]] for label in LABELS if stated_counts[label]]
+    )
 
 
-def draw_forest(seen: ClaimStatus) -> Forest:
+def draw_forest(claim_status: ClaimStatus) -> Forest:
     """Draw every effect on throughput that several occasions show something of, the largest loss first."""
-    known = [
-        (study, contrast, one)
-        for study, contrast, one in on_throughput(seen.pooled.values())
-        if one.effect is not None and one.k > 1 and one.standing not in ("not shown", "not computed")
+    known_rows = [
+        (study, contrast, pooled_effect)
+        for study, contrast, pooled_effect in on_throughput(claim_status.pooled.values())
+        if pooled_effect.effect is not None
+        and pooled_effect.k > 1
+        and pooled_effect.standing not in ("not shown", "not computed")
     ]
-    known.sort(key=lambda one: one[2].effect or 0.0)
+    known_rows.sort(key=lambda item: item[2].effect or 0.0)
     rows = tuple(
         replace(
-            row_of_sessions(contrast, one),
-            name=f"{name_place(contrast, one)} ({study.study})",
+            row_of_sessions(contrast, pooled_effect),
+            name=f"{name_place(contrast, pooled_effect)} ({study.study})",
             way=f"record/studies/{make_slug(study.study)}.html#finding-{make_slug(contrast.id)}",
         )
-        for study, contrast, one in known
+        for study, contrast, pooled_effect in known_rows
     )
     return Forest("elsewhere", "Effects over sessions", rows, SEVERAL, "No study has several sessions yet.")
 
 
-def tabulate_reasons(seen: ClaimStatus) -> Table:
+def tabulate_reasons(claim_status: ClaimStatus) -> Table:
     """Give the first known cause of each study in a sentence."""
-    known = (
+    known_pairs = (
         (study, bottleneck_section.select_causes(next(iter(study.explained), study.found)))
-        for study in seen.studies
+        for study in claim_status.studies
     )
     return build_table(
-        "causes", [(study, bottleneck_section.format_reason(found[0])) for study, found in known if found]
+        "causes",
+        [(study, bottleneck_section.format_reason(causes[0])) for study, causes in known_pairs if causes],
     )

@@ -55,7 +55,7 @@ def conclude_study(findings: Findings, table: ResultsTable | None = None) -> lis
 def _list_trends(findings: Findings) -> list[str]:
     """Outcomes of trends and proportions; no contrast of two arms states them."""
     kinds = ("trend", "proportional")
-    return [one.sentence for one in findings.claims or () if one.kind in kinds and one.sentence]
+    return [claim.sentence for claim in findings.claims or () if claim.kind in kinds and claim.sentence]
 
 
 def render_opening(
@@ -83,20 +83,24 @@ def render_opening(
 
 
 def render_summary(
-    seen: ReportInputs, more: Sequence[CaveatPoint] = (), recorded: MetaAnalysis | None = None
+    report_inputs: ReportInputs, more: Sequence[CaveatPoint] = (), recorded: MetaAnalysis | None = None
 ) -> str:
     """Summary of a study in Markdown for an issue; `more` are doubts that the findings don't know."""
-    findings = seen.findings
-    known = list(build_caveats(seen, more))
-    first = [doubt for doubt in known if doubt.name in ("A/A", *(one.name for one in more))]
+    findings = report_inputs.findings
+    caveat_points = list(build_caveats(report_inputs, more))
+    first = [
+        doubt
+        for doubt in caveat_points
+        if doubt.name in ("A/A", *(caveat_point.name for caveat_point in more))
+    ]
     table = build_results(findings, recorded)
     return templating.render_markdown(
         "summary.md.j2",
-        found=findings,
+        result=findings,
         answer=conclude_study(findings, table),
         caption=results_view.caption_of(table),
         table=Html(results_view.render_markdown(table)),
-        doubts=list(dict.fromkeys([*first, *(doubt for doubt in known if doubt.is_care)])),
+        doubts=list(dict.fromkeys([*first, *(doubt for doubt in caveat_points if doubt.is_care)])),
         most=_MOST_DOUBTS,
     )
 

@@ -80,8 +80,8 @@ class Table:
     def _repr_html_(self) -> str:
         columns, rows, shared = self._narrowed() if self.rows else ([], [], "")
         caption = " ".join(filter(None, [self.caption, shared]))
-        given = {"columns": columns, "caption": caption, "is_whole": self.is_whole or len(rows) <= _FEW}
-        return render_template("table.html.j2", table=self, rows=rows, **given).text
+        inputs = {"columns": columns, "caption": caption, "is_whole": self.is_whole or len(rows) <= _FEW}
+        return render_template("table.html.j2", table=self, rows=rows, **inputs).text
 
     def __html__(self) -> str:
         """Let a template take it as it is."""
@@ -107,7 +107,7 @@ class Table:
         return [self.columns[place] for place in kept], rows, caption_text
 
 
-def build_table(shape: str, rows: Iterable[Any], anchor: str = "", /, **given: Any) -> Table:
+def build_table(shape: str, rows: Iterable[Any], anchor: str = "", /, **inputs: Any) -> Table:
     """Table in a shape of `templates/tables`, with the title, columns and texts of that shape.
 
     Where the shape has a macro `row`, that writes each of the rows, a line for each cell; else they are
@@ -115,12 +115,12 @@ def build_table(shape: str, rows: Iterable[Any], anchor: str = "", /, **given: A
     """
     rows = list(rows)
     makers = {"column": TableColumn, "long": text_column, "number": number_column}
-    own = render_macros(f"tables/{shape}.html.j2", **makers, rows=rows, **given)
-    if "row" in own:
-        lines = [str(own["row"](one)).splitlines() for one in rows]
+    macros = render_macros(f"tables/{shape}.html.j2", **makers, rows=rows, **inputs)
+    if "row" in macros:
+        lines = [str(macros["row"](row)).splitlines() for row in rows]
         rows = [[Html(cell) if "<" in cell else html.unescape(cell) for cell in line] for line in lines]
-    kept = {key: own[key] for key in ("caption", "empty", "is_folded", "is_whole") if key in own}
-    return Table(anchor or shape, own["title"], own["columns"], rows, notes=given.get("notes"), **kept)
+    kept = {key: macros[key] for key in ("caption", "empty", "is_folded", "is_whole") if key in macros}
+    return Table(anchor or shape, macros["title"], macros["columns"], rows, notes=inputs.get("notes"), **kept)
 
 
 # So few rows are seen whole, also as cards on a phone, where a box that scrolls inside a page is a nuisance.

@@ -28,10 +28,10 @@ UNISTORE = "unistore"
 
 def tabulate_effects(findings: Findings) -> Table:
     """List every finding, A/A first: effect, interval, n, label, claim, verdict; warnings as footnotes."""
-    listed = [found for found in (findings.aa, *findings.findings) if found]
-    given = {"has_aa": findings.aa is not None, "level": format_confidence(listed)}
+    listed = [finding for finding in (findings.aa, *findings.findings) if finding]
+    inputs = {"has_aa": findings.aa is not None, "level": format_confidence(listed)}
     return build_table(
-        "findings", listed, notes=Notes("findings"), contrast=name_contrast, below=_link_below, **given
+        "findings", listed, notes=Notes("findings"), contrast=name_contrast, below=_link_below, **inputs
     )
 
 
@@ -40,54 +40,54 @@ def tabulate_claims(findings: Findings) -> list[Table]:
     return [build_table("claims", findings.claims, opposite=direction_notes)] if findings.claims else []
 
 
-def name_contrast(found: Contrast) -> str:
+def name_contrast(contrast: Contrast) -> str:
     """Name of a finding by its comparison: HAProxy against direct connections on point selects."""
-    treatment, baseline = labels.label_role(found, "treatment"), labels.label_role(found, "baseline")
-    workload = labels.label_role(found, "workload")
-    if found.treatment.endswith(labels.AGAIN):
+    treatment, baseline = labels.label_role(contrast, "treatment"), labels.label_role(contrast, "baseline")
+    workload = labels.label_role(contrast, "workload")
+    if contrast.treatment.endswith(labels.AGAIN):
         return f"A/A: {baseline}, twice, on {workload}"
     return f"{treatment} against {baseline} on {workload}"
 
 
-def _link_below(found: Finding) -> str:
+def _link_below(finding: Finding) -> str:
     """Link from an effect to its components: its thread counts if they are listed, else its cells."""
-    levels = levels_of(found)
-    if len(levels) > 1 and not found.treatment.endswith(labels.AGAIN):
-        return f"#{_level_anchor(found, levels[0])}"
-    return f"#{cell_anchor(found.workload, min(found.threads))}"
+    levels = levels_of(finding)
+    if len(levels) > 1 and not finding.treatment.endswith(labels.AGAIN):
+        return f"#{_level_anchor(finding, levels[0])}"
+    return f"#{cell_anchor(finding.workload, min(finding.threads))}"
 
 
-def _level_anchor(found: Finding, point: LevelContrast | ByThreads) -> str:
-    return f"level-{make_slug(found.id)}-{point.threads}"
+def _level_anchor(finding: Finding, point: LevelContrast | ByThreads) -> str:
+    return f"level-{make_slug(finding.id)}-{point.threads}"
 
 
 def tabulate_levels(findings: Findings) -> Table:
     """List the effect at every thread level with its label; reasons for undecided are footnotes."""
-    rows = [(found, point) for found in findings.findings for point in levels_of(found)]
+    rows = [(finding, point) for finding in findings.findings for point in levels_of(finding)]
     anchors = {"level_anchor": _level_anchor, "cell_anchor": cell_anchor}
-    given = {"contrast": name_contrast, "level": format_confidence([point for _, point in rows]), **anchors}
-    return build_table("by-threads", rows, notes=Notes("by-threads"), **given)
+    inputs = {"contrast": name_contrast, "level": format_confidence([point for _, point in rows]), **anchors}
+    return build_table("by-threads", rows, notes=Notes("by-threads"), **inputs)
 
 
 def format_confidence(entries: Sequence[Contrast | LevelContrast | ByThreads]) -> str:
     """Name the levels of confidence that intervals have."""
     return number_format.join_words(
-        [number_format.format_level(level) for level in sorted({one.level for one in entries})]
+        [number_format.format_level(level) for level in sorted({entry.level for entry in entries})]
     )
 
 
 def tabulate_differences(findings: Findings, arms: Mapping[str, str]) -> Table:
     """List every fact that differs between the arms (given with readable names), as reported."""
     entries = findings.facts_differ
-    known = [arm for arm in arms if any(arm in entry.values for entry in entries)]
-    rows = [[entry.fact, *(_format_value(entry.values.get(arm)) for arm in known)] for entry in entries]
-    return build_table("differences", rows, of_arms=[text_column(arms[arm]) for arm in known])
+    known_texts = [arm for arm in arms if any(arm in entry.values for entry in entries)]
+    rows = [[entry.fact, *(_format_value(entry.values.get(arm)) for arm in known_texts)] for entry in entries]
+    return build_table("differences", rows, of_arms=[text_column(arms[arm]) for arm in known_texts])
 
 
-def tabulate_checks(found: Findings | Audit) -> Table:
+def tabulate_checks(result: Findings | Audit) -> Table:
     """List the consistency checks: failed ones first, then passed, then those with nothing to check."""
-    listed = sorted(found.checks, key=lambda one: ORDER[one.passed])
-    return build_table("checks", listed, is_of_document=isinstance(found, Audit))
+    listed = sorted(result.checks, key=lambda item: ORDER[item.passed])
+    return build_table("checks", listed, is_of_document=isinstance(result, Audit))
 
 
 def tabulate_scaling(findings: Findings) -> Table:
@@ -119,8 +119,8 @@ def tabulate_facts(
 
 def _flatten_facts(tree: Any, name: str = "") -> Iterator[tuple[str, Any]]:
     if isinstance(tree, Mapping) and set(tree) == {"asked", "from", "got"}:
-        asked = "" if tree["asked"] == tree["got"] else f", asked for as {_format_value(tree['asked'])}"
-        yield name, f"{_format_value(tree['got'])}{asked} ({tree['from']})"
+        request = "" if tree["asked"] == tree["got"] else f", asked for as {_format_value(tree['asked'])}"
+        yield name, f"{_format_value(tree['got'])}{request} ({tree['from']})"
     elif isinstance(tree, Mapping) and tree:
         for key, value in tree.items():
             yield from _flatten_facts(value, f"{name}.{key}" if name else str(key))
@@ -154,18 +154,18 @@ def tabulate_loading(dataset: Mapping[str, Any] | None, names: Mapping[str, str]
     copies: dict[tuple[str, float], list[str]] = {}
     for arm, load in loads.items():
         copies.setdefault((load["index"], load["seconds"]), []).append(names.get(arm, arm))
-    given = {"is_shared": any(len(arms) > 1 for arms in copies.values())}
-    return [build_table("loading", copies.items(), many=dataset["tables"] * dataset["table_size"], **given)]
+    inputs = {"is_shared": any(len(arms) > 1 for arms in copies.values())}
+    return [build_table("loading", copies.items(), many=dataset["tables"] * dataset["table_size"], **inputs)]
 
 
-def tabulate_usage(seen: ReportInputs) -> Table:
+def tabulate_usage(report_inputs: ReportInputs) -> Table:
     """List the resources that client, proxy and server used in each cell: medians over its runs.
 
     Bytes are those that TCP carried, without headers. A proxy's are of both its sides. The facts say what the
     stores of a cluster are: on one machine unistore, which speaks TiKV's protocol.
     """
-    runs, _ = seen.drawn
-    engines = [arm.get("engine") or {} for arm in seen.facts["arms"].values()]
+    runs, _ = report_inputs.drawn
+    engines = [arm.get("engine") or {} for arm in report_inputs.facts["arms"].values()]
     is_unistore = any(str(engine.get("storage") or "").startswith(UNISTORE) for engine in engines)
     stores = f"store ({UNISTORE})" if is_unistore else "TiKV"
     present = [name for name in runs if runs[name].notna().any()]
@@ -173,37 +173,41 @@ def tabulate_usage(seen: ReportInputs) -> Table:
     return build_table("parts", cells_of, stores=stores, present=present)
 
 
-def tabulate_stability(seen: ReportInputs) -> list[Table]:
+def tabulate_stability(report_inputs: ReportInputs) -> list[Table]:
     """List every run of five minutes or more: its slowest second, its stalls, and the levels it stayed at.
 
     No table where all runs are shorter.
     """
-    runs, _ = seen.drawn
+    runs, _ = report_inputs.drawn
     about = runs.set_index("run_id")
-    rows = [(about.loc[one.run_id], one) for one in stalls.long_runs(runs, seen.intervals)]
+    rows = [
+        (about.loc[long_run.run_id], long_run) for long_run in stalls.long_runs(runs, report_inputs.intervals)
+    ]
     return [build_table("stability", rows)] if rows else []
 
 
-def tabulate_dips(seen: ReportInputs) -> list[Table]:
+def tabulate_dips(report_inputs: ReportInputs) -> list[Table]:
     """List the cost of an event in the middle of each run, beside runs without it (same seconds).
 
     No table where no arm has an event.
     """
-    about = seen.runs.set_index("run_id")
-    found = stalls.measure_dips(seen.runs, seen.intervals, stalls.event_seconds(seen.facts["arms"]))
-    rows = [(about.loc[one.run_id], one) for one in found]
-    return [build_table("dips", rows, arms=seen.named)] if rows else []
+    about = report_inputs.runs.set_index("run_id")
+    dips = stalls.measure_dips(
+        report_inputs.runs, report_inputs.intervals, stalls.event_seconds(report_inputs.facts["arms"])
+    )
+    rows = [(about.loc[dip.run_id], dip) for dip in dips]
+    return [build_table("dips", rows, arms=report_inputs.named)] if rows else []
 
 
-def tabulate_leaders(seen: ReportInputs) -> list[Table]:
+def tabulate_leaders(report_inputs: ReportInputs) -> list[Table]:
     """Table of regions led by each store, and of those of them beside TiDB; none for a study
     without clusters."""
-    arms, names = seen.facts["arms"], labels.label_by_name(seen.findings, "arms")
+    arms, names = report_inputs.facts["arms"], labels.label_by_name(report_inputs.findings, "arms")
     rows = []
-    for arm, looks in _count_leaders(seen).items():
-        own = arms.get(arm) or arms.get(arm.removesuffix(labels.AGAIN)) or {}
+    for arm, looks in _count_leaders(report_inputs).items():
+        own_part = arms.get(arm) or arms.get(arm.removesuffix(labels.AGAIN)) or {}
         # The store that each TiDB shares a zone with, where there are zones; each TiDB is asked as much.
-        zones = ((own.get("engine") or {}).get("cluster") or {}).get("zones") or {}
+        zones = ((own_part.get("engine") or {}).get("cluster") or {}).get("zones") or {}
         beside = zones.get("tidb_beside") or ()
         near = [sum(look[store] for store in beside) / look.total() for look in looks if beside]
         share = number_format.format_decimal(100 * sum(near) / len(near) / len(beside)) if beside else ""
@@ -214,19 +218,19 @@ def tabulate_leaders(seen: ReportInputs) -> list[Table]:
     return [build_table("leaders", rows, has_zones=any(row[-1] for row in rows))] if rows else []
 
 
-def tabulate_throttling(seen: ReportInputs) -> list[Table]:
+def tabulate_throttling(report_inputs: ReportInputs) -> list[Table]:
     """Frequency and time of holding parts back by processor limits in the runs; none if no limits."""
-    if not any(map(_may_be_limited, seen.facts["arms"].values())):
+    if not any(map(_may_be_limited, report_inputs.facts["arms"].values())):
         return []
-    names, found = (
-        labels.label_by_name(seen.findings, "arms"),
+    names, results = (
+        labels.label_by_name(report_inputs.findings, "arms"),
         dict[tuple[str, str], list[dict[str, float]]](),
     )
-    for arm, folder in zip(seen.runs.arm, seen.runs.folder, strict=True):
-        for part, held in (_read_arrangement(seen, folder).get("throttled") or {}).items():
+    for arm, folder in zip(report_inputs.runs.arm, report_inputs.runs.folder, strict=True):
+        for part, held in (_read_arrangement(report_inputs, folder).get("throttled") or {}).items():
             if held["periods"]:
-                found.setdefault((names.get(arm, arm), part), []).append(held)
-    return [build_table("throttling", list(found.items()))] if found else []
+                results.setdefault((names.get(arm, arm), part), []).append(held)
+    return [build_table("throttling", list(results.items()))] if results else []
 
 
 def _may_be_limited(arm: Mapping[str, Any]) -> bool:
@@ -235,24 +239,24 @@ def _may_be_limited(arm: Mapping[str, Any]) -> bool:
     return any(quotas) or "qos_class" in arm
 
 
-def _read_arrangement(seen: ReportInputs, name: str) -> dict[str, Any]:
+def _read_arrangement(report_inputs: ReportInputs, name: str) -> dict[str, Any]:
     """Recorded arrangement of an arm in a run, by its folder's name."""
-    folder = RunFolder(seen.folder / name)
-    told = folder.evidence() if (folder.path / EVIDENCE).is_file() else {}
-    return told.get("arrangement") or {}
+    folder = RunFolder(report_inputs.folder / name)
+    messages = folder.evidence() if (folder.path / EVIDENCE).is_file() else {}
+    return messages.get("arrangement") or {}
 
 
-def _count_leaders(seen: ReportInputs) -> dict[str, list[Counter[str]]]:
+def _count_leaders(report_inputs: ReportInputs) -> dict[str, list[Counter[str]]]:
     """Number of regions that each store led before each run, by arm."""
-    found: dict[str, list[Counter[str]]] = {}
-    if not seen.runs.cpu_tidb_cores.notna().any():
-        return found
-    for arm, name in zip(seen.runs.arm, seen.runs.folder, strict=True):
-        cluster = _read_arrangement(seen, name).get("cluster") or {}
+    leaders: dict[str, list[Counter[str]]] = {}
+    if not report_inputs.runs.cpu_tidb_cores.notna().any():
+        return leaders
+    for arm, name in zip(report_inputs.runs.arm, report_inputs.runs.folder, strict=True):
+        cluster = _read_arrangement(report_inputs, name).get("cluster") or {}
         led = [store for store in ((cluster.get("before") or {}).get("leaders") or {}).values() if store]
         if led:
-            found.setdefault(arm, []).append(Counter(led))
-    return found
+            leaders.setdefault(arm, []).append(Counter(led))
+    return leaders
 
 
 def _format_span(counts: Sequence[int]) -> str:

@@ -18,28 +18,28 @@ from benchbook.show.markup import Html, escape_html, escape_markdown, make_eleme
 TEMPLATES = Path(__file__).parent / "templates"
 
 
-def render_template(template: str, **given: object) -> Html:
+def render_template(template: str, **inputs: object) -> Html:
     """A template of `templates`, such as `first.html.j2`, filled with the arguments.
 
     Texts are escaped and lose their control characters; `Html` passes as it is. A name that the template
     uses and that is not given is an error.
     """
-    return Html(_html_templates().get_template(template).render(given).strip())
+    return Html(_html_templates().get_template(template).render(inputs).strip())
 
 
-def render_markdown(template: str, **given: object) -> str:
+def render_markdown(template: str, **inputs: object) -> str:
     """A template of `templates`, such as `rerun.md.j2`, with texts that can't become markup."""
-    return _markdown_templates().get_template(template).render(given) + "\n"
+    return _markdown_templates().get_template(template).render(inputs) + "\n"
 
 
-def render_text(template: str, **given: object) -> str:
+def render_text(template: str, **inputs: object) -> str:
     """A template of `templates`, such as `study.yaml.j2`, filled with texts as they are."""
-    return _text_templates().get_template(template).render(given)
+    return _text_templates().get_template(template).render(inputs)
 
 
-def render_macros(template: str, **given: object) -> dict[str, Any]:
+def render_macros(template: str, **inputs: object) -> dict[str, Any]:
     """Variables and macros of a template by name; text it writes of a value stays on one line."""
-    return vars(_line_templates().get_template(template).make_module(given))
+    return vars(_line_templates().get_template(template).make_module(inputs))
 
 
 @cache
@@ -59,8 +59,8 @@ def _text_templates() -> Environment:
 
 @cache
 def _html_templates() -> Environment:
-    made = load_templates(TEMPLATES, autoescape=True, finalize=_finalize_value)
-    made.globals.update(
+    templates = load_templates(TEMPLATES, autoescape=True, finalize=_finalize_value)
+    templates.globals.update(
         format_effect=format_effect,
         badge=render_badge,
         result=render_result,
@@ -69,12 +69,12 @@ def _html_templates() -> Environment:
         numbers=number_format,
         words=labels,
     )
-    return made
+    return templates
 
 
-def format_effect(found: findings.Contrast) -> str:
+def format_effect(contrast: findings.Contrast) -> str:
     """Effect of a finding, or that it has one for each thread level and none for all."""
-    return number_format.format_percent(found.effect) if found.headline else "by threads"
+    return number_format.format_percent(contrast.effect) if contrast.headline else "by threads"
 
 
 def _finalize_value(value: object) -> object:

@@ -36,8 +36,8 @@ def load(target: str) -> Any:
 
 def kind(study: Study) -> type[Site]:
     """Return the class of a study's kind of site."""
-    found: type[Site] = load(registry.SITES[study.site.kind])
-    return found
+    site_type: type[Site] = load(registry.SITES[study.site.kind])
+    return site_type
 
 
 def rooms(module: str) -> Iterator[ModuleType]:

@@ -83,8 +83,10 @@ class Watch(abc.ABC):
     @property
     def runqueue_wait_s(self) -> float | None:
         """Seconds that the threads of all clients have waited for a core."""
-        known = [one for one in self.runqueue_waits_s if one is not None]
-        return sum(known) if known and len(known) == len(self.runqueue_waits_s) else None
+        known_values = [
+            runqueue_waits_ for runqueue_waits_ in self.runqueue_waits_s if runqueue_waits_ is not None
+        ]
+        return sum(known_values) if known_values and len(known_values) == len(self.runqueue_waits_s) else None
 
     @abc.abstractmethod
     def start(self) -> None:
@@ -281,6 +283,6 @@ class Site(abc.ABC):
             f"a second instance of {arm} is not supported with `site.kind: {self.study.site.kind}`"
         )
 
-    def clock(self, takers: Mapping[str, Taker], asked: Mapping[str, Any]) -> Clock:
+    def clock(self, takers: Mapping[str, Taker], requests: Mapping[str, Any]) -> Clock:
         """Start the clock of a group with arms in turns; `asked` are the other requests to it."""
         raise SiteError(f"turns are not supported with `site.kind: {self.study.site.kind}`")

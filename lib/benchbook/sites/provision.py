@@ -51,12 +51,12 @@ def write_facts(name: str, study: Study, path: Path) -> Facts:
 
 def must_have_sysbench(study: Study, arm: str, facts: Mapping[str, Any]) -> None:
     """Raise BenchbookError unless an arm's client has the version of sysbench that the study asks for."""
-    wanted, found = study.site.sysbench, (facts.get("machine") or {}).get("sysbench")
+    wanted, result = study.site.sysbench, (facts.get("machine") or {}).get("sysbench")
     # Some programs print more behind their version: "1.0.20 (using system LuaJIT 2.1.0)".
-    number = re.search(r"[0-9]+(\.[0-9A-Za-z]+)*", str(found or ""))
+    number = re.search(r"[0-9]+(\.[0-9A-Za-z]+)*", str(result or ""))
     if not sql.is_version(number[0] if number else "", wanted):
         raise BenchbookError(
-            f"site.sysbench: {wanted} was asked for, and arm {arm} has {found or 'one without a version'}; "
+            f"site.sysbench: {wanted} was asked for, and arm {arm} has {result or 'one without a version'}; "
             "put that version there, or write fewer numbers to accept others"
         )
 
@@ -93,8 +93,8 @@ def tabulate_arms(study: Study) -> pd.DataFrame:
     rows = {}
     for name, arm in study.arms.items():
         engine = engine_of(study, name)
-        own = {"engine": f"{engine.name} {engine.version or ''}".strip()}
-        rows[name] = {**arm.setting, **own, **(arm.engine.settings if arm.engine is not None else {})}
+        own_values = {"engine": f"{engine.name} {engine.version or ''}".strip()}
+        rows[name] = {**arm.setting, **own_values, **(arm.engine.settings if arm.engine is not None else {})}
     return pd.DataFrame.from_dict(rows, orient="index").fillna("").rename_axis("arm").reset_index()
 
 
@@ -127,25 +127,31 @@ def tabulate_differences(facts: Facts) -> pd.DataFrame:
 
 def _select_lasting(facts: Mapping[str, Any]) -> dict[str, Any]:
     """Facts by dotted name, without those that change by the hour and Python's version."""
-    own = numeric_equality.flatten_mapping({key: value for key, value in facts.items() if key != "moment"})
+    flatten_mapping = numeric_equality.flatten_mapping(
+        {key: value for key, value in facts.items() if key != "moment"}
+    )
     python = "machine.python."
-    return {key: one for key, one in own.items() if one is not None and not f"{key}.".startswith(python)}
+    return {
+        key: item
+        for key, item in flatten_mapping.items()
+        if item is not None and not f"{key}.".startswith(python)
+    }
 
 
 def tabulate_chains(facts: Facts) -> pd.DataFrame:
     """Path of queries: arm, row, place and label, one row a part, the client first."""
     rows = []
-    for row, (arm, own) in enumerate(facts.arms.items()):
-        engine, proxy = own.get("engine") or {}, own.get("proxy") or {}
-        parts = [f"{arm}:\nsysbench{_describe_cores(own, 'client')}"]
-        if own.get("service"):
+    for row, (arm, own_values) in enumerate(facts.arms.items()):
+        engine, proxy = own_values.get("engine") or {}, own_values.get("proxy") or {}
+        parts = [f"{arm}:\nsysbench{_describe_cores(own_values, 'client')}"]
+        if own_values.get("service"):
             parts.append("service,\na rule of the kernel")
         if proxy:
-            parts.append(f"{_format_version(proxy)}{_describe_cores(own, 'proxy')}")
-        inside = "\nin a pod" if own.get("network") == "pod" else ""
-        away = (own.get("zones") or {}).get("latency_ms")
+            parts.append(f"{_format_version(proxy)}{_describe_cores(own_values, 'proxy')}")
+        inside = "\nin a pod" if own_values.get("network") == "pod" else ""
+        away = (own_values.get("zones") or {}).get("latency_ms")
         far = f"\n{away:g} ms away" if away else ""
-        parts.append(f"{_format_version(engine)}{_describe_cores(own, 'server')}{inside}{far}")
+        parts.append(f"{_format_version(engine)}{_describe_cores(own_values, 'server')}{inside}{far}")
         rows += [(arm, row, place, label) for place, label in enumerate(parts)]
     return pd.DataFrame(rows, columns=["arm", "row", "place", "label"])
 
@@ -154,9 +160,9 @@ def _format_version(part: dict[str, Any]) -> str:
     return f"{part.get('name', 'server')} {str(part.get('version') or '').partition('-')[0]}".strip()
 
 
-def _describe_cores(own: dict[str, Any], part: str) -> str:
+def _describe_cores(own_values: dict[str, Any], part: str) -> str:
     """Cores of an arm's part, and the share of them that it may use, as text."""
-    limits = (own.get("cpu") or {}).get(part) or {}
+    limits = (own_values.get("cpu") or {}).get(part) or {}
     cores, quota = limits.get("cores"), limits.get("quota_cores")
     where = f"\ncore{'s' if len(cores) > 1 else ''} {', '.join(map(str, cores))}" if cores else ""
     return where + (f"\nat most {quota:g} of a core" if quota else "")

@@ -44,7 +44,7 @@ _UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50}
 SWITCH = dict.fromkeys(("on", "true", "yes", "1"), "on") | dict.fromkeys(("off", "false", "no", "0"), "off")
 
 
-def complete_settings(asked: Mapping[str, Value], *engines: str, version: str = "") -> dict[str, Value]:
+def complete_settings(requests: Mapping[str, Value], *engines: str, version: str = "") -> dict[str, Value]:
     """Initial settings (`defaults.yaml`), later engines before earlier, a study's above all."""
     here = parse_version(version)
     read = yaml_file.read_mapping(Path(__file__).with_name("defaults.yaml")).data
@@ -56,9 +56,9 @@ def complete_settings(asked: Mapping[str, Value], *engines: str, version: str = 
         and parse_version(row.get("since", "")) <= here
         and ("until" not in row or here[:2] <= parse_version(row["until"]))
     }
-    if any(key.startswith("log_bin") for key in asked):
+    if any(key.startswith("log_bin") for key in requests):
         merged.pop("skip_log_bin", None)
-    return {**merged, **asked}
+    return {**merged, **requests}
 
 
 def parse_version(version: object) -> list[int]:
@@ -79,25 +79,27 @@ def format_value(value: Value) -> str:
     return str(value)
 
 
-def find_differences(asked: Mapping[str, Value], variables: Mapping[str, str]) -> Differences:
+def find_differences(requests: Mapping[str, Value], variables: Mapping[str, str]) -> Differences:
     """{setting: (asked, got)} of those that a server of MySQL's family did not take."""
     got = partial(read_back, variables=variables)
     return not_taken(
-        asked, got, lambda key, value, said: is_same_value(_mirror_value(key, value, variables), said)
+        requests,
+        got,
+        lambda key, value, statement: is_same_value(_mirror_value(key, value, variables), statement),
     )
 
 
 def not_taken(
-    asked: Mapping[str, Value],
+    requests: Mapping[str, Value],
     got: Got,
-    is_same: Callable[[str, Value, str], bool] = lambda _, value, said: is_same_value(value, said),
+    is_same: Callable[[str, Value, str], bool] = lambda _, value, statement: is_same_value(value, statement),
 ) -> Differences:
     """Return {setting: (asked, got)} of those not taken; got is None if there is no such setting."""
-    pairs = {key: (value, got(key)) for key, value in asked.items()}
+    pairs = {key: (value, got(key)) for key, value in requests.items()}
     return {
-        key: (value, said)
-        for key, (value, said) in pairs.items()
-        if said is None or not is_same(key, value, said)
+        key: (value, statement)
+        for key, (value, statement) in pairs.items()
+        if statement is None or not is_same(key, value, statement)
     }
 
 
@@ -111,18 +113,18 @@ def read_back(key: str, variables: Mapping[str, str]) -> str | None:
 
 
 def report_settings(
-    asked: Mapping[str, Value], chosen: Container[str], variables: Mapping[str, str]
+    requests: Mapping[str, Value], chosen: Container[str], variables: Mapping[str, str]
 ) -> dict[str, dict[str, Any]]:
     """`settings` and `unstated` of a server of MySQL's family; SettingsDiffer if one did not hold."""
     got = partial(read_back, variables=variables)
     return {
-        "settings": verify_settings(asked, chosen, got, find_differences(asked, variables)),
-        "unstated": list_unstated(asked, got),
+        "settings": verify_settings(requests, chosen, got, find_differences(requests, variables)),
+        "unstated": list_unstated(requests, got),
     }
 
 
 def verify_settings(
-    asked: Mapping[str, Value], chosen: Container[str], got: Got, differing: Differences
+    requests: Mapping[str, Value], chosen: Container[str], got: Got, differing: Differences
 ) -> dict[str, dict[str, str | None]]:
     """By setting: the value asked for, the server's (`got`), and its origin."""
     if differing:
@@ -133,24 +135,28 @@ def verify_settings(
             "got": got(key),
             "from": "study" if key in chosen else "benchbook",
         }
-        for key, value in sorted(asked.items())
+        for key, value in sorted(requests.items())
     }
 
 
-def list_unstated(asked: Container[str], got: Got) -> dict[str, str]:
+def list_unstated(requested_container: Container[str], got: Got) -> dict[str, str]:
     """A server's values of the settings that compare between engines and that a study leaves out."""
     names = {
         name for of in descriptors.load_engines().values() for alike in of.meanings.values() for name in alike
     }
-    return {name: said for name in sorted(names) if name not in asked and (said := got(name)) is not None}
+    return {
+        name: statement
+        for name in sorted(names)
+        if name not in requested_container and (statement := got(name)) is not None
+    }
 
 
-def is_same_value(asked: Value, got: str) -> bool:
+def is_same_value(request: Value, got: str) -> bool:
     """True if a value asked for is the value read back, across the ways of writing it."""
-    wanted, have = format_value(asked).strip(), got.strip()
+    wanted, have = format_value(request).strip(), got.strip()
     if {wanted.upper(), have.upper()} & {"ON", "OFF", "YES", "NO"}:
         # Old TiDB says 0 and 1 where it was asked in words.
-        switches = [SWITCH.get(one.lower()) for one in (wanted, have)]
+        switches = [SWITCH.get(text.lower()) for text in (wanted, have)]
         return None not in switches and switches[0] == switches[1]
     number, other = _parse_number(wanted), _parse_number(have)
     if number is not None and other is not None:
@@ -173,7 +179,9 @@ def neutralize_text(text: str, folder: PurePath, moved: Mapping[str, str] | None
     text = text.replace(str(folder), "SERVER")
     if moved:
         # In one pass, since two parts may have changed places with each other.
-        text = re.sub("|".join(f"{re.escape(one)}(?!\\d)" for one in moved), lambda hit: moved[hit[0]], text)
+        text = re.sub(
+            "|".join(f"{re.escape(item)}(?!\\d)" for item in moved), lambda hit: moved[hit[0]], text
+        )
     return "\n".join(line for line in text.splitlines() if line.partition("=")[0] not in PLACE)
 
 

@@ -16,22 +16,22 @@ WHO = {"version": "VERSION()", "datadir": "@@datadir", "port": "@@port", "server
 
 def make_engine(connect: Callable[[], Any], driver: str = "mysql+pymysql", **info: Any) -> sqlalchemy.Engine:
     """An engine with a new connection from `connect` at each use; its errors show no values."""
-    made = sqlalchemy.create_engine(
+    engine = sqlalchemy.create_engine(
         f"{driver}://", creator=connect, poolclass=sqlalchemy.NullPool, hide_parameters=True
     )
-    sqlalchemy.event.listen(made, "connect", lambda _, record: record.info.update(info))
-    return made
+    sqlalchemy.event.listen(engine, "connect", lambda _, record: record.info.update(info))
+    return engine
 
 
 def read_identity(admin: sqlalchemy.Engine, what: str, *, uid: str = WHO["server_uid"]) -> dict[str, Any]:
     """Version, datadir, port and server_uid of a MariaDB; costs one connection."""
-    asked = WHO | {"server_uid": uid}
+    requests = WHO | {"server_uid": uid}
     try:
         with admin.connect() as connection:
-            row = connection.exec_driver_sql(f"SELECT {', '.join(asked.values())}").one()
+            row = connection.exec_driver_sql(f"SELECT {', '.join(requests.values())}").one()
     except sqlalchemy.exc.OperationalError as error:
         raise SiteError(f"{what} does not answer: {error.orig}") from None
-    return dict(zip(asked, row, strict=True)) | {"port": int(row[2])}
+    return dict(zip(requests, row, strict=True)) | {"port": int(row[2])}
 
 
 def let_in(cursor: pymysql.cursors.Cursor, user: str, password: str, peers: Iterable[str]) -> None:
@@ -50,6 +50,6 @@ def read_variables(admin: sqlalchemy.Engine) -> dict[str, str]:
     return {str(name): value for name, value in rows}
 
 
-def is_version(version: str, asked: str | None) -> bool:
+def is_version(version: str, request: str | None) -> bool:
     """True if a version fits the one asked for, from the left: 10.11 accepts 10.11.6, None all."""
-    return asked is None or version.split(".")[: asked.count(".") + 1] == asked.split(".")
+    return request is None or version.split(".")[: request.count(".") + 1] == request.split(".")

@@ -51,13 +51,13 @@ def lab_root(clone: Path) -> Path:
     named = os.environ.get("BENCHBOOK_LAB_DIR")
     base = Path("/var/lib") if os.geteuid() == 0 else Path.home() / ".local" / "share"
     digest = hashlib.sha256(str(clone.resolve()).encode()).hexdigest()[:10]
-    found = Path(named).resolve() if named else base / "benchbook" / digest
-    if not re.fullmatch(r"[A-Za-z0-9_./+-]+", str(found)):
+    root = Path(named).resolve() if named else base / "benchbook" / digest
+    if not re.fullmatch(r"[A-Za-z0-9_./+-]+", str(root)):
         raise SiteError(
-            f"{found}: a server's own scripts can't take this path; set BENCHBOOK_LAB_DIR to a folder of "
+            f"{root}: a server's own scripts can't take this path; set BENCHBOOK_LAB_DIR to a folder of "
             "letters, digits and . _ + - only"
         )
-    return found
+    return root
 
 
 def lab_folder(clone: Path, study: str) -> Path:
@@ -80,8 +80,8 @@ def service_user(name: str) -> str | None:
 
 def read_tokens(folder: Path) -> set[str]:
     """Tokens of the labs right below a folder, such as those of one clone's studies."""
-    found = [file.read_text(encoding="utf-8") for file in folder.glob("*/lab.json")]
-    return {str(json.loads(text)["token"]) for text in found}
+    results = [file.read_text(encoding="utf-8") for file in folder.glob("*/lab.json")]
+    return {str(json.loads(text)["token"]) for text in results}
 
 
 def lab_id(token: str) -> str:
@@ -209,9 +209,9 @@ def read_secret(path: Path, driver: str = "mysql") -> tuple[str, str]:
         raise SiteError(
             f"{path}: the account cannot be read: {error.strerror}; run provision again"
         ) from None
-    found = {key.strip(): value.strip().strip('"') for key, is_pair, value in pairs if is_pair}
+    results = {key.strip(): value.strip().strip('"') for key, is_pair, value in pairs if is_pair}
     try:
-        return found[f"{driver}-user"], found[f"{driver}-password"]
+        return results[f"{driver}-user"], results[f"{driver}-password"]
     except KeyError as error:
         raise SiteError(
             f"{path}: {error.args[0]} is missing; remove the file and run provision again"

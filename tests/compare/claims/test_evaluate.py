@@ -313,7 +313,9 @@ def test_findings_hold_them_and_count_their_verdicts(make_study, make_runs, no_v
         direction="shrinks",
     )
     study = make_study(threads=(4, 16))
-    made = findings.build_findings("s", study, tidy, Analysis(), asked=[AssignedClaim("s/c", claim, True)])
+    made = findings.build_findings(
+        "s", study, tidy, Analysis(), assigned_claims=[AssignedClaim("s/c", claim, True)]
+    )
     (one,) = made.claims
     assert (one.verdict, made.verdicts.number) == ("confirmed", 1)
     # ln 0.9 − ln 0.7 is 0.2513, which is +28.6 %.

@@ -66,7 +66,8 @@ def test_commands_that_connect_to_nothing_run_without_it(clone: Path) -> None:
     program = (
         "import os, pathlib; from benchbook.commands import cli, studies; "
         "own = lambda: b's3cret' in pathlib.Path('/proc/self/environ').read_bytes(); before = own(); "
-        "studies.check_studies = lambda: print('THEIR_WORD' in os.environ, before, own()) or 0; cli.main(['check'])"
+        "studies.check_studies = lambda: print('THEIR_WORD' in os.environ, before, own()) or 0; "
+        "cli.main(['check'])"
     )
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert said.stdout == "False True False\n", said.stderr

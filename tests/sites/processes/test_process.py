@@ -261,7 +261,8 @@ def test_one_that_waits_dies_with_its_owner(tmp_path: Path):
         "from benchbook.sites.processes import process; "
         "folder = Path(sys.argv[1]); "
         "argv = process.defer_command(['sleep', '60'], time.monotonic() + 60, folder / 'begun'); "
-        "print(process.start_child('client', argv, token='t', folder=folder, out=folder / 'out').pid, flush=True); "
+        "print(process.start_child('client', argv, token='t', folder=folder, out=folder / 'out').pid, "
+        "flush=True); "
         "time.sleep(60)"
     )
     with subprocess.Popen(

@@ -68,8 +68,8 @@ def set_aside(voids: pd.DataFrame) -> list[int]:
     """Thread levels with runs voided because their client had no core to spare."""
     if voids.empty:
         return []
-    said = voids.reasons.str.contains(CLIENT_USED, regex=False).astype(bool)
-    return sorted({int(threads) for threads in voids.loc[said, "threads"]})
+    statement = voids.reasons.str.contains(CLIENT_USED, regex=False).astype(bool)
+    return sorted({int(threads) for threads in voids.loc[statement, "threads"]})
 
 
 def _build_cell(
@@ -81,30 +81,36 @@ def _build_cell(
     rows: int | None,
 ) -> ArmCell | None:
     workload, _, arm = key
-    own = runs.drop_duplicates("block", keep="last").set_index("block").sort_index()
-    if not own.qps.gt(0).all():
+    sort_index = runs.drop_duplicates("block", keep="last").set_index("block").sort_index()
+    if not sort_index.qps.gt(0).all():
         return None
-    spent = own[["run_id"]].reset_index().merge(costs, on="run_id").set_index("block")
-    seen = ((part, spent[spent.part == part]) for part in PARTS)
-    by_part = {part: one for part, one in seen if len(one) == len(own) and one.cpu_us.notna().all()}
-    told = facts.get(study.deployed(arm)) or {}
+    spent = sort_index[["run_id"]].reset_index().merge(costs, on="run_id").set_index("block")
+    observations = ((part, spent[spent.part == part]) for part in PARTS)
+    by_part = {
+        part: item
+        for part, item in observations
+        if len(item) == len(sort_index) and item.cpu_us.notna().all()
+    }
+    messages = facts.get(study.deployed(arm)) or {}
     is_closed = not study.workloads[workload].rate
-    needed = {"client", "server", *(["proxy"] if told.get("proxy") else [])}
+    needed = {"client", "server", *(["proxy"] if messages.get("proxy") else [])}
     # A part that is not seen may be the one that is full.
-    rooms = _core_groups(told, tuple(by_part)) if needed <= set(by_part) else ()
+    rooms = _core_groups(messages, tuple(by_part)) if needed <= set(by_part) else ()
     busy = (
-        own.cpu_machine_pct.where(own.order == "runs") / 100 * (_machine_facts(told).get("cores") or math.nan)
+        sort_index.cpu_machine_pct.where(sort_index.order == "runs")
+        / 100
+        * (_machine_facts(messages).get("cores") or math.nan)
     )
-    turn_ms, data = own.turn_ms.iloc[0], study.arms[study.deployed(arm)].data
+    turn_ms, data = sort_index.turn_ms.iloc[0], study.arms[study.deployed(arm)].data
     return ArmCell(
         *(*key, is_closed),
-        *(own.qps, own.steal_pct, busy),
-        has_neighbour=bool(told.get("neighbour")),
-        has_errors=bool(own[["ignored_errors", "reconnects"]].gt(0).any(axis=None)),
+        *(sort_index.qps, sort_index.steal_pct, busy),
+        has_neighbour=bool(messages.get("neighbour")),
+        has_errors=bool(sort_index[["ignored_errors", "reconnects"]].gt(0).any(axis=None)),
         turn_ms=None if pd.isna(turn_ms) else float(turn_ms),
         begins=_BEGINS.get(data.prewarm) if data is not None else None,
-        engine=(told.get("engine") or {}).get("name"),
-        fits=_is_in_memory(rows, told),
+        engine=(messages.get("engine") or {}).get("name"),
+        fits=_is_in_memory(rows, messages),
         costs=by_part,
         rooms=rooms,
     )
@@ -112,8 +118,8 @@ def _build_cell(
 
 def _is_in_memory(rows: int | None, facts: Mapping[str, Any]) -> bool:
     """True if a server's pool surely holds all rows: it has at least twice their size."""
-    asked = ((facts.get("engine") or {}).get("settings") or {}).get("innodb_buffer_pool_size") or {}
-    pool = str(asked.get("got"))
+    request = ((facts.get("engine") or {}).get("settings") or {}).get("innodb_buffer_pool_size") or {}
+    pool = str(request.get("got"))
     return rows is not None and pool.isdigit() and int(pool) >= 2 * ROW_BYTES * rows
 
 

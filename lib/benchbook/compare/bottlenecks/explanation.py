@@ -119,8 +119,8 @@ def explain_contrast(base: ArmCell, treated: ArmCell, level: float, names: Mappi
     observed = np.log(treated.qps / base.qps).dropna()
     pair = _limiting_pair(slow, fast)
     by_capacity = _from_capacity(*pair, observed, is_slower, level, work) if pair else None
-    if found := by_capacity or _from_neighbour(slow, fast, observed, level):
-        sentence, predicted = found
+    if result := by_capacity or _from_neighbour(slow, fast, observed, level):
+        sentence, predicted = result
         return _with_sentence(
             cause, "capacity", [sentence], estimate_mean(predicted.dropna(), level, math.expm1)
         )
@@ -162,15 +162,20 @@ def _limiting_pair(slow: Sequence[Resource], fast: Sequence[Resource]) -> tuple[
     def rank(pair: tuple[Resource, Resource]) -> tuple[object, ...]:
         is_busy = all(resource.is_busy() for resource in pair)
         n_saturated = sum(bool(resource.is_saturated) for resource in pair)
-        return n_saturated, is_busy, _shares(*pair), min(float(one.utilization.mean()) for one in pair)
+        return (
+            n_saturated,
+            is_busy,
+            _shares(*pair),
+            min(float(resource.utilization.mean()) for resource in pair),
+        )
 
     first, other = max(itertools.product(slow, fast), key=rank)
     is_limit = first.is_saturated or (other.is_saturated and first.is_busy())
     return (first, other) if is_limit else None
 
 
-def _shares(one: Resource, other: Resource) -> bool:
-    return bool(set(one.parts) & set(other.parts))
+def _shares(resource: Resource, other: Resource) -> bool:
+    return bool(set(resource.parts) & set(other.parts))
 
 
 def _from_capacity(

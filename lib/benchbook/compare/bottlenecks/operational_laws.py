@@ -42,7 +42,7 @@ def littles_law(numbers: Sequence[Number], statements: Mapping[str, float]) -> l
     Little (1961): in a closed loop the number of clients is throughput times time. A difference that the
     rounding of the two printed numbers can explain is not flagged.
     """
-    name, found, unknown, n = "Little's law", [], [], 0
+    name, result, unknown, n = "Little's law", [], [], 0
     rows = _pair_rates(numbers, "latency_avg_ms")
     for rate, latency in rows.values():
         if not (work := _latency_numerator(rate, statements)):
@@ -58,11 +58,11 @@ def littles_law(numbers: Sequence[Number], statements: Mapping[str, float]) -> l
         if low > 1 + LITTLE_TOLERANCE or high < 1 - LITTLE_TOLERANCE:
             count = 1.0 if rate.metric == "tps" else statements[rate.at["workload"]]
             text = render_detail("little", rate=rate, latency=latency, work=work, statements=count)
-            found.append(check_number(name, False, rate, text, True))
+            result.append(check_number(name, False, rate, text, True))
     bounded = _check_percentiles(numbers, statements, set(rows))
     text = "Cells that agree within 1 % or their rounding"
-    agreeing = summarize_checks(name, n - len(found), text, len(found)) if n or not bounded else []
-    return [*found, *unknown, *agreeing, *bounded]
+    agreeing = summarize_checks(name, n - len(result), text, len(result)) if n or not bounded else []
+    return [*result, *unknown, *agreeing, *bounded]
 
 
 def _check_percentiles(
@@ -73,8 +73,10 @@ def _check_percentiles(
     Of the transactions 5 % take the 95th percentile or longer, so the mean is at least a twentieth of it. A
     percentile stands for a bucket 1.8 % wide.
     """
-    name, found, n = "Little's law", [], 0
-    for metric in sorted({one.metric for one in numbers if re.fullmatch(r"latency_p\d\d_ms", one.metric)}):
+    name, result, n = "Little's law", [], 0
+    for metric in sorted(
+        {number.metric for number in numbers if re.fullmatch(r"latency_p\d\d_ms", number.metric)}
+    ):
         least = (100 - int(metric[len("latency_p") : -len("_ms")])) / 100
         for place, (rate, latency) in _pair_rates(numbers, metric).items():
             if place in with_mean or not rate.value or not (work := _latency_numerator(rate, statements)):
@@ -83,31 +85,31 @@ def _check_percentiles(
             mean = work / rate.value
             if mean < least * (latency.value - latency.half_unit) / histogram.RATIO:
                 text = render_detail("bound", rate=rate, latency=latency, mean=mean, least=least)
-                found.append(check_number(name, False, rate, text, True))
+                result.append(check_number(name, False, rate, text, True))
     text = "Cells without a mean whose percentile leaves room for that of the law"
-    return [*found, *(summarize_checks(name, n - len(found), text, len(found)) if n else [])]
+    return [*result, *(summarize_checks(name, n - len(result), text, len(result)) if n else [])]
 
 
 def percentile_grid(numbers: Sequence[Number]) -> list[CellCheck]:
     """Look for percentiles that sysbench's histogram cannot give; an average of several leaves its grid."""
-    name, found, n, coarse = "percentile grid", [], 0, 0
-    for one in numbers:
-        if not re.fullmatch(r"latency_p\d+_ms", one.metric) or not one.value > 0:
+    name, grid, n, coarse = "percentile grid", [], 0, 0
+    for number in numbers:
+        if not re.fullmatch(r"latency_p\d+_ms", number.metric) or not number.value > 0:
             continue
-        if one.half_unit > max(0.005, 0.25 * (histogram.RATIO - 1) * one.value):
+        if number.half_unit > max(0.005, 0.25 * (histogram.RATIO - 1) * number.value):
             coarse += 1
             continue
         n += 1
-        if not histogram.is_on_grid(one.value):
-            near = histogram.value_of(histogram.bucket_of(one.value))
-            found.append(check_number(name, False, one, render_detail("grid", one=one, near=near)))
-    if coarse and n == len(found):
-        found.append(
+        if not histogram.is_on_grid(number.value):
+            near = histogram.value_of(histogram.bucket_of(number.value))
+            grid.append(check_number(name, False, number, render_detail("grid", one=number, near=near)))
+    if coarse and n == len(grid):
+        grid.append(
             build_check(name, None, "nowhere", f"{coarse} percentiles are too coarsely rounded to tell.")
         )
-        return found
+        return grid
     text = "Percentiles on sysbench's grid" + (f" ({coarse} too coarsely rounded to tell)" if coarse else "")
-    return [*found, *summarize_checks(name, n - len(found), text, len(found))]
+    return [*grid, *summarize_checks(name, n - len(grid), text, len(grid))]
 
 
 def statements_per_transaction(numbers: Sequence[Number], statements: Mapping[str, float]) -> list[CellCheck]:
@@ -116,7 +118,7 @@ def statements_per_transaction(numbers: Sequence[Number], statements: Mapping[st
     Where cells have `cut`, the share of their transactions that their window may have cut through, they may
     differ by so much more.
     """
-    name, found, n, is_cut = "statements per transaction", [], 0, False
+    name, result, n, is_cut = "statements per transaction", [], 0, False
     for qps, tps in _join_metrics(numbers, ("qps", "tps")):
         count = statements.get(qps.at["workload"])
         if not count or tps.value == 0:
@@ -127,21 +129,23 @@ def statements_per_transaction(numbers: Sequence[Number], statements: Mapping[st
         is_cut |= 0 < off <= qps.cut
         if off > qps.cut:
             text = f"{qps.written} / {tps.written} = {ratio:.3f} statements, the script sends {count:g}."
-            found.append(check_number(name, False, qps, text))
+            result.append(check_number(name, False, qps, text))
     text = "Cells that agree within 1 %" + (" or what their windows cut through" if is_cut else "")
-    return [*found, *summarize_checks(name, n - len(found), text, len(found))]
+    return [*result, *summarize_checks(name, n - len(result), text, len(result))]
 
 
 def latency_order(numbers: Sequence[Number]) -> list[CellCheck]:
     """CellCheck minimum <= mean <= maximum, and no percentile above the maximum by more than its bucket."""
-    name, found, n = "order of latencies", [], 0
+    name, result, n = "order of latencies", [], 0
     rows: dict[tuple[str, int], list[Number]] = {}
-    for one in numbers:
-        if one.metric.startswith("latency_"):
-            rows.setdefault((one.table, one.row), []).append(one)
+    for number in numbers:
+        if number.metric.startswith("latency_"):
+            rows.setdefault((number.table, number.row), []).append(number)
     for row in rows.values():
         # Turns have neither maximum nor percentiles.
-        by = {one.metric: one.value for one in row if not math.isnan(one.value)}
+        by = {
+            this_number.metric: this_number.value for this_number in row if not math.isnan(this_number.value)
+        }
         low, mean, high = (by.get(f"latency_{part}_ms") for part in ("min", "avg", "max"))
         parts = [part for part in (low, mean, high) if part is not None]
         if len(parts) < 2:
@@ -149,9 +153,9 @@ def latency_order(numbers: Sequence[Number]) -> list[CellCheck]:
         n += 1
         over = [m for m, v in by.items() if "_p" in m and high is not None and v > high * histogram.RATIO]
         if parts != sorted(parts) or over:
-            told = ", ".join(f"{metric} {format_plain(value)}" for metric, value in by.items())
-            found.append(check_number(name, False, row[0], f"{told}."))
-    return [*found, *summarize_checks(name, n - len(found), "Rows in order", len(found))]
+            message = ", ".join(f"{metric} {format_plain(value)}" for metric, value in by.items())
+            result.append(check_number(name, False, row[0], f"{message}."))
+    return [*result, *summarize_checks(name, n - len(result), "Rows in order", len(result))]
 
 
 def _latency_numerator(rate: Number, statements: Mapping[str, float]) -> float:
@@ -169,16 +173,16 @@ def _pair_rates(numbers: Sequence[Number], metric: str) -> dict[tuple[Any, ...],
     }
 
 
-def _row_key(one: Number) -> tuple[Any, ...]:
-    return one.table, one.row, frozenset(one.at.items())
+def _row_key(number: Number) -> tuple[Any, ...]:
+    return number.table, number.row, frozenset(number.at.items())
 
 
 def _join_metrics(numbers: Sequence[Number], metrics: Sequence[str]) -> Iterator[list[Number]]:
     """Numbers of the rows that have all of the metrics, in the order of these."""
     rows: dict[tuple[Any, ...], dict[str, Number]] = {}
-    for one in numbers:
-        if one.metric in metrics and one.is_given:
-            rows.setdefault(_row_key(one), {})[one.metric] = one
+    for number in numbers:
+        if number.metric in metrics and number.is_given:
+            rows.setdefault(_row_key(number), {})[number.metric] = number
     yield from ([row[name] for name in metrics] for row in rows.values() if len(row) == len(metrics))
 
 
@@ -218,21 +222,27 @@ def check_physics(cells: Sequence[ArmCell], baseline: str, level: float) -> Iter
         "what was not read before is read from the disk": lambda cell: _check_reads(cell, "cold"),
     }
     for law, kept in checks.items():
-        told = [
-            found and f"{found} ({cell.arm}, {cell.workload}, {cell.threads} threads)"
+        messages = [
+            result and f"{result} ({cell.arm}, {cell.workload}, {cell.threads} threads)"
             for cell in cells
-            for found in kept(cell)
+            for result in kept(cell)
         ]
-        broken = [found for found in told if found]
+        broken = [result for result in messages if result]
         detail = (
-            join_words(broken) if broken else f"{len(told)} checked" if told else "nothing recorded can tell"
+            join_words(broken)
+            if broken
+            else f"{len(messages)} checked"
+            if messages
+            else "nothing recorded can tell"
         )
-        yield Law(law=law, passed=not broken if told else None, detail=detail)
+        yield Law(law=law, passed=not broken if messages else None, detail=detail)
 
 
-def list_violations(found: Causes | None) -> list[str]:
+def list_violations(causes: Causes | None) -> list[str]:
     """Violated laws of a study in words; such a study has no headline."""
-    return [f"{law.law}, but {law.detail}" for law in (found.physics if found else ()) if law.passed is False]
+    return [
+        f"{law.law}, but {law.detail}" for law in (causes.physics if causes else ()) if law.passed is False
+    ]
 
 
 def _check_utilization(cell: ArmCell, level: float) -> Told:
@@ -244,11 +254,16 @@ def _check_utilization(cell: ArmCell, level: float) -> Told:
         behind = cell.threads * float(cell.cost(parts).mean()) / (1e3 * cell.turn_ms) if cell.turn_ms else 0.0
         is_broken = tolerance.is_above(busy.value, cores * (1 + SLACK) + behind)
         yield f"{join_words(list(parts))} used {busy.value:.2f} of {cores:g} cores" if is_broken else None
-    machine, own = float(cell.busy.mean()), float((cell.busy - cell.others).mean())
-    full = [part for one in core_resources(cell, level) if one.is_full for part in one.parts]
+    machine, own_value = float(cell.busy.mean()), float((cell.busy - cell.others).mean())
+    full = [
+        part
+        for core_resource in core_resources(cell, level)
+        if core_resource.is_full
+        for part in core_resource.parts
+    ]
     awake = float(cell.cost(full, "busy_cores").mean()) if full else 0.0
-    if tolerance.is_above(awake + TICKS * (own - awake), machine * (1 + SLACK) + OWN):
-        yield f"all parts used {own:.2f} cores, and the whole machine {machine:.2f}"
+    if tolerance.is_above(awake + TICKS * (own_value - awake), machine * (1 + SLACK) + OWN):
+        yield f"all parts used {own_value:.2f} cores, and the whole machine {machine:.2f}"
 
 
 def _check_concurrency(cell: ArmCell, level: float) -> Told:
@@ -270,12 +285,14 @@ def _check_bytes(cell: ArmCell, base: ArmCell | None, level: float) -> Told:
     if cell.engine != base.engine or not {"server"} <= base.costs.keys() & cell.costs.keys():
         return
     for way in ("received_bytes", "sent_bytes"):
-        found = relative_change(cell.cost(["server"], way), base.cost(["server"], way), level)
-        if found is None or found.n < MIN_BLOCKS:
+        cost_estimate = relative_change(cell.cost(["server"], way), base.cost(["server"], way), level)
+        if cost_estimate is None or cost_estimate.n < MIN_BLOCKS:
             continue
-        low, high = (found.value if end is None else end for end in (found.low, found.high))
+        low, high = (
+            cost_estimate.value if end is None else end for end in (cost_estimate.low, cost_estimate.high)
+        )
         is_broken = tolerance.is_outside(low, high, -BYTES, BYTES)
-        yield f"{100 * found.value:+.1f} % {way.replace('_', ' ')}" if is_broken else None
+        yield f"{100 * cost_estimate.value:+.1f} % {way.replace('_', ' ')}" if is_broken else None
 
 
 def _check_reads(cell: ArmCell, begins: str) -> Told:

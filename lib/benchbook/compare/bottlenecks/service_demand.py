@@ -83,11 +83,11 @@ def estimate_mean(
     values: pd.Series | np.ndarray, level: float, of: Callable[[float], float] = float
 ) -> CostEstimate | None:
     """Mean over blocks with its t interval, each put through `of`; None if a block lacks."""
-    found = t_interval(np.asarray(values, dtype=float), level)
-    if found.log_mean is None:
+    interval = t_interval(np.asarray(values, dtype=float), level)
+    if interval.log_mean is None:
         return None
-    ends = [None if end is None else of(end) for end in (found.log_low, found.log_high)]
-    return CostEstimate(value=of(found.log_mean), low=ends[0], high=ends[1], n=found.n)
+    ends = [None if end is None else of(end) for end in (interval.log_low, interval.log_high)]
+    return CostEstimate(value=of(interval.log_mean), low=ends[0], high=ends[1], n=interval.n)
 
 
 def relative_change(treated: pd.Series, base: pd.Series, level: float) -> CostEstimate | None:
@@ -104,9 +104,11 @@ def mean_difference(treated: pd.Series, base: pd.Series, level: float) -> CostEs
     return None if both.empty else estimate_mean(both.iloc[:, 0] - both.iloc[:, 1], level)
 
 
-def is_decided(found: CostEstimate | None) -> bool:
+def is_decided(cost_estimate: CostEstimate | None) -> bool:
     """True if a difference is above or below zero with its whole interval."""
-    return found is not None and tolerance.sign_of_interval(found.low, found.high) != 0
+    return (
+        cost_estimate is not None and tolerance.sign_of_interval(cost_estimate.low, cost_estimate.high) != 0
+    )
 
 
 def explains_effect(predicted: pd.Series, observed: pd.Series, level: float) -> bool:
@@ -117,17 +119,22 @@ def explains_effect(predicted: pd.Series, observed: pd.Series, level: float) -> 
     both = pd.concat([predicted, observed], axis=1, join="inner").dropna()
     if len(both) < MIN_BLOCKS:
         return False
-    one, other = (estimate_mean(both.iloc[:, column], level) for column in (0, 1))
-    if one is None or other is None or not is_decided(other) or one.value * other.value <= 0:
+    cost_estimate, other = (estimate_mean(both.iloc[:, column], level) for column in (0, 1))
+    if (
+        cost_estimate is None
+        or other is None
+        or not is_decided(other)
+        or cost_estimate.value * other.value <= 0
+    ):
         return False
     ends = (
-        (one.value, one.value)
+        (cost_estimate.value, cost_estimate.value)
         if both.iloc[:, 0].std() < NO_SPREAD
-        else (require_value(one.low), require_value(one.high))
+        else (require_value(cost_estimate.low), require_value(cost_estimate.high))
     )
     if tolerance.sign_of_interval(*ends) == 0:
         return False
-    missed = abs(one.value - other.value) / abs(other.value)
+    missed = abs(cost_estimate.value - other.value) / abs(other.value)
     if tolerance.is_below(missed, EXACT) or tolerance.is_above(missed, MOST):
         return missed < MOST
     rest = estimate_mean(both.iloc[:, 1] - both.iloc[:, 0], level)
@@ -145,11 +152,11 @@ def fit_cores(cells: Sequence[CellCosts], arm: str, part: str) -> tuple[float, f
     what a part spends without any query weighs most at the lowest rate.
     """
     points = [
-        (cell.qps.value, own.busy_cores.value)
+        (cell.qps.value, part_cost.busy_cores.value)
         for cell in cells
         if cell.arm == arm and cell.latency_us is None
-        for own in cell.parts
-        if own.part == part
+        for part_cost in cell.parts
+        if part_cost.part == part
     ]
     if len({rate for rate, _ in points}) < FEWEST_RATES:
         return None
@@ -161,10 +168,14 @@ def fit_cores(cells: Sequence[CellCosts], arm: str, part: str) -> tuple[float, f
 def summarize_cell(cell: ArmCell, level: float) -> CellCosts:
     """Cell in the form of findings.json."""
     parts = []
-    for part, own in cell.costs.items():
-        known = {name: found for name in COLUMNS if (found := estimate_mean(own[name], level)) is not None}
-        if (busy := estimate_mean(own["busy_cores"], level)) is not None:
-            parts.append(PartCost(part=part, busy_cores=busy, a_query=known))
+    for part, cost in cell.costs.items():
+        cost_estimates = {
+            name: cost_estimate
+            for name in COLUMNS
+            if (cost_estimate := estimate_mean(cost[name], level)) is not None
+        }
+        if (busy := estimate_mean(cost["busy_cores"], level)) is not None:
+            parts.append(PartCost(part=part, busy_cores=busy, a_query=cost_estimates))
     qps = estimate_mean(cell.qps, level)
     assert qps is not None
     return CellCosts(
@@ -178,7 +189,7 @@ def summarize_cell(cell: ArmCell, level: float) -> CellCosts:
 
 def core_resources(cell: ArmCell, level: float) -> tuple[CoreGroup, ...]:
     """Sets of cores with the parts on them, their utilization, and saturation."""
-    found = []
+    result = []
     for parts, cores in cell.rooms:
         used = estimate_mean(cell.used(parts, cores), level)
         if used is None:
@@ -187,8 +198,8 @@ def core_resources(cell: ArmCell, level: float) -> tuple[CoreGroup, ...]:
         is_full: bool | None = None if may_be else False
         if used.value >= FULL and used.low is not None and used.low >= NEARLY:
             is_full = True
-        found.append(CoreGroup(parts=parts, cores=cores, used=used, is_full=is_full))
-    return tuple(found)
+        result.append(CoreGroup(parts=parts, cores=cores, used=used, is_full=is_full))
+    return tuple(result)
 
 
 KINDS = {
@@ -225,14 +236,14 @@ class Work:
 
 def changed_work(base: ArmCell, treated: ArmCell, level: float) -> list[Work]:
     """Return what of the server's work for a query differs: decided, and a tenth at the least."""
-    found: list[Work] = []
+    works: list[Work] = []
     for name, (what, least) in KINDS.items():
         if not {"server"} <= base.costs.keys() & treated.costs.keys():
             continue
         # Each engine counts in its own way, and pages are what the bytes consist of.
         if name not in OF_KERNEL and base.engine != treated.engine:
             continue
-        if name == "read_bytes" and any("pages" in one.told for one in found):
+        if name == "read_bytes" and any("pages" in work.told for work in works):
             continue
         was, now = base.cost(["server"], name), treated.cost(["server"], name)
         if not is_decided(mean_difference(now, was, level)):
@@ -240,15 +251,19 @@ def changed_work(base: ArmCell, treated: ArmCell, level: float) -> list[Work]:
         low, high = sorted((float(was.mean()), float(now.mean())))
         if high >= WORTH * low and high - low >= least:
             than = "against" if was.mean() < NOTHING else "not"
-            told = f"{_format_number(now.mean())} {what} a query, {than} {_format_number(was.mean())}"
-            found.append(Work(told, bool(now.mean() > was.mean()), name in WAITED))
-    return found
+            message = f"{_format_number(now.mean())} {what} a query, {than} {_format_number(was.mean())}"
+            works.append(Work(message, bool(now.mean() > was.mean()), name in WAITED))
+    return works
 
 
 def parenthetical(work: Sequence[Work], is_more: bool, only_waited: bool = False) -> str:
     """Return in brackets what of the server's work goes one way, to stand behind what it makes."""
-    told = [one.told for one in work if one.is_more == is_more and (one.is_waited or not only_waited)]
-    return f" (the server had {join_words(told[:2])})" if told else ""
+    messages = [
+        this_work.told
+        for this_work in work
+        if this_work.is_more == is_more and (this_work.is_waited or not only_waited)
+    ]
+    return f" (the server had {join_words(messages[:2])})" if messages else ""
 
 
 def waiting_side(base: ArmCell, treated: ArmCell, is_more: bool, level: float) -> str | None:
@@ -262,15 +277,15 @@ def waiting_side(base: ArmCell, treated: ArmCell, is_more: bool, level: float) -
     )
     if is_own or any("proxy" in cell.costs for cell in (base, treated)):
         return None
-    found = []
+    result = []
     for part in ("client", "server"):
         was, now = (cell.cost([part], "voluntary") for cell in (base, treated))
         more = mean_difference(now, was, level)
         if more is None or not is_decided(more) or abs(more.value) < STOPS:
             continue
         if (more.value > 0) == is_more and ONCE[0] <= min(was.mean(), now.mean()) <= ONCE[1]:
-            found.append(part)
-    return found[0] if len(found) == 1 else None
+            result.append(part)
+    return result[0] if len(result) == 1 else None
 
 
 def _format_number(value: float) -> str:

@@ -20,10 +20,10 @@ def audit_source(published: Published) -> Audit:
     """Content of the page of a source; the same files give the same audit."""
     source = published.source
     checks = consistency.of_source(published)
-    claims = [AuditedClaim.model_validate({**one, "doubts": []}) for one in judge_source(published)]
+    claims = [AuditedClaim.model_validate({**values, "doubts": []}) for values in judge_source(published)]
     for claim in claims:
         claim.doubts.extend(
-            f"{one.check}, {one.where}: {one.detail}" for one in checks if _is_relevant(one, claim)
+            f"{check.check}, {check.where}: {check.detail}" for check in checks if _is_relevant(check, claim)
         )
     verdicts = [claim.verdict for claim in claims]
     return Audit(
@@ -37,7 +37,7 @@ def audit_source(published: Published) -> Audit:
         + list(source.leaves_open),
         counts=Counts(
             tables=len(source.tables),
-            cells=sum(one.is_given for one in published.numbers),
+            cells=sum(number.is_given for number in published.numbers),
             claims=len(claims),
             holds=verdicts.count("holds"),
             does_not_hold=verdicts.count("does not hold"),
@@ -52,14 +52,14 @@ def _build_table(published: Published, name: str) -> AuditedTable:
     rows = published.texts[name]
     numbers = [
         AuditedNumber(
-            row=one.row,
-            metric=one.metric,
-            value=round_digits(one.value),
-            printed=one.printed,
-            at=dict(one.at),
+            row=number.row,
+            metric=number.metric,
+            value=round_digits(number.value),
+            printed=number.printed,
+            at=dict(number.at),
         )
-        for one in published.numbers
-        if one.table == name
+        for number in published.numbers
+        if number.table == name
     ]
     headings = {heading: source.columns[heading] for heading in table.columns}
     return AuditedTable(
@@ -74,15 +74,15 @@ def _build_table(published: Published, name: str) -> AuditedTable:
     )
 
 
-def _is_relevant(one: CellCheck, claim: AuditedClaim) -> bool:
+def _is_relevant(cell_check: CellCheck, claim: AuditedClaim) -> bool:
     """True if a failed check is about a cell that the verdict on a claim rests on.
 
     Numbers that two tables share concern a reader of either table; a law that is broken in a row,
     a reader of that row.
     """
-    if one.passed is not False:
+    if cell_check.passed is not False:
         return False
     rows = {side for cell in claim.cells for side in cell.sides}
-    if one.row is not None:
-        return (one.tables[0], one.row) in rows
-    return len(one.tables) > 1 and bool(set(one.tables) & {table for table, _ in rows})
+    if cell_check.row is not None:
+        return (cell_check.tables[0], cell_check.row) in rows
+    return len(cell_check.tables) > 1 and bool(set(cell_check.tables) & {table for table, _ in rows})

@@ -35,7 +35,7 @@ SLOW = ("latency_avg_ms", "latency_p99_ms")
 def of_source(published: Published) -> list[CellCheck]:
     """Run every check on the tables of a source."""
     source, numbers = published.source, published.numbers
-    measured = [one for one in numbers if one.role == "metric"]
+    measured = [number for number in numbers if number.role == "metric"]
     statements = {
         name: workload.statements for name, workload in source.workloads.items() if workload.statements
     }
@@ -66,12 +66,12 @@ def of_source(published: Published) -> list[CellCheck]:
 
 def _idle_in_one(checks: Sequence[CellCheck]) -> list[CellCheck]:
     """Checks with those that had nothing to check in one line at the end."""
-    idle = [one for one in checks if one.passed is None and one.where == "nowhere"]
+    idle = [check for check in checks if check.passed is None and check.where == "nowhere"]
     if len(idle) < 2:
         return list(checks)
-    names = ", ".join(dict.fromkeys(one.check for one in idle))
+    names = ", ".join(dict.fromkeys(cell_check.check for cell_check in idle))
     line = build_check("nothing to check", None, "nowhere", f"No table has the numbers for these: {names}.")
-    return [*(one for one in checks if one not in idle), line]
+    return [*(check for check in checks if check not in idle), line]
 
 
 def of_runs(runs: pd.DataFrame) -> list[CellCheck]:
@@ -113,31 +113,36 @@ def from_runs(runs: pd.DataFrame) -> list[Number]:
     keys = ["arm", "workload", "threads", "block"]
     rows = runs.groupby(table).cumcount() + 1
     each = list(zip(table, rows, runs[keys].to_dict("records"), cut, share, strict=True))
-    found = []
+    matching_runs = []
     for metric in metrics:
         is_mean = metric == "latency_avg_ms"
         for (name, row, at, own_cut, own_share), value in zip(each, runs[metric].astype(float), strict=True):
             half = PRINTED_MS / 2 + value * own_share if is_mean else 0.0
             text = f"{value:.6g}"
-            found.append(Number(name, row, metric, metric, value, text, half, None, "metric", at, own_cut))
-    return found
+            matching_runs.append(
+                Number(name, row, metric, metric, value, text, half, None, "metric", at, own_cut)
+            )
+    return matching_runs
 
 
 def compared_arms(published: Published) -> list[tuple[str, str]]:
     """Return the pairs of arms that a claim of the source puts against each other."""
-    found: dict[tuple[str, str], None] = {}
+    results: dict[tuple[str, str], None] = {}
     for claim in published.source.claims.values():
         if claim.baseline is None or claim.treatment is None:
             continue
         sides = [
-            dict.fromkeys(one.key("arm") for one in select_numbers(published.numbers, claim.cells, side))
+            dict.fromkeys(
+                select_number.key("arm")
+                for select_number in select_numbers(published.numbers, claim.cells, side)
+            )
             for side in (claim.baseline, claim.treatment)
         ]
-        pairs = ((one, other) for one in sides[0] for other in sides[1])
-        found |= dict.fromkeys(
-            (one, other) for one, other in pairs if None not in (one, other) and one != other
+        pairs = ((side, other) for side in sides[0] for other in sides[1])
+        results |= dict.fromkeys(
+            (pair, other) for pair, other in pairs if None not in (pair, other) and pair != other
         )
-    return list(found)
+    return list(results)
 
 
 NEARLY_EQUAL = 0.5
@@ -150,46 +155,54 @@ def equal_tables(numbers: Sequence[Number], settings: Mapping[str, Mapping[str, 
     `settings` has the stated factors of each arm. Two of one setting may be equal: one measurement printed
     twice. Where a factor differs, equal numbers mean that one of them is not what it says.
     """
-    name, found, n = "equal tables", [], 0
-    for one, other in itertools.combinations(_build_series(numbers, settings), 2):
-        common = one.numbers.keys() & other.numbers.keys()
+    name, result, n = "equal tables", [], 0
+    for series, other in itertools.combinations(_build_series(numbers, settings), 2):
+        common = series.numbers.keys() & other.numbers.keys()
         if len(common) < FEWEST:
             continue
         n += 1
-        equal = sum(one.numbers[place] == other.numbers[place] for place in common)
-        size = max(len(one.numbers), len(other.numbers))
+        equal = sum(series.numbers[place] == other.numbers[place] for place in common)
+        size = max(len(series.numbers), len(other.numbers))
         if equal / size < NEARLY_EQUAL:
             continue
         differ = sorted(
-            f"{key.replace('_', ' ')} ({one.setting[key]}, {other.setting[key]})"
-            for key in one.setting.keys() & other.setting.keys() - {"arm"}
-            if one.setting[key] != other.setting[key]
+            f"{key.replace('_', ' ')} ({series.setting[key]}, {other.setting[key]})"
+            for key in series.setting.keys() & other.setting.keys() - {"arm"}
+            if series.setting[key] != other.setting[key]
         )
-        is_stated = len(one.setting) > 2 and len(other.setting) > 2
-        is_same = not differ and (is_stated or one.setting["arm"] == other.setting["arm"])
+        is_stated = len(series.setting) > 2 and len(other.setting) > 2
+        is_same = not differ and (is_stated or series.setting["arm"] == other.setting["arm"])
         values = {"equal": equal, "size": size, "is_same": is_same, "differ": differ}
-        text = render_detail("equal tables", one=one.setting, other=other.setting, **values)
-        where, tables = f"{one.name} and {other.name}", (one.table, other.table)
-        found.append(build_check(name, is_same and equal == size, where, text, tables))
-    return found or summarize_checks(name, n, "Pairs with fewer than half of their numbers in common")
+        text = render_detail("equal tables", one=series.setting, other=other.setting, **values)
+        where, tables = f"{series.name} and {other.name}", (series.table, other.table)
+        result.append(build_check(name, is_same and equal == size, where, text, tables))
+    return result or summarize_checks(name, n, "Pairs with fewer than half of their numbers in common")
 
 
 def repeated_cells(numbers: Sequence[Number]) -> list[CellCheck]:
     """Find cells of one arm that two tables print with different values."""
-    name, found, n = "repeated cells", [], 0
-    seen: dict[_Place, Number] = {}
-    for one in numbers:
-        first = seen.setdefault(_place_of_number(one, one.at), one) if one.is_given else one
-        if first is one or first.table == one.table:
+    name, result, n = "repeated cells", [], 0
+    observed_numbers: dict[_Place, Number] = {}
+    for number in numbers:
+        first = (
+            observed_numbers.setdefault(_place_of_number(number, number.at), number)
+            if number.is_given
+            else number
+        )
+        if first is number or first.table == number.table:
             continue
         n += 1
-        if first.value != one.value:
-            text = f"{one.metric} is {first.printed} in {first.table} and {one.printed} in {one.table}."
-            found.append(build_check(name, False, describe_place(one.at), text, (first.table, one.table)))
+        if first.value != number.value:
+            text = (
+                f"{number.metric} is {first.printed} in {first.table} and {number.printed} in {number.table}."
+            )
+            result.append(
+                build_check(name, False, describe_place(number.at), text, (first.table, number.table))
+            )
     if not n:
         return [build_check(name, None, "nowhere", "Nothing to check: no cell of an arm is printed twice.")]
-    text = f"Numbers printed twice that agree: {n - len(found)}."
-    return found + ([build_check(name, True, "everywhere else", text)] if n > len(found) else [])
+    text = f"Numbers printed twice that agree: {n - len(result)}."
+    return result + ([build_check(name, True, "everywhere else", text)] if n > len(result) else [])
 
 
 def missing_cells(
@@ -200,31 +213,43 @@ def missing_cells(
     `compared` has pairs of arms; `stated` the thread counts that the document says were run, by workload.
     """
     name = "missing cells"
-    found = [
-        build_check(name, False, f"{one.table}, row {one.row}", f"{one.heading} is blank.", [one.table])
-        for one in numbers
-        if not one.is_given
+    cell_checks = [
+        build_check(
+            name,
+            False,
+            f"{this_number.table}, row {this_number.row}",
+            f"{this_number.heading} is blank.",
+            [this_number.table],
+        )
+        for this_number in numbers
+        if not this_number.is_given
     ]
-    measured = [one for one in numbers if one.is_given and one.key("arm") is not None]
+    measured = [
+        this_number for this_number in numbers if this_number.is_given and this_number.key("arm") is not None
+    ]
     groups: dict[_Place, list[Number]] = {}
-    for one in measured:
-        factors = {key: value for key, value in one.at.items() if key not in {"arm", "second", *THREADS}}
-        groups.setdefault(_place_of_number(None, factors), []).append(one)
+    for number in measured:
+        factors = {key: value for key, value in number.at.items() if key not in {"arm", "second", *THREADS}}
+        groups.setdefault(_place_of_number(None, factors), []).append(number)
     for group in groups.values():
         levels: dict[str, set[int]] = {}
-        for one in group:
-            levels.setdefault(one.at["arm"], set()).update(_thread_levels([one]))
+        for number in group:
+            levels.setdefault(number.at["arm"], set()).update(_thread_levels([number]))
         for arm, other in dict.fromkeys((*compared, *((second, first) for first, second in compared))):
             if arm in levels and (lack := levels.get(other, set()) - levels[arm]):
                 text = f"No numbers at {_format_levels(lack)} threads, where {other} has them."
-                tables = [one.table for one in group if one.at["arm"] == arm]
-                found.append(build_check(name, False, f"{arm}, {group[0].key('workload')}", text, tables))
+                tables = [this_number.table for this_number in group if this_number.at["arm"] == arm]
+                cell_checks.append(
+                    build_check(name, False, f"{arm}, {group[0].key('workload')}", text, tables)
+                )
     for workload, threads in stated.items():
-        part = [one for one in measured if one.key("workload") == workload]
+        part = [this_number for this_number in measured if this_number.key("workload") == workload]
         if lack := set(threads) - _thread_levels(part):
             text = f"No numbers at {_format_levels(lack)} threads, which the document says were run."
-            found.append(build_check(name, False, workload, text, [one.table for one in part]))
-    return found or [
+            cell_checks.append(
+                build_check(name, False, workload, text, [this_number.table for this_number in part])
+            )
+    return cell_checks or [
         build_check(name, True, "everywhere", "No blank, and compared arms have the same cells.")
     ]
 
@@ -234,15 +259,15 @@ def _format_levels(levels: set[int]) -> str:
 
 
 def _thread_levels(numbers: Sequence[Number]) -> set[int]:
-    return {one.threads for one in numbers if one.key("threads") is not None}
+    return {number.threads for number in numbers if number.key("threads") is not None}
 
 
 _Place = frozenset[tuple[str, str]]
 
 
-def _place_of_number(one: Number | None, keys: Mapping[str, Any]) -> _Place:
+def _place_of_number(number: Number | None, keys: Mapping[str, Any]) -> _Place:
     """Key of a number by some of its keys, as it is printed."""
-    metric = {("metric", one.metric)} if one else set()
+    metric = {("metric", number.metric)} if number else set()
     return frozenset(metric | {(key, str(value)) for key, value in keys.items()})
 
 
@@ -258,20 +283,20 @@ class _Series(NamedTuple):
 def _build_series(numbers: Sequence[Number], settings: Mapping[str, Mapping[str, Any]]) -> list[_Series]:
     arms: dict[str, set[str]] = {}
     groups: dict[tuple[str, str, str], dict[_Place, float]] = {}
-    for one in numbers:
-        if one.is_given and (arm := one.key("arm")) is not None:
-            arms.setdefault(one.table, set()).add(arm)
-            rest = {key: value for key, value in one.at.items() if key not in ("arm", "workload")}
-            own = groups.setdefault((one.table, arm, one.key("workload")), {})
-            own[_place_of_number(one, rest)] = one.value
+    for number in numbers:
+        if number.is_given and (arm := number.key("arm")) is not None:
+            arms.setdefault(number.table, set()).add(arm)
+            rest = {key: value for key, value in number.at.items() if key not in ("arm", "workload")}
+            own_values = groups.setdefault((number.table, arm, number.key("workload")), {})
+            own_values[_place_of_number(number, rest)] = number.value
     return [
         _Series(
             table if len(arms[table]) == 1 else f"{table} ({arm})",
             table,
             {"arm": arm, "workload": workload, **settings.get(arm, {})},
-            own,
+            group,
         )
-        for (table, arm, workload), own in groups.items()
+        for (table, arm, workload), group in groups.items()
     ]
 
 
@@ -282,56 +307,58 @@ def growth_base(
 
     `growths` maps a heading to (metric that grew, keys of the cell it grew over).
     """
-    name, found, unknown, n = "base of percentages", [], [], 0
+    name, result, unknown, n = "base of percentages", [], [], 0
     for heading, (metric, over) in growths.items():
-        for one in numbers:
-            if one.heading != heading or not one.is_given:
+        for number in numbers:
+            if number.heading != heading or not number.is_given:
                 continue
-            group = [other for other in numbers if (other.table, other.metric) == (one.table, metric)]
-            new, old = _expected_value(group, one, {}), _expected_value(group, one, over)
-            if new is None or old is None or all(one.key(key) == value for key, value in over.items()):
+            group = [other for other in numbers if (other.table, other.metric) == (number.table, metric)]
+            new, old = _expected_value(group, number, {}), _expected_value(group, number, over)
+            if new is None or old is None or all(number.key(key) == value for key, value in over.items()):
                 continue
             if not old or not new:
                 ends = f"from {format_plain(old)} to {format_plain(new)}"
-                text = f"printed {one.printed} %, {ends}: no growth over 0."
-                unknown.append(check_number(name, None, one, text))
+                text = f"printed {number.printed} %, {ends}: no growth over 0."
+                unknown.append(check_number(name, None, number, text))
                 continue
             n += 1
             by_old, by_new = 100 * (new / old - 1), 100 * (1 - old / new)
             # "6 %" beside "5.95 %" was rounded to its own places, not to those of its column.
-            step = max(2 * one.half_unit, 10.0 ** -len(one.printed.partition(".")[2]))
-            fits = [_is_rounding(value, one.value, step) for value in (by_old, by_new)]
+            step = max(2 * number.half_unit, 10.0 ** -len(number.printed.partition(".")[2]))
+            fits = [_is_rounding(value, number.value, step) for value in (by_old, by_new)]
             if not fits[0]:
                 shares = {"by_old": by_old / 100, "by_new": by_new / 100, "fits_new": fits[1]}
-                found.append(
+                result.append(
                     check_number(
-                        name, False, one, render_detail("growth", one=one, new=new, old=old, **shares)
+                        name, False, number, render_detail("growth", one=number, new=new, old=old, **shares)
                     )
                 )
     return [
-        *found,
+        *result,
         *unknown,
         *summarize_checks(
-            name, n - len(found), "Percentages divided by the old value, as they should be", len(found)
+            name, n - len(result), "Percentages divided by the old value, as they should be", len(result)
         ),
     ]
 
 
 def rising_threads(numbers: Sequence[Number]) -> list[CellCheck]:
     """Check that thread counts rise from row to row, wherever all other keys of a table are the same."""
-    name, found, n = "rising thread counts", [], 0
+    name, result, n = "rising thread counts", [], 0
     tables: dict[tuple[str, _Place], dict[int, Any]] = {}
-    for one in numbers:
-        if (threads := one.key("threads")) is not None:
-            rest = {key: value for key, value in one.at.items() if key not in THREADS}
-            tables.setdefault((one.table, _place_of_number(None, rest)), {}).setdefault(one.row, threads)
+    for number in numbers:
+        if (threads := number.key("threads")) is not None:
+            rest = {key: value for key, value in number.at.items() if key not in THREADS}
+            tables.setdefault((number.table, _place_of_number(None, rest)), {}).setdefault(
+                number.row, threads
+            )
     for (table, _), rows in tables.items():
         levels = list(rows.values())
         n += 1
         if any(after < before for before, after in itertools.pairwise(levels)):
             text = f"In their printed order: {', '.join(map(str, levels))}."
-            found.append(build_check(name, False, table, text, [table]))
-    return [*found, *summarize_checks(name, n - len(found), "Series in order", len(found))]
+            result.append(build_check(name, False, table, text, [table]))
+    return [*result, *summarize_checks(name, n - len(result), "Series in order", len(result))]
 
 
 def _is_rounding(value: float, printed: float, step: float) -> bool:
@@ -341,8 +368,8 @@ def _is_rounding(value: float, printed: float, step: float) -> bool:
     )
 
 
-def _expected_value(group: Sequence[Number], one: Number, over: Mapping[str, Any]) -> float | None:
-    wanted = {**one.at, **over}
+def _expected_value(group: Sequence[Number], number: Number, over: Mapping[str, Any]) -> float | None:
+    wanted = {**number.at, **over}
     fits = (
         other for other in group if all(other.key(key) == wanted.get(key) for key in (*wanted, *other.at))
     )

@@ -42,31 +42,35 @@ def is_contrast(claim: Claim) -> bool:
     return claim.kind == "effect" and is_mean and claim.metric != LOADING and not claim.where
 
 
-def match_contrasts(name: str, claim: Claim, asked: ClaimTest) -> list[ClaimedEffect]:
+def match_contrasts(name: str, claim: Claim, claim_test: ClaimTest) -> list[ClaimedEffect]:
     """Contrasts that answer a claim, each by one number; none if only cells answer it.
 
     A mean must be that of one contrast, over its thread levels. Where each cell must lie in the band, each
     must be all that its contrast has.
     """
-    parts = [part for part in asked.parts if part.decides]
+    parts = [part for part in claim_test.parts if part.decides]
     contrasts = [
-        {(one.baseline.at[0], *one.cell.at[:2]) for one in part.items if one.baseline} for part in parts
+        {(item.baseline.at[0], *item.cell.at[:2]) for item in part.items if item.baseline} for part in parts
     ]
-    is_one = all(len(one) == 1 for one in contrasts) and len(set.union(*contrasts)) == len(parts)
+    is_one = all(len(this_contrast) == 1 for this_contrast in contrasts) and len(
+        set.union(*contrasts)
+    ) == len(parts)
     if (
         not is_contrast(claim)
         or not is_compared(require_value(claim.metric))
         or not is_one
-        or asked.must == "most"
+        or claim_test.must == "most"
     ):
         return []
     band = require_value(claim.band)
-    amounts = band.range or [one for one in (band.point, band.above, band.below) if one is not None]
+    amounts = band.range or [item for item in (band.point, band.above, band.below) if item is not None]
     value = sum(map(parse_amount, amounts)) / len(amounts)
-    found = []
+    matching_contrasts = []
     for part, contrast in zip(parts, contrasts, strict=True):
         baseline, treatment, workload = contrast.pop()
-        threads = tuple(one.cell.at[2] for one in part.items)
+        threads = tuple(item.cell.at[2] for item in part.items)
         allowed, metric = require_value(claim_limits(claim)), metric_column(require_value(claim.metric))
-        found.append(ClaimedEffect(name, baseline, treatment, value, allowed, (workload,), threads, metric))
-    return found
+        matching_contrasts.append(
+            ClaimedEffect(name, baseline, treatment, value, allowed, (workload,), threads, metric)
+        )
+    return matching_contrasts

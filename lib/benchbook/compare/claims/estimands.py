@@ -70,7 +70,7 @@ class CellSource(Protocol):
     def meets(self, claim: Claim, condition: Condition, cell: Cell) -> bool:
         """True if a cell meets a condition of a claim."""
 
-    def none_left(self, claim: Claim, found: Sequence[CellPair]) -> str:
+    def none_left(self, claim: Claim, cell_pairs: Sequence[CellPair]) -> str:
         """Reason that no cell is left of these items."""
 
     def series(self, items: Sequence[CellPair], key: str, free: tuple[str, ...] = ()) -> Series:
@@ -141,32 +141,39 @@ def _test_values(claim: Claim, board: CellSource) -> ClaimTest:
     asked of every cell; a point says where the cells centre.
     """
     is_effect = claim.kind == "effect"
-    found, alone = _claim_pairs(claim, board) if is_effect else (_claim_values(claim, board), 0)
+    cell_pairs, alone = _claim_pairs(claim, board) if is_effect else (_claim_values(claim, board), 0)
     items = [
-        one
-        for one in found
+        cell_pair
+        for cell_pair in cell_pairs
         if all(
-            board.meets(claim, each, one.baseline if each.of == "baseline" and one.baseline else one.cell)
+            board.meets(
+                claim,
+                each,
+                cell_pair.baseline if each.of == "baseline" and cell_pair.baseline else cell_pair.cell,
+            )
             for each in claim.where
         )
     ]
     if not items:
-        raise NoCell(board.none_left(claim, found))
+        raise NoCell(board.none_left(claim, cell_pairs))
     scale: Literal["share", "value"] = "share" if is_effect else "value"
     bounds, rule = (
         (share_bounds if is_effect else value_bounds)(require_value(claim_limits(claim))),
         judged_by(claim),
     )
     if rule != "mean":
-        each = [Estimand(board.named([one]), one.terms, bounds, scale, items=(one,)) for one in items]
+        each = [
+            Estimand(board.named([cell_pair]), cell_pair.terms, bounds, scale, items=(cell_pair,))
+            for cell_pair in items
+        ]
         return ClaimTest(each, items, "most" if rule == "most_cells" else "all", alone)
     groups: dict[Hashable, list[CellPair]] = {}
-    for one in items:
-        groups.setdefault(board.group(one), []).append(one)
+    for item in items:
+        groups.setdefault(board.group(item), []).append(item)
     is_one = len(groups) == 1
     parts = [
-        Estimand(board.named(own), _mean_terms(own), bounds, scale, items=tuple(own), decides=is_one)
-        for own in groups.values()
+        Estimand(board.named(group), _mean_terms(group), bounds, scale, items=tuple(group), decides=is_one)
+        for group in groups.values()
     ]
     if not is_one:
         parts.append(Estimand("all of them together", _mean_terms(items), bounds, scale, items=tuple(items)))
@@ -188,12 +195,12 @@ def _test_trend(claim: Claim, board: CellSource) -> ClaimTest:
     by_size = claim.baseline is not None and claim.direction in ("grows", "shrinks")
     parts, ordered = [], []
     for where, levels in board.series(items, key):
-        ordered += [one for _, one in levels]
+        ordered += [level for _, level in levels]
         for (start, before), (end, after) in pairwise(levels):
             step = _describe_step(where, key, start, end)
             rule: Literal["size", "band"] = "size" if by_size else "band"
-            made = _difference_estimand(step, (after.terms, before.terms), bounds, (after,), rule)
-            parts.append(replace(made, margin="value" if claim.baseline is None else "points"))
+            estimand = _difference_estimand(step, (after.terms, before.terms), bounds, (after,), rule)
+            parts.append(replace(estimand, margin="value" if claim.baseline is None else "points"))
     if not parts:
         raise NotApplicable(f"it has fewer than two levels of {labels.label_key(key)}")
     return ClaimTest(parts, ordered, alone=alone)
@@ -212,20 +219,30 @@ def _test_proportion(claim: Claim, board: CellSource) -> ClaimTest:
     used: list[CellPair] = []
     for where, levels in board.series(items, key, ("threads",)):
         by_level: dict[float, list[CellPair]] = {}
-        for level, one in levels:
-            by_level.setdefault(float(level), []).append(one)
-        best = {level: _highest_item(own, metric, key, board) for level, own in by_level.items()}
+        for level, cell_pair in levels:
+            by_level.setdefault(float(level), []).append(cell_pair)
+        best = {
+            level: _highest_item(own_cell_pairs, metric, key, board)
+            for level, own_cell_pairs in by_level.items()
+        }
         if len(best) < 2 or min(best) <= 0:
             continue
         mean = math.fsum(map(math.log, best)) / len(best)
         squares = math.fsum((math.log(level) - mean) ** 2 for level in best)
-        terms = _sum_terms(*((one.terms, (math.log(level) - mean) / squares) for level, one in best.items()))
-        own, several = tuple(best.values()), len(levels) > len(best)
+        terms = _sum_terms(
+            *(
+                (this_cell_pair.terms, (math.log(level) - mean) / squares)
+                for level, this_cell_pair in best.items()
+            )
+        )
+        cell_pairs, several = tuple(best.values()), len(levels) > len(best)
         where = f"{where}, at the highest {metric.upper()} of each" if several else where
         parts.append(
-            Estimand(where, terms, power_bounds(require_value(claim_limits(claim))), "power", items=own)
+            Estimand(
+                where, terms, power_bounds(require_value(claim_limits(claim))), "power", items=cell_pairs
+            )
         )
-        used += own
+        used += cell_pairs
     if not parts:
         raise NotApplicable(f"it has fewer than two positive levels of {labels.label_key(key)}")
     return ClaimTest(parts, used)
@@ -247,16 +264,16 @@ def _test_same_effect(claim: Claim, board: CellSource) -> ClaimTest:
     parts = []
     for where, mine in sides[0].items():
         theirs = dict(sides[1].get(where, ()))
-        both = [(level, one, theirs[level]) for level, one in mine if level in theirs]
-        for level, one, other in both[1:]:
-            of = (_change_terms(one, both[0][1]), _change_terms(other, both[0][2]))
-            names = [item.place.get("name") for item in (one, other)]
+        both = [(level, this_cell_pair, theirs[level]) for level, this_cell_pair in mine if level in theirs]
+        for level, cell_pair, other in both[1:]:
+            of = (_change_terms(cell_pair, both[0][1]), _change_terms(other, both[0][2]))
+            names = [item.place.get("name") for item in (cell_pair, other)]
             beside = " beside ".join(map(str, names)) if all(names) else ""
             step = _describe_step(", ".join(filter(None, (beside, where))), key, both[0][0], level)
-            parts.append(_difference_estimand(step, of, Bounds(), (one, other), "alike"))
+            parts.append(_difference_estimand(step, of, Bounds(), (cell_pair, other), "alike"))
     if not parts:
         raise NotApplicable(f"the two have fewer than two levels of {labels.label_key(key)} in common")
-    return ClaimTest(parts, [one for part in parts for one in part.items])
+    return ClaimTest(parts, [item for part in parts for item in part.items])
 
 
 def _test_peak(claim: Claim, board: CellSource) -> ClaimTest:
@@ -273,23 +290,25 @@ def _test_peak(claim: Claim, board: CellSource) -> ClaimTest:
     bounds = Bounds(-math.inf, math.log1p(PRACTICAL))
     series = board.series(items, key)
     for where, levels in series:
-        inside = [one for one in levels if band.holds(float(one[0]))]
-        rest = [one for one in levels if one not in inside]
+        inside = [this_level for this_level in levels if band.holds(float(this_level[0]))]
+        rest = [this_level for this_level in levels if this_level not in inside]
         if not inside or not rest:
             continue
-        best = max(inside, key=lambda one: _log_mean(one[1], board))
+        best = max(inside, key=lambda item: _log_mean(item[1], board))
         if best is levels[-1]:
             unseen = (
                 f"highest at the last level, {labels.label_key(key)} {_format_level(best[0])}: "
                 f"whether it rises further is "
                 "not known"
             )
-        for level, one in rest:
+        for level, cell_pair in rest:
             step = _describe_step(where, key, best[0], level)
-            parts.append(_difference_estimand(step, (one.terms, best[1].terms), bounds, (one, best[1])))
+            parts.append(
+                _difference_estimand(step, (cell_pair.terms, best[1].terms), bounds, (cell_pair, best[1]))
+            )
     if not parts:
         raise NotApplicable(f"it has no level of {labels.label_key(key)} inside the band, or none outside")
-    return ClaimTest(parts, [one for _, levels in series for _, one in levels], unseen=unseen)
+    return ClaimTest(parts, [this_level for _, levels in series for _, this_level in levels], unseen=unseen)
 
 
 def _test_unit(claim: Claim, board: CellSource) -> ClaimTest:
@@ -303,7 +322,7 @@ def _test_unit(claim: Claim, board: CellSource) -> ClaimTest:
                     f"as {metric}", _mean_terms(items), bounds, "value", items=tuple(items), decides=is_own
                 )
             )
-    return ClaimTest(parts, [one for part in parts for one in part.items])
+    return ClaimTest(parts, [item for part in parts for item in part.items])
 
 
 def _text_only(claim: Claim, board: CellSource) -> ClaimTest:
@@ -328,14 +347,15 @@ def _unpaired_items(cells: Iterable[Cell]) -> list[CellPair]:
 def _highest_item(items: Sequence[CellPair], metric: str, key: str, board: CellSource) -> CellPair:
     if len(items) > 1 and metric not in RATES:
         raise NotApplicable(
-            f"several values at one level of {labels.label_key(key)}, and only of a rate does the highest count"
+            f"several values at one level of {labels.label_key(key)}, and only of a rate does the "
+            "highest count"
         )
-    return max(items, key=lambda one: _log_mean(one, board))
+    return max(items, key=lambda item: _log_mean(item, board))
 
 
-def _log_mean(one: CellPair, board: CellSource) -> float:
-    found = board.amount(one.terms).log_mean
-    return -math.inf if found is None else found
+def _log_mean(cell_pair: CellPair, board: CellSource) -> float:
+    log_mean = board.amount(cell_pair.terms).log_mean
+    return -math.inf if log_mean is None else log_mean
 
 
 def _difference_estimand(
@@ -349,12 +369,12 @@ def _difference_estimand(
     return Estimand(where, _sum_terms((of[0], 1.0), (of[1], -1.0)), bounds, "share", rule, of, items)
 
 
-def _change_terms(one: CellPair, first: CellPair) -> Terms:
-    return _sum_terms((one.terms, 1.0), (first.terms, -1.0))
+def _change_terms(cell_pair: CellPair, first: CellPair) -> Terms:
+    return _sum_terms((cell_pair.terms, 1.0), (first.terms, -1.0))
 
 
 def _mean_terms(items: Sequence[CellPair]) -> Terms:
-    return _sum_terms(*((one.terms, 1 / len(items)) for one in items))
+    return _sum_terms(*((item.terms, 1 / len(items)) for item in items))
 
 
 def _sum_terms(*weighted: tuple[Terms, float]) -> Terms:
@@ -368,7 +388,10 @@ def _sum_terms(*weighted: tuple[Terms, float]) -> Terms:
 
 
 def _describe_step(where: str, key: str, start: object, end: object) -> str:
-    return f"{where + ', ' if where else ''}{labels.label_key(key)} {_format_level(start)} to {_format_level(end)}"
+    return (
+        f"{where + ', ' if where else ''}{labels.label_key(key)} {_format_level(start)} to "
+        f"{_format_level(end)}"
+    )
 
 
 def _format_level(value: object) -> str:

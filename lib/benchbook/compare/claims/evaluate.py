@@ -50,7 +50,7 @@ def assign_claims(study: Study, judged: Mapping[str, Claim], shown: Mapping[str,
     The ids are `source/claim`. An effect that one contrast answers becomes a finding; an illustrated one of
     throughput is seen in the findings. `left` has a sentence for each claim that the study can't be asked.
     """
-    made = ClaimAssignment([], [], [])
+    claim_assignment = ClaimAssignment([], [], [])
     for name, claim in {**shown, **judged}.items():
         is_judged = name in judged
         try:
@@ -58,23 +58,27 @@ def assign_claims(study: Study, judged: Mapping[str, Claim], shown: Mapping[str,
         except NotApplicable as error:
             if not is_judged and _is_rate(claim):
                 continue
-            made.left.append(f"Claim {name} is not {'answered' if is_judged else 'illustrated'}: {error}.")
+            claim_assignment.left.append(
+                f"Claim {name} is not {'answered' if is_judged else 'illustrated'}: {error}."
+            )
             continue
         contrasts = effects.match_contrasts(name, claim, what) if is_judged else []
-        made.effects.extend(contrasts)
+        claim_assignment.effects.extend(contrasts)
         if not contrasts and (is_judged or not _is_in_findings(study, claim, what)):
-            made.asked.append(AssignedClaim(name, claim, is_judged))
-    return made
+            claim_assignment.asked.append(AssignedClaim(name, claim, is_judged))
+    return claim_assignment
 
 
 def required_tables(several: Sequence[AssignedClaim]) -> tuple[str, ...]:
     """Tidy tables that these claims need beside the usual ones."""
-    return ("intervals",) if any(one.claim.across == "second" for one in several) else ()
+    return (
+        ("intervals",) if any(assigned_claim.claim.across == "second" for assigned_claim in several) else ()
+    )
 
 
 def answer_claims(evidence: StudyEvidence, several: Sequence[AssignedClaim]) -> list[Answer]:
     """Answer to each claim: its parts with intervals, a verdict if it is judged, a sentence."""
-    return [_answer_claim(evidence, one) for one in several]
+    return [_answer_claim(evidence, assigned_claim) for assigned_claim in several]
 
 
 def _build_test(study: Study, claim: Claim) -> estimands.ClaimTest:
@@ -88,8 +92,8 @@ def _build_test(study: Study, claim: Claim) -> estimands.ClaimTest:
 
 def _is_in_findings(study: Study, claim: Claim, what: estimands.ClaimTest) -> bool:
     """True if the findings themselves show a claim: an effect of throughput over their baseline."""
-    baselines = {one.baseline.at[0] for one in what.items if one.baseline is not None}
-    treatments = {one.cell.at[0] for one in what.items}
+    baselines = {item.baseline.at[0] for item in what.items if item.baseline is not None}
+    treatments = {item.cell.at[0] for item in what.items}
     return _is_rate(claim) and study.baseline not in treatments and baselines <= {study.baseline}
 
 
@@ -97,15 +101,15 @@ def _is_rate(claim: Claim) -> bool:
     return effects.is_contrast(claim) and claim.metric in estimands.RATES
 
 
-def _answer_claim(evidence: StudyEvidence, one: AssignedClaim) -> Answer:
-    claim, level, looks = one.claim, evidence.analysis.level, evidence.analysis.looks
-    made = Answer(
-        claim=one.id,
+def _answer_claim(evidence: StudyEvidence, assigned_claim: AssignedClaim) -> Answer:
+    claim, level, looks = assigned_claim.claim, evidence.analysis.level, evidence.analysis.looks
+    new_answer = Answer(
+        claim=assigned_claim.id,
         kind=claim.kind,
         metric=claim.metric,
         published=published_text(claim),
         read_as=claim.note if claim.note else None,
-        judged=one.is_judged,
+        judged=assigned_claim.is_judged,
         n=0,
         level=level,
         parts=[],
@@ -117,67 +121,80 @@ def _answer_claim(evidence: StudyEvidence, one: AssignedClaim) -> Answer:
         board = StudyCells(evidence.study, evidence)
         what = estimands.build_test(claim, board)
         complete, reason = board.settle(what)
-        found = judge_estimands(what, board, is_printed=False)
+        estimand_outcomes = judge_estimands(what, board, is_printed=False)
     except NotApplicable as error:
-        return _add_sentence(made.model_copy(update={"reason": str(error)}), {})
+        return _add_sentence(new_answer.model_copy(update={"reason": str(error)}), {})
     is_reached, reason = complete >= min(looks), reason or what.unseen
     if claim.metric == LOADING:
         reason = "loading was timed once, so there is no interval"
     elif not is_reached:
         reason = f"nothing is decided before {min(looks)} blocks; there are {complete}"
-    seen = {"n": board.n, "parts": [_answer_part(part) for part in found], "reason": reason}
-    if one.is_judged and is_reached:
-        seen["verdict"] = judge_test(what, found, level)
-    known = labels.readable_names(evidence.study)
-    answer = _add_sentence(made.model_copy(update=seen), {**known.arms, **known.workloads})
+    observations = {
+        "n": board.n,
+        "parts": [_answer_part(part) for part in estimand_outcomes],
+        "reason": reason,
+    }
+    if assigned_claim.is_judged and is_reached:
+        observations["verdict"] = judge_test(what, estimand_outcomes, level)
+    display_names = labels.readable_names(evidence.study)
+    answer = _add_sentence(
+        new_answer.model_copy(update=observations), {**display_names.arms, **display_names.workloads}
+    )
     if claim.metric != LOADING:
         return answer
     arms = dict.fromkeys(
-        arm for part in found for arm in part.part.where.partition(", ")[0].split(" against ")
+        arm for part in estimand_outcomes for arm in part.part.where.partition(", ")[0].split(" against ")
     )
-    loads = {known.arms.get(arm, arm): load for arm in arms if (load := (evidence.loads or {}).get(arm))}
+    loads = {
+        display_names.arms.get(arm, arm): load for arm in arms if (load := (evidence.loads or {}).get(arm))
+    }
     timed = ", ".join(f"{name} {load['seconds']:g} s" for name, load in loads.items() if load.get("seconds"))
     return answer.model_copy(update={"sentence": f"{answer.sentence} Each was timed once: {timed}."})
 
 
-def _answer_part(one: EstimandOutcome) -> AnswerPart:
+def _answer_part(estimand_outcome: EstimandOutcome) -> AnswerPart:
     def back(log: float | None) -> float | None:
         if log is None or not math.isfinite(log):
             return None
-        return estimands.BACK[one.part.scale](log)
+        return estimands.BACK[estimand_outcome.part.scale](log)
 
-    amount: Interval = one.amount
+    amount: Interval = estimand_outcome.amount
     return AnswerPart(
-        where=one.part.where,
-        scale=one.part.scale,
+        where=estimand_outcome.part.where,
+        scale=estimand_outcome.part.scale,
         value=back(amount.log_mean),
         low=back(amount.log_low),
         high=back(amount.log_high),
-        band=(back(one.bounds.log_low), back(one.bounds.log_high)),
-        outcome=one.outcome,
-        reason=one.reason,
-        decides=one.part.decides,
+        band=(back(estimand_outcome.bounds.log_low), back(estimand_outcome.bounds.log_high)),
+        outcome=estimand_outcome.outcome,
+        reason=estimand_outcome.reason,
+        decides=estimand_outcome.part.decides,
     )
 
 
-def _add_sentence(made: Answer, names: Mapping[str, str]) -> Answer:
+def _add_sentence(answer: Answer, names: Mapping[str, str]) -> Answer:
     """Answer with its sentence: each part's value, and for a judged claim the number as claimed.
 
     `names` has the readable ones of arms and workloads.
     """
-    known = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
-    seen = [part for part in made.parts if part.value is not None] if made.metric else []
-    column = metric_column(made.metric or "")
+    known_text = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
+    answer_parts = [part for part in answer.parts if part.value is not None] if answer.metric else []
+    column = metric_column(answer.metric or "")
     (text,) = render_paragraphs(
         "answer.j2",
-        made=made,
+        made=answer,
         seen=[
-            (re.sub(rf"(?<![\w-])(?:{known})(?![\w-])", lambda own: names[own[0]], part.where), part)
-            for part in seen
+            (
+                re.sub(
+                    rf"(?<![\w-])(?:{known_text})(?![\w-])", lambda own_part: names[own_part[0]], part.where
+                ),
+                part,
+            )
+            for part in answer_parts
         ],
         metric=labels.label_metric(column),
-        has_unit=column.endswith("_ms") and any(part.scale != "share" for part in seen),
-        deciding=[part for part in made.parts if part.decides],
-        is_counted=made.judged and made.n and made.parts[0].low is not None,
+        has_unit=column.endswith("_ms") and any(part.scale != "share" for part in answer_parts),
+        deciding=[part for part in answer.parts if part.decides],
+        is_counted=answer.judged and answer.n and answer.parts[0].low is not None,
     )
-    return made.model_copy(update={"sentence": text})
+    return answer.model_copy(update={"sentence": text})

@@ -37,35 +37,40 @@ class EstimandOutcome:
     """A step of a trend that is too small to say anything."""
 
 
-def judge_estimands(asked: ClaimTest, board: CellSource, is_printed: bool) -> list[EstimandOutcome]:
+def judge_estimands(claim_test: ClaimTest, board: CellSource, is_printed: bool) -> list[EstimandOutcome]:
     """Outcome of every part of a claim's test.
 
     A printed number has no interval, so that it is inside its bounds or outside; a measured one is either
     only with its whole interval.
     """
-    return [_judge_estimand(part, board, is_printed) for part in asked.parts]
+    return [_judge_estimand(part, board, is_printed) for part in claim_test.parts]
 
 
-def judge_test(asked: ClaimTest, found: Sequence[EstimandOutcome], level: float | None) -> Verdict:
+def judge_test(
+    claim_test: ClaimTest, estimand_outcomes: Sequence[EstimandOutcome], level: float | None
+) -> Verdict:
     """Judge a claim by its parts: all must hold, or more than half of them; a part that fails is against it.
 
     That all hold needs no correction; that some of several do, or don't, takes Holm's, at the `level` of the
     intervals (None: printed numbers have none). What can't be seen does not hold, but it may fail.
     """
-    deciding = [one for one in found if one.part.decides]
-    steps = [one for one in deciding if not one.is_flat]
+    deciding = [estimand_outcome for estimand_outcome in estimand_outcomes if estimand_outcome.part.decides]
+    steps = [estimand_outcome for estimand_outcome in deciding if not estimand_outcome.is_flat]
     if deciding and not steps:
         return "contradicted"
     # Steps that say nothing are left out where most say something.
     deciding = steps if 2 * len(steps) > len(deciding) else deciding
     held, failed = (_count_surviving(deciding, which, level) for which in ("confirmed", "contradicted"))
-    if asked.must == "most":
+    if claim_test.must == "most":
         is_held, is_failed = 2 * held > len(deciding), 2 * failed >= len(deciding)
     else:
-        is_held, is_failed = all(one.outcome == "confirmed" for one in deciding), failed > 0
+        is_held, is_failed = (
+            all(estimand_outcome.outcome == "confirmed" for estimand_outcome in deciding),
+            failed > 0,
+        )
     if is_failed and deciding:
         return "contradicted"
-    return "confirmed" if is_held and deciding and asked.unseen is None else "inconclusive"
+    return "confirmed" if is_held and deciding and claim_test.unseen is None else "inconclusive"
 
 
 def alike_margin(effect: float) -> float:
@@ -104,12 +109,17 @@ def _flat_margin(part: Estimand, board: CellSource) -> float:
     return math.log1p(MARGIN / math.exp(require_value(board.amount(part.of[1]).log_mean)))
 
 
-def _count_surviving(found: Sequence[EstimandOutcome], which: str, level: float | None) -> int:
+def _count_surviving(estimand_outcomes: Sequence[EstimandOutcome], which: str, level: float | None) -> int:
     """Number of parts with an outcome, after Holm's correction if they have intervals."""
-    own = [one for one in found if one.outcome == which]
-    if level is None or not own:
-        return len(own)
-    p_values = [one.p if one.outcome == which and one.p is not None else 1.0 for one in found]
+    own_estimand_outcomes = [
+        estimand_outcome for estimand_outcome in estimand_outcomes if estimand_outcome.outcome == which
+    ]
+    if level is None or not own_estimand_outcomes:
+        return len(own_estimand_outcomes)
+    p_values = [
+        estimand_outcome.p if estimand_outcome.outcome == which and estimand_outcome.p is not None else 1.0
+        for estimand_outcome in estimand_outcomes
+    ]
     return sum(tolerance.is_below(p, 1 - level) for p in adjust_holm(p_values))
 
 

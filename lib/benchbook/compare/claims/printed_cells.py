@@ -56,41 +56,43 @@ class Printed:
         """Cells of one printed number each, or of several combined `across` a key."""
         chosen = select_numbers(self._numbers, claim.cells, side)
         is_named = any(RUN in (each or {}) for each in (claim.cells, side))
-        is_repeated = not is_named and any(one.key(RUN) is not None for one in chosen)
+        is_repeated = not is_named and any(number.key(RUN) is not None for number in chosen)
         return cell_values(chosen, metric, claim.across or (RUN if is_repeated else None), by or "mean")
 
     def pairs(
         self, baseline: Sequence[TableCell], treatment: Sequence[TableCell], compared: set[str]
     ) -> tuple[list[CellPair], int]:
         """Pair cells that agree in every key but those compared."""
-        found, alone = pair_cells(list(baseline), list(treatment), compared)
-        return [CellPair(one.place, one.treatment, one.baseline) for one in found], len(alone)
+        matching_pairs, alone = pair_cells(list(baseline), list(treatment), compared)
+        return [CellPair(pair.place, pair.treatment, pair.baseline) for pair in matching_pairs], len(alone)
 
     def meets(self, claim: Claim, condition: Condition, cell: TableCell) -> bool:
         """True if a key of a cell, or a metric printed for it, lies between the ends of a condition."""
         if condition.key is not None:
             value: object = cell.place.get(condition.key)
         else:
-            chosen = [one for one in self._numbers if (one.table, one.row) == (cell.table, cell.row)]
+            chosen = [
+                number for number in self._numbers if (number.table, number.row) == (cell.table, cell.row)
+            ]
             beside = cell_values(chosen, require_value(condition.metric))
-            found = [other.value for other in beside if other.place == cell.place]
-            value = found[0] if found else None
+            results = [other.value for other in beside if other.place == cell.place]
+            value = results[0] if results else None
         if not isinstance(value, int | float):
             return False
         return (condition.above is None or value > condition.above) and (
             condition.below is None or value < condition.below
         )
 
-    def none_left(self, claim: Claim, found: Sequence[CellPair]) -> str:
+    def none_left(self, claim: Claim, cell_pairs: Sequence[CellPair]) -> str:
         """Say that no cells can be compared, or that none meets the conditions."""
-        asked = []
+        request = []
         for condition in claim.where:
             ends = [
                 f"{word} {end:g}"
                 for word, end in (("above", condition.above), ("below", condition.below))
                 if end is not None
             ]
-            places = [one.place.get(condition.key) for one in found] if condition.key else []
+            places = [cell_pair.place.get(condition.key) for cell_pair in cell_pairs] if condition.key else []
             numbers = [place for place in places if isinstance(place, int | float)]
             has = f" (they have {min(numbers):g} to {max(numbers):g})" if numbers else ""
             name = (
@@ -98,24 +100,24 @@ class Printed:
                 if condition.key
                 else labels.label_metric(require_value(condition.metric))
             )
-            asked.append(f"{name} {' and '.join(ends)}{has}")
-        if found and asked:
-            return f"none of its {len(found)} cells has {'; '.join(asked)}"
+            request.append(f"{name} {' and '.join(ends)}{has}")
+        if cell_pairs and request:
+            return f"none of its {len(cell_pairs)} cells has {'; '.join(request)}"
         return "no two cells can be compared"
 
     def series(self, items: Sequence[CellPair], key: str, free: tuple[str, ...] = ()) -> Series:
         """Series with a difference in one key alone; the arm is None if each has one level."""
         bound = {key, *(THREADS if key in THREADS else ()), *free}
         bound |= THREADS if "threads" in free else set()
-        levelled = [one for one in items if one.place.get(key) is not None]
-        found = _group_series(levelled, key, bound)
-        if all(len({level for level, _ in levels}) < 2 for _, levels in found):
-            found = _group_series(levelled, key, bound | {"arm"})
-        for where, levels in found:
+        levelled = [item for item in items if item.place.get(key) is not None]
+        matching_series = _group_series(levelled, key, bound)
+        if all(len({level for level, _ in levels}) < 2 for _, levels in matching_series):
+            matching_series = _group_series(levelled, key, bound | {"arm"})
+        for where, levels in matching_series:
             repeated = len({level for level, _ in levels}) < len(levels)
             if repeated and not free:
                 raise Ambiguous(f"{where or 'all'}: two cells have the same {labels.label_key(key)}")
-        return found
+        return matching_series
 
     def group(self, item: CellPair) -> Hashable:
         """Every cell is shown."""
@@ -127,7 +129,7 @@ class Printed:
 
     def has(self, metric: str) -> bool:
         """True if a metric is printed."""
-        return set(both_metrics(metric)) <= {one.metric for one in self._numbers}
+        return set(both_metrics(metric)) <= {number.metric for number in self._numbers}
 
     def amount(self, terms: Terms) -> Interval:
         """Sum of logarithms of printed numbers, with a 95 % interval if they are means of several.
@@ -139,7 +141,8 @@ class Printed:
             value = cell.value
             if value < 0 or (value == 0 and weight < 0):
                 raise NoNumber(
-                    f"{describe_place(cell.place)} has {format_plain(value)}, and nothing is a multiple of that"
+                    f"{describe_place(cell.place)} has {format_plain(value)}, and nothing is a multiple "
+                    "of that"
                 )
             total.append(weight * math.log(value) if value else -math.inf)
         mean = math.fsum(total) if -math.inf not in total else -math.inf
@@ -152,7 +155,7 @@ class Printed:
             for cell, weight in terms
         ]
         variance = math.fsum(part for part, _ in parts)
-        df = variance**2 / math.fsum(part**2 / own for part, own in parts)
+        df = variance**2 / math.fsum(part**2 / own_part for part, own_part in parts)
         half = t_quantile((1 + LEVEL) / 2, df) * math.sqrt(variance)
         n = min(cell.n for cell in repeated)
         return Interval(n, LEVEL, mean, mean - half, mean + half, math.sqrt(variance), df)
@@ -202,11 +205,11 @@ def judge_printed(claim: Claim, numbers: Sequence[Number]) -> dict[str, Any]:
         return {"verdict": OPEN, "reason": claim.because, "recomputed": "no table"}
     try:
         board = Printed(numbers)
-        asked = build_test(claim, board)
-        records = {id(one): _record_item(one, claim) for one in asked.items}
-        found = judge_estimands(asked, board, is_printed=True)
-        own = verdict_text.describe_verdict(claim, asked, found, records)
-        return {"verdict": READ[judge_test(asked, found, None)], **own}
+        claim_test = build_test(claim, board)
+        records = {id(item): _record_item(item, claim) for item in claim_test.items}
+        estimand_outcomes = judge_estimands(claim_test, board, is_printed=True)
+        verdict = verdict_text.describe_verdict(claim, claim_test, estimand_outcomes, records)
+        return {"verdict": READ[judge_test(claim_test, estimand_outcomes, None)], **verdict}
     except NoCell as error:
         return {**nothing, "reason": as_sentence(str(error)), "recomputed": "no such cell"}
     except NotApplicable as error:
@@ -227,40 +230,42 @@ def describe_measured_pair(claim: Claim, numbers: Sequence[Number]) -> str:
         return ""
     metric = require_value(claim.metric)
     runs = [
-        one
-        for one in select_numbers(numbers, claim.cells)
-        if one.metric == metric and one.key(RUN) is not None
+        select_number
+        for select_number in select_numbers(numbers, claim.cells)
+        if select_number.metric == metric and select_number.key(RUN) is not None
     ]
     by_arm: dict[Any, set[Any]] = {}
-    for one in runs:
-        by_arm.setdefault(one.key("arm"), set()).add(one.key(RUN))
+    for run in runs:
+        by_arm.setdefault(run.key("arm"), set()).add(run.key(RUN))
     stored, treated = require_value(claim.baseline)["arm"], require_value(claim.treatment)["arm"]
     if len(by_arm.get(stored, ())) != 1 or len(by_arm.get(treated, ())) < 2:
         return ""
-    told = []
+    report = []
     for arm in (each for each in by_arm if each not in (stored, treated) and len(by_arm[each]) > 1):
         other = judge_printed(
             claim.model_copy(update={"baseline": {**require_value(claim.baseline), "arm": arm}}), numbers
         )
-        told.append(f"against {arm}, which was repeated beside it, it is {other['recomputed']}")
-    return f"The baseline {stored} is a single number; {'; '.join(told)}. Prefer that pair." if told else ""
+        report.append(f"against {arm}, which was repeated beside it, it is {other['recomputed']}")
+    return (
+        f"The baseline {stored} is a single number; {'; '.join(report)}. Prefer that pair." if report else ""
+    )
 
 
 def _group_series(items: Sequence[CellPair], key: str, bound: set[str]) -> Series:
     groups: dict[str, list[tuple[Any, CellPair]]] = {}
-    for one in items:
-        rest = describe_place({name: part for name, part in one.place.items() if name not in bound})
-        groups.setdefault(rest, []).append((one.place[key], one))
-    return [(where, sorted(own, key=lambda one: one[0])) for where, own in groups.items()]
+    for item in items:
+        rest = describe_place({name: part for name, part in item.place.items() if name not in bound})
+        groups.setdefault(rest, []).append((item.place[key], item))
+    return [(where, sorted(group, key=lambda entry: entry[0])) for where, group in groups.items()]
 
 
-def _record_item(one: CellPair, claim: Claim) -> dict[str, Any]:
+def _record_item(cell_pair: CellPair, claim: Claim) -> dict[str, Any]:
     """Write a cell or a pair; one of several treatments is named."""
-    if one.baseline is None:
-        return cell_record(one.cell)
+    if cell_pair.baseline is None:
+        return cell_record(cell_pair.cell)
     several = [key for key, wanted in require_value(claim.treatment).items() if isinstance(wanted, tuple)]
-    named = dict(one.place) | {key: one.cell.place[key] for key in several}
-    return {**pair_record(verdict_text.as_pair(one)), "where": describe_place(named) or "all"}
+    named = dict(cell_pair.place) | {key: cell_pair.cell.place[key] for key in several}
+    return {**pair_record(verdict_text.as_pair(cell_pair)), "where": describe_place(named) or "all"}
 
 
 def _withhold_copied(claim: Claim, published: Published, result: dict[str, Any]) -> dict[str, Any]:
@@ -270,8 +275,10 @@ def _withhold_copied(claim: Claim, published: Published, result: dict[str, Any])
     sides: list[Selector | None] = [
         side for side in (claim.baseline, claim.treatment, claim.one, claim.other) if side is not None
     ]
-    own = select_numbers(published.numbers, claim.cells)
-    used = {one.table for side in sides or [None] for one in select_numbers(own, side)}
+    numbers = select_numbers(published.numbers, claim.cells)
+    used = {
+        select_number.table for side in sides or [None] for select_number in select_numbers(numbers, side)
+    }
     tables = published.source.tables
     copies = {name: of for name in sorted(used) if (of := tables[name].copy_of) is not None}
     if not copies:
@@ -294,11 +301,13 @@ def _supplementary_record(beside: Supplement, numbers: Sequence[Number]) -> dict
         if beside.baseline is not None and beside.treatment is not None:
             compared = {*beside.baseline, *beside.treatment}
             records = [
-                pair_record(one)
-                for one in pair_cells(side(beside.baseline), side(beside.treatment), compared)[0]
+                pair_record(pair_cell)
+                for pair_cell in pair_cells(side(beside.baseline), side(beside.treatment), compared)[0]
             ]
         else:
-            records = [verdict_text.add_quotient(cell_record(one), one) for one in side(None)]
+            records = [
+                verdict_text.add_quotient(cell_record(table_cell), table_cell) for table_cell in side(None)
+            ]
     except (Ambiguous, NoNumber) as error:
         return {"says": beside.says, "cells": [], "problem": str(error)}
     return {"says": beside.says, "cells": records, "problem": None}

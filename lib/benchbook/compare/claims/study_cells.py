@@ -102,17 +102,17 @@ class StudyCells:
         """Pair cells that differ only in the carrier of the keys compared."""
         owners = set(map(_key_owner, compared))
         same = [key for key in PLACE if key not in owners]
-        found, alone = [], 0
+        result, alone = [], 0
         for cell in treatment:
             match = [other for other in baseline if all(other.place[key] == cell.place[key] for key in same)]
             if len(match) > 1:
                 raise NotApplicable("it speaks of several baselines")
             alone += not match
             for other in match:
-                own, base = cell.at.name, other.at.name
-                name = own if own == base else f"{own} against {base}"
-                found.append(CellPair({**cell.place, "name": name}, cell, other))
-        return found, alone
+                own_text, base = cell.at.name, other.at.name
+                name = own_text if own_text == base else f"{own_text} against {base}"
+                result.append(CellPair({**cell.place, "name": name}, cell, other))
+        return result, alone
 
     def meets(self, claim: Claim, condition: Condition, cell: StudyCell) -> bool:
         """True if a cell has a key between the ends of a condition, or the required use.
@@ -129,31 +129,32 @@ class StudyCells:
         share = used_share(self._evidence.runs, self._evidence.facts or {}, condition, cell.at)
         return share is not None and low < share < high
 
-    def none_left(self, claim: Claim, found: Sequence[CellPair]) -> str:
+    def none_left(self, claim: Claim, cell_pairs: Sequence[CellPair]) -> str:
         """Say that the study has no such cell, or that none meets the conditions."""
-        asked = [
-            f"no cell has the {USED[str(one.metric)]} at {condition_band(one)} of its CPU"
-            for one in claim.where
-            if one.metric is not None
+        requests = [
+            f"no cell has the {USED[str(condition.metric)]} at {condition_band(condition)} of its CPU"
+            for condition in claim.where
+            if condition.metric is not None
         ]
-        return asked[0] if asked else "no cell of the study is what it speaks of"
+        return requests[0] if requests else "no cell of the study is what it speaks of"
 
     def series(self, items: Sequence[CellPair], key: str, free: tuple[str, ...] = ()) -> Series:
         """Series that vary only the carrier of a key; Unfit if one level stands twice."""
         owner = _key_owner(key)
         rest = [name for name in PLACE if name != owner and name not in free]
         groups: dict[str, list[tuple[Any, CellPair]]] = {}
-        levelled = [one for one in items if pd.notna(one.place.get(key))]
+        levelled = [item for item in items if pd.notna(item.place.get(key))]
         if items and not levelled:
             raise NotApplicable(f"the study does not vary {labels.label_key(key)}")
-        for one in levelled:
-            where = ", ".join(_format_threads(one.place[name]) if name == "threads" else str(one.place[name])
+        for cell_pair in levelled:
+            where = ", ".join(_format_threads(cell_pair.place[name])
+                    if name == "threads" else str(cell_pair.place[name])
                               for name in rest)  # fmt: skip
-            groups.setdefault(where, []).append((one.place[key], one))
+            groups.setdefault(where, []).append((cell_pair.place[key], cell_pair))
         for levels in groups.values():
             if "threads" not in free and len({level for level, _ in levels}) < len(levels):
                 raise NotApplicable(f"two {owner}s have the same {labels.label_key(key)}")
-        return [(where, sorted(own, key=lambda one: one[0])) for where, own in groups.items()]
+        return [(where, sorted(own_group, key=lambda item: item[0])) for where, own_group in groups.items()]
 
     def group(self, item: CellPair) -> Hashable:
         """Return arm and workload: thread levels are shown together."""
@@ -161,8 +162,8 @@ class StudyCells:
 
     def named(self, items: Sequence[CellPair]) -> str:
         """Arm, workload and threads in words; of pairs the threads only if there are several levels."""
-        places = [CellLocation.of(one.place) for one in items]
-        name, workload, levels = *places[0][:2], _format_threads(*(one.threads for one in places))
+        places = [CellLocation.of(item.place) for item in items]
+        name, workload, levels = *places[0][:2], _format_threads(*(place.threads for place in places))
         if items[0].baseline is None:
             return f"{name}, {workload}, {levels}"
         is_one = len(items) == 1 and len(self._study.threads) > 1
@@ -180,12 +181,12 @@ class StudyCells:
         values = total.dropna() if self._rows is None else total.loc[self._rows]
         return t_interval(values.to_numpy(), self._evidence.analysis.level)
 
-    def settle(self, asked: estimands.ClaimTest) -> tuple[int, str | None]:
+    def settle(self, claim_test: estimands.ClaimTest) -> tuple[int, str | None]:
         """Keep the blocks that have every number asked for, up to the last look.
 
         Return how many are complete, and why others are left out.
         """
-        sums = [terms for part in asked.parts for terms in (part.terms, *part.of)]
+        sums = [terms for part in claim_test.parts for terms in (part.terms, *part.of)]
         if self._evidence is None or not sums:
             return 0, None
         whole = pd.concat([self._logs(cell) for terms in sums for cell, _ in terms], axis=1)
@@ -206,33 +207,33 @@ class StudyCells:
                 "workload": workload,
                 "threads": threads,
                 "script": self._study.script(workload),
-                "range_size": one.range_size,
+                "range_size": this_workload.range_size,
                 "threads_per_process": threads // arm.clients,
                 "threads_per_server": threads // arm.servers,
                 **arm.role(name),
             }
             for name, arm in self._study.arms.items()
-            for workload, one in self._study.workloads.items()
+            for workload, this_workload in self._study.workloads.items()
             for threads in self._study.threads
         ]
         if self._evidence is None:
             return pd.DataFrame(rows)
-        known = set(
+        known_groups = set(
             map(tuple, self._evidence.runs[["arm", "workload", "threads"]].drop_duplicates().to_numpy())
         )
         return pd.DataFrame(
-            [row for row in rows if tuple(row[key] for key in PLACE) in known], columns=list(rows[0])
+            [row for row in rows if tuple(row[key] for key in PLACE) in known_groups], columns=list(rows[0])
         )
 
-    def _logs(self, own: StudyCell) -> pd.Series:
+    def _logs(self, study_cell: StudyCell) -> pd.Series:
         """Logarithm of a cell's metric by block, NaN if a run has no such number."""
-        key = (own.metric, own.by)
+        key = (study_cell.metric, study_cell.by)
         if key not in self._values:
             self._values[key] = self._logarithms(*key)
-        if own.at not in self._values[key].columns:
-            name, workload, threads = own.at
+        if study_cell.at not in self._values[key].columns:
+            name, workload, threads = study_cell.at
             raise NotApplicable(f"{name} has no such number on {workload} at {threads} threads")
-        return self._values[key][own.at]
+        return self._values[key][study_cell.at]
 
     def _logarithms(self, metric: str, by: str | None) -> pd.DataFrame:
         """Logarithm of a metric, one row a block, one column a cell; Unfit at zero or below."""
@@ -242,16 +243,18 @@ class StudyCells:
             return _loading_logs(self._study, evidence.loads or {})
         runs = evidence.runs[evidence.runs.arm.isin(self._study.arms)]
         values = _of_runs(runs, metric) if by is None else _of_seconds(runs, metric, by, evidence.intervals)
-        known = runs[["block", "workload", "threads"]].assign(name=runs.arm, value=values.astype(float))
-        if not known.value.notna().any():
+        known_values = runs[["block", "workload", "threads"]].assign(
+            name=runs.arm, value=values.astype(float)
+        )
+        if not known_values.value.notna().any():
             raise NotApplicable(f"no run has {labels.label_metric(metric)}")
-        if (known.value <= 0).any():
-            worst = known[known.value <= 0].iloc[0]
+        if (known_values.value <= 0).any():
+            worst = known_values[known_values.value <= 0].iloc[0]
             raise NotApplicable(
                 f"{labels.label_metric(metric)} is {worst.value:g} in block {worst.block} "
                 f"({', '.join(str(worst[key]) for key in PLACE)} threads), so no ratio can be taken"
             )
-        table = known.pivot_table(
+        table = known_values.pivot_table(
             index="block", columns=list(PLACE), values="value", aggfunc="mean", dropna=False
         )
         return np.log(table)
@@ -267,8 +270,8 @@ def _select_cells(table: pd.DataFrame, selector: Selector | None) -> pd.DataFram
         also = {"arm": "name", "workload": "script"}.get(key)
         if key not in table:
             raise NotApplicable(f"the study does not vary {labels.label_key(key)}")
-        present = {one for column in (key, also) if column for one in table[column]}
-        missing = [str(one) for one in any_of if one not in present]
+        present = {item for column in (key, also) if column for item in table[column]}
+        missing = [str(item) for item in any_of if item not in present]
         if missing and (key not in OF_A_PART or len(missing) == len(any_of)):
             raise NotApplicable(f"the study has no {labels.label_key(key)} {' and '.join(missing)}")
         is_one = table[key].isin(any_of)
@@ -303,14 +306,17 @@ def _of_seconds(runs: pd.DataFrame, metric: str, by: str, intervals: pd.DataFram
 
 def _loading_logs(study: Study, loads: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
     """Logarithm of the loading time, s; it is timed once for each arm, so in one row."""
-    known = {arm: float(load["seconds"]) for arm, load in loads.items() if load.get("seconds")}
-    if not known:
+    known_values = {arm: float(load["seconds"]) for arm, load in loads.items() if load.get("seconds")}
+    if not known_values:
         raise NotApplicable("loading was not timed")
     places = [
-        (arm, workload, threads) for arm in known for workload in study.workloads for threads in study.threads
+        (arm, workload, threads)
+        for arm in known_values
+        for workload in study.workloads
+        for threads in study.threads
     ]
     columns = pd.MultiIndex.from_tuples(places, names=list(PLACE))
-    return pd.DataFrame([[np.log(known[arm]) for arm, _, _ in places]], columns=columns, index=[1])
+    return pd.DataFrame([[np.log(known_values[arm]) for arm, _, _ in places]], columns=columns, index=[1])
 
 
 def used_share(
@@ -322,20 +328,20 @@ def used_share(
     """
     metric, (arm, workload, threads) = require_value(condition.metric), at
     cores = allowed_cores(facts.get(arm, {}), USED[metric])
-    own = runs[(runs.arm == arm) & (runs.workload == workload) & (runs.threads == threads)]
-    seen = own[COLUMNS[metric][0]].dropna()
-    return None if cores is None or seen.empty else float(seen.mean()) / cores
+    own_part = runs[(runs.arm == arm) & (runs.workload == workload) & (runs.threads == threads)]
+    observed = own_part[COLUMNS[metric][0]].dropna()
+    return None if cores is None or observed.empty else float(observed.mean()) / cores
 
 
 def allowed_cores(facts: Mapping[str, Any], part: str) -> float | None:
     """Limit of a part of an arm in cores, by its facts; None if they don't say."""
-    given = (facts.get("cpu") or {}).get(part)
-    if given is None:
+    arguments = (facts.get("cpu") or {}).get(part)
+    if arguments is None:
         return None
-    if given.get("quota_cores"):
-        return float(given["quota_cores"])
-    if given.get("cores"):
-        return float(len(given["cores"]))
+    if arguments.get("quota_cores"):
+        return float(arguments["quota_cores"])
+    if arguments.get("cores"):
+        return float(len(arguments["cores"]))
     machine = facts["hosts"].get(part) if facts.get("hosts") else facts.get("machine")
     return float(machine["cores"]) if machine and machine.get("cores") else None
 

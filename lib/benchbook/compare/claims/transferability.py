@@ -111,19 +111,19 @@ def grade_claim(
     near, why = judge_closeness(claim, source, study, facts, dose)
     if not sessions or near == "another question":
         return Grade(near, why, "not asked", sessions=len(sessions))
-    seen: dict[str, list[tuple[StudySession, _Number]]] = {}
-    for one in sessions:
-        put = next((answer for answer in one.findings.claims or () if answer.claim == name), None)
-        for number in _of_parts(put) if put else _of_contrasts(claim, source, study, one.findings):
-            seen.setdefault(number.where, []).append((one.session, number))
-    if not seen:
+    observations: dict[str, list[tuple[StudySession, _Number]]] = {}
+    for session in sessions:
+        put = next((answer for answer in session.findings.claims or () if answer.claim == name), None)
+        for number in _of_parts(put) if put else _of_contrasts(claim, source, study, session.findings):
+            observations.setdefault(number.where, []).append((session.session, number))
+    if not observations:
         return Grade(near, why, "not asked", sessions=len(sessions))
-    told = {where: _session_outcome(own) for where, own in seen.items()}
-    worst = max(told, key=lambda where: OUTCOMES.index(told[where][0]))
-    outcome, low, high, often = told[worst]
-    scale = seen[worst][-1][1].scale
-    processors = cpu_models.count_models([one.session.processor for one in sessions])
-    parts = tuple((where, found[0]) for where, found in told.items())
+    messages = {where: _session_outcome(own_pairs) for where, own_pairs in observations.items()}
+    worst = max(messages, key=lambda where: OUTCOMES.index(messages[where][0]))
+    outcome, low, high, often = messages[worst]
+    scale = observations[worst][-1][1].scale
+    processors = cpu_models.count_models([session_result.session.processor for session_result in sessions])
+    parts = tuple((where, result[0]) for where, result in messages.items())
     return Grade(near, why, outcome, parts, len(sessions), often, processors, low, high, scale)
 
 
@@ -136,24 +136,26 @@ def judge_closeness(
     `facts` are one nested mapping by arm, as `facts.json` has them; programs without any are another kind.
     """
     try:
-        asked = estimands.build_test(claim, StudyCells(study))
+        claim_test = estimands.build_test(claim, StudyCells(study))
     except estimands.NotApplicable as error:
         return "another question", str(error)
-    pairs = {(one.baseline.at[0], one.cell.at[0]) for one in asked.items if one.baseline is not None}
+    pairs = {(item.baseline.at[0], item.cell.at[0]) for item in claim_test.items if item.baseline is not None}
     if not pairs and claim.along is not None:
         # Along a key every level is compared with the others.
-        pairs = set(itertools.combinations(dict.fromkeys(one.cell.at[0] for one in asked.items), 2))
+        pairs = set(itertools.combinations(dict.fromkeys(item.cell.at[0] for item in claim_test.items), 2))
     dials = sorted({dial for pair in pairs for dial in _dose_settings(study, *pair)})
     if dials:
         return (
             "made",
-            f"the study itself sets {join_words([_DIALS[one] for one in dials])}, and with it the size",
+            f"the study itself sets {join_words([_DIALS[dial] for dial in dials])}, and with it the size",
         )
-    arms = list(dict.fromkeys(cell.at[0] for one in asked.items for cell in (one.baseline, one.cell) if cell))
+    arms = list(
+        dict.fromkeys(cell.at[0] for item in claim_test.items for cell in (item.baseline, item.cell) if cell)
+    )
     near: Closeness = "same"
     reasons = []
-    if told := dose:
-        near, reasons = "kin", [told]
+    if message := dose:
+        near, reasons = "kin", [message]
     of_arms = [_list_programs(facts.get(arm, {})) for arm in arms]
     for part in dict.fromkeys(part for parts in of_arms for part in parts):
         how, why = _program_closeness(*part, source, _is_compared(claim, part, of_arms))
@@ -173,17 +175,17 @@ OTHER_DOSE = 2.0
 """How many times as many of them a query is another dose."""
 
 
-def other_dose(claim: Claim, rate: float, found: Findings) -> str:
+def other_dose(claim: Claim, rate: float, findings: Findings) -> str:
     """Difference of dose between study and document, in words; empty without one.
 
     `rate` are the document's queries a second, of the study's those of its baseline.
     """
     key = next((each for each in DOSES if each in (claim.treatment or {})), None)
-    cells = found.causes.cells if found.causes else ()
-    own = [cell.qps.value for cell in cells if cell.arm == found.baseline]
-    if key is None or not own:
+    cells = findings.causes.cells if findings.causes else ()
+    own_values = [cell.qps.value for cell in cells if cell.arm == findings.baseline]
+    if key is None or not own_values:
         return ""
-    here = sum(own) / len(own)
+    here = sum(own_values) / len(own_values)
     if max(rate / here, here / rate) < OTHER_DOSE:
         return ""
     beside = f"beside {here:,.0f} queries a second, the document's beside {rate:,.0f}"
@@ -232,7 +234,7 @@ def _of_parts(put: Answer) -> Iterator[_Number]:
         take = {"share": math.log1p, "value": math.log, "power": float}[part.scale]
         low, high = (None if end is None else take(end) for end in part.band)
         band = (-math.inf if low is None else low, math.inf if high is None else high)
-        middle, least, most = (take(require_value(one)) for one in (part.value, part.low, part.high))
+        middle, least, most = (take(require_value(value)) for value in (part.value, part.low, part.high))
         yield _Number(part.where, middle, least, most, put.n, put.level, band, part.scale)
 
 
@@ -241,33 +243,35 @@ def _of_contrasts(claim: Claim, source: Source, study: Study, findings: Findings
     band = claim_limits(claim)
     if claim.kind != "effect" or band is None or claim.where:
         return
-    asked = estimands.build_test(claim, StudyCells(study))
-    meant = {(one.baseline.at[0], *one.cell.at[:2]) for one in asked.items if one.baseline is not None}
+    claim_test = estimands.build_test(claim, StudyCells(study))
+    meant = {
+        (item.baseline.at[0], *item.cell.at[:2]) for item in claim_test.items if item.baseline is not None
+    }
     loads = _table_loads(claim, source)
-    own_loads = {one for _, _, one in meant if not loads or {one, study.script(one)} & loads}
+    own_loads = {item for _, _, item in meant if not loads or {item, study.script(item)} & loads}
     metric = "qps" if claim.metric in estimands.RATES else metric_column(str(claim.metric))
-    for one in findings.findings:
-        contrast = (one.baseline, one.treatment, one.workload)
-        if contrast not in meant or one.workload not in own_loads or one.metric != metric:
+    for finding in findings.findings:
+        contrast = (finding.baseline, finding.treatment, finding.workload)
+        if contrast not in meant or finding.workload not in own_loads or finding.metric != metric:
             continue
         is_each = judged_by(claim) != "mean"
-        parts: Sequence[Finding | LevelContrast] = one.levels if is_each and one.levels else [one]
-        for own in parts:
-            if own.low is not None and own.n > 1:
-                at = f", at threads {own.threads}" if own is not one else ""
-                where = f"{one.treatment} against {one.baseline}, {one.workload}{at}"
+        parts: Sequence[Finding | LevelContrast] = finding.levels if is_each and finding.levels else [finding]
+        for part in parts:
+            if part.low is not None and part.n > 1:
+                at = f", at threads {part.threads}" if part is not finding else ""
+                where = f"{finding.treatment} against {finding.baseline}, {finding.workload}{at}"
                 middle, low, high = (
-                    math.log1p(require_value(end)) for end in (own.effect, own.low, own.high)
+                    math.log1p(require_value(end)) for end in (part.effect, part.low, part.high)
                 )
                 ends = (band.log_low, band.log_high)
-                yield _Number(where, middle, low, high, own.n, own.level, ends)
+                yield _Number(where, middle, low, high, part.n, part.level, ends)
 
 
 def _table_loads(claim: Claim, source: Source) -> set[str]:
     """Loads of the tables about the arms of a claim; none if tables don't say."""
     sides = [side or {} for side in (claim.baseline, claim.treatment)]
     named = [side.get("arm") for side in sides]
-    arms = {arm for one in named for arm in (one if isinstance(one, tuple) else (one,))}
+    arms = {arm for item in named for arm in (item if isinstance(item, tuple) else (item,))}
     # A side that names no arm is in the tables that vary what it names.
     keys = set().union(*sides) - {"arm", "table"}
     tables = [
@@ -278,44 +282,56 @@ def _table_loads(claim: Claim, source: Source) -> set[str]:
     return {str(at["workload"]) for at in tables if "workload" in at}
 
 
-def _session_outcome(seen: Sequence[tuple[StudySession, _Number]]) -> tuple[Outcome, float, float, int]:
+def _session_outcome(
+    observations: Sequence[tuple[StudySession, _Number]],
+) -> tuple[Outcome, float, float, int]:
     """Outcome of the sessions for one number, its range as fractions, and the number of occasions."""
-    known = {
-        one.id: Value(one.id, number.middle, number.error, number.n, number.level) for one, number in seen
+    known_values = {
+        study_session.id: Value(study_session.id, number.middle, number.error, number.n, number.level)
+        for study_session, number in observations
     }
-    groups = group_occasions([session for session, _ in seen])
-    values = [average_occasion([known[one.id] for one in group]) for group in groups]
-    band = seen[-1][1].band
+    groups = group_occasions([session for session, _ in observations])
+    values = [
+        average_occasion([known_values[study_session.id] for study_session in group]) for group in groups
+    ]
+    band = observations[-1][1].band
     models = cpu_models.model_keys([group[0].processor for group in groups])
-    variances = [max(one.standard_error, 1e-9) ** 2 for one in values]
-    found = pool_by_processor([one.log_effect for one in values], variances, models).pool
-    low, high = found.prediction_low, found.prediction_high
+    variances = [max(value.standard_error, 1e-9) ** 2 for value in values]
+    random_effects = pool_by_processor([value.log_effect for value in values], variances, models).pool
+    low, high = random_effects.prediction_low, random_effects.prediction_high
     is_predicted, is_bounded = low is not None and high is not None, math.isfinite(sum(band))
     if low is None or high is None:
-        low, high = min(one.low for _, one in seen), max(one.high for _, one in seen)
-    back = estimands.BACK[seen[-1][1].scale]
-    told = back(low), back(high), len(values)
+        low, high = (
+            min(number.low for _, number in observations),
+            max(number.high for _, number in observations),
+        )
+    back = estimands.BACK[observations[-1][1].scale]
+    message = back(low), back(high), len(values)
     # A plain value has no direction.
-    sign = _band_sign(band) if seen[-1][1].scale == "share" else 0
+    sign = _band_sign(band) if observations[-1][1].scale == "share" else 0
     is_inside = tolerance.is_inside(low, high, *band)
-    if sign and {-1, 1} <= {one.sign for one in values}:
-        return "depends on the machine", *told
+    if sign and {-1, 1} <= {value.sign for value in values}:
+        return "depends on the machine", *message
     if is_inside and (not sign or (is_predicted and is_bounded)):
-        return "same size", *told
+        return "same size", *message
     if not sign:
-        return ("outside the claim" if tolerance.is_outside(low, high, *band) else "too wide to tell"), *told
+        return (
+            "outside the claim" if tolerance.is_outside(low, high, *band) else "too wide to tell"
+        ), *message
     near, far = (low, high) if sign > 0 else (-high, -low)
     claimed = sorted(abs(end) for end in band)
     if tolerance.is_above(near, 0.0):
         if not is_bounded:
-            return ("same direction" if is_inside else "same direction, smaller"), *told
-        size = sign * found.mean
+            return ("same direction" if is_inside else "same direction, smaller"), *message
+        size = sign * random_effects.mean
         if tolerance.is_below(size, claimed[0]):
-            return "same direction, smaller", *told
-        return ("same direction, larger" if tolerance.is_above(size, claimed[1]) else "same direction"), *told
+            return "same direction, smaller", *message
+        return (
+            "same direction, larger" if tolerance.is_above(size, claimed[1]) else "same direction"
+        ), *message
     if tolerance.is_below(far, 0.0):
-        return "opposite", *told
-    return ("not seen" if tolerance.is_below(far, claimed[0]) else "too wide to tell"), *told
+        return "opposite", *message
+    return ("not seen" if tolerance.is_below(far, claimed[0]) else "too wide to tell"), *message
 
 
 def _band_sign(band: tuple[float, float]) -> int:
@@ -327,13 +343,13 @@ def _band_sign(band: tuple[float, float]) -> int:
 
 def _dose_settings(study: Study, baseline: str, treatment: str) -> set[str]:
     """Differences of two arms that set the size of their effect: a share of time, or a delay."""
-    one, other = study.arms[baseline], study.arms[treatment]
-    found = {key for key in ("zones", "neighbour") if getattr(one, key) != getattr(other, key)}
-    quotas = [{part: cpu.quota for part, cpu in arm.cpu.items() if cpu.quota} for arm in (one, other)]
+    this_arm, other = study.arms[baseline], study.arms[treatment]
+    results = {key for key in ("zones", "neighbour") if getattr(this_arm, key) != getattr(other, key)}
+    quotas = [{part: cpu.quota for part, cpu in arm.cpu.items() if cpu.quota} for arm in (this_arm, other)]
     clusters = [engine_of(study, name).cluster for name in (baseline, treatment)]
     apart = [cluster.zones_ms if cluster is not None else None for cluster in clusters]
-    found |= {"cpu quotas"} if quotas[0] != quotas[1] else set()
-    return found | ({"zones"} if apart[0] != apart[1] else set())
+    results |= {"cpu quotas"} if quotas[0] != quotas[1] else set()
+    return results | ({"zones"} if apart[0] != apart[1] else set())
 
 
 def _is_compared(claim: Claim, part: tuple[str, str], of_arms: Sequence[Sequence[tuple[str, str]]]) -> bool:
@@ -352,8 +368,10 @@ def _list_programs(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     engine, proxy = facts.get("engine") or {}, facts.get("proxy") or {}
     storage = str(engine.get("storage") or "")
     name = "embedded storage" if "embedded" in storage else STORE if storage.startswith(STORE) else ""
-    found = [(part.get("name"), part.get("version")) for part in (engine, proxy) if part.get("name")]
-    return [(str(program), str(version or "")) for program, version in found] + ([(name, "")] if name else [])
+    results = [(part.get("name"), part.get("version")) for part in (engine, proxy) if part.get("name")]
+    return [(str(program), str(version or "")) for program, version in results] + (
+        [(name, "")] if name else []
+    )
 
 
 def _program_closeness(
@@ -366,15 +384,20 @@ def _program_closeness(
     """
     if program == STORE and not is_compared:
         return "close", f"{STORE}, not TiKV"
-    theirs = {name.casefold().replace(" ", ""): told for name, told in source.versions.items()}
+    theirs = {
+        name.casefold().replace(" ", ""): reported_version
+        for name, reported_version in source.versions.items()
+    }
     if program not in theirs:
         return "kin", f"{descriptors.product_name(program)} is not in the document"
     versions = _VERSION.findall(theirs[program] or "")
-    own = _VERSION.search(version)
-    if own and own[0] in versions:
+    own_match = _VERSION.search(version)
+    if own_match and own_match[0] in versions:
         return "same", ""
-    if own and own[0].split(".")[:2] in [one.split(".")[:2] for one in versions]:
-        return "close", f"{descriptors.product_name(program)} {own[0]} for {', '.join(versions)}"
+    if own_match and own_match[0].split(".")[:2] in [
+        this_version.split(".")[:2] for this_version in versions
+    ]:
+        return "close", f"{descriptors.product_name(program)} {own_match[0]} for {', '.join(versions)}"
     here = f"{descriptors.product_name(program)} {version or 'of an unknown version'}"
-    told = f"{here} for {theirs[program] or 'an unknown one'}"
-    return ("kin", told) if is_compared else ("close", f"{told}, on both sides")
+    message = f"{here} for {theirs[program] or 'an unknown one'}"
+    return ("kin", message) if is_compared else ("close", f"{message}, on both sides")

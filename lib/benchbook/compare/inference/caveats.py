@@ -55,10 +55,11 @@ def void_counts(runs: pd.DataFrame, voids: pd.DataFrame, arms: list[str], baseli
     test for each arm against the baseline; `fisher_p` is the smallest p after Holm's correction, None
     where nothing was voided or nothing can be compared.
     """
-    own = voids[voids.status != "partner"]
+    own_part = voids[voids.status != "partner"]
     by_arm = {
         arm: Attempts(
-            runs=int((runs.arm == arm).sum() + (voids.arm == arm).sum()), voided=int((own.arm == arm).sum())
+            runs=int((runs.arm == arm).sum() + (voids.arm == arm).sum()),
+            voided=int((own_part.arm == arm).sum()),
         )
         for arm in arms
     }
@@ -72,7 +73,7 @@ def void_counts(runs: pd.DataFrame, voids: pd.DataFrame, arms: list[str], baseli
     from scipy.stats import fisher_exact
 
     by_pair = [[by_arm[baseline], by_arm[arm]] for arm in others]
-    tables = [[[one.voided, one.runs - one.voided] for one in pair] for pair in by_pair]
+    tables = [[[attempts.voided, attempts.runs - attempts.voided] for attempts in pair] for pair in by_pair]
     p = min(adjust_holm([float(fisher_exact(table).pvalue) for table in tables]))
     note = (
         "arms were voided at different rates: that itself is a finding"
@@ -90,12 +91,12 @@ def facts_that_differ(facts: Mapping[str, Mapping[str, Any]]) -> list[Difference
     """
     flat = {arm: numeric_equality.flatten_mapping(values, OWN_FACTS) for arm, values in facts.items()}
     names = sorted({name for values in flat.values() for name in values})
-    found = []
+    that_differ = []
     for name in names:
         by_arm = {arm: values.get(name) for arm, values in flat.items()}
         if len(set(map(repr, by_arm.values()))) > 1:
-            found.append(Difference(fact=name, values=by_arm))
-    return found
+            that_differ.append(Difference(fact=name, values=by_arm))
+    return that_differ
 
 
 def caveats_from_template(
@@ -106,15 +107,18 @@ def caveats_from_template(
     `favours` are by title the arms that a doubt can favour.
     """
     favours = favours or {}
-    said = (text.split(": ", 1) for text in sentences.render_paragraphs(template, favours=favours, **values))
+    statements = (
+        text.split(": ", 1) for text in sentences.render_paragraphs(template, favours=favours, **values)
+    )
     return [
-        ValidityThreat(title=title, text=text, favours=list(favours.get(title, ()))) for title, text in said
+        ValidityThreat(title=title, text=text, favours=list(favours.get(title, ())))
+        for title, text in statements
     ]
 
 
-def leaves_zero_out(found: Contrast) -> bool:
+def leaves_zero_out(contrast: Contrast) -> bool:
     """True if a finding's interval is on one side of zero; False without an interval."""
-    return tolerance.sign_of_interval(found.low, found.high) != 0
+    return tolerance.sign_of_interval(contrast.low, contrast.high) != 0
 
 
 def wide_contrasts(findings: Iterable[Finding]) -> list[str]:
@@ -123,20 +127,20 @@ def wide_contrasts(findings: Iterable[Finding]) -> list[str]:
     Its half-width is above 3 %, and above half of its effect: −50 ± 8 % says enough, and +1 ± 8 % does not.
     What equal arms came out within says nothing of it, since workloads differ by tens in their noise.
     """
-    found = []
-    for one in findings:
-        low, high = one.low, one.high
-        if one.metric != "qps" or low is None or high is None:
+    contrasts = []
+    for finding in findings:
+        low, high = finding.low, finding.high
+        if finding.metric != "qps" or low is None or high is None:
             continue
         half = (high - low) / 2
         if tolerance.is_above(half, WIDE) and tolerance.is_above(
-            half, WIDE_SHARE * abs(require_value(one.effect))
+            half, WIDE_SHARE * abs(require_value(finding.effect))
         ):
-            names = one.names
-            found.append(
+            names = finding.names
+            contrasts.append(
                 f"{names.treatment}, {names.workload}: the interval reaches {100 * half:.0f} % to either side"
             )
-    return found
+    return contrasts
 
 
 def study_caveats(
@@ -184,7 +188,11 @@ def describe_runs(evidence: StudyEvidence, names: Mapping[str, str]) -> list[str
     cost = stalls.measure_dips(runs, intervals, stalls.event_seconds(evidence.facts))
     in_arms: dict[str, list[stalls.Dip]] = {}
     # Arms with an event come first.
-    for one in sorted(cost, key=lambda dip: not dip.has_event):
-        in_arms.setdefault(names[arms[one.run_id]], []).append(one)
-    long = [] if cost else [(names[arms[one.run_id]], one) for one in stalls.long_runs(runs, intervals)]
+    for this_dip in sorted(cost, key=lambda dip: not dip.has_event):
+        in_arms.setdefault(names[arms[this_dip.run_id]], []).append(this_dip)
+    long = (
+        []
+        if cost
+        else [(names[arms[long_run.run_id]], long_run) for long_run in stalls.long_runs(runs, intervals)]
+    )
     return [*map(sentence_case, sentences.render_paragraphs("described.j2", dips=in_arms, long=long))] or None

@@ -46,10 +46,17 @@ def contrast_candidates(evidence: StudyEvidence, claims: Sequence[ClaimedEffect]
             waiting = [claim for claim in claims if _speaks_of(claim, workload, metric, study)]
             for treatment in study.treatments:
                 whole = (study.baseline, treatment, set(study.threads))
-                own = next((one for one in waiting if _claimed_cell(one, study) == whole), None)
-                waiting = [claim for claim in waiting if claim is not own]
+                claimed_effect = next(
+                    (
+                        this_claimed_effect
+                        for this_claimed_effect in waiting
+                        if _claimed_cell(this_claimed_effect, study) == whole
+                    ),
+                    None,
+                )
+                waiting = [claim for claim in waiting if claim is not claimed_effect]
                 ratios = _block_ratios(evidence, study.baseline, treatment, workload, metric, study.threads)
-                candidates.append(_build_candidate(evidence, ratios, own))
+                candidates.append(_build_candidate(evidence, ratios, claimed_effect))
             candidates += [_extra_candidate(evidence, claim, workload) for claim in waiting]
         usual = compared_metrics(study, workload)
         # Latency in a closed loop is threads over throughput, so a claim about it finds no answer there.

@@ -102,11 +102,11 @@ def estimate_effect(contrast: BlockRatios, level: float, per_thread_level: float
         contrast,
         Interval(0, level, reason=refusal) if refusal else block_interval(ratios, level),
         signed_rank_interval(ratios.mean(axis=1).to_numpy(), level),
-        tuple((threads, t_interval(own, per_thread_level)) for threads, own in by_threads),
+        tuple((threads, t_interval(by_thread, per_thread_level)) for threads, by_thread in by_threads),
         thread_test(ratios),
         tuple(
-            LevelEffect(threads, t_interval(own, level), signed_rank_interval(own, level))
-            for threads, own in own_levels
+            LevelEffect(threads, t_interval(own_level, level), signed_rank_interval(own_level, level))
+            for threads, own_level in own_levels
         ),
     )
 
@@ -176,18 +176,22 @@ def judge_candidates(
     errors = [1 - candidate.effect.interval.level for candidate in candidates]
     labels = [decide_label(candidate.effect.interval) for candidate in candidates]
     verdicts: list[TestedOutcome[Verdict]] = [
-        decide_verdict(one.effect.interval, one.band) if one.band else TestedOutcome("inconclusive", None)
-        for one in candidates
+        decide_verdict(candidate.effect.interval, candidate.band)
+        if candidate.band
+        else TestedOutcome("inconclusive", None)
+        for candidate in candidates
     ]
     noise = [_noise_reason(candidate, twins) for candidate in candidates]
-    found = zip(
+    matching_zip = zip(
         *(candidates, labels, _survives_holm(questions, contrasts, labels, errors)),
         *(verdicts, _survives_holm(claims, contrasts, verdicts, errors), noise),
         strict=True,
     )
-    judged = [_decide_effect(first_look, *one) for one in found]
+    judged = [_decide_effect(first_look, *items) for items in matching_zip]
     levels = _decide_levels(judged, questions, noise)
-    return [replace(one, levels=own) for one, own in zip(judged, levels, strict=True)]
+    return [
+        replace(effect_decision, levels=level) for effect_decision, level in zip(judged, levels, strict=True)
+    ]
 
 
 def _noise_reason(candidate: Hypothesis, twins: Sequence[Hypothesis]) -> str | None:
@@ -198,7 +202,10 @@ def _noise_reason(candidate: Hypothesis, twins: Sequence[Hypothesis]) -> str | N
     for twin in same or alike:
         interval = twin.effect.interval
         if not is_useful(interval):
-            ends = f"{format_percent(require_value(interval.low))} to {format_percent(require_value(interval.high))}"
+            ends = (
+                f"{format_percent(require_value(interval.low))} to "
+                f"{format_percent(require_value(interval.high))}"
+            )
             return f"Equal arms (A/A) came out anywhere from {ends} apart."
     return None
 
@@ -207,7 +214,11 @@ def _decide_levels(
     judged: Sequence[EffectDecision], questions: Sequence[Hashable], noise: Sequence[str | None]
 ) -> list[tuple[findings.LevelContrast, ...]]:
     """Decide every thread level of every contrast, those of one question as one family of Holm's."""
-    cells = [(place, level) for place, one in enumerate(judged) for level in one.candidate.effect.levels]
+    cells = [
+        (place, level)
+        for place, this_effect_decision in enumerate(judged)
+        for level in this_effect_decision.candidate.effect.levels
+    ]
     decisions = [decide_label(level.interval) for _, level in cells]
     held = _survives_holm(
         [questions[place] for place, _ in cells],
@@ -215,23 +226,27 @@ def _decide_levels(
         decisions,
         [1 - level.interval.level for _, level in cells],
     )
-    found: list[list[findings.LevelContrast]] = [[] for _ in judged]
+    results: list[list[findings.LevelContrast]] = [[] for _ in judged]
     for (place, level), decision, is_held in zip(cells, decisions, held, strict=True):
-        one, told = judged[place], decision.outcome
+        effect_decision, message = judged[place], decision.outcome
         note: str | None = None
-        if one.candidate.look is None and level.interval.n:
-            told = "not decided yet"
+        if effect_decision.candidate.look is None and level.interval.n:
+            message = "not decided yet"
         elif noise[place] is not None or not is_useful(level.interval):
-            told, note = "no useful interval", noise[place]
-        elif level.second_opinion is not None and label_interval(level.second_opinion) != told:
-            told, note = "not shown", HEAVY
+            message, note = "no useful interval", noise[place]
+        elif level.second_opinion is not None and label_interval(level.second_opinion) != message:
+            message, note = "not shown", HEAVY
         elif not is_held:
-            told, note = "not shown", MANY_LEVELS
-        elif told in DECIDED and not (one.label in DECIDED or one.candidate.effect.depends):
-            told, note = "not shown", NOT_OVERALL
-        made = findings.LevelContrast(threads=level.threads, **level.interval.numbers, label=told, note=note)
-        found[place].append(made)
-    return list(map(tuple, found))
+            message, note = "not shown", MANY_LEVELS
+        elif message in DECIDED and not (
+            effect_decision.label in DECIDED or effect_decision.candidate.effect.depends
+        ):
+            message, note = "not shown", NOT_OVERALL
+        level_contrast = findings.LevelContrast(
+            threads=level.threads, **level.interval.numbers, label=message, note=note
+        )
+        results[place].append(level_contrast)
+    return list(map(tuple, results))
 
 
 def _question_key(candidate: Hypothesis) -> tuple[Hashable, ...]:

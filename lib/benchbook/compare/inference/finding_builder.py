@@ -98,18 +98,22 @@ def build_finding(judged: EffectDecision, context: Context, q_values: Mapping[Ce
     )
 
 
-def _add_sentence(found: Finding, **changed: Any) -> Finding:
+def _add_sentence(finding: Finding, **changed: Any) -> Finding:
     """Finding with its sentence, and with any other fields changed."""
-    made = found.model_copy(update=changed)
-    return made.model_copy(update={"sentence": describe_finding(made)})
+    new_finding = finding.model_copy(update=changed)
+    return new_finding.model_copy(update={"sentence": describe_finding(new_finding)})
 
 
-def blocks_to_match_aa(found: Finding, aa: Finding | None) -> Finding:
+def blocks_to_match_aa(finding: Finding, aa: Finding | None) -> Finding:
     """Finding that needs as many blocks as its A/A pair, if the pair is the reason to withhold it."""
-    both = [one.blocks_to_useful for one in (found, aa) if one and one.blocks_to_useful]
-    if not found.withheld or not both:
-        return found
-    return _add_sentence(found, blocks_to_useful=max(both, key=lambda more: more.blocks))
+    both = [
+        this_finding.blocks_to_useful
+        for this_finding in (finding, aa)
+        if this_finding and this_finding.blocks_to_useful
+    ]
+    if not finding.withheld or not both:
+        return finding
+    return _add_sentence(finding, blocks_to_useful=max(both, key=lambda more: more.blocks))
 
 
 def _blocks_needed(candidate: Hypothesis, context: Context, half_width: float) -> BlocksNeeded | None:
@@ -166,18 +170,21 @@ def with_support(
     entries: Sequence[Finding], tidy: Mapping[str, pd.DataFrame], names: Mapping[str, str]
 ) -> list[Finding]:
     """Findings with `support` by arm if they are of a percentile beyond the median."""
-    made = []
+    support = []
     for entry in entries:
         percentile = PERCENTILES.get(entry.metric, 0)
-        told = list(_support_by_arm(entry, tidy)) if percentile > 50 else None
+        percentile_supports = list(_support_by_arm(entry, tidy)) if percentile > 50 else None
         alone = [
-            f"One pause alone made what lies beyond p{percentile:g} in {one.by_one_pause} of "
-            f"{count(one.runs, 'run')} of {names.get(one.arm, one.arm)}."
-            for one in told or ()
-            if one.by_one_pause
+            f"One pause alone made what lies beyond p{percentile:g} in {percentile_support.by_one_pause} of "
+            f"{count(percentile_support.runs, 'run')} of "
+            f"{names.get(percentile_support.arm, percentile_support.arm)}."
+            for percentile_support in percentile_supports or ()
+            if percentile_support.by_one_pause
         ]
-        made.append(entry.model_copy(update={"support": told, "warnings": [*entry.warnings, *alone]}))
-    return made
+        support.append(
+            entry.model_copy(update={"support": percentile_supports, "warnings": [*entry.warnings, *alone]})
+        )
+    return support
 
 
 def _support_by_arm(entry: Finding, tidy: Mapping[str, pd.DataFrame]) -> Iterator[PercentileSupport]:
@@ -185,23 +192,25 @@ def _support_by_arm(entry: Finding, tidy: Mapping[str, pd.DataFrame]) -> Iterato
     runs, *tables = (
         tidy[name][tidy[name]["run_id"].isin(used)] for name in ("runs", "histograms", "intervals")
     )
-    histograms, intervals = (dict(iter(one.groupby("run_id", observed=True))) for one in tables)
+    histograms, intervals = (dict(iter(table.groupby("run_id", observed=True))) for table in tables)
     for arm in (entry.baseline, entry.treatment):
-        seen = [
+        observations = [
             _tail_events(
                 histograms.get(run["run_id"]), intervals.get(run["run_id"]), run, PERCENTILES[entry.metric]
             )
             for run in runs[runs.arm == arm].to_dict("records")
         ]
-        known = pd.DataFrame([one for one in seen if one], columns=["beyond", "pauses", "is_one"])
-        is_told = known.pauses.notna().all()
-        if len(known):
+        known_values = pd.DataFrame(
+            [row for row in observations if row], columns=["beyond", "pauses", "is_one"]
+        )
+        is_told = known_values.pauses.notna().all()
+        if len(known_values):
             yield PercentileSupport(
                 arm=arm,
-                runs=len(known),
-                events_beyond=int(known.beyond.min()),
-                pauses=int(known.pauses.sum()) if is_told else None,
-                by_one_pause=int(known.is_one.sum()) if is_told else None,
+                runs=len(known_values),
+                events_beyond=int(known_values.beyond.min()),
+                pauses=int(known_values.pauses.sum()) if is_told else None,
+                by_one_pause=int(known_values.is_one.sum()) if is_told else None,
             )
 
 

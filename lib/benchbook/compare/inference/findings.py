@@ -60,7 +60,7 @@ FALSE_VERDICTS = 0.05
 def required_tables(study: Study, analysis: Analysis, put: evaluate.ClaimAssignment) -> tuple[str, ...]:
     """Tidy tables that `build_from_stages` takes for a study with these claims."""
     usual = ["runs", "voids", "histograms", "monitor", "costs"]
-    at_a_rate = any(one.rate for one in study.workloads.values())
+    at_a_rate = any(workload.rate for workload in study.workloads.values())
     if at_a_rate or evaluate.required_tables(put.asked) or caveats.only_describes(study, analysis):
         usual.append("intervals")
     return tuple(usual)
@@ -84,9 +84,9 @@ def build_from_stages(
     checks = consistency.of_runs(tidy["runs"])
     left = [ValidityThreat(title="Claim left open", text=text, favours=[]) for text in put.left]
     unanswered = [*left, *setup_notes.setup_caveats(study, facts, shown)]
-    given = (put.effects, checks, facts.arms, unanswered, put.asked, dataset.get("loads"))
+    argument = (put.effects, checks, facts.arms, unanswered, put.asked, dataset.get("loads"))
     return build_findings(
-        name, study, tidy, analysis, *given, rows=sum(dataset.get("rows", {}).values()) or None
+        name, study, tidy, analysis, *argument, rows=sum(dataset.get("rows", {}).values()) or None
     )
 
 
@@ -99,7 +99,7 @@ def build_findings(
     checks: Sequence[CellCheck] = (),
     facts: Mapping[str, Mapping[str, Any]] | None = None,
     unanswered: Sequence[ValidityThreat] = (),
-    asked: Sequence[evaluate.AssignedClaim] = (),
+    assigned_claims: Sequence[evaluate.AssignedClaim] = (),
     loads: Mapping[str, Mapping[str, Any]] | None = None,
     rows: int | None = None,
 ) -> Findings:
@@ -118,10 +118,10 @@ def build_findings(
     looks, names = sorted(analysis.looks), labels.readable_names(study)
     context = Context(study.baseline, analysis, _block_seconds(runs), names)
     evidence = StudyEvidence(study, paired, analysis, tidy.get("intervals"), loads, facts, tidy["histograms"])
-    found, twins = judge_contrasts(evidence, claims, looks[0])
+    effect_decisions, twins = judge_contrasts(evidence, claims, looks[0])
     (entries, aa), others = (
-        _build_entries(found, twins, context, tidy),
-        evaluate.answer_claims(evidence, asked),
+        _build_entries(effect_decisions, twins, context, tidy),
+        evaluate.answer_claims(evidence, assigned_claims),
     )
     entries = speed_covariate.with_adjusted(entries, paired)
     aa = speed_covariate.with_adjusted([aa], paired)[0] if aa is not None else None
@@ -130,9 +130,16 @@ def build_findings(
     caused = attribution.build_causes(
         study, paired, tidy.get("costs"), facts, analysis.level, names.arms, rows
     )
-    complete = min((one.candidate.complete for one in found if one.candidate.complete), default=0)
-    verdicts = sum(bool(one.verdict) for one in entries) + sum(bool(one.verdict) for one in others)
-    made = {
+    complete = min(
+        (
+            effect_decision.candidate.complete
+            for effect_decision in effect_decisions
+            if effect_decision.candidate.complete
+        ),
+        default=0,
+    )
+    verdicts = sum(bool(entry.verdict) for entry in entries) + sum(bool(other.verdict) for other in others)
+    results = {
         "study": name,
         **{key: getattr(study, key) for key in ("title", "question", "baseline")},
         "made_by": {"benchbook": version("benchbook")},
@@ -152,7 +159,7 @@ def build_findings(
         "partners": partners,
         "verdicts": {"number": verdicts, "expected_false_at_most": FALSE_VERDICTS * verdicts},
         "warnings": [
-            *_collect_warnings(study, complete, looks[0], aa, entries, found),
+            *_collect_warnings(study, complete, looks[0], aa, entries, effect_decisions),
             *interference.interference_caveats(runs, facts, tidy.get("monitor"), names, accompanied),
             *caveats.study_caveats(study, runs, voids, checks, names.arms),
             *_collect_caveats(
@@ -163,34 +170,41 @@ def build_findings(
         "causes": caused,
         "client_full": attribution.set_aside(tidy["voids"]) or None,
         "claims": others or None,
-        "ladder": ordered_arms.build_ladder(evidence, [one.candidate for one in twins], context),
+        "ladder": ordered_arms.build_ladder(evidence, [twin.candidate for twin in twins], context),
         "described": caveats.describe_runs(evidence, names.arms),
     }
-    return Findings.model_validate(numeric_equality.round_document(made))
+    return Findings.model_validate(numeric_equality.round_document(results))
 
 
 def _build_entries(
-    found: Sequence[EffectDecision],
+    effect_decisions: Sequence[EffectDecision],
     twins: Sequence[EffectDecision],
     context: Context,
     tidy: Mapping[str, pd.DataFrame],
 ) -> tuple[list[Finding], Finding | None]:
     """Entries of all findings, and that of the A/A pair, the doubt of all others."""
-    q = q_values([one.candidate for one in found])
+    q = q_values([effect_decision.candidate for effect_decision in effect_decisions])
     equal = [build_finding(twin, context, {}) for twin in twins]
     # The one that speaks most against the study: one that differs, else the largest effect.
     doubtful = [
-        (_is_aa_different(one), numeric_equality.round_significant(abs(one.effect or 0.0))) for one in equal
+        (_is_aa_different(finding), numeric_equality.round_significant(abs(finding.effect or 0.0)))
+        for finding in equal
     ]
     aa = equal[doubtful.index(max(doubtful))] if equal else None
-    entries = [blocks_to_match_aa(build_finding(one, context, q), aa) for one in found]
+    entries = [
+        blocks_to_match_aa(build_finding(effect_decision, context, q), aa)
+        for effect_decision in effect_decisions
+    ]
     if "intervals" in tidy:
         entries = with_support(entries, tidy, context.names.arms)
     if aa is not None and _is_aa_different(aa):
-        text = f"the A/A pair differs by {format_percent(require_value(aa.effect))}; smaller effects mean nothing"
-        for one in entries:
-            if aa.label in SHOWN or _is_within_aa(one, aa):
-                one.warnings.append(text)
+        text = (
+            f"the A/A pair differs by {format_percent(require_value(aa.effect))}; smaller effects mean "
+            "nothing"
+        )
+        for entry in entries:
+            if aa.label in SHOWN or _is_within_aa(entry, aa):
+                entry.warnings.append(text)
     return entries, aa
 
 
@@ -208,17 +222,17 @@ def _collect_caveats(
     apart: Sequence[str],
     unanswered: Sequence[ValidityThreat],
 ) -> list[ValidityThreat]:
-    far = [one for one in partners if one.is_far and one.left_out is None]
+    far = [partner for partner in partners if partner.is_far and partner.left_out is None]
     broken = operational_laws.list_violations(caused)
-    told = caveats.caveats_from_template(
+    validity_threats = caveats.caveats_from_template(
         "beside.j2", other_order=other_order, broken=broken, apart=apart, far=far, span=pairs.format_span
     )
-    return [*told, *unanswered]
+    return [*validity_threats, *unanswered]
 
 
 def _describe_scope(facts: Mapping[str, Mapping[str, Any]]) -> str:
     """Scope of the findings: the place by the arms' facts."""
-    kinds = [(found.get("site") or {}).get("kind") for found in facts.values()]
+    kinds = [(matching_facts.get("site") or {}).get("kind") for matching_facts in facts.values()]
     return WHERE.get(kinds[0] or "", "this machine") if kinds else "this machine"
 
 
@@ -238,12 +252,15 @@ def _is_aa_different(aa: Finding) -> bool:
     return aa.label in SHOWN or caveats.leaves_zero_out(aa)
 
 
-def _is_within_aa(found: Finding, aa: Finding) -> bool:
+def _is_within_aa(finding: Finding, aa: Finding) -> bool:
     """True if an effect may be as small as the difference of equal arms in the A/A pair."""
-    if not caveats.leaves_zero_out(found):
+    if not caveats.leaves_zero_out(finding):
         return False
-    own, room = ([abs(require_value(end)) for end in (one.low, one.high)] for one in (found, aa))
-    return not tolerance.is_above(min(own), max(room))
+    own_values, room = (
+        [abs(require_value(end)) for end in (this_finding.low, this_finding.high)]
+        for this_finding in (finding, aa)
+    )
+    return not tolerance.is_above(min(own_values), max(room))
 
 
 def _collect_warnings(
@@ -268,7 +285,9 @@ def _collect_warnings(
         is_aa_inside=is_inside,
         is_aa_apart=aa and _is_aa_different(aa),
         margin=MARGIN,
-        heavy=[one.id for one in entries if one.second_opinion and one.second_opinion.agrees is False],
+        heavy=[
+            entry.id for entry in entries if entry.second_opinion and entry.second_opinion.agrees is False
+        ],
     )
 
 

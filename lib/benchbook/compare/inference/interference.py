@@ -54,7 +54,7 @@ def measure_interference(
     others = _foreign_cores(runs, cores, unmeasured)
     pressure = _cpu_pressure(runs, monitor)
     steal = runs.steal_pct.dropna()
-    found = Interference(
+    interference = Interference(
         cores=cores,
         load_1min=max(_load_averages(facts), default=None),
         others_cores=None if others is None else float(others.mean()),
@@ -62,9 +62,9 @@ def measure_interference(
         steal_pct=float(steal.mean()) if len(steal) else None,
         line="",
     )
-    parts = sentences.render_paragraphs("machine.j2", found=found, aa=aa)
+    parts = sentences.render_paragraphs("machine.j2", found=interference, aa=aa)
     line = as_sentence("; ".join(parts)) if parts else "Nothing was recorded about it."
-    return found.model_copy(update={"line": line})
+    return interference.model_copy(update={"line": line})
 
 
 def interference_caveats(
@@ -75,7 +75,7 @@ def interference_caveats(
     unmeasured: Collection[str] = (),
 ) -> list[ValidityThreat]:
     """Caveats on other work, the host and the kernel's pace, with the arms that they can favour."""
-    own = runs[runs.arm.isin(facts)] if facts else runs
+    own_part = runs[runs.arm.isin(facts)] if facts else runs
     cores, load = _machine_cores(facts), max(_load_averages(facts), default=None)
     others = _foreign_cores(runs, cores, unmeasured)
     mean = None if others is None else float(others.mean())
@@ -83,21 +83,31 @@ def interference_caveats(
     is_over = mean is not None and tolerance.is_below(mean, sentences.NOTHING)
     is_loaded = load is not None and cores is not None and not tolerance.is_below(load, BUSY * cores)
     used, least_used = _by_arm(
-        _foreign_cores(own, cores, unmeasured), own, OTHERS * (cores or 0), OTHERS_APART * (cores or 0)
+        _foreign_cores(own_part, cores, unmeasured),
+        own_part,
+        OTHERS * (cores or 0),
+        OTHERS_APART * (cores or 0),
     )
-    stolen, least_stolen = _by_arm(own.steal_pct, own, STEAL_PCT, STEAL_APART_PCT)
-    fewest = own[own.threads == own.threads.min()] if len(own) else own
+    stolen, least_stolen = _by_arm(own_part.steal_pct, own_part, STEAL_PCT, STEAL_APART_PCT)
+    fewest = own_part[own_part.threads == own_part.threads.min()] if len(own_part) else own_part
     pressure = _cpu_pressure(fewest, monitor)
     paced = [
         arm
-        for arm, found in facts.items()
-        if any(one.get("congestion_control") == "bbr" for one in _machine_facts(found))
+        for arm, matching_facts in facts.items()
+        if any(
+            machine_facts.get("congestion_control") == "bbr"
+            for machine_facts in _machine_facts(matching_facts)
+        )
     ]
     sizes = pd.Series(dtype=float)
     if paced:
-        sizes = (1024 * _sent_rate(own, monitor) / own.qps.where(own.qps > 0)).groupby(own.workload).mean()
+        sizes = (
+            (1024 * _sent_rate(own_part, monitor) / own_part.qps.where(own_part.qps > 0))
+            .groupby(own_part.workload)
+            .mean()
+        )
     # Without a proxy fewer programs have to get a core for a query.
-    plain = [arm for arm, found in facts.items() if not found.get("proxy")]
+    plain = [arm for arm, matching_facts in facts.items() if not matching_facts.get("proxy")]
     simplest = plain if 0 < len(plain) < len(facts) else []
     favours = {
         **{"Load": simplest, "Other programs": least_used, "CPU pressure": simplest, "Steal": least_stolen},
@@ -140,20 +150,24 @@ def _by_arm(
     return by_arm.to_dict(), [by_arm.idxmin()] if tolerance.is_above(spread, apart) else []
 
 
-def _machine_facts(found: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    machines = [found.get("machine"), *(found.get("hosts") or {}).values()]
-    return [one for one in machines if isinstance(one, Mapping)]
+def _machine_facts(results: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    machines = [results.get("machine"), *(results.get("hosts") or {}).values()]
+    return [machine for machine in machines if isinstance(machine, Mapping)]
 
 
 def _machine_cores(facts: Facts) -> int | None:
     """Cores of the one machine that all is on; of several hosts none is the machine."""
-    cores = {(found.get("machine") or {}).get("cores") for found in facts.values() if not found.get("hosts")}
+    cores = {
+        (matching_facts.get("machine") or {}).get("cores")
+        for matching_facts in facts.values()
+        if not matching_facts.get("hosts")
+    }
     only = next(iter(cores)) if len(cores) == 1 else None
     return None if only is None else int(only)
 
 
 def _load_averages(facts: Facts) -> list[float]:
-    loads = ((found.get("moment") or {}).get("load_1min") for found in facts.values())
+    loads = ((matching_facts.get("moment") or {}).get("load_1min") for matching_facts in facts.values())
     return [load for load in loads if load is not None]
 
 
@@ -168,21 +182,21 @@ def _foreign_cores(runs: pd.DataFrame, cores: int | None, unmeasured: Collection
         used = used.where(~is_turns, used.groupby([runs.block, runs.group]).transform("mean"))
     others = runs.cpu_machine_pct * cores / 100 - used
     is_known = runs.cpu_server_cores.notna() & ~runs.arm.isin(list(unmeasured))
-    known = others.where(is_known).clip(lower=0.0)
-    return known if known.notna().any() else None
+    known_values = others.where(is_known).clip(lower=0.0)
+    return known_values if known_values.notna().any() else None
 
 
 def _sent_rate(runs: pd.DataFrame, monitor: pd.DataFrame | None) -> pd.Series:
     """MiB/s that the server sent in each run; of turns the monitor's rate, for all arms together."""
     if monitor is None or runs.sent_server_mib_s.notna().all():
         return runs.sent_server_mib_s
-    seen = monitor[monitor.part == "server"].groupby("run_id")["sent_mib_s"].mean()
-    return runs.sent_server_mib_s.fillna(runs.run_id.map(seen))
+    observed = monitor[monitor.part == "server"].groupby("run_id")["sent_mib_s"].mean()
+    return runs.sent_server_mib_s.fillna(runs.run_id.map(observed))
 
 
 def _cpu_pressure(runs: pd.DataFrame, monitor: pd.DataFrame | None) -> pd.Series | None:
     if monitor is None:
         return None
-    own = monitor[(monitor.part == "machine") & monitor.run_id.isin(runs.run_id)]
-    known = own.psi_cpu_pct.dropna()
-    return known if len(known) else None
+    own_part = monitor[(monitor.part == "machine") & monitor.run_id.isin(runs.run_id)]
+    known_values = own_part.psi_cpu_pct.dropna()
+    return known_values if len(known_values) else None

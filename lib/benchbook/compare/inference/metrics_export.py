@@ -14,28 +14,28 @@ from benchbook.core.study.study import Study
 from benchbook.core.util import numeric_equality
 
 
-def export_metrics(found: Findings) -> dict[str, Any]:
+def export_metrics(findings: Findings) -> dict[str, Any]:
     """Effects in percent by workload, treatment and metric, with interval, n, label,
     blocks and voided runs."""
     table: dict[str, Any] = {
-        "blocks": found.blocks.complete,
-        "voided_runs": sum(arm.voided for arm in found.voids.by_arm.values()),
-        "machine_minutes": found.machine_minutes,
+        "blocks": findings.blocks.complete,
+        "voided_runs": sum(arm.voided for arm in findings.voids.by_arm.values()),
+        "machine_minutes": findings.machine_minutes,
     }
-    for one in found.everything:
-        told = {**_effect_numbers(one), "n": one.n, "shown": one.label}
-        table.setdefault(one.workload, {}).setdefault(one.treatment, {})[one.metric] = told
+    for finding in findings.everything:
+        messages = {**_effect_numbers(finding), "n": finding.n, "shown": finding.label}
+        table.setdefault(finding.workload, {}).setdefault(finding.treatment, {})[finding.metric] = messages
     return table
 
 
-def by_threads(found: Findings) -> pd.DataFrame:
+def by_threads(findings: Findings) -> pd.DataFrame:
     """Columns workload, treatment, threads, effect_pct, low_pct, high_pct, label of QPS, one row a
     thread level of a finding."""
     rows = [
-        (one.workload, one.treatment, level.threads, *_effect_numbers(level).values(), level.label)
-        for one in found.findings
-        if one.metric == "qps"
-        for level in one.levels
+        (finding.workload, finding.treatment, level.threads, *_effect_numbers(level).values(), level.label)
+        for finding in findings.findings
+        if finding.metric == "qps"
+        for level in finding.levels
     ]
     return pd.DataFrame(
         rows, columns=["workload", "treatment", "threads", "effect_pct", "low_pct", "high_pct", "shown"]
@@ -57,25 +57,25 @@ def by_block(study: Study, runs: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["workload", "treatment", "block", "effect_pct"])
 
 
-def findings_table(found: Findings) -> pd.DataFrame:
+def findings_table(findings: Findings) -> pd.DataFrame:
     """Every finding in one row: contrast, effect and interval in percent, n, label,
     verdict. An effect that depends on threads has its numbers in `by_threads` alone."""
     rows = [
         {
-            **{key: getattr(one, key) for key in ("workload", "metric", "treatment", "baseline")},
-            **(_effect_numbers(one) if one.headline else dict.fromkeys(_effect_numbers(one))),
-            "blocks": one.n,
-            "shown": one.label,
-            "claim": one.claim,
-            "verdict": one.verdict,
+            **{key: getattr(finding, key) for key in ("workload", "metric", "treatment", "baseline")},
+            **(_effect_numbers(finding) if finding.headline else dict.fromkeys(_effect_numbers(finding))),
+            "blocks": finding.n,
+            "shown": finding.label,
+            "claim": finding.claim,
+            "verdict": finding.verdict,
         }
-        for one in [*([found.aa] if found.aa else []), *found.findings]
+        for finding in [*([findings.aa] if findings.aa else []), *findings.findings]
     ]
     return pd.DataFrame(rows)
 
 
-def _effect_numbers(one: Contrast | LevelContrast) -> dict[str, float | None]:
-    return {f"{key}_pct": _to_percent(getattr(one, key)) for key in ("effect", "low", "high")}
+def _effect_numbers(item: Contrast | LevelContrast) -> dict[str, float | None]:
+    return {f"{key}_pct": _to_percent(getattr(item, key)) for key in ("effect", "low", "high")}
 
 
 def _to_percent(fraction: float | None) -> float | None:

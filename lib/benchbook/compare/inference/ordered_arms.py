@@ -24,14 +24,14 @@ def build_ladder(evidence: StudyEvidence, twins: Sequence[Hypothesis], context: 
 
     It has one entry in `workloads` for each workload and metric.
     """
-    asked = evidence.study.plan.ladder
-    if not asked:
+    ladder = evidence.study.plan.ladder
+    if not ladder:
         return None
     there = set(evidence.runs.arm)
-    arms = [arm for arm in asked if arm in there]
+    arms = [arm for arm in ladder if arm in there]
     return Ladder(
-        arms=list(asked),
-        skipped=[arm for arm in asked if arm not in there],
+        arms=list(ladder),
+        skipped=[arm for arm in ladder if arm not in there],
         workloads=[
             _of_workload(evidence, arms, workload, metric, twins, context)
             for workload in evidence.study.workloads
@@ -68,48 +68,48 @@ def _of_workload(
     candidates = {pair: build_contrast(evidence, *pair, workload, metric) for pair in pairs}
 
     def decided(chosen: Sequence[Pair]) -> dict[Pair, Contrast]:
-        own = [candidates[pair] for pair in chosen]
+        hypothesises = [candidates[pair] for pair in chosen]
         first_look = min(evidence.analysis.looks)
-        found = judge_candidates(own, first_look, is_one_family=True, twins=twins)
-        entries = (build_finding(one, context, {}) for one in found)
-        kept = ({key: getattr(one, key) for key in Contrast.model_fields} for one in entries)
-        return {pair: Contrast(**one) for pair, one in zip(chosen, kept, strict=True)}
+        effect_decisions = judge_candidates(hypothesises, first_look, is_one_family=True, twins=twins)
+        entries = (build_finding(effect_decision, context, {}) for effect_decision in effect_decisions)
+        kept = ({key: getattr(entry, key) for key in Contrast.model_fields} for entry in entries)
+        return {pair: Contrast(**values) for pair, values in zip(chosen, kept, strict=True)}
 
     against_first = decided([(arms[0], arm) for arm in arms[1:]])
     every = decided(pairs)
     better = "higher" if metric == "qps" else "lower"
-    best = find_best_arms(arms, {pair: one.label for pair, one in every.items()}, better)
+    best = find_best_arms(arms, {pair: contrast.label for pair, contrast in every.items()}, better)
     is_open = any(candidate.look is None for candidate in candidates.values())
-    made = Rungs(
+    rungs = Rungs(
         workload=workload,
         metric=metric,
         against_first=list(against_first.values()),
         against_neighbour=list(decided(list(itertools.pairwise(arms))).values()),
         pairs=list(every.values()),
-        best=None if is_open else [Best(arm=arm, best=one) for arm, one in zip(arms, best, strict=True)],
+        best=None if is_open else [Best(arm=arm, best=text) for arm, text in zip(arms, best, strict=True)],
         sentence="",
     )
-    return made.model_copy(update={"sentence": _render_sentence(made, arms, context.names)})
+    return rungs.model_copy(update={"sentence": _render_sentence(rungs, arms, context.names)})
 
 
-def _render_sentence(made: Rungs, arms: Sequence[str], names: DisplayNames) -> str:
+def _render_sentence(rungs: Rungs, arms: Sequence[str], names: DisplayNames) -> str:
     """Sentence on the best arm up to the last one, and on the fate of those after it."""
-    best = arms[0] if made.best is None else made.best[-1].best
-    label = {(one.baseline, one.treatment): one.label for one in made.pairs}
+    best = arms[0] if rungs.best is None else rungs.best[-1].best
+    label = {(pair.baseline, pair.treatment): pair.label for pair in rungs.pairs}
     later = {arm: label[best, arm] for arm in arms[arms.index(best) + 1 :]}
-    worse, alike = "lower" if made.metric == "qps" else "higher", "no practical difference"
+    worse, alike = "lower" if rungs.metric == "qps" else "higher", "no practical difference"
     call = {arm: names.arms.get(arm, arm) for arm in arms}
     (text,) = render_paragraphs(
         "ladder.j2",
-        is_open=made.best is None,
-        workload=names.workloads.get(made.workload, made.workload),
-        metric=made.metric,
+        is_open=rungs.best is None,
+        workload=names.workloads.get(rungs.workload, rungs.workload),
+        metric=rungs.metric,
         first=call[arms[0]],
         last=call[arms[-1]],
         best=call[best],
-        pair=next((one for one in made.pairs if (one.baseline, one.treatment) == (arms[0], best)), None),
-        lost=[call[arm] for arm, own in later.items() if own == worse],
-        alike=[call[arm] for arm, own in later.items() if own == alike],
-        rest=[call[arm] for arm, own in later.items() if own not in (worse, alike)],
+        pair=next((pair for pair in rungs.pairs if (pair.baseline, pair.treatment) == (arms[0], best)), None),
+        lost=[call[arm] for arm, own_text in later.items() if own_text == worse],
+        alike=[call[arm] for arm, own_text in later.items() if own_text == alike],
+        rest=[call[arm] for arm, own_text in later.items() if own_text not in (worse, alike)],
     )
     return text

@@ -28,25 +28,25 @@ def setup_caveats(study: Study, facts: Facts, claims: Mapping[str, Claim]) -> li
 
     `claims` are the illustrated ones by name.
     """
-    made: dict[str, list[str]] = {}
-    for name in (one for one in study.arms if one not in facts.skipped):
+    results: dict[str, list[str]] = {}
+    for name in (arm for arm in study.arms if arm not in facts.skipped):
         for text in sentences.render_paragraphs(
             "arm.j2", arm=study.arms[name], facts=facts.arms.get(name, {})
         ):
-            made.setdefault(text, []).append(name)
+            results.setdefault(text, []).append(name)
     hosts = {
         (role, host.get("name")): host
-        for own in facts.arms.values()
-        for role, host in (own.get("hosts") or {}).items()
+        for arm in facts.arms.values()
+        for role, host in (arm.get("hosts") or {}).items()
     }
-    sites = [own["site"] for own in facts.arms.values() if "site" in own]
+    sites = [arm["site"] for arm in facts.arms.values() if "site" in arm]
     cpus: Mapping[str, Any] = (sites[0].get("cpus") if sites else None) or {}
     return caveats.caveats_from_template(
         "arrangements.j2",
         study=study,
         skipped=facts.skipped,
         claims=claims,
-        made=made,
+        made=results,
         hosts=sorted(hosts.items()),
         share_a_host=len({name for _, name in hosts}) < len(hosts),
         cores=cpus if cpus.get("server") and cpus.get("client") else None,

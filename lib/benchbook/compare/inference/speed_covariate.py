@@ -47,13 +47,13 @@ def speed_slope(runs: pd.DataFrame) -> Slope | None:
     was measured of it. `runs` has a row a run with block, workload, threads, arm, qps and machine_speed."""
     if "machine_speed" not in runs:
         return None
-    known = runs[(runs.machine_speed > 0) & (runs.qps > 0)]
+    known_values = runs[(runs.machine_speed > 0) & (runs.qps > 0)]
     logs = pd.DataFrame(
-        {"x": np.log(known.machine_speed.astype(float)), "y": np.log(known.qps.astype(float))}
+        {"x": np.log(known_values.machine_speed.astype(float)), "y": np.log(known_values.qps.astype(float))}
     )
-    keys = [known[name] for name in CELL]
+    keys = [known_values[name] for name in CELL]
     logs -= logs.groupby(keys).transform("mean")
-    df = len(logs) - known.groupby(CELL).ngroups - 1
+    df = len(logs) - known_values.groupby(CELL).ngroups - 1
     squares = float((logs.x**2).sum())
     if df < 1 or not squares:
         return None
@@ -73,25 +73,25 @@ def adjusted_interval(ratios: pd.DataFrame, speeds: pd.DataFrame, slope: Slope, 
     return t_interval((ratios - slope.slope * speeds.loc[ratios.index]).mean(axis=1).to_numpy(), level)
 
 
-def with_adjusted(found: Sequence[Finding], runs: pd.DataFrame) -> list[Finding]:
+def with_adjusted(findings: Sequence[Finding], runs: pd.DataFrame) -> list[Finding]:
     """Effects; those on throughput get an interval adjusted for machine speed, if that helps."""
     slope = speed_slope(runs)
     if slope is None or not slope.is_used:
-        return list(found)
-    return [_adjust_finding(one, runs, slope) for one in found]
+        return list(findings)
+    return [_adjust_finding(finding, runs, slope) for finding in findings]
 
 
-def _adjust_finding(found: Finding, runs: pd.DataFrame, slope: Slope) -> Finding:
-    if found.metric != "qps" or found.low is None:
-        return found
-    cell = (runs, found.baseline, found.treatment, found.workload, found.threads)
-    ratios = pairs.block_ratios(*cell).first(found.n).ratios
+def _adjust_finding(finding: Finding, runs: pd.DataFrame, slope: Slope) -> Finding:
+    if finding.metric != "qps" or finding.low is None:
+        return finding
+    cell = (runs, finding.baseline, finding.treatment, finding.workload, finding.threads)
+    ratios = pairs.block_ratios(*cell).first(finding.n).ratios
     speeds = pairs.block_ratios(*cell, "machine_speed").ratios
     if not ratios.index.isin(speeds.index).all():
-        return found
-    interval = adjusted_interval(ratios, speeds, slope, found.level)
+        return finding
+    interval = adjusted_interval(ratios, speeds, slope, finding.level)
     if not interval.is_known:
-        return found
+        return finding
     numbers = {name: getattr(interval, name) for name in ("effect", "low", "high")}
     text = (
         f"with the machine's speed taken out: {format_percent(require_value(interval.effect))} "
@@ -100,4 +100,4 @@ def _adjust_finding(found: Finding, runs: pd.DataFrame, slope: Slope) -> Finding
         "cell differ, and decides nothing here"
     )
     adjusted = SpeedAdjusted(**numbers, slope=slope.slope, share=slope.share)
-    return found.model_copy(update={"speed_adjusted": adjusted, "warnings": [*found.warnings, text]})
+    return finding.model_copy(update={"speed_adjusted": adjusted, "warnings": [*finding.warnings, text]})

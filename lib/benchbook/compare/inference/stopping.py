@@ -36,27 +36,35 @@ def is_decided(judged: EffectDecision) -> bool:
         return False
     if judged.candidate.claim is not None:
         return judged.verdict in ("confirmed", "contradicted")
-    seen = judged.candidate.effect.interval
-    if seen.is_known and (require_value(seen.high) - require_value(seen.low)) / 2 <= ENOUGH:
+    interval = judged.candidate.effect.interval
+    if interval.is_known and (require_value(interval.high) - require_value(interval.low)) / 2 <= ENOUGH:
         return True
     if judged.label == "depends on threads":
-        return all(one.label in DECIDED for one in judged.levels)
+        return all(level.label in DECIDED for level in judged.levels)
     return judged.label in DECIDED
 
 
 def so_far(judged: Sequence[EffectDecision]) -> str:
     """Result of a look for each question, and the open questions with their reasons."""
-    told = []
-    for one in judged:
-        contrast, seen = one.candidate.effect.contrast, one.candidate.effect.interval
-        number = (
-            f"{format_percent(require_value(seen.effect))} ({format_percent_range(seen.low, seen.high)})"
-            if seen.is_known
-            else seen.reason
+    report = []
+    for effect_decision in judged:
+        contrast, interval = (
+            effect_decision.candidate.effect.contrast,
+            effect_decision.candidate.effect.interval,
         )
-        is_open = "" if is_decided(one) else f", open: {one.verdict or one.label}"
-        told.append(f"{contrast.workload} {contrast.treatment} {contrast.metric} {number}{is_open}")
-    return "; ".join(dict.fromkeys(told))
+        number = (
+            f"{format_percent(require_value(interval.effect))} "
+            f"({format_percent_range(interval.low, interval.high)})"
+            if interval.is_known
+            else interval.reason
+        )
+        is_open = (
+            ""
+            if is_decided(effect_decision)
+            else f", open: {effect_decision.verdict or effect_decision.label}"
+        )
+        report.append(f"{contrast.workload} {contrast.treatment} {contrast.metric} {number}{is_open}")
+    return "; ".join(dict.fromkeys(report))
 
 
 def stopped_at(study: Study, judged: Sequence[EffectDecision]) -> int | None:
@@ -65,7 +73,7 @@ def stopped_at(study: Study, judged: Sequence[EffectDecision]) -> int | None:
     It may if it asks for that (`plan.stop: decided`), every contrast has reached the same look, and all that
     is asked is decided there.
     """
-    looks = {one.candidate.look for one in judged}
+    looks = {effect_decision.candidate.look for effect_decision in judged}
     if study.plan.stop != "decided" or len(looks) != 1 or not all(map(is_decided, judged)):
         return None
     return looks.pop()
@@ -103,10 +111,10 @@ class StoppingRule:
         planned = self.study.plan.blocks
         if look is None or blocks >= planned:
             return None
-        asked = [one for one in self.asked if one.is_judged]
-        seconds = _to_frame(tables["intervals"]) if evaluate.required_tables(asked) else None
-        answers = evaluate.answer_claims(replace(evidence, intervals=seconds), asked)
-        if any(one.verdict not in ("confirmed", "contradicted") for one in answers):
+        assigned_claims = [assigned_claim for assigned_claim in self.asked if assigned_claim.is_judged]
+        seconds = _to_frame(tables["intervals"]) if evaluate.required_tables(assigned_claims) else None
+        answers = evaluate.answer_claims(replace(evidence, intervals=seconds), assigned_claims)
+        if any(answer.verdict not in ("confirmed", "contradicted") for answer in answers):
             return None
         return f"everything is decided at the look at {count(look, 'block')}; {planned} planned"
 

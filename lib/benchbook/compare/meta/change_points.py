@@ -19,16 +19,16 @@ BEFORE = 5
 """Sessions before them at the least: then they lie beyond all once in 25 series by chance."""
 
 
-def describe_shifts(found: MetaAnalysis) -> list[str]:
+def describe_shifts(meta_analysis: MetaAnalysis) -> list[str]:
     """Sentences on effects, machine by machine, with the latest sessions beyond all earlier ones."""
-    said: list[str] = []
-    for name, sessions, effects in _find_series(found):
+    shifts: list[str] = []
+    for name, sessions, effects in _find_series(meta_analysis):
         logs = [math.log1p(effect) for effect in effects]
         if before := find_shift(logs):
             moved = math.expm1(float(np.mean(logs[before:]) - np.mean(logs[:before])))
             dates = [session.measured[:10] for session in sessions]
-            said += render_paragraphs("course.j2", name=name, before=before, moved=moved, dates=dates)
-    return said
+            shifts += render_paragraphs("course.j2", name=name, before=before, moved=moved, dates=dates)
+    return shifts
 
 
 def find_shift(values: Sequence[float]) -> int:
@@ -42,14 +42,31 @@ def find_shift(values: Sequence[float]) -> int:
     return BEFORE + int(np.argmax(gaps)) if gaps and max(gaps) > 0 else 0
 
 
-def _find_series(found: MetaAnalysis) -> Iterator[tuple[str, list[StudySession], list[float]]]:
-    machine = {one.id: (cpu_models.name_processor(one.processor), one.cores) for one in found.sessions}
-    for contrast in found.contrasts:
+def _find_series(meta_analysis: MetaAnalysis) -> Iterator[tuple[str, list[StudySession], list[float]]]:
+    machine = {
+        session.id: (cpu_models.name_processor(session.processor), session.cores)
+        for session in meta_analysis.sessions
+    }
+    for contrast in meta_analysis.contrasts:
         for effect in contrast.told:
-            known = sorted(effect.sessions, key=lambda one: parse_time(found.session(one.session).measured))
+            observed_effects = sorted(
+                effect.sessions, key=lambda item: parse_time(meta_analysis.session(item.session).measured)
+            )
             at = "" if effect.threads is None else f", {count(effect.threads, 'thread')}"
             what = f"{contrast.names.treatment} on {contrast.names.workload}{at}"
-            for where in dict.fromkeys(machine[one.session] for one in known):
-                own = [one for one in known if machine[one.session] == where and one.effect is not None]
-                sessions = [found.session(one.session) for one in own]
-                yield f"{what}, {where[0]}", sessions, [one.effect or 0.0 for one in own]
+            for where in dict.fromkeys(
+                machine[observed_effect.session] for observed_effect in observed_effects
+            ):
+                own_observed_effects = [
+                    observed_effect
+                    for observed_effect in observed_effects
+                    if machine[observed_effect.session] == where and observed_effect.effect is not None
+                ]
+                sessions = [
+                    meta_analysis.session(observed_effect.session) for observed_effect in own_observed_effects
+                ]
+                yield (
+                    f"{what}, {where[0]}",
+                    sessions,
+                    [observed_effect.effect or 0.0 for observed_effect in own_observed_effects],
+                )

@@ -79,34 +79,34 @@ def build_rows(several: Sequence[MetaAnalysis]) -> list[CrossStudyRow]:
     rows: dict[tuple[str, str, str, str, str, int | None], list[SessionEffect]] = {}
     for pooled in several:
         for contrast in pooled.contrasts:
-            asked = name_change(pooled.arms.get(contrast.baseline), pooled.arms.get(contrast.treatment))
-            if asked is None:
+            change = name_change(pooled.arms.get(contrast.baseline), pooled.arms.get(contrast.treatment))
+            if change is None:
                 continue
-            from_, to = sorted(asked, key=lambda text: (not text.startswith("no "), text))
+            from_, to = sorted(change, key=lambda text: (not text.startswith("no "), text))
             engine = pooled.arms[contrast.baseline].get("engine", "")
             for effect in contrast.finest:
                 key = (to, from_, engine, contrast.names.workload, contrast.metric, effect.threads)
                 rows.setdefault(key, []).extend(
-                    _session_effects(pooled, contrast, effect, (from_, to) != asked)
+                    _session_effects(pooled, contrast, effect, (from_, to) != change)
                 )
-    made = [
+    cross_study_rows = [
         CrossStudyRow(*key, tuple(parts))
         for key, parts in rows.items()
         if len({part.study for part in parts}) > 1
     ]
     order: dict[First, int] = {"Turns": 0, "Agrees": 1, "Open": 2}
-    return sorted(made, key=lambda row: (order[row.first], row.name))
+    return sorted(cross_study_rows, key=lambda row: (order[row.first], row.name))
 
 
 def sign_reversals(study: str, rows: Sequence[CrossStudyRow]) -> list[str]:
     """Sign reversals between the sessions of several studies, if the study itself has one sign."""
-    told = []
+    reversals = []
     for row in rows:
-        own = {part.sign for part in row.parts if part.study == study} - {0}
-        if row.first == "Turns" and study in row.studies and len(own) < 2:
-            low, high = (f"{glance_percent(one.effect)} ({one.study}, {one.processor})" for one in row.ends)
-            told.append(f"{row.name}: from {low} to {high}")
-    return told
+        own_numbers = {part.sign for part in row.parts if part.study == study} - {0}
+        if row.first == "Turns" and study in row.studies and len(own_numbers) < 2:
+            low, high = (f"{glance_percent(end.effect)} ({end.study}, {end.processor})" for end in row.ends)
+            reversals.append(f"{row.name}: from {low} to {high}")
+    return reversals
 
 
 def name_change(
@@ -137,19 +137,21 @@ def _name_proxy(way: Mapping[str, str]) -> str:
 
 def _describe_arm(way: Mapping[str, str], keys: Sequence[str]) -> str:
     words = {"network": "{} network", "qos": "{} pod", "neighbour": "neighbour", "service": "service"}
-    told = {key: words.get(key, f"{key} {{}}").format(value.replace("_", "-")) for key, value in way.items()}
-    return ", ".join(told.get(key, "no class of pod" if key == "qos" else f"no {key}") for key in keys)
+    messages = {
+        key: words.get(key, f"{key} {{}}").format(value.replace("_", "-")) for key, value in way.items()
+    }
+    return ", ".join(messages.get(key, "no class of pod" if key == "qos" else f"no {key}") for key in keys)
 
 
 def _session_effects(
     pooled: MetaAnalysis, contrast: PooledContrast, effect: PooledEffect, is_turned: bool
 ) -> Iterator[SessionEffect]:
     signs = {name: occasion.sign for occasion in effect.occasions for name in occasion.sessions}
-    for seen in effect.sessions:
-        value = seen.effect or 0.0
+    for session in effect.sessions:
+        value = session.effect or 0.0
         yield SessionEffect(
             pooled.study,
-            cpu_models.name_processor(pooled.session(seen.session).processor),
+            cpu_models.name_processor(pooled.session(session.session).processor),
             1 / (1 + value) - 1 if is_turned else value,
-            -signs[seen.session] if is_turned else signs[seen.session],
+            -signs[session.session] if is_turned else signs[session.session],
         )

@@ -86,7 +86,7 @@ def build_session(
     machine: Mapping[str, Any] = (arms[0].get("machine") if arms else None) or {}
     engine: Mapping[str, Any] = (arms[0].get("engine") if arms else None) or {}
     proxies = [arm["proxy"] for arm in arms if arm.get("proxy")]
-    known = " ".join(str(engine[key]) for key in ("name", "version") if engine.get(key))
+    known_text = " ".join(str(engine[key]) for key in ("name", "version") if engine.get(key))
     session = StudySession(
         id=id,
         measured=measured,
@@ -96,8 +96,8 @@ def build_session(
         kernel=machine.get("kernel"),
         virtualization=machine.get("virtualization"),
         steal_pct=_round_value(findings.quiet.steal_pct),
-        engine=known or None,
-        proxies={str(one["name"]): str(one.get("version")) for one in proxies if one.get("name")},
+        engine=known_text or None,
+        proxies={str(proxy["name"]): str(proxy.get("version")) for proxy in proxies if proxy.get("name")},
         probes={name: probes[name] for name in PROBES if probes and probes.get(name) is not None},
         superseded=superseded.reason if superseded and not superseded.arms else None,
     )
@@ -111,13 +111,13 @@ def withhold_arms(findings: Findings, superseded: Superseded) -> Findings:
     blank: dict[str, Any] = dict.fromkeys(("effect", "low", "high", "label"))
     blank["reason"] = f"superseded: {superseded.reason}"
 
-    def one(found: Finding) -> Finding:
-        if not {found.treatment, found.baseline} & {*superseded.arms}:
-            return found
-        levels = [part.model_copy(update=blank) for part in _finding_levels(found)]
-        return found.model_copy(update={**blank, "levels": levels})
+    def one(finding: Finding) -> Finding:
+        if not {finding.treatment, finding.baseline} & {*superseded.arms}:
+            return finding
+        levels = [part.model_copy(update=blank) for part in _finding_levels(finding)]
+        return finding.model_copy(update={**blank, "levels": levels})
 
-    return findings.model_copy(update={"findings": [one(found) for found in findings.findings]})
+    return findings.model_copy(update={"findings": [one(finding) for finding in findings.findings]})
 
 
 def pool_sessions(study: str, sessions: Sequence[SessionResult], design: str | None = None) -> MetaAnalysis:
@@ -125,29 +125,40 @@ def pool_sessions(study: str, sessions: Sequence[SessionResult], design: str | N
 
     Raise ValueError where there is none, or where one is there twice.
     """
-    ordered = sorted(sessions, key=lambda one: (parse_time(one.session.measured), one.session.id))
-    twice = [name for name, often in Counter(one.session.id for one in ordered).items() if often > 1]
+    ordered = sorted(sessions, key=lambda item: (parse_time(item.session.measured), item.session.id))
+    twice = [
+        name
+        for name, often in Counter(session_result.session.id for session_result in ordered).items()
+        if often > 1
+    ]
     if twice:
         raise ValueError(f"{study}: session {join_words(twice)} is there twice; each counts once")
-    usable = [one for one in ordered if one.session.superseded is None]
+    usable = [session_result for session_result in ordered if session_result.session.superseded is None]
     if not usable:
         raise ValueError(f"{study}: there is no session to pool that is not superseded")
     chosen = design or _most_measured(usable)
-    own = [one for one in usable if one.session.design == chosen]
-    if not own:
+    session_results = [session_result for session_result in usable if session_result.session.design == chosen]
+    if not session_results:
         raise ValueError(f"{study}: no session has the design {chosen}")
-    newest = own[-1]
-    twins = [one for one in own if one.findings.aa]
+    newest = session_results[-1]
+    twins = [session_result for session_result in session_results if session_result.findings.aa]
     twin = twins[-1].findings.aa if twins else None
     return MetaAnalysis(
         study=study,
         title=newest.findings.title,
         level=LEVEL,
         design=chosen,
-        sessions=tuple(one.session for one in own),
-        left_out=tuple(_left_out(one, chosen) for one in ordered if one not in own),
+        sessions=tuple(session_result.session for session_result in session_results),
+        left_out=tuple(
+            _left_out(session_result, chosen)
+            for session_result in ordered
+            if session_result not in session_results
+        ),
         arms={arm: cpu_models.arm_signature(facts) for arm, facts in newest.facts.items()},
-        contrasts=tuple(_pool_contrast(found, own) for found in _distinct_contrasts(own)),
+        contrasts=tuple(
+            _pool_contrast(distinct_contrast, session_results)
+            for distinct_contrast in _distinct_contrasts(session_results)
+        ),
         aa=_pool_contrast(twin, twins) if twin else None,
         equal_arms=tuple(
             EqualArms(session=each.session.id, order=each.findings.order, low=aa.low, high=aa.high)
@@ -159,52 +170,66 @@ def pool_sessions(study: str, sessions: Sequence[SessionResult], design: str | N
 
 def _most_measured(usable: Sequence[SessionResult]) -> str:
     """Return the design with most occasions, among equals that of the newest session."""
-    designs = dict.fromkeys(one.session.design for one in reversed(usable))
+    designs = dict.fromkeys(session_result.session.design for session_result in reversed(usable))
     of = {
-        name: len(group_occasions([one.session for one in usable if one.session.design == name]))
+        name: len(
+            group_occasions(
+                [session_result.session for session_result in usable if session_result.session.design == name]
+            )
+        )
         for name in designs
     }
     return max(designs, key=lambda name: of[name])
 
 
-def _left_out(one: SessionResult, chosen: str) -> ExcludedSession:
-    more = f": {one.differs}" if one.differs else ""
-    reason = f"another design ({one.session.design}, not {chosen}){more}"
-    if one.session.superseded is not None:
-        reason = f"superseded: {one.session.superseded}"
-    known = [found for found in one.findings.findings if found.effect is not None and found.headline]
+def _left_out(session_result: SessionResult, chosen: str) -> ExcludedSession:
+    more = f": {session_result.differs}" if session_result.differs else ""
+    reason = f"another design ({session_result.session.design}, not {chosen}){more}"
+    if session_result.session.superseded is not None:
+        reason = f"superseded: {session_result.session.superseded}"
+    findings = [
+        finding
+        for finding in session_result.findings.findings
+        if finding.effect is not None and finding.headline
+    ]
     return ExcludedSession(
-        session=one.session, reason=reason, effects={found.id: require_value(found.effect) for found in known}
+        session=session_result.session,
+        reason=reason,
+        effects={finding.id: require_value(finding.effect) for finding in findings},
     )
 
 
-def _distinct_contrasts(own: Sequence[SessionResult]) -> list[Finding]:
+def _distinct_contrasts(session_results: Sequence[SessionResult]) -> list[Finding]:
     """Return each contrast once, in the order of the newest session; those made for a further claim repeat
     one and are left out."""
-    found: dict[str, Finding] = {}
-    for one in reversed(own):
-        for entry in one.findings.findings:
+    findings: dict[str, Finding] = {}
+    for session_result in reversed(session_results):
+        for entry in session_result.findings.findings:
             if entry.id.count(".") == 2:
-                found.setdefault(entry.id, entry)
-    return list(found.values())
+                findings.setdefault(entry.id, entry)
+    return list(findings.values())
 
 
-def _pool_contrast(entry: Finding, own: Sequence[SessionResult]) -> PooledContrast:
+def _pool_contrast(entry: Finding, session_results: Sequence[SessionResult]) -> PooledContrast:
     """Pool a contrast; `entry` is that of the newest session."""
     entries = {
-        one.session.id: next((each for each in one.findings.everything if each.id == entry.id), None)
-        for one in own
+        session_result.session.id: next(
+            (each for each in session_result.findings.everything if each.id == entry.id), None
+        )
+        for session_result in session_results
     }
-    sessions = [one.session for one in own]
-    levels = sorted({part.threads for found in entries.values() if found for part in _finding_levels(found)})
+    sessions = [session_result.session for session_result in session_results]
+    levels = sorted(
+        {part.threads for finding in entries.values() if finding for part in _finding_levels(finding)}
+    )
     whole = _pool_effect(entry, None, sessions, entries)
     by_level = []
     for level in levels:
         parts = {
-            name: next((part for part in _finding_levels(found) if part.threads == level), None)
-            if found
+            name: next((part for part in _finding_levels(finding) if part.threads == level), None)
+            if finding
             else None
-            for name, found in entries.items()
+            for name, finding in entries.items()
         }
         by_level.append(_pool_effect(entry, level, sessions, parts))
     return PooledContrast(
@@ -216,8 +241,8 @@ def _pool_contrast(entry: Finding, own: Sequence[SessionResult]) -> PooledContra
     )
 
 
-def _finding_levels(found: Finding) -> Sequence[LevelContrast | ByThreads]:
-    return found.levels or found.by_threads
+def _finding_levels(finding: Finding) -> Sequence[LevelContrast | ByThreads]:
+    return finding.levels or finding.by_threads
 
 
 def _has_one_number(levels: Sequence[PooledEffect], entries: Iterable[Finding | None]) -> bool:
@@ -225,7 +250,7 @@ def _has_one_number(levels: Sequence[PooledEffect], entries: Iterable[Finding | 
     on the machine, or where the means of two levels leave zero out on both sides."""
     signs = {tolerance.sign_of_interval(level.low, level.high) for level in levels}
     return (
-        all(found.headline for found in entries if found)
+        all(entry.headline for entry in entries if entry)
         and not any(level.label == "depends on the machine" for level in levels)
         and not {-1, 1} <= signs
     )
@@ -237,45 +262,54 @@ def _pool_effect(
     sessions: Sequence[StudySession],
     parts: Mapping[str, Finding | LevelContrast | ByThreads | None],
 ) -> PooledEffect:
-    seen = tuple(_session_effect(session, parts[session.id]) for session in sessions)
-    known = {"session", "n", "level", "label", "standard_error"}
+    observed_effects = tuple(_session_effect(session, parts[session.id]) for session in sessions)
+    known_texts = {"session", "n", "level", "label", "standard_error"}
     values = {
-        one.session: Value(**one.model_dump(include=known), log_effect=math.log1p(one.effect or 0.0))
-        for one in seen
-        if one.reason is None
+        observed_effect.session: Value(
+            **observed_effect.model_dump(include=known_texts),
+            log_effect=math.log1p(observed_effect.effect or 0.0),
+        )
+        for observed_effect in observed_effects
+        if observed_effect.reason is None
     }
-    own = [session for session in sessions if session.id in values]
-    members = group_occasions(own)
+    study_sessions = [session for session in sessions if session.id in values]
+    members = group_occasions(study_sessions)
     groups = [average_occasion([values[session.id] for session in group]) for group in members]
-    logs, variances = [one.log_effect for one in groups], [one.standard_error**2 for one in groups]
-    models = dict(zip(values, cpu_models.model_keys([session.processor for session in own]), strict=True))
+    logs, variances = [group.log_effect for group in groups], [group.standard_error**2 for group in groups]
+    models = dict(
+        zip(values, cpu_models.model_keys([session.processor for session in study_sessions]), strict=True)
+    )
     keys = [models[group[0].id] for group in members]
-    found = pool_by_processor(logs, variances, keys) if groups else None
-    effects = [one.effect for one in seen if one.effect is not None and one.reason is None]
-    made: dict[str, Any] = {
+    processor_pool = pool_by_processor(logs, variances, keys) if groups else None
+    effects = [
+        observed_effect.effect
+        for observed_effect in observed_effects
+        if observed_effect.effect is not None and observed_effect.reason is None
+    ]
+    results: dict[str, Any] = {
         "threads": threads,
-        "seen": seen,
+        "seen": observed_effects,
         "occasions": tuple(
             Occasion(
-                sessions=one.sessions,
-                effect=numeric_equality.round_significant(math.expm1(one.log_effect), SIGNIFICANT_DIGITS),
-                standard_error=numeric_equality.round_significant(one.standard_error, SIGNIFICANT_DIGITS),
-                sign=one.sign,
+                sessions=group.sessions,
+                effect=numeric_equality.round_significant(math.expm1(group.log_effect), SIGNIFICANT_DIGITS),
+                standard_error=numeric_equality.round_significant(group.standard_error, SIGNIFICANT_DIGITS),
+                sign=group.sign,
                 processor=key,
             )
-            for one, key in zip(groups, keys, strict=True)
+            for group, key in zip(groups, keys, strict=True)
         ),
-        "processors": found.processors if found else 0,
-        "elsewhere": describe_elsewhere(own),
-        "label": label_effect(groups, found),
+        "processors": processor_pool.processors if processor_pool else 0,
+        "elsewhere": describe_elsewhere(study_sessions),
+        "label": label_effect(groups, processor_pool),
         "range_low": _round_value(min(effects, default=None)),
         "range_high": _round_value(max(effects, default=None)),
-        **(_pool_numbers(found) if found else {}),
+        **(_pool_numbers(processor_pool) if processor_pool else {}),
     }
-    return PooledEffect(**made)
+    return PooledEffect(**results)
 
 
-def label_effect(occasions: Sequence[Averaged], found: ProcessorPool | None) -> Label:
+def label_effect(occasions: Sequence[Averaged], processor_pool: ProcessorPool | None) -> Label:
     """Label of the occasions of an effect together, by the first rule that holds.
 
     Too little to say; a sign that turns, or a spread (between processors, or between occasions of one) larger
@@ -284,16 +318,19 @@ def label_effect(occasions: Sequence[Averaged], found: ProcessorPool | None) -> 
     practical difference, and with an occasion that is decided or a test (Cochran's) that finds it: of noise
     alone nothing depends on anything.
     """
-    if found is None:
+    if processor_pool is None:
         return "not computed"
     if len(occasions) == 1:
         return "one session"
-    signs, mean = {each.sign for each in occasions}, found.pool
+    signs, mean = {each.sign for each in occasions}, processor_pool.pool
     differ = bool(signs - {0}) or tolerance.is_below(mean.p if mean.p is not None else 1.0, HETEROGENEOUS_P)
-    practical, spread = max(abs(mean.mean), math.log1p(MARGIN)), max(mean.tau or 0.0, found.within_tau or 0.0)
+    practical, spread = (
+        max(abs(mean.mean), math.log1p(MARGIN)),
+        max(mean.tau or 0.0, processor_pool.within_tau or 0.0),
+    )
     if {-1, 1} <= signs or (differ and tolerance.is_above(spread, practical)):
         return "depends on the machine"
-    is_often = len(occasions) >= FEWEST_OCCASIONS and found.processors >= FEWEST_PROCESSORS
+    is_often = len(occasions) >= FEWEST_OCCASIONS and processor_pool.processors >= FEWEST_PROCESSORS
     if is_often and tolerance.sign_of_interval(mean.prediction_low, mean.prediction_high):
         return "holds elsewhere"
     if 0 not in signs:
@@ -330,14 +367,14 @@ def _session_effect(
     error, reason = standard_error(part), None
     if part.effect is None or not error:
         reason = getattr(part, "reason", None) or "there is no interval over its blocks"
-    given: dict[str, Any] = {key: getattr(part, key, None) for key in SEEN}
-    return ObservedEffect(session=session.id, **given, standard_error=_round_value(error), reason=reason)
+    inputs: dict[str, Any] = {key: getattr(part, key, None) for key in SEEN}
+    return ObservedEffect(session=session.id, **inputs, standard_error=_round_value(error), reason=reason)
 
 
-def _pool_numbers(found: ProcessorPool) -> dict[str, float | None]:
-    pooled, within = found.pool, found.within_tau
+def _pool_numbers(processor_pool: ProcessorPool) -> dict[str, float | None]:
+    pooled, within = processor_pool.pool, processor_pool.within_tau
     ends = ("low", "high", "prediction_low", "prediction_high")
-    is_between = found.processors > 1 and pooled.tau is not None
+    is_between = processor_pool.processors > 1 and pooled.tau is not None
     return {
         "effect": _to_fraction(pooled.mean),
         **{end: _to_fraction(getattr(pooled, end)) for end in ends},

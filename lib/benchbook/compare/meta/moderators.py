@@ -43,12 +43,12 @@ class ModeratorCorrelation:
 def read_moderators(session: StudySession) -> dict[str, Any]:
     """Possible moderators of a session's effects, by column."""
     proxies = ", ".join(f"{name} {version}" for name, version in sorted(session.proxies.items()))
-    told = session.model_dump() | {
+    messages = session.model_dump() | {
         "processor": cpu_models.name_processor(session.processor),
         "hour": parse_time(session.measured).hour,
         "proxies": proxies,
     }
-    return {name: told[name] for name in MODERATORS} | session.probes
+    return {name: messages[name] for name in MODERATORS} | session.probes
 
 
 def rank_moderators(pooled: MetaAnalysis, effect: PooledEffect) -> list[ModeratorCorrelation]:
@@ -57,33 +57,37 @@ def rank_moderators(pooled: MetaAnalysis, effect: PooledEffect) -> list[Moderato
     Sessions of an occasion are averaged, as they are for the effect. p is the share of orders of the effects
     in which some moderator is as rare (least p, Westfall and Young 1993), so that each counts all of them.
     """
-    asked = dict(_usable_moderators(pooled, effect))
-    if not asked:
+    usable_moderators = dict(_usable_moderators(pooled, effect))
+    if not usable_moderators:
         return []
-    effects = np.array([one.effect for one in effect.occasions])
+    effects = np.array([occasion.effect for occasion in effect.occasions])
     # The first of the orders is their own.
     shuffled = effects[_permute_places(len(effects))]
-    rhos = {name: _rank_correlations(values, shuffled) for name, values in asked.items()}
+    rhos = {name: _rank_correlations(values, shuffled) for name, values in usable_moderators.items()}
     # For each correlation the share of orders in which it is as large.
     sizes = {name: np.abs(several) for name, several in rhos.items()}
     rare = {
-        name: 1 - np.searchsorted(np.sort(one), one - tolerance.TIE) / len(one) for name, one in sizes.items()
+        name: 1 - np.searchsorted(np.sort(siz), siz - tolerance.TIE) / len(siz) for name, siz in sizes.items()
     }
     least = np.min(list(rare.values()), axis=0)
-    found = []
-    for name, values in asked.items():
-        known, rho = ~np.isnan(values), float(rhos[name][0])
+    result = []
+    for name, values in usable_moderators.items():
+        known_values, rho = ~np.isnan(values), float(rhos[name][0])
         p = float(np.mean(least < rare[name][0] + tolerance.TIE))
-        seen = tuple(map(float, values[known])), tuple(map(float, effects[known]))
-        found.append(ModeratorCorrelation(name, *seen, rho, p, len(asked)))
-    return sorted(found, key=lambda one: (one.p, -abs(one.rho), one.name))
+        observed = tuple(map(float, values[known_values])), tuple(map(float, effects[known_values]))
+        result.append(ModeratorCorrelation(name, *observed, rho, p, len(usable_moderators)))
+    return sorted(result, key=lambda item: (item.p, -abs(item.rho), item.name))
 
 
 def describe_best(
-    contrast: PooledContrast, effect: PooledEffect, found: Sequence[ModeratorCorrelation]
+    contrast: PooledContrast, effect: PooledEffect, moderator_correlations: Sequence[ModeratorCorrelation]
 ) -> str | None:
     """Sentence on the moderator that orders an effect best; None without any."""
-    shown = [one for one in found if tolerance.is_below(one.p, SHOWN_P)]
+    shown = [
+        moderator_correlation
+        for moderator_correlation in moderator_correlations
+        if tolerance.is_below(moderator_correlation.p, SHOWN_P)
+    ]
     if not shown:
         return None
     best, way = shown[0], "higher" if shown[0].rho > 0 else "lower"
@@ -97,31 +101,35 @@ def describe_best(
 
 def _usable_moderators(pooled: MetaAnalysis, effect: PooledEffect) -> Iterator[tuple[str, np.ndarray]]:
     """Moderators with their mean in each occasion, if enough are known and they differ."""
-    own = {one.id: read_moderators(one) for one in pooled.sessions}
+    own_values = {session.id: read_moderators(session) for session in pooled.sessions}
     for name in WORDS:
         table: list[list[float]] = [
-            [float(value) for session in one.sessions if (value := own[session].get(name)) is not None]
-            for one in effect.occasions
+            [
+                float(value)
+                for session in occasion.sessions
+                if (value := own_values[session].get(name)) is not None
+            ]
+            for occasion in effect.occasions
         ]
         values = np.array([float(np.mean(row)) if row else math.nan for row in table])
-        known = values[~np.isnan(values)]
-        if len(known) >= FEWEST and len(set(known)) > 1:
+        known_values = values[~np.isnan(values)]
+        if len(known_values) >= FEWEST and len(set(known_values)) > 1:
             yield name, values
 
 
 def _rank_correlations(values: np.ndarray, effects: np.ndarray) -> np.ndarray:
     """Rank correlation of a moderator with each row of effects, over occasions with a value of it."""
-    known = ~np.isnan(values)
-    ranks = effects[:, known].argsort(axis=1).argsort(axis=1) - (known.sum() - 1) / 2
-    own = pd.Series(values[known]).rank().to_numpy()
-    own = own - own.mean()
-    return ranks @ own / np.sqrt((ranks[0] @ ranks[0]) * (own @ own))
+    known_values = ~np.isnan(values)
+    ranks = effects[:, known_values].argsort(axis=1).argsort(axis=1) - (known_values.sum() - 1) / 2
+    to_numpy = pd.Series(values[known_values]).rank().to_numpy()
+    to_numpy = to_numpy - to_numpy.mean()
+    return ranks @ to_numpy / np.sqrt((ranks[0] @ ranks[0]) * (to_numpy @ to_numpy))
 
 
 def _permute_places(n: int) -> np.ndarray:
     """All orders of n effects, or for many effects a random sample, their own order first."""
     if n <= ALL_ORDERS:
         return np.array(list(itertools.permutations(range(n))))
-    own = np.arange(n)
-    drawn = np.random.default_rng(n).permuted(np.tile(own, (DRAWN, 1)), axis=1)
-    return np.vstack([own, drawn])
+    own_array = np.arange(n)
+    drawn = np.random.default_rng(n).permuted(np.tile(own_array, (DRAWN, 1)), axis=1)
+    return np.vstack([own_array, drawn])

@@ -63,8 +63,8 @@ def compare_with_prediction(here: SessionResult, record: MetaAnalysis) -> list[P
     """
     if here.session.design != record.design:
         return []
-    own = pool_sessions(record.study, [here])
-    by_id = {contrast.id: contrast for contrast in own.contrasts}
+    meta_analysis = pool_sessions(record.study, [here])
+    by_id = {contrast.id: contrast for contrast in meta_analysis.contrasts}
     return [
         _check_effect(contrast, effect, mine.seen[0], here.session.id)
         for contrast in record.contrasts
@@ -78,20 +78,25 @@ def machine_differences(here: StudySession, recorded: Sequence[StudySession]) ->
     """Differences of a session's machine and programs from every recorded session."""
     if not recorded:
         return []
-    known = {name: [one.probes[name] for one in recorded if name in one.probes] for name in here.probes}
-    ends = {name: (min(values), max(values)) for name, values in known.items() if values}
+    known_values = {
+        name: [study_session.probes[name] for study_session in recorded if name in study_session.probes]
+        for name in here.probes
+    }
+    ends = {name: (min(values), max(values)) for name, values in known_values.items() if values}
     return render_paragraphs(
         "different.j2",
         here=here,
         recorded=recorded,
         processor=cpu_models.name_processor(here.processor),
-        is_same=any(cpu_models.may_be_same(here.processor, one.processor) for one in recorded),
+        is_same=any(
+            cpu_models.may_be_same(here.processor, study_session.processor) for study_session in recorded
+        ),
         proxies={
             name: version
             for name, version in here.proxies.items()
-            if version not in {one.proxies.get(name) for one in recorded}
+            if version not in {study_session.proxies.get(name) for study_session in recorded}
         },
-        most=max(one.steal_pct or 0.0 for one in recorded),
+        most=max(study_session.steal_pct or 0.0 for study_session in recorded),
         steal_more=STEAL_MORE,
         ends=ends,
     )
@@ -99,24 +104,31 @@ def machine_differences(here: StudySession, recorded: Sequence[StudySession]) ->
 
 def describe_session(here: SessionResult, record: MetaAnalysis) -> str:
     """Place of a session in the record, in words, with its differences if it lies outside."""
-    known = compare_with_prediction(here, record)
-    judged = [one for one in known if one.expected is not None]
-    if known and not judged:
+    prediction_checks = compare_with_prediction(here, record)
+    judged = [
+        prediction_check for prediction_check in prediction_checks if prediction_check.expected is not None
+    ]
+    if prediction_checks and not judged:
         return f"Nothing can be expected yet: that takes sessions on {FEWEST_PROCESSORS} processor models."
-    outside = [one for one in judged if one.place == "outside what was expected"]
+    outside = [
+        prediction_check
+        for prediction_check in judged
+        if prediction_check.place == "outside what was expected"
+    ]
     effects = [
-        f"{one.name} {glance_percent(one.effect or 0.0)} (expected {glance_range(*(one.expected or (0, 0)))})"
-        for one in outside
+        f"{prediction_check.name} {glance_percent(prediction_check.effect or 0.0)} (expected "
+        f"{glance_range(*(prediction_check.expected or (0, 0)))})"
+        for prediction_check in outside
     ]
     others = machine_differences(here.session, record.sessions)
-    given = {
+    inputs = {
         "effects": effects,
         "judged": judged,
         "outside": outside,
         "different": others,
         "percent": glance_percent,
     }
-    return " ".join(render_paragraphs("placed.j2", **given))
+    return " ".join(render_paragraphs("placed.j2", **inputs))
 
 
 def _check_effect(
@@ -129,9 +141,9 @@ def _check_effect(
     own_half = math.sqrt((1 + mine.high) / (1 + mine.low)) - 1
     if len({each.processor for each in others}) < FEWEST_PROCESSORS:
         return PredictionCheck(contrast.id, name, mine.effect, None, "nothing to expect yet", own_half)
-    found = pool_remaining(others).pool
-    low, high = (math.expm1(end) for end in found.predict(mine.standard_error**2))
-    alone = found.predict()
+    random_effects = pool_remaining(others).pool
+    low, high = (math.expm1(end) for end in random_effects.predict(mine.standard_error**2))
+    alone = random_effects.predict()
     is_outside = tolerance.is_outside(mine.effect, mine.effect, low, high)
     place: Place = "outside what was expected" if is_outside else "as expected"
     record_half = math.expm1((alone[1] - alone[0]) / 2)
@@ -168,14 +180,16 @@ def estimate_coverage(several: Sequence[MetaAnalysis]) -> list[Coverage]:
     """
     rows: dict[str, list[_LeftOut]] = {}
     for study in several:
-        own = rows.setdefault(study.study, [])
+        left_outs = rows.setdefault(study.study, [])
         for contrast in study.contrasts:
             for effect in (contrast.whole, *contrast.levels):
                 is_level = effect is not contrast.whole or not contrast.levels
                 is_effect = effect is contrast.whole
-                own += [_LeftOut(is_effect, is_level, *left) for left in leave_one_out(effect)]
-    made = [_count_covered(study, own) for study, own in rows.items() if own]
-    return [*made, _count_covered("", [left for own in rows.values() for left in own])] if made else []
+                left_outs += [_LeftOut(is_effect, is_level, *left) for left in leave_one_out(effect)]
+    coverages = [_count_covered(study, row) for study, row in rows.items() if row]
+    return (
+        [*coverages, _count_covered("", [left for row in rows.values() for left in row])] if coverages else []
+    )
 
 
 @dataclass(frozen=True)
@@ -204,14 +218,14 @@ def leave_one_out(effect: PooledEffect) -> Iterator[tuple[bool, bool, float]]:
         yield is_processor, low <= mean <= high, (high - low) / 2
 
 
-def _count_covered(study: str, own: Sequence[_LeftOut]) -> Coverage:
-    processors = [each for each in own if each.is_processor]
+def _count_covered(study: str, left_outs: Sequence[_LeftOut]) -> Coverage:
+    processors = [each for each in left_outs if each.is_processor]
     halves = sorted(each.half for each in processors if each.is_effect)
     return Coverage(
         study,
         share_of([each.is_inside for each in processors if each.is_effect]),
         share_of([each.is_inside for each in processors if each.is_level]),
-        share_of([each.is_inside for each in own if not each.is_processor and each.is_level]),
+        share_of([each.is_inside for each in left_outs if not each.is_processor and each.is_level]),
         100 * math.expm1(halves[len(halves) // 2]) if halves else None,
     )
 

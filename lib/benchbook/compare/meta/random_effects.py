@@ -51,8 +51,8 @@ class Averaged:
 
 def parse_time(measured: str) -> datetime:
     """Time of a session as written, in UTC."""
-    found = datetime.fromisoformat(measured)
-    return found.replace(tzinfo=UTC) if found.tzinfo is None else found
+    matching_moment = datetime.fromisoformat(measured)
+    return matching_moment.replace(tzinfo=UTC) if matching_moment.tzinfo is None else matching_moment
 
 
 def group_occasions(sessions: Sequence[StudySession]) -> list[tuple[StudySession, ...]]:
@@ -62,14 +62,14 @@ def group_occasions(sessions: Sequence[StudySession]) -> list[tuple[StudySession
     may be any model of that name: counting too few occasions claims less than too many.
     """
     groups: list[list[StudySession]] = []
-    for one in sorted(sessions, key=lambda session: (parse_time(session.measured), session.id)):
+    for study_session in sorted(sessions, key=lambda session: (parse_time(session.measured), session.id)):
         for group in groups:
-            is_near = parse_time(one.measured) - parse_time(group[0].measured) <= WITHIN
-            if is_near and all(may_be_same(one.processor, other.processor) for other in group):
-                group.append(one)
+            is_near = parse_time(study_session.measured) - parse_time(group[0].measured) <= WITHIN
+            if is_near and all(may_be_same(study_session.processor, other.processor) for other in group):
+                group.append(study_session)
                 break
         else:
-            groups.append([one])
+            groups.append([study_session])
     return [tuple(group) for group in groups]
 
 
@@ -81,13 +81,13 @@ def average_occasion(values: Sequence[Value]) -> Averaged:
     would take it away from tau² and make the prediction interval too narrow.
     """
     m = len(values)
-    mean = numeric_equality.exact_mean([one.log_effect for one in values])
-    error = math.sqrt(numeric_equality.exact_sum(one.standard_error**2 for one in values)) / m
-    df = sum(one.n - 1 for one in values)
-    half = t_quantile((1 + max(one.level for one in values)) / 2, df) * error
-    is_withheld = any(one.label in WITHHELD for one in values)
+    mean = numeric_equality.exact_mean([value.log_effect for value in values])
+    error = math.sqrt(numeric_equality.exact_sum(value.standard_error**2 for value in values)) / m
+    df = sum(value.n - 1 for value in values)
+    half = t_quantile((1 + max(value.level for value in values)) / 2, df) * error
+    is_withheld = any(value.label in WITHHELD for value in values)
     sign: Sign = 0 if is_withheld else tolerance.sign_of_interval(mean - half, mean + half)
-    return Averaged(tuple(one.session for one in values), mean, error, sign)
+    return Averaged(tuple(value.session for value in values), mean, error, sign)
 
 
 LEVEL = 0.90
@@ -160,15 +160,21 @@ def pool_by_processor(
     repeated = [places for places in of_model.values() if len(places) > 1]
     within = None
     if repeated:
-        groups = [([values[each] for each in own], [variances[each] for each in own]) for own in repeated]
+        groups = [
+            ([values[each] for each in own_numbers], [variances[each] for each in own_numbers])
+            for own_numbers in repeated
+        ]
         within = math.sqrt(tau_squared(*groups))
     if len(of_model) == 1:
-        found = pool_effects(values, variances, level)
-        return ProcessorPool(replace(found, prediction_low=None, prediction_high=None), 1, within)
-    means = [numeric_equality.exact_mean([values[each] for each in own]) for own in of_model.values()]
+        random_effects = pool_effects(values, variances, level)
+        return ProcessorPool(replace(random_effects, prediction_low=None, prediction_high=None), 1, within)
+    means = [
+        numeric_equality.exact_mean([values[each] for each in own_numbers])
+        for own_numbers in of_model.values()
+    ]
     errors = [
-        numeric_equality.exact_sum(variances[each] for each in own) / len(own) ** 2
-        for own in of_model.values()
+        numeric_equality.exact_sum(variances[each] for each in own_numbers) / len(own_numbers) ** 2
+        for own_numbers in of_model.values()
     ]
     return ProcessorPool(pool_effects(means, errors, level), len(of_model), within)
 
@@ -182,19 +188,19 @@ def tau_squared(*groups: Group) -> float:
     A group is values and their variances. That sum falls with tau² and is convex, so Newton's steps from zero
     never pass the root. Zero where the variances alone explain the scatter.
     """
-    known = [(np.asarray(y, dtype=float), np.asarray(v, dtype=float)) for y, v in groups]
-    found, df = 0.0, sum(len(y) - 1 for y, _ in known)
+    known_pairs = [(np.asarray(y, dtype=float), np.asarray(v, dtype=float)) for y, v in groups]
+    squared, df = 0.0, sum(len(y) - 1 for y, _ in known_pairs)
     for _ in range(_STEPS):
         excess, slope = -float(df), 0.0
-        for y, v in known:
-            weights = 1 / (v + found)
+        for y, v in known_pairs:
+            weights = 1 / (v + squared)
             left = y - (weights * y).sum() / weights.sum()
             excess += float((weights * left**2).sum())
             slope += float((weights**2 * left**2).sum())
         if excess <= _CLOSE:
             break
-        found += excess / slope
-    return found
+        squared += excess / slope
+    return squared
 
 
 def pool_effects(values: Sequence[float], variances: Sequence[float], level: float = LEVEL) -> RandomEffects:
@@ -217,11 +223,11 @@ def pool_effects(values: Sequence[float], variances: Sequence[float], level: flo
     half = t_quantile((1 + level) / 2, df) * error
     q = float(((y - (y / v).sum() / (1 / v).sum()) ** 2 / v).sum())
     share = max(0.0, (q - df) / q) if q > 0 else 0.0
-    found = RandomEffects(
+    random_effects = RandomEffects(
         len(y), mean, error, level, mean - half, mean + half, tau=math.sqrt(between),
         q=q, p=float(chdtrc(df, q)), i_squared=share,
     )  # fmt: skip
     if len(y) < FEWEST_PROCESSORS:
-        return found
-    low, high = found.predict()
-    return replace(found, prediction_low=low, prediction_high=high)
+        return random_effects
+    low, high = random_effects.predict()
+    return replace(random_effects, prediction_low=low, prediction_high=high)

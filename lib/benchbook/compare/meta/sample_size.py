@@ -37,8 +37,8 @@ def format_advice(pooled: MetaAnalysis | None) -> Iterator[str]:
     advice = advise_study(pooled) if pooled else []
     if advice:
         yield "What would narrow what is expected of a further session:"
-    for one in sorted(advice, key=lambda item: (item.occasions, -(item.now_pct or math.inf))):
-        yield f"  {one.sentence}"
+    for this_advice in sorted(advice, key=lambda item: (item.occasions, -(item.now_pct or math.inf))):
+        yield f"  {this_advice.sentence}"
 
 
 def half_width(tau: float, error: float, k: int) -> float:
@@ -52,7 +52,7 @@ def _advise_effect(contrast: PooledContrast, effect: PooledEffect) -> Advice:
     for occasion in effect.occasions:
         of_model.setdefault(occasion.processor, []).append(occasion.standard_error**2)
     k = len(of_model)
-    variances = [math.fsum(own) / len(own) ** 2 for own in of_model.values()]
+    variances = [math.fsum(own_values) / len(own_values) ** 2 for own_values in of_model.values()]
     error = math.sqrt(math.fsum(variances) / k) if k else None
     tau = None if effect.tau_pct is None else effect.tau_pct / 100
     if k < FEWEST_PROCESSORS or tau is None or error is None:
@@ -108,10 +108,12 @@ def assess_study(
 ) -> SampleSize:
     """Need of the record for a session of a study; `standing` are the sessions to pool with it,
     `here` is that one."""
-    known = group_occasions(standing)
-    widths = [one.now_pct for one in advise_study(pooled) if one.now_pct is not None] if pooled else []
-    is_new = len(group_occasions([*standing, here])) > len(known)
-    return SampleSize(study, len(known), max(widths, default=None), is_new, in_runs, seconds)
+    occasions = group_occasions(standing)
+    widths = (
+        [advice.now_pct for advice in advise_study(pooled) if advice.now_pct is not None] if pooled else []
+    )
+    is_new = len(group_occasions([*standing, here])) > len(occasions)
+    return SampleSize(study, len(occasions), max(widths, default=None), is_new, in_runs, seconds)
 
 
 def choose_studies(needs: Sequence[SampleSize], seconds: float) -> list[SampleSize]:
@@ -121,11 +123,13 @@ def choose_studies(needs: Sequence[SampleSize], seconds: float) -> list[SampleSi
     a machine that becomes busy they suffer more than turns.
     """
     fitting: list[SampleSize] = []
-    wanted = [one for one in needs if one.is_new_here]
-    for one in sorted(wanted, key=lambda one: (one.occasions, -(one.width_pct or math.inf), one.study)):
-        if one.seconds <= seconds - sum(known.seconds for known in fitting):
-            fitting.append(one)
-    return sorted(fitting, key=lambda one: not one.is_in_runs)
+    wanted = [need for need in needs if need.is_new_here]
+    for sample_size in sorted(
+        wanted, key=lambda item: (item.occasions, -(item.width_pct or math.inf), item.study)
+    ):
+        if sample_size.seconds <= seconds - sum(known_sample_size.seconds for known_sample_size in fitting):
+            fitting.append(sample_size)
+    return sorted(fitting, key=lambda item: not item.is_in_runs)
 
 
 ASSURANCE = 0.80

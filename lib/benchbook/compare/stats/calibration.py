@@ -45,9 +45,9 @@ class Share:
         return self.number / self.of
 
 
-def share_of(seen: Sequence[bool]) -> Share | None:
+def share_of(observed_flags: Sequence[bool]) -> Share | None:
     """Number of true values as a share; None of no values."""
-    number, of, tail = sum(seen), len(seen), (1 - OF_SHARES) / 2
+    number, of, tail = sum(observed_flags), len(observed_flags), (1 - OF_SHARES) / 2
     if not of:
         return None
     low = float(betaincinv(number, of - number + 1, tail)) if number else 0.0
@@ -69,12 +69,12 @@ def log_ratios(
 
 def text_of(ratios: Sequence[float]) -> str:
     """Write log ratios as a table keeps them: `0.01234567 -0.00200000`."""
-    return " ".join(f"{one:.8f}" for one in ratios)
+    return " ".join(f"{ratio:.8f}" for ratio in ratios)
 
 
 def ratios_of(text: str) -> np.ndarray:
     """Return the log ratios that `text_of` wrote."""
-    return np.array([float(one) for one in text.split()])
+    return np.array([float(item) for item in text.split()])
 
 
 _NUMBERS = ("effect", "low", "high", "difference", "times")
@@ -95,26 +95,26 @@ def compare_orders(table: pd.DataFrame) -> pd.DataFrame:
     The blocks of repeated campaigns are taken together, since servers and clients start again in each.
     """
     rows = []
-    for (what, engine, workload), own in table.groupby(["what", "engine", "workload"], sort=False):
+    for (what, engine, workload), own_part in table.groupby(["what", "engine", "workload"], sort=False):
         by = {}
-        for order, part in own.groupby("order"):
+        for order, part in own_part.groupby("order"):
             ratios = np.concatenate([ratios_of(text) for text in part.log_ratios])
             # With the active seconds of a block.
             by[order] = ratios, float(part.active_s.sum()) / max(len(ratios), 1)
         if not {"turns", "runs"} <= set(by):
             continue
-        found = {order: t_interval(ratios, LEVEL) for order, (ratios, _) in by.items()}
+        intervals = {order: t_interval(ratios, LEVEL) for order, (ratios, _) in by.items()}
         rows.append(
             {
                 "what": what,
                 "engine": engine,
                 "workload": workload,
                 **{
-                    f"{order}_{name}": getattr(found[order], name)
+                    f"{order}_{name}": getattr(intervals[order], name)
                     for order in ("turns", "runs")
                     for name in ("effect", "low", "high", "n")
                 },
-                **_effect_difference(found["turns"], found["runs"]),
+                **_effect_difference(intervals["turns"], intervals["runs"]),
                 "times": _time_ratio(by["turns"], by["runs"]),
             }
         )
@@ -127,8 +127,8 @@ def estimate_spreads(table: pd.DataFrame) -> pd.DataFrame:
     """Spread of a block's log ratio for each length of a turn, pooled over campaigns, with its
     interval, and the number of campaigns and blocks."""
     rows = []
-    for turn_ms, own in table.groupby("turn_ms"):
-        parts = [ratios for ratios in map(ratios_of, own["log_ratios"]) if len(ratios) > 1]
+    for turn_ms, own_part in table.groupby("turn_ms"):
+        parts = [ratios for ratios in map(ratios_of, own_part["log_ratios"]) if len(ratios) > 1]
         df = sum(len(part) - 1 for part in parts)
         if not df:
             continue
@@ -143,8 +143,8 @@ def estimate_spreads(table: pd.DataFrame) -> pd.DataFrame:
 def mean_time_ratio(table: pd.DataFrame) -> float | None:
     """Ratio of measuring times of whole runs and turns for the same error: the geometric mean over
     known effects, None without any."""
-    known = compare_orders(table)
-    ratios = known.times.dropna() if len(known) else pd.Series(dtype=float)
+    known_compare_orders = compare_orders(table)
+    ratios = known_compare_orders.times.dropna() if len(known_compare_orders) else pd.Series(dtype=float)
     return float(np.exp(np.log(ratios).mean())) if len(ratios) else None
 
 
@@ -152,9 +152,11 @@ def _effect_difference(turns: Interval, runs: Interval) -> dict[str, Any]:
     """Effect of turns over that of whole runs, less one, with Welch's interval."""
     if turns.standard_error is None or runs.standard_error is None:
         return dict.fromkeys(("difference", "difference_low", "difference_high", "is_same"))
-    parts = [one.standard_error**2 for one in (turns, runs) if one.standard_error is not None]
+    parts = [interval.standard_error**2 for interval in (turns, runs) if interval.standard_error is not None]
     error = math.sqrt(sum(parts))
-    df = error**4 / sum(part**2 / (one.n - 1) for part, one in zip(parts, (turns, runs), strict=True))
+    df = error**4 / sum(
+        part**2 / (interval.n - 1) for part, interval in zip(parts, (turns, runs), strict=True)
+    )
     mean = (turns.log_mean or 0.0) - (runs.log_mean or 0.0)
     half = float(stdtrit(df, (1 + LEVEL) / 2)) * error
     ends = {"difference": mean, "difference_low": mean - half, "difference_high": mean + half}
@@ -173,13 +175,13 @@ def _time_ratio(turns: tuple[np.ndarray, float], runs: tuple[np.ndarray, float])
 
 def render_sentences(table: pd.DataFrame) -> list[str]:
     """Results of the campaigns in a table, a sentence for each of the three questions with data."""
-    own = table[table.kind == KNOWN]
+    own_part = table[table.kind == KNOWN]
     return render_paragraphs(
         "calibration.j2",
         alarms=count_false_alarms(table[table.kind == SAME]),
         most_alarms=MOST_ALARMS,
-        known=list(compare_orders(own).itertuples()),
-        times=mean_time_ratio(own),
+        known=list(compare_orders(own_part).itertuples()),
+        times=mean_time_ratio(own_part),
         lengths=list(estimate_spreads(table[table.kind == LENGTHS]).itertuples()),
         level=LEVEL,
         of_shares=OF_SHARES,

@@ -66,7 +66,7 @@ def decide_contrast(
 
 def combine_answers(decisions: Sequence[NoninferiorityDecision]) -> Answer:
     """Answer to all questions: slower if one is, not slower if each is not, else undecided."""
-    answers = {one.answer for one in decisions}
+    answers = {decision.answer for decision in decisions}
     if "slower" in answers:
         return "slower"
     return "not slower" if answers == {"not slower"} else "undecided"
@@ -75,7 +75,7 @@ def combine_answers(decisions: Sequence[NoninferiorityDecision]) -> Answer:
 def word_of_all(decisions: Sequence[NoninferiorityDecision]) -> str:
     """The answer to all questions as readers see it."""
     answer = combine_answers(decisions)
-    words = [one.word for one in decisions if one.answer == answer]
+    words = [decision.word for decision in decisions if decision.answer == answer]
     return next((word for word in words if word != answer), answer)
 
 
@@ -83,20 +83,20 @@ def _decide_at_look(
     ratios: BlockRatios, margin: float, level: float, is_last: bool
 ) -> NoninferiorityDecision:
     interval, allowed = block_interval(ratios.ratios, level), math.log1p(-margin)
-    found, why = _answer_by_interval(interval, allowed, is_last)
+    answer, why = _answer_by_interval(interval, allowed, is_last)
     if ratios.refusal or not interval.is_known:
-        found, why = "undecided", ratios.refusal or interval.reason or why
+        answer, why = "undecided", ratios.refusal or interval.reason or why
     second = signed_rank_interval(ratios.ratios.mean(axis=1).to_numpy(), level)
     if (
         second is not None
-        and found != "undecided"
-        and _answer_by_interval(second, allowed, is_last)[0] != found
+        and answer != "undecided"
+        and _answer_by_interval(second, allowed, is_last)[0] != answer
     ):
-        found = "undecided"
+        answer = "undecided"
         why = "the interval that believes nothing about the shape of the noise does not decide it"
-    ends = [one.log_high for one in (interval, second) if one is not None]
+    ends = [this_interval.log_high for this_interval in (interval, second) if this_interval is not None]
     is_shown = not ratios.refusal and all(end is not None and tolerance.is_below(end, 0) for end in ends)
-    return NoninferiorityDecision(ratios.workload, ratios.treatment, found, interval, why, is_shown)
+    return NoninferiorityDecision(ratios.workload, ratios.treatment, answer, interval, why, is_shown)
 
 
 def _answer_by_interval(interval: Interval, allowed: float, is_last: bool) -> tuple[Answer, str]:

@@ -93,28 +93,28 @@ def describe_scaling(runs: pd.DataFrame, arm: str, workload: str) -> Scaling:
     table = chosen.pivot_table(index="block", columns="threads", values="qps", aggfunc="mean").dropna()
     levels = [int(level) for level in table.columns]
     nothing = dict.fromkeys(("observed_max_qps", "observed_max_threads", "usl", "peak_threads", "peak_qps"))
-    made: dict[str, Any] = {"arm": arm, "workload": workload, "threads": levels, **nothing}
+    results: dict[str, Any] = {"arm": arm, "workload": workload, "threads": levels, **nothing}
     if table.empty or (table <= 0).to_numpy().any():
-        return Scaling(**made, reason=NO_DATA)
+        return Scaling(**results, reason=NO_DATA)
     means = np.exp(np.log(table).mean())
     top = int(means.map(numeric_equality.round_significant).idxmax())
-    made |= {"observed_max_qps": float(means.max()), "observed_max_threads": top}
+    results |= {"observed_max_qps": float(means.max()), "observed_max_threads": top}
     if reason := _refuse_fit(np.log(table), top):
-        return Scaling(**made, reason=reason)
+        return Scaling(**results, reason=reason)
     law = fit_usl(levels, means.to_numpy())
     if reason := _lack_of_fit(np.log(table), law):
-        return Scaling(**made, reason=reason)
+        return Scaling(**results, reason=reason)
     peaks = [fit_usl(levels, row) for row in table.to_numpy()]
     tops = [(peak, peak.peak_threads) for peak in peaks if peak.peak_threads is not None]
     if law.peak_threads is None or len(tops) < len(peaks):
-        return Scaling(**made, reason="the law has no peak in some blocks")
+        return Scaling(**results, reason="the law has no peak in some blocks")
     at_peak = t_interval([math.log(threads) for _, threads in tops], LEVEL)
-    made |= {
+    results |= {
         "usl": findings.UslParameters(gamma_qps=law.gamma, alpha=law.alpha, beta=law.beta),
         "peak_threads": _to_peak(at_peak),
         "peak_qps": _to_peak(t_interval([math.log(peak.qps(threads)) for peak, threads in tops], LEVEL)),
     }
-    return Scaling(**made, reason=at_peak.reason)
+    return Scaling(**results, reason=at_peak.reason)
 
 
 def _to_peak(interval: Interval) -> findings.Peak:
@@ -158,7 +158,7 @@ def find_collapses(numbers: Sequence[Number]) -> list[CellCheck]:
 
     It is a collapse where some processor works more at the same time, or where none is printed.
     """
-    name, found, n = "collapse", [], 0
+    name, result, n = "collapse", [], 0
     for where, series in _find_series(numbers):
         n += 1
         for before, after in pairwise(series):
@@ -167,10 +167,12 @@ def find_collapses(numbers: Sequence[Number]) -> list[CellCheck]:
             if not tolerance.is_below(drop, -COLLAPSE) or busy == "":
                 continue
             text = render_detail("collapse", before=before, after=after, drop=drop, busy=busy)
-            found.append(build_check(name, False, where, text, [after.table], after.row))
+            result.append(build_check(name, False, where, text, [after.table], after.row))
     return [
-        *found,
-        *summarize_checks(name, n - len({one.where for one in found}), "Series that do not", len(found)),
+        *result,
+        *summarize_checks(
+            name, n - len({cell_check.where for cell_check in result}), "Series that do not", len(result)
+        ),
     ]
 
 
@@ -180,10 +182,10 @@ def check_scalability(numbers: Sequence[Number]) -> list[CellCheck]:
     Without repetitions nothing tells noise from a bend, so that a fit describes the printed numbers alone: it
     fails where it misses one by more than 5 %.
     """
-    name, found = "scalability law", []
+    name, cell_checks = "scalability law", []
     refused: dict[str, list[str]] = {}
     for where, series in _find_series(numbers):
-        levels, values = [float(one.threads) for one in series], [one.value for one in series]
+        levels, values = [float(number.threads) for number in series], [number.value for number in series]
         reason = _refuse_series(levels, values)
         if reason is not None:
             refused.setdefault(reason, []).append(where)
@@ -193,12 +195,12 @@ def check_scalability(numbers: Sequence[Number]) -> list[CellCheck]:
             abs(float(law.qps(level)) / value - 1) for level, value in zip(levels, values, strict=True)
         )
         text = render_detail("law", law=law, metric=series[0].metric, miss=miss)
-        found.append(build_check(name, bool(miss <= MISS), where, text, [series[0].table]))
-    found += [
+        cell_checks.append(build_check(name, bool(miss <= MISS), where, text, [series[0].table]))
+    cell_checks += [
         build_check(name, None, f"{len(places)} series", f"Refused for {'; '.join(places)}: {reason}.")
         for reason, places in refused.items()
     ]
-    return found or summarize_checks(name, 0, "")
+    return cell_checks or summarize_checks(name, 0, "")
 
 
 def _refuse_series(levels: Sequence[float], values: Sequence[float]) -> str | None:
@@ -214,13 +216,13 @@ def _refuse_series(levels: Sequence[float], values: Sequence[float]) -> str | No
 def _find_series(numbers: Sequence[Number]) -> Iterator[tuple[str, list[Number]]]:
     """Series of two thread levels or more: place, and the numbers of its rate by threads."""
     groups: dict[str, list[Number]] = {}
-    for one in numbers:
-        if one.metric in RATES and one.is_given and isinstance(one.key("threads"), int | float):
-            rest = describe_place({key: value for key, value in one.at.items() if key not in THREADS})
-            groups.setdefault(f"{one.table}, {rest}, {one.metric.upper()}", []).append(one)
+    for number in numbers:
+        if number.metric in RATES and number.is_given and isinstance(number.key("threads"), int | float):
+            rest = describe_place({key: value for key, value in number.at.items() if key not in THREADS})
+            groups.setdefault(f"{number.table}, {rest}, {number.metric.upper()}", []).append(number)
     for where, series in groups.items():
-        ordered = sorted(series, key=lambda one: float(one.threads))
-        if len({one.threads for one in ordered}) == len(ordered) > 1:
+        ordered = sorted(series, key=lambda item: float(item.threads))
+        if len({this_number.threads for this_number in ordered}) == len(ordered) > 1:
             yield where, ordered
 
 
@@ -228,9 +230,11 @@ def _busier_processors(numbers: Sequence[Number], before: Number, after: Number)
     """Processors that work more in the second of two rows; empty if no printed one does."""
     used = [
         {
-            one.metric: one.value
-            for one in numbers
-            if (one.table, one.row) == (row.table, row.row) and one.metric.startswith("cpu_") and one.is_given
+            number.metric: number.value
+            for number in numbers
+            if (number.table, number.row) == (row.table, row.row)
+            and number.metric.startswith("cpu_")
+            and number.is_given
         }
         for row in (before, after)
     ]

@@ -28,10 +28,10 @@ def select_order(runs: pd.DataFrame, study: Study) -> tuple[pd.DataFrame, list[s
 
     A study may measure some levels in turns and others in whole runs; within one they are never pooled.
     """
-    cell, asked = [runs.workload, runs.threads], study.plan.order
-    usual = runs.order.groupby(cell).transform(lambda found: found.mode().iloc[0])
-    has_asked = runs.order.eq(asked or "").groupby(cell).transform("any")
-    is_kept = runs.order == usual.mask(has_asked, asked)
+    cell, request = [runs.workload, runs.threads], study.plan.order
+    usual = runs.order.groupby(cell).transform(lambda result: result.mode().iloc[0])
+    has_asked = runs.order.eq(request or "").groupby(cell).transform("any")
+    is_kept = runs.order == usual.mask(has_asked, request)
     if is_kept.all():
         return runs, []
     text = f"{count(int((~is_kept).sum()), 'run')} measured in the other order left out: "
@@ -41,16 +41,16 @@ def select_order(runs: pd.DataFrame, study: Study) -> tuple[pd.DataFrame, list[s
 
 def mixed_levels(runs: pd.DataFrame) -> list[str]:
     """Sentences on workloads with some thread levels in turns and others in whole runs."""
-    found = []
-    for workload, own in runs.groupby("workload", sort=False):
-        whole = sorted(own.loc[own.order != TURNS, "threads"].unique())
-        if whole and (own.order == TURNS).any():
+    matching_levels = []
+    for workload, own_part in runs.groupby("workload", sort=False):
+        whole = sorted(own_part.loc[own_part.order != TURNS, "threads"].unique())
+        if whole and (own_part.order == TURNS).any():
             levels = ", ".join(map(str, whole))
-            found.append(
+            matching_levels.append(
                 f"{workload} at {levels} threads was measured in whole runs, since its transactions are too "
                 "long for turns, and at other levels in turns: its intervals differ in width for that alone."
             )
-    return found
+    return matching_levels
 
 
 def summarize_turns(runs: pd.DataFrame, facts: Mapping[str, Mapping[str, Any]]) -> Turns | None:
@@ -58,18 +58,18 @@ def summarize_turns(runs: pd.DataFrame, facts: Mapping[str, Mapping[str, Any]]) 
 
     `turns` is the median over arms and blocks of an arm in a block, `active_s` that of a run.
     """
-    own = runs[runs.order == TURNS]
-    if own.empty:
+    own_part = runs[runs.order == TURNS]
+    if own_part.empty:
         return None
-    turns = own.turns.astype(float)
-    by_block = own.assign(turns=turns).groupby(["arm", "block"])["turns"].sum(min_count=1).dropna()
-    active = own.active_s.dropna()
+    turns = own_part.turns.astype(float)
+    by_block = own_part.assign(turns=turns).groupby(["arm", "block"])["turns"].sum(min_count=1).dropna()
+    active = own_part.active_s.dropna()
     # What stands still out of an arm's turn: as its runs say, else its facts.
     stopped = {arm: list(fact["stopped"]) for arm, fact in facts.items() if fact.get("stopped")}
-    by_arm = own[own.stopped != ""].groupby("arm", sort=False)["stopped"].first()
+    by_arm = own_part[own_part.stopped != ""].groupby("arm", sort=False)["stopped"].first()
     stopped |= {arm: text.split(", ") for arm, text in by_arm.items()}
     return Turns(
-        turn_ms=sorted({int(value) for value in own.turn_ms.dropna()}),
+        turn_ms=sorted({int(value) for value in own_part.turn_ms.dropna()}),
         turns=int(by_block.median()) if len(by_block) else None,
         active_s=float(active.median()) if len(active) else None,
         stopped=stopped,
@@ -85,5 +85,5 @@ def machine_s(runs: pd.DataFrame) -> float:
 
 def lacks_percentiles(runs: pd.DataFrame) -> bool:
     """True if a run of turns lacks a percentile because of events in flight at ends of turns."""
-    own = runs[runs.order == TURNS]
-    return bool(len(own)) and bool(own[list(PERCENTILES)].isna().any(axis=None))
+    own_part = runs[runs.order == TURNS]
+    return bool(len(own_part)) and bool(own_part[list(PERCENTILES)].isna().any(axis=None))

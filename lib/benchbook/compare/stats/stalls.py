@@ -68,21 +68,21 @@ def long_runs(runs: pd.DataFrame, intervals: pd.DataFrame) -> list[Stability]:
     long = runs[runs["run_s"] >= LONG_S].sort_values("position")
     measured = intervals[intervals.run_id.isin(set(long.run_id)) & ~intervals.is_discarded]
     series = dict(iter(measured.sort_values("second").groupby("run_id")))
-    found = []
+    matching_runs = []
     for run in long.run_id:
         if run in series:
             qps, second = (series[run][name].to_numpy(dtype=float) for name in ("qps", "second"))
             lowest, stopped = float(qps.min()), find_stalls(second, qps)
-            found.append(
+            matching_runs.append(
                 Stability(str(run), len(qps), float(np.median(qps)), lowest, stopped, find_modes(qps))
             )
-    return found
+    return matching_runs
 
 
 def find_stalls(second: NDArray[np.float64], qps: NDArray[np.float64]) -> tuple[Stall, ...]:
     """Stalls of a series of one value a second."""
     usual = float(np.median(qps))
-    is_stall = [tolerance.is_below(one, STALL_SHARE * usual) for one in qps]
+    is_stall = [tolerance.is_below(qp, STALL_SHARE * usual) for qp in qps]
     turns = np.flatnonzero(np.diff(np.concatenate(([False], is_stall, [False])).astype(int)))
     return tuple(
         Stall(float(second[first]), int(end - first), float(qps[first:end].min()))
@@ -98,7 +98,7 @@ def find_modes(qps: NDArray[np.float64]) -> tuple[Mode, ...]:
     is no level of its own.
     """
     usual = float(np.median(qps))
-    values = np.log([one for one in qps if tolerance.is_above(one, STALL_SHARE * usual)])
+    values = np.log([qp for qp in qps if tolerance.is_above(qp, STALL_SHARE * usual)])
     if values.size < FEWEST_SECONDS:
         return ()
     low, high = np.percentile(values, [25, 75])
@@ -155,9 +155,13 @@ class Dip:
 
 def event_seconds(arms: Mapping[str, Mapping[str, Any]] | None) -> dict[str, int]:
     """Planned second of the cluster's event in a run, by arm, from the facts of the arms."""
-    clusters = {arm: (seen.get("engine") or {}).get("cluster") for arm, seen in (arms or {}).items()}
-    of_clusters = {arm: one.get("event") for arm, one in clusters.items() if isinstance(one, Mapping)}
-    of_servers = {arm: seen.get("event") for arm, seen in (arms or {}).items()}
+    clusters = {
+        arm: (observed_arm.get("engine") or {}).get("cluster") for arm, observed_arm in (arms or {}).items()
+    }
+    of_clusters = {
+        arm: cluster.get("event") for arm, cluster in clusters.items() if isinstance(cluster, Mapping)
+    }
+    of_servers = {arm: observed_arm.get("event") for arm, observed_arm in (arms or {}).items()}
     planned = {arm: of_clusters.get(arm) or event for arm, event in of_servers.items()}
     return {arm: int(event["at_s"]) for arm, event in planned.items() if event}
 
@@ -171,17 +175,17 @@ def measure_dips(runs: pd.DataFrame, intervals: pd.DataFrame, at_s: Mapping[str,
     if not at_s:
         return []
     series = dict(iter(intervals[~intervals.is_discarded].sort_values("second").groupby("run_id")))
-    found = []
+    dips = []
     for run in runs.sort_values("position").itertuples():
         if run.run_id in series:
-            own = series[run.run_id]
-            second, qps = own.second.to_numpy(dtype=float), own.qps.to_numpy(dtype=float)
+            own_part = series[run.run_id]
+            second, qps = own_part.second.to_numpy(dtype=float), own_part.qps.to_numpy(dtype=float)
             at = at_s.get(str(run.arm), min(at_s.values()))
             # The label of an interval is its end.
             before, after = qps[second <= at], qps[second > at]
             if before.size >= FEWEST_BEFORE_S and after.size:
-                found.append(_measure_dip(str(run.run_id), str(run.arm) in at_s, before, after))
-    return found
+                dips.append(_measure_dip(str(run.run_id), str(run.arm) in at_s, before, after))
+    return dips
 
 
 def _measure_dip(
@@ -194,14 +198,15 @@ def _measure_dip(
             start
             for start in range(after.size - 2 * WINDOW_S + 1)
             if not any(
-                tolerance.is_below(one, least) for one in _window_means(after[start : start + 2 * WINDOW_S])
+                tolerance.is_below(window_mean, least)
+                for window_mean in _window_means(after[start : start + 2 * WINDOW_S])
             )
         ),
         None,
     )
     until = after[:recovered] if recovered is not None else after
     lost = float((level - until).sum() / level) if level else 0.0
-    silent = sum(tolerance.is_below(one, STALL_SHARE * level) for one in after)
+    silent = sum(tolerance.is_below(item, STALL_SHARE * level) for item in after)
     return Dip(run_id, has_event, level, float(after.min()), silent, recovered, lost)
 
 

@@ -88,7 +88,7 @@ def discard_advice(pilots: pd.DataFrame) -> DiscardAdvice:
         others = f" (and {len(unsettled) - 1} more)" if len(unsettled) > 1 else ""
         return DiscardAdvice(None, False, f"{where}: {first.reason}{others}", results)
     after_s, latest = max(
-        ((require_value(result.steady_after_s), result) for result in results), key=lambda one: one[0]
+        ((require_value(result.steady_after_s), result) for result in results), key=lambda item: item[0]
     )
     discard = max(FLOOR_S, after_s + MARGIN_S)
     where = f"{latest.arm}, {latest.workload}, {count(latest.threads, 'thread')}"

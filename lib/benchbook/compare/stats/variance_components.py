@@ -59,8 +59,8 @@ def log_ratio_table(runs: pd.DataFrame, baseline: str, treatment: str, metric: s
     """ln(treatment / baseline), one row a block, one column a cell; blocks that lack a cell are left out."""
     wide = runs.pivot_table(index="block", columns=[*CELL, "arm"], values=metric)
     cells = [cell[:2] for cell in wide if cell[2] == baseline and (*cell[:2], treatment) in wide]
-    found = {cell: np.log(wide[(*cell, treatment)] / wide[(*cell, baseline)]) for cell in cells}
-    return pd.DataFrame(found).dropna()
+    results = {cell: np.log(wide[(*cell, treatment)] / wide[(*cell, baseline)]) for cell in cells}
+    return pd.DataFrame(results).dropna()
 
 
 def variance_components(runs: pd.DataFrame, baseline: str, treatment: str) -> Components | None:
@@ -88,7 +88,7 @@ def _speed_share(runs: pd.DataFrame, ratios: pd.DataFrame, baseline: str, treatm
         x = log_ratio_table(runs.dropna(subset=[metric]), baseline, treatment, metric).reindex_like(ratios)
         if x.isna().to_numpy().any():
             continue
-        x, y = ((one - one.mean()).to_numpy().ravel() for one in (x, ratios))
+        x, y = ((item - item.mean()).to_numpy().ravel() for item in (x, ratios))
         df = len(y) - ratios.shape[1] - 1
         if df > 0 and (x**2).sum() and (y**2).sum():
             share = float((x @ y) ** 2 / ((x @ x) * (y @ y)))
@@ -97,7 +97,7 @@ def _speed_share(runs: pd.DataFrame, ratios: pd.DataFrame, baseline: str, treatm
 
 
 def estimate_narrowing(
-    found: Components, measured_s: float, around_run_s: float, around_block_s: float
+    components: Components, measured_s: float, around_run_s: float, around_block_s: float
 ) -> pd.DataFrame:
     """Relative narrowing of the interval by a further minute, by its use, the largest first.
 
@@ -105,15 +105,20 @@ def estimate_narrowing(
     beside them, `around_block_s` what a block takes beside its groups.
     """
     cell_s = measured_s + around_run_s
-    block_s = around_block_s + found.cells * cell_s
-    more = MINUTE_S / found.blocks
-    inside = found.run / found.cells
+    block_s = around_block_s + components.cells * cell_s
+    more = MINUTE_S / components.blocks
+    inside = components.run / components.cells
     options = {
-        "more blocks": found.of_mean * found.blocks * block_s / (found.blocks * block_s + MINUTE_S),
-        "longer runs": (found.block + inside * measured_s / (measured_s + more / found.cells)) / found.blocks,
-        "more runs a block": (found.block + inside * cell_s / (cell_s + more / found.cells)) / found.blocks,
+        "more blocks": components.of_mean
+        * components.blocks
+        * block_s
+        / (components.blocks * block_s + MINUTE_S),
+        "longer runs": (components.block + inside * measured_s / (measured_s + more / components.cells))
+        / components.blocks,
+        "more runs a block": (components.block + inside * cell_s / (cell_s + more / components.cells))
+        / components.blocks,
     }
-    whole = found.of_mean or math.nan
+    whole = components.of_mean or math.nan
     rows = [(name, 1 - math.sqrt(variance / whole)) for name, variance in options.items()]
     table = pd.DataFrame(rows, columns=["a minute more for", "narrower_by"])
     return table.sort_values("narrower_by", ascending=False, ignore_index=True)

@@ -66,8 +66,8 @@ def _write_sentence(rows: Sequence[ResultRow]) -> str:
         if covered := [row for row in cells if row.label == label]:
             sizes = [row.change.value or 0.0 for row in covered]
             amount = format_percent_range(min(sizes), max(sizes), signed=False)
-            said = f"{amount} {label}" if clauses else f"{subject} {amount} {label} {pair}"
-            clauses.append(f"{said} {_name_places(covered, cells)}{_name_intervals(covered)}")
+            statement = f"{amount} {label}" if clauses else f"{subject} {amount} {label} {pair}"
+            clauses.append(f"{statement} {_name_places(covered, cells)}{_name_intervals(covered)}")
     for label, words in _QUIET.items():
         if covered := [row for row in cells if row.label == label]:
             between = "" if clauses else f" in {name_metric(first.metric)} between {treatment} and {baseline}"
@@ -129,13 +129,18 @@ def _name_workloads(workloads: Sequence[str], every: Sequence[str]) -> str:
 
 def _name_intervals(covered: Sequence[ResultRow]) -> str:
     """Interval, level and blocks of some cells, in brackets; of several the ends that hold all of them."""
-    known = [row.change for row in covered if row.change.ends]
-    if not known:
+    estimates = [row.change for row in covered if row.change.ends]
+    if not estimates:
         reasons = list(dict.fromkeys(note.rstrip(".") for row in covered for note in row.notes))
         return f" ({'; '.join(reasons)})" if reasons else ""
-    low, high = min(one.low or 0.0 for one in known), max(one.high or 0.0 for one in known)
-    noun = "interval" if len(known) == 1 else "intervals within"
-    level = join_words([format_level(level) for level in sorted({one.level or 0.0 for one in known})])
-    blocks = sorted({one.n for one in known})
+    low, high = (
+        min(estimate.low or 0.0 for estimate in estimates),
+        max(estimate.high or 0.0 for estimate in estimates),
+    )
+    noun = "interval" if len(estimates) == 1 else "intervals within"
+    level = join_words(
+        [format_level(level) for level in sorted({estimate.level or 0.0 for estimate in estimates})]
+    )
+    blocks = sorted({estimate.n for estimate in estimates})
     many = format_count(blocks[0], "block") if len(blocks) == 1 else f"{blocks[0]} to {blocks[-1]} blocks"
     return f" ({level} {noun} {format_percent_range(low, high)}, {many})"

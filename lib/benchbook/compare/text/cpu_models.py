@@ -14,42 +14,43 @@ _TOLD = re.compile(rf"^(?P<name>.*?) ?{_NUMBERS}$")
 _NOISE = re.compile(r"\((?:R|TM)\)|\b(?:Processor|CPU|Intel|AMD|\d+-Core)\b|@.*$")
 
 
-def parse_processor(told: str | None) -> Processor:
+def parse_processor(message: str | None) -> Processor:
     """Processor by its name in facts, `NAME (family 6, model 207, stepping 2)` or the name alone."""
-    found = _TOLD.match(told or "")
-    if found is None:
-        return Processor(name=told or "unknown")
-    numbers = {key: int(found[key]) for key in ("family", "model", "stepping")}
-    return Processor(name=found["name"], **numbers)
+    matching_match = _TOLD.match(message or "")
+    if matching_match is None:
+        return Processor(name=message or "unknown")
+    numbers = {key: int(matching_match[key]) for key in ("family", "model", "stepping")}
+    return Processor(name=matching_match["name"], **numbers)
 
 
-def name_processor(one: Processor) -> str:
+def name_processor(processor: Processor) -> str:
     """Common name of a processor, with its generation if its own name says too little.
 
     >>> name_processor(parse_processor("Intel(R) Xeon(R) Processor (family 6, model 207, stepping 2)"))
     'Xeon Emerald Rapids'
-    >>> name_processor(parse_processor("AMD EPYC (family 99, model 7, stepping 1)")), name_processor(parse_processor("AMD EPYC"))
+    >>> (name_processor(parse_processor("AMD EPYC (family 99, model 7, stepping 1)")),
+    ...  name_processor(parse_processor("AMD EPYC")))
     ('EPYC model 99/7', 'EPYC')
     >>> name_processor(parse_processor("AMD EPYC 7763 64-Core Processor (family 25, model 1, stepping 1)"))
     'EPYC 7763'
     """
-    short = " ".join(_NOISE.sub(" ", one.name).split()) or one.name
-    if one.family is None or one.model is None or re.search(r"\d", short):
+    short = " ".join(_NOISE.sub(" ", processor.name).split()) or processor.name
+    if processor.family is None or processor.model is None or re.search(r"\d", short):
         return short
-    numbers = f"{one.family}/{one.model}"
+    numbers = f"{processor.family}/{processor.model}"
     return f"{short} {labels.NAMES['processors'].get(numbers, f'model {numbers}')}"
 
 
-def is_known(one: Processor) -> bool:
+def is_known(processor: Processor) -> bool:
     """True if a machine gave family, model and stepping, and not its processor's name alone."""
-    return None not in (one.family, one.model, one.stepping)
+    return None not in (processor.family, processor.model, processor.stepping)
 
 
-def may_be_same(one: Processor, other: Processor) -> bool:
+def may_be_same(processor: Processor, other: Processor) -> bool:
     """True if two processors are the same model, or may be: of one the name alone is known."""
-    if is_known(one) and is_known(other):
-        return _model_numbers(one) == _model_numbers(other)
-    return one.name == other.name
+    if is_known(processor) and is_known(other):
+        return _model_numbers(processor) == _model_numbers(other)
+    return processor.name == other.name
 
 
 def model_keys(processors: Sequence[Processor]) -> list[str]:
@@ -57,14 +58,17 @@ def model_keys(processors: Sequence[Processor]) -> list[str]:
 
     A name alone counts as the first known model of that name, for it may be that one.
 
-    >>> model_keys([parse_processor("EPYC (family 25, model 1, stepping 1)"), parse_processor("EPYC"), parse_processor("Xeon")])
+    >>> (model_keys([parse_processor("EPYC (family 25, model 1, stepping 1)"), parse_processor("EPYC"),
+    ...  parse_processor("Xeon")]))
     ['25/1/1', '25/1/1', 'Xeon']
     """
-    known: dict[str, str] = {}
+    known_values: dict[str, str] = {}
     for each in processors:
         if is_known(each):
-            known.setdefault(each.name, _model_key(each))
-    return [_model_key(each) if is_known(each) else known.get(each.name, each.name) for each in processors]
+            known_values.setdefault(each.name, _model_key(each))
+    return [
+        _model_key(each) if is_known(each) else known_values.get(each.name, each.name) for each in processors
+    ]
 
 
 def count_models(several: Sequence[Processor]) -> int:
@@ -76,8 +80,8 @@ def _model_key(processor: Processor) -> str:
     return "/".join(map(str, _model_numbers(processor)))
 
 
-def _model_numbers(one: Processor) -> tuple[int | None, ...]:
-    return one.family, one.model, one.stepping
+def _model_numbers(processor: Processor) -> tuple[int | None, ...]:
+    return processor.family, processor.model, processor.stepping
 
 
 def arm_signature(facts: Mapping[str, Any]) -> dict[str, str]:
@@ -89,7 +93,7 @@ def arm_signature(facts: Mapping[str, Any]) -> dict[str, str]:
     engine, proxy, site = (facts.get(part) or {} for part in ("engine", "proxy", "site"))
     cpu: Mapping[str, Any] = facts.get("cpu") or {}
     zones: Mapping[str, Any] = facts.get("zones") or (engine.get("cluster") or {}).get("zones") or {}
-    found = {
+    results = {
         "site": site.get("kind"),
         "engine": engine.get("name"),
         "proxy": proxy.get("name"),
@@ -100,4 +104,4 @@ def arm_signature(facts: Mapping[str, Any]) -> dict[str, str]:
         "zones_ms": zones.get("latency_ms"),
         **{f"{part} cores": (cpu.get(part) or {}).get("quota_cores") for part in ("server", "proxy")},
     }
-    return {key: str(value) for key, value in found.items() if value is not None}
+    return {key: str(value) for key, value in results.items() if value is not None}

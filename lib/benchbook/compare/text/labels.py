@@ -45,9 +45,11 @@ def label_arm(name: str, access: str | None = None, network: str | None = None) 
 
     >>> label_arm("haproxy", "haproxy"), label_arm("direct", "direct"), label_arm("haproxy", "direct")
     ('HAProxy', 'direct connections', 'haproxy')
-    >>> label_arm("pod", "direct", "pod"), label_arm("host", "direct", "host"), label_arm("pod", "haproxy", "pod")
+    >>> (label_arm("pod", "direct", "pod"), label_arm("host", "direct", "host"),
+    ...  label_arm("pod", "haproxy", "pod"))
     ('pod network', 'host network', 'pod')
-    >>> label_arm("service", "service"), label_arm("load-balancer", "load_balancer"), label_arm("service", "direct")
+    >>> (label_arm("service", "service"), label_arm("load-balancer", "load_balancer"),
+    ...  label_arm("service", "direct"))
     ('Service', 'load balancer', 'service')
     """
     if name.endswith(AGAIN):
@@ -66,7 +68,8 @@ def label_arm(name: str, access: str | None = None, network: str | None = None) 
 def label_workload(name: str, script: str | None = None) -> str:
     """Description of a workload's content; a name of the study's own stays beside it.
 
-    >>> label_workload("oltp_read_write"), label_workload("rows_10", "select_random_ranges"), label_workload("mine")
+    >>> (label_workload("oltp_read_write"), label_workload("rows_10", "select_random_ranges"),
+    ...  label_workload("mine"))
     ('read-write transactions', 'selects of random ranges (rows_10)', 'mine')
     """
     if name in WORKLOADS:
@@ -80,7 +83,7 @@ def label_metric(name: str) -> str:
     >>> label_metric("latency_p95_ms"), label_metric("cpu_tidb_pct / qps"), label_metric("waits_us")
     ('p95 latency', 'processor use of TiDB over QPS', 'waits us')
     """
-    return " over ".join(METRICS.get(one) or label_key(one) for one in name.split(" / "))
+    return " over ".join(METRICS.get(text) or label_key(text) for text in name.split(" / "))
 
 
 def label_key(name: str) -> str:
@@ -92,20 +95,20 @@ def label_key(name: str) -> str:
     return KEYS.get(name, name.replace("_", " "))
 
 
-def label_role(found: Contrast, role: Role) -> str:
+def label_role(contrast: Contrast, role: Role) -> str:
     """Readable name of a finding's value in a role, for a table or a figure."""
-    return strip_article(getattr(found.names, role))
+    return strip_article(getattr(contrast.names, role))
 
 
-def label_in_sentence(found: Contrast, role: Role) -> str:
+def label_in_sentence(contrast: Contrast, role: Role) -> str:
     """Readable name of a finding's `treatment` or `baseline` as it stands inside a sentence."""
-    return in_sentence(getattr(found.names, role))
+    return in_sentence(getattr(contrast.names, role))
 
 
 def label_by_name(findings: Findings, kind: Kind) -> dict[str, str]:
     """Readable names of the `arms` or `workloads` that findings.json has, for tables and
     figures."""
-    return {own: strip_article(name) for own, name in getattr(findings.names, kind).items()}
+    return {own_part: strip_article(name) for own_part, name in getattr(findings.names, kind).items()}
 
 
 def strip_article(name: str) -> str:

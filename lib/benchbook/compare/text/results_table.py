@@ -91,16 +91,19 @@ class ResultRow:
     @property
     def record(self) -> dict[str, Any]:
         """Row as plain values, for a data frame or JSON; effects are fractions."""
-        found = self.elsewhere
+        matching_elsewhere = self.elsewhere
         keys = ("finding", "treatment", "baseline", "workload", "metric", "threads", "baseline_value")
         return {
             **{key: getattr(self, key) for key in keys},
             **{key: labels.strip_article(getattr(self, key)) for key in ("treatment", "baseline")},
             "change": self.change.value, "low": self.change.low, "high": self.change.high,
             "level": self.change.level, "n": self.change.n, "label": self.label, "notes": list(self.notes),
-            "mean_elsewhere": found and found.mean.value, "range_kind": found and found.kind,
-            "range_low": found and found.low, "range_high": found and found.high,
-            "label_elsewhere": found and found.label, "sessions": found.sessions if found else 0,
+            "mean_elsewhere": matching_elsewhere and matching_elsewhere.mean.value,
+            "range_kind": matching_elsewhere and matching_elsewhere.kind,
+            "range_low": matching_elsewhere and matching_elsewhere.low,
+            "range_high": matching_elsewhere and matching_elsewhere.high,
+            "label_elsewhere": matching_elsewhere and matching_elsewhere.label,
+            "sessions": matching_elsewhere.sessions if matching_elsewhere else 0,
             "bottleneck": self.bottleneck, "is_aa": self.is_aa,
         }  # fmt: skip
 
@@ -282,11 +285,11 @@ def _as_sentence(text: str) -> str:
 
 def describe_elsewhere(effect: PooledEffect, recorded: MetaAnalysis) -> Elsewhere | None:
     """Effect by recorded sessions; None if none of them has it."""
-    known = [seen for seen in effect.sessions if seen.effect is not None]
-    if not known or effect.effect is None:
+    observed_effects = [session for session in effect.sessions if session.effect is not None]
+    if not observed_effects or effect.effect is None:
         return None
-    ends = [pick(known, key=lambda seen: seen.effect or 0.0) for pick in (min, max)]
-    machines = [cpu_models.name_processor(recorded.session(seen.session).processor) for seen in ends]
+    ends = [pick(observed_effects, key=lambda observed: observed.effect or 0.0) for pick in (min, max)]
+    machines = [cpu_models.name_processor(recorded.session(end.session).processor) for end in ends]
     low, high = ends[0].effect or 0.0, ends[1].effect or 0.0
     kind: Range = "seen"
     if effect.standing == "depends on the machine":
@@ -296,7 +299,7 @@ def describe_elsewhere(effect: PooledEffect, recorded: MetaAnalysis) -> Elsewher
         low, high = effect.prediction_low, effect.prediction_high
     mean = Estimate(effect.effect, effect.low, effect.high, recorded.level, effect.k)
     ends_on = machines[0], machines[1]
-    counts = len(known), effect.processors
+    counts = len(observed_effects), effect.processors
     return Elsewhere(mean, kind, low, high, effect.standing, *counts, ends_on, effect.elsewhere)
 
 
@@ -321,9 +324,10 @@ def _bottleneck_of(causes: Causes | None, finding: Contrast, threads: int | None
     for arm in (finding.baseline, finding.treatment):
         cell = next(
             (
-                one
-                for one in cells
-                if (one.workload, one.threads, one.arm) == (finding.workload, threads, arm)
+                cell_costs
+                for cell_costs in cells
+                if (cell_costs.workload, cell_costs.threads, cell_costs.arm)
+                == (finding.workload, threads, arm)
             ),
             None,
         )
@@ -346,13 +350,13 @@ def describe_aa(row: ResultRow) -> str:
     return "ok" if room < EQUAL else f"detects {format_percent(room, 0, False)} or more"
 
 
-def describe_range(found: Elsewhere | None) -> str:
+def describe_range(elsewhere: Elsewhere | None) -> str:
     """Range expected of further sessions, or the observed one, as a column has it."""
-    if found is None:
+    if elsewhere is None:
         return ""
-    if found.kind != "depends on the machine" and found.sessions == 1:
+    if elsewhere.kind != "depends on the machine" and elsewhere.sessions == 1:
         return "one session"
-    digits = 0 if max(abs(found.low), abs(found.high)) >= 0.0995 else 1
-    text = format_percent_range(found.low, found.high, digits)
+    digits = 0 if max(abs(elsewhere.low), abs(elsewhere.high)) >= 0.0995 else 1
+    text = format_percent_range(elsewhere.low, elsewhere.high, digits)
     words = {"expected": "", "seen": "seen: "}
-    return f"{words.get(found.kind, 'by machine: ')}{text}"
+    return f"{words.get(elsewhere.kind, 'by machine: ')}{text}"

@@ -36,7 +36,7 @@ def render_paragraphs(template: str, **values: object) -> list[str]:
     Lines are joined. A name that the template uses and that is not given is an error.
     """
     text = _wording_templates().get_template(template).render(values)
-    return [part for one in re.split(r"\n[ \n]*\n", text) if (part := _on_one_line(one).strip(" "))]
+    return [part for item in re.split(r"\n[ \n]*\n", text) if (part := _on_one_line(item).strip(" "))]
 
 
 def load_templates(folder: Path, **how: Any) -> Environment:
@@ -45,16 +45,18 @@ def load_templates(folder: Path, **how: Any) -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     where = FileSystemLoader(folder)
-    made = Environment(loader=where, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, **how)
+    templates = Environment(
+        loader=where, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, **how
+    )
     # What stands before each item of a loop: a, b and c.
-    made.globals["between"] = lambda loop: "" if loop.first else " and " if loop.last else ", "
-    return made
+    templates.globals["between"] = lambda loop: "" if loop.first else " and " if loop.last else ", "
+    return templates
 
 
 @cache
 def _wording_templates() -> Environment:
-    made = load_templates(WORDING, finalize=_on_one_line)
-    made.globals.update(
+    templates = load_templates(WORDING, finalize=_on_one_line)
+    templates.globals.update(
         cores_used=cores_used,
         count=count,
         format=format,
@@ -66,7 +68,7 @@ def _wording_templates() -> Environment:
         nbsp=NBSP,
         words=labels,
     )
-    return made
+    return templates
 
 
 def _on_one_line(value: object) -> str:

@@ -76,11 +76,11 @@ def build_check(
 
 
 def check_number(
-    name: str, passed: bool | None, one: Number, detail: str, has_row: bool = False
+    name: str, passed: bool | None, number: Number, detail: str, has_row: bool = False
 ) -> CellCheck:
     """Result about a number; with its row if the law is one of that row."""
-    where = f"{one.table}, {describe_place(one.at)}"
-    return build_check(name, passed, where, detail, [one.table], one.row if has_row else None)
+    where = f"{number.table}, {describe_place(number.at)}"
+    return build_check(name, passed, where, detail, [number.table], number.row if has_row else None)
 
 
 def summarize_checks(name: str, n: int, text: str, failed: int = 0) -> list[CellCheck]:

@@ -37,12 +37,12 @@ def is_named_for(name: str, sha256: str) -> bool:
 def write_texts(folder: Path, applied: Iterable[tuple[str, str]]) -> None:
     """Write each text once, whatever it is called the second time; `applied` has pairs of name and text."""
     folder.mkdir(parents=True, exist_ok=True)
-    known: dict[str, tuple[str, str]] = {}
+    known_values: dict[str, tuple[str, str]] = {}
     for name, text in applied:
         # The name has the first letters of the digest: my.cnf is kept as my-14bcbd2ddc46.cnf.
         sha256, file = digest_text(text), Path(name)
-        known.setdefault(sha256, (f"{file.stem}-{sha256[:_LETTERS]}{file.suffix}", text))
-    kept = dict(known.values())
+        known_values.setdefault(sha256, (f"{file.stem}-{sha256[:_LETTERS]}{file.suffix}", text))
+    kept = dict(known_values.values())
     for file in folder.iterdir():
         if file.name not in kept:
             file.unlink()
@@ -52,14 +52,14 @@ def write_texts(folder: Path, applied: Iterable[tuple[str, str]]) -> None:
 
 def read_settings(file: Path) -> dict[str, str]:
     """Settings in a settings file, as `format_value` has them; in TOML below section names."""
-    found, section = {}, ""
+    settings, section = {}, ""
     for line in files.read_plain(file).decode("utf-8", errors="replace").splitlines():
         name, is_set, value = line.partition("=")
         if is_set:
-            found[section + name.strip()] = format_value(value)
+            settings[section + name.strip()] = format_value(value)
         elif file.suffix == ".toml" and line.startswith("["):
             section = f"{line.strip('[] ')}."
-    return found
+    return settings
 
 
 def format_value(value: Any) -> str:
@@ -76,6 +76,6 @@ def find_digests(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
         if key in DIGESTS and isinstance(item, str):
             yield at, item
         elif key in DIGESTS and isinstance(item, Mapping):
-            yield from ((f"{at}.{part}", one) for part, one in item.items() if isinstance(one, str))
+            yield from ((f"{at}.{part}", entry) for part, entry in item.items() if isinstance(entry, str))
         else:
             yield from find_digests(item, at)

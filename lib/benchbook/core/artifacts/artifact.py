@@ -45,14 +45,15 @@ class Document(DocumentPart):
         return cls.parse(files.read_json(path), path, remedy)
 
     @classmethod
-    def parse(cls, given: Any, path: Path, remedy: str = "the stage that makes it") -> Self:
+    def parse(cls, arguments: Any, path: Path, remedy: str = "the stage that makes it") -> Self:
         """Take a file's content; BenchbookError as with `read`."""
         try:
-            return cls.model_validate(given)
+            return cls.model_validate(arguments)
         except ValidationError as error:
             name = path.relative_to(paths.find_root()) if path.is_relative_to(paths.find_root()) else path
             raise BenchbookError(
-                f"{name}: {describe_error(error)}; it is damaged, was edited, or another release wrote it: run {remedy}"
+                f"{name}: {describe_error(error)}; it is damaged, was edited, or another release wrote "
+                f"it: run {remedy}"
             ) from None
 
     def write(self, path: Path) -> None:
@@ -90,17 +91,17 @@ class _Dataset(Document):
 def read_facts(study: str) -> Facts:
     """Facts of a study; BenchbookError naming file and key if they are not provision's."""
     remedy = f"`dvc repro -f provision@{study}`"
-    found = Facts.read(paths.study_paths(study).facts, remedy)
-    if found.study != study:
+    facts = Facts.read(paths.study_paths(study).facts, remedy)
+    if facts.study != study:
         raise BenchbookError(
-            f"data/{study}/facts.json: study: {found.study!r}: these are the facts of another study; "
+            f"data/{study}/facts.json: study: {facts.study!r}: these are the facts of another study; "
             f"run {remedy}"
         )
-    return found
+    return facts
 
 
 def read_dataset(study: str) -> dict[str, Any]:
     """Record of prepare; BenchbookError naming file and key if it is not prepare's."""
-    found: dict[str, Any] = files.read_json(path := paths.study_paths(study).dataset)
-    _Dataset.parse(found, path, f"`dvc repro -f prepare@{study}`")
-    return found
+    dataset: dict[str, Any] = files.read_json(path := paths.study_paths(study).dataset)
+    _Dataset.parse(dataset, path, f"`dvc repro -f prepare@{study}`")
+    return dataset

@@ -26,12 +26,12 @@ GONE = ("price_per_hour",)
 
 def read_study(folder: Path) -> Study:
     """Study of a campaign; ValueError or KeyError if it is none."""
-    told = files.read_json(folder / STUDY)
-    for arm in told["arms"].values():
+    reported_json = files.read_json(folder / STUDY)
+    for arm in reported_json["arms"].values():
         for key in GONE:
             if key in arm and arm[key] is None:
                 del arm[key]
-    return Study.model_validate_json(json.dumps(told))
+    return Study.model_validate_json(json.dumps(reported_json))
 
 
 def clone_folder() -> Path:

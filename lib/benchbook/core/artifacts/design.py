@@ -70,7 +70,8 @@ def describe_design(study: Study, arms: Arms, methods: Mapping[str, int]) -> dic
     there = [arm for arm in study.arms if arm in arms]
     # How a workload was measured, as asked or as pilots had it, stands in the methods.
     loads = {
-        name: _explicit_values(one, {"script": True, "order": True}) for name, one in study.workloads.items()
+        name: _explicit_values(workload, {"script": True, "order": True})
+        for name, workload in study.workloads.items()
     }
     workloads = [{"script": study.script(name), **options} for name, options in loads.items()]
     plan = study.plan.model_dump(mode="json", exclude_defaults=True, include=set(_OF_PLAN))
@@ -78,7 +79,9 @@ def describe_design(study: Study, arms: Arms, methods: Mapping[str, int]) -> dic
         "site": {"kind": study.site.kind} | _explicit_values(study.site, _PLACE),
         "engine": {"name": study.engine.name}
         | _explicit_values(study.engine, {"version": True, "binary": True}),
-        "versions": {name: ", ".join(map(minor_version, told)) for name, told in list_versions(arms).items()},
+        "versions": {
+            name: ", ".join(map(minor_version, version)) for name, version in list_versions(arms).items()
+        },
         "arms": [_explicit_values(study.arms[arm], dict.fromkeys(UNMEASURED, True)) for arm in there],
         "workloads": sorted(workloads, key=repr),
         "threads": sorted(study.threads),
@@ -93,14 +96,14 @@ def describe_design(study: Study, arms: Arms, methods: Mapping[str, int]) -> dic
 def methods_used(study: Study, orders: set[str]) -> list[str]:
     """Names of the methods that a study's sessions use; `orders` has those of its runs."""
     arms = study.arms.values()
-    data = [one.data.prewarm for one in arms if one.data and one.data.prewarm is not None]
+    data = [arm.data.prewarm for arm in arms if arm.data and arm.data.prewarm is not None]
     is_met = {
         "turns": interleaving.TURNS in orders,
         "runs": interleaving.RUNS in orders,
-        "pod": study.site.kind == "local" and any(one.network == "pod" for one in arms),
-        "zones": any(one.zones is not None for one in arms),
+        "pod": study.site.kind == "local" and any(arm.network == "pod" for arm in arms),
+        "zones": any(arm.zones is not None for arm in arms),
         "quota": study.site.kind == "local"
-        and any(cpu.quota is not None for one in arms for cpu in one.cpu.values()),
+        and any(cpu.quota is not None for arm in arms for cpu in arm.cpu.values()),
         "cold": not all([study.warm_up.prewarm, *data]),
         "cluster": study.engine.cluster is not None,
         study.site.kind: True,
@@ -113,42 +116,42 @@ def mixed_methods(plans: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     orders: dict[tuple[str, int], str] = {
         (plan["workload"], plan["threads"]): str(plan.get("order", interleaving.RUNS)) for plan in plans
     }
-    in_turns = {workload for (workload, _), one in orders.items() if one == interleaving.TURNS}
+    in_turns = {workload for (workload, _), order in orders.items() if order == interleaving.TURNS}
     return {
         f"whole runs of {workload} at {threads} threads": 1
-        for (workload, threads), one in sorted(orders.items())
-        if one == interleaving.RUNS and workload in in_turns
+        for (workload, threads), order in sorted(orders.items())
+        if order == interleaving.RUNS and workload in in_turns
     }
 
 
 def describe_differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:
     """Differences of two designs by `describe_design`, in words; empty if they are one."""
     before, after = dict(_flatten_tree(first)), dict(_flatten_tree(second))
-    found = []
+    differences = []
     for key, (was, now) in numeric_equality.diff_mappings(before, after).items():
         section, _, name = key.partition(".")
         words = f"{key.replace('_', ' ')}:"
         if section == "methods":
             words = f"{_METHODS[name][1] if name in _METHODS else name}: number"
-        found.append(f"{words} {_format_value(was)} against {_format_value(now)}")
-    return found
+        differences.append(f"{words} {_format_value(was)} against {_format_value(now)}")
+    return differences
 
 
 def list_versions(arms: Arms) -> dict[str, list[str]]:
     """Versions of each engine and proxy that facts name, each once."""
-    found: dict[str, list[str]] = {}
+    results: dict[str, list[str]] = {}
     for arm in arms.values():
         for part in filter(None, (arm.get("engine"), arm.get("proxy"))):
-            told = found.setdefault(str(part.get("name")), [])
+            messages = results.setdefault(str(part.get("name")), [])
             version = str(part.get("version"))
-            told += [version] if version not in told else []
-    return {name: sorted(found[name]) for name in sorted(found)}
+            messages += [version] if version not in messages else []
+    return {name: sorted(results[name]) for name in sorted(results)}
 
 
 def minor_version(version: str) -> str:
     """First two numbers of a version, such as 10.11; all of it if there are none."""
-    known = re.search(r"\d+\.\d+", version)
-    return known[0] if known else version
+    known_match = re.search(r"\d+\.\d+", version)
+    return known_match[0] if known_match else version
 
 
 def _explicit_values(section: Any, without: Mapping[str, Any]) -> dict[str, Any]:
@@ -160,8 +163,8 @@ def _flatten_tree(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
         yield place, value
         return
     items: Any = value.items() if isinstance(value, Mapping) else enumerate(value, 1)
-    for key, one in items:
-        yield from _flatten_tree(one, f"{place}.{key}" if place else str(key))
+    for key, item in items:
+        yield from _flatten_tree(item, f"{place}.{key}" if place else str(key))
 
 
 def _format_value(value: Any) -> str:

@@ -45,8 +45,8 @@ def refresh_files() -> Path:
             continue
         file.parent.mkdir(parents=True, exist_ok=True)
         part = file.with_name(f".{FILE}.part")
-        made = build_table(index, name)
-        pq.write_table(made.replace_schema_metadata({b"index": digest}), part)
+        table = build_table(index, name)
+        pq.write_table(table.replace_schema_metadata({b"index": digest}), part)
         part.replace(file)
     return dataset_folder()
 
@@ -64,20 +64,20 @@ def build_table(index: record.Index, name: str) -> pa.Table:
 def _build_rows(index: record.Index, name: str) -> Iterator[dict[str, Any]]:
     present = index.newest(name).entry.design
     for session in index.sessions(name):
-        entry, found = session.entry, session.pooled_results.findings
+        entry, findings = session.entry, session.pooled_results.findings
         of_session: dict[str, Any] = {
             "session": session.id,
             "measured": entry.measured,
             "design": entry.design,
         }
         of_session |= {key: getattr(entry.machine, key) for key in OF_MACHINE}
-        for finding in found.everything:
+        for finding in findings.everything:
             why = _exclusion_reason(entry, finding)
             yield from (
                 of_session
                 | {key: getattr(finding, key) for key in OF_CONTRAST}
                 | {key: part.get(key) for key in (*NUMBERS, "threads", "n", "label")}
-                | {"is_aa": finding is found.aa, "superseded": why}
+                | {"is_aa": finding is findings.aa, "superseded": why}
                 | {"is_pooled": entry.design == present and why is None}
                 for part in ({**finding.plain, "threads": None}, *(level.plain for level in finding.levels))
             )

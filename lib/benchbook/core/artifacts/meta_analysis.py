@@ -156,13 +156,13 @@ class PooledEffect(Model):
     @property
     def sessions(self) -> tuple[ObservedEffect, ...]:
         """The sessions that are pooled."""
-        return tuple(one for one in self.seen if one.reason is None)
+        return tuple(observed_effect for observed_effect in self.seen if observed_effect.reason is None)
 
     @property
     def standing(self) -> Label:
         """Label for readers: sessions that differ, none of them sure of an effect, show
         nothing yet."""
-        is_open = self.occasions and not any(one.sign for one in self.occasions)
+        is_open = self.occasions and not any(occasion.sign for occasion in self.occasions)
         return "not shown" if is_open and self.label == "depends on the machine" else self.label
 
 
@@ -197,7 +197,7 @@ class PooledContrast(Model):
         """Effect at a thread level, or over all (None); None if there is none."""
         if threads is None:
             return self.whole
-        return next((one for one in self.levels if one.threads == threads), None)
+        return next((level for level in self.levels if level.threads == threads), None)
 
 
 class MetaAnalysis(Model, Document):
@@ -229,7 +229,7 @@ class MetaAnalysis(Model, Document):
 
     def session(self, name: str) -> StudySession:
         """Return a pooled session by its id."""
-        return next(one for one in self.sessions if one.id == name)
+        return next(study_session for study_session in self.sessions if study_session.id == name)
 
 
 def _record_folder() -> Path:

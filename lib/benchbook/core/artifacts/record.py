@@ -63,8 +63,8 @@ class RecordedMachine(Model):
     @property
     def told_processor(self) -> str:
         """Name of its processor."""
-        known = (self.family, self.model, self.stepping)
-        which = "" if self.family is None else " (family {}, model {}, stepping {})".format(*known)
+        known_row = (self.family, self.model, self.stepping)
+        which = "" if self.family is None else " (family {}, model {}, stepping {})".format(*known_row)
         return f"{self.processor}{which}"
 
     @property
@@ -164,7 +164,7 @@ class Recorded(Model, Document):
     @property
     def newest(self) -> str:
         """The session shown as the study's page: the newest that is not superseded, else the newest."""
-        return max(self.sessions, key=lambda one: (self.sessions[one].is_pooled, one))
+        return max(self.sessions, key=lambda item: (self.sessions[item].is_pooled, item))
 
     def with_session(self, session: str, entry: Entry) -> Recorded:
         """The study with one session more, or with another entry for one that is there."""
@@ -172,8 +172,8 @@ class Recorded(Model, Document):
 
     def of_design(self, design: str) -> dict[str, Entry]:
         """Return the sessions that are pooled under a design."""
-        known = self.sessions.items()
-        return {name: one for name, one in known if one.design == design and one.is_pooled}
+        known_dict_items = self.sessions.items()
+        return {name: entry for name, entry in known_dict_items if entry.design == design and entry.is_pooled}
 
 
 class Index(Model):
@@ -195,10 +195,10 @@ class Index(Model):
     def sessions(self, name: str | None = None) -> Iterator[RecordedSession]:
         """The sessions of every study, or of one, by name and time."""
         for study in sorted(self.studies) if name is None else [name]:
-            known = self.studies[study]
-            newest = known.newest
-            for session in sorted(known.sessions):
-                entry = known.sessions[session]
+            recorded = self.studies[study]
+            newest = recorded.newest
+            for session in sorted(recorded.sessions):
+                entry = recorded.sessions[session]
                 yield RecordedSession(paths.recorded_paths(study, session), entry, session == newest)
 
     def newest(self, name: str) -> RecordedSession:
@@ -244,17 +244,17 @@ class RecordedSession:
         digest = files.digest_file(self.where.archive)
         if digest == self.entry.sha256:
             return None
-        known = self.entry.sha256[:12]
+        known_text = self.entry.sha256[:12]
         return (
             f"{self.archive_name}: not the archive of {INDEX}: its sha256 begins with {digest[:12]}, the "
-            f"recorded one with {known}"
+            f"recorded one with {known_text}"
         )
 
 
 def read_index(folder: Path | None = None) -> Index:
     """Index of all recorded studies, empty if there is none. BenchbookError for a damaged file."""
-    found = sorted((folder or paths.record_folder()).glob(f"[!.]*/{INDEX}"))
-    looks = tuple((file, file.stat().st_mtime_ns, file.stat().st_size) for file in found)
+    matching_paths = sorted((folder or paths.record_folder()).glob(f"[!.]*/{INDEX}"))
+    looks = tuple((file, file.stat().st_mtime_ns, file.stat().st_size) for file in matching_paths)
     return Index(studies={file.parent.name: _read_study(file, *look) for file, *look in looks})
 
 

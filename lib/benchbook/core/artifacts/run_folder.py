@@ -48,13 +48,13 @@ def planned_files(plan: Mapping[str, Any]) -> tuple[str, ...]:
     """Files of a planned run's folder beside its manifest."""
     setting = plan.get("arm_setting")
     names = (OUT, ERR, OPTIONS) if client_sharding.has_file(setting) else (OUT, ERR)
-    found = [
+    results = [
         client_file(number, name)
         for number in range(client_sharding.count_clients(setting))
         for name in names
     ]
-    found += [TURNS] if words.is_in_turns(plan) else []
-    return (*CONTENT, *(name for name in found if name not in CONTENT))
+    results += [TURNS] if words.is_in_turns(plan) else []
+    return (*CONTENT, *(name for name in results if name not in CONTENT))
 
 
 class Listed(DocumentPart):
@@ -129,9 +129,9 @@ class RunFolder:
                 return ["the run folder is a symbolic link; put the folder itself here"]
             there = dict(files.walk_tree(self.path))
             odd = [
-                f"{name}: it is {found}; a run folder holds plain files only"
-                for name, found in there.items()
-                if found is not None and found != files.FOLDER
+                f"{name}: it is {result}; a run folder holds plain files only"
+                for name, result in there.items()
+                if result is not None and result != files.FOLDER
             ]
             if odd:
                 return odd
@@ -183,8 +183,10 @@ def seal_folder(part: Path, attempt: int) -> RunFolder:
         with (part / name).open("rb") as stream:
             os.fsync(stream.fileno())
         listed[name] = Listed.of(part / name)
-    made = RunManifest(format=FORMAT, run_id=part.name.removesuffix(PART), attempt=attempt, files=listed)
-    made.write(part / MANIFEST)
+    run_manifest = RunManifest(
+        format=FORMAT, run_id=part.name.removesuffix(PART), attempt=attempt, files=listed
+    )
+    run_manifest.write(part / MANIFEST)
     for folder in (*part.glob("client-*"), part):
         _sync_folder(folder)
     return RunFolder(part)
@@ -270,9 +272,15 @@ class _EvidencePart:
     """A part of a run's evidence, under its own keys; keys it does not name are ignored."""
 
     @classmethod
-    def of(cls, seen: Mapping[str, Any]) -> Self:
+    def of(cls, observations: Mapping[str, Any]) -> Self:
         """Take it from a mapping; TypeError if a key without a default is missing."""
-        return cls(**{one.name: seen[one.name] for one in fields(cls) if one.name in seen})
+        return cls(
+            **{
+                this_field.name: observations[this_field.name]
+                for this_field in fields(cls)
+                if this_field.name in observations
+            }
+        )
 
 
 @dataclass(frozen=True)
@@ -343,4 +351,4 @@ class ForeignActivity(_EvidencePart):
     @property
     def each(self) -> list[NetworkNamespace]:
         """Its networks."""
-        return [NetworkNamespace.of(one) for one in self.networks]
+        return [NetworkNamespace.of(network) for network in self.networks]

@@ -66,7 +66,7 @@ class AuditedCell(DocumentPart):
     def sides(self) -> list[tuple[str | None, int | None]]:
         """Table and row of each printed number behind it."""
         pairs = (self.baseline, self.treatment, self.other_baseline, self.other_treatment)
-        return [(one.table, one.row) for one in (self, *pairs) if one is not None]
+        return [(item.table, item.row) for item in (self, *pairs) if item is not None]
 
 
 class AuditedSupplement(DocumentPart):

@@ -45,8 +45,8 @@ Amount = Annotated[str | int | float, AfterValidator(_check_amount)]
 
 def parse_amount(amount: str | int | float) -> float:
     """Amount as a number; "7 %" is 0.07."""
-    found = PERCENT.fullmatch(amount) if isinstance(amount, str) else None
-    return float(found[1]) / 100 if found else float(amount)
+    matching_match = PERCENT.fullmatch(amount) if isinstance(amount, str) else None
+    return float(matching_match[1]) / 100 if matching_match else float(amount)
 
 
 class SourcePart(Model):
@@ -54,13 +54,13 @@ class SourcePart(Model):
 
     @model_validator(mode="before")
     @classmethod
-    def _leave_out_nulls(cls, given: Any) -> Any:
-        if not isinstance(given, Mapping):
-            return {} if given is None else given
+    def _leave_out_nulls(cls, arguments: Any) -> Any:
+        if not isinstance(arguments, Mapping):
+            return {} if arguments is None else arguments
         fields = cls.model_fields
         return {
             key: value
-            for key, value in given.items()
+            for key, value in arguments.items()
             if value is not None or key not in fields or fields[key].is_required()
         }
 
@@ -81,8 +81,8 @@ class ClaimedBand(SourcePart):
 
     @model_validator(mode="after")
     def _one(self) -> ClaimedBand:
-        given = [key for key in ("point", "range", "above", "below") if getattr(self, key) is not None]
-        if len(given) != 1:
+        inputs = [key for key in ("point", "range", "above", "below") if getattr(self, key) is not None]
+        if len(inputs) != 1:
             raise ValueError("a band is one of point, range, above, below; write exactly one")
         if self.range is not None and parse_amount(self.range[0]) > parse_amount(self.range[1]):
             raise ValueError("the range falls; write the lower number first")
@@ -210,8 +210,8 @@ class Claim(Question):
     def _fits_its_kind(self) -> Claim:
         needed, allowed = KINDS[self.kind]
         shared = {"kind", "claim", "stands", "published", "put", "takes", "note", "beside"}
-        given = {key for key in self.model_fields_set if getattr(self, key) not in (None, (), {})}
-        missing, strange = sorted(needed - given), sorted(given - needed - allowed - shared)
+        inputs = {key for key in self.model_fields_set if getattr(self, key) not in (None, (), {})}
+        missing, strange = sorted(needed - inputs), sorted(inputs - needed - allowed - shared)
         if missing:
             raise ValueError(f"a claim of kind {self.kind} needs {', '.join(missing)}; add it")
         if strange:
@@ -228,6 +228,6 @@ class Claim(Question):
         """The claim as a study is asked for it."""
         if self.put is None:
             return self
-        given = self.put.model_dump(exclude={"says"}, exclude_defaults=True)
-        told = {"claim": self.claim, "stands": self.stands, "published": self.published}
-        return Claim.model_validate({**told, **given, "note": self.put.says})
+        inputs = self.put.model_dump(exclude={"says"}, exclude_defaults=True)
+        messages = {"claim": self.claim, "stands": self.stands, "published": self.published}
+        return Claim.model_validate({**messages, **inputs, "note": self.put.says})

@@ -225,7 +225,9 @@ class Number(NamedTuple):
 
 def cell_keys(numbers: Iterable[Number]) -> list[str]:
     """Names that tell cells apart."""
-    return list(dict.fromkeys(["arm", "workload", "threads", *(key for one in numbers for key in one.at)]))
+    return list(
+        dict.fromkeys(["arm", "workload", "threads", *(key for number in numbers for key in number.at)])
+    )
 
 
 @dataclass(frozen=True)
@@ -243,9 +245,9 @@ class Published:
         import pandas as pd
 
         fixed, names = Number._fields[:-2], cell_keys(self.numbers)
-        rows = [(*one[:-2], *map(one.at.get, names)) for one in self.numbers]
-        made = pd.DataFrame(rows, columns=[*fixed, *names], dtype=object)
-        return made.astype({"row": int, "value": float, "half_unit": float})
+        rows = [(*number[:-2], *map(number.at.get, names)) for number in self.numbers]
+        result = pd.DataFrame(rows, columns=[*fixed, *names], dtype=object)
+        return result.astype({"row": int, "value": float, "half_unit": float})
 
 
 def load_source(name: str) -> Source:

@@ -65,19 +65,19 @@ def both_metrics(metric: str) -> tuple[str, ...]:
 
 def select_numbers(numbers: Iterable[Number], *selectors: Selector | None) -> list[Number]:
     """Numbers with the requested values of keys; a tuple means any of them."""
-    asked = [item for selector in selectors for item in (selector or {}).items()]
-    any_of = [(key, wanted if isinstance(wanted, tuple) else (wanted,)) for key, wanted in asked]
-    return [one for one in numbers if all(one.key(key) in wanted for key, wanted in any_of)]
+    requests = [item for selector in selectors for item in (selector or {}).items()]
+    any_of = [(key, wanted if isinstance(wanted, tuple) else (wanted,)) for key, wanted in requests]
+    return [number for number in numbers if all(number.key(key) in wanted for key, wanted in any_of)]
 
 
 def selector_errors(numbers: Sequence[Number], selector: Selector | None) -> Iterator[tuple[str, str]]:
     """Pairs (key, error) for keys and values that no cell has."""
-    known = ["table", *cell_keys(numbers)]
+    known_texts = ["table", *cell_keys(numbers)]
     for key, wanted in (selector or {}).items():
-        if key not in known:
-            yield key, f"{key}: no table has this key; {did_you_mean(key, known)}"
+        if key not in known_texts:
+            yield key, f"{key}: no table has this key; {did_you_mean(key, known_texts)}"
             continue
-        present = list(dict.fromkeys(had for one in numbers if (had := one.key(key)) is not None))
+        present = list(dict.fromkeys(had for number in numbers if (had := number.key(key)) is not None))
         for value in wanted if isinstance(wanted, tuple) else (wanted,):
             if value not in present:
                 yield key, f"{value}: no cell has this {key}; {did_you_mean(str(value), map(str, present))}"
@@ -94,22 +94,25 @@ def cell_values(
     """
     numerator, *denominator = both_metrics(metric)
     top, below = (
-        [one for one in numbers if one.is_given and one.metric in name] for name in ([numerator], denominator)
+        [this_number for this_number in numbers if this_number.is_given and this_number.metric in name]
+        for name in ([numerator], denominator)
     )
-    found: list[TableCell] = []
-    for one in top:
+    table_cells: list[TableCell] = []
+    for number in top:
         if not denominator:
-            found.append(TableCell(one.at, one.value, one.written, one.table, one.row))
+            table_cells.append(TableCell(number.at, number.value, number.written, number.table, number.row))
         for other in below:
-            if (other.table, other.row, other.at) != (one.table, one.row, one.at):
+            if (other.table, other.row, other.at) != (number.table, number.row, number.at):
                 continue
             if other.value == 0:
                 raise NoNumber(
-                    f"{denominator[0]} is 0 at {describe_place(one.at)}, so nothing can be divided by it"
+                    f"{denominator[0]} is 0 at {describe_place(number.at)}, so nothing can be divided by it"
                 )
-            working = f"{one.written} / {other.written}"
-            found.append(TableCell(one.at, one.value / other.value, working, one.table, one.row))
-    return _distinct_cells(_combine_cells(found, across, by) if across else found)
+            working = f"{number.written} / {other.written}"
+            table_cells.append(
+                TableCell(number.at, number.value / other.value, working, number.table, number.row)
+            )
+    return _distinct_cells(_combine_cells(table_cells, across, by) if across else table_cells)
 
 
 def pair_cells(
@@ -135,12 +138,13 @@ def pair_cells(
         match = there.get(at(cell), [])
         if len(match) > 1:
             raise Ambiguous(
-                f"{len(match)} baseline cells for {describe_place(cell.place)}; name the key that tells them apart"
+                f"{len(match)} baseline cells for {describe_place(cell.place)}; name the key that tells "
+                "them apart"
             )
         place = {key: value for key, value in cell.place.items() if key != "arm"}
         pairs += [Pair(place, other, cell) for other in match]
         alone += [] if match else [cell]
-    paired = {at(one.treatment) for one in pairs}
+    paired = {at(pair.treatment) for pair in pairs}
     return pairs, alone + [cell for cell in baseline if at(cell) not in paired]
 
 
@@ -150,9 +154,9 @@ def describe_place(place: Mapping[str, Any]) -> str:
     return ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in place.items() if key not in hidden)
 
 
-def _combine_cells(found: list[TableCell], across: str, by: str) -> list[TableCell]:
+def _combine_cells(table_cells: list[TableCell], across: str, by: str) -> list[TableCell]:
     groups: dict[tuple[tuple[str, str], ...], list[TableCell]] = {}
-    for cell in found:
+    for cell in table_cells:
         rest = tuple(sorted((key, str(value)) for key, value in cell.place.items() if key != across))
         groups.setdefault(rest, []).append(cell)
     together = []
@@ -177,14 +181,15 @@ def _log_error(values: Sequence[float]) -> float | None:
     return float(series.std() / series.mean() / len(series) ** 0.5)
 
 
-def _distinct_cells(found: list[TableCell]) -> list[TableCell]:
+def _distinct_cells(table_cells: list[TableCell]) -> list[TableCell]:
     kept: dict[tuple[tuple[str, str], ...], TableCell] = {}
-    for cell in found:
+    for cell in table_cells:
         place = tuple(sorted((key, str(value)) for key, value in cell.place.items()))
         first = kept.setdefault(place, cell)
         if first.value != cell.value:
             raise Ambiguous(
-                f"{describe_place(cell.place)}: {first.working} in table {first.table}, {cell.working} in table "
+                f"{describe_place(cell.place)}: {first.working} in table {first.table}, {cell.working} "
+                "in table "
                 f"{cell.table}; the claim must name its table"
             )
     return list(kept.values())

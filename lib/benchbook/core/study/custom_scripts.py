@@ -41,21 +41,21 @@ class CustomScript:
 
     def texts(self) -> dict[str, str]:
         """Script and modules by name, the script first; BenchbookError names those that can't be kept."""
-        found: dict[str, str] = {}
+        results: dict[str, str] = {}
         waiting = [self.path]
         while waiting:
             file = waiting.pop(0)
-            if file.name in found:
+            if file.name in results:
                 continue
-            found[file.name] = text = self._read(file)
+            results[file.name] = text = self._read(file)
             waiting += self._required(file, COMMENT.sub("", text))
-        return found
+        return results
 
     def declared(self) -> dict[str, tuple[str, str]]:
         """Options that it declares by name: the default as it is written, and the purpose."""
         code = "\n".join(COMMENT.sub("", text) for text in self.texts().values())
-        found = DECLARED.findall(code.partition(OPTIONS)[2])
-        return {name: (default, about) for name, about, default in found if default not in ("nil", '""')}
+        results = DECLARED.findall(code.partition(OPTIONS)[2])
+        return {name: (default, about) for name, about, default in results if default not in ("nil", '""')}
 
     def digests(self) -> dict[str, str]:
         """Return the SHA-256 of script and modules by name."""
@@ -80,7 +80,7 @@ class CustomScript:
                 f"{self._key}: {file.name} calls {reader[1]}, so what it runs can't be known; "
                 "put that code beside it as a module and `require` it by name"
             )
-        found = []
+        matching_paths = []
         for match in REQUIRED.finditer(code):
             if match[2] is None:
                 raise BenchbookError(
@@ -88,8 +88,8 @@ class CustomScript:
                     'write the name, as in require("module")'
                 )
             beside = self.folder / f"{match[2]}{LUA}"
-            found += [beside] if beside.is_file() else []
-        return found
+            matching_paths += [beside] if beside.is_file() else []
+        return matching_paths
 
     @property
     def _key(self) -> str:
@@ -108,34 +108,36 @@ def load_scripts(study: Any) -> dict[str, CustomScript]:
     except BenchbookError:
         return {}
     return {
-        name: CustomScript(name, (paths.find_root() / one.script).resolve(), one.options)
-        for name, one in workloads.items()
-        if one.script is not None and is_own(one.script)
+        name: CustomScript(name, (paths.find_root() / workload.script).resolve(), workload.options)
+        for name, workload in workloads.items()
+        if workload.script is not None and is_own(workload.script)
     }
 
 
 def prepared_by(study: Any) -> list[CustomScript]:
     """Scripts with a `prepare` for tables: each file once, with its first workload's options."""
-    found: dict[Path, CustomScript] = {}
-    for one in load_scripts(study).values():
-        found.setdefault(one.path, one)
-    return list(found.values())
+    custom_scripts: dict[Path, CustomScript] = {}
+    for script in load_scripts(study).values():
+        custom_scripts.setdefault(script.path, script)
+    return list(custom_scripts.values())
 
 
 def find_refusals(study: Any) -> Iterator[str]:
     """Reasons against a study's own scripts, each as `path.to.key: fault; remedy`."""
-    for name, one in study.workloads.items():
-        if one.script is None or not is_own(one.script):
-            if one.options:
+    for name, workload in study.workloads.items():
+        if workload.script is None or not is_own(workload.script):
+            if workload.options:
                 yield (
                     f"workloads.{name}.options: only for a script of your own; "
                     "sysbench's scripts have keys of the workload"
                 )
             continue
         where = f"workloads.{name}.script"
-        if one.script.startswith("/"):
-            yield (f"{where}: {one.script}: another machine lacks this path; write it from the repository")
-        able = [one for one, of in descriptors.load_engines().items() if of.runs_own_scripts]
+        if workload.script.startswith("/"):
+            yield (
+                f"{where}: {workload.script}: another machine lacks this path; write it from the repository"
+            )
+        able = [text for text, of in descriptors.load_engines().items() if of.runs_own_scripts]
         for engine in sorted(registry.engine_names(study) - {*able}):
             yield (
                 f"{where}: not supported with engine.name: {engine}, whose tables and counters own "

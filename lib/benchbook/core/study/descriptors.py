@@ -176,21 +176,21 @@ def load_proxies() -> Mapping[str, ProxyDescriptor]:
 def find_intermediary(access: str) -> ProxyDescriptor | None:
     """Proxy of a kind of access; None: no program runs between client and server."""
     if access == LOAD_BALANCER:
-        return next(one for one in load_proxies().values() if one.is_balancer)
+        return next(proxy for proxy in load_proxies().values() if proxy.is_balancer)
     return load_proxies().get(access)
 
 
 def product_name(name: str) -> str:
     """Name of an engine's or a proxy's product for readers; any other name as it is."""
-    found = load_engines().get(name) or load_proxies().get(name)
-    return found.product if found is not None else name
+    result = load_engines().get(name) or load_proxies().get(name)
+    return result.product if result is not None else name
 
 
 def allow_only(*words: str) -> Callable[[Settings, int], str | None]:
     """Function that refuses all settings but those of some names, for `Proxy.refused`."""
 
-    def refused(asked: Settings, connections: int = 0) -> str | None:
-        odd = sorted(set(asked) - set(words))
+    def refused(requests: Settings, connections: int = 0) -> str | None:
+        odd = sorted(set(requests) - set(words))
         instead = f"use {', '.join(words)}" if words else "remove it"
         return f"{odd[0]}: not taken; {instead}" if odd else None
 
@@ -204,23 +204,25 @@ def is_leading_out(value: Any) -> bool:
 
 def required_programs() -> dict[str, dict[str, list[str]]]:
     """Needs of a host by engine and proxy: `programs`, and arguments for the first (`by`)."""
-    found = {
-        one.name: {"programs": [*one.programs], "by": [*one.version_by]}
-        for one in (*load_engines().values(), *load_proxies().values())
+    results = {
+        descriptor.name: {"programs": [*descriptor.programs], "by": [*descriptor.version_by]}
+        for descriptor in (*load_engines().values(), *load_proxies().values())
     }
-    return {name: {"programs": [name], "by": ["--version"]} for name in BESIDE} | found
+    return {name: {"programs": [name], "by": ["--version"]} for name in BESIDE} | results
 
 
 def list_programs() -> list[str]:
     """All programs that a host may need, sorted."""
-    return sorted({name for one in required_programs().values() for name in one["programs"]})
+    return sorted(
+        {name for required_program in required_programs().values() for name in required_program["programs"]}
+    )
 
 
 def packages_with(program: str) -> Mapping[str, str]:
     """Packages with a program of an engine or a proxy, by package manager."""
-    for one in (*load_engines().values(), *load_proxies().values()):
-        if program in one.programs:
-            return one.packages
+    for descriptor in (*load_engines().values(), *load_proxies().values()):
+        if program in descriptor.programs:
+            return descriptor.packages
     return {}
 
 
@@ -234,16 +236,16 @@ def find_reserved(place: str, name: str, settings: Settings) -> Iterator[str]:
 
 
 def _load_all(group: str, kind: type[T]) -> dict[str, T]:
-    found: dict[str, T] = {}
+    results: dict[str, T] = {}
     modules = pkgutil.iter_modules(importlib.import_module(OURS).__path__, f"{OURS}.")
     places = [module.name for module in modules]
     ours: list[tuple[str, Any]] = [(name, importlib.import_module(name).TRAITS) for name in places]
-    for place, one in (*ours, *_load_foreign(group, kind)):
-        if isinstance(one, kind):
-            if one.name in found:
-                raise BenchbookError(f"{place}: another {kind.__name__} is named {one.name}; rename one")
-            found[one.name] = one
-    return dict(sorted(found.items()))
+    for place, item in (*ours, *_load_foreign(group, kind)):
+        if isinstance(item, kind):
+            if item.name in results:
+                raise BenchbookError(f"{place}: another {kind.__name__} is named {item.name}; rename one")
+            results[item.name] = item
+    return dict(sorted(results.items()))
 
 
 def _load_foreign(group: str, kind: type[T]) -> Iterator[tuple[str, Any]]:
@@ -251,14 +253,14 @@ def _load_foreign(group: str, kind: type[T]) -> Iterator[tuple[str, Any]]:
         package = point.dist.name if point.dist is not None else "?"
         place = f"{group}: {point.name} of package {package}"
         try:
-            one = point.load()
+            item = point.load()
         except Exception as error:
             raise BenchbookError(f"{place}: {error!r}; mend or uninstall the package") from error
-        if not isinstance(one, kind):
+        if not isinstance(item, kind):
             raise BenchbookError(
                 f"{place}: {point.value} is no {kind.__name__} of core.study.descriptors; name one"
             )
-        yield place, one
+        yield place, item
 
 
 def _require_installed(there: Mapping[str, T], what: str, name: str) -> T:

@@ -96,50 +96,50 @@ def is_analyzed(study: Any, arm: str) -> bool:
 def find_refusals(study: Any) -> Iterator[str]:
     """Keys that don't go with an engine or a kind of site, each as `path.to.key: fault; remedy`."""
     engine, kind = study.engine, study.site.kind
-    asked: dict[str, Engine | ArmEngine] = {"engine": engine}
-    asked |= {f"arms.{arm}.engine": of.engine for arm, of in study.arms.items() if of.engine is not None}
-    for place, one in asked.items():
-        name = one.name or engine.name
-        if one.build is not None:
-            yield from _of_build(f"{place}.build", one, engine.build, kind)
-        dashed = [key for key in one.settings if "-" in key]
+    requests: dict[str, Engine | ArmEngine] = {"engine": engine}
+    requests |= {f"arms.{arm}.engine": of.engine for arm, of in study.arms.items() if of.engine is not None}
+    for place, item in requests.items():
+        name = item.name or engine.name
+        if item.build is not None:
+            yield from _of_build(f"{place}.build", item, engine.build, kind)
+        dashed = [key for key in item.settings if "-" in key]
         if dashed and not descriptors.find_engine(name).has_items:
             yield f"{place}.settings.{dashed[0]}: no name of a variable; write _ for -"
-        yield from descriptors.find_reserved(place, name, one.settings)
-        if one.name is not None and kind not in (kinds := descriptors.find_engine(name).sites):
+        yield from descriptors.find_reserved(place, name, item.settings)
+        if item.name is not None and kind not in (kinds := descriptors.find_engine(name).sites):
             yield registry.format_refusal(f"{place}.name: {name}", kind, kinds)
     for arm, of in study.arms.items():
         name = (of.engine.name if of.engine is not None else None) or engine.name
         yield from _of_way(arm, of, name)
 
 
-def _of_build(place: str, one: Engine | ArmEngine, base: Build | None, kind: str) -> Iterator[str]:
+def _of_build(place: str, item: Engine | ArmEngine, base: Build | None, kind: str) -> Iterator[str]:
     """Faults of a commit that is built: another place, another program, a missing key."""
     if kind != "local":
         yield registry.format_refusal(place, kind, ["local"], "servers are built on this machine")
-    if one.binary is not None or one.version is not None or one.cluster is not None:
+    if item.binary is not None or item.version is not None or item.cluster is not None:
         yield f"{place}: names a server by its commit; remove binary, version and cluster beside it"
-    given = [build.model_dump(exclude_none=True) for build in (base, one.build) if build is not None]
-    if missing := [key for key in Build.model_fields if not any(key in build for build in given)]:
+    inputs = [build.model_dump(exclude_none=True) for build in (base, item.build) if build is not None]
+    if missing := [key for key in Build.model_fields if not any(key in build for build in inputs)]:
         yield f"{place}.{missing[0]}: missing; write it there, or under engine.build for all arms"
 
 
 def _of_way(name: str, arm: Arm, engine: str) -> Iterator[str]:
     """Faults on an arm's way to its engine: another protocol, or a network beside a socket."""
-    told, proxy, is_socket = (
+    engine_descriptor, proxy, is_socket = (
         descriptors.find_engine(engine),
         descriptors.find_intermediary(arm.access),
         arm.access == registry.SOCKET,
     )
-    if proxy is not None and proxy.driver not in (None, told.driver):
+    if proxy is not None and proxy.driver not in (None, engine_descriptor.driver):
         yield (
             f"arms.{name}.access: {arm.access}: not supported with engine.name: {engine}, whose protocol it "
             "does not speak; write another access"
         )
-    if is_socket and not told.has_socket:
+    if is_socket and not engine_descriptor.has_socket:
         yield f"arms.{name}.access: socket: not supported with engine.name: {engine}; write another access"
     for key in [key for key in ("load", "zones") if getattr(arm, key) is not None]:
-        if told.driver != descriptors.MYSQL:
+        if engine_descriptor.driver != descriptors.MYSQL:
             yield (
                 f"arms.{name}.{key}: not supported with engine.name: {engine}: its connections speak MySQL's "
                 "protocol; remove it"

@@ -126,12 +126,12 @@ def find_mistakes(study: Any) -> Iterator[str]:
         and plan.turn_ms < (shortest_ms := least_ms(study))
         and shortest_ms > DEFAULT_MS
     ):
-        why = max(find_slow(study), key=lambda one: one[1] or 0)[0]
+        why = max(find_slow(study), key=lambda item: item[1] or 0)[0]
         yield f"plan.turn_ms: {plan.turn_ms}: {why}; write {shortest_ms} or more, or leave it out"
     if plan.order != TURNS:
         return
-    found = dict.fromkeys(reason for name in study.workloads for reason in find_obstacles(study, name))
-    for reason in found:
+    results = dict.fromkeys(reason for name in study.workloads for reason in find_obstacles(study, name))
+    for reason in results:
         yield f"plan.order: turns: {reason}; write order: runs, or leave it out"
 
 

@@ -101,16 +101,17 @@ class Inventory(Model):
             wrong.append(
                 f"patience_s: {self.patience_s:g}: not less than lease_s {self.lease_s:g}; write less"
             )
-        seen: dict[tuple[Any, ...], str] = {}
+        observations: dict[tuple[Any, ...], str] = {}
         for name, machine in self.hosts.items():
             # The same address behind two gateways is two hosts.
             way = machine.gateway or self.defaults.gateway
             place = (way, machine.host, machine.port or self.defaults.port or 22)
-            if place in seen:
+            if place in observations:
                 wrong.append(
-                    f"hosts.{name}: the same host as {seen[place]}; give one all the roles, remove the other"
+                    f"hosts.{name}: the same host as {observations[place]}; give one all the roles, "
+                    "remove the other"
                 )
-            seen.setdefault(place, name)
+            observations.setdefault(place, name)
             if way is not None and way not in self.gateways:
                 wrong.append(
                     f"hosts.{name}.gateway: {way}: no such name under gateways; write it there, or remove it"
@@ -166,33 +167,35 @@ def read_hosts(path: Path, shown: str, roles: Sequence[str] = ()) -> dict[str, T
     absent = [role for role in roles if not inventory.of(role)]
     if absent:
         raise InputErrors([f"{shown}: hosts: no host has the role {role}; add it to one" for role in absent])
-    found = {}
+    hosts = {}
     for name, machine in inventory.hosts.items():
-        given = dict(inventory.defaults) | {key: own for key, own in machine if own is not None}
-        given["programs"] = (inventory.defaults.programs or {}) | (machine.programs or {})
-        found[name] = _build_target(inventory, name, given, path.parent)
-    return found
+        inputs = dict(inventory.defaults) | {
+            key: own_part for key, own_part in machine if own_part is not None
+        }
+        inputs["programs"] = (inventory.defaults.programs or {}) | (machine.programs or {})
+        hosts[name] = _build_target(inventory, name, inputs, path.parent)
+    return hosts
 
 
-def _build_target(inventory: Inventory, name: str, given: Mapping[str, Any], base: Path) -> Target:
+def _build_target(inventory: Inventory, name: str, inputs: Mapping[str, Any], base: Path) -> Target:
     """A host or a gateway with the needs of its SSH; a gateway has no more than that."""
-    key, known = given["key_file"], given["known_hosts"] or "~/.ssh/known_hosts"
+    key, known_values = inputs["key_file"], inputs["known_hosts"] or "~/.ssh/known_hosts"
     gateway = None
-    if (way := given.get("gateway")) is not None:
+    if (way := inputs.get("gateway")) is not None:
         gateway = _build_target(inventory, way, dict(inventory.gateways[way]), base)
     return Target(
         name=name,
-        host=given["host"],
-        address=given.get("address") or given["host"],
-        roles=given.get("roles", ()),
-        port=given["port"] or 22,
-        user=given["user"] or getpass.getuser(),
+        host=inputs["host"],
+        address=inputs.get("address") or inputs["host"],
+        roles=inputs.get("roles", ()),
+        port=inputs["port"] or 22,
+        user=inputs["user"] or getpass.getuser(),
         key_file=base / Path(key).expanduser() if key else None,
-        known_hosts=base / Path(known).expanduser(),
-        folder=given.get("folder"),
+        known_hosts=base / Path(known_values).expanduser(),
+        folder=inputs.get("folder"),
         lease_s=inventory.lease_s,
         patience_s=inventory.patience_s,
         timeout_s=inventory.timeout_s,
         gateway=gateway,
-        programs=given.get("programs", {}),
+        programs=inputs.get("programs", {}),
     )

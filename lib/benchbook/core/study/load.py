@@ -39,8 +39,8 @@ def load_for_measuring(name: str) -> Study:
     loaded = _validate_study(document)
     wrong = [*interleaving.find_misleading(loaded)]
     first: dict[str, str] = {}
-    for arm, one in loaded.arms.items():
-        other = first.setdefault(json.dumps(one.setting, sort_keys=True), arm)
+    for arm, this_arm in loaded.arms.items():
+        other = first.setdefault(json.dumps(this_arm.setting, sort_keys=True), arm)
         if other != arm:
             wrong.append(
                 f"arms.{arm}: sets the same as {other}; change what differs, or take it out: "
@@ -91,20 +91,20 @@ def _unknown_claims(document: yaml_file.YamlDocument) -> Iterator[str]:
     for name, arm in arms.items() if isinstance(arms, dict) else ():
         listed |= {f"arms.{name}.illustrates": arm.get("illustrates")} if isinstance(arm, dict) else {}
     named = {
-        f"{place}.{index}": one
+        f"{place}.{index}": item
         for place, claims in listed.items()
-        for index, one in enumerate(claims if isinstance(claims, list) else ())
-        if isinstance(one, str)
+        for index, item in enumerate(claims if isinstance(claims, list) else ())
+        if isinstance(item, str)
     }
     if not named:
         return
-    asked = {claim.partition("/")[0] for claim in named.values()} & set(source_files.source_names())
-    known = source_files.claim_ids(*asked) if asked else []
-    if not set(named.values()) <= set(known):
-        known = source_files.claim_ids()
+    requests = {claim.partition("/")[0] for claim in named.values()} & set(source_files.source_names())
+    claim_ids = source_files.claim_ids(*requests) if requests else []
+    if not set(named.values()) <= set(claim_ids):
+        claim_ids = source_files.claim_ids()
     for place, claim in named.items():
-        if claim not in known:
-            yield locate_error(document, f"{place}: {claim}: no such claim; {did_you_mean(claim, known)}")
+        if claim not in claim_ids:
+            yield locate_error(document, f"{place}: {claim}: no such claim; {did_you_mean(claim, claim_ids)}")
 
 
 def load_params(*sections: str) -> Params:
@@ -126,18 +126,18 @@ def load_params(*sections: str) -> Params:
 
 def _find_misplaced(document: yaml_file.YamlDocument, named: Mapping[str, str]) -> Iterator[str]:
     """Studies of `params.yaml` that are not there, or lie in a file of another one."""
-    known, is_list = paths.list_studies(), isinstance(document.data["studies"], list)
+    known_texts, is_list = paths.list_studies(), isinstance(document.data["studies"], list)
     for index, (name, file) in enumerate(named.items()):
-        told = f"studies.{index if is_list else name}"
-        if name not in known:
-            remedy = f"no such study; {did_you_mean(name, known)}"
+        message = f"studies.{index if is_list else name}"
+        if name not in known_texts:
+            remedy = f"no such study; {did_you_mean(name, known_texts)}"
             if (study := study_variants.find_origin(name)) is not None:
-                made = f"`make repro STUDY={name}` writes and measures it"
-                remedy = f"a size of {study} whose file is not there yet; {made}"
-            yield locate_error(document, f"{told}: {name}: {remedy}")
+                result = f"`make repro STUDY={name}` writes and measures it"
+                remedy = f"a size of {study} whose file is not there yet; {result}"
+            yield locate_error(document, f"{message}: {name}: {remedy}")
         elif not is_list and file != paths.study_paths(name).shown:
             remedy = f"write {paths.study_paths(name).shown}"
-            yield locate_error(document, f"{told}: {file}: not the file of this study; {remedy}")
+            yield locate_error(document, f"{message}: {file}: not the file of this study; {remedy}")
 
 
 def _find_duplicates(written: Mapping[str, Sequence[Path]]) -> Iterator[str]:
@@ -167,9 +167,9 @@ class Sections:
                     "add it to load.study(…) and to dvc.yaml"
                 )
             return getattr(self._model, name)
-        found = kind.__dict__.get(name)
-        if isinstance(found, property):
-            return found.fget(self)  # type: ignore[misc]
-        if isinstance(found, types.FunctionType):
-            return types.MethodType(found, self)
+        result = kind.__dict__.get(name)
+        if isinstance(result, property):
+            return result.fget(self)  # type: ignore[misc]
+        if isinstance(result, types.FunctionType):
+            return types.MethodType(result, self)
         raise AttributeError(f"{kind.__name__} has no {name}")

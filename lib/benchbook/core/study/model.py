@@ -78,8 +78,10 @@ class PlannedRun:
     @classmethod
     def of(cls, plan: Mapping[str, Any]) -> PlannedRun:
         """The run of a `plan.json`; TypeError if it lacks a setting."""
-        known = {one.name: plan[one.name] for one in fields(cls) if one.name in plan}
-        return cls(**known | {"partners": tuple(known.get("partners", ()))})
+        known_values = {
+            this_field.name: plan[this_field.name] for this_field in fields(cls) if this_field.name in plan
+        }
+        return cls(**known_values | {"partners": tuple(known_values.get("partners", ()))})
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of `plan.json`."""
@@ -87,7 +89,7 @@ class PlannedRun:
 
     def _settings(self) -> dict[str, Any]:
         """All fields, without those of turns and own scripts if there are none: ids stay."""
-        settings = {one.name: getattr(self, one.name) for one in fields(self)}
+        settings = {this_field.name: getattr(self, this_field.name) for this_field in fields(self)}
         settings["partners"] = list(self.partners)
         left_out = {*(() if self.partners else OF_TURNS), *(() if self.own else ("own",))}
         left_out |= set() if self.edge_s else {"edge_s"}

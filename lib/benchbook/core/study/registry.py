@@ -70,8 +70,8 @@ _WHY = {
 
 def engine_names(study: Any) -> set[str]:
     """Names of all engines of a study's arms."""
-    asked = (arm.engine.name for arm in study.arms.values() if arm.engine is not None)
-    return {study.engine.name, *filter(None, asked)}
+    requests = (arm.engine.name for arm in study.arms.values() if arm.engine is not None)
+    return {study.engine.name, *filter(None, requests)}
 
 
 def is_supported(kind: str, what: str) -> bool:
@@ -106,7 +106,7 @@ def find_refusals(kind: str, arm: Any) -> Iterator[tuple[str, str]]:
             why, remedy = _INSTEAD.get((what, kind), (_WHY.get(what, ""), ""))
             if kind == "existing":
                 why, remedy = "only clients are ours there", "write endpoint, and stands_in_for"
-            able = [one for one in MAKES if is_supported(one, what)]
+            able = [text for text in MAKES if is_supported(text, what)]
             yield what, format_refusal(key, kind, able, why, remedy or f"remove it, or {format_remedy(able)}")
 
 
@@ -116,6 +116,8 @@ def _list_parts(setting: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         if key == "access":
             yield f"access: {value}", f"access: {value}"
         elif key == "cpu":
-            yield from ((f"cpu.{one}", f"cpu.{part}.{one}") for part, room in value.items() for one in room)
+            yield from (
+                (f"cpu.{item}", f"cpu.{part}.{item}") for part, room in value.items() for item in room
+            )
         else:
             yield key, key

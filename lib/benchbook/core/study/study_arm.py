@@ -236,7 +236,9 @@ def without_presentation(arms: Any, keys: Sequence[str] = PRESENTATION) -> Any:
 def find_conflicts(arms: Mapping[str, Arm]) -> Iterator[str]:
     """Conflicts between arms, each as `path.to.key: fault; remedy`."""
     for name, arm in arms.items():
-        same = [other for other, one in arms.items() if other != name and arm.name in (other, one.name)]
+        same = [
+            other for other, this_arm in arms.items() if other != name and arm.name in (other, this_arm.name)
+        ]
         if arm.name is not None and same:
             yield f"arms.{name}.name: {arm.name}: what arm {same[0]} is called; write another name"
     without = [name for name, arm in arms.items() if arm.zones is None]
@@ -246,13 +248,13 @@ def find_conflicts(arms: Mapping[str, Arm]) -> Iterator[str]:
             "write {latency_ms: 0}"
         )
     for key, scope in (("swappiness", "any"), ("somaxconn", "host"), ("syncookies", "host")):
-        asked = {
+        requests = {
             name: getattr(arm.kernel, key, None)
             for name, arm in arms.items()
             if scope == "any" or arm.network == scope
         }
-        first = next(iter(asked.values()), None)
-        for name, value in asked.items():
+        first = next(iter(requests.values()), None)
+        for name, value in requests.items():
             if value != first:
                 whose = "all arms" if scope == "any" else "all arms on the host network"
                 yield (

@@ -28,14 +28,14 @@ class Described(BaseModel):
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         """The schema with the description of each key by `key_descriptions`."""
-        made = handler(schema)
-        properties = handler.resolve_ref_schema(made).get("properties", {})
+        pydantic_json_schema = handler(schema)
+        properties = handler.resolve_ref_schema(pydantic_json_schema).get("properties", {})
         for name, text in key_descriptions(cls).items():
             key = properties[name]
             # Where a key is a section that says the same of itself, once is enough.
             if "$ref" not in key or handler.resolve_ref_schema(key).get("description") != text:
                 key.setdefault("description", text)
-        return made
+        return pydantic_json_schema
 
 
 class Model(Described):
@@ -62,7 +62,7 @@ def convert_lists(value: Any) -> Any:
 @cache
 def key_descriptions(model: type[BaseModel]) -> dict[str, str]:
     """Description of each key of a section, from the text behind it."""
-    found: dict[str, str] = {}
+    results: dict[str, str] = {}
     # Pydantic (`use_attribute_docstrings`) reads them at each import, a quarter of the time of a start.
     for kind in reversed(model.__mro__):
         if not issubclass(kind, Described) or kind.__module__ == __name__:
@@ -70,16 +70,16 @@ def key_descriptions(model: type[BaseModel]) -> dict[str, str]:
         body = _class_bodies(inspect.getsourcefile(kind) or "")[kind.__name__]
         for field, text in pairwise(body):
             if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
-                said = text.value if isinstance(text, ast.Expr) else None
-                if isinstance(said, ast.Constant) and isinstance(said.value, str):
-                    found[field.target.id] = inspect.cleandoc(said.value)
-    return {name: text for name, text in found.items() if name in model.model_fields}
+                stated_expr = text.value if isinstance(text, ast.Expr) else None
+                if isinstance(stated_expr, ast.Constant) and isinstance(stated_expr.value, str):
+                    results[field.target.id] = inspect.cleandoc(stated_expr.value)
+    return {name: text for name, text in results.items() if name in model.model_fields}
 
 
 @cache
 def _class_bodies(file: str) -> dict[str, list[ast.stmt]]:
     tree = ast.parse(Path(file).read_text(encoding="utf-8"))
-    return {one.name: one.body for one in ast.walk(tree) if isinstance(one, ast.ClassDef)}
+    return {this_ast.name: this_ast.body for this_ast in ast.walk(tree) if isinstance(this_ast, ast.ClassDef)}
 
 
 def check_names(kind: str, names: Callable[[], Iterable[str]], otherwise: str = "") -> AfterValidator:
@@ -96,7 +96,7 @@ def check_names(kind: str, names: Callable[[], Iterable[str]], otherwise: str = 
 
 def enumerate_names(names: Callable[[], Iterable[str]]) -> Any:
     """A field that lists its valid names for editors."""
-    return Field(json_schema_extra=lambda made: made.update(enum=[*sorted(names())]))
+    return Field(json_schema_extra=lambda result: result.update(enum=[*sorted(names())]))
 
 
 def require_distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:

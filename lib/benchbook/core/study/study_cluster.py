@@ -136,13 +136,13 @@ class ArmCluster(Model):
 
 def _check_zones(engine: Any, arms: Mapping[str, Any]) -> Iterator[str]:
     """Faults if some arms have zones and others have none, so that the hops would be compared."""
-    known = {
-        name: own if own is not None else engine.cluster.zones_ms
+    known_values = {
+        name: own_part if own_part is not None else engine.cluster.zones_ms
         for name, arm in arms.items()
-        for own in [getattr(getattr(arm.engine, "cluster", None), "zones_ms", None)]
+        for own_part in [getattr(getattr(arm.engine, "cluster", None), "zones_ms", None)]
     }
-    without = [name for name, value in known.items() if value is None]
-    if without and len(without) < len(known):
+    without = [name for name, value in known_values.items() if value is None]
+    if without and len(without) < len(known_values):
         yield (
             f"arms.{without[0]}.engine.cluster.zones_ms: null: another arm has zones, so the hops themselves "
             "would be compared; write 0"
@@ -156,14 +156,14 @@ def find_refusals(study: Any) -> Iterator[str]:
         yield from _of_engine(study.site.kind, engine)
         yield from _check_zones(engine, study.arms)
     for name, arm in study.arms.items():
-        place, own = f"arms.{name}.engine", arm.engine
+        place, own_part = f"arms.{name}.engine", arm.engine
         cluster: Cluster | None = engine.cluster
-        if own is not None and own.cluster is not None:
+        if own_part is not None and own_part.cluster is not None:
             if cluster is None:
                 yield f"{place}.cluster: changes a cluster, and engine.cluster is missing; write it there"
                 continue
             try:
-                cluster = Cluster(**own.cluster.on(cluster))
+                cluster = Cluster(**own_part.cluster.on(cluster))
             except ValueError as error:
                 yield f"{place}.cluster.{str(error).partition('Value error, ')[2].partition(' [type')[0]}"
                 continue
@@ -171,12 +171,12 @@ def find_refusals(study: Any) -> Iterator[str]:
             yield from _of_arm_event(name, arm, study)
         if cluster is None:
             continue
-        if own is not None and any((own.name, own.version, own.binary)):
+        if own_part is not None and any((own_part.name, own_part.version, own_part.binary)):
             yield (
                 f"{place}: another engine beside engine.cluster; leave name, version and binary to the study"
             )
         yield from _find_reserved(f"{place}.cluster", cluster)
-        able = [registry.DIRECT, *(one for one, of in descriptors.load_proxies().items() if of.spreads)]
+        able = [registry.DIRECT, *(text for text, of in descriptors.load_proxies().items() if of.spreads)]
         if arm.access not in able:
             yield (
                 f"arms.{name}.access: {arm.access}: can't reach all TiDB of engine.cluster; write "
@@ -194,7 +194,11 @@ def _of_engine(kind: str, engine: Any) -> Iterator[str]:
         instead = f"{registry.format_remedy(('local',))}, or use site.tiup or site.kubernetes.tidb"
         yield registry.format_refusal("engine.cluster", kind, ("local",), remedy=instead)
     if descriptors.find_engine(engine.name).cluster is None:
-        able = next(one for one in descriptors.load_engines().values() if one.cluster is not None)
+        able = next(
+            engine_descriptor
+            for engine_descriptor in descriptors.load_engines().values()
+            if engine_descriptor.cluster is not None
+        )
         yield (
             f"engine.cluster: made of {able.product}, and engine.name is {engine.name}; write {able.name}, "
             "or remove it"

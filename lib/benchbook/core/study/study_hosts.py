@@ -112,7 +112,7 @@ def find_refusals(study: Any) -> Iterator[str]:
         if tls != "off":
             yield registry.format_refusal(f"site.tls: {tls}", kind, ("ssh",), remedy=ON_HOSTS)
     elif tls != "off" and not descriptors.find_engine(engine.name).encrypts:
-        able = " and ".join(one for one, of in descriptors.load_engines().items() if of.encrypts)
+        able = " and ".join(text for text, of in descriptors.load_engines().items() if of.encrypts)
         yield f"site.tls: {tls}: made for {able} only, and engine.name is {engine.name}; remove it"
     elif tiup is not None and "tiup" not in descriptors.find_engine(engine.name).clusters_by:
         yield f"site.tiup: makes TiDB, and engine.name is {engine.name}; write tidb, or remove it"
@@ -125,7 +125,9 @@ def find_refusals(study: Any) -> Iterator[str]:
             )
         if arm.proxy is not None and "proxy" in registry.MAKES[kind]:
             if proxy is None:
-                able = " or ".join(one for one, of in descriptors.load_proxies().items() if kind in of.sites)
+                able = " or ".join(
+                    text for text, of in descriptors.load_proxies().items() if kind in of.sites
+                )
                 yield f"arms.{name}.proxy: access is {arm.access}; write {able}, or remove it"
             elif why := proxy.refused(arm.proxy.settings, arm.load.connections if arm.load else 0):
                 yield f"arms.{name}.proxy.settings.{why}"
@@ -152,18 +154,20 @@ def find_refusals(study: Any) -> Iterator[str]:
 
 def _of_endpoint(study: Any) -> Iterator[str]:
     kind, engine = study.site.kind, study.engine
-    asked: Existing | None = study.site.existing
-    if (kind == "existing") != (asked is not None):
+    existing: Existing | None = study.site.existing
+    if (kind == "existing") != (existing is not None):
         yield f"site.existing: goes with kind existing, and kind is {kind}; write both or neither"
     if kind != "existing":
         return
     engines = {f"arms.{name}.engine": arm.engine for name, arm in study.arms.items() if arm.engine}
-    for place, one in {"engine": engine, **engines}.items():
-        if one.binary is not None:
+    for place, item in {"engine": engine, **engines}.items():
+        if item.binary is not None:
             yield f"{place}.binary: names a program, and the server is started by others; remove it"
-        is_mysql = descriptors.find_engine(one.name or engine.name).driver == descriptors.MYSQL
-        if asked is not None and asked.tls != "off" and not is_mysql:
-            yield f"site.existing.tls: {asked.tls}: not supported with {place}.name: {one.name}; write off"
+        is_mysql = descriptors.find_engine(item.name or engine.name).driver == descriptors.MYSQL
+        if existing is not None and existing.tls != "off" and not is_mysql:
+            yield (
+                f"site.existing.tls: {existing.tls}: not supported with {place}.name: {item.name}; write off"
+            )
 
 
 ADDRESS = r"^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$"

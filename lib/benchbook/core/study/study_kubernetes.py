@@ -241,7 +241,7 @@ def find_refusals(study: Any) -> Iterator[str]:
 
 
 def _find_crowded(
-    asked: Kubernetes, tidb: OperatorCluster, gke: Gke, arms: Mapping[str, Any]
+    kubernetes: Kubernetes, tidb: OperatorCluster, gke: Gke, arms: Mapping[str, Any]
 ) -> Iterator[str]:
     """Parts of arms' TiDB clusters that find too few nodes in their pools.
 
@@ -251,7 +251,7 @@ def _find_crowded(
     roles: dict[Role, TidbPart] = {"pd": tidb.pd, "tikv": tidb.tikv, "server": tidb.tidb}
     taken: dict[tuple[str, str], dict[str, int]] = {}
     for name, arm in arms.items():
-        placed = asked.nodes_of(arm)
+        placed = kubernetes.nodes_of(arm)
         cluster = repr((arm.network, arm.qos, arm.cpu.get("server"), arm.parts, sorted(
             (role, sorted(placed.get(role, {}).items())) for role in roles
         ), arm.placement is not None and arm.placement.spread))  # fmt: skip
@@ -301,8 +301,8 @@ class NodePool(Model):
     @model_validator(mode="after")
     def _takes_so_many_disks(self) -> NodePool:
         family, cpus = self.machine.split("-")[0], self.machine.rpartition("-")[2]
-        known = KNOWN["local_ssds"].get(family, {}) if cpus.isdigit() else {}
-        taken = [numbers for least, numbers in known.items() if int(cpus) >= int(least)]
+        known_values = KNOWN["local_ssds"].get(family, {}) if cpus.isdigit() else {}
+        taken = [numbers for least, numbers in known_values.items() if int(cpus) >= int(least)]
         if self.local_ssds and taken and self.local_ssds not in taken[-1]:
             *some, last = map(str, taken[-1])
             allowed = f"{', '.join(some)} or {last}" if some else last
@@ -350,8 +350,8 @@ class Gke(Model):
 
     @model_validator(mode="after")
     def _one_region(self) -> Gke:
-        asked = {zone for pool in self.pools.values() for zone in pool.zones or ()} | set(self.zones)
-        elsewhere = sorted(zone for zone in asked if zone.rpartition("-")[0] != self.region)
+        requests = {zone for pool in self.pools.values() for zone in pool.zones or ()} | set(self.zones)
+        elsewhere = sorted(zone for zone in requests if zone.rpartition("-")[0] != self.region)
         if elsewhere:
             raise ValueError(f"zones: {elsewhere[0]}: not in {self.region}; a cluster has one region")
         return self

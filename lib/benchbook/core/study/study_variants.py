@@ -31,8 +31,8 @@ def variant_names(study: str, file: Path | None = None) -> list[str]:
     raw = file.read_bytes() if file.is_file() else b""
     if raw and SECTION.encode() not in raw and b"\\" not in raw:
         return []
-    found = yaml_file.read_mapping(file, paths.study_paths(study).shown).data.get(SECTION)
-    return [f"{study}-{size}" for size in found] if isinstance(found, Mapping) else []
+    result = yaml_file.read_mapping(file, paths.study_paths(study).shown).data.get(SECTION)
+    return [f"{study}-{size}" for size in result] if isinstance(result, Mapping) else []
 
 
 def list_wholes() -> list[str]:
@@ -60,10 +60,10 @@ def require_study(name: str) -> None:
 def load_variant(name: str, study: str) -> yaml_file.YamlDocument:
     """Parsed study at a size; each key has the line of the study's own file that sets it."""
     there = yaml_file.read_mapping(paths.study_paths(study).file, paths.study_paths(study).shown)
-    made = yaml_file.parse_mapping(render_variant(name, study).encode(), there.name)
+    yaml_document = yaml_file.parse_mapping(render_variant(name, study).encode(), there.name)
     size = (SECTION, name.removeprefix(f"{study}-"))
-    lines = {path: there.lines.get((*size, *path), there.lines.get(path, 1)) for path in made.lines}
-    return dataclasses.replace(made, lines=lines)
+    lines = {path: there.lines.get((*size, *path), there.lines.get(path, 1)) for path in yaml_document.lines}
+    return dataclasses.replace(yaml_document, lines=lines)
 
 
 def render_variant(name: str, study: str) -> str:
@@ -84,7 +84,8 @@ def render_variant(name: str, study: str) -> str:
     lines = [line.rstrip() for line in written.getvalue().splitlines() if line.strip()]
     at = 1 if lines[0].startswith("#") else 0
     lines[at:at] = [
-        f"# Made from {paths.study_paths(study).shown} at its size `{size}`; change it there and delete this file."
+        f"# Made from {paths.study_paths(study).shown} at its size `{size}`; change it there and delete "
+        "this file."
     ]
     whole_text = "\n".join(lines) + "\n"
     return re.sub(rf"^(?=({'|'.join(OPENING)}):)", "\n", whole_text, flags=re.MULTILINE)

@@ -67,7 +67,8 @@ def of_script(planned: PlannedRun) -> dict[str, str]:
     """Return the options of a run's script by name, spelled as sysbench spells them."""
     if custom_scripts.is_own(planned.script):
         return {
-            name.replace("_", "-"): format_value(given) for name, given in planned.options["options"].items()
+            name.replace("_", "-"): format_value(option)
+            for name, option in planned.options["options"].items()
         }
     names = (*OLTP, *EXTRA.get(planned.script, ()))
     return {
@@ -77,6 +78,6 @@ def of_script(planned: PlannedRun) -> dict[str, str]:
     }
 
 
-def format_value(given: Any) -> str:
+def format_value(arguments: Any) -> str:
     """A value as sysbench takes it; a switch is on or off."""
-    return {True: "on", False: "off"}[given] if isinstance(given, bool) else str(given)
+    return {True: "on", False: "off"}[arguments] if isinstance(arguments, bool) else str(arguments)

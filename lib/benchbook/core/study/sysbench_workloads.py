@@ -64,8 +64,8 @@ SCRIPTS = {
     "select_random_ranges": Script(("random_ranges",), is_per_table=False),
 }
 # Scripts that change rows, and those among them that change their number.
-WRITING = frozenset(name for name, one in SCRIPTS.items() if set(one.statements) & set(CHANGES))
-GROWING = frozenset(name for name, one in SCRIPTS.items() if one.growth)
+WRITING = frozenset(name for name, script in SCRIPTS.items() if set(script.statements) & set(CHANGES))
+GROWING = frozenset(name for name, script in SCRIPTS.items() if script.growth)
 
 
 @dataclass(frozen=True)

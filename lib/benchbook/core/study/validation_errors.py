@@ -33,8 +33,8 @@ def validate_document(document: YamlDocument, model: type[T]) -> T:
         loaded = model.model_validate(document.data)
     except ValidationError as error:
         page = PAGES.get(model.__name__, PAGE)
-        told = _explain_errors(document, _model_schema(model), error)
-        lines |= {path: line.replace(PAGE, page) for path, line in told.items()}
+        explain_errors = _explain_errors(document, _model_schema(model), error)
+        lines |= {path: line.replace(PAGE, page) for path, line in explain_errors.items()}
     if lines:
         raise InputErrors(lines.values())
     return loaded
@@ -46,10 +46,10 @@ def _model_schema(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def _explain_errors(
-    document: YamlDocument, schema: dict[str, Any], found: ValidationError
+    document: YamlDocument, schema: dict[str, Any], matching_validation_error: ValidationError
 ) -> dict[Path, str]:
     lines: dict[Path, str] = {}
-    for item in found.errors(include_url=False):
+    for item in matching_validation_error.errors(include_url=False):
         value, kind = item["input"], item["type"]
         path = tuple(part for part in item["loc"] if part != "[key]")
         # A union names its branch as the last part of the path; people know only the key.
@@ -97,10 +97,10 @@ def _explain_error(schema: dict[str, Any], path: Path, error: Mapping[str, Any])
         return f"{value!r}: not a list; {f'write [{value}]' if is_item else write}"
     if kind == "string_pattern_mismatch" and error["loc"][-1] == "[key]":
         return "not a name; use lower-case letters, digits, _ and -, a letter first, 40 at most"
-    told = repr(list(value) if isinstance(value, tuple) else value)[:80]
-    told = "a mapping" if isinstance(value, dict) else told
+    message = repr(list(value) if isinstance(value, tuple) else value)[:80]
+    message = "a mapping" if isinstance(value, dict) else message
     wrong = WRONG[kind].format(**error.get("ctx", {}), write=write) if kind in WRONG else error["msg"]
-    return f"{told}: {wrong}"
+    return f"{message}: {wrong}"
 
 
 def _find_remedy(node: dict[str, Any], value: Any) -> str:
@@ -144,9 +144,9 @@ def resolve_node(schema: dict[str, Any], node: dict[str, Any]) -> tuple[dict[str
     """The node that a reference stands for, with examples of its own, and true if it may be null."""
     branches = [branch for branch in node.get("anyOf", ()) if branch.get("type") != "null"]
     if "$ref" in node:
-        found = schema["$defs"][node["$ref"].rsplit("/", 1)[1]]
+        matching_resolve_node = schema["$defs"][node["$ref"].rsplit("/", 1)[1]]
     elif len(branches) == 1:
-        found, _ = resolve_node(schema, branches[0])
+        matching_resolve_node, _ = resolve_node(schema, branches[0])
     else:
         return node, False
-    return {**found, **{key: node[key] for key in node if key == "examples"}}, "anyOf" in node
+    return {**matching_resolve_node, **{key: node[key] for key in node if key == "examples"}}, "anyOf" in node

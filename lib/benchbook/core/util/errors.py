@@ -52,8 +52,9 @@ class SettingsDiffer(SiteError):
     def __init__(self, differences: dict[str, tuple[Any, Any]]) -> None:
         self.differences = differences
         lines = [
-            f"engine.settings.{key}: asked {asked!r}, got {'no such variable' if got is None else repr(got)}"
-            for key, (asked, got) in sorted(differences.items())
+            f"engine.settings.{key}: asked {request!r}, got "
+            f"{'no such variable' if got is None else repr(got)}"
+            for key, (request, got) in sorted(differences.items())
         ]
         super().__init__(
             "the server did not take its settings as asked; write a value it can take, or remove the key\n  "
@@ -61,9 +62,9 @@ class SettingsDiffer(SiteError):
         )
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
+def did_you_mean(word: str, known_texts: Iterable[str]) -> str:
     """Return `did you mean X` for the nearest known word, or a list of the known words."""
-    names = sorted(known)
+    names = sorted(known_texts)
     near = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
     if near:
         return f"did you mean {near[0]}?"

@@ -153,8 +153,8 @@ def describe_kind(path: Path) -> str | None:
 def read_plain(path: Path) -> bytes:
     """Return the bytes of a plain file; OSError for anything else."""
     # A FIFO keeps its reader waiting for ever, a device has no end, a link leads out of the folder.
-    if found := describe_kind(path):
-        raise OSError(f"{path.name}: it is {found}, not a plain file")
+    if kind := describe_kind(path):
+        raise OSError(f"{path.name}: it is {kind}, not a plain file")
     # Between the look and the opening it may have become something else.
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(handle, "rb") as stream:
@@ -169,9 +169,9 @@ def walk_tree(folder: Path | str, above: str = "") -> Iterator[tuple[str, str | 
         entries = sorted(listed, key=lambda entry: entry.name)
     for entry in entries:
         # The folder's own list tells plain files apart: nothing more is asked about each of them.
-        found = None if entry.is_file(follow_symlinks=False) else describe_kind(Path(entry.path))
-        yield f"{above}{entry.name}", found
-        if found == FOLDER:
+        result = None if entry.is_file(follow_symlinks=False) else describe_kind(Path(entry.path))
+        yield f"{above}{entry.name}", result
+        if result == FOLDER:
             yield from walk_tree(entry.path, f"{above}{entry.name}/")
 
 
@@ -181,10 +181,13 @@ def digest_file(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def digest_stats(root: Path, found: Iterable[Path]) -> str:
+def digest_stats(root: Path, matching_paths: Iterable[Path]) -> str:
     """Digest over names, sizes and times of files: to read them all would take seconds."""
-    seen = {str(one.relative_to(root)): one.stat() for one in found}
-    lines = [f"{name} {seen[name].st_size} {seen[name].st_mtime_ns}" for name in sorted(seen)]
+    observations = {str(path.relative_to(root)): path.stat() for path in matching_paths}
+    lines = [
+        f"{name} {observations[name].st_size} {observations[name].st_mtime_ns}"
+        for name in sorted(observations)
+    ]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 

@@ -92,26 +92,26 @@ def flatten_mapping(
     return rows
 
 
-def diff_mappings(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+def diff_mappings(values: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
     """Differing values of two mappings by key, sorted; None for a key that one lacks.
 
     >>> diff_mappings({"a": 1, "b": 2}, {"b": 3, "c": 2})
     {'a': (1, None), 'b': (2, 3), 'c': (None, 2)}
     """
-    pairs = {key: (one.get(key), other.get(key)) for key in sorted({*one, *other})}
+    pairs = {key: (values.get(key), other.get(key)) for key in sorted({*values, *other})}
     return {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}
 
 
-def is_same(one: float, other: float, decimals: int | None = None) -> bool:
+def is_same(value: float, other: float, decimals: int | None = None) -> bool:
     """True if two numbers are at most one unit of the last stated digit apart.
 
     The digit is the last of `SIGNIFICANT` of the larger one, or where `decimals` is given the last of these.
     """
-    if one == other:
+    if value == other:
         return True
-    if not math.isfinite(one) or not math.isfinite(other):
+    if not math.isfinite(value) or not math.isfinite(other):
         return False
-    first, second = Decimal(repr(float(one))), Decimal(repr(float(other)))
+    first, second = Decimal(repr(float(value))), Decimal(repr(float(other)))
     place = max(first, second, key=abs).adjusted() - SIGNIFICANT + 1 if decimals is None else -decimals
     return abs(first - second) <= max(Decimal(1).scaleb(place), NOTHING)
 

@@ -75,10 +75,10 @@ def _submit_task(pool: ProcessPoolExecutor, *task: Any, **named: Any) -> Future[
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _at_once(function: Callable[..., Any], /, *given: Any, **named: Any) -> Future[Any]:
+def _at_once(function: Callable[..., Any], /, *inputs: Any, **named: Any) -> Future[Any]:
     done: Future[Any] = Future()
     try:
-        done.set_result(function(*given, **named))
+        done.set_result(function(*inputs, **named))
     except Exception as error:
         done.set_exception(error)
     return done

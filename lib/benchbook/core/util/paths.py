@@ -75,8 +75,8 @@ class StudyPaths(_Places):
     @property
     def file(self) -> Path:
         """The study file, in any folder of `studies`; if there is none, in `studies`."""
-        found = study_files(self.base).get(self.name)
-        return found[0] if found else self.base / "studies" / f"{self.name}.yaml"
+        matching_paths = study_files(self.base).get(self.name)
+        return matching_paths[0] if matching_paths else self.base / "studies" / f"{self.name}.yaml"
 
     @property
     def shown(self) -> str:
@@ -190,11 +190,11 @@ def study_files(base: Path | None = None) -> dict[str, list[Path]]:
     A study is known by its name alone: `load` refuses a name that has several files.
     """
     folder = (base or find_root()) / "studies"
-    found: dict[str, list[Path]] = {}
+    files: dict[str, list[Path]] = {}
     for path in sorted(folder.rglob("*.yaml")):
         if not any(part.startswith(".") for part in path.relative_to(folder).parts):
-            found.setdefault(path.stem, []).append(path)
-    return found
+            files.setdefault(path.stem, []).append(path)
+    return files
 
 
 @dataclass(frozen=True)

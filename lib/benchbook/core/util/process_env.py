@@ -21,11 +21,11 @@ _hidden: dict[str, str] = {}
 
 def password_variables() -> set[str]:
     """Variables that the study files of this clone name as holding a password."""
-    found: set[str] = set()
+    variables: set[str] = set()
     for several in paths.study_files().values():
         for file in several:
-            found.update(NAMED.findall(file.read_bytes().decode("utf-8", "replace")))
-    return found
+            variables.update(NAMED.findall(file.read_bytes().decode("utf-8", "replace")))
+    return variables
 
 
 def drop_passwords(needed: Iterable[str] = ()) -> None:

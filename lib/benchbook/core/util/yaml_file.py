@@ -167,17 +167,19 @@ class _Walk:
             self.scalar(node, path)
 
     def mapping(self, node: MappingNode, path: tuple[str | int, ...]) -> None:
-        seen: dict[str, int] = {}
+        observations: dict[str, int] = {}
         for key_node, value_node in node.value:
             if not isinstance(key_node, ScalarNode):
                 self.complain(key_node, path, "a key must be plain text; write `key: value`")
                 continue
             key, line = key_node.value, key_node.start_mark.line + 1
-            if key in seen:
+            if key in observations:
                 self.complain(
-                    key_node, (*path, key), f"duplicate key, first on line {seen[key]}; keep one of them"
+                    key_node,
+                    (*path, key),
+                    f"duplicate key, first on line {observations[key]}; keep one of them",
                 )
-            seen.setdefault(key, line)
+            observations.setdefault(key, line)
             self.visit(value_node, (*path, key))
             self.lines[(*path, key)] = line
 

@@ -115,8 +115,8 @@ class Driver:
         for session in leaving:
             session.abort()
 
-    def say(self, **told: object) -> None:
-        print(json.dumps(told), flush=True)
+    def say(self, **messages: object) -> None:
+        print(json.dumps(messages), flush=True)
 
     def _gone(self, session: ClientSession, _: object) -> None:
         self.held.discard(session)

@@ -48,7 +48,7 @@ class HostSnapshot(NamedTuple):
     open_files: int
 
 
-def collect_facts(folder: Path, asked: Asked, programs: dict[str, str] = NONE) -> dict[str, Any]:
+def collect_facts(folder: Path, requests: Asked, programs: dict[str, str] = NONE) -> dict[str, Any]:
     """Facts that stay the same from run to run; the disk is that of `folder`."""
     memory = read_meminfo()
     nodes = sorted((SYS / "devices/system/node").glob("node[0-9]*"), key=lambda path: int(path.name[4:]))
@@ -74,7 +74,10 @@ def collect_facts(folder: Path, asked: Asked, programs: dict[str, str] = NONE) -
         "clocksource": read_stripped(SYS / "devices/system/clocksource/clocksource0/current_clocksource"),
         "disk": describe_disk(folder),
         "group_limits": control_groups.describe_limits(os.getpid()),
-        **{name: read_tool_version(one["programs"][0], one["by"], programs) for name, one in asked.items()},
+        **{
+            name: read_tool_version(values["programs"][0], values["by"], programs)
+            for name, values in requests.items()
+        },
     }
 
 
@@ -87,12 +90,14 @@ def read_moment(folder: Path) -> dict[str, Any]:
     }
 
 
-def inspect_host(folder: Path, asked: Asked, programs: dict[str, str] = NONE) -> HostSnapshot:
+def inspect_host(folder: Path, requests: Asked, programs: dict[str, str] = NONE) -> HostSnapshot:
     """All facts that a doctor asks for, without starting anything here."""
     return HostSnapshot(
-        facts=collect_facts(folder, asked, programs),
+        facts=collect_facts(folder, requests, programs),
         moment=read_moment(folder),
-        tools={name: find_program(name, programs) for one in asked.values() for name in one["programs"]},
+        tools={
+            name: find_program(name, programs) for values in requests.values() for name in values["programs"]
+        },
         user=_read_account().pw_name,
         home=_read_account().pw_dir,
         is_root=os.geteuid() == 0,
@@ -104,8 +109,8 @@ def inspect_host(folder: Path, asked: Asked, programs: dict[str, str] = NONE) ->
 
 def find_program(name: str, programs: dict[str, str] = NONE) -> str | None:
     """Path of a program: the one in `programs`, else from the usual places, servers' included."""
-    given = programs.get(name)
-    return shutil.which(given) if given else next(iter(files.find_programs(name)), None)
+    argument = programs.get(name)
+    return shutil.which(argument) if argument else next(iter(files.find_programs(name)), None)
 
 
 def read_tool_version(name: str, by: Sequence[str], programs: dict[str, str] = NONE) -> str | None:
@@ -117,25 +122,25 @@ def read_tool_version(name: str, by: Sequence[str], programs: dict[str, str] = N
     # In a container an account may have a number alone.
     with contextlib.suppress(KeyError):
         env["HOME"] = _read_account().pw_dir
-    said = files.read_output([path, *by], env)
+    output = files.read_output([path, *by], env)
     # A program that was built without being told its version has none to tell.
-    return find_first_group(VERSION, said)
+    return find_first_group(VERSION, output)
 
 
 def describe_disk(folder: Path) -> dict[str, Any] | None:
     """Device, file system and kind of the disk that a folder is on."""
-    found, best = None, -1
+    result, best = None, -1
     for line in (read_stripped("/proc/self/mountinfo") or "").splitlines():
         left, _, right = line.partition(" - ")
         place, words = left.split()[4], right.split()
         # What was mounted over another, later, is what is seen there.
         if len(place) >= best and (str(folder) + "/").startswith(place.rstrip("/") + "/"):
-            found, best = (left.split()[2], words[0], words[1], left.split()[5]), len(place)
-    if found is None:
+            result, best = (left.split()[2], words[0], words[1], left.split()[5]), len(place)
+    if result is None:
         return None
-    numbers, kind, device, options = found
+    numbers, kind, device, options = result
     block = (SYS / "dev/block" / numbers).resolve()
-    queue = next((one / "queue" for one in (block, block.parent) if (one / "queue").is_dir()), None)
+    queue = next((path / "queue" for path in (block, block.parent) if (path / "queue").is_dir()), None)
     return {
         "device": device,
         "filesystem": kind,

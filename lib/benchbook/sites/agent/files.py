@@ -73,7 +73,11 @@ class Files:
         """Bytes of a file, or the disk space of a folder; None if it is not there."""
         path = self._inside(name)
         if path.is_dir():
-            return sum(one.stat().st_blocks * 512 for one in path.rglob("*") if not one.is_symlink())
+            return sum(
+                this_path.stat().st_blocks * 512
+                for this_path in path.rglob("*")
+                if not this_path.is_symlink()
+            )
         return path.stat().st_size if path.exists() else None
 
     def usage(self, name: str) -> int:
@@ -83,9 +87,9 @@ class Files:
     def sample(self, name: str) -> str:
         """Return a digest of a folder's files: names, sizes, seconds of change, and pieces of their bytes."""
         folder, digest, at = self._inside(name), hashlib.sha256(), 0
-        found = {path: path.stat() for path in sorted(folder.rglob("*")) if path.is_file()}
-        step = max(PIECE_BYTES, sum(its.st_size for its in found.values()) // MOST_PIECES)
-        for path, its in found.items():
+        results = {path: path.stat() for path in sorted(folder.rglob("*")) if path.is_file()}
+        step = max(PIECE_BYTES, sum(its.st_size for its in results.values()) // MOST_PIECES)
+        for path, its in results.items():
             digest.update(f"{path.relative_to(folder)} {its.st_size} {int(its.st_mtime)}\n".encode())
             with path.open("rb", buffering=0) as file:
                 for place in range(-at % step, its.st_size, step):
@@ -144,14 +148,14 @@ class Files:
 
     def strays(self, pid: int, allowed: str) -> list[str]:
         """ADDRESS:PORT of each socket that a process listens on beside loopback and one address."""
-        found = []
+        result = []
         for address, port in self.listening(pid):
             its = ipaddress.ip_address(address)
             # One of IPv6 may stand for one of IPv4.
             is_loopback = (getattr(its, "ipv4_mapped", None) or its).is_loopback
             if address != allowed and not is_loopback:
-                found.append(f"{address}:{port}")
-        return found
+                result.append(f"{address}:{port}")
+        return result
 
     def source(self, address: str, port: int) -> str:
         """Return the address that this machine's connections to another come from; sends nothing."""
@@ -170,8 +174,8 @@ def find_programs(name: str) -> list[str]:
     """Paths of a program in all versions that are installed, the newest first."""
     folders = [str(path) for pattern in OF_VERSIONS for path in Path("/").glob(pattern[1:])]
     # Each path once, and one without a version last.
-    found = {path for folder in (*folders, PATH) if (path := shutil.which(name, path=folder))}
-    return sorted(found, key=lambda path: [int(part) for part in re.findall(r"\d+", path)], reverse=True)
+    results = {path for folder in (*folders, PATH) if (path := shutil.which(name, path=folder))}
+    return sorted(results, key=lambda path: [int(part) for part in re.findall(r"\d+", path)], reverse=True)
 
 
 def read_output(argv: list[str], env: Mapping[str, str] = PLAIN) -> str:
@@ -195,10 +199,12 @@ LISTEN, ROWS = "0A", 512
 
 def find_listeners(port: int) -> list[dict[str, Any]]:
     """Address, pid and command of each listener; pid is None if it belongs to another user."""
-    found = {link: address for address, number, link in _iter_listening(Path("/proc/net")) if number == port}
+    results = {
+        link: address for address, number, link in _iter_listening(Path("/proc/net")) if number == port
+    }
     owners: dict[str, int] = {}
-    for pid in procfs.list_pids() if found else ():
-        for link in found.keys() & procfs.iter_links(pid):
+    for pid in procfs.list_pids() if results else ():
+        for link in results.keys() & procfs.iter_links(pid):
             owners.setdefault(link, pid)
     return [
         {
@@ -206,7 +212,7 @@ def find_listeners(port: int) -> list[dict[str, Any]]:
             "pid": owners.get(link),
             "command": procfs.read_command(owners[link]) if link in owners else "a process of another user",
         }
-        for link, address in found.items()
+        for link, address in results.items()
     ]
 
 

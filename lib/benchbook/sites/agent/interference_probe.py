@@ -66,7 +66,7 @@ class InterferenceProbe:
             "stopped": self._stopped,
             "continued": sorted(part for part, pids in self._parts.items() if any(map(_stood_still, pids))),
             "counting": sorted(self._counting | _find_perf_programs()),
-            "networks": [_diff_network(*known) for known in self._networks],
+            "networks": [_diff_network(*network) for network in self._networks],
             "limits": {part: sorted(limits) for part, limits in self._limits.items()},
             "held_back": control_groups.diff_throttling(self._held, control_groups.held_back(self._all)),
         }
@@ -82,7 +82,7 @@ class InterferenceProbe:
 
     def _places(self) -> Iterator[tuple[int, list[str]]]:
         """Yield a process of each network namespace, our own first, and the parts that are there."""
-        found: dict[int, tuple[int, set[str]]] = {}
+        results: dict[int, tuple[int, set[str]]] = {}
         # We are there to the end; clients go before their servers.
         parts = {"": [os.getpid()], **self._parts, "client": self._parts.get("client", [])}
         for part, pid in ((part, pid) for part, pids in parts.items() for pid in pids):
@@ -90,8 +90,8 @@ class InterferenceProbe:
                 inode = os.stat(f"/proc/{pid}/ns/net").st_ino
             except OSError:
                 continue
-            found.setdefault(inode, (pid, set()))[1].add(part)
-        for pid, names in found.values():
+            results.setdefault(inode, (pid, set()))[1].add(part)
+        for pid, names in results.values():
             yield pid, sorted(names)
 
 
@@ -111,24 +111,26 @@ def _find_perf_programs() -> set[str]:
 
 def _is_ours(pid: int) -> bool:
     while pid not in (0, os.getpid()):
-        found = procfs.read_stat(pid)
-        pid = found.parent if found else 0
+        stat = procfs.read_stat(pid)
+        pid = stat.parent if stat else 0
     return pid != 0
 
 
 def _read_network(pid: int) -> dict[str, int | None]:
     """Counters of a process's network namespace, and the number of its rules."""
-    told = firewall.read_rules(pid)
-    found = (
-        {"rules": None, "dropped": None} if told is None else {"rules": told.rules, "dropped": told.dropped}
+    rules = firewall.read_rules(pid)
+    results = (
+        {"rules": None, "dropped": None}
+        if rules is None
+        else {"rules": rules.rules, "dropped": rules.dropped}
     )
     try:
         counts = _read_counts(pid, "snmp", "Tcp:") | _read_counts(pid, "netstat", "TcpExt:")
     except (OSError, ValueError):
-        return {**found, "sent": None, "again": None}
+        return {**results, "sent": None, "again": None}
     # What its receiver says to have twice was late and not lost, as for each connection.
     again = counts["RetransSegs"] - counts.get("TCPDSACKRecvSegs", 0)
-    return {**found, "sent": counts["OutSegs"], "again": again}
+    return {**results, "sent": counts["OutSegs"], "again": again}
 
 
 def _read_counts(pid: int, table: str, begin: str) -> dict[str, int]:

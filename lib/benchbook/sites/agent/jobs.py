@@ -41,9 +41,9 @@ class Job:
     """One program: its start and its end."""
 
     def __init__(self, name: str, pid: int, out: Path, err: Path) -> None:
-        found = procfs.read_stat(pid)
+        stat = procfs.read_stat(pid)
         self.name, self.pid, self.out, self.err = name, pid, out, err
-        self.started = found.started if found else 0
+        self.started = stat.started if stat else 0
         self.began = time.monotonic()
         self.code: int | None = None
         self.cpu_s = self.lasted_s = 0.0
@@ -57,9 +57,9 @@ class Job:
         if self.code is not None and self._files is None:
             self._files = {"out": _digest_file(self.out), "err": _digest_file(self.err)}
         age_s = self.lasted_s if self.code is not None else time.monotonic() - self.began
-        asked = (self.was_asked, self.was_killed)
+        request = (self.was_asked, self.was_killed)
         who = (self.name, self.pid, self.started, self.began)
-        return JobStatus(*who, self.code, age_s, *asked, self.cpu_s, self._files)._asdict()
+        return JobStatus(*who, self.code, age_s, *request, self.cpu_s, self._files)._asdict()
 
 
 class Jobs:
@@ -160,16 +160,16 @@ MOST_S = 600.0
 
 def note_at_end(folder: Path, name: str, order: dict[str, Any]) -> None:
     """Record the end of something: `end` and `purge` are command lines, `env` their environment."""
-    known = labs.read_record(folder / RECORD)
-    known[name] = {**order, "is_up": True}
-    labs.write_private(folder / RECORD, json.dumps(known))
+    record = labs.read_record(folder / RECORD)
+    record[name] = {**order, "is_up": True}
+    labs.write_private(folder / RECORD, json.dumps(record))
 
 
 def run_at_end(folder: Path, purge: bool = False) -> list[str]:
     """Run the recorded end commands that are still due; one line each on success or failure."""
     done = []
-    known = labs.read_record(folder / RECORD)
-    for name, order in list(known.items()):
+    record = labs.read_record(folder / RECORD)
+    for name, order in list(record.items()):
         if not purge and not order["is_up"]:
             continue
         argv = order["purge" if purge else "end"]
@@ -182,8 +182,8 @@ def run_at_end(folder: Path, purge: bool = False) -> list[str]:
             continue
         done.append(f"{name}: {'removed' if purge else 'stopped'}" if code == 0 else f"{name}: exit {code}")
         if code == 0 and purge:
-            del known[name]
+            del record[name]
         elif code == 0:
             order["is_up"] = False
-        labs.write_private(folder / RECORD, json.dumps(known))
+        labs.write_private(folder / RECORD, json.dumps(record))
     return done

@@ -86,8 +86,10 @@ def _start_agent(folder: Path) -> dict[str, Any]:
     deadline = time.monotonic() + READY_S
     while not (folder / BOOK).exists() or not (folder / SOCKET).exists():
         if started.poll() is not None or time.monotonic() > deadline:
-            said = (folder / "agent.log").read_text(encoding="utf-8", errors="replace").splitlines()[-1:]
-            raise SiteError(said[0] if said else "the agent did not start")
+            statements = (
+                (folder / "agent.log").read_text(encoding="utf-8", errors="replace").splitlines()[-1:]
+            )
+            raise SiteError(statements[0] if statements else "the agent did not start")
         time.sleep(0.01)
     return json.loads((folder / BOOK).read_text(encoding="utf-8"))
 
@@ -102,8 +104,8 @@ def _run_agent(folder: Path) -> None:
         sys.exit(1)
     os.ftruncate(lock, 0)
     os.pwrite(lock, f"{order['owner']} in {folder}".encode(), 0)
-    found = procfs.read_stat(os.getpid())
-    book = {"pid": os.getpid(), "started": found.started if found else 0, "owner": order["owner"]}
+    stat = procfs.read_stat(os.getpid())
+    book = {"pid": os.getpid(), "started": stat.started if stat else 0, "owner": order["owner"]}
     agent = Agent(folder, order["token"], float(order["lease_s"]), (lock,))
     labs.write_private(folder / BOOK, json.dumps(book))
     agent.run()
@@ -117,11 +119,11 @@ def _relay_bytes(folder: Path) -> None:
         while True:
             waiting: list[int | socket.socket] = [0, agent]
             ready, _, _ = select.select(waiting, [], [])
-            for one in ready:
-                data = os.read(0, 1 << 16) if one == 0 else agent.recv(1 << 16)
+            for item in ready:
+                data = os.read(0, 1 << 16) if item == 0 else agent.recv(1 << 16)
                 if not data:
                     return
-                if one == 0:
+                if item == 0:
                     agent.sendall(data)
                 else:
                     view = memoryview(data)

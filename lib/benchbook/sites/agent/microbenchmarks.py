@@ -45,23 +45,25 @@ def build_command(folder: str, python: str = sys.executable) -> list[str]:
 def measure_here(folder: Path) -> Figures:
     """Figures of this machine; empty if they can't be measured."""
     try:
-        said = subprocess.run(build_command(str(folder)), capture_output=True, text=True, timeout=TIMEOUT_S)
+        stated_completed = subprocess.run(
+            build_command(str(folder)), capture_output=True, text=True, timeout=TIMEOUT_S
+        )
     except (OSError, subprocess.TimeoutExpired):
         return {}
-    return parse_figures(said.stdout)
+    return parse_figures(stated_completed.stdout)
 
 
-def parse_figures(said: str) -> Figures:
+def parse_figures(statement: str) -> Figures:
     """Figures that the program printed as its first line; empty if it printed none."""
     with contextlib.suppress(ValueError, IndexError):
-        found = json.loads(said.splitlines()[0])
-        return found if isinstance(found, dict) else {}
+        result = json.loads(statement.splitlines()[0])
+        return result if isinstance(result, dict) else {}
     return {}
 
 
-def describe_figures(found: Figures, recorded: list[Figures] | None = None) -> list[str]:
+def describe_figures(results: Figures, recorded: list[Figures] | None = None) -> list[str]:
     """Measured figures in words, with their range on `recorded` machines; missing ones left out."""
-    said = {
+    statements = {
         "wake_other_core_us": "waking another core {:.1f} µs",
         "wake_same_core_us": "the same core {:.1f} µs",
         "system_call_ns": "a system call {:.0f} ns",
@@ -71,15 +73,15 @@ def describe_figures(found: Figures, recorded: list[Figures] | None = None) -> l
         "flush_ms": "a flush of the disk {:.2f} ms",
         "steal_pct": "steal meanwhile {:.1f} %",
     }
-    told = []
-    for name, text in said.items():
-        if found.get(name) is not None:
-            known = [one[name] for one in recorded or () if one.get(name) is not None]
+    figures = []
+    for name, text in statements.items():
+        if results.get(name) is not None:
+            known_items = [values[name] for values in recorded or () if values.get(name) is not None]
             number = text[text.index("{") : text.index("}") + 1]
-            ends = [number.format(end) for end in (min(known), max(known))] if known else []
-            seen = f" (recorded: {' to '.join(dict.fromkeys(ends))})" if known else ""
-            told.append(text.format(found[name]) + seen)
-    return told
+            ends = [number.format(end) for end in (min(known_items), max(known_items))] if known_items else []
+            observed = f" (recorded: {' to '.join(dict.fromkeys(ends))})" if known_items else ""
+            figures.append(text.format(results[name]) + observed)
+    return figures
 
 
 def measure_machine(folder: Path) -> Figures:
@@ -89,7 +91,7 @@ def measure_machine(folder: Path) -> Figures:
     os.sched_setaffinity(0, {cores[0]})
     gc.disable()
     idle = _each_ns(gc.isenabled)
-    found: Figures = {
+    results: Figures = {
         **_measure_wake("wake_same_core", cores[0]),
         **_measure_wake("wake_other_core", cores[1] if len(cores) > 1 else None),
         "system_call_ns": round(_each_ns(os.getppid) - idle, 1),
@@ -98,8 +100,8 @@ def measure_machine(folder: Path) -> Figures:
         "flush_ms": _measure_flush(folder),
     }
     spent = [now - was for was, now in zip(before, _read_times())]  # noqa: B905 (Python 3.9 knows no `strict`)
-    found["steal_pct"] = round(100 * spent[7] / sum(spent), 2) if sum(spent) > 0 else None
-    return {**found, "took_s": round(time.monotonic() - began, 2)}
+    results["steal_pct"] = round(100 * spent[7] / sum(spent), 2) if sum(spent) > 0 else None
+    return {**results, "took_s": round(time.monotonic() - began, 2)}
 
 
 def _measure_wake(name: str, core: int | None) -> Figures:
@@ -108,9 +110,9 @@ def _measure_wake(name: str, core: int | None) -> Figures:
     if core is None:
         return dict.fromkeys(names)
     mine, theirs = socket.socketpair()
-    one, other = socket.socketpair()
-    with mine, theirs, one, other:
-        alone = _time_rounds(one.fileno(), other.fileno(), WAKE_S / 8)
+    socketpair, other = socket.socketpair()
+    with mine, theirs, socketpair, other:
+        alone = _time_rounds(socketpair.fileno(), other.fileno(), WAKE_S / 8)
         command = [sys.executable, "-I", "-S", "-c", ECHO, str(core), str(theirs.fileno())]
         with subprocess.Popen(command, pass_fds=[theirs.fileno()]) as echo:
             taken = _time_rounds(mine.fileno(), mine.fileno(), WAKE_S)
@@ -149,12 +151,12 @@ def _each_ns(call: Callable[[], Any]) -> float:
 
 def _measure_least(measured: Callable[[], int]) -> int:
     """Least of some measurements; fewer of them if a busy machine makes them last."""
-    until, found = time.monotonic() + MOST_S, measured()
+    until, least = time.monotonic() + MOST_S, measured()
     for _ in range(REPEATS):
         if time.monotonic() > until:
             break
-        found = min(found, measured())
-    return found
+        least = min(least, measured())
+    return least
 
 
 def _measure_memory() -> Figures:

@@ -42,9 +42,9 @@ class Operations(Files):
         """Process id and clocks of this agent."""
         return {"pid": os.getpid(), "wall_s": time.time(), "monotonic_s": time.monotonic()}
 
-    def look(self, asked: facts.Asked, programs: dict[str, str] = facts.NONE) -> dict[str, Any]:
+    def look(self, requests: facts.Asked, programs: dict[str, str] = facts.NONE) -> dict[str, Any]:
         """Facts of this host; `programs` has the paths of some that are not to be looked for."""
-        return facts.inspect_host(self._folder, asked, programs)._asdict()
+        return facts.inspect_host(self._folder, requests, programs)._asdict()
 
     def sysctl(self, name: str, value: int) -> int:
         """Set a kernel setting, to be put back at the end; the kernel's value afterwards."""
@@ -69,8 +69,12 @@ class Operations(Files):
 
     def wait(self, job: str, up_to_s: float = 2.0) -> Later:
         """Answer when a job has ended, or after a while."""
-        found: Job = self._jobs.get(job)
-        return Later(lambda: found.info if found.code is not None else None, up_to_s, lambda: found.info)
+        matching_job: Job = self._jobs.get(job)
+        return Later(
+            lambda: matching_job.info if matching_job.code is not None else None,
+            up_to_s,
+            lambda: matching_job.info,
+        )
 
     def signal(self, job: str, signum: int) -> None:
         self._jobs.signal(job, signum)
@@ -90,8 +94,8 @@ class Operations(Files):
         if watch is not None:
             self.write(f"{name}.json", json.dumps(watch.stop()._asdict()))
         table = self._inside(f"{name}.csv")
-        seen = json.loads(self.read(f"{name}.json") or "null")
-        return {"seen": seen, "rows": self.read(f"{name}.csv"), "sha256": self.sha256(str(table))}
+        observed = json.loads(self.read(f"{name}.json") or "null")
+        return {"seen": observed, "rows": self.read(f"{name}.csv"), "sha256": self.sha256(str(table))}
 
     def connect(self, stream: str, target: str | list[Any]) -> None:
         """Open a connection to a socket below the folder, or to [address, port]."""
@@ -104,13 +108,13 @@ class Operations(Files):
 
     def receive(self, stream: str, at: int, up_to_s: float = 2.0) -> Later:
         """Answer when there are bytes from number `at` on, or after a while."""
-        found = self._stream(stream)
-        return Later(lambda: found.read(at, PIECE), up_to_s, lambda: {"data": "", "is_over": False})
+        matching_stream = self._stream(stream)
+        return Later(lambda: matching_stream.read(at, PIECE), up_to_s, lambda: {"data": "", "is_over": False})
 
     def close(self, stream: str) -> None:
-        found = self.streams.pop(stream, None)
-        if found is not None:
-            found.close()
+        matching_stream = self.streams.pop(stream, None)
+        if matching_stream is not None:
+            matching_stream.close()
 
     def _stream(self, stream: str) -> Stream:
         if stream not in self.streams:

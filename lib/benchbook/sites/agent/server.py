@@ -73,8 +73,8 @@ class Agent:
     def run(self) -> None:
         """Answer until asked to end, until a signal says so, or until the lease is over."""
         woken, wake = socket.socketpair()
-        for one in (woken, wake):
-            one.setblocking(False)
+        for this_socket in (woken, wake):
+            this_socket.setblocking(False)
         signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -148,8 +148,10 @@ class Agent:
                 with contextlib.suppress(KeyError):
                     self._selector.register(stream, selectors.EVENT_READ, stream)
         except (BenchbookError, OSError, KeyError, TypeError, ValueError) as error:
-            said = str(error) if isinstance(error, BenchbookError) else f"{type(error).__name__}: {error}"
-            self._reply(caller, number, "error", said)
+            statement = (
+                str(error) if isinstance(error, BenchbookError) else f"{type(error).__name__}: {error}"
+            )
+            self._reply(caller, number, "error", statement)
             return
         if isinstance(result, Later):
             self._waiting.append((caller, number, result))
@@ -175,7 +177,7 @@ class Agent:
             self._selector.modify(caller.socket, events, caller)
 
     def _drop(self, caller: Caller) -> None:
-        self._waiting = [one for one in self._waiting if one[0] is not caller]
+        self._waiting = [row for row in self._waiting if row[0] is not caller]
         if caller.socket.fileno() >= 0:
             self._selector.unregister(caller.socket)
             caller.socket.close()

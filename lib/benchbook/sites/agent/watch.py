@@ -67,7 +67,7 @@ class HostWatch:
         self._began, self._wall = time.monotonic(), time.time()
         self._books, self._kills = procfs.machine_times(), procfs.oom_kills()
         does = (self._sample, self._tick) if has_pauses else (self._sample,)
-        self._threads = [threading.Thread(target=one, daemon=True) for one in does]
+        self._threads = [threading.Thread(target=function, daemon=True) for function in does]
         for thread in self._threads:
             thread.start()
         self._counters = {
@@ -101,19 +101,19 @@ class HostWatch:
         )
 
     def _count(self) -> None:
-        told = {part: taskstats.name_events(one.read()) for part, one in self._counters.items()}
-        self._counted = {part: found for part, found in told.items() if found}
+        messages = {part: taskstats.name_events(counter.read()) for part, counter in self._counters.items()}
+        self._counted = {part: results for part, results in messages.items() if results}
         self._end_counting()
 
     def _end_counting(self) -> None:
-        for one in self._counters.values():
-            one.close()
+        for counter in self._counters.values():
+            counter.close()
 
     def _sample(self) -> None:
         last = self._began
         before = {part: procfs.cpu_s(pids, self.families) for part, pids in self.parts.items()}
         books = {part: taskstats.Usage(pids, self.families, True) for part, pids in self.parts.items()}
-        spent = {part: own.read() for part, own in books.items()}
+        spent = {part: usage.read() for part, usage in books.items()}
         times = procfs.machine_times()
         while not self._over.wait(max(0.0, 1.0 - (time.monotonic() - last) % 1.0)):
             now = time.monotonic()
@@ -138,8 +138,8 @@ class HostWatch:
             row = [second, self.machine, *_format_machine(times, machine, span), *_read_pressure()]
             self._rows.append([*row, *[""] * (2 + COSTS)])
             times, last = machine, now
-        for own in books.values():
-            own.close()
+        for book in books.values():
+            book.close()
 
     def _tick(self) -> None:
         last = looked = time.monotonic()
@@ -171,7 +171,7 @@ def _format_costs(before: list[float], after: list[float], used: float, span: fl
     system = taskstats.split_modes([used, *grown[taskstats.USER :]])[1]
     disk = [grown[place] / 1024 for place in (taskstats.READ, taskstats.WRITTEN)]
     switches = [grown[taskstats.VOLUNTARY], grown[taskstats.INVOLUNTARY]]
-    found = [
+    results = [
         system,
         *switches,
         grown[taskstats.WAIT],
@@ -179,9 +179,12 @@ def _format_costs(before: list[float], after: list[float], used: float, span: fl
         grown[taskstats.FAULTS],
         after[taskstats.THREADS],
     ]
-    return ["" if math.isnan(value) else round(value, 4) for value in found]
+    return ["" if math.isnan(value) else round(value, 4) for value in results]
 
 
 def _read_pressure() -> list[Any]:
-    told = (facts.read_stripped(procfs.PROC / "pressure" / kind) for kind in ("cpu", "io", "memory"))
-    return [float(said) if (said := facts.find_first_group(facts.SOME, one)) else "" for one in told]
+    messages = (facts.read_stripped(procfs.PROC / "pressure" / kind) for kind in ("cpu", "io", "memory"))
+    return [
+        float(first_group) if (first_group := facts.find_first_group(facts.SOME, text)) else ""
+        for text in messages
+    ]

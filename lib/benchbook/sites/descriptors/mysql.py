@@ -22,14 +22,14 @@ MYSQL_FAMILIES = (
 def find_reserved(settings: descriptors.Settings) -> list[str]:
     """Settings that a study may not make of a MySQL, sorted: MariaDB's and its own."""
     # It too takes any beginning that fits one option alone.
-    known = (*MYSQL, *MYSQL_FAMILIES)
+    known_texts = (*MYSQL, *MYSQL_FAMILIES)
     names = {key: key.replace("-", "_") for key in settings}
-    own = {
+    own_texts = {
         key
         for key, name in names.items()
-        if name.startswith(MYSQL_FAMILIES) or any(one.startswith(name) for one in known)
+        if name.startswith(MYSQL_FAMILIES) or any(text.startswith(name) for text in known_texts)
     }
-    return sorted(own | set(mariadb.find_reserved(settings)))
+    return sorted(own_texts | set(mariadb.find_reserved(settings)))
 
 
 TRAITS = replace(

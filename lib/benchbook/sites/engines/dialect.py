@@ -50,11 +50,11 @@ class Dialect:
 
     @property
     def questions(self) -> dict[str, Any]:
-        found: dict[str, Any] = yaml_file.read_mapping(QUESTIONS).data[self.family]
-        return found
+        results: dict[str, Any] = yaml_file.read_mapping(QUESTIONS).data[self.family]
+        return results
 
-    def ask(self, connection: Connection, what: str, **given: Any) -> Any:
-        return connection.execute(text(self.questions[what]), given)
+    def ask(self, connection: Connection, what: str, **inputs: Any) -> Any:
+        return connection.execute(text(self.questions[what]), inputs)
 
     def enter(self, connection: Connection, database: str) -> None:
         """Stand in a schema."""
@@ -68,10 +68,10 @@ class Dialect:
             return counters, counters, uptime_s
         status = {str(name): value for name, value in connection.execute(text("SHOW GLOBAL STATUS")).all()}
         counters = {name: int(status[name]) for name in COUNTERS if str(status.get(name, "")).isdigit()}
-        own = connection.execute(text("SHOW SESSION STATUS LIKE 'Questions'")).first()
-        if own is not None and "Questions" in counters:
+        own_row = connection.execute(text("SHOW SESSION STATUS LIKE 'Questions'")).first()
+        if own_row is not None and "Questions" in counters:
             # Whatever this session asks between two readings moves both, and not their difference.
-            counters["Statements"] = counters["Questions"] - int(own[1])
+            counters["Statements"] = counters["Questions"] - int(own_row[1])
         return counters, status, int(status.get("Uptime", 0))
 
     def absent(self, connection: Connection) -> dict[str, str]:
@@ -122,13 +122,13 @@ class Dialect:
 
     def keys(self, connection: Connection, table: str) -> list[str]:
         """Return a table's indexes by columns and uniqueness, sorted, as any engine says them."""
-        found: dict[tuple[str, bool], dict[int, str]] = {}
+        results: dict[tuple[str, bool], dict[int, str]] = {}
         for row in connection.execute(text(f"SHOW INDEX FROM {table}")).mappings():
             name = (str(row["Key_name"]), not int(row["Non_unique"]))
-            found.setdefault(name, {})[int(row["Seq_in_index"])] = str(row["Column_name"])
+            results.setdefault(name, {})[int(row["Seq_in_index"])] = str(row["Column_name"])
         return sorted(
             ", ".join(columns[rank] for rank in sorted(columns)) + UNIQUE * is_unique
-            for (_, is_unique), columns in found.items()
+            for (_, is_unique), columns in results.items()
         )
 
     def texts(self, connection: Connection, table: str) -> Items:
@@ -136,7 +136,8 @@ class Dialect:
         rows = self.ask(connection, "text", name=table)
         columns = zip(*(map(str, row) for row in rows), strict=True)
         return {
-            about: ", ".join(sorted({*said})) for about, said in zip(descriptors.TEXT, columns, strict=False)
+            about: ", ".join(sorted({*column}))
+            for about, column in zip(descriptors.TEXT, columns, strict=False)
         }
 
     def checksum(self, connection: Connection, table: str, kind: str) -> int:
@@ -165,17 +166,17 @@ class Dialect:
         """Return those of some limits that the server has."""
         listed = ", ".join(f"'{name}'" for name in names)
         rows = connection.execute(text(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({listed})")).all()
-        found = {str(name): int(value) for name, value in rows}
+        results = {str(name): int(value) for name, value in rows}
         version = OF_TIDB.search(str(connection.execute(text("SELECT VERSION()")).scalar_one()))
         if version is not None and (int(version[1]), int(version[2])) < HELD_TO_CONNECTIONS:
-            found.pop("max_connections", None)
-        return found
+            results.pop("max_connections", None)
+        return results
 
     def is_read_only(self, connection: Connection) -> bool:
         """True if the server takes no writes."""
         # A number, or its text: all variables of TiDB before 5.0 are text.
-        said = connection.execute(text("SELECT @@global.read_only")).scalar_one()
-        return str(said).upper() not in ("0", "OFF")
+        scalar_one = connection.execute(text("SELECT @@global.read_only")).scalar_one()
+        return str(scalar_one).upper() not in ("0", "OFF")
 
     def variables(self, connection: Connection) -> Items:
         """Return all settings of the server by name."""
@@ -189,23 +190,23 @@ class Dialect:
 
     def definitions(self, connection: Connection) -> tuple[Items, dict[str, str]]:
         """Definitions of the schema's tables by item, and reasons for those that could not be read."""
-        found: Items = {}
+        results: Items = {}
         lacking: dict[str, str] = {}
-        for asked in self.questions["definitions"]:
+        for question in self.questions["definitions"]:
             try:
-                rows = list(connection.execute(text(asked["query"])))
+                rows = list(connection.execute(text(question["query"])))
             except SQLAlchemyError as error:
-                lacking[asked.get("source", asked["item"])] = type(error).__name__
+                lacking[question.get("source", question["item"])] = type(error).__name__
                 continue
-            found |= collect_items(asked["item"], asked["names"], rows)
-        return found, lacking
+            results |= collect_items(question["item"], question["names"], rows)
+        return results, lacking
 
     def written(self, connection: Connection) -> Items:
         """Times of each table's making and last write; empty if the engine does not tell."""
         if not getattr(connection.dialect, "is_mariadb", False):
             return {}
         rows = self.ask(connection, "written")
-        return {str(name): f"made {made}, written {when}" for name, made, when in rows}
+        return {str(name): f"made {row}, written {when}" for name, row, when in rows}
 
 
 MYSQL = Dialect()
@@ -223,8 +224,8 @@ def report_done(table: str) -> dict[str, str]:
 
 def collect_items(kind: str, names: int, rows: Iterable[Any]) -> Items:
     """Rows as items: the first `names` columns name each, the others are its description."""
-    found: dict[str, list[str]] = {}
+    results: dict[str, list[str]] = {}
     for row in rows:
         words = [str(value) for value in row[names:] if value is not None and value != ""]
-        found.setdefault(f"{kind} {'.'.join(map(str, row[:names]))}", []).append(", ".join(words))
-    return {item: "; ".join(sorted(lines)) for item, lines in found.items()}
+        results.setdefault(f"{kind} {'.'.join(map(str, row[:names]))}", []).append(", ".join(words))
+    return {item: "; ".join(sorted(lines)) for item, lines in results.items()}

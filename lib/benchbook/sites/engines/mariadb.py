@@ -59,13 +59,13 @@ class MariaDB(Server):
 
     def create(self) -> None:
         """The administrator comes in by the name of our user there; no account is without a name."""
-        name, own = self.traits.programs[1], self.engine.binary is not None
-        beside = [f"{self._above}/{one}/{name}" for one in ("bin", "scripts")] if own else []
+        name, own_flag = self.traits.programs[1], self.engine.binary is not None
+        beside = [f"{self._above}/{text}/{name}" for text in ("bin", "scripts")] if own_flag else []
         installer = next(filter(None, map(self.machine.program, [*beside, name])), None)
         if installer is None:
             raise SiteError(f"{name} is not installed{self._where}; {self._brings()}")
         # It keeps to the server's own files where all that it needs is beside it.
-        is_whole = own and self.machine.program(f"{self._above}/bin/my_print_defaults")
+        is_whole = own_flag and self.machine.program(f"{self._above}/bin/my_print_defaults")
         argv = [
             installer,
             "--no-defaults",
@@ -163,10 +163,13 @@ class MariaDB(Server):
                 with_tls = "NONE" if self.tls_from is None else "SSL"
                 cursor.execute(f"ALTER USER %s@%s REQUIRE {with_tls}", (labs.USER, peer))
         its_pid = int(self.machine.read(f"{self.role}/{PID}") or 0)
-        seen: dict[str, Any] = {"data folder": PurePosixPath(data), "pid file": PurePosixPath(pid_file)}
-        seen |= {"pid": its_pid, "port": port, "bind_address": address}
+        observations: dict[str, Any] = {
+            "data folder": PurePosixPath(data),
+            "pid file": PurePosixPath(pid_file),
+        }
+        observations |= {"pid": its_pid, "port": port, "bind_address": address}
         wanted |= {"pid": self.running().pid, "port": place.port, "bind_address": place.address}  # type: ignore[dict-item]
-        self._must_be_the_one(seen, wanted, word, uptime_s, started_s)
+        self._must_be_the_one(observations, wanted, word, uptime_s, started_s)
 
     def _from(self, machine: Machine, address: str, port: int, statement: str) -> Any:
         account = {"user": labs.USER, "password": self.lab.password(), "database": labs.SCHEMA}
@@ -183,9 +186,9 @@ class MariaDB(Server):
         """Contents of `info` for the administrator's connections."""
         if (machine := self.tls_from) is None:
             return {}
-        place, asked = self.place, "SHOW SESSION STATUS LIKE 'Ssl_cipher'"
+        place, request = self.place, "SHOW SESSION STATUS LIKE 'Ssl_cipher'"
         # Our own session comes over the server's socket and has no cipher: one is made as the client's are.
-        return {"cipher": lambda: str(self._from(machine(), place.address, place.port, asked)[1])}
+        return {"cipher": lambda: str(self._from(machine(), place.address, place.port, request)[1])}
 
     def _close(self, cursor: pymysql.cursors.Cursor) -> None:
         """Leave no account without a name."""

@@ -35,9 +35,10 @@ def find_obstacle(engine: Engine) -> str | None:
     if not _is_missing(engine) or _laid_out(engine) is not None:
         return None
     listed = [
-        _strip_revision(one) for one in _list_versions(descriptors.find_engine(engine.name).apart[0], engine)
+        _strip_revision(version)
+        for version in _list_versions(descriptors.find_engine(engine.name).apart[0], engine)
     ]
-    if any(sql.is_version(one, engine.version) for one in listed):
+    if any(sql.is_version(text, engine.version) for text in listed):
         return None
     there = ", ".join(dict.fromkeys(listed)) or "none"
     return (
@@ -52,12 +53,14 @@ def resolve_engine(engine: Engine) -> Engine:
     if engine.build is not None:
         if (commit := _find_commit(engine.build)) is None:
             raise SiteError(_describe_unknown(engine.build))
-        made = build_commit(_locate_repo(engine.build), locate_engines() / "commits", engine.build, commit)
-        return engine.model_copy(update={"binary": str(made), "build": None})
+        new_commit = build_commit(
+            _locate_repo(engine.build), locate_engines() / "commits", engine.build, commit
+        )
+        return engine.model_copy(update={"binary": str(new_commit), "build": None})
     if not _is_missing(engine) or find_obstacle(engine) is not None:
         return engine
-    found = _laid_out(engine) or _fetch_packages(engine)
-    return engine.model_copy(update={"binary": str(found)})
+    matching_path = _laid_out(engine) or _fetch_packages(engine)
+    return engine.model_copy(update={"binary": str(matching_path)})
 
 
 def _is_missing(engine: Engine) -> bool:
@@ -68,21 +71,21 @@ def _is_missing(engine: Engine) -> bool:
     if any(shutil.which(tool) is None for tool in TOOLS):
         return False
     program, words = of.programs[0], load(of.code).version_words
-    said = [
-        files.read_output([one, *of.version_by])
-        for one in {local_machine.find_program(program), *files.find_programs(program)}
-        if one
+    statements = [
+        files.read_output([text, *of.version_by])
+        for text in {local_machine.find_program(program), *files.find_programs(program)}
+        if text
     ]
-    known = [match[1] for match in map(words.search, said) if match]
-    return not any(sql.is_version(one, engine.version) for one in known)
+    known_items = [match[1] for match in map(words.search, statements) if match]
+    return not any(sql.is_version(item, engine.version) for item in known_items)
 
 
 def _fetch_packages(engine: Engine) -> Path:
     of = descriptors.find_engine(engine.name)
     fits = (
-        one
-        for one in _list_versions(of.apart[0], engine)
-        if sql.is_version(_strip_revision(one), engine.version)
+        this_version
+        for this_version in _list_versions(of.apart[0], engine)
+        if sql.is_version(_strip_revision(this_version), engine.version)
     )
     version = next(fits)
     place = _locate_packages() / f"{engine.name}-{version.partition(':')[2] or version}"
@@ -99,10 +102,10 @@ def _fetch_packages(engine: Engine) -> Path:
         tree.chmod(0o755)
         if not place.exists():
             tree.rename(place)
-    found = _find_program(engine, place)
-    if found is None:
+    packages = _find_program(engine, place)
+    if packages is None:
         raise SiteError(f"{place}: holds no {of.programs[0]}; name one in engine.binary")
-    return found
+    return packages
 
 
 def _run_command(argv: list[str], folder: Path) -> None:
@@ -117,8 +120,8 @@ def _run_command(argv: list[str], folder: Path) -> None:
 def _laid_out(engine: Engine) -> Path | None:
     for folder in sorted(_locate_packages().glob(f"{engine.name}-*"), reverse=True):
         version = _strip_revision(folder.name.removeprefix(f"{engine.name}-"))
-        if sql.is_version(version, engine.version) and (found := _find_program(engine, folder)) is not None:
-            return found
+        if sql.is_version(version, engine.version) and (out := _find_program(engine, folder)) is not None:
+            return out
     return None
 
 
@@ -129,7 +132,7 @@ def _locate_packages() -> Path:
 def _find_program(engine: Engine, folder: Path) -> Path | None:
     name = descriptors.find_engine(engine.name).programs[0]
     there = sorted(folder.rglob(name))
-    return next((one for one in there if one.is_file() and os.access(one, os.X_OK)), None)
+    return next((path for path in there if path.is_file() and os.access(path, os.X_OK)), None)
 
 
 def _format_package(package: str, engine: Engine) -> str:
@@ -154,35 +157,35 @@ def _strip_revision(version: str) -> str:
     return version.rpartition(":")[2].split("-")[0].split("+")[0]
 
 
-def build_commit(repo: Path, work: Path, asked: Build, commit: str) -> Path:
+def build_commit(repo: Path, work: Path, build: Build, commit: str) -> Path:
     """A commit's program, built in a worktree of its own below `work` unless it is there."""
-    digest = hashlib.sha256(asked.command.encode()).hexdigest()[:8]
+    digest = hashlib.sha256(build.command.encode()).hexdigest()[:8]
     tree = work / f"{commit[:16]}-{digest}"
-    made, log = tree / asked.binary, tree.with_suffix(".log")
-    if made.is_file():
-        return made
+    new_commit, log = tree / build.binary, tree.with_suffix(".log")
+    if new_commit.is_file():
+        return new_commit
     # A server gives its rights away, and its user must reach the program.
     work.mkdir(mode=0o755, parents=True, exist_ok=True)
     if not tree.is_dir() and git.run_git("worktree", "prune", root=repo) is not None:
         git.run_git("worktree", "add", "--detach", "--force", str(tree), commit, root=repo)
     if not tree.is_dir():
         raise NotBuiltError(f"git can't lay {commit[:10]} of {repo} out below {work}")
-    print(f"building {commit[:10]} with `{asked.command}`, once", flush=True)
+    print(f"building {commit[:10]} with `{build.command}`, once", flush=True)
     with log.open("wb") as into:
-        code = subprocess.run(["sh", "-c", asked.command], cwd=tree, stdout=into, stderr=into).returncode
-    if code or not made.is_file():
+        code = subprocess.run(["sh", "-c", build.command], cwd=tree, stdout=into, stderr=into).returncode
+    if code or not new_commit.is_file():
         end = " ".join(log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-END_LINES:])
-        raise NotBuiltError(f"`{asked.command}` ended with {code}: {end or f'no {asked.binary}'}")
-    return made
+        raise NotBuiltError(f"`{build.command}` ended with {code}: {end or f'no {build.binary}'}")
+    return new_commit
 
 
-def _locate_repo(asked: Build) -> Path:
-    return (paths.find_root() / asked.repo).resolve()
+def _locate_repo(build: Build) -> Path:
+    return (paths.find_root() / build.repo).resolve()
 
 
-def _find_commit(asked: Build) -> str | None:
-    return git.resolve_commit(asked.ref, _locate_repo(asked))
+def _find_commit(build: Build) -> str | None:
+    return git.resolve_commit(build.ref, _locate_repo(build))
 
 
-def _describe_unknown(asked: Build) -> str:
-    return f"engine.build.ref: {asked.ref}: git knows no such commit in {asked.repo}; fetch it there first"
+def _describe_unknown(build: Build) -> str:
+    return f"engine.build.ref: {build.ref}: git knows no such commit in {build.repo}; fetch it there first"

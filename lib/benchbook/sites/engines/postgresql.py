@@ -92,10 +92,10 @@ class PostgreSQL(Server):
         assert row is not None
         folder, port, address, word, uptime_s = row
         first = (self.machine.read(f"{self.role}/data/postmaster.pid") or "0").split("\n", 1)[0]
-        seen = {"pid": int(first), "data folder": folder, "port": port, "address": address}
+        observations = {"pid": int(first), "data folder": folder, "port": port, "address": address}
         wanted = {"pid": self.running().pid, "data folder": str(self.data)}
         wanted |= {"port": place.port, "address": place.address}
-        self._must_be_the_one(seen, wanted, word, float(uptime_s), started_s)
+        self._must_be_the_one(observations, wanted, word, float(uptime_s), started_s)
 
     def create(self) -> None:
         """Only the socket is open before the first account has its password."""
@@ -108,8 +108,8 @@ class PostgreSQL(Server):
     def admin(self) -> sqlalchemy.Engine:
         """The server knows it by our user there (peer), so there is no password."""
         if self._admin is None:
-            told = {"dialect": WORDS, "opened": lambda: self._opened}
-            self._admin = sql.make_engine(self._connect, "postgresql+psycopg", **told)
+            messages = {"dialect": WORDS, "opened": lambda: self._opened}
+            self._admin = sql.make_engine(self._connect, "postgresql+psycopg", **messages)
         return self._admin
 
     def seen_from(self, machine: Machine, address: str, port: int) -> bool:
@@ -122,7 +122,7 @@ class PostgreSQL(Server):
         return row is not None and str(row[0]) == self.word
 
     def identity(self) -> dict[str, Any]:
-        seen = self.seen()
+        observations = self.seen()
         try:
             with self._connect() as connection:
                 row = connection.execute(IDENTITY).fetchone()
@@ -130,14 +130,14 @@ class PostgreSQL(Server):
             raise SiteError(f"{self._named} (its log: {self.log}) does not answer: {error}") from None
         assert row is not None
         uid, version, *rest = row
-        known = dict(zip(("datadir", "port", "postmaster_started", "word"), rest, strict=True))
-        return seen | {"server_uid": str(uid), "version": str(version).split(" ")[0]} | known
+        known_values = dict(zip(("datadir", "port", "postmaster_started", "word"), rest, strict=True))
+        return observations | {"server_uid": str(uid), "version": str(version).split(" ")[0]} | known_values
 
     def facts(self) -> dict[str, Any]:
         self.running()
-        asked = (self.asked, self.engine.settings)
-        said = server_settings.collect_facts(self.admin(), self.version, *asked, self.folder)
-        return said | {"name": self.traits.name} | self.program_facts(self.binary)
+        request = (self.asked, self.engine.settings)
+        stated_facts = server_settings.collect_facts(self.admin(), self.version, *request, self.folder)
+        return stated_facts | {"name": self.traits.name} | self.program_facts(self.binary)
 
     def log_errors(self, mark: int) -> list[str]:
         return [line for line in self.log_since(mark) if CRASH.search(line) and not HARMLESS.search(line)]
@@ -145,7 +145,7 @@ class PostgreSQL(Server):
     def _find(self) -> str:
         """Return its program: the one that is named, else the newest of the version asked for."""
         there = self.machine.programs(PROGRAM) if self.engine.binary is None else []
-        fits = (one for one in there if sql.is_version(self._version_of(one), self.engine.version))
+        fits = (text for text in there if sql.is_version(self._version_of(text), self.engine.version))
         return next(fits, there[0]) if there else super()._find()
 
     def _connect(self) -> psycopg.Connection:
@@ -171,9 +171,9 @@ class PostgreSQL(Server):
             "unix_socket_permissions": "0700",
             "logging_collector": "off",
         }
-        asked = {key: settings.format_value(value) for key, value in sorted(self.asked.items())}
+        requests = {key: settings.format_value(value) for key, value in sorted(self.asked.items())}
         # The last word counts.
-        self._configure("".join(f"{key}='{value}'\n" for key, value in [*asked.items(), *places.items()]))
+        self._configure("".join(f"{key}='{value}'\n" for key, value in [*requests.items(), *places.items()]))
 
     def _telling(self, mark: int) -> list[str]:
         # What is wrong with a setting stands in the lines before the last, which tells of an error.

@@ -110,16 +110,16 @@ class PostgresqlDialect(dialect.Dialect):
 
     def _statements(self, connection: Connection) -> dict[str, int]:
         """Return calls and rows of all statements but our own under our names; an unused one is 0."""
-        asked = text(self.questions["statements"].format(others=self.others))
-        found = dict.fromkeys((*COMMANDS.values(), "Com_other", "Rows_sent", "Rows_changed"), 0)
-        for command, calls, rows in connection.execute(asked, {"admin": self.admin}):
+        requested_text = text(self.questions["statements"].format(others=self.others))
+        results = dict.fromkeys((*COMMANDS.values(), "Com_other", "Rows_sent", "Rows_changed"), 0)
+        for command, calls, rows in connection.execute(requested_text, {"admin": self.admin}):
             counter = COMMANDS.get(str(command), "Com_other")
-            found[counter] += int(calls)
+            results[counter] += int(calls)
             if counter == "Com_select":
-                found["Rows_sent"] += int(rows)
+                results["Rows_sent"] += int(rows)
             elif counter in WRITES:
-                found["Rows_changed"] += int(rows)
-        return found
+                results["Rows_changed"] += int(rows)
+        return results
 
 
 WORDS = PostgresqlDialect()

@@ -23,23 +23,23 @@ QUERY = "SELECT name, setting, unit, vartype, pending_restart FROM pg_settings"
 
 
 def verify_settings(
-    asked: Mapping[str, Value], chosen: Mapping[str, Value], rows: Iterable[Any]
+    requests: Mapping[str, Value], chosen: Mapping[str, Value], rows: Iterable[Any]
 ) -> dict[str, Any]:
     """The server's value of each setting asked for; SettingsDiffer if it did not take one."""
-    known = {row.name: row for row in rows}
-    got = {name: format_setting(row) for name, row in known.items()}.get
+    known_values = {row.name: row for row in rows}
+    got = {name: format_setting(row) for name, row in known_values.items()}.get
 
     def is_same(key: str, value: Value, _: str) -> bool:
-        row = known[key]
+        row = known_values[key]
         return not row.pending_restart and is_same_value(key, value, row.setting, row.unit, row.vartype)
 
-    return settings.verify_settings(asked, chosen, got, settings.not_taken(asked, got, is_same))
+    return settings.verify_settings(requests, chosen, got, settings.not_taken(requests, got, is_same))
 
 
 def collect_facts(
     engine: sqlalchemy.Engine,
     version: str,
-    asked: Mapping[str, Value],
+    requests: Mapping[str, Value],
     chosen: Mapping[str, Value],
     folder: PurePath,
 ) -> dict[str, Any]:
@@ -53,8 +53,8 @@ def collect_facts(
         "version": version,
         "version_comment": comment,
         "tls": "off",
-        "settings": verify_settings(asked, chosen, rows),
-        "unstated": settings.list_unstated(asked, {row.name: format_setting(row) for row in rows}.get),
+        "settings": verify_settings(requests, chosen, rows),
+        "unstated": settings.list_unstated(requests, {row.name: format_setting(row) for row in rows}.get),
         "variables": len(rows),
         "variables_sha256": settings.hash_variables(lasting, folder),
     }
@@ -69,9 +69,9 @@ def format_setting(row: Any) -> str:
     )
 
 
-def is_same_value(name: str, asked: Value, got: str, unit: str | None, kind: str) -> bool:
+def is_same_value(name: str, request: Value, got: str, unit: str | None, kind: str) -> bool:
     """True if a value asked for is the one read back, across the ways of writing it."""
-    wanted = format_value(asked).strip()
+    wanted = format_value(request).strip()
     if kind == "bool":
         return SWITCH.get(wanted.lower()) == got
     if kind in ("integer", "real"):
@@ -87,10 +87,10 @@ def _parse_number(word: str, unit: str | None) -> float | None:
     match = re.fullmatch(r"(-?[0-9.]+)\s*([A-Za-z]*)", word)
     if match is None:
         return None
-    scale, own = match[2], re.fullmatch(r"([0-9]*)([A-Za-z]+)", unit or "")
+    scale, own_match = match[2], re.fullmatch(r"([0-9]*)([A-Za-z]+)", unit or "")
     if scale:
-        return float(match[1]) * UNITS[scale] if scale in UNITS and own is not None else None
+        return float(match[1]) * UNITS[scale] if scale in UNITS and own_match is not None else None
     # Zero and less are words of their own: none, or as another setting says.
-    if own is None or float(match[1]) <= 0:
+    if own_match is None or float(match[1]) <= 0:
         return float(match[1])
-    return float(match[1]) * float(own[1] or 1) * UNITS[own[2]]
+    return float(match[1]) * float(own_match[1] or 1) * UNITS[own_match[2]]

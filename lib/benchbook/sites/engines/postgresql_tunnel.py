@@ -52,9 +52,9 @@ def open_tunnel(far: Far, lab: Lab, **account: Any) -> TunnelConnection:
             entrance.settimeout(ACCEPT_S)
             carrier = Carrier(far, entrance)
             carrier.start()
-            made = TunnelConnection.connect(host=str(folder), port=1, **account)
-            made.carrier = carrier
-            return made
+            tunnel_connection = TunnelConnection.connect(host=str(folder), port=1, **account)
+            tunnel_connection.carrier = carrier
+            return tunnel_connection
     except BaseException:
         far.close()
         raise
@@ -80,10 +80,10 @@ class Carrier(threading.Thread):
             self._far.close()
 
     def _carry(self, near: socket.socket) -> None:
-        asked, answered = Messages(is_request, is_bare=True), Messages(has_answered)
+        messages, answered = Messages(is_request, is_bare=True), Messages(has_answered)
         while data := near.recv(PIECE):
             self._far.sendall(data)
-            is_due = asked.take(data)
+            is_due = messages.take(data)
             while is_due:
                 if not (answer := self._far.receive()):
                     return

@@ -56,7 +56,7 @@ class Server(Supervised, abc.ABC):
         self.binary = self._find()
         self.version = self._version_of(self.binary)
         if not any(
-            sql.is_version(one, engine.version) for one in (self.version, self.version.partition("-")[0])
+            sql.is_version(text, engine.version) for text in (self.version, self.version.partition("-")[0])
         ):
             raise SiteError(
                 f"engine.version: asked {engine.version}, {self.binary}{self._where} is {self.version}; "
@@ -99,22 +99,30 @@ class Server(Supervised, abc.ABC):
         if not cls.version_words.search(files.read_output([program, *cls.traits.version_by])):
             return {}
         listed = cls.listed.findall(files.read_output([program, *cls.lists_settings]))
-        known = {name.replace("-", "_") for name in listed}
+        known_items = {name.replace("-", "_") for name in listed}
         odd = [
             name
             for name in engine.settings
-            if "." not in name and not {name, name.removeprefix("skip_")} & known
+            if "." not in name and not {name, name.removeprefix("skip_")} & known_items
         ]
-        near = {name: difflib.get_close_matches(name, known, n=1, cutoff=0.85) for name in odd if known}
+        near = {
+            name: difflib.get_close_matches(name, known_items, n=1, cutoff=0.85)
+            for name in odd
+            if known_items
+        }
         has_plugins = any(name.startswith("plugin") for name in engine.settings)
-        return {name: found[0] if found else "" for name, found in near.items() if found or not has_plugins}
+        return {
+            name: results[0] if results else ""
+            for name, results in near.items()
+            if results or not has_plugins
+        }
 
     @classmethod
     def standing(cls) -> tuple[str | None, str]:
         """Version that this machine has, None if none, and the remedy that brings one."""
-        found = cls._found()
+        result = cls._found()
         match = (
-            cls.version_words.search(files.read_output([found, *cls.traits.version_by])) if found else None
+            cls.version_words.search(files.read_output([result, *cls.traits.version_by])) if result else None
         )
         return match[1] if match else None, cls._brings()
 
@@ -172,11 +180,20 @@ class Server(Supervised, abc.ABC):
         """Make the benchmark's account; SiteError if another server answers than the one just started."""
 
     def _must_be_the_one(
-        self, seen: Mapping[str, Any], wanted: Mapping[str, Any], word: str, uptime_s: float, started_s: float
+        self,
+        observations: Mapping[str, Any],
+        wanted: Mapping[str, Any],
+        word: str,
+        uptime_s: float,
+        started_s: float,
     ) -> None:
         """Raise SiteError with each difference unless socket and port lead to the process just started."""
         place = self.place
-        wrong = [f"its {key} is {seen[key]}, not {wanted[key]}" for key in wanted if seen[key] != wanted[key]]
+        wrong = [
+            f"its {key} is {observations[key]}, not {wanted[key]}"
+            for key in wanted
+            if observations[key] != wanted[key]
+        ]
         is_reached = self.machine.host is not None or self.seen_from(self.machine, place.address, place.port)
         if word != self.word or not is_reached:
             wrong.append("it was not started by us just now")
@@ -184,11 +201,12 @@ class Server(Supervised, abc.ABC):
             wrong.append(f"it has been up for {uptime_s:.0f} s, longer than ours")
         self.must_be_ours(wrong)
 
-    def _unseen(self, machine: Machine, address: str, port: int, said: str) -> SiteError:
+    def _unseen(self, machine: Machine, address: str, port: int, statement: str) -> SiteError:
         """The error to raise if no server answers a machine at an address."""
         seen_by = "" if machine.host is None else f" {machine.host}"
         return SiteError(
-            f"{address}:{port} does not answer{seen_by}: {said}; look at the end of {self.log}, at firewalls "
+            f"{address}:{port} does not answer{seen_by}: {statement}; look at the end of {self.log}, at "
+            "firewalls "
             "between hosts, and at `address` in the inventory"
         )
 
@@ -206,13 +224,13 @@ class Server(Supervised, abc.ABC):
         program = cls.traits.programs[0]
         return f"`{install_command(program)}`" if cls.traits.packages else "put it into the PATH"
 
-    def _complete(self, asked: Mapping[str, settings.Value]) -> dict[str, settings.Value]:
-        return settings.complete_settings(asked, *self.starts_from)
+    def _complete(self, requests: Mapping[str, settings.Value]) -> dict[str, settings.Value]:
+        return settings.complete_settings(requests, *self.starts_from)
 
     def _find(self) -> str:
         program, named = self.traits.programs[0], self.engine.binary
-        if (found := self.machine.program(named or program)) is not None:
-            return found
+        if (result := self.machine.program(named or program)) is not None:
+            return result
         if named is not None:
             raise SiteError(
                 f"engine.binary: {named}: no program there; write the path of a {program}, or null"

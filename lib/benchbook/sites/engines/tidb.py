@@ -56,9 +56,9 @@ class TiDB(Server):
     def made_with(self) -> dict[str, Any]:
         """Variables are kept with the data."""
         variables = {key: settings.format_value(value) for key, value in self.asked.variables.items()}
-        made = {"engine": self.traits.name, "version": self.version, "settings": variables}
+        results = {"engine": self.traits.name, "version": self.version, "settings": variables}
         elsewhere = self._own_hosts[1:]
-        return made | {"locks": self.lab.locks()} | ({"own_hosts": elsewhere} if elsewhere else {})
+        return results | {"locks": self.lab.locks()} | ({"own_hosts": elsewhere} if elsewhere else {})
 
     def _answers(self) -> bool:
         # It opens no session.
@@ -93,13 +93,13 @@ class TiDB(Server):
         return data.is_seen([self._connect], machine, address, port)
 
     def identity(self) -> dict[str, Any]:
-        seen = self.seen()
+        observations = self.seen()
         try:
             answer = self.status.who()
         except (OSError, ValueError) as error:
             raise SiteError(f"{self._named} does not answer: {error}; see {self.log}") from None
-        known = {key: answer[key] for key in ("version", "git_hash")}
-        return seen | known | {"datadir": str(self.data), "port": self.place.port}
+        known_values = {key: answer[key] for key in ("version", "git_hash")}
+        return observations | known_values | {"datadir": str(self.data), "port": self.place.port}
 
     def facts(self) -> dict[str, Any]:
         self.running()
@@ -107,8 +107,8 @@ class TiDB(Server):
         read = self.asked.taken(self.engine.settings, self.status.config(), variables)
         is_here = self.machine.host is None
         built = {"built_with": (build.read_build(Path(self.binary)) or {}).get("go")} if is_here else {}
-        said = data.collect_facts(self.version, STORAGE, read, variables, self.folder)
-        return said | {"name": self.traits.name} | self.program_facts(self.binary) | built
+        stated_facts = data.collect_facts(self.version, STORAGE, read, variables, self.folder)
+        return stated_facts | {"name": self.traits.name} | self.program_facts(self.binary) | built
 
     def _connect(self) -> pymysql.Connection:
         self._opened += 1

@@ -49,14 +49,14 @@ class FarContext(ssl.SSLContext):
     """Opener of our sessions with TLS over a connection that a host holds for us."""
 
     def __new__(cls, lab: labs.Lab) -> FarContext:
-        made = super().__new__(cls, ssl.PROTOCOL_TLS_CLIENT)
-        made.check_hostname = False
+        far_context = super().__new__(cls, ssl.PROTOCOL_TLS_CLIENT)
+        far_context.check_hostname = False
         place = prepare_folder(lab)
-        made.load_verify_locations(str(place / CA))
-        made.load_cert_chain(str(place / CERTIFICATE), str(place / KEY))
-        return made
+        far_context.load_verify_locations(str(place / CA))
+        far_context.load_cert_chain(str(place / CERTIFICATE), str(place / KEY))
+        return far_context
 
-    def wrap_socket(self, sock: Any, *given: Any, **how: Any) -> Any:
+    def wrap_socket(self, sock: Any, *inputs: Any, **how: Any) -> Any:
         return _FarTls(self, sock)
 
 
@@ -86,8 +86,8 @@ class _FarTls(Far):
                 result, is_done = None, False
             except ssl.SSLZeroReturnError:
                 return b""
-            if told := self._out.read():
-                self._raw.sendall(told)
+            if reported_content := self._out.read():
+                self._raw.sendall(reported_content)
             if is_done:
                 return result
             data = self._raw.receive()
@@ -109,7 +109,7 @@ def _create_certificates(place: Path) -> None:
     now = datetime.datetime.now(datetime.UTC)
     local = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
     for name, key in keys.items():
-        made = (
+        new_certificate = (
             x509.CertificateBuilder(names["authority"], names[name], key.public_key())
             .serial_number(x509.random_serial_number())
             .not_valid_before(now - datetime.timedelta(days=1))
@@ -119,7 +119,9 @@ def _create_certificates(place: Path) -> None:
             .sign(keys["authority"], hashes.SHA256())
         )
         file = CA if name == "authority" else f"{name}-cert.pem"
-        labs.write_private(place / file, made.public_bytes(serialization.Encoding.PEM).decode("ascii"))
+        labs.write_private(
+            place / file, new_certificate.public_bytes(serialization.Encoding.PEM).decode("ascii")
+        )
         if name != "authority":
             text = key.private_bytes(
                 serialization.Encoding.PEM,

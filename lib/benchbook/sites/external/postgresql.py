@@ -42,8 +42,8 @@ class GuestDialect(PostgresqlDialect):
     def foreign_sessions(self, connection: Connection) -> int:
         # Where others use the server too, only our own account must be alone.
         user = connection.info.get("only_user")
-        asked = self.questions["foreign"] + (" AND usename = :user" if user else "")
-        return int(connection.execute(text(asked), {"user": user} if user else {}).scalar_one())
+        request = self.questions["foreign"] + (" AND usename = :user" if user else "")
+        return int(connection.execute(text(request), {"user": user} if user else {}).scalar_one())
 
     def prewarm(self, connection: Connection, table: str, index: str) -> None:
         """Read a table by its indexes, since a scan of a large one keeps out of the shared buffers."""
@@ -58,17 +58,17 @@ class ExternalPostgreSQL(ExternalServer):
 
     driver = TRAITS.driver
 
-    def engine(self, connect: Callable[[], Any], **told: Any) -> sqlalchemy.Engine:
-        made = sql.make_engine(connect, "postgresql+psycopg", dialect=WORDS, **told)
+    def engine(self, connect: Callable[[], Any], **messages: Any) -> sqlalchemy.Engine:
+        new_engine = sql.make_engine(connect, "postgresql+psycopg", dialect=WORDS, **messages)
 
         def inform(connection: psycopg.Connection[Any], record: Any) -> None:
             record.info["counts"] = _fetch_first(connection, COUNTS)
             if not record.info["counts"]:
                 record.info.setdefault("no_ledger", NOT_COUNTED)
 
-        event.listen(made, "connect", inform)
-        event.listen(made, "before_cursor_execute", _prefix_statement, retval=True)
-        return made
+        event.listen(new_engine, "connect", inform)
+        event.listen(new_engine, "before_cursor_execute", _prefix_statement, retval=True)
+        return new_engine
 
     def connect(
         self, place: tuple[str, int], account: tuple[str, str], database: str, tls: SSLContext | None
@@ -96,18 +96,20 @@ class ExternalPostgreSQL(ExternalServer):
         )
 
     def who(self, connection: Connection) -> tuple[str, str]:
-        said = connection.execute(text("SELECT current_setting('server_version')")).scalar_one()
-        return TRAITS.name, str(said).split(" ")[0]
+        scalar_one = connection.execute(text("SELECT current_setting('server_version')")).scalar_one()
+        return TRAITS.name, str(scalar_one).split(" ")[0]
 
     def identity(self, connection: Connection) -> dict[str, Any]:
         row = connection.execute(text(IDENTITY)).one()
         return dict(zip(("server_uid", "version", "port"), map(str, row), strict=True))
 
-    def facts(self, connection: Connection, asked: Mapping[str, Any]) -> dict[str, Any]:
+    def facts(self, connection: Connection, requests: Mapping[str, Any]) -> dict[str, Any]:
         sees = text("SELECT pg_has_role('pg_read_all_stats', 'MEMBER')")
         version = self.who(connection)[1]
         return {
-            "engine": server_settings.collect_facts(connection.engine, version, asked, asked, PurePath("/")),
+            "engine": server_settings.collect_facts(
+                connection.engine, version, requests, requests, PurePath("/")
+            ),
             "rights": describe_rights(bool(connection.execute(sees).scalar_one())),
         }
 

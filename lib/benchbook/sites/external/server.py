@@ -39,17 +39,17 @@ class ExternalServer:
 
     driver = descriptors.MYSQL
 
-    def engine(self, connect: Callable[[], Any], **told: Any) -> sqlalchemy.Engine:
-        return sql.make_engine(connect, **told)
+    def engine(self, connect: Callable[[], Any], **messages: Any) -> sqlalchemy.Engine:
+        return sql.make_engine(connect, **messages)
 
     def connect(
         self, place: tuple[str, int], account: tuple[str, str], _: str, tls: SSLContext | None
     ) -> Any:
         """Open a connection with an account."""
-        given = {"ssl": tls} if tls else {"ssl_disabled": True}
+        inputs = {"ssl": tls} if tls else {"ssl_disabled": True}
         (host, port), (user, password) = place, account
         return pymysql.connect(
-            host=host, port=port, user=user, password=password, autocommit=True, connect_timeout=10, **given
+            host=host, port=port, user=user, password=password, autocommit=True, connect_timeout=10, **inputs
         )
 
     def tables(self, connection: Connection, database: str) -> set[str] | None:
@@ -71,29 +71,29 @@ class ExternalServer:
 
     def who(self, connection: Connection) -> tuple[str, str]:
         """Return the engine's name in study files, and its version."""
-        known = MYSQL.variables(connection)
-        said = f"{known.get('version', '')} {known.get('version_comment', '')}".lower()
+        variables = MYSQL.variables(connection)
+        statement = f"{variables.get('version', '')} {variables.get('version_comment', '')}".lower()
         words = {
             of.said_by: name
             for name, of in reversed([*descriptors.load_engines().items()])
             if of.said_by is not None
         }
         # The one that is known by no word of its own is what is left.
-        name = next(name for word, name in sorted(words.items(), reverse=True) if word in said)
-        return name, str(known.get("version"))
+        name = next(name for word, name in sorted(words.items(), reverse=True) if word in statement)
+        return name, str(variables.get("version"))
 
     def identity(self, connection: Connection) -> dict[str, Any]:
-        known = MYSQL.variables(connection)
-        return {name: known[name] for name in WHO if name in known}
+        variables = MYSQL.variables(connection)
+        return {name: variables[name] for name in WHO if name in variables}
 
-    def facts(self, connection: Connection, asked: Mapping[str, Any]) -> dict[str, Any]:
+    def facts(self, connection: Connection, requests: Mapping[str, Any]) -> dict[str, Any]:
         """The engine and the rights of our account; SettingsDiffer if a setting is another."""
-        known = MYSQL.variables(connection)
-        read = settings.report_settings(asked, asked, known)
+        variables = MYSQL.variables(connection)
+        read = settings.report_settings(requests, requests, variables)
         engine, version = self.who(connection)
-        told = sorted(
+        messages = sorted(
             f"{name}={value}"
-            for name, value in known.items()
+            for name, value in variables.items()
             if name.startswith((*TELLING, f"{engine}_")) and not any(part in name for part in CHANGING)
         )
         grants = " ".join(str(row[0]) for row in connection.execute(text("SHOW GRANTS")))
@@ -101,10 +101,10 @@ class ExternalServer:
             "engine": {
                 "name": engine,
                 "version": version,
-                "version_comment": known.get("version_comment"),
+                "version_comment": variables.get("version_comment"),
                 **read,
-                "variables": len(told),
-                "variables_sha256": hashlib.sha256("\n".join(told).encode()).hexdigest(),
+                "variables": len(messages),
+                "variables_sha256": hashlib.sha256("\n".join(messages).encode()).hexdigest(),
             },
             "rights": describe_rights("PROCESS" in grants or "ALL PRIVILEGES ON *.*" in grants),
         }
@@ -112,38 +112,41 @@ class ExternalServer:
 
 def describe_rights(sees_all: bool) -> dict[str, str]:
     """Rights of our account to see and to set."""
-    seen = "all" if sees_all else "our own only: another client on this server would go unseen"
-    return {"sessions": seen, "settings": "read, not set"}
+    observed = "all" if sees_all else "our own only: another client on this server would go unseen"
+    return {"sessions": observed, "settings": "read, not set"}
 
 
-def check_password(asked: Existing) -> list[str]:
+def check_password(existing: Existing) -> list[str]:
     """Reason for a missing password, as far as this process knows; nothing if there is one."""
-    name = asked.password_env
+    name = existing.password_env
     if name is None or process_env.read_password(name):
         return []
     return [f"site.existing.password_env: {name}: this variable is not set; `export {name}=...` first"]
 
 
-def prepare_account(asked: Existing, lab: labs.Lab, drivers: Iterable[str]) -> Path:
+def prepare_account(existing: Existing, lab: labs.Lab, drivers: Iterable[str]) -> Path:
     """The file with the benchmark's account, mode 0600; one from the environment goes to the lab."""
-    if asked.account_file is not None:
-        path = Path(asked.account_file).expanduser()
+    if existing.account_file is not None:
+        path = Path(existing.account_file).expanduser()
         for driver in drivers:
             labs.read_secret(path, driver)
         if stat.S_IMODE(path.stat().st_mode) & 0o077:
             raise SiteError(f"{path}: others may read this account; `chmod 600 {path}`")
         return path.resolve()
-    assert asked.password_env is not None
-    if why := check_password(asked):
+    assert existing.password_env is not None
+    if why := check_password(existing):
         raise SiteError(why[0])
-    password = process_env.read_password(asked.password_env)
+    password = process_env.read_password(existing.password_env)
     if '"' in password or "\n" in password:
         raise SiteError(
-            f"{asked.password_env}: a quote or a new line in it can't be passed on; choose another"
+            f"{existing.password_env}: a quote or a new line in it can't be passed on; choose another"
         )
     lab.private_folder("secrets", None)
-    said = "".join(f'{one}-user="{asked.user}"\n{one}-password="{password}"\n' for one in drivers)
-    return labs.write_private(lab.folder / "secrets" / "existing.cnf", said)
+    statement = "".join(
+        f'{this_driver}-user="{existing.user}"\n{this_driver}-password="{password}"\n'
+        for this_driver in drivers
+    )
+    return labs.write_private(lab.folder / "secrets" / "existing.cnf", statement)
 
 
 def check_ownership(
@@ -154,8 +157,10 @@ def check_ownership(
     if tables is None:
         return f"there is no schema {database}, or no right to it; create it and grant ALL on it"
     if MARK in tables:
-        asked = text(f"SELECT lab FROM {theirs.named(database, MARK)}")
-        if {str(lab) for (lab,) in connection.execute(asked)} & {hash_token(token) for token in tokens}:
+        requested_text = text(f"SELECT lab FROM {theirs.named(database, MARK)}")
+        if {str(lab) for (lab,) in connection.execute(requested_text)} & {
+            hash_token(token) for token in tokens
+        }:
             return None
         return (
             f"schema {database} is used by a study of another clone; name another schema, or, once that "
@@ -173,19 +178,19 @@ def drop_tables(
     theirs: ExternalServer, connection: Connection, database: str, has_scripts: bool = False
 ) -> list[str]:
     """Drop the mark and prepare's tables in a schema of ours, with custom scripts all; return their names."""
-    made = _list_tables(theirs, database, theirs.tables(connection, database) or set(), has_scripts)
-    if made:
+    tables = _list_tables(theirs, database, theirs.tables(connection, database) or set(), has_scripts)
+    if tables:
         if has_scripts:
             connection.execute(text("SET FOREIGN_KEY_CHECKS = 0"))
-        connection.execute(text(f"DROP TABLE {', '.join(made)}"))
-    return made
+        connection.execute(text(f"DROP TABLE {', '.join(tables)}"))
+    return tables
 
 
 def _list_tables(
     theirs: ExternalServer, database: str, tables: set[str], has_scripts: bool = False
 ) -> list[str]:
-    found = sorted(name for name in tables if has_scripts or name == MARK or MADE.fullmatch(name))
-    return [theirs.named(database, name) for name in found]
+    results = sorted(name for name in tables if has_scripts or name == MARK or MADE.fullmatch(name))
+    return [theirs.named(database, name) for name in results]
 
 
 def hash_token(token: str) -> str:

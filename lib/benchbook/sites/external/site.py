@@ -56,12 +56,12 @@ class ExistingSite(HeldSite):
         self._servers: dict[tuple[str, int], str] = {}
         self._marked: set[tuple[str, int]] = set()
         self._scratch = tempfile.TemporaryDirectory(dir=self.lab.run)
-        drivers = sorted({one.driver for one in self._theirs.values()})
+        drivers = sorted({their.driver for their in self._theirs.values()})
         self.secret, self._tls = server.prepare_account(self.asked, self.lab, drivers), self._context()
 
     def _close(self, error: BaseException | None) -> None:
-        for one in self._clients:
-            process.stop_child(one, grace_s=2.0)
+        for child in self._clients:
+            process.stop_child(child, grace_s=2.0)
         self._scratch.cleanup()
 
     @classmethod
@@ -72,12 +72,12 @@ class ExistingSite(HeldSite):
 
     def obstacles(self, arm: str) -> list[str]:
         host, port = self._place(arm)
-        theirs, asked = self._theirs[arm], engine_of(self.study, arm)
+        theirs, engine = self._theirs[arm], engine_of(self.study, arm)
         try:
             with self.admin(arm).connect() as connection:
                 name, version = theirs.who(connection)
-                if name != asked.name or not sql.is_version(version, asked.version):
-                    wanted = f"{asked.name} {asked.version or ''}".strip()
+                if name != engine.name or not sql.is_version(version, engine.version):
+                    wanted = f"{engine.name} {engine.version or ''}".strip()
                     return [
                         f"{host}:{port} is {name} {version}, not {wanted}; write that as the arm's engine"
                     ]
@@ -85,8 +85,10 @@ class ExistingSite(HeldSite):
                 return [*filter(None, [server.check_ownership(theirs, connection, self.database, tokens)])]
         except sqlalchemy.exc.OperationalError as error:
             user = labs.read_secret(self.secret, theirs.driver)[0]
-            said = " ".join(str(error.orig).split())
-            return [f"{host}:{port} does not let {user} in: {said}; see site.existing, arms.{arm}.endpoint"]
+            statement = " ".join(str(error.orig).split())
+            return [
+                f"{host}:{port} does not let {user} in: {statement}; see site.existing, arms.{arm}.endpoint"
+            ]
 
     def endpoints(self, arm: str) -> list[Endpoint]:
         if why := self.missing(arm):
@@ -97,37 +99,39 @@ class ExistingSite(HeldSite):
                 self._theirs[arm].enter(connection, self.database, self.lab.token)
             self._marked.add((host, port))
         driver = self._theirs[arm].driver
-        one = Endpoint(host, port, self.database, self.secret, tls=self.asked.tls, driver=driver)
-        return [one] * self.study.arms[arm].clients
+        endpoint = Endpoint(host, port, self.database, self.secret, tls=self.asked.tls, driver=driver)
+        return [endpoint] * self.study.arms[arm].clients
 
     def down(self) -> None:
         """Leave everything as it is: none of it is ours to stop."""
 
     def remove(self) -> list[str]:
         """Drop the loaded tables of every schema that is ours; its mark goes with them."""
-        told = []
+        report = []
         for arm in [group[0] for group in self.data_groups()]:
             host, port = self._place(arm)
             if (why := self.missing(arm)) is not None:
-                told.append(f"{host}:{port}: left as it is: {why}")
+                report.append(f"{host}:{port}: left as it is: {why}")
                 continue
             with self._standing(arm) as connection:
                 has_scripts = bool(custom_scripts.load_scripts(self.study))
-                made = server.drop_tables(self._theirs[arm], connection, self.database, has_scripts)
-            told.append(f"{host}:{port}: {', '.join(made) or 'nothing'} removed from {self.database}")
+                drop_tables = server.drop_tables(self._theirs[arm], connection, self.database, has_scripts)
+            report.append(
+                f"{host}:{port}: {', '.join(drop_tables) or 'nothing'} removed from {self.database}"
+            )
         (self.lab.folder / MARKS).unlink(missing_ok=True)
-        return told
+        return report
 
     def facts(self, arm: str) -> dict[str, Any]:
         host, port = self._place(arm)
         with self.admin(arm).connect() as connection:
-            found = self._theirs[arm].facts(connection, engine_of(self.study, arm).settings)
+            results = self._theirs[arm].facts(connection, engine_of(self.study, arm).settings)
         return {
             "arm": arm,
             "access": self.study.arms[arm].access,
             "site": self.study.site.model_dump(include={"kind", "priority"})
             | self.asked.model_dump(include={"tls", "is_shared"}),
-            **found,
+            **results,
             "network": "as it is there",
             "not_seen": list(NOT_SEEN),
             "machine": machine.collect_facts(),
@@ -149,11 +153,11 @@ class ExistingSite(HeldSite):
         place = self._place(self.study.baseline if arm is None else arm)
         if place not in self._engines:
             theirs = self._theirs[self._arm(arm)]
-            told: dict[str, Any] = {"is_theirs": True, "opened": lambda: self._opened_at(place)}
+            messages: dict[str, Any] = {"is_theirs": True, "opened": lambda: self._opened_at(place)}
             if self.asked.is_shared:
-                told["no_ledger"] = "others use the server too, as the study says"
-                told["only_user"] = labs.read_secret(self.secret, theirs.driver)[0]
-            self._engines[place] = theirs.engine(lambda: self._connect(place, theirs), **told)
+                messages["no_ledger"] = "others use the server too, as the study says"
+                messages["only_user"] = labs.read_secret(self.secret, theirs.driver)[0]
+            self._engines[place] = theirs.engine(lambda: self._connect(place, theirs), **messages)
         return self._engines[place]
 
     def allowance(self, arm: str) -> float:
@@ -173,17 +177,17 @@ class ExistingSite(HeldSite):
         self._clients.append(background_load.start_client(self.lab, replace(start, cwd=cwd, env=env)))
         return self._clients[-1]
 
-    def clock(self, takers: Mapping[str, Taker], asked: Mapping[str, Any]) -> turns.ClockProcess:
+    def clock(self, takers: Mapping[str, Taker], requests: Mapping[str, Any]) -> turns.ClockProcess:
         """Start the clock of clients that take turns; the servers are not ours and never stopped."""
         parts: dict[str, dict[str, list[int]]] = {name: {} for name in takers}
-        return turns.ClockProcess(self.lab, takers, parts, {**asked, "families": []}, ProcessPlacement())
+        return turns.ClockProcess(self.lab, takers, parts, {**requests, "families": []}, ProcessPlacement())
 
     def machines(self) -> dict[str, Any]:
         """Figures of the client's machine: the server's can't be asked."""
         return {"probes": microbenchmarks.measure_here(self.lab.folder)}
 
     def watch(self, arm: str, clients: Sequence[process.Child], path: Path) -> local_machine.Monitor:
-        pids = [one.pid for one in clients]
+        pids = [child.pid for child in clients]
         return local_machine.Monitor({"client": pids}, path, *pids)
 
     @contextlib.contextmanager
@@ -203,8 +207,8 @@ class ExistingSite(HeldSite):
         files.write_json(self.lab.folder / MARKS, self._loaded() | {self.server_of(self._arm(arm)): label})
 
     def has_snapshot(self, label: str | None = None, arm: str | None = None) -> bool:
-        known = self._loaded().get(self.server_of(self._arm(arm)))
-        return known is not None and label in (None, known)
+        known_text = self._loaded().get(self.server_of(self._arm(arm)))
+        return known_text is not None and label in (None, known_text)
 
     def restore(self, label: str | None = None) -> None:
         """Take the tables as they are: reads leave them whole, and changed ones are loaded again."""
@@ -231,8 +235,12 @@ class ExistingSite(HeldSite):
         return self.study.baseline if arm is None else arm
 
     def _place(self, arm: str | None) -> tuple[str, int]:
-        own = self.study.arms[self._arm(arm)].endpoint
-        return (own.host, own.port) if own is not None else (self.asked.host, self.asked.port)
+        arm_address = self.study.arms[self._arm(arm)].endpoint
+        return (
+            (arm_address.host, arm_address.port)
+            if arm_address is not None
+            else (self.asked.host, self.asked.port)
+        )
 
     def _opened_at(self, place: tuple[str, int]) -> int:
         """Number of connections to the server behind a place, by any name it has."""

@@ -22,19 +22,19 @@ RECORDS = ()
 
 def note_host(run: Path, host: Host, is_used: bool = True) -> None:
     """Record the access to a host, without a secret, as used or as holding only data of ours."""
-    known = TypeAdapter(Target).dump_python(host.target, mode="json")
-    text = json.dumps({"is_used": is_used, "target": known}, indent=1)
+    dump_python = TypeAdapter(Target).dump_python(host.target, mode="json")
+    text = json.dumps({"is_used": is_used, "target": dump_python}, indent=1)
     write_text(run / FOLDER / f"{host.name}.json", text + "\n")
 
 
 def load_targets(run: Path, idle_too: bool = False) -> list[Target]:
     """Hosts that a lab has used and not left; `idle_too` those with data only as well."""
-    found = []
+    targets = []
     for path in sorted((run / FOLDER).glob("*.json")):
         record = json.loads(path.read_text(encoding="utf-8"))
         if record["is_used"] or idle_too:
-            found.append(TypeAdapter(Target).validate_python(record["target"]))
-    return found
+            targets.append(TypeAdapter(Target).validate_python(record["target"]))
+    return targets
 
 
 def end_host(run: Path, host: Host, purge: bool = False) -> dict[str, list[str]]:

@@ -55,7 +55,7 @@ class RemoteClient:
             when = {"begin_at": start.begin_at + self.clock.ahead_s, "note": f"{self.job}/begun"}
         elif start.held:
             when = {"held": True, "note": f"{self.job}/begun"}
-        known = host.job(
+        job_status = host.job(
             "start",
             self.job,
             argv=carry_arguments(host, start.argv),
@@ -66,7 +66,7 @@ class RemoteClient:
             cpus=cpus,
             **when,
         )
-        self.pid, self._started_s = known.pid, time.monotonic()
+        self.pid, self._started_s = job_status.pid, time.monotonic()
 
     @property
     def popen(self) -> RemoteClient:
@@ -106,20 +106,20 @@ class RemoteClient:
         with contextlib.suppress(SiteError):
             self.send_signal(signal.SIGKILL)
 
-    def _take(self, known: JobStatus) -> None:
+    def _take(self, job_status: JobStatus) -> None:
         """Take over its output once it has ended: fetched, held against the hashes, then removed there."""
-        if known.code is None:
+        if job_status.code is None:
             return
         for kind, path in (("out", self.out), ("err", self.err)):
-            path.write_bytes(self.host.fetch(f"{self.job}/{kind}", require_value(known.files)[kind]))
+            path.write_bytes(self.host.fetch(f"{self.job}/{kind}", require_value(job_status.files)[kind]))
         if self.clock is not None:
             # On another machine's clock: as exact as half the round trip by which both were compared.
             begun = self.host.call("read", name=f"{self.job}/begun")
             self.begun_s = float(begun) - self.clock.ahead_s if begun else None
-        self.cpu_s, self.returncode = known.cpu_s, known.code
-        self._ran_s = (self._started_s, self._started_s + known.age_s)
+        self.cpu_s, self.returncode = job_status.cpu_s, job_status.code
+        self._ran_s = (self._started_s, self._started_s + job_status.age_s)
         if self._held and self.clock is not None:
-            ended_s = known.began_s + known.age_s - self.clock.ahead_s
+            ended_s = job_status.began_s + job_status.age_s - self.clock.ahead_s
             self._ran_s = None if self.begun_s is None else (self.begun_s, ended_s)
         self.host.call("remove", name=self.job)
 
@@ -157,10 +157,10 @@ def _carry_file(host: Host, path: Path) -> str:
     beside = sorted(path.parent.glob("*.lua")) if path.suffix == ".lua" else [path]
     digest = hashlib.sha256("".join(map(digest_file, beside)).encode()).hexdigest()
     folder = f"carried/{path.parent.name}-{digest[:12]}"
-    for one in beside:
-        name, text = f"{folder}/{one.name}", one.read_text("utf-8")
-        if host.call("sha256", path=f"{host.folder}/{name}") == digest_file(one):
+    for this_path in beside:
+        name, text = f"{folder}/{this_path.name}", this_path.read_text("utf-8")
+        if host.call("sha256", path=f"{host.folder}/{name}") == digest_file(this_path):
             continue
-        if host.call("write", name=name, text=text) != digest_file(one):
+        if host.call("write", name=name, text=text) != digest_file(this_path):
             raise SiteError(f"{host.name}: {name} does not hold what was written; look at its disk")
     return f"{host.folder}/{folder}/{path.name}"

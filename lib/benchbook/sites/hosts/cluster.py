@@ -50,9 +50,9 @@ class TiupCluster(data_snapshots.Loaded):
         self.tiup = study.site.tiup
         self.asked, self.numa = tiup.build_settings(study, part), study.arms[part.arm].numa or Numa()
         self.configs = tiup.merge_configs(study, part.arm)
-        folders = {name: str(one.folder) for name, one in machines.items()}
-        facts = {name: one.look.facts for name, one in machines.items()}
-        targets = {name: one.on.target for name, one in machines.items()}
+        folders = {name: str(machine.folder) for name, machine in machines.items()}
+        facts = {name: machine.look.facts for name, machine in machines.items()}
+        targets = {name: machine.on.target for name, machine in machines.items()}
         self.topology = tiup.topology_text(tiup.build_topology(study, part, targets, folders, facts))
         self.config_text = self.topology
         for folder in folders.values():  # It is what it is wherever ours are.
@@ -60,7 +60,9 @@ class TiupCluster(data_snapshots.Loaded):
         self.config_hash = applied_config.digest_text(self.config_text)
         self.name = f"{self.control.on.lab}-{part.name}"
         self.binary, self.env = str(self.control.program("tiup")), {"HOME": self.control.look.home}
-        self.statuses = [Status(one.address, one.port + 1, machines[one.host]) for one in part.where.places]
+        self.statuses = [
+            Status(place.address, place.port + 1, machines[place.host]) for place in part.where.places
+        ]
         self._admins: dict[int, sqlalchemy.Engine] = {}
 
     @property
@@ -82,15 +84,17 @@ class TiupCluster(data_snapshots.Loaded):
     @property
     def processes(self) -> dict[str, dict[str, list[int]]]:
         """The processes of `tidb`, `tikv` and `pd` by host: those that listen on the parts' ports."""
-        ports = {"tidb": [(one.host, one.port) for one in self.part.where.places], "tikv": self._stores}
+        ports = {"tidb": [(place.host, place.port) for place in self.part.where.places], "tikv": self._stores}
         pd = self.part.where.places[0].port + PD_AT
         ports["pd"] = [(host, pd) for role, host in self.part.where.others if role == "pd"]
-        found: dict[str, dict[str, list[int]]] = {}
+        results: dict[str, dict[str, list[int]]] = {}
         for role, places in ports.items():
             for host, port in places:
-                there = [one["pid"] for one in self.machines[host].listeners(port) if one["pid"]]
-                found.setdefault(role, {}).setdefault(host, []).extend(there)
-        return found
+                there = [
+                    listener["pid"] for listener in self.machines[host].listeners(port) if listener["pid"]
+                ]
+                results.setdefault(role, {}).setdefault(host, []).extend(there)
+        return results
 
     @property
     def _stores(self) -> list[tuple[str, int]]:
@@ -103,7 +107,7 @@ class TiupCluster(data_snapshots.Loaded):
         if self.is_up:
             return
         self.control.private_folder(self.role)
-        made = {
+        results = {
             "version": self.version,
             "topology_sha256": hashlib.sha256(self.topology.encode()).hexdigest(),
             "locks": self.lab.locks(),
@@ -111,9 +115,9 @@ class TiupCluster(data_snapshots.Loaded):
         # These end the cluster, also after our own end.
         end, purge = ([self.binary, "cluster", what, self.name, "--yes"] for what in ("stop", "destroy"))
         self.control.call("at_end", name=self.name, end=end, purge=purge, env=self.env)
-        known = self._made
-        if {key: known.get(key) for key in made} != made:
-            self._deploy(bool(known), made)
+        known_values = self._made
+        if {key: known_values.get(key) for key in results} != results:
+            self._deploy(bool(known_values), results)
         self._do("start", "--yes")
         self._await()
         self.child = uuid.uuid4().hex
@@ -150,29 +154,31 @@ class TiupCluster(data_snapshots.Loaded):
         return self._admins[key]
 
     def seen_from(self, machine: OnHost, address: str, port: int) -> bool:
-        mine = [one for one in self.part.where.places if (one.address, one.port) == (address, port)]
-        connects = [partial(self._connect, one) for one in (mine or self.part.where.places)]
+        mine = [place for place in self.part.where.places if (place.address, place.port) == (address, port)]
+        connects = [
+            partial(self._connect, host_endpoint) for host_endpoint in (mine or self.part.where.places)
+        ]
         return data.is_seen(connects, machine, address, port)
 
     def identity(self) -> dict[str, Any]:
         self.running()
-        said = [status.who() for status in self.statuses]
-        versions = [{key: one[key] for key in ("version", "git_hash")} for one in said]
-        known = {"host": self.machine.host, "cluster": self.id, "port": self.part.port, **versions[0]}
-        return known | {"servers": versions, "pids": self.processes, "config_hash": self.config_hash}
+        statements = [status.who() for status in self.statuses]
+        versions = [{key: values[key] for key in ("version", "git_hash")} for values in statements]
+        known_values = {"host": self.machine.host, "cluster": self.id, "port": self.part.port, **versions[0]}
+        return known_values | {"servers": versions, "pids": self.processes, "config_hash": self.config_hash}
 
     def facts(self) -> dict[str, Any]:
         """SettingsDiffer if a setting of the study's was not taken."""
         self.running()
         mine = {**self.engine.settings, **self.configs["tidb"]}
         read = [
-            self.asked.taken(mine, one.config(), sql.read_variables(self.admin(number)), may_lack=True)
-            for number, one in enumerate(self.statuses)
+            self.asked.taken(mine, status.config(), sql.read_variables(self.admin(number)), may_lack=True)
+            for number, status in enumerate(self.statuses)
         ]
         shown, variables = self._shown(), sql.read_variables(self.admin())
         with self.admin().connect() as connection:
             kept = data.read_stored(connection, self.configs)
-        parts = [{key: one.get(key) for key in ("id", "role", "status")} for one in shown["instances"]]
+        parts = [{key: item.get(key) for key in ("id", "role", "status")} for item in shown["instances"]]
         return data.collect_facts(self.engine.version, STORAGE, read[0], variables, PurePath("DATA")) | {
             "config_hash": self.config_hash,
             "cluster": {
@@ -192,16 +198,16 @@ class TiupCluster(data_snapshots.Loaded):
         return read_thread_pools((self.machines[name], address, port) for name, address, port in places)
 
     def log_mark(self) -> list[int]:
-        return [self.machines[one.host].size(self._log(one)) or 0 for one in self.part.where.places]
+        return [self.machines[place.host].size(self._log(place)) or 0 for place in self.part.where.places]
 
     def log_errors(self, mark: list[int]) -> list[str]:
-        found = []
-        for one, at in zip(self.part.where.places, mark, strict=True):
-            said = self.machines[one.host].read(self._log(one), at) or ""
-            found += [line for line in said.splitlines() if CRASH.search(line)]
-        return found
+        errors = []
+        for place, at in zip(self.part.where.places, mark, strict=True):
+            statement = self.machines[place.host].read(self._log(place), at) or ""
+            errors += [line for line in statement.splitlines() if CRASH.search(line)]
+        return errors
 
-    def _deploy(self, is_there: bool, made: Mapping[str, Any]) -> None:
+    def _deploy(self, is_there: bool, results: Mapping[str, Any]) -> None:
         if is_there:
             self._do("destroy", "--yes")
         self.control.remove(f"{self.role}/loaded.json")
@@ -210,7 +216,7 @@ class TiupCluster(data_snapshots.Loaded):
         if (key := self.tiup.identity_file) is not None:
             words += ["--identity_file", key.replace("~", self.env["HOME"], 1)]
         self._do("deploy", self.version, f"{self.control.folder}/{self.role}/topology.yaml", *words)
-        self.control.write(f"{self.role}/made.json", json.dumps({**made, "id": uuid.uuid4().hex}))
+        self.control.write(f"{self.role}/made.json", json.dumps({**results, "id": uuid.uuid4().hex}))
 
     def _do(self, what: str, *words: str) -> str:
         argv = [self.binary, "cluster", what, self.name, *words]
@@ -219,19 +225,19 @@ class TiupCluster(data_snapshots.Loaded):
 
     def _shown(self) -> dict[str, Any]:
         """State of it by `tiup`: `cluster_meta`, and `instances` with id, role and status."""
-        said = self._do("display", "--format", "json")
+        statement = self._do("display", "--format", "json")
         # It may greet before that.
-        known = json.loads(said[said.index("{") :]) if "{" in said else {}
-        return {"cluster_meta": {}, "instances": [], **known}
+        known_values = json.loads(statement[statement.index("{") :]) if "{" in statement else {}
+        return {"cluster_meta": {}, "instances": [], **known_values}
 
     def _await(self) -> None:
         deadline = time.monotonic() + self.tiup.wait_s
         while True:
-            silent = [one for one in self.statuses if not one.answers]
-            down = [f"tidb {one.address}:{one.port}: no answer" for one in silent] or [
-                f"{one['role']} {one['id']}: {one['status']}"
-                for one in self._shown()["instances"]
-                if not str(one["status"]).startswith(("Up", "Healthy"))
+            silent = [status for status in self.statuses if not status.answers]
+            down = [f"tidb {status.address}:{status.port}: no answer" for status in silent] or [
+                f"{item['role']} {item['id']}: {item['status']}"
+                for item in self._shown()["instances"]
+                if not str(item["status"]).startswith(("Up", "Healthy"))
             ]
             if not down:
                 return
@@ -249,9 +255,9 @@ class TiupCluster(data_snapshots.Loaded):
                 raise SiteError(f"TiDB on {place.host} does not answer: {error.args[-1]}") from None
 
     def _connect(self, place: HostEndpoint, password: str | None = None) -> pymysql.Connection:
-        known = self.lab.admin_password() if password is None else password
+        known_text = self.lab.admin_password() if password is None else password
         where = (place.address, place.port)
-        return self.machines[place.host].connect(where, user=ADMIN, password=known)
+        return self.machines[place.host].connect(where, user=ADMIN, password=known_text)
 
-    def _log(self, one: HostEndpoint) -> str:
-        return f"{self.part.name}/tidb-{one.port}/log/tidb.log"
+    def _log(self, host_endpoint: HostEndpoint) -> str:
+        return f"{self.part.name}/tidb-{host_endpoint.port}/log/tidb.log"

@@ -24,9 +24,9 @@ CLOCK_S = 0.5
 def examine() -> list[Ability]:
     """Abilities of all hosts in inventories that study files name; none without any."""
     named: dict[str, dict[str, Study]] = {}
-    asked: set[str] = set()
+    requested_studies: set[str] = set()
     with contextlib.suppress(InputErrors):
-        asked = set(load.load_params().studies)
+        requested_studies = set(load.load_params().studies)
     for name in paths.list_studies():
         # Most studies name none, and to check a whole study takes a while.
         text = paths.study_paths(name).file.read_text(encoding="utf-8", errors="replace")
@@ -35,13 +35,15 @@ def examine() -> list[Ability]:
         with contextlib.suppress(InputErrors):
             study = load.load_study(name)
             inventory_of = study.site.inventory or _find_outside(study)
-            if inventory_of and (name in asked or inventory.inventory_file(inventory_of).is_file()):
+            if inventory_of and (
+                name in requested_studies or inventory.inventory_file(inventory_of).is_file()
+            ):
                 named.setdefault(inventory_of, {})[name] = study
-    found: list[Ability] = []
+    abilities: list[Ability] = []
     for name, studies in sorted(named.items()):
-        own = [study for one, study in studies.items() if one in asked]
-        found += of_inventory(name, own or list(studies.values()))
-    return found
+        own_studies = [study for item, study in studies.items() if item in requested_studies]
+        abilities += of_inventory(name, own_studies or list(studies.values()))
+    return abilities
 
 
 def of_inventory(name: str, studies: Sequence[Study] = ()) -> list[Ability]:
@@ -51,16 +53,16 @@ def of_inventory(name: str, studies: Sequence[Study] = ()) -> list[Ability]:
         targets = inventory.load_hosts(name, ("client",)) if is_outside else inventory.load_hosts(name)
     except InputErrors as error:
         return [
-            Ability(f"inventory {name}", False, one, "see docs/ssh.md", is_needed=False)
-            for one in error.errors
+            Ability(f"inventory {name}", False, this_error, "see docs/ssh.md", is_needed=False)
+            for this_error in error.errors
         ]
     wanted = {"client": roles.TOOLS["client"]} if is_outside else roles.list_programs(studies)
     with ThreadPoolExecutor(max_workers=16) as pool:
-        asked = list(pool.map(_inspect_target, targets.values()))
+        requests = list(pool.map(_inspect_target, targets.values()))
     return [
         ability
-        for target, found in zip(targets.values(), asked, strict=True)
-        for ability in _judge_target(target, found, wanted)
+        for target, result in zip(targets.values(), requests, strict=True)
+        for ability in _judge_target(target, result, wanted)
     ]
 
 
@@ -75,10 +77,10 @@ def _inspect_target(target: Target) -> tuple[HostSnapshot, float] | str:
     host = Host(target, "doctor", "")
     try:
         sent = time.time()
-        found = host.look()
+        host_snapshot = host.look()
         # The answer takes a while, so a clock is off only by more than that.
-        late = max(sent - found.wall_s, found.wall_s - time.time(), 0.0)
-        return found, late
+        late = max(sent - host_snapshot.wall_s, host_snapshot.wall_s - time.time(), 0.0)
+        return host_snapshot, late
     except SiteError as error:
         return str(error)
     finally:
@@ -86,27 +88,30 @@ def _inspect_target(target: Target) -> tuple[HostSnapshot, float] | str:
 
 
 def _judge_target(
-    target: Target, asked: tuple[HostSnapshot, float] | str, wanted: Mapping[str, Iterable[str]]
+    target: Target, request: tuple[HostSnapshot, float] | str, wanted: Mapping[str, Iterable[str]]
 ) -> Iterator[Ability]:
     name = target.name
-    if isinstance(asked, str):
-        said, _, remedy = asked.rpartition("; ")
-        yield Ability(f"{name}: ssh", False, said or asked, remedy, is_needed=False)
+    if isinstance(request, str):
+        statement, _, remedy = request.rpartition("; ")
+        yield Ability(f"{name}: ssh", False, statement or request, remedy, is_needed=False)
         return
-    found, late_s = asked
-    names = {one["programs"][0]: name for name, one in descriptors.required_programs().items()}
-    facts, held = found.facts, ", ".join(target.roles)
+    host_snapshot, late_s = request
+    names = {
+        required_program["programs"][0]: name
+        for name, required_program in descriptors.required_programs().items()
+    }
+    facts, held = host_snapshot.facts, ", ".join(target.roles)
     detail = f"{target.user}@{target.host}, {facts['system']}, {facts['cores']} cores, {held}"
     yield Ability(f"{name}: ssh", True, detail, is_needed=False)
-    for tool in dict.fromkeys(one for role in target.roles for one in wanted.get(role, ())):
-        path, package = found.tools.get(tool), descriptors.packages_with(tool).get("apt-get", tool)
+    for tool in dict.fromkeys(text for role in target.roles for text in wanted.get(role, ())):
+        path, package = host_snapshot.tools.get(tool), descriptors.packages_with(tool).get("apt-get", tool)
         version = facts.get(names.get(tool, "")) or path
         remedy = f"`apt-get install {package}` on {name}, or name its path under `programs`"
         yield judge_ability(f"{name}: {tool}", path is not None, version or "not installed", remedy, False)
-    free = found.moment["disk_free_mib"]
+    free = host_snapshot.moment["disk_free_mib"]
     remedy = "free some space, or name a `folder` on another disk in the inventory"
     yield judge_ability(f"{name}: disk", free >= FREE_MIB, f"{free >> 10} GiB free", remedy, False)
-    files = found.open_files
+    files = host_snapshot.open_files
     detail = "no limit" if files < 0 else f"{files} allowed"
     yield judge_ability(
         f"{name}: open files",
@@ -117,6 +122,6 @@ def _judge_target(
     )
     detail = f"less than {late_s + 0.001:.3f} s off"
     yield judge_ability(f"{name}: clock", late_s < CLOCK_S, detail, "keep it by NTP, such as chrony", False)
-    if "server" in target.roles and not found.is_root:
-        detail = f"{found.user} is not root: no kernel settings, and the server runs as this user"
+    if "server" in target.roles and not host_snapshot.is_root:
+        detail = f"{host_snapshot.user} is not root: no kernel settings, and the server runs as this user"
         yield Ability(f"{name}: rights", True, detail, is_needed=False)

@@ -86,8 +86,8 @@ class Host:
         return HostSnapshot(**self.command("look", order))
 
     def look_again(self) -> HostSnapshot:
-        asked = descriptors.required_programs()
-        return HostSnapshot(**self.call("look", programs=dict(self.target.programs), asked=asked))
+        required_programs = descriptors.required_programs()
+        return HostSnapshot(**self.call("look", programs=dict(self.target.programs), asked=required_programs))
 
     def job(self, do: str, name: str, **arguments: Any) -> JobStatus:
         """Send the agent a request about a program, and return the program's state then."""
@@ -124,21 +124,21 @@ class Host:
 
     def command(self, command: str, order: dict[str, Any] | None = None) -> Any:
         """Run one command of the agent's file and return its output."""
-        said = self._persist(lambda: self._run(command, order))
+        statement = self._persist(lambda: self._run(command, order))
         try:
-            answer = json.loads(said.splitlines()[-1])
+            answer = json.loads(statement.splitlines()[-1])
         except (ValueError, IndexError):
             raise SiteError(
-                f"{self.name}: the agent can't run there: {said.strip()[-300:] or 'it said nothing'}; "
+                f"{self.name}: the agent can't run there: {statement.strip()[-300:] or 'it said nothing'}; "
                 "install Python 3.9 or newer as `python3`"
             ) from None
         return self._unpacked(answer)
 
-    def fetch(self, name: str, known: dict[str, Any]) -> bytes:
+    def fetch(self, name: str, known_values: dict[str, Any]) -> bytes:
         """Return a file of the agent's folder over SFTP, its bytes held against the hash known."""
         for _ in range(3):
             data = self._persist(lambda: self._get(f"{self.folder}/{name}"))
-            if hashlib.sha256(data).hexdigest() == known["sha256"]:
+            if hashlib.sha256(data).hexdigest() == known_values["sha256"]:
                 return data
         raise SiteError(f"{self.name}: {name}: not the bytes that were written there; look at its disk")
 
@@ -296,31 +296,32 @@ def _open_verified(target: Target, jump: fabric.Connection | None) -> fabric.Con
         connect_kwargs=_build_credentials(target),
     )
     connection.client = _build_client(target)
-    known, where = target.known_hosts, f"{target.name} ({target.host}, port {target.port})"
+    known_path, where = target.known_hosts, f"{target.name} ({target.host}, port {target.port})"
     shown = target.host if target.port == 22 else f"[{target.host}]:{target.port}"
     try:
         connection.open()
     except paramiko.BadHostKeyException as error:
         raise AccessRefused(
-            f"{where}: its key is not the one in {known} (it shows {error.key.get_name()} "
+            f"{where}: its key is not the one in {known_path} (it shows {error.key.get_name()} "
             f"{error.key.fingerprint}); if the host was made anew, compare the fingerprint there, then "
-            f"`ssh-keygen -f {known} -R '{shown}'` and add the new key"
+            f"`ssh-keygen -f {known_path} -R '{shown}'` and add the new key"
         ) from None
     except (paramiko.PasswordRequiredException, paramiko.AuthenticationException) as error:
-        said = str(error).rstrip(".")
+        statement = str(error).rstrip(".")
         how = f"the key {target.key_file}" if target.key_file else "the keys of your SSH agent and ~/.ssh"
         raise AccessRefused(
-            f"{where}: {target.user} is not let in with {how}: {said}; add the public key to "
+            f"{where}: {target.user} is not let in with {how}: {statement}; add the public key to "
             "its authorized_keys, or name another user or key_file in the inventory"
         ) from None
     except paramiko.ChannelException as error:
         # An OSError would be taken for a loss on our side; so is this, but it says who could not get on.
-        said = f"{target.gateway.name} gets no connection to it" if target.gateway else "no connection"
-        raise ConnectionError(f"{said}: {error}") from None
+        statement = f"{target.gateway.name} gets no connection to it" if target.gateway else "no connection"
+        raise ConnectionError(f"{statement}: {error}") from None
     except paramiko.SSHException as error:
         if "not found in known_hosts" in str(error):
             raise AccessRefused(
-                f"{where}: its key is not in {known}; compare the fingerprint on the host, then add the line "
+                f"{where}: its key is not in {known_path}; compare the fingerprint on the host, then add "
+                "the line "
                 f"that `ssh-keyscan -p {target.port} {target.host}` prints"
             ) from None
         raise ConnectionError(str(error)) from None

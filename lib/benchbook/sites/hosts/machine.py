@@ -47,8 +47,8 @@ def _forward_call(does: Callable[..., Any]) -> Callable[..., Any]:
     names = list(inspect.signature(does).parameters)[1:]
 
     @functools.wraps(does)
-    def ask(self: FilesThere, *given: Any, **named: Any) -> Any:
-        return self.call(does.__name__, **dict(zip(names, given, strict=False)), **named)
+    def ask(self: FilesThere, *inputs: Any, **named: Any) -> Any:
+        return self.call(does.__name__, **dict(zip(names, inputs, strict=False)), **named)
 
     return ask
 
@@ -135,8 +135,8 @@ class OnHost(FilesThere, Machine):
         return self.look.tools.get(name)
 
     def programs(self, name: str) -> list[str]:
-        given = self.on.target.programs.get(name)
-        return [given] if given else super().programs(name)
+        argument = self.on.target.programs.get(name)
+        return [argument] if argument else super().programs(name)
 
     def listening(self, pid: int) -> list[tuple[str, int]]:
         return [(str(address), int(port)) for address, port in super().listening(pid)]
@@ -151,15 +151,15 @@ class OnHost(FilesThere, Machine):
         name = f"{role}.{uuid.uuid4().hex[:8]}"
         how = {"user": user, "env": env, "cpus": where.cpus, "nofile": where.nofile}
         out = f"run/{role}.log"
-        known = self.on.job("start", name, argv=list(argv), out=out, append=True, cwd=role, **how)
-        return RemoteProcess(self.on, known.name, known.pid, known.started)
+        job_status = self.on.job("start", name, argv=list(argv), out=out, append=True, cwd=role, **how)
+        return RemoteProcess(self.on, job_status.name, job_status.pid, job_status.started)
 
     def stop(self, process: RemoteProcess, grace_s: float, gentle: int = signal.SIGTERM) -> bool:
         with contextlib.suppress(AgentGone):
-            known = self.on.job("stop", process.name, grace_s=grace_s, signum=int(gentle))
-            while known.code is None:
-                known = self.on.job("wait", process.name, up_to_s=END_S)
-            return known.was_asked and not known.was_killed
+            job_status = self.on.job("stop", process.name, grace_s=grace_s, signum=int(gentle))
+            while job_status.code is None:
+                job_status = self.on.job("wait", process.name, up_to_s=END_S)
+            return job_status.was_asked and not job_status.was_killed
         return False
 
     def run_to_end(self, argv: Sequence[str], wrong: str, most_s: float, user: str | None = None) -> None:
@@ -171,16 +171,16 @@ class OnHost(FilesThere, Machine):
         """Run a program to its end, as `run_to_end` does, and return its output."""
         job = f"work.{uuid.uuid4().hex[:8]}"
         self.private_folder("run")
-        known = self.on.job("start", job, argv=list(argv), out="run/work.log", user=user, env=env)
-        while known.code is None:
-            if known.age_s > most_s:
+        job_status = self.on.job("start", job, argv=list(argv), out="run/work.log", user=user, env=env)
+        while job_status.code is None:
+            if job_status.age_s > most_s:
                 self.call("stop", job=job, grace_s=2.0)
-            known = self.on.job("wait", job, up_to_s=END_S)
-        said = self.read("run/work.log") or ""
-        if known.code != 0:
-            last = "\n  ".join(said.splitlines()[-LAST_LINES:])
-            raise SiteError(f"{self.host}: {wrong} (exit code {known.code}):\n  {last}")
-        return said
+            job_status = self.on.job("wait", job, up_to_s=END_S)
+        statement = self.read("run/work.log") or ""
+        if job_status.code != 0:
+            last = "\n  ".join(statement.splitlines()[-LAST_LINES:])
+            raise SiteError(f"{self.host}: {wrong} (exit code {job_status.code}):\n  {last}")
+        return statement
 
     def ask(self, name: str, line: str) -> str:
         link = FarSocket(self.on, name)
@@ -191,11 +191,11 @@ class OnHost(FilesThere, Machine):
         finally:
             link.close()
 
-    def request(self, address: str, port: int, asked: Request) -> str:
+    def request(self, address: str, port: int, requested_request: Request) -> str:
         connection, link = http.client.HTTPConnection(address, port), FarSocket(self.on, (address, port))
         link.settimeout(WAIT_S)
         connection.sock = link  # type: ignore[assignment]
-        return fetch_text(connection, asked)
+        return fetch_text(connection, requested_request)
 
     def connect(
         self, target: str | tuple[str, int], tls: ssl.SSLContext | None = None, **account: Any

@@ -51,24 +51,28 @@ def reached_at(part: Part) -> tuple[HostEndpoint, ...]:
 
 def list_endpoints(chain: Chain) -> tuple[HostEndpoint, ...]:
     """Address that each client of an arm connects to, in their order."""
-    ends = [place for one in ((chain.proxy,) if chain.proxy else chain.servers) for place in reached_at(one)]
+    ends = [
+        place
+        for chain_part in ((chain.proxy,) if chain.proxy else chain.servers)
+        for place in reached_at(chain_part)
+    ]
     ends = ends[: chain.arm.servers]
     return tuple(ends[number % len(ends)] for number in range(len(chain.clients)))
 
 
 def client_hosts(chain: Chain) -> tuple[str, ...]:
     """Return the hosts of an arm's clients, each once."""
-    return tuple(dict.fromkeys(one.where.host for one in chain.clients))
+    return tuple(dict.fromkeys(client.where.host for client in chain.clients))
 
 
 def server_hosts(chain: Chain) -> tuple[str, ...]:
     """Return the hosts that clients' statements end on, each once."""
-    return tuple(dict.fromkeys(place.host for one in chain.servers for place in reached_at(one)))
+    return tuple(dict.fromkeys(place.host for server in chain.servers for place in reached_at(server)))
 
 
 def hosts_of(chain: Chain) -> dict[str, str]:
     """Return the host of each role of an arm; of several the second is `server-2`, and so on."""
-    others = [other for one in chain.servers for other in one.where.others]
+    others = [other for server in chain.servers for other in server.where.others]
     named = {"server": server_hosts(chain)}
     for role in ("tikv", "pd", "control"):
         named[role] = tuple(name for what, name in others if what == role)
@@ -88,15 +92,15 @@ def build_chains(study: Study, hosts: Mapping[str, Target]) -> dict[str, Chain]:
 
 def list_hops(chain: Chain) -> dict[str, list[dict[str, Any]]]:
     """By host, the sockets for its agent's byte counts: those of its own parts, on either side."""
-    found: dict[str, list[dict[str, Any]]] = {}
+    hops: dict[str, list[dict[str, Any]]] = {}
     for part in chain.parts:
         for place in reached_at(part):
             hop = {"part": part.kind, "host": place.address, "port": place.port}
-            found.setdefault(place.host, []).append({**hop, "is_own": True})
+            hops.setdefault(place.host, []).append({**hop, "is_own": True})
             if chain.proxy is not None and part is not chain.proxy:
                 behind = {**hop, "part": "proxy", "is_behind": True}
-                found.setdefault(chain.proxy.where.host, []).append(behind)
-    return found
+                hops.setdefault(chain.proxy.where.host, []).append(behind)
+    return hops
 
 
 class _Makes:
@@ -113,16 +117,16 @@ class _Makes:
             servers: tuple[Part, ...] = (self._cluster(name, arm),)
         else:
             first = roles.host_of(self.hosts, "server", arm)
-            rest = [one for one in roles.find_hosts(self.hosts, "server") if one != first]
+            rest = [host for host in roles.find_hosts(self.hosts, "server") if host != first]
             servers = tuple(
                 self._server(name, arm, host, cores.get("server")) for host in (first, *rest)[: arm.servers]
             )
         proxy = self._proxy(name, arm, servers[0], cores.get("proxy")) if arm.access != "direct" else None
         machines = [roles.host_of(self.hosts, "client", arm)]
         if "client" not in arm.hosts:
-            machines += [one for one in roles.find_hosts(self.hosts, "client") if one not in machines]
+            machines += [host for host in roles.find_hosts(self.hosts, "client") if host not in machines]
         named = [arm.hosts.get(f"client{number + 1}") for number in range(arm.clients)]
-        hosts = [own or machines[number % len(machines)] for number, own in enumerate(named)]
+        hosts = [own_text or machines[number % len(machines)] for number, own_text in enumerate(named)]
         clients = tuple(
             Part(
                 number_role("client", rank), "client", 0, self._at(host), rank=rank, cpus=cores.get("client")
@@ -138,36 +142,37 @@ class _Makes:
         return self.arranged.once(key, kind, kind, ports, [host], where=self._at(host), **rest)
 
     def _server(self, name: str, arm: Arm, host: str, cpus: tuple[int, ...] | None) -> Part:
-        program, made = engine_of(self.study, name).name, data_variant(arm)
+        program, result = engine_of(self.study, name).name, data_variant(arm)
         ports = descriptors.find_engine(program).ports
         return self._share(
-            *(("server", host, cpus, arm.kernel, made), "server", host, ports),
-            **dict[str, Any](cpus=cpus, kernel=arm.kernel, program=program, arm=name, variant=made),
+            *(("server", host, cpus, arm.kernel, result), "server", host, ports),
+            **dict[str, Any](cpus=cpus, kernel=arm.kernel, program=program, arm=name, variant=result),
             prepared=self.prepared[name],
         )
 
     def _proxy(self, name: str, arm: Arm, server: Part, cpus: tuple[int, ...] | None) -> Part:
         host = roles.host_of(self.hosts, "proxy", arm)
-        said = arm.proxy.model_dump_json(exclude_defaults=True) if arm.proxy is not None else ""
+        statement = arm.proxy.model_dump_json(exclude_defaults=True) if arm.proxy is not None else ""
         # Memory that a proxy took for one arm's connections must not be seen in another's.
-        key = ("proxy", arm.access, host, cpus, server, said, arm.load)
+        key = ("proxy", arm.access, host, cpus, server, statement, arm.load)
         return self._share(
             *(key, "proxy", host, descriptors.find_proxy(arm.access).ports),
-            **dict[str, Any](cpus=cpus, to=server, program=arm.access, arm=name, variant=said),
+            **dict[str, Any](cpus=cpus, to=server, program=arm.access, arm=name, variant=statement),
             connections=max(
-                (one.load.connections for one in self.study.arms.values() if one.load), default=0
+                (this_arm.load.connections for this_arm in self.study.arms.values() if this_arm.load),
+                default=0,
             ),
         )
 
     def _cluster(self, name: str, arm: Arm) -> Part:
-        tiup, made = self.study.site.tiup, data_variant(arm)
+        tiup, result = self.study.site.tiup, data_variant(arm)
         assert tiup is not None
-        asked = {"server": tiup.tidb.hosts, "tikv": tiup.tikv.hosts, "pd": tiup.pd.hosts, "control": 1}
+        requests = {"server": tiup.tidb.hosts, "tikv": tiup.tikv.hosts, "pd": tiup.pd.hosts, "control": 1}
         chosen = {
             role: roles.find_hosts(self.hosts, role, arm.hosts.get("server") if role == "server" else None)[
                 :n
             ]
-            for role, n in asked.items()
+            for role, n in requests.items()
         }
         used = {host for named in chosen.values() for host in named}
         nodes = (arm.numa or Numa()).tidb or (None,)
@@ -181,7 +186,9 @@ class _Makes:
             )
             return HostPlacement(places[0].host, places[0].address, places, others)
 
-        known = dict[str, Any](arm=name, variant=made, prepared=self.prepared[name], program="cluster")
+        known_values = dict[str, Any](
+            arm=name, variant=result, prepared=self.prepared[name], program="cluster"
+        )
         return self.arranged.once(
-            ("cluster", made), "server", "server", CLUSTER_PORTS, used, where=where, **known
+            ("cluster", result), "server", "server", CLUSTER_PORTS, used, where=where, **known_values
         )

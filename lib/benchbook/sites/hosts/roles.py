@@ -33,23 +33,23 @@ def list_programs(
     studies: Iterable[Study], of_role: Callable[[Study, str, str], Iterable[str]] = list_needed
 ) -> dict[str, tuple[str, ...]]:
     """Programs that hosts need for each role in some studies, in the words of `of_role`."""
-    found: dict[str, dict[str, None]] = {}
+    results: dict[str, dict[str, None]] = {}
     for study in studies:
         for name, arm in study.arms.items():
             for role in count_roles(study, arm):
-                found.setdefault(role, {}).update(dict.fromkeys(of_role(study, name, role)))
-    return {role: tuple(wanted) for role, wanted in found.items()}
+                results.setdefault(role, {}).update(dict.fromkeys(of_role(study, name, role)))
+    return {role: tuple(wanted) for role, wanted in results.items()}
 
 
 def count_roles(study: Study, arm: Arm) -> dict[str, int]:
     """Number of hosts of each role that an arm needs; one host may have several roles."""
     tiup = study.site.tiup
-    found = {"server": arm.servers if tiup is None else tiup.tidb.hosts, "client": 1}
+    roles = {"server": arm.servers if tiup is None else tiup.tidb.hosts, "client": 1}
     if arm.access in descriptors.load_proxies():
-        found["proxy"] = 1
+        roles["proxy"] = 1
     if tiup is not None:
-        found |= {"tikv": tiup.tikv.hosts, "pd": tiup.pd.hosts, "control": 1}
-    return found
+        roles |= {"tikv": tiup.tikv.hosts, "pd": tiup.pd.hosts, "control": 1}
+    return roles
 
 
 def summarize_needs(study: Study) -> str:
@@ -59,12 +59,12 @@ def summarize_needs(study: Study) -> str:
     most: dict[str, int] = {}
     for arm in study.arms.values():
         for role, number in count_roles(study, arm).items():
-            named = {one.hosts.get(role) for one in study.arms.values()}  # type: ignore[call-overload]
+            named = {this_arm.hosts.get(role) for this_arm in study.arms.values()}  # type: ignore[call-overload]
             most[role] = max(most.get(role, 0), number, len(named))
     wanted = list_programs([study], _describe_needs)
     for role, number in most.items():
-        told = ", ".join(wanted[role])
-        lines.append(f"    {role:10}{number} host{'s' * (number > 1)}{': ' + told if told else ''}")
+        message = ", ".join(wanted[role])
+        lines.append(f"    {role:10}{number} host{'s' * (number > 1)}{': ' + message if message else ''}")
     clients = max(arm.clients for arm in study.arms.values())
     if clients > 1:
         lines.append(f"    {clients} clients at a time, shared out over the hosts with the role client")
@@ -81,8 +81,8 @@ def summarize_needs(study: Study) -> str:
 
 def find_hosts(hosts: Mapping[str, Target], role: str, first: str | None = None) -> list[str]:
     """Names of the hosts with a role, in the inventory's order except a `first` one."""
-    found = [name for name, target in hosts.items() if role in target.roles]
-    return [first, *(name for name in found if name != first)] if first else found
+    results = [name for name, target in hosts.items() if role in target.roles]
+    return [first, *(name for name in results if name != first)] if first else results
 
 
 def host_of(hosts: Mapping[str, Target], role: str, arm: Arm) -> str:

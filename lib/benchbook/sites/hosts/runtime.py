@@ -108,15 +108,21 @@ class HostsRuntime:
         )
         if part.kind == "proxy":
             assert part.to is not None
-            servers = [f"{one.address}:{one.port}" for one in reached_at(part.to)]
-            asked = HostProxy.model_validate_json(part.variant or "{}")
-            return load(descriptors.find_proxy(part.program).code)(machine, place, servers, asked, part.arm)
+            servers = [
+                f"{host_endpoint.address}:{host_endpoint.port}" for host_endpoint in reached_at(part.to)
+            ]
+            host_proxy = HostProxy.model_validate_json(part.variant or "{}")
+            return load(descriptors.find_proxy(part.program).code)(
+                machine, place, servers, host_proxy, part.arm
+            )
 
         if part.program == "cluster":
-            names = {one.host for one in part.where.places} | {name for _, name in part.where.others}
+            names = {host_endpoint.host for host_endpoint in part.where.places} | {
+                name for _, name in part.where.others
+            }
             return TiupCluster(self.study, part, {name: self.machine(name) for name in names}, peers)
         engine = engine_of(self.study, part.arm)
-        chain = next(one for one in self._chains.values() if part in one.servers)
+        chain = next(this_chain for this_chain in self._chains.values() if part in this_chain.servers)
         is_closed = self.study.site.tls == "required"
         tls_from = {"tls_from": lambda: self.machine(chain.client.where.host)} if is_closed else {}
         return load(descriptors.find_engine(part.program).code)(machine, engine, place, **tls_from)
@@ -127,13 +133,13 @@ class HostsRuntime:
             if server.kernel is not None:
                 self._set_kernel(self.host(server.where.host), server.kernel)
         for part in chain.parts:
-            one, was = self.part(part), self.part(part).child
-            server = one if part.kind == "server" else self.part(chain.server)
-            one.ensure()
-            is_new = one.child != was
+            item, was = self.part(part), self.part(part).child
+            server = item if part.kind == "server" else self.part(chain.server)
+            item.ensure()
+            is_new = item.child != was
             for name, place in itertools.product(client_hosts(chain) if is_new else (), reached_at(part)):
                 if not server.seen_from(self.machine(name), place.address, place.port):
-                    one.stop()
+                    item.stop()
                     raise SiteError(
                         f"{place.address}:{place.port}, seen from {name}, is another server than ours; "
                         "correct `address` in the inventory, or set another site.port in the study"
@@ -148,7 +154,11 @@ class HostsRuntime:
                 raise
             except SiteError:
                 # What ran on a host that was started again has ended with its agent: both are started again.
-                lost = [one for one in self.parts.values() if one.child is not None and not one.is_up]
+                lost = [
+                    this_part
+                    for this_part in self.parts.values()
+                    if this_part.child is not None and not this_part.is_up
+                ]
                 is_gone = any(host.is_gone for host in self._hosts.values())
                 if wait_s is None or not (lost or is_gone):
                     raise
@@ -156,43 +166,43 @@ class HostsRuntime:
 
     def stop(self) -> None:
         """Stop all parts, those nearest to the client first."""
-        for one in reversed(list(self.parts.values())):
-            one.stop()
+        for this_part in reversed(list(self.parts.values())):
+            this_part.stop()
 
     @property
     def ready_s(self) -> float:
         """Seconds until all clients of an arm can be ready: files sent, clocks compared."""
-        made = self._chains.values()
-        hosts = {name for chain in made for name in client_hosts(chain)}
+        new_dict_values = self._chains.values()
+        hosts = {name for chain in new_dict_values for name in client_hosts(chain)}
         slowest = max(measure_offset(self.host(name), rounds=3).round_trip_s for name in hosts)
-        return READY_S + CALLS * slowest * max(len(chain.clients) for chain in made)
+        return READY_S + CALLS * slowest * max(len(chain.clients) for chain in new_dict_values)
 
     def processes(self, chain: Chain) -> dict[str, dict[str, list[int]]]:
         """Return the processes of an arm's parts by part and host; a cluster's are the server's too."""
-        found: dict[str, dict[str, list[int]]] = {}
+        results: dict[str, dict[str, list[int]]] = {}
         for part in chain.parts:
-            one = self.part(part)
-            known = one.processes if part.where.places else {part.kind: one.processes}
-            for kind, by_host in known.items():
+            item = self.part(part)
+            known_values = item.processes if part.where.places else {part.kind: item.processes}
+            for kind, by_host in known_values.items():
                 for name, pids in by_host.items():
                     for what in dict.fromkeys((kind, part.kind)):
-                        found.setdefault(what, {}).setdefault(name, []).extend(pids)
-        return found
+                        results.setdefault(what, {}).setdefault(name, []).extend(pids)
+        return results
 
     def families(self, chain: Chain) -> dict[str, list[int]]:
         """By host, the processes of an arm's parts that leave their work to children."""
-        found: dict[str, list[int]] = {}
+        results: dict[str, list[int]] = {}
         for part in chain.parts:
-            one = self.part(part)
-            if not part.where.places and one.has_children:
-                found.setdefault(part.where.host, []).append(one.running().pid)
-        return found
+            item = self.part(part)
+            if not part.where.places and item.has_children:
+                results.setdefault(part.where.host, []).append(item.running().pid)
+        return results
 
     def has_probes(self, chain: Chain) -> bool:
         """True if a proxy that is up, of any arm, now and then probes these servers."""
         return any(
-            part.to in chain.servers and one.has_probes and one.child is not None
-            for part, one in self.parts.items()
+            part.to in chain.servers and this_part.has_probes and this_part.child is not None
+            for part, this_part in self.parts.items()
             if part.kind == "proxy"
         )
 
@@ -238,12 +248,12 @@ class HostsRuntime:
             yield ({"load": borne} if borne else {}) | ({"capture": taken} if taken else {})
 
     def _load(self, chain: Chain) -> contextlib.AbstractContextManager[dict[str, Any]]:
-        """Hold and make connections from the first client's host, as `background_load.hold_connections` here."""
-        if (asked := chain.arm.load) is None:
+        """Connections held from the first client's host, as `background_load.hold_connections` here."""
+        if (requested_load := chain.arm.load) is None:
             return contextlib.nullcontext({})
         host, to = self.host(chain.client.where.host), list_endpoints(chain)[0]
         out, err = (self.lab.run / f"{background_load.ROLE}.{name}" for name in ("out", "err"))
-        words = background_load.build_arguments(asked, (to.address, to.port), self.lab.secret)
+        words = background_load.build_arguments(requested_load, (to.address, to.port), self.lab.secret)
         argv = ["python3", f"../../{agent_zipapp.build_name()}", "drive", *words]
         # It ends with the agent, and goes on while we are cut off.
         program = run_alongside(host, Start(argv, out, err), background_load.STOP_S, chain.client.cpus)
@@ -251,4 +261,4 @@ class HostsRuntime:
         def said(driver: RemoteClient) -> str:
             return str(host.call("read", name=f"{driver.job}/out") or "")
 
-        return background_load.run_driver(asked, program, said, out)
+        return background_load.run_driver(requested_load, program, said, out)

@@ -41,7 +41,7 @@ class HostsSite(ArrangedSite[HostPlacement]):
         self.chains = placement.build_chains(study, self.targets)
 
     def _is_here(self) -> bool:
-        return any(lock.is_local_address(one.host) for one in self.targets.values())
+        return any(lock.is_local_address(target.host) for target in self.targets.values())
 
     def _open(self) -> None:
         self._running, self._errors_ms = HostsRuntime(self.study, self.targets, self.lab), list[float]()
@@ -64,8 +64,8 @@ class HostsSite(ArrangedSite[HostPlacement]):
 
     def obstacles(self, arm: str) -> list[str]:
         """Raise Refused if a host refuses our login or can't be trusted: no reason to skip an arm."""
-        if found := list(roles.infeasible_reasons(self.study, arm, self.targets)):
-            return found
+        if infeasible_reasons := list(roles.infeasible_reasons(self.study, arm, self.targets)):
+            return infeasible_reasons
         for role, name in placement.hosts_of(self._chain(arm)).items():
             try:
                 look = self._running.look(name)
@@ -73,8 +73,10 @@ class HostsSite(ArrangedSite[HostPlacement]):
                 raise
             except SiteError as error:
                 return [str(error)]
-            found += [f"{name}: {why}" for why in roles.obstacles_of(self.study, arm, role, look)]
-        return found
+            infeasible_reasons += [
+                f"{name}: {why}" for why in roles.obstacles_of(self.study, arm, role, look)
+            ]
+        return infeasible_reasons
 
     @property
     def ready_s(self) -> float:  # type: ignore[override]  # asked of the hosts, each time
@@ -90,19 +92,19 @@ class HostsSite(ArrangedSite[HostPlacement]):
 
     def machines(self) -> dict[str, Any]:
         """Figures of each host of the arms; one that can't be reached is left out."""
-        found: dict[str, Any] = {}
+        results: dict[str, Any] = {}
         names = {name for chain in self.chains.values() for name in placement.hosts_of(chain).values()}
         for name in sorted(names):
             with contextlib.suppress(SiteError):
                 there = self._running.machine(name)
-                found[name] = {
+                results[name] = {
                     "probes": microbenchmarks.parse_figures(
                         there.says(microbenchmarks.build_command(str(there.folder), "python3"))
                     )
                 }
         servers = [placement.server_hosts(chain)[0] for chain in self.chains.values()]
-        first = next((name for name in servers if name in found), None)
-        return {**found[first], "hosts": found} if first is not None else {}
+        first = next((name for name in servers if name in results), None)
+        return {**results[first], "hosts": results} if first is not None else {}
 
     def facts(self, arm: str) -> dict[str, Any]:
         """`machine` is the server's, `servers` are those after it."""
@@ -144,20 +146,20 @@ class HostsSite(ArrangedSite[HostPlacement]):
 
     def _clock(self, name: str) -> dict[str, float]:
         """Lead of a host's wall clock over ours in ms."""
-        found = machine.measure_offset(self._running.host(name), "wall_s", time.time)
-        ahead_ms, trip_ms = (round(1000 * seconds, 3) for seconds in (found.ahead_s, found.round_trip_s))
+        offset = machine.measure_offset(self._running.host(name), "wall_s", time.time)
+        ahead_ms, trip_ms = (round(1000 * seconds, 3) for seconds in (offset.ahead_s, offset.round_trip_s))
         return {"offset_ms": ahead_ms, "round_trip_ms": trip_ms}
 
     def identity(self, arm: str) -> dict[str, Any]:
-        seen: dict[str, Any] = {}
+        observations: dict[str, Any] = {}
         chain = self._chain(arm)
         for part in chain.parts:
-            one = self._running.part(part)
-            said = one.identity()
+            item = self._running.part(part)
+            statement = item.identity()
             if not part.where.places:
-                seen[f"{part.name}_place"] = one.machine.place(one.running().pid)
-            seen |= {part.name: said} if part in chain.others else said
-        return seen
+                observations[f"{part.name}_place"] = item.machine.place(item.running().pid)
+            observations |= {part.name: statement} if part in chain.others else statement
+        return observations
 
     def admin(self, arm: str | None = None, server: int = 0) -> sqlalchemy.Engine:
         chain = self._chain(arm)
@@ -173,12 +175,12 @@ class HostsSite(ArrangedSite[HostPlacement]):
 
     def client(self, start: Start) -> RemoteClient:
         chain = self._chain(start.arm)
-        given = tls.read_client(self.lab) if self.study.site.tls != "off" else None
+        inputs = tls.read_client(self.lab) if self.study.site.tls != "off" else None
         host = self._running.host(chain.clients[start.number].where.host)
-        made = RemoteClient(host, start, chain.client.cpus, given)
-        if made.clock is not None:
-            self._errors_ms.append(round(500 * made.clock.round_trip_s, 3))
-        return made
+        remote_client = RemoteClient(host, start, chain.client.cpus, inputs)
+        if remote_client.clock is not None:
+            self._errors_ms.append(round(500 * remote_client.clock.round_trip_s, 3))
+        return remote_client
 
     def watch(self, arm: str, clients: Sequence[RemoteClient], path: Path) -> RemoteWatch:
         chain = self._chain(arm)

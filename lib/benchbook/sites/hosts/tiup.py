@@ -54,7 +54,7 @@ def build_topology(
     of_role = {role: [host for what, host in part.where.others if what == role] for role in ("pd", "tikv")}
     base = part.where.places[0].port
     architecture = facts[part.where.host]["architecture"]
-    made: dict[str, Any] = {
+    topology: dict[str, Any] = {
         "global": {"user": tiup.user, "arch": ARCHITECTURES.get(architecture, architecture)},
         "monitored": {
             "node_exporter_port": base + EXPORTERS_AT,
@@ -72,22 +72,26 @@ def build_topology(
     for rank, host in enumerate(of_role["pd"], start=1):
         at = place(host, "pd", base + PD_AT)
         ports = {"client_port": base + PD_AT, "peer_port": base + PD_AT + 1}
-        made["pd_servers"].append(
+        topology["pd_servers"].append(
             {**at, "name": f"pd-{rank}", **ports, "data_dir": f"{at['deploy_dir']}/data"}
         )
-    for one in part.where.places:
-        at = {**place(one.host, "tidb", one.port), "port": one.port, "status_port": one.port + 1}
-        cores = _count_cores(facts[one.host], one.node)
+    for host_endpoint in part.where.places:
+        at = {
+            **place(host_endpoint.host, "tidb", host_endpoint.port),
+            "port": host_endpoint.port,
+            "status_port": host_endpoint.port + 1,
+        }
+        cores = _count_cores(facts[host_endpoint.host], host_endpoint.node)
         procs = {} if cores is None else {"config": {"performance.max-procs": cores}}
-        made["tidb_servers"].append({**at, **bound(one.node), **procs})
+        topology["tidb_servers"].append({**at, **bound(host_endpoint.node), **procs})
     for host in of_role["tikv"]:
         for rank, node in enumerate(numa.tikv or (None,)):
             port = base + TIKV_AT + 2 * rank
             at = place(host, "tikv", port)
             ports = {"port": port, "status_port": port + 1}
             data = {"data_dir": f"{at['deploy_dir']}/data"}
-            made["tikv_servers"].append({**at, **ports, **data, **bound(node)})
-    return made
+            topology["tikv_servers"].append({**at, **ports, **data, **bound(node)})
+    return topology
 
 
 def topology_text(topology: Mapping[str, Any]) -> str:
@@ -103,5 +107,5 @@ def _count_cores(facts: Mapping[str, Any], node: int | None) -> int | None:
     listed = (facts.get("numa") or {}).get(f"node{node}") if node is not None else None
     if not listed:
         return None
-    ends = [one.split("-") for one in listed.split(",")]
+    ends = [item.split("-") for item in listed.split(",")]
     return sum(int(end[-1]) - int(end[0]) + 1 for end in ends)

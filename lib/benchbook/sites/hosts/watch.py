@@ -76,13 +76,13 @@ class RemoteWatch(Watch):
         self.client_cpu_s = sum(client.cpu_s for client in self.clients)
         if len(self.by_host) < len(self._hosts):
             return
-        seen = list(self.by_host.values())
+        watch_results = list(self.by_host.values())
         whole = [self.by_host[name] for name, host in self._hosts.items() if host.is_whole]
-        self.longest_pause_ms = max(one.longest_pause_ms for one in whole)
-        self.steal_pct = max(one.steal_pct for one in seen)
-        self.clock_step_s = max((one.clock_step_s for one in seen), key=abs)
-        self.counted = sum_events([one.counted for one in seen])
-        self.oom_kills = sum(one.oom_kills for one in seen)
+        self.longest_pause_ms = max(watch_result.longest_pause_ms for watch_result in whole)
+        self.steal_pct = max(watch_result.steal_pct for watch_result in watch_results)
+        self.clock_step_s = max((watch_result.clock_step_s for watch_result in watch_results), key=abs)
+        self.counted = sum_events([watch_result.counted for watch_result in watch_results])
+        self.oom_kills = sum(watch_result.oom_kills for watch_result in watch_results)
         self.strangers = {
             self._label(host): self.by_host[name].strangers for name, host in self._hosts.items()
         }
@@ -96,11 +96,11 @@ class RemoteWatch(Watch):
         return "machine" if host is self.roles["client"] else f"machine_{first}"
 
     def _collect(self, host: Host) -> list[list[str]]:
-        found = host.call("watched", name=self._name)
-        text = found["rows"] or ""
-        if found["seen"] is None or hashlib.sha256(text.encode()).hexdigest() != found["sha256"]:
+        result = host.call("watched", name=self._name)
+        text = result["rows"] or ""
+        if result["seen"] is None or hashlib.sha256(text.encode()).hexdigest() != result["sha256"]:
             raise SiteError(f"{host.name}: what was watched there can't be read; look at its disk")
-        self.by_host[host.name] = WatchResult(**found["seen"])
+        self.by_host[host.name] = WatchResult(**result["seen"])
         for suffix in ("csv", "json"):
             host.call("remove", name=f"{self._name}.{suffix}")
         return list(csv.reader(io.StringIO(text)))
@@ -108,12 +108,12 @@ class RemoteWatch(Watch):
 
 def sum_events(by_host: Sequence[Mapping[str, Mapping[str, float]]]) -> dict[str, dict[str, float]]:
     """Events of each part over all hosts, those that every host of the part counts."""
-    found: dict[str, dict[str, float]] = {}
-    for part in dict.fromkeys(part for told in by_host for part in told):
-        own = [told[part] for told in by_host if part in told]
-        names = [name for name in own[0] if all(name in one for one in own)]
-        found[part] = {name: sum(one[name] for one in own) for name in names}
-    return found
+    events: dict[str, dict[str, float]] = {}
+    for part in dict.fromkeys(part for messages in by_host for part in messages):
+        own_groups = [messages[part] for messages in by_host if part in messages]
+        names = [name for name in own_groups[0] if all(name in values for values in own_groups)]
+        events[part] = {name: sum(values[name] for values in own_groups) for name in names}
+    return events
 
 
 def merge_rows(by_host: Sequence[Sequence[list[str]]]) -> list[list[str]]:
@@ -123,13 +123,13 @@ def merge_rows(by_host: Sequence[Sequence[list[str]]]) -> list[list[str]]:
         for part in dict.fromkeys(row[1] for row in rows):
             parts.setdefault(part, []).append([row for row in rows if row[1] == part])
     places = [COLUMNS.index(name) for name in ADDED]
-    found = []
+    result = []
     for of_hosts in parts.values():
         # Hosts begin to watch within a fraction of a second, and each has a row a second.
         for group in zip(*of_hosts, strict=False):
             row = list(group[0])
             for place in places if len(group) > 1 else ():
-                values = [one[place] for one in group]
+                values = [item[place] for item in group]
                 row[place] = f"{sum(map(float, values)):.4f}" if all(values) else ""
-            found.append(row)
-    return sorted(found, key=lambda row: float(row[0]))
+            result.append(row)
+    return sorted(result, key=lambda row: float(row[0]))

@@ -93,28 +93,31 @@ class PodHost(Host):
     def container(self) -> str:
         """The container that the agent is in."""
         if self._container is None:
-            own = str(self.pod.spec.containers[0].name)
-            self._container = own if self.is_whole else self._put_beside(own)
+            own_text = str(self.pod.spec.containers[0].name)
+            self._container = own_text if self.is_whole else self._put_beside(own_text)
         return self._container
 
-    def _put_beside(self, own: str) -> str:
+    def _put_beside(self, own_text: str) -> str:
         cluster, image = self.cluster, self.here.images.client
         # One that has ended, with the container whose processes it saw, is never started again.
         restarts = self.pod.status.container_statuses[0].restart_count
         name = f"agent-{restarts}-{hashlib.sha256(image.encode()).hexdigest()[:6]}"
         # An operator's pod has no volume of ours.
-        has_ours = any(one.mount_path == HOME for one in self.pod.spec.containers[0].volume_mounts or ())
+        has_ours = any(
+            volume_mount.mount_path == HOME
+            for volume_mount in self.pod.spec.containers[0].volume_mounts or ()
+        )
         mounts = [{"name": "data", "mountPath": HOME}] if has_ours else []
-        made: dict[str, Any] = {"name": name, "image": image, "imagePullPolicy": "IfNotPresent"}
-        made |= {"command": IDLE, "targetContainerName": own, "volumeMounts": mounts}
-        body = {"spec": {"ephemeralContainers": [made]}}
+        results: dict[str, Any] = {"name": name, "image": image, "imagePullPolicy": "IfNotPresent"}
+        results |= {"command": IDLE, "targetContainerName": own_text, "volumeMounts": mounts}
+        body = {"spec": {"ephemeralContainers": [results]}}
         patch = cluster.core.patch_namespaced_pod_ephemeralcontainers
         cluster.ask(patch, self.name, self.namespace, body)
 
         def state() -> Any:
-            found = wait.find_pod(cluster, self.namespace, self.name)
-            statuses = (found.status.ephemeral_container_statuses or ()) if found is not None else ()
-            return next((one.state for one in statuses if one.name == name), None)
+            result = wait.find_pod(cluster, self.namespace, self.name)
+            statuses = (result.status.ephemeral_container_statuses or ()) if result is not None else ()
+            return next((status.state for status in statuses if status.name == name), None)
 
         if not wait_for(lambda: (now := state()) is not None and now.running, self.here.wait_s):
             raise SiteError(
@@ -154,11 +157,11 @@ class PodHost(Host):
 
     def _run(self, command: str, order: dict[str, Any] | None) -> str:
         path = self._argv(command)[1]
-        said = self._exec(
+        stated_content = self._exec(
             "python3", "-c", INSTALL, path, stdin=base64.b64encode(agent_zipapp.pack_agent()) + b"\n"
         )
-        said += self._exec(*self._argv(command), stdin=json.dumps(order or {}).encode() + b"\n")
-        return said.decode("utf-8", "replace")
+        stated_content += self._exec(*self._argv(command), stdin=json.dumps(order or {}).encode() + b"\n")
+        return stated_content.decode("utf-8", "replace")
 
     def _argv(self, command: str) -> list[str]:
         return ["python3", f"{HOME}/{agent_zipapp.build_name()}", command, self.folder]

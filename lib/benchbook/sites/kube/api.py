@@ -129,7 +129,8 @@ class KubernetesCluster:
             ) from None
         except (DynamicApiError, ApiException) as error:
             raise SiteError(
-                f"{manifest['kind']} {meta['name']}: the cluster refuses it: {error.status} {_describe_error(error)}"
+                f"{manifest['kind']} {meta['name']}: the cluster refuses it: {error.status} "
+                f"{_describe_error(error)}"
             ) from None
         except LOST as error:
             raise SiteError(f"the cluster of {self.file} can't be reached: {error}") from None
@@ -138,8 +139,8 @@ class KubernetesCluster:
         """Return a resource of an operator's as the cluster has it now; None if there is none."""
         group, _, version = api.partition("/")
         read = client.CustomObjectsApi(self.api).list_namespaced_custom_object
-        found = self.ask(read, group, version, namespace, plural, field_selector=f"metadata.name={name}")
-        return next(iter(found["items"]), None)
+        result = self.ask(read, group, version, namespace, plural, field_selector=f"metadata.name={name}")
+        return next(iter(result["items"]), None)
 
     def run(
         self,
@@ -180,8 +181,8 @@ class KubernetesCluster:
         """Run a command in a pod and return its output; SiteError with its words if it fails."""
         done = self.run(namespace, pod, argv)
         if done.code != 0:
-            said = done.err.decode("utf-8", "replace").strip() or done.text
-            raise SiteError(f"{pod}: {' '.join(argv[:3])} failed with {done.code}: {said[-500:]}")
+            statement = done.err.decode("utf-8", "replace").strip() or done.text
+            raise SiteError(f"{pod}: {' '.join(argv[:3])} failed with {done.code}: {statement[-500:]}")
         return done.text
 
     def open(
@@ -224,9 +225,9 @@ class KubernetesCluster:
 def wait_for(what: Callable[[], Any], seconds: float, pause_s: float = 0.2) -> Any:
     """Ask until something true comes back, and return it; the last answer after `seconds`."""
     deadline = time.monotonic() + seconds
-    while not (found := what()) and time.monotonic() < deadline:
+    while not (matching_what := what()) and time.monotonic() < deadline:
         time.sleep(pause_s)
-    return found
+    return matching_what
 
 
 def _describe_error(error: Any) -> str:

@@ -22,11 +22,14 @@ def down(folder: Path, token: str | None, report: Any, purge: bool = False) -> N
     from benchbook.sites.kube import namespace
     from benchbook.sites.kube.api import KubernetesCluster
 
-    known = json.loads(record.read_text(encoding="utf-8"))
-    cluster, name = KubernetesCluster(known["context"], Path(known["kubeconfig"])), known["namespace"]
+    known_values = json.loads(record.read_text(encoding="utf-8"))
+    cluster, name = (
+        KubernetesCluster(known_values["context"], Path(known_values["kubeconfig"])),
+        known_values["namespace"],
+    )
     try:
         was_there = namespace.find_namespace(cluster, name) is not None
-        if not namespace.remove_namespace(cluster, name, known["token"]):
+        if not namespace.remove_namespace(cluster, name, known_values["token"]):
             raise SiteError(f"the namespace {name} does not end; look at its objects")
         record.unlink()
         report.removed += [f"namespace {name}"] if was_there else []

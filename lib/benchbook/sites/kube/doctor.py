@@ -34,33 +34,35 @@ def examine() -> list[Ability]:
                 "kubernetes", False, str(error), f"look at {file}, or name another in {VARIABLES[0]}"
             )
         ]
-    found = [_judge_optional("kubernetes", True, f"{version}, by {file}", "")]
+    abilities = [_judge_optional("kubernetes", True, f"{version}, by {file}", "")]
     lacking = [
         f"{verb} {what}" for verb, group, what in RIGHTS if not _is_allowed(cluster, verb, group, what)
     ]
     remedy = "ask who runs the cluster for these rights"
-    found.append(
+    abilities.append(
         _judge_optional("cluster rights", not lacking, ", ".join(lacking) or "all that studies need", remedy)
     )
     has = facts.has_balancers(cluster)
     remedy = "use a cluster of a cloud, or install MetalLB; without it `load_balancer` arms are skipped"
     detail = {True: "given", False: "nothing gives them", None: "nodes may not be looked at"}[has]
-    found.append(_judge_optional("load balancers", has is not False, detail, remedy))
+    abilities.append(_judge_optional("load balancers", has is not False, detail, remedy))
     has_operator = cluster.raw("/apis/pingcap.com/v1alpha1") is not None
     remedy = "install the one that `make plan` names; without it `site.kubernetes.tidb` can't be made"
     version = facts.operator_version(cluster) or "its version is not shown"
     detail = f"TidbCluster is known, {version}" if has_operator else "TidbCluster is not known"
-    found.append(_judge_optional("tidb operator", has_operator, detail, remedy))
-    return found
+    abilities.append(_judge_optional("tidb operator", has_operator, detail, remedy))
+    return abilities
 
 
 def _is_allowed(cluster: KubernetesCluster, verb: str, group: str, what: str) -> bool:
     from kubernetes import client
 
     resource, _, sub = what.partition("/")
-    asked = client.V1ResourceAttributes(verb=verb, group=group, resource=resource, subresource=sub or None)
+    requested_v1_resource_attributes = client.V1ResourceAttributes(
+        verb=verb, group=group, resource=resource, subresource=sub or None
+    )
     review = client.V1SelfSubjectAccessReview(
-        spec=client.V1SelfSubjectAccessReviewSpec(resource_attributes=asked)
+        spec=client.V1SelfSubjectAccessReviewSpec(resource_attributes=requested_v1_resource_attributes)
     )
     api = client.AuthorizationV1Api(cluster.api)
     try:

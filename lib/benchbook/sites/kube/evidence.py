@@ -21,7 +21,7 @@ SYSCTLS = ("net.core.somaxconn", "net.ipv4.tcp_syncookies", "vm.swappiness")
 def collect_facts(arms: KubernetesRuntime, arm: str, chain: Chain) -> dict[str, Any]:
     """Facts of an arm by observation."""
     server = arms.server(chain.server)
-    seen, lives = server.facts(), server.ensure()
+    observed, lives = server.facts(), server.ensure()
     mine = arms.pod(chain.client) if chain.clients else None
     far = arms.outside.first if arms.outside is not None and count_outside(chain) else None
     setting = arms.space.study.arms[arm]
@@ -32,7 +32,7 @@ def collect_facts(arms: KubernetesRuntime, arm: str, chain: Chain) -> dict[str, 
         "arm": arm,
         "access": setting.access,
         "site": {"kind": "kubernetes", **_locate_client(arms, chain, lives, mine)},
-        "engine": seen,
+        "engine": observed,
         "proxy": _describe_proxy(arms, chain),
         "network": setting.network,
         "service": {"made_by": made_by} if service_of(chain) is not None else None,
@@ -73,37 +73,37 @@ def collect_facts(arms: KubernetesRuntime, arm: str, chain: Chain) -> dict[str, 
 
 def collect_identity(arms: KubernetesRuntime, chain: Chain) -> dict[str, Any]:
     """Marks that tell an arm's pods from any others, and the target of its Service."""
-    found = arms.server(chain.server).identity()
-    found |= {part.name: arms.server(part).identity() for part in chain.others}
+    identity = arms.server(chain.server).identity()
+    identity |= {part.name: arms.server(part).identity() for part in chain.others}
     for part in (chain.proxy, *chain.clients):
         if part is None:
             continue
         kind = part.name if part in chain.clients[1:] else part.kind
         pod = arms.space.look(pod_of(part))
-        told = wait.pod_identity(pod) if pod is not None else {"pod": "gone"}
-        found |= {f"{kind}_{key}": told.get(key) for key in ("pod", "node", "restarts")}
+        messages = wait.pod_identity(pod) if pod is not None else {"pod": "gone"}
+        identity |= {f"{kind}_{key}": messages.get(key) for key in ("pod", "node", "restarts")}
     if (service := service_of(chain)) is not None:
         name, _, _ = arms.server(chain.server).service(service)
-        found["service_leads_to"] = arms.ends(name)
-    return found
+        identity["service_leads_to"] = arms.ends(name)
+    return identity
 
 
 def list_manifests(arms: KubernetesRuntime, chain: Chain) -> list[tuple[str, str]]:
     """Applied manifests of an arm, a file a part, with the contents of Secrets left out."""
     names = ["study", *(part.name for part in in_pods(chain))]
-    names += [one.name for one in chain.hops if one.name not in names]
+    names += [hop.name for hop in chain.hops if hop.name not in names]
     return [(f"{name}.yaml", text) for name in names if (text := arms.space.text(name))]
 
 
 def _describe_others(arms: KubernetesRuntime, chain: Chain, node: str) -> dict[str, Any]:
     """Facts of servers and clients after the first: each server reads its own settings back."""
-    said = {part.name: (arms.server(part).facts(), arms.server(part).ensure()) for part in chain.others}
+    statements = {part.name: (arms.server(part).facts(), arms.server(part).ensure()) for part in chain.others}
     mine = {part.name: arms.pod(part).spec.node_name for part in chain.clients[1:]}
     place = {True: "on the first server's node", False: "on another node"}
     return {
         "servers": {
-            name: {"version": one["version"], "place": place[pod.spec.node_name == node]}
-            for name, (one, pod) in said.items()
+            name: {"version": item["version"], "place": place[pod.spec.node_name == node]}
+            for name, (item, pod) in statements.items()
         },
         "clients": {name: place[its == node] for name, its in mine.items()},
     }
@@ -126,24 +126,26 @@ def _describe_proxy(arms: KubernetesRuntime, chain: Chain) -> dict[str, Any] | N
 def _check_kernel(arms: KubernetesRuntime, server: Any, network: str) -> dict[str, Any]:
     """Kernel settings and open files of the server's pod; SiteError if others were asked for."""
     gke = arms.space.here.gke
-    found: dict[str, Any] = {}
+    kernel: dict[str, Any] = {}
     for name in sorted({*SYSCTLS, *(gke.sysctls if gke is not None else ())}):
-        said = server.run("sh", "-c", f"cat /proc/sys/{name.replace('.', '/')} 2>/dev/null || true").strip()
-        found[name] = int(said) if said.isdigit() else said or None
+        statement = server.run(
+            "sh", "-c", f"cat /proc/sys/{name.replace('.', '/')} 2>/dev/null || true"
+        ).strip()
+        kernel[name] = int(statement) if statement.isdigit() else statement or None
     limit = find_first_group(r"^Max open files\s+(\d+)", server.run("cat", "/proc/1/limits"))
-    found["open_files"] = int(limit) if limit is not None else None
+    kernel["open_files"] = int(limit) if limit is not None else None
     wanted: dict[str, int] = {}
     if gke is not None:
         wanted = {key: n for key, n in gke.sysctls.items() if network == "host" or not key.startswith("net.")}
         wanted |= {"open_files": gke.open_files} if gke.open_files is not None else {}
-    other = {key: found[key] for key, value in wanted.items() if found[key] not in (None, value)}
+    other = {key: kernel[key] for key, value in wanted.items() if kernel[key] not in (None, value)}
     if other:
         key, got = next(iter(other.items()))
         raise SiteError(
             f"site.kubernetes.gke: {key}: {wanted[key]} was asked for and the server's pod has {got}; run "
             "`benchbook cluster STUDY up` again, and `make down` so that pods start again"
         )
-    return found
+    return kernel
 
 
 def _locate_client(arms: KubernetesRuntime, chain: Chain, lives: Any, mine: Any | None) -> dict[str, str]:
@@ -157,5 +159,5 @@ def _locate_client(arms: KubernetesRuntime, chain: Chain, lives: Any, mine: Any 
 
 
 def _format_resources(resources: Any) -> dict[str, Any] | None:
-    asked = {"requests": resources.requests, "limits": resources.limits} if resources is not None else {}
-    return {key: dict(value) for key, value in asked.items() if value} or None
+    requests = {"requests": resources.requests, "limits": resources.limits} if resources is not None else {}
+    return {key: dict(value) for key, value in requests.items() if value} or None

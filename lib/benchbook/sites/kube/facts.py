@@ -33,18 +33,18 @@ NOT_AVAILABLE = "not available"
 def describe_cluster(of: KubernetesCluster) -> dict[str, Any]:
     """Version, pod networks and balancers of a cluster, as far as they can be seen."""
     pods = _list_items(of, of.core.list_namespaced_pod, "kube-system")
-    seen = {name for pod in pods or () for name in NETWORKS if name in pod.metadata.name}
-    networks = ", ".join(sorted(seen)) or None
+    observations = {name for pod in pods or () for name in NETWORKS if name in pod.metadata.name}
+    networks = ", ".join(sorted(observations)) or None
     return {"version": of.version(), "network": networks, "load_balancers": has_balancers(of)}
 
 
 def describe_node(of: KubernetesCluster, name: str) -> dict[str, Any]:
     """Facts of a node: machine type, zone, system, versions, kubelet's settings, proxy mode."""
     try:
-        found = of.ask(of.core.read_node, name)
+        result = of.ask(of.core.read_node, name)
     except SiteError:
         return {"name": name, "rights": f"{NOT_AVAILABLE}: nodes may not be looked at"}
-    labels, info = found.metadata.labels or {}, found.status.node_info
+    labels, info = result.metadata.labels or {}, result.status.node_info
     return {
         "machine_type": _find_label(labels, TYPE),
         "zone": _find_label(labels, ZONE),
@@ -54,21 +54,21 @@ def describe_node(of: KubernetesCluster, name: str) -> dict[str, Any]:
         "architecture": info.architecture,
         "runtime": info.container_runtime_version,
         "kubelet": info.kubelet_version,
-        "cores": parse_cores(found.status.capacity["cpu"]),
-        "memory_mib": int(parse_quantity(found.status.capacity["memory"])) >> 20,
-        "allocatable_cores": parse_cores(found.status.allocatable["cpu"]),
+        "cores": parse_cores(result.status.capacity["cpu"]),
+        "memory_mib": int(parse_quantity(result.status.capacity["memory"])) >> 20,
+        "allocatable_cores": parse_cores(result.status.allocatable["cpu"]),
         "kubelet_settings": parse_kubelet(of.raw(f"/api/v1/nodes/{name}/proxy/configz")),
         "kube_proxy": _proxy_mode(of, name),
     }
 
 
-def parse_kubelet(said: str | None) -> dict[str, Any] | str:
+def parse_kubelet(statement: str | None) -> dict[str, Any] | str:
     """The kubelet's settings that matter, from its answer at `configz`."""
     try:
-        found = json.loads(said or "")["kubeletconfig"]
+        result = json.loads(statement or "")["kubeletconfig"]
     except (ValueError, KeyError, TypeError):
         return f"{NOT_AVAILABLE}: the kubelet's settings may not be looked at"
-    return {key: found[key] for key in KUBELET if key in found}
+    return {key: result[key] for key in KUBELET if key in result}
 
 
 def has_balancers(of: KubernetesCluster) -> bool | None:
@@ -79,18 +79,20 @@ def has_balancers(of: KubernetesCluster) -> bool | None:
     )
     if nodes is None or services is None:
         return None
-    given = any(one.status.load_balancer and one.status.load_balancer.ingress for one in services)
-    return given or any(one.spec.provider_id for one in nodes)
+    argument = any(
+        service.status.load_balancer and service.status.load_balancer.ingress for service in services
+    )
+    return argument or any(node.spec.provider_id for node in nodes)
 
 
 def cpu_managers(of: KubernetesCluster, selector: Mapping[str, str]) -> dict[str, str | None]:
     """CPU manager of the kubelet of each node with some labels; None if it is not shown."""
     nodes = _list_items(of, of.core.list_node, label_selector=_format_selector(selector))
     names = [node.metadata.name for node in nodes or ()]
-    said = {name: parse_kubelet(of.raw(f"/api/v1/nodes/{name}/proxy/configz")) for name in names}
+    statements = {name: parse_kubelet(of.raw(f"/api/v1/nodes/{name}/proxy/configz")) for name in names}
     return {
-        name: one.get("cpuManagerPolicy", "none") if isinstance(one, dict) else None
-        for name, one in said.items()
+        name: item.get("cpuManagerPolicy", "none") if isinstance(item, dict) else None
+        for name, item in statements.items()
     }
 
 
@@ -108,7 +110,9 @@ def find_shortage(
     for pod in pods:
         if pod.metadata.namespace != namespace and pod.status.phase in ("Pending", "Running"):
             node = str(pod.spec.node_name)
-            taken[node] = taken.get(node, 0.0) + sum(_read_request(one) for one in pod.spec.containers)
+            taken[node] = taken.get(node, 0.0) + sum(
+                _read_request(container) for container in pod.spec.containers
+            )
 
     def free(node: Any) -> float:
         return parse_cores(node.status.allocatable["cpu"]) - taken.get(node.metadata.name, 0.0)
@@ -118,27 +122,28 @@ def find_shortage(
         return None
     return (
         f"insufficient CPU: {wanted:g} cores are asked for, and {most.metadata.name}, which has most left, "
-        f"has {max(0.0, free(most)):.2f} of its {parse_cores(most.status.capacity['cpu']):g}; write that or less"
+        f"has {max(0.0, free(most)):.2f} of its {parse_cores(most.status.capacity['cpu']):g}; write that "
+        "or less"
     )
 
 
 def _read_request(container: Any) -> float:
-    asked = (container.resources.requests or {}) if container.resources is not None else {}
-    return parse_cores(asked["cpu"]) if "cpu" in asked else 0.0
+    request = (container.resources.requests or {}) if container.resources is not None else {}
+    return parse_cores(request["cpu"]) if "cpu" in request else 0.0
 
 
 def list_addresses(of: KubernetesCluster) -> frozenset[str]:
     """All addresses and names of the nodes; none if they may not be looked at."""
     nodes = _list_items(of, of.core.list_node)
-    return frozenset(one.address for node in nodes or () for one in node.status.addresses or ())
+    return frozenset(address.address for node in nodes or () for address in node.status.addresses or ())
 
 
 def operator_version(of: KubernetesCluster) -> str | None:
     """Return the version of the TiDB Operator that runs in a cluster, by its image; None if none is seen."""
     label = "app.kubernetes.io/name=tidb-operator,app.kubernetes.io/component=controller-manager"
     read = client.AppsV1Api(of.api).list_deployment_for_all_namespaces
-    found = _list_items(of, read, label_selector=label)
-    images = [container.image for one in found or () for container in one.spec.template.spec.containers]
+    items = _list_items(of, read, label_selector=label)
+    images = [container.image for item in items or () for container in item.spec.template.spec.containers]
     tags = [re.search(r":v?([0-9]+\.[0-9]+\.[0-9]+)", image) for image in images]
     return next((tag[1] for tag in tags if tag), None)
 
@@ -164,11 +169,11 @@ def _format_selector(selector: Mapping[str, str]) -> str:
 
 def _proxy_mode(of: KubernetesCluster, name: str) -> str | None:
     """Implementation of Services: kube-proxy tells it on its own port, or its ConfigMap does."""
-    said = of.raw(f"/api/v1/nodes/{name}:10249/proxy/proxyMode")
-    if said and re.fullmatch(r"[a-z]+", said.strip()):
-        return said.strip()
-    said = of.raw("/api/v1/namespaces/kube-system/configmaps/kube-proxy")
-    match = re.search(r'mode:\s*\\?"?([a-z]+)', said or "")
+    statement = of.raw(f"/api/v1/nodes/{name}:10249/proxy/proxyMode")
+    if statement and re.fullmatch(r"[a-z]+", statement.strip()):
+        return statement.strip()
+    statement = of.raw("/api/v1/namespaces/kube-system/configmaps/kube-proxy")
+    match = re.search(r'mode:\s*\\?"?([a-z]+)', statement or "")
     return match[1] if match else None
 
 

@@ -73,15 +73,15 @@ def build_service(names: StudyNames, server: Part, balancer: str | None = None) 
 
 def build_arm(study: Study, names: StudyNames, chain: Chain) -> list[dict[str, Any]]:
     """Return all manifests of one arm; its proxy leads to the server's Service."""
-    found = [manifest for server in chain.servers for manifest in build_server(study, names, server)]
+    arm = [manifest for server in chain.servers for manifest in build_server(study, names, server)]
     if chain.arm.access == "load_balancer":
-        found.append(build_service(names, chain.server, service_of(chain)))
+        arm.append(build_service(names, chain.server, service_of(chain)))
     if chain.proxy is not None:
-        found += build_proxy(study, names, chain.proxy)
+        arm += build_proxy(study, names, chain.proxy)
     for part in (chain.neighbour, *chain.clients):
         if part is not None:
-            found.append(build_stateful(study, names, part))
-    return found
+            arm.append(build_stateful(study, names, part))
+    return arm
 
 
 def build_stateful(
@@ -155,24 +155,25 @@ def build_pod(study: Study, part: Part) -> dict[str, Any]:
     }
 
 
-def format_resources(given: ResourceLimits) -> dict[str, Any]:
+def format_resources(resource_limits: ResourceLimits) -> dict[str, Any]:
     """Requests and limits as Kubernetes writes them; an empty value asks for nothing."""
-    found: dict[str, dict[str, str]] = {}
+    resources: dict[str, dict[str, str]] = {}
     for side, cpu, mib in (
-        ("requests", given.request_cpu, given.request_mib),
-        ("limits", given.limit_cpu, given.limit_mib),
+        ("requests", resource_limits.request_cpu, resource_limits.request_mib),
+        ("limits", resource_limits.limit_cpu, resource_limits.limit_mib),
     ):
         asked_for = {"cpu": f"{round(cpu * 1000)}m"} if cpu is not None else {}
         asked_for |= {"memory": f"{mib}Mi"} if mib is not None else {}
-        found |= {side: asked_for} if asked_for else {}
-    return found
+        resources |= {side: asked_for} if asked_for else {}
+    return resources
 
 
 def format_tolerations(here: Kubernetes) -> list[dict[str, Any]]:
     """The taints that pods put up with, as Kubernetes writes them."""
     return [
-        one.model_dump(exclude_none=True) | {"operator": "Exists" if one.value is None else "Equal"}
-        for one in here.tolerations
+        toleration.model_dump(exclude_none=True)
+        | {"operator": "Exists" if toleration.value is None else "Equal"}
+        for toleration in here.tolerations
     ]
 
 
@@ -192,8 +193,8 @@ def _build_affinity(part: Part) -> dict[str, Any]:
 
 
 def _build_term(operator: str, part: str) -> dict[str, Any]:
-    asked = {"key": "benchbook/part", "operator": operator, "values": [part]}
-    return {"labelSelector": {"matchExpressions": [asked]}, "topologyKey": HOSTNAME}
+    requests = {"key": "benchbook/part", "operator": operator, "values": [part]}
+    return {"labelSelector": {"matchExpressions": [requests]}, "topologyKey": HOSTNAME}
 
 
 def render_yaml(manifests: list[dict[str, Any]]) -> str:

@@ -42,10 +42,13 @@ class StudyNamespace:
         """Make the namespace, or find it; SiteError if the name is somebody else's."""
 
         def ready() -> bool:
-            found = find_namespace(self.cluster, self.namespace)
-            if found is not None and (found.metadata.labels or {}).get("benchbook/lab") != self.lab.token:
+            matching_namespace = find_namespace(self.cluster, self.namespace)
+            if (
+                matching_namespace is not None
+                and (matching_namespace.metadata.labels or {}).get("benchbook/lab") != self.lab.token
+            ):
                 raise SiteError(f"the namespace {self.namespace} is there and is not ours; rename the study")
-            return found is None or found.status.phase == "Active"
+            return matching_namespace is None or matching_namespace.status.phase == "Active"
 
         if not wait_for(ready, GONE_S):
             raise SiteError(f"the namespace {self.namespace} is ending and does not end; look at its objects")
@@ -68,13 +71,13 @@ class StudyNamespace:
     def host(self, pod: Any) -> PodHost:
         """A pod for its agent's actions and reports; the agent is begun and kept."""
         name, first = pod.metadata.name, pod.spec.containers[0].name
-        known = self._hosts.get(name)
-        if known is None or known.is_gone or wait.pod_identity(known.pod) != wait.pod_identity(pod):
+        pod_host = self._hosts.get(name)
+        if pod_host is None or pod_host.is_gone or wait.pod_identity(pod_host.pod) != wait.pod_identity(pod):
             has_python = first in ("client", "neighbour") or self.here.client_in == "server"
-            known = self._hosts[name] = PodHost(self.cluster, pod, self.lab, self.here, not has_python)
-            known.begin(f"{getpass.getuser()}, {self.lab.folder}")
-            threading.Thread(target=known.keep, args=(self._over,), daemon=True).start()
-        return known
+            pod_host = self._hosts[name] = PodHost(self.cluster, pod, self.lab, self.here, not has_python)
+            pod_host.begin(f"{getpass.getuser()}, {self.lab.folder}")
+            threading.Thread(target=pod_host.keep, args=(self._over,), daemon=True).start()
+        return pod_host
 
     def machine(self, pod: Any) -> OnHost:
         return OnHost(self.host(pod), LOOK, self.lab)
@@ -85,10 +88,10 @@ class StudyNamespace:
     def run(self, pod: str, *argv: str) -> str:
         return self.cluster.must(self.namespace, pod, argv)
 
-    def up(self, part: Part, made: list[dict[str, Any]]) -> Any:
+    def up(self, part: Part, results: list[dict[str, Any]]) -> Any:
         """Apply the manifests of a part, the last one its pod's holder; returns the pod once it runs."""
-        self.apply(part.name, made)
-        digest = made[-1]["spec"]["template"]["metadata"]["annotations"][DIGEST]
+        self.apply(part.name, results)
+        digest = results[-1]["spec"]["template"]["metadata"]["annotations"][DIGEST]
         return wait.wait_until_running(self.cluster, self.namespace, pod_of(part), digest, self.here.wait_s)
 
     def end(self) -> None:
@@ -106,8 +109,8 @@ class StudyNamespace:
         if find_namespace(self.cluster, self.namespace) is None:
             return
         ask = self.cluster.ask
-        found = ask(apps.list_namespaced_stateful_set, self.namespace, label_selector=self.names.selector)
-        ours = _without_data(found.items)
+        result = ask(apps.list_namespaced_stateful_set, self.namespace, label_selector=self.names.selector)
+        ours = _without_data(result.items)
         for name in ours:
             self.applied.pop(name, None)
             ask(apps.delete_namespaced_stateful_set, name, self.namespace, propagation_policy="Background")
@@ -120,30 +123,30 @@ class StudyNamespace:
 
     def _pods(self) -> list[str]:
         list_pods = self.cluster.core.list_namespaced_pod
-        found = self.cluster.ask(list_pods, self.namespace, label_selector=self.names.selector)
-        return _without_data(found.items)
+        result = self.cluster.ask(list_pods, self.namespace, label_selector=self.names.selector)
+        return _without_data(result.items)
 
 
 def find_namespace(cluster: KubernetesCluster, namespace: str) -> Any | None:
     """A namespace as the cluster sees it, or None."""
     field = f"metadata.name={namespace}"
-    found = cluster.ask(cluster.core.list_namespace, field_selector=field).items
-    return found[0] if found else None
+    items = cluster.ask(cluster.core.list_namespace, field_selector=field).items
+    return items[0] if items else None
 
 
 def remove_namespace(cluster: KubernetesCluster, namespace: str, token: str, wait_s: float = GONE_S) -> bool:
     """Remove a namespace that carries a token, and no other; True if it is gone after `wait_s`."""
-    found = find_namespace(cluster, namespace)
-    if found is None:
+    matching_namespace = find_namespace(cluster, namespace)
+    if matching_namespace is None:
         return True
-    if (found.metadata.labels or {}).get("benchbook/lab") != token:
+    if (matching_namespace.metadata.labels or {}).get("benchbook/lab") != token:
         raise SiteError(f"the namespace {namespace} is not ours; it is left alone")
-    if found.metadata.deletion_timestamp is None:
+    if matching_namespace.metadata.deletion_timestamp is None:
         cluster.ask(cluster.core.delete_namespace, namespace)
     return bool(wait_for(lambda: find_namespace(cluster, namespace) is None, wait_s)) if wait_s else False
 
 
-def _without_data(found: list[Any]) -> list[str]:
+def _without_data(results: list[Any]) -> list[str]:
     """Names of the objects that hold clients, neighbours and proxies."""
-    names = [str(one.metadata.name) for one in found]
+    names = [str(item.metadata.name) for item in results]
     return [name for name in names if name.partition("-")[0] in ("client", "neighbour", "proxy")]

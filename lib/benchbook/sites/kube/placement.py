@@ -40,11 +40,11 @@ class ResourceLimits:
     @property
     def qos_class(self) -> str:
         """The class that Kubernetes gives a pod with one such container."""
-        asked = (self.request_cpu, self.request_mib, self.limit_cpu, self.limit_mib)
-        if not any(asked):
+        request = (self.request_cpu, self.request_mib, self.limit_cpu, self.limit_mib)
+        if not any(request):
             return "BestEffort"
         pairs = ((self.request_cpu, self.limit_cpu), (self.request_mib, self.limit_mib))
-        return "Guaranteed" if all(one and one == other for one, other in pairs) else "Burstable"
+        return "Guaranteed" if all(pair and pair == other for pair, other in pairs) else "Burstable"
 
 
 @dataclass(frozen=True)
@@ -70,14 +70,14 @@ def pod_of(part: Part) -> str:
 
 def service_of(chain: Chain) -> str | None:
     """Return the name of the Service between client and server, or None."""
-    found = chain.hop("service")
-    return found.name if found is not None else None
+    chain_part = chain.hop("service")
+    return chain_part.name if chain_part is not None else None
 
 
 def in_pods(chain: Chain) -> tuple[Part, ...]:
     """Return the parts of an arm that are pods, from the servers to the clients."""
-    found = (*chain.servers, chain.proxy, chain.neighbour, *chain.clients)
-    return tuple(part for part in found if part is not None)
+    chain_parts = (*chain.servers, chain.proxy, chain.neighbour, *chain.clients)
+    return tuple(part for part in chain_parts if part is not None)
 
 
 def count_outside(chain: Chain) -> int:
@@ -114,8 +114,8 @@ def build_names(study: str, token: str) -> StudyNames:
     room = NAME_BYTES - len(MANAGER) - len(id) - 2
     middle = re.sub(r"[^a-z0-9]+", "-", study.lower())[:room].strip("-") or "study"
     label = study[:NAME_BYTES].strip("-_.")
-    own = {"app.kubernetes.io/managed-by": MANAGER, "benchbook/study": label, "benchbook/lab": token}
-    return StudyNames(f"{MANAGER}-{middle}-{id}", tuple(sorted(own.items())))
+    own_values = {"app.kubernetes.io/managed-by": MANAGER, "benchbook/study": label, "benchbook/lab": token}
+    return StudyNames(f"{MANAGER}-{middle}-{id}", tuple(sorted(own_values.items())))
 
 
 def get_section(study: Study) -> Kubernetes:
@@ -136,7 +136,7 @@ def build_chains(study: Study) -> dict[str, Chain]:
         key, ports = (kind, number, where, *rest.values()), of_engine if kind == "server" else 1
         return arranged.once(key, kind, kind, ports, where=where, port=port, **rest)
 
-    found = {}
+    chains = {}
     for name, arm in study.arms.items():
         nodes = select_nodes(here, arm)
         spread = arm.placement is not None and arm.placement.spread
@@ -159,10 +159,10 @@ def build_chains(study: Study) -> dict[str, Chain]:
         )
         has_pods = arm.access != "load_balancer" and here.client_in != "server"
         clients = [share("client", where, 0, number) for number in range(arm.clients if has_pods else 0)]
-        found[name] = Chain(
+        chains[name] = Chain(
             arm, servers, tuple(hops), tuple(clients), _place_neighbour(arm, servers[0], share)
         )
-    return found
+    return chains
 
 
 def select_nodes(here: Kubernetes, arm: Arm) -> dict[Role, Labels]:
@@ -184,8 +184,8 @@ def format_cores(cores: range) -> str:
 def choose_resources(arm: Arm, here: Kubernetes) -> ResourceLimits:
     """Resources of an arm's server: unspecified, equal requests and limits, or a limit alone."""
     quota = arm.cpu["server"].quota if "server" in arm.cpu else None
-    if (asked := arm.resources) is not None:
-        least, most = asked.requests, asked.limits
+    if (pod_resources := arm.resources) is not None:
+        least, most = pod_resources.requests, pod_resources.limits
         return ResourceLimits(
             *(least.cpu or most.cpu, least.memory_mib or most.memory_mib, most.cpu, most.memory_mib)
         )
@@ -199,8 +199,8 @@ def _describe_difference(arm: Arm, here: Kubernetes, nodes: Mapping[Role, Labels
     if here.tidb is None:
         return ""
     placed = {role: labels for role, labels in nodes.items() if role in ("pd", "tikv")}
-    own = arm.parts.model_dump(exclude_defaults=True) if arm.parts is not None else {}
-    return json.dumps([placed, own], sort_keys=True)
+    own_values = arm.parts.model_dump(exclude_defaults=True) if arm.parts is not None else {}
+    return json.dumps([placed, own_values], sort_keys=True)
 
 
 def _place_neighbour(arm: Arm, server: Part, share: Any) -> Part | None:

@@ -32,7 +32,7 @@ def render_plan(name: str, study: Study) -> str:
     """Needs and objects of a study in a cluster, in lines indented as the rest of the plan."""
     here, names = get_section(study), placement.build_names(name, NO_TOKEN)
     chains = placement.build_chains(study)
-    found = [
+    results = [
         "needs",
         "  cluster   one that BENCHBOOK_KUBECONFIG, KUBECONFIG or ~/.kube/config names"
         + (f", context {here.context}" if here.context else ""),
@@ -40,21 +40,21 @@ def render_plan(name: str, study: Study) -> str:
         f"  data      {_describe_data(study)}",
     ]
     if here.outside is not None and any(count_outside(chain) for chain in chains.values()):
-        found.append(f"  outside   hosts of the inventory {here.outside} with the role client")
+        results.append(f"  outside   hosts of the inventory {here.outside} with the role client")
     if here.tidb is not None:
         is_ours = "installed by `benchbook cluster`" if here.gke is not None else "in the cluster"
         version = f"{here.tidb.operator_version} for TiDB {here.tidb.version}"
-        found.append(f"  operator  TiDB Operator {version}, {is_ours}")
+        results.append(f"  operator  TiDB Operator {version}, {is_ours}")
     for role, labels in sorted(
         {item for arm in study.arms.values() for item in select_nodes(here, arm).items()}
     ):
-        found.append(f"  nodes     for {role}: {', '.join(f'{key}={value}' for key, value in labels)}")
-    found.append(f"makes in namespace {names.namespace[: -len(NO_TOKEN[:8])]}…")
+        results.append(f"  nodes     for {role}: {', '.join(f'{key}={value}' for key, value in labels)}")
+    results.append(f"makes in namespace {names.namespace[: -len(NO_TOKEN[:8])]}…")
     parts = {part.name: part for chain in chains.values() for part in in_pods(chain)}
     for manifest in list_manifests(study, names):
         kind, what = manifest["kind"], manifest["metadata"]["name"]
-        found.append(f"  {kind:12}{what}{_describe_room(parts[what]) if kind == 'StatefulSet' else ''}")
-    return "\n".join(f"  {line}" for line in found)
+        results.append(f"  {kind:12}{what}{_describe_room(parts[what]) if kind == 'StatefulSet' else ''}")
+    return "\n".join(f"  {line}" for line in results)
 
 
 def render_manifests(name: str, study: Study) -> str:
@@ -64,15 +64,15 @@ def render_manifests(name: str, study: Study) -> str:
 
 def list_manifests(study: Study, names: StudyNames) -> list[dict[str, Any]]:
     """Everything a study applies, each once, with nothing of it secret."""
-    made: dict[tuple[str, str], dict[str, Any]] = {}
+    results: dict[tuple[str, str], dict[str, Any]] = {}
     for name, chain in placement.build_chains(study).items():
         if get_section(study).tidb is not None:
-            own = tidb.build_arm(study, names, name, chain)
+            own_groups = tidb.build_arm(study, names, name, chain)
         else:
-            own = manifests.build_arm(study, names, chain)
-        for manifest in own:
-            made.setdefault((manifest["kind"], manifest["metadata"]["name"]), manifest)
-    return [*manifests.build_study(names), *made.values()]
+            own_groups = manifests.build_arm(study, names, chain)
+        for manifest in own_groups:
+            results.setdefault((manifest["kind"], manifest["metadata"]["name"]), manifest)
+    return [*manifests.build_study(names), *results.values()]
 
 
 def _list_images(study: Study) -> list[str]:
@@ -101,8 +101,8 @@ def _describe_room(part: Part) -> str:
         f"{resources.request_cpu:g} cores" if resources.request_cpu else "",
         f"{resources.request_mib} MiB" if resources.request_mib else "",
     ]
-    said = ", ".join(filter(None, wanted))
-    return f": {resources.qos_class}, {part.where.network} network{', ' + said if said else ''}"
+    statement = ", ".join(filter(None, wanted))
+    return f": {resources.qos_class}, {part.where.network} network{', ' + statement if statement else ''}"
 
 
 OPERATOR_KEY = "kubernetes.tidb"
@@ -111,9 +111,9 @@ OPERATOR_KEY = "kubernetes.tidb"
 def infeasible_reasons(study: Study, chain: Chain) -> Iterator[str]:
     """Reasons against an arm's parts in any cluster."""
     if get_section(study).tidb is None:
-        own = chain.arm.engine
-        of = descriptors.find_engine((own and own.name) or study.engine.name)
-        version = (own and own.version) or study.engine.version
+        arm_engine = chain.arm.engine
+        of = descriptors.find_engine((arm_engine and arm_engine.name) or study.engine.name)
+        version = (arm_engine and arm_engine.version) or study.engine.version
         if (
             of.closed_since
             and version is not None
@@ -126,7 +126,9 @@ def infeasible_reasons(study: Study, chain: Chain) -> Iterator[str]:
         return
     if OPERATOR_KEY not in descriptors.find_engine(study.engine.name).clusters_by:
         fit = ", ".join(
-            one.name for one in descriptors.load_engines().values() if OPERATOR_KEY in one.clusters_by
+            engine.name
+            for engine in descriptors.load_engines().values()
+            if OPERATOR_KEY in engine.clusters_by
         )
         yield f"site.{OPERATOR_KEY} goes with engine.name: {fit}"
     if chain.others:

@@ -52,10 +52,10 @@ class KubernetesRuntime:
 
     def obstacles(self, chain: Chain) -> list[str]:
         """Reasons against an arm in the cluster; those against any cluster come without asking it."""
-        if found := list(plan_output.infeasible_reasons(self.space.study, chain)):
-            return found
-        asked = (self._short_of_cores(chain), self._lacks_balancer(chain), self._operator_lacks())
-        return [why for why in asked if why is not None]
+        if infeasible_reasons := list(plan_output.infeasible_reasons(self.space.study, chain)):
+            return infeasible_reasons
+        request = (self._short_of_cores(chain), self._lacks_balancer(chain), self._operator_lacks())
+        return [why for why in request if why is not None]
 
     def _short_of_cores(self, chain: Chain) -> str | None:
         """Reason that the nodes lack the cores that an arm's pods ask for, or None."""
@@ -66,8 +66,8 @@ class KubernetesRuntime:
                     return f"site.kubernetes.cpu_manager: {wanted}: node {name} has {policy}"
         for part in in_pods(chain):
             if part.where.resources.request_cpu and part.where.beside is None:
-                asked = (part.where.resources.request_cpu, dict(part.where.nodes), space.namespace)
-                if why := facts.find_shortage(space.cluster, *asked):
+                request = (part.where.resources.request_cpu, dict(part.where.nodes), space.namespace)
+                if why := facts.find_shortage(space.cluster, *request):
                     return f"{part.name}: {why}"
         return None
 
@@ -81,12 +81,14 @@ class KubernetesRuntime:
 
     def _operator_lacks(self) -> str | None:
         """Reason that the cluster's operator, if any, can't make the study's TiDB, or None."""
-        if (asked := self.space.here.tidb) is None:
+        if (operator_cluster := self.space.here.tidb) is None:
             return None
-        if (found := self._operator) is None:
-            return NO_OPERATOR.format(version=asked.operator_version)
-        if found and found.rpartition(".")[0] not in operator_versions(asked.version):
-            return OTHER_OPERATOR.format(found=found, tidb=asked.version, version=asked.operator_version)
+        if (operator := self._operator) is None:
+            return NO_OPERATOR.format(version=operator_cluster.operator_version)
+        if operator and operator.rpartition(".")[0] not in operator_versions(operator_cluster.version):
+            return OTHER_OPERATOR.format(
+                found=operator, tidb=operator_cluster.version, version=operator_cluster.operator_version
+            )
         return None
 
     @functools.cached_property
@@ -104,8 +106,8 @@ class KubernetesRuntime:
         if part.name not in self._servers:
             arm = next(name for name, chain in self.chains.items() if part in chain.servers)
             is_whole = self.space.here.tidb is not None
-            made = TidbCluster(self.space, part, arm) if is_whole else PodServer(self.space, part)
-            self._servers[part.name] = made
+            result = TidbCluster(self.space, part, arm) if is_whole else PodServer(self.space, part)
+            self._servers[part.name] = result
         return self._servers[part.name]
 
     def ensure(self, chain: Chain) -> tuple[str, int]:
@@ -143,18 +145,18 @@ class KubernetesRuntime:
 
     def pod(self, part: Part, address: str | None = None) -> Any:
         """Pod of a client, neighbour or proxy, running; `address` is the proxy's target."""
-        known = self._pods.get(part.name)
-        if known is not None and (part.to is None or address is None or known[1] == address):
+        known_values = self._pods.get(part.name)
+        if known_values is not None and (part.to is None or address is None or known_values[1] == address):
             now = self.space.look(pod_of(part))
-            if now is not None and wait.is_same_pod(now, known[0]):
+            if now is not None and wait.is_same_pod(now, known_values[0]):
                 return now
         space = self.space
         if part.kind == "proxy":
             assert address is not None
-            made = manifests.build_proxy(space.study, space.names, part, address)
+            proxy = manifests.build_proxy(space.study, space.names, part, address)
         else:
-            made = [manifests.build_stateful(space.study, space.names, part)]
-        pod = space.up(part, made)
+            proxy = [manifests.build_stateful(space.study, space.names, part)]
+        pod = space.up(part, proxy)
         if part.kind == "proxy" and (cores := self.cores_of("proxy", pod.spec.node_name)) is not None:
             space.run(pod_of(part), "taskset", "-acp", placement.format_cores(cores), "1")
         # Its agent takes time to begin, which a run would lack.
@@ -169,18 +171,18 @@ class KubernetesRuntime:
 
     def cores_in_force(self, chain: Chain) -> dict[str, str]:
         """Return the cores that servers and proxy may use, as their pods say, and those that clients get."""
-        asked = [(part, self.server(part).running().pid) for part in chain.servers]
-        asked += [(chain.proxy, 1)] if chain.proxy is not None else []
+        requests = [(part, self.server(part).running().pid) for part in chain.servers]
+        requests += [(chain.proxy, 1)] if chain.proxy is not None else []
         find = "grep Cpus_allowed_list /proc/{}/status"
-        found = {
+        in_force = {
             part.name: self.space.run(pod_of(part), "sh", "-c", find.format(pid)).split()[-1]
-            for part, pid in asked
+            for part, pid in requests
         }
         for part in chain.clients:
             node = str(self.pod(part).spec.node_name)
             cores = self.cores_of("client", node)
-            found[part.name] = placement.format_cores(cores) if cores is not None else "all"
-        return found
+            in_force[part.name] = placement.format_cores(cores) if cores is not None else "all"
+        return in_force
 
     def sleep(self) -> None:
         """Stop every server that serves; with its pod gone, one serves no more."""
@@ -193,8 +195,8 @@ class KubernetesRuntime:
         """Raise SiteError if a part that is up is no longer the one it was."""
         for server in self._servers.values():
             if server.child is not None and not server.is_alive():
-                seen = wait.list_events(self.space.cluster, self.space.namespace, pod_of(server.part))
-                raise SiteError(f"{pod_of(server.part)} ended by itself; its events: {'; '.join(seen)}")
+                events = wait.list_events(self.space.cluster, self.space.namespace, pod_of(server.part))
+                raise SiteError(f"{pod_of(server.part)} ended by itself; its events: {'; '.join(events)}")
         for name, (pod, _) in self._pods.items():
             now = self.space.look(pod.metadata.name)
             if now is None or not wait.is_same_pod(now, pod):
@@ -203,43 +205,58 @@ class KubernetesRuntime:
     @contextlib.contextmanager
     def neighbour(self, chain: Chain, record: dict[str, Any]) -> Iterator[None]:
         """Let an arm's neighbour compute; afterwards `record` has its usage and if it stayed."""
-        asked = chain.arm.neighbour
-        if chain.neighbour is None or asked is None:
+        requested_neighbour = chain.arm.neighbour
+        if chain.neighbour is None or requested_neighbour is None:
             yield
             return
-        busy = ["sysbench", "cpu", f"--threads={asked.processes}", "--time=0", "--events=0", "run"]
+        busy = [
+            "sysbench",
+            "cpu",
+            f"--threads={requested_neighbour.processes}",
+            "--time=0",
+            "--events=0",
+            "run",
+        ]
         out, err = (self.space.lab.run / f"neighbour.{name}" for name in ("out", "err"))
         with run_alongside(self.space.host(self.pod(chain.neighbour)), Start(busy, out, err), 1.0) as (
             _,
             kept,
         ):
             yield
-        record["neighbour"] = {"threads": asked.processes, "shares": asked.shares, **kept}
+        record["neighbour"] = {
+            "threads": requested_neighbour.processes,
+            "shares": requested_neighbour.shares,
+            **kept,
+        }
 
     def watch(self, chain: Chain, clients: Sequence[RemoteClient], path: Path) -> RemoteWatch:
         """Watch of an arm's clients and pods; all parts of a TiDB cluster are the server too."""
-        found = [one for part in chain.servers for one in self.server(part).watched()]
-        found += [("proxy", self._pods[chain.proxy.name][0], 1)] if chain.proxy is not None else []
+        results = [item for part in chain.servers for item in self.server(part).watched()]
+        results += [("proxy", self._pods[chain.proxy.name][0], 1)] if chain.proxy is not None else []
         roles: dict[str, Host] = {}
         pids: dict[str, dict[str, list[int]]] = {}
         families: dict[str, list[int]] = {}
         hops: dict[str, list[dict[str, Any]]] = {}
-        ports = {pod_of(one): one.port for one in (*chain.servers, chain.proxy) if one is not None}
+        ports = {
+            pod_of(chain_part): chain_part.port
+            for chain_part in (*chain.servers, chain.proxy)
+            if chain_part is not None
+        }
 
         def add(part: str, host: Host) -> None:
             rank = 1 + sum(role.partition("-")[0] == part for role in roles)
             roles[part if rank == 1 else f"{part}-{rank}"] = host
 
-        for one in clients:
-            add("client", one.host)
-        for part, pod, pid in found:
+        for remote_client in clients:
+            add("client", remote_client.host)
+        for part, pod, pid in results:
             host = self.space.host(pod)
             add(part, host)
             whole = "proxy" if part == "proxy" else "server"
             if part in ("server", "proxy"):
                 # Its own sockets: the kernel of its pod's network knows them, and no other.
-                own = {"part": whole, "host": str(host.pod.status.pod_ip), "port": ports[host.name]}
-                hops[host.name] = [{**own, "is_own": True}]
+                own_values = {"part": whole, "host": str(host.pod.status.pod_ip), "port": ports[host.name]}
+                hops[host.name] = [{**own_values, "is_own": True}]
             for kind in {part, whole}:
                 pids.setdefault(kind, {}).setdefault(host.name, []).append(pid)
             if part == "server" and self.server(chain.server).has_children:
@@ -262,15 +279,15 @@ class KubernetesRuntime:
 
         def given() -> str | None:
             read = self.space.cluster.core.read_namespaced_service
-            found = self.space.cluster.ask(read, name, self.space.namespace)
-            if found.spec.type != "LoadBalancer":
-                return found.spec.cluster_ip
-            ingress = (found.status.load_balancer and found.status.load_balancer.ingress) or []
-            return next((one.ip or one.hostname for one in ingress), None)
+            result = self.space.cluster.ask(read, name, self.space.namespace)
+            if result.spec.type != "LoadBalancer":
+                return result.spec.cluster_ip
+            ingress = (result.status.load_balancer and result.status.load_balancer.ingress) or []
+            return next((item.ip or item.hostname for item in ingress), None)
 
         if not (host := wait_for(given, wait_s)):
-            seen = "; ".join(wait.list_events(self.space.cluster, self.space.namespace, name))
-            raise SiteError(f"Service {name}: no address after {wait_s} s. Its events: {seen or 'none'}")
+            observed = "; ".join(wait.list_events(self.space.cluster, self.space.namespace, name))
+            raise SiteError(f"Service {name}: no address after {wait_s} s. Its events: {observed or 'none'}")
         return str(host)
 
     def ends(self, service: str) -> list[str]:
@@ -278,11 +295,11 @@ class KubernetesRuntime:
         api = client.DiscoveryV1Api(self.space.cluster.api)
         label = f"kubernetes.io/service-name={service}"
         list_slices = api.list_namespaced_endpoint_slice
-        found = self.space.cluster.ask(list_slices, self.space.namespace, label_selector=label)
+        result = self.space.cluster.ask(list_slices, self.space.namespace, label_selector=label)
         return sorted(
             address
-            for one in found.items
-            for end in one.endpoints or ()
+            for item in result.items
+            for end in item.endpoints or ()
             if end.conditions is None or end.conditions.ready is not False
             for address in end.addresses
         )

@@ -65,10 +65,10 @@ class PodServer:
             return
         space = self.space
         pod = space.up(self.part, manifests.build_server(space.study, space.names, self.part))
-        wanted, made = self.part.where.resources.qos_class, pod.status.qos_class
-        if made != wanted:
+        wanted, result = self.part.where.resources.qos_class, pod.status.qos_class
+        if result != wanted:
             raise SiteError(
-                f"{pod_of(self.part)}: asked for {wanted}, the cluster made it {made}; "
+                f"{pod_of(self.part)}: asked for {wanted}, the cluster made it {result}; "
                 "look for a LimitRange or a webhook that changes requests"
             )
         self._pod = pod
@@ -100,8 +100,8 @@ class PodServer:
         if pod is None or self.child is None:
             raise SiteError(f"{pod_of(self.part)}: the server does not run; call site.up(arm) first")
         status, qos = pod.status.container_statuses[0], pod.status.qos_class
-        own = {"container": status.container_id, "image": status.image_id or status.image, "qos": qos}
-        return {**self.inner.identity(), **wait.pod_identity(pod), **own}
+        own_values = {"container": status.container_id, "image": status.image_id or status.image, "qos": qos}
+        return {**self.inner.identity(), **wait.pod_identity(pod), **own_values}
 
     def facts(self) -> dict[str, Any]:
         return {**self.inner.facts(), "image": self.space.here.images.server}
@@ -115,8 +115,8 @@ class PodServer:
 
     def throttled(self) -> dict[str, float | int] | None:
         """Count and time of its container's limit holding it back; None if that is not shown."""
-        said = self.run("sh", "-c", f"cat {' '.join(CPU_STATS)} 2>/dev/null || true")
-        return procfs.parse_throttling(said) if "nr_throttled" in said else None
+        statement = self.run("sh", "-c", f"cat {' '.join(CPU_STATS)} 2>/dev/null || true")
+        return procfs.parse_throttling(statement) if "nr_throttled" in statement else None
 
 
 # Of the container's own control group, version 2 and 1.
@@ -160,8 +160,10 @@ class PodMachine(OnHost):
         return self.says(["sh", "-c", 'command -v "$1"', "sh", name]).strip() or None
 
     def programs(self, name: str) -> list[str]:
-        found = dict.fromkeys(self.says(["sh", "-c", FIND, "sh", name]).split())
-        return sorted(found, key=lambda path: [int(part) for part in re.findall(r"\d+", path)], reverse=True)
+        results = dict.fromkeys(self.says(["sh", "-c", FIND, "sh", name]).split())
+        return sorted(
+            results, key=lambda path: [int(part) for part in re.findall(r"\d+", path)], reverse=True
+        )
 
     def says(self, argv: list[str]) -> str:
         done = self.done(*argv)
@@ -200,13 +202,13 @@ class PodMachine(OnHost):
         command = ["env", *words, shlex.join([*_build_prefix(user), *argv])]
         self.remove(ENDED)
         self.write(WANT, f"cd {self.folder}/{role} && exec {' '.join(command)}\n")
-        said = None
+        stated_wait = None
         with contextlib.suppress(AgentGone):
-            said = wait_for(lambda: self.on.call("read", name=PID), BEGIN_S, LOOK_S)
-        if not said:
+            stated_wait = wait_for(lambda: self.on.call("read", name=PID), BEGIN_S, LOOK_S)
+        if not stated_wait:
             last = self.run("tail", "-n", "5", f"{self.folder}/run/server.log")
             raise SiteError(f"{self.host}: {argv[0]} does not start:\n  {last}")
-        pid, started = map(int, said.split())
+        pid, started = map(int, stated_wait.split())
         return PodProgram(self.on, role, pid, started)
 
     def stop(self, process: RemoteProcess, grace_s: float, gentle: int = signal.SIGTERM) -> bool:
@@ -223,8 +225,8 @@ class PodMachine(OnHost):
 
     def end_left(self) -> None:
         """End the programs left running by an owner that is gone."""
-        if said := self.read(PID):
-            self.stop(PodProgram(self.on, "", *map(int, said.split())), KILL_S)
+        if statement := self.read(PID):
+            self.stop(PodProgram(self.on, "", *map(int, statement.split())), KILL_S)
 
     def run_to_end(self, argv: Sequence[str], wrong: str, most_s: float, user: str | None = None) -> None:
         # What is named by its path is a program of the image; all else works on files.
@@ -232,8 +234,8 @@ class PodMachine(OnHost):
             return super().run_to_end(argv, wrong, most_s, user)
         done = self.done(*_build_prefix(user), *argv)
         if done.code:
-            said = "\n  ".join((done.out + done.err).decode("utf-8", "replace").splitlines()[-5:])
-            raise SiteError(f"{self.host}: {wrong} (exit code {done.code}):\n  {said}")
+            statement = "\n  ".join((done.out + done.err).decode("utf-8", "replace").splitlines()[-5:])
+            raise SiteError(f"{self.host}: {wrong} (exit code {done.code}):\n  {statement}")
 
     def _give(self, path: str, user: str | None) -> str:
         if user is not None:

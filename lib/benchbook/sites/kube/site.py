@@ -99,14 +99,14 @@ class KubernetesSite(ArrangedSite[KubernetesPlacement]):
         if count_outside(chain):
             self._clients_outside().must_reach(count_outside(chain), host, port, self.space.here.wait_s)
         others = [(self._arms.server(part).place.address, part.port) for part in chain.others]
-        sockets = [one.socket_path if count_inside(chain) else None for one in self._servers_of(arm)]
+        sockets = [server.socket_path if count_inside(chain) else None for server in self._servers_of(arm)]
         ends = zip([(host, port), *others], sockets, strict=True)
         places = [self._endpoint(arm, *address, socket) for address, socket in ends]
         return [places[client_sharding.server_of(number, len(places))] for number in range(chain.arm.clients)]
 
-    def clock(self, takers: Mapping[str, Taker], asked: Mapping[str, Any]) -> PodClock:
+    def clock(self, takers: Mapping[str, Taker], requests: Mapping[str, Any]) -> PodClock:
         """Start it in the pod of all clients, beside the logs that it reads; it lets them begin."""
-        return PodClock(self.lab, takers, asked)
+        return PodClock(self.lab, takers, requests)
 
     def facts(self, arm: str) -> dict[str, Any]:
         return evidence.collect_facts(self._arms, arm, self._chain(arm))
@@ -134,8 +134,8 @@ class KubernetesSite(ArrangedSite[KubernetesPlacement]):
         with self._arms.neighbour(chain, record):
             yield record
         now = {name: pods[name].throttled() for name in held}
-        if found := {name: procfs.throttled_since(held[name], its) for name, its in now.items() if its}:
-            record["throttled"] = found
+        if results := {name: procfs.throttled_since(held[name], its) for name, its in now.items() if its}:
+            record["throttled"] = results
         if is_cluster:
             record["cluster"]["after"] = servers[0].look()
         if before is not None and (after := servers[0].threads()) is not None:
@@ -178,10 +178,10 @@ class KubernetesSite(ArrangedSite[KubernetesPlacement]):
         """Arms by the data they share: each TiDB cluster has its own; they can't be copied."""
         if self.space.here.tidb is None:
             return super().data_groups()
-        found: dict[placement.Part, list[str]] = {}
+        results: dict[placement.Part, list[str]] = {}
         for arm, chain in self.chains.items():
-            found.setdefault(chain.server, []).append(arm)
-        return list(found.values())
+            results.setdefault(chain.server, []).append(arm)
+        return list(results.values())
 
     def has_snapshot(self, label: str | None = None, arm: str | None = None) -> bool:
         # A pod that was lost has lost its copy; a TiDB cluster has its own tables.
@@ -218,25 +218,27 @@ class KubernetesSite(ArrangedSite[KubernetesPlacement]):
 class PodClock:
     """The clock of one group, in the pod of all clients; however it ends, all clients go on thereafter."""
 
-    def __init__(self, lab: labs.Lab, takers: Mapping[str, Taker], asked: Mapping[str, Any]) -> None:
-        self.clients: list[RemoteClient] = [one for taker in takers.values() for one in taker.clients]
+    def __init__(self, lab: labs.Lab, takers: Mapping[str, Taker], requests: Mapping[str, Any]) -> None:
+        self.clients: list[RemoteClient] = [
+            this_client for taker in takers.values() for this_client in taker.clients
+        ]
         host = self.clients[0].host
-        if others := {one.host.name for one in self.clients} - {host.name}:
+        if others := {remote_client.host.name for remote_client in self.clients} - {host.name}:
             raise SiteError(f"clients that take turns are in {host.name} and in {', '.join(sorted(others))}")
         offset = machine.measure_offset(host)
-        for one in self.clients:
-            one.clock = offset
+        for client in self.clients:
+            client.clock = offset
         self.ahead_s, self.stopped = offset.ahead_s, {name: ["client"] for name in takers}
         arms = [
             {
                 "name": name,
-                "clients": (pids := [one.pid for one in taker.clients]),
-                "logs": [f"{host.folder}/{one.job}/out" for one in taker.clients],
+                "clients": (pids := [this_client.pid for this_client in taker.clients]),
+                "logs": [f"{host.folder}/{this_client.job}/out" for this_client in taker.clients],
                 "parts": {"client": pids},
             }
             for name, taker in takers.items()
         ]
-        request, self.result = write_request(lab, **asked, held=True, arms=arms, stops={})
+        request, self.result = write_request(lab, **requests, held=True, arms=arms, stops={})
         # It is started in a folder of its own, and what is there as `out` is brought back.
         argv = ["python3", "-I", "-S", str(clock.__file__), str(request), "out"]
         self.job = RemoteClient(host, Start(argv, self.result, lab.run / "clock.log"))
@@ -250,22 +252,22 @@ class PodClock:
         if self.exit_code is None:
             with contextlib.suppress(SiteError):
                 self.job.stop(END_S)
-        for one in self.clients:
+        for client in self.clients:
             with contextlib.suppress(SiteError):
-                one.send_signal(signal.SIGCONT)
-        found = convert_times(labs.read_record(self.result), self.ahead_s)
-        return found | {"exit_code": self.exit_code, "stopped": self.stopped}
+                client.send_signal(signal.SIGCONT)
+        matching_convert_times = convert_times(labs.read_record(self.result), self.ahead_s)
+        return matching_convert_times | {"exit_code": self.exit_code, "stopped": self.stopped}
 
 
-def convert_times(found: Mapping[str, Any], ahead_s: float) -> dict[str, Any]:
+def convert_times(results: Mapping[str, Any], ahead_s: float) -> dict[str, Any]:
     """Return the result of a clock that is `ahead_s` seconds ahead of ours with its moments by ours."""
-    shifted = dict(found)
+    shifted = dict(results)
     ahead_us = round(ahead_s * 1e6)
-    if "turns" in found:
-        shifted["turns"] = [(arm, begin - ahead_us, end - ahead_us) for arm, begin, end in found["turns"]]
+    if "turns" in results:
+        shifted["turns"] = [(arm, begin - ahead_us, end - ahead_us) for arm, begin, end in results["turns"]]
     for key in ("started", "window"):
-        if key in found:
-            shifted[key] = [moment - ahead_s for moment in found[key]]
-    if "discarded" in found:
-        shifted["discarded"] = found["discarded"] - ahead_s
+        if key in results:
+            shifted[key] = [moment - ahead_s for moment in results[key]]
+    if "discarded" in results:
+        shifted["discarded"] = results["discarded"] - ahead_s
     return shifted

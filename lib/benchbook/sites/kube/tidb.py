@@ -87,10 +87,12 @@ def build_settings(study: Study, arm: str) -> config.TidbSettings:
     assert here.tidb is not None
     must_be_free(study.engine)
     wanted = config.of_parts(here.tidb, study.arms[arm].parts)["tidb"]
-    own = {
+    own_values = {
         key: value for key, value in wanted.items() if config.is_item(key) and not isinstance(value, tuple)
     }
-    return config.complete_settings({**study.engine.settings, **own}, here.tidb.version.removeprefix("v"))
+    return config.complete_settings(
+        {**study.engine.settings, **own_values}, here.tidb.version.removeprefix("v")
+    )
 
 
 def build_balancer(names: StudyNames, chain: Chain) -> dict[str, Any]:
@@ -107,7 +109,7 @@ def build_balancer(names: StudyNames, chain: Chain) -> dict[str, Any]:
 def _build_part(
     name: str, part: str, pods: int, wanted: dict[str, Any], here: Kubernetes, nodes: dict[str, str]
 ) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    matching_part: dict[str, Any] = {
         "baseImage": f"pingcap/{part}",
         "replicas": pods,
         # A part that failed is an invalid run, not one more part.
@@ -116,21 +118,21 @@ def _build_part(
         "affinity": _build_affinity(name, part),
     }
     if part in STORED:
-        found["requests"] = {"storage": f"{here.storage.size_gib}Gi"}
+        matching_part["requests"] = {"storage": f"{here.storage.size_gib}Gi"}
         if here.storage.storage_class is not None:
-            found["storageClassName"] = here.storage.storage_class
+            matching_part["storageClassName"] = here.storage.storage_class
     if nodes:
-        found["nodeSelector"] = nodes
+        matching_part["nodeSelector"] = nodes
     if here.tolerations:
-        found["tolerations"] = format_tolerations(here)
-    return found
+        matching_part["tolerations"] = format_tolerations(here)
+    return matching_part
 
 
 def _hash_part(spec: dict[str, Any], part: str) -> str:
     """Digest of everything that a part's pods are made of; their number is no part of it."""
     shared = {key: value for key, value in spec.items() if key not in PARTS}
-    own = {key: value for key, value in spec[part].items() if key != "replicas"}
-    return hashlib.sha256(json.dumps([shared, own], sort_keys=True).encode()).hexdigest()
+    own_values = {key: value for key, value in spec[part].items() if key != "replicas"}
+    return hashlib.sha256(json.dumps([shared, own_values], sort_keys=True).encode()).hexdigest()
 
 
 def _build_affinity(name: str, part: str) -> dict[str, Any]:

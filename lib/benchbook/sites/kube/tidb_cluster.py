@@ -57,8 +57,8 @@ class TidbCluster(Loaded):
 
     @property
     def id(self) -> str | None:
-        found = self._resource()
-        return str(found["metadata"]["uid"]) if found is not None else None
+        results = self._resource()
+        return str(results["metadata"]["uid"]) if results is not None else None
 
     @property
     def first(self) -> Any:
@@ -111,19 +111,24 @@ class TidbCluster(Loaded):
 
     def books(self) -> tuple[dict[str, int], float]:
         """Return the added counters of all TiDBs, once only our session is left, and the shortest uptime."""
-        wait_for(lambda: sum(one.connected() for one in self.statuses) <= 1, SETTLED_S, 0.05)
+        wait_for(lambda: sum(status.connected() for status in self.statuses) <= 1, SETTLED_S, 0.05)
         return data.sum_counters(self.statuses)
 
     def identity(self) -> dict[str, Any]:
         """Every pod as the cluster sees it now, and the identity that each TiDB answers."""
-        found: dict[str, Any] = {"cluster": self.id} | {one.metadata.name: self._now(one) for one in self.all}
+        results: dict[str, Any] = {"cluster": self.id} | {
+            item.metadata.name: self._now(item) for item in self.all
+        }
         for status in self.statuses:
             try:
-                said = status.who()
+                statements = status.who()
             except (OSError, ValueError) as error:
                 raise SiteError(f"{status.by.host}: the server does not answer: {error}") from None
-            found |= {"version": said["version"], f"{status.by.host}_git_hash": said["git_hash"]}
-        return found
+            results |= {
+                "version": statements["version"],
+                f"{status.by.host}_git_hash": statements["git_hash"],
+            }
+        return results
 
     def facts(self) -> dict[str, Any]:
         """Return versions, placement and settings; SettingsDiffer if one of the TiDBs did not take them."""
@@ -133,7 +138,7 @@ class TidbCluster(Loaded):
                 connection, config.of_parts(self.space.here.tidb, study.arms[self.arm].parts)
             )
         mine = study.engine.settings
-        read = [self.asked.taken(mine, one.config(), variables) for one in self.statuses]
+        read = [self.asked.taken(mine, status.config(), variables) for status in self.statuses]
         version = self.statuses[0].who()["version"].partition("TiDB-v")[2] or None
         storage = f"{len(pods['tikv'])} TiKV, {len(pods['pd'])} PD, by TiDB Operator"
         stores: list[str] | str = NOT_SHOWN
@@ -169,13 +174,13 @@ class TidbCluster(Loaded):
 
     def log_errors(self, mark: float) -> list[str]:
         """Return the lines of every pod's log since a moment that tell of an error or a crash."""
-        found, since_s = [], int(time.monotonic() - mark) + 1
+        errors, since_s = [], int(time.monotonic() - mark) + 1
         read = self.space.cluster.core.read_namespaced_pod_log
         for pod in self.all:
             name = pod.metadata.name
-            said = self.space.cluster.ask(read, name, self.space.namespace, since_seconds=since_s)
-            found += [f"{name}: {line}" for line in str(said or "").splitlines() if CRASH.search(line)]
-        return found
+            statement = self.space.cluster.ask(read, name, self.space.namespace, since_seconds=since_s)
+            errors += [f"{name}: {line}" for line in str(statement or "").splitlines() if CRASH.search(line)]
+        return errors
 
     def run(self, *argv: str) -> str:
         return self.space.run(self.first.metadata.name, *argv)
@@ -187,8 +192,8 @@ class TidbCluster(Loaded):
         return self._machines[pod.metadata.name]
 
     def _connect(self, password: str | None = None) -> pymysql.Connection:
-        known = self.lab.admin_password() if password is None else password
-        return self._of(self.first).connect((labs.LOOPBACK, PORT), user=labs.ADMIN, password=known)
+        known_text = self.lab.admin_password() if password is None else password
+        return self._of(self.first).connect((labs.LOOPBACK, PORT), user=labs.ADMIN, password=known_text)
 
     def _close(self) -> None:
         """Let the administrator in from the pod itself alone, its agent's, and with a password."""
@@ -216,8 +221,8 @@ class TidbCluster(Loaded):
         return PodPlacementDriver(labs.LOOPBACK, PD, pods, self._of(self.pods["pd"][0]))
 
     def _now(self, pod: Any) -> dict[str, Any]:
-        found = self.space.look(pod.metadata.name)
-        return pod_identity(found) if found is not None else {"pod": "gone"}
+        result = self.space.look(pod.metadata.name)
+        return pod_identity(result) if result is not None else {"pod": "gone"}
 
     def _ready(self) -> dict[str, list[Any]]:
         """Pods by part, once ready; SiteError with reasons if for a whole wait no further one runs."""
@@ -225,14 +230,14 @@ class TidbCluster(Loaded):
         while True:
             if (resource := self._resource()) is None:
                 raise SiteError(f"{waiting.what} was removed by somebody else; run the stage again")
-            found = self._found()
-            if (state := describe_lack(resource, found)) is None:
-                return found
-            running = sum(_count_running(resource["spec"], found).values())
+            results = self._found()
+            if (state := describe_lack(resource, results)) is None:
+                return results
+            running = sum(_count_running(resource["spec"], results).values())
             is_unseen = not resource.get("status") and waiting.lasted_s > min(SILENT_S, waiting.wait_s)
-            states = (wait.describe_lack(pod) or "" for part in found.values() for pod in part)
+            states = (wait.describe_lack(pod) or "" for part in results.values() for pod in part)
             if is_unseen or waiting.is_over(state, any(map(wait.is_hopeless, states)), running > most):
-                why = UNSEEN if is_unseen else self._whys(found)
+                why = UNSEEN if is_unseen else self._whys(results)
                 raise SiteError(f"{waiting.what} is not ready after {waiting.lasted_s:.0f} s: {state}. {why}")
             most = max(most, running)
 
@@ -240,25 +245,25 @@ class TidbCluster(Loaded):
         """Return its pods by part as the cluster has them now, in order of their numbers."""
         cluster, label = self.space.cluster, f"{INSTANCE}={self.role}"
         listed = cluster.ask(cluster.core.list_namespaced_pod, self.space.namespace, label_selector=label)
-        found: dict[str, list[Any]] = {part: [] for part in PARTS}
+        results: dict[str, list[Any]] = {part: [] for part in PARTS}
         for pod in listed.items:
-            found.setdefault((pod.metadata.labels or {}).get(COMPONENT, "other"), []).append(pod)
+            results.setdefault((pod.metadata.labels or {}).get(COMPONENT, "other"), []).append(pod)
 
         def number(pod: Any) -> tuple[int, str]:
             last = pod.metadata.name.rpartition("-")[2]
             return (int(last) if last.isdigit() else 0, pod.metadata.name)
 
-        return {part: sorted(some, key=number) for part, some in found.items()}
+        return {part: sorted(some, key=number) for part, some in results.items()}
 
-    def _whys(self, found: dict[str, list[Any]]) -> str:
+    def _whys(self, results: dict[str, list[Any]]) -> str:
         """Return every pod that does not run, with its reason and events, else the events of the whole."""
-        told = [
+        messages = [
             f"{pod.metadata.name}: {state} (its events: {self._events(pod.metadata.name)})"
-            for part in found.values()
+            for part in results.values()
             for pod in part
             if (state := wait.describe_lack(pod)) is not None
         ]
-        return ". ".join(told) or f"No pod of it is in trouble; its own events: {self._events(self.role)}"
+        return ". ".join(messages) or f"No pod of it is in trouble; its own events: {self._events(self.role)}"
 
     def _events(self, name: str) -> str:
         return "; ".join(wait.list_events(self.space.cluster, self.space.namespace, name)) or "none"
@@ -275,29 +280,32 @@ class PodPlacementDriver(PlacementDriver):
         return self.names.get(host, host if is_number else host.partition(".")[0])
 
 
-def describe_lack(resource: Mapping[str, Any], found: Mapping[str, list[Any]]) -> str | None:
+def describe_lack(resource: Mapping[str, Any], results: Mapping[str, list[Any]]) -> str | None:
     """Progress of a cluster, in words; None if it is ready and all its pods run."""
     spec, status = resource["spec"], resource.get("status") or {}
     wanted = {part: int(spec[part]["replicas"]) for part in PARTS}
-    running = _count_running(spec, found)
-    ready = (one for one in status.get("conditions") or () if one["type"] == "Ready")
-    said: Mapping[str, Any] = next(ready, {})
+    running = _count_running(spec, results)
+    ready = (item for item in status.get("conditions") or () if item["type"] == "Ready")
+    statements: Mapping[str, Any] = next(ready, {})
     # Pods may still be made again with other settings.
     sets = [(status.get(part) or {}).get("statefulSet") or {} for part in PARTS]
-    is_moving = any(one.get("currentRevision") != one.get("updateRevision") for one in sets)
-    if said.get("status") == "True" and running == wanted and not is_moving:
+    is_moving = any(this_set.get("currentRevision") != this_set.get("updateRevision") for this_set in sets)
+    if statements.get("status") == "True" and running == wanted and not is_moving:
         return None
     counts = ", ".join(f"{NAMES[part]} {running[part]} of {wanted[part]}" for part in PARTS)
-    return f"{counts}; the operator says: {said.get('message') or said.get('reason') or 'nothing yet'}"
+    return (
+        f"{counts}; the operator says: "
+        f"{statements.get('message') or statements.get('reason') or 'nothing yet'}"
+    )
 
 
-def _count_running(spec: Mapping[str, Any], found: Mapping[str, list[Any]]) -> dict[str, int]:
+def _count_running(spec: Mapping[str, Any], results: Mapping[str, list[Any]]) -> dict[str, int]:
     """Number of running pods of each part that were made by the present manifest."""
 
-    def is_as_asked(pod: Any, asked: Mapping[str, Any]) -> bool:
-        env = {one.name: one.value for container in pod.spec.containers for one in container.env or ()}
+    def is_as_asked(pod: Any, requests: Mapping[str, Any]) -> bool:
+        env = {item.name: item.value for container in pod.spec.containers for item in container.env or ()}
         return wait.describe_lack(pod) is None and all(
-            env.get(one["name"]) == one["value"] for one in asked["env"]
+            env.get(item["name"]) == item["value"] for item in requests["env"]
         )
 
-    return {part: sum(is_as_asked(pod, spec[part]) for pod in found[part]) for part in PARTS}
+    return {part: sum(is_as_asked(pod, spec[part]) for pod in results[part]) for part in PARTS}

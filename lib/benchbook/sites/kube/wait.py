@@ -51,14 +51,14 @@ def wait_until_running(
 ) -> Any:
     """Wait until a pod made of the right files runs, and return it; SiteError with its events if it won't."""
     waiting = Waiting(pod, wait_s)
-    while (lacking := describe_lack(found := find_pod(cluster, namespace, pod), digest)) is not None:
+    while (lacking := describe_lack(until_running := find_pod(cluster, namespace, pod), digest)) is not None:
         if waiting.is_over(lacking, is_hopeless(lacking)):
-            seen = "; ".join(list_events(cluster, namespace, pod)) or "no events"
+            observed = "; ".join(list_events(cluster, namespace, pod)) or "no events"
             raise SiteError(
-                f"{pod} does not run after {waiting.lasted_s:.0f} s: {lacking}. Its events: {seen}. "
+                f"{pod} does not run after {waiting.lasted_s:.0f} s: {lacking}. Its events: {observed}. "
                 f"It said: {read_last_lines(cluster, namespace, pod) or 'nothing'}"
             )
-    return found
+    return until_running
 
 
 def is_hopeless(state: str) -> bool:
@@ -68,19 +68,19 @@ def is_hopeless(state: str) -> bool:
 
 def find_pod(cluster: KubernetesCluster, namespace: str, pod: str) -> Any | None:
     """A pod as the cluster sees it now, or None if there is none."""
-    found = cluster.ask(cluster.core.list_namespaced_pod, namespace, field_selector=f"metadata.name={pod}")
-    return found.items[0] if found.items else None
+    result = cluster.ask(cluster.core.list_namespaced_pod, namespace, field_selector=f"metadata.name={pod}")
+    return result.items[0] if result.items else None
 
 
 def list_events(cluster: KubernetesCluster, namespace: str, name: str) -> list[str]:
     """The last few events of an object, oldest first."""
     try:
-        found = cluster.ask(
+        items = cluster.ask(
             cluster.core.list_namespaced_event, namespace, field_selector=f"involvedObject.name={name}"
         ).items
     except SiteError:
         return []
-    return list(dict.fromkeys(f"{one.reason}: {one.message}" for one in found))[-4:]
+    return list(dict.fromkeys(f"{item.reason}: {item.message}" for item in items))[-4:]
 
 
 def read_last_lines(cluster: KubernetesCluster, namespace: str, pod: str) -> str:
@@ -88,11 +88,11 @@ def read_last_lines(cluster: KubernetesCluster, namespace: str, pod: str) -> str
     read = cluster.core.read_namespaced_pod_log
     for is_previous in (True, False):
         try:
-            said = cluster.ask(read, pod, namespace, previous=is_previous, tail_lines=5)
+            statement = cluster.ask(read, pod, namespace, previous=is_previous, tail_lines=5)
         except SiteError:
             continue
-        if said:
-            return str(said).strip()[-600:]
+        if statement:
+            return str(statement).strip()[-600:]
     return ""
 
 
@@ -112,7 +112,11 @@ def describe_lack(pod: Any | None, digest: str | None = None) -> str | None:
         if condition.type == "PodScheduled" and condition.status != "True":
             return f"{condition.reason}: {condition.message}"
     statuses = pod.status.container_statuses or ()
-    if pod.status.phase != "Running" or not statuses or not all(one.ready for one in statuses):
+    if (
+        pod.status.phase != "Running"
+        or not statuses
+        or not all(this_status.ready for this_status in statuses)
+    ):
         return f"phase {pod.status.phase}"
     return None
 
@@ -120,12 +124,12 @@ def describe_lack(pod: Any | None, digest: str | None = None) -> str | None:
 def pod_identity(pod: Any) -> dict[str, Any]:
     """Marks that tell a pod from any other, and from itself before a restart."""
     statuses = pod.status.container_statuses or ()
-    ended = [one.last_state.terminated for one in statuses if one.last_state.terminated is not None]
+    ended = [status.last_state.terminated for status in statuses if status.last_state.terminated is not None]
     return {
         "pod": pod.metadata.uid,
         "node": pod.spec.node_name,
         "image": str(pod.spec.containers[0].image),
-        "restarts": sum(one.restart_count for one in statuses),
+        "restarts": sum(status.restart_count for status in statuses),
         "last_end": f"{ended[0].reason} at {ended[0].finished_at}" if ended else "none",
         "ending": pod.metadata.deletion_timestamp is not None,
     }

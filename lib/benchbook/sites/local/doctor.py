@@ -29,39 +29,41 @@ FAST_CLOCKS = {"tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_p
 
 def examine(port: int = 23060) -> list[Ability]:
     """All abilities, needed ones first; never raises because something is missing."""
-    known = machine.collect_facts()
-    found = [*_check_system(known)]
+    facts = machine.collect_facts()
+    abilities = [*_check_system(facts)]
     if sys.platform == "linux":
-        found += [
+        abilities += [
             *_check_rights(),
             *map(_check_port, (port, port + 1)),
-            *_check_shared(known),
+            *_check_shared(facts),
             _check_machine(),
         ]
-        found += [*capabilities.check_network(), capabilities.cpu_quota()]
+        abilities += [*capabilities.check_network(), capabilities.cpu_quota()]
     go = find_first_group(VERSION, files.read_output(["go", "version"], os.environ))
     detail = f"{go or 'not installed'}; only for TiDB, which is built from its Go module"
-    found += [
+    abilities += [
         judge_ability("go", go is not None, detail, install_command("go"), is_needed=False),
-        *(_check_engine(one) for one in descriptors.load_engines().values() if "local" in one.sites),
+        *(_check_engine(engine) for engine in descriptors.load_engines().values() if "local" in engine.sites),
         *map(_check_proxy, descriptors.load_proxies().values()),
         Ability("containers", True, "neither Docker nor Kubernetes is needed", is_needed=False),
     ]
-    return sorted(found, key=lambda ability: not ability.is_needed)
+    return sorted(abilities, key=lambda ability: not ability.is_needed)
 
 
-def _check_system(known: Mapping[str, Any]) -> Iterator[Ability]:
+def _check_system(known_values: Mapping[str, Any]) -> Iterator[Ability]:
     """Abilities to check on any system: the system itself, Python, sysbench, memory and disk."""
     name, is_linux = machine.system_name(), sys.platform == "linux"
-    seen = find_manager() or "no known package manager"
-    detail = f"{name}, {seen}" if is_linux else f"{name}: servers can be supervised on Linux only"
+    observed = find_manager() or "no known package manager"
+    detail = f"{name}, {observed}" if is_linux else f"{name}: servers can be supervised on Linux only"
     remedy = "measure on Linux or in a Linux virtual machine; reports and analysis work here as they are"
     yield judge_ability("system", is_linux, detail, remedy)
     is_new = sys.version_info >= (3, 11)
     yield judge_ability("python", is_new, platform.python_version(), "install Python 3.11 or newer")
-    found = known["sysbench"]
-    yield judge_ability("sysbench", found is not None, found or "not installed", install_command("sysbench"))
-    total = known["memory_mib"]
+    result = known_values["sysbench"]
+    yield judge_ability(
+        "sysbench", result is not None, result or "not installed", install_command("sysbench")
+    )
+    total = known_values["memory_mib"]
     yield judge_ability("memory", total >= 1900, f"{total} MiB", "use a machine with 2 GiB or more")
     root = lab_root(Path.cwd())
     free = free_bytes(root)
@@ -91,7 +93,7 @@ def _check_rights() -> Iterator[Ability]:
 
 def _check_port(number: int) -> Ability:
     there = files.find_listeners(number)
-    held = [_describe_process(one["pid"]) for one in there if one["pid"]]
+    held = [_describe_process(values["pid"]) for values in there if values["pid"]]
     detail = f"taken by {', '.join(held) or 'a process of another user'}" if there else "free"
     return judge_ability(
         f"port {number}", not there, detail, "`make down` if it is ours, else another site.port"
@@ -102,16 +104,16 @@ def _describe_process(pid: int) -> str:
     return f"pid {pid}: {procfs.read_command(pid)}"
 
 
-def _check_shared(known: Mapping[str, Any]) -> Iterator[Ability]:
+def _check_shared(known_values: Mapping[str, Any]) -> Iterator[Ability]:
     """Things that all programs here share: the lock of measuring, the clock, the packets' pacing."""
     held = [_describe_process(pid) for pid in procfs.opened_by(lock.lock_file())]
     detail = f"held by {', '.join(held)}" if held else "free"
     yield judge_ability("lock", not held, detail, "wait until it ends, or `make down` if it was left behind")
-    source = known["clocksource"]
+    source = known_values["clocksource"]
     remedy = "see `dmesg | grep clocksource`; reading this clock costs time in every event"
     yield judge_ability("clock", source in FAST_CLOCKS, source or "unknown", remedy, is_needed=False)
     # BBR paces on loopback too: results of a MiB came at half the speed when we looked.
-    used = known["congestion_control"]
+    used = known_values["congestion_control"]
     command = capabilities.as_root("sysctl -w net.ipv4.tcp_congestion_control=cubic")
     remedy = f"{command}; large results wait for the pace otherwise"
     yield judge_ability("congestion control", used != "bbr", used or "unknown", remedy, is_needed=False)
@@ -119,26 +121,26 @@ def _check_shared(known: Mapping[str, Any]) -> Iterator[Ability]:
 
 def _check_machine() -> Ability:
     """Traits of the machine that differ between machines with the same processor's name."""
-    found = microbenchmarks.measure_here(find_nearest(lab_root(Path.cwd())))
-    known = [
+    here = microbenchmarks.measure_here(find_nearest(lab_root(Path.cwd())))
+    known_groups = [
         session.machine.probes
         for study in record.read_index().studies.values()
         for session in study.sessions.values()
     ]
-    told = ", ".join(microbenchmarks.describe_figures(found, known))
-    wakes = [one["wake_other_core_us"] for one in known if "wake_other_core_us" in one]
-    if wakes and (found.get("wake_other_core_us") or 0.0) > max(wakes):
-        told += "; waking takes longer than on those: what depends on the machine may differ"
+    message = ", ".join(microbenchmarks.describe_figures(here, known_groups))
+    wakes = [values["wake_other_core_us"] for values in known_groups if "wake_other_core_us" in values]
+    if wakes and (here.get("wake_other_core_us") or 0.0) > max(wakes):
+        message += "; waking takes longer than on those: what depends on the machine may differ"
     remedy = "run `benchbook doctor` again when less goes on, as results will vary"
-    return judge_ability("machine", bool(told), told or "it can't be measured", remedy, is_needed=False)
+    return judge_ability("machine", bool(message), message or "it can't be measured", remedy, is_needed=False)
 
 
 def _check_proxy(of: descriptors.ProxyDescriptor) -> Ability:
     kind, name = load(of.code), of.name
     if of.is_basic:
-        found = kind.installed()
+        result = kind.installed()
         return judge_ability(
-            name, found is not None, found or "not installed", install_command(of.programs[0])
+            name, result is not None, result or "not installed", install_command(of.programs[0])
         )
     path, why = local_machine.find_program(of.programs[0]), kind.obstacle()
     is_old = path is not None and kind.unable_to_capture(Path(path).resolve()) is not None
@@ -149,10 +151,10 @@ def _check_proxy(of: descriptors.ProxyDescriptor) -> Ability:
 
 
 def _check_engine(of: descriptors.EngineDescriptor) -> Ability:
-    found, brings = load(of.code).standing()
-    told = found or "not installed"
+    result, brings = load(of.code).standing()
+    report = result or "not installed"
     if of.is_basic:
-        return judge_ability(of.programs[0], found is not None, told, brings)
-    detail = f"{told}; only for `engine.name: {of.name}`"
+        return judge_ability(of.programs[0], result is not None, report, brings)
+    detail = f"{report}; only for `engine.name: {of.name}`"
     remedy = f"{brings}; without it such arms are skipped"
-    return judge_ability(of.name, found is not None, detail, remedy, is_needed=False)
+    return judge_ability(of.name, result is not None, detail, remedy, is_needed=False)

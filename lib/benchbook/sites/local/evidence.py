@@ -30,7 +30,7 @@ def collect_facts(
     """Facts of an arm by observation: engine, proxy, hops, arrangement, machine, and the moment."""
     proxy, relay, service = chain.proxy, chain.hop("relay"), chain.hop("service")
     setting = study.arms[arm]
-    found = {
+    facts = {
         "arm": arm,
         "access": setting.access,
         "site": {
@@ -48,10 +48,10 @@ def collect_facts(
         "neighbour": setting.neighbour.model_dump() if setting.neighbour is not None else None,
         "cpu": {
             part: {
-                "cores": list(one.cpus) if one.cpus else None,
-                **(group.in_force() if (group := parts.group(one)) is not None else {}),
+                "cores": list(map_part.cpus) if map_part.cpus else None,
+                **(group.in_force() if (group := parts.group(map_part)) is not None else {}),
             }
-            for part, one in _map_parts(chain).items()
+            for part, map_part in _map_parts(chain).items()
         },
         "kernel": _check_kernel(parts, chain.server) if chain.server.kernel is not None else None,
         **({"event": setting.event.model_dump()} if setting.event is not None else {}),
@@ -59,34 +59,34 @@ def collect_facts(
         "moment": machine.read_moment(parts.lab.folder),
     }
     if relay is not None:
-        found["moment"]["ping_ms"] = {
+        facts["moment"]["ping_ms"] = {
             "through the hop": measure_ping(parts, relay),
             "beside it": measure_ping(parts, chain.server),
         }
     if cluster := parts.get(chain.server).moment():
-        found["moment"]["cluster"] = cluster
+        facts["moment"]["cluster"] = cluster
     host, port = parts.address(chain.entry)
-    found["moment"]["endpoint"] = "the server's socket" if chain.by_socket else f"{host}:{port}"
+    facts["moment"]["endpoint"] = "the server's socket" if chain.by_socket else f"{host}:{port}"
     if chain.others:
         # Each reads its own settings back, and is refused where it did not take them.
-        said = {part.name: parts.get(part).facts() for part in chain.others}
-        found["servers"] = of_others(said)
-    return found
+        statements = {part.name: parts.get(part).facts() for part in chain.others}
+        facts["servers"] = of_others(statements)
+    return facts
 
 
 def collect_identity(parts: LocalRuntime, chain: Chain) -> dict[str, Any]:
     """Marks that tell an arm's parts from any others; its arrangement is proven to be in force."""
-    found: dict[str, Any] = {"place": procfs.describe_placement(os.getpid())}
+    identity: dict[str, Any] = {"place": procfs.describe_placement(os.getpid())}
     for part in chain.parts:
-        said = parts.get(part).identity()
-        found |= {part.name: said} if part in chain.others else said
+        statement = parts.get(part).identity()
+        identity |= {part.name: statement} if part in chain.others else statement
         child = parts.get(part).child
         if child is not None:
-            found[f"{part.name}_place"] = procfs.describe_placement(child.pid)
+            identity[f"{part.name}_place"] = procfs.describe_placement(child.pid)
         group = parts.group(part)
         if group is not None:
             kind = part.name if part in chain.others else part.kind
-            found[f"{kind}_group"] = group.in_force()
+            identity[f"{kind}_group"] = group.in_force()
             inside = (group.folder / "cgroup.procs").read_text(encoding="ascii").split()
             if str(pid := parts.get(part).child.pid) not in inside:
                 raise SiteError(
@@ -94,8 +94,8 @@ def collect_identity(parts: LocalRuntime, chain: Chain) -> dict[str, Any]:
                 )
     for part in chain.servers if chain.server.where.is_pod else ():
         name = f"{part.name}_namespace" if part in chain.others else "namespace"
-        found[name] = _check_namespace(parts, part)
-    return found
+        identity[name] = _check_namespace(parts, part)
+    return identity
 
 
 def name_neighbour(arm: str) -> str:
@@ -111,12 +111,12 @@ def run_alongside(parts: LocalRuntime, chain: Chain, arm: str) -> Iterator[dict[
     groups = {name: its for name, part in _map_parts(chain).items() if (its := parts.group(part)) is not None}
     packets = parts.get(service).packets() if service is not None else 0
     held = {name: its.throttled() for name, its in groups.items()}
-    asked, group = chain.arm.neighbour, None
-    if asked is not None:
+    neighbour, group = chain.arm.neighbour, None
+    if neighbour is not None:
         group = cgroups.create_group(
-            parts.lab.token, name_neighbour(arm), quota=None, shares=asked.shares
+            parts.lab.token, name_neighbour(arm), quota=None, shares=neighbour.shares
         ).folder
-    busy = background_load.run_neighbour(parts.lab, asked, chain.server.cpus, group, name_neighbour(arm))
+    busy = background_load.run_neighbour(parts.lab, neighbour, chain.server.cpus, group, name_neighbour(arm))
     entry = parts.address(chain.entry)
     proxy = parts.get(chain.proxy) if chain.proxy is not None else None
     load = background_load.hold_connections(parts.lab, chain.arm.load, entry, chain.client.cpus)
@@ -134,9 +134,13 @@ def run_alongside(parts: LocalRuntime, chain: Chain, arm: str) -> Iterator[dict[
     if chain.proxy is not None and parts.get(chain.proxy).pools_sessions:
         record["pools_sessions"] = True
     # A proxy that is up, of whichever arm, may ask this server now and then whether it lives.
-    names = {one.proxy.name for one in parts.chains.values() if one.server == chain.server and one.proxy}
-    up = [one for name, one in parts.alive.items() if name in names and one.child is not None]
-    if any(one.has_probes for one in up):
+    names = {
+        this_chain.proxy.name
+        for this_chain in parts.chains.values()
+        if this_chain.server == chain.server and this_chain.proxy
+    }
+    up = [item for name, item in parts.alive.items() if name in names and item.child is not None]
+    if any(item.has_probes for item in up):
         record["has_probes"] = True
     if beside:
         record["neighbour"] = beside
@@ -163,7 +167,7 @@ def _map_parts(chain: Chain) -> dict[str, Part]:
 
 def _check_kernel(parts: LocalRuntime, server: Part) -> dict[str, int]:
     """Present kernel settings made for a server, with the number of open files it may have."""
-    found = dict(parts.kernel.get(server.name, {}))
+    kernel = dict(parts.kernel.get(server.name, {}))
     if server.kernel is not None and server.kernel.nofile is not None:
         pid = parts.get(server).child.pid
         allowed = procfs.open_files_limit(pid)
@@ -172,8 +176,8 @@ def _check_kernel(parts: LocalRuntime, server: Part) -> dict[str, int]:
                 f"kernel.nofile: asked {server.kernel.nofile}, the server may open {allowed} files; "
                 "write a value it can hold"
             )
-        found["nofile"] = allowed
-    return found
+        kernel["nofile"] = allowed
+    return kernel
 
 
 def _check_namespace(parts: LocalRuntime, part: Part) -> str:

@@ -50,8 +50,8 @@ def run_tool(*argv: str, stdin: str | None = None) -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SiteError(f"{' '.join(argv)}: {error}; `benchbook doctor` says what is missing") from None
     if done.returncode != 0:
-        said = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
-        raise SiteError(f"{' '.join(argv)}: {said}; `benchbook doctor` says what this machine can do")
+        statement = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
+        raise SiteError(f"{' '.join(argv)}: {statement}; `benchbook doctor` says what this machine can do")
     return done.stdout
 
 
@@ -163,7 +163,7 @@ def list_rules(id: str) -> list[NatRule]:
         listed = run_tool("iptables", "-w", "10", "-t", "nat", "-S", "-v") if os.geteuid() == 0 else ""
     except SiteError:
         return []
-    found = []
+    rules = []
     for line in listed.splitlines():
         words = shlex.split(line)
         mine = [word for word in words if word.split()[:2] == ["benchbook", id]]
@@ -171,16 +171,16 @@ def list_rules(id: str) -> list[NatRule]:
             at = words.index("-c") if "-c" in words else None
             packets = int(words[at + 1]) if at is not None else 0
             kept = words[2:at] + words[at + 3 :] if at is not None else words[2:]
-            found.append(NatRule(words[1], tuple(kept), packets))
-    return found
+            rules.append(NatRule(words[1], tuple(kept), packets))
+    return rules
 
 
 def list_objects(id: str) -> list[str]:
     """Everything in the kernel that carries a lab's id, in words."""
-    found = [f"rule in {rule.chain}: {' '.join(rule.words)}" for rule in list_rules(id)]
-    found += [f"namespace {path.name}" for path in sorted(NAMESPACES.glob(f"bb-{id}-*"))]
+    results = [f"rule in {rule.chain}: {' '.join(rule.words)}" for rule in list_rules(id)]
+    results += [f"namespace {path.name}" for path in sorted(NAMESPACES.glob(f"bb-{id}-*"))]
     links = sorted(Path("/sys/class/net").glob(f"b[bv]-{id}*"))
-    return found + [f"link {path.name}" for path in links]
+    return results + [f"link {path.name}" for path in links]
 
 
 def remove_objects(id: str) -> list[str]:
@@ -276,9 +276,9 @@ class ClusterZones:
 
     def facts(self, stores: Sequence[str], tidb: int) -> dict[str, Any]:
         """Facts of the zones, with the store that each TiDB shares its zone with."""
-        made = "a delaying relay of our own in the zone that is reached"
+        result = "a delaying relay of our own in the zone that is reached"
         beside = [stores[rank % len(stores)] for rank in range(tidb)]
-        return {"zones": self.count, "latency_ms": self.latency_ms, "made_by": made, "tidb_beside": beside}
+        return {"zones": self.count, "latency_ms": self.latency_ms, "made_by": result, "tidb_beside": beside}
 
     def _number(self, zone: int) -> int:
         return FIRST + MOST * self.rank + zone

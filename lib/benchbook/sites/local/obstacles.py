@@ -33,19 +33,21 @@ NEEDED_BY = {
 
 def infeasible_reasons(arm: Arm, chain: Chain, engine: Engine | None = None) -> list[str]:
     """Reasons against an arm here, each with a remedy; nothing if it can be made."""
-    found = list(_check_arm(arm, chain))
+    results = list(_check_arm(arm, chain))
     if engine is not None and engine.cluster is not None and engine.cluster.zones_ms is not None:
-        found += _check_abilities(*NEEDED_BY["service"])
+        results += _check_abilities(*NEEDED_BY["service"])
     if engine is not None and (why := packages.find_obstacle(engine)) is not None:
-        return [*found, why]
+        return [*results, why]
     if engine is not None and engine.build is None and (reason := load(program_of(engine)).obstacle(engine)):
-        found.append(reason)
-    return list(dict.fromkeys(found))
+        results.append(reason)
+    return list(dict.fromkeys(results))
 
 
 def has_netem(arms: Mapping[str, Arm]) -> bool:
     """True if the kernel can make the distance of all arms itself; asked only if there is any."""
-    return suits_netem(arms) and any(one.ok for one in capabilities.check_network() if one.name == "netem")
+    return suits_netem(arms) and any(
+        ability.ok for ability in capabilities.check_network() if ability.name == "netem"
+    )
 
 
 def _check_arm(arm: Arm, chain: Chain) -> Iterator[str]:
@@ -63,8 +65,8 @@ def _check_arm(arm: Arm, chain: Chain) -> Iterator[str]:
         yield from filter(None, [load(proxy.code).unable_to_capture(program)])
     if arm.load is not None:
         yield from _check_load(arm.load, chain)
-    asked = {core for part in (*chain.parts, chain.client) for core in part.cpus or ()}
-    absent = sorted(asked - os.sched_getaffinity(0))
+    requests = {core for part in (*chain.parts, chain.client) for core in part.cpus or ()}
+    absent = sorted(requests - os.sched_getaffinity(0))
     if absent:
         yield f"core {absent[0]} is not there or not ours; write cores of {sorted(os.sched_getaffinity(0))}"
     if arm.kernel is not None:
@@ -87,10 +89,12 @@ def _check_load(load: Load, chain: Chain) -> Iterator[str]:
 
 
 def _check_abilities(*names: str) -> Iterator[str]:
-    known = {ability.name: ability for ability in (*capabilities.check_network(), capabilities.cpu_quota())}
+    abilities = {
+        ability.name: ability for ability in (*capabilities.check_network(), capabilities.cpu_quota())
+    }
     for name in names:
-        if not known[name].ok:
-            yield f"{name}: {known[name].detail}; {known[name].remedy}"
+        if not abilities[name].ok:
+            yield f"{name}: {abilities[name].detail}; {abilities[name].remedy}"
 
 
 def _check_kernel(profile: Kernel) -> Iterator[str]:
@@ -100,11 +104,13 @@ def _check_kernel(profile: Kernel) -> Iterator[str]:
     for key, name in (kernel.OF_NAMESPACE | kernel.OF_MACHINE).items():
         if getattr(profile, key) is not None and not os.access(kernel.SYSCTL / name, os.W_OK):
             yield f"kernel.{key}: {kernel.SYSCTL / name} can't be written; leave the key out"
-    asked, hard = profile.nofile, files.open_files()
-    if asked is None or hard < 0 or asked <= hard:
+    request, hard = profile.nofile, files.open_files()
+    if request is None or hard < 0 or request <= hard:
         return
     most = int(NOFILE_LIMIT.read_text(encoding="ascii"))
-    if asked > most:
-        yield f"open files: the kernel allows {most}; `sysctl fs.nr_open={asked}`"
+    if request > most:
+        yield f"open files: the kernel allows {most}; `sysctl fs.nr_open={request}`"
     if not procfs.has_capability(CAP_SYS_RESOURCE):
-        yield f"open files: {hard} allowed and no right to raise that; `ulimit -Hn {asked}` where you log in"
+        yield (
+            f"open files: {hard} allowed and no right to raise that; `ulimit -Hn {request}` where you log in"
+        )

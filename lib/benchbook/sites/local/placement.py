@@ -61,14 +61,14 @@ def build_chains(
 
     names = list(arms)
     turned = names[first % len(names) :] + names[: first % len(names)]
-    found = {
+    chains = {
         name: _build_chain(
             *(arms[name], cpus, share, is_cable, prepared[name], ports.get(name, 1)),
             (name,) if name in apart else (),
         )
         for name in turned
     }
-    return {name: found[name] for name in arms}
+    return {name: chains[name] for name in arms}
 
 
 def _build_chain(
@@ -85,16 +85,16 @@ def _build_chain(
     distance = arm.zones.latency_ms if arm.zones is not None else None
     cable = distance if is_cable else None
     where = LabPlacement(quota, _choose_shares(arm, cores, quota), arm.network == "pod", cable)
-    own = {
+    own_values = {
         "where": where,
         "cpus": cores,
         "kernel": arm.kernel,
         "variant": data_variant(arm),
         "prepared": prepared,
     }
-    key: tuple[Any, ...] = ("server", *own.values())
-    servers = [share((*key, *alone), "server", wide, **own)]
-    servers += [share((*key, number), "server", wide, **own) for number in range(1, arm.servers)]
+    key: tuple[Any, ...] = ("server", *own_values.values())
+    servers = [share((*key, *alone), "server", wide, **own_values)]
+    servers += [share((*key, number), "server", wide, **own_values) for number in range(1, arm.servers)]
     hops: list[Part] = []
     cores, quota = rooms["proxy"]
     if distance is not None and not is_cable:
@@ -107,8 +107,8 @@ def _build_chain(
         hops.append(behind)
     if (of := descriptors.find_intermediary(arm.access)) is not None:
         # Memory that a proxy took for one arm's connections must not be seen in another's.
-        said = arm.proxy.model_dump_json(exclude_defaults=True) if arm.proxy is not None else ""
-        key = (arm.access, cores, quota, behind, said, arm.load, *(servers[1:] if of.fails_over else ()))
+        statement = arm.proxy.model_dump_json(exclude_defaults=True) if arm.proxy is not None else ""
+        key = (arm.access, cores, quota, behind, statement, arm.load, *(servers[1:] if of.fails_over else ()))
         hops.append(share(key, arm.access, of.ports, where=_weigh_part(quota), cpus=cores, to=behind))
     cores, quota = rooms["client"]
     client = Part("client", "client", 0, _weigh_part(quota), cpus=cores)
@@ -119,10 +119,10 @@ def _weigh_part(quota: float | None) -> LabPlacement:
     return LabPlacement(quota, None if quota is None else CORE_SHARES)
 
 
-def _choose_cores(asked: Cpu | None, given: list[int] | None) -> tuple[tuple[int, ...] | None, float | None]:
+def _choose_cores(cpu: Cpu | None, inputs: list[int] | None) -> tuple[tuple[int, ...] | None, float | None]:
     """Cores and quota that an arm asks for, or else the cores that all have."""
-    own, quota = (asked.cores, asked.quota) if asked is not None else (None, None)
-    return tuple(given) if own is None and given is not None else own, quota
+    own_numbers, quota = (cpu.cores, cpu.quota) if cpu is not None else (None, None)
+    return tuple(inputs) if own_numbers is None and inputs is not None else own_numbers, quota
 
 
 def _choose_shares(arm: Arm, cores: tuple[int, ...] | None, quota: float | None) -> int | None:

@@ -74,8 +74,8 @@ class LocalRuntime:
         """Address of a part."""
         if part.kind == "service":
             return self.network.virtual(part.rank), part.port
-        if (made := self.alive.get(part.name)) is not None and made.addresses:
-            return made.addresses[0]
+        if (result := self.alive.get(part.name)) is not None and result.addresses:
+            return result.addresses[0]
         return (self.network.pod(part.rank + 1)[1] if part.where.is_pod else labs.LOOPBACK), part.port
 
     def addresses(self, part: Part) -> list[tuple[str, int]]:
@@ -108,14 +108,17 @@ class LocalRuntime:
             return []
         relay, service = chain.hop("relay"), chain.hop("service")
         inner = self.address(service if relay is None and service is not None else chain.server)
-        found = [Hop("server", *inner), *(Hop("server", *self.address(part)) for part in chain.others)]
+        matching_hops = [
+            Hop("server", *inner),
+            *(Hop("server", *self.address(part)) for part in chain.others),
+        ]
         if relay is not None or chain.proxy is not None:
             ends = self.addresses(chain.server) if inner == self.address(chain.server) else [inner]
-            found += [Hop("proxy", *self.address(chain.entry))]
-            found += [Hop("proxy", *one, is_behind=True) for one in ends]
-        found += [Hop("server", *one) for one in self.addresses(chain.server)[1:]]
+            matching_hops += [Hop("proxy", *self.address(chain.entry))]
+            matching_hops += [Hop("proxy", *end, is_behind=True) for end in ends]
+        matching_hops += [Hop("server", *this_address) for this_address in self.addresses(chain.server)[1:]]
         below = self.get(chain.server).below
-        return found + [Hop(kind, *one) for kind, places in below.items() for one in places]
+        return matching_hops + [Hop(kind, *place) for kind, places in below.items() for place in places]
 
     @property
     def connections(self) -> int:
@@ -163,12 +166,12 @@ class LocalRuntime:
             return network.DelayRelay(self.machine, place, behind[0], part.where.latency_ms or 0.0)
         traits_of = descriptors.find_intermediary(part.kind)
         assert traits_of is not None
-        name = next(name for name, one in self.chains.items() if part in one.hops)
-        asked = self.chains[name].arm.proxy or NOTHING
+        name = next(name for name, chain in self.chains.items() if part in chain.hops)
+        host_proxy = self.chains[name].arm.proxy or NOTHING
         has_standby = client_sharding.has_standby(self.chains[name].arm.setting)
         if has_standby:
             behind += [":".join(map(str, self.address(other))) for other in self.chains[name].others]
-        proxy = load(traits_of.code)(self.machine, place, behind, asked, name)
+        proxy = load(traits_of.code)(self.machine, place, behind, host_proxy, name)
         proxy.has_standby = has_standby
         there = self._first.get(part.name, part)
         if there != part:

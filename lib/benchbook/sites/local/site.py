@@ -54,9 +54,9 @@ class LocalSite(ArrangedSite[LabPlacement]):
         """Effects of a place on a server, such as its data's spot on a disk, then meet each arm alike."""
         if len({chain.server for chain in self.chains.values()}) < 2 or not self._parts.is_empty:
             return
-        asked = [engine_of(self.study, arm) for arm in self.study.arms]
+        engines = [engine_of(self.study, arm) for arm in self.study.arms]
         # Arms of different engines stay where they are.
-        if len({(one.name, one.version, one.binary) for one in asked}) == 1:
+        if len({(engine.name, engine.version, engine.binary) for engine in engines}) == 1:
             self.chains = self._laid_out(block - 1)
             self._parts.forget(self.chains, self._laid_out())
 
@@ -92,7 +92,7 @@ class LocalSite(ArrangedSite[LabPlacement]):
         clients = self._arms[arm].clients
         return [places[client_sharding.server_of(number, len(places))] for number in range(clients)]
 
-    def clock(self, takers: Mapping[str, Taker], asked: Mapping[str, Any]) -> turns.ClockProcess:
+    def clock(self, takers: Mapping[str, Taker], requests: Mapping[str, Any]) -> turns.ClockProcess:
         parts = {name: self.monitored(taker.arm) for name, taker in takers.items()}
         cpus = self._chain(next(iter(takers.values())).arm).client.cpus
         families = sorted({pid for taker in takers.values() for pid in self._families(taker.arm)})
@@ -102,7 +102,7 @@ class LocalSite(ArrangedSite[LabPlacement]):
             if (pid := background_load.find_pid(self.lab, evidence.name_neighbour(taker.arm))) is not None
         }
         cores = {min(room) for role in ("server", "client") if (room := self.cpus.get(role))}
-        more = {**asked, "families": families, "cores": sorted(cores) or [min(os.sched_getaffinity(0))]}
+        more = {**requests, "families": families, "cores": sorted(cores) or [min(os.sched_getaffinity(0))]}
         return turns.ClockProcess(self.lab, takers, parts, more, ProcessPlacement(cpus=cpus), beside)
 
     def machines(self) -> dict[str, Any]:
@@ -116,19 +116,19 @@ class LocalSite(ArrangedSite[LabPlacement]):
 
     def monitored(self, arm: str) -> dict[str, list[int]]:
         """Processes with the CPU and memory of an arm, by part; a delaying hop is a proxy."""
-        found: dict[str, list[int]] = {}
+        results: dict[str, list[int]] = {}
         for part in self._chain(arm).parts:
             child = self._parts.get(part).child
             if child is not None:
                 kind = "server" if part.kind == "server" else "proxy"
                 pids = self._parts.get(part).pids
-                found.setdefault(kind, []).extend(
+                results.setdefault(kind, []).extend(
                     [pid for its in pids.values() for pid in its] or [child.pid]
                 )
-                found |= {name: its for name, its in pids.items() if its}
+                results |= {name: its for name, its in pids.items() if its}
             if between := [hop.child.pid for hop in self._parts.get(part).hops.values() if hop.child]:
-                found.setdefault("proxy", []).extend(between)
-        return found
+                results.setdefault("proxy", []).extend(between)
+        return results
 
     def during(self, arm: str) -> contextlib.AbstractContextManager[dict[str, Any]]:
         return evidence.run_alongside(self._parts, self._chain(arm), arm)
@@ -143,7 +143,7 @@ class LocalSite(ArrangedSite[LabPlacement]):
         return background_load.start_client(self.lab, start, where)
 
     def watch(self, arm: str, clients: Sequence[process.Child], path: Path) -> local_machine.Monitor:
-        driver, pids = background_load.find_pid(self.lab), [one.pid for one in clients]
+        driver, pids = background_load.find_pid(self.lab), [child.pid for child in clients]
         watched = {"client": pids, **self.monitored(arm)} | ({"driver": [driver]} if driver else {})
         hops = self._parts.hops(self._chain(arm))
         return local_machine.Monitor(watched, path, *pids, hops=hops, families=self._families(arm))
@@ -151,18 +151,19 @@ class LocalSite(ArrangedSite[LabPlacement]):
     def _families(self, arm: str) -> list[int]:
         """Processes of an arm's parts that leave their work to children."""
         programs = [self._parts.get(part) for part in self._chain(arm).parts]
-        return [one.child.pid for one in programs if one.has_children and one.child]
+        return [program.child.pid for program in programs if program.has_children and program.child]
 
     def look(self) -> None:
         now = time.time()
         programs = [
-            one for part in self._parts.alive.values() for one in (*part.members, *part.hops.values())
+            item for part in self._parts.alive.values() for item in (*part.members, *part.hops.values())
         ]
-        dead = [one for one in programs if one.child is not None and not one.child.is_alive]
+        dead = [program for program in programs if program.child is not None and not program.child.is_alive]
         if dead:
-            told = "; ".join(f"{one.role}{_describe_exit(one.child)}, see {one.log}" for one in dead)
+            message = "; ".join(f"{item.role}{_describe_exit(item.child)}, see {item.log}" for item in dead)
             raise SiteError(
-                f"ended by itself between {_format_clock(self._looked)} and {_format_clock(now)} UTC: {told}; "
+                f"ended by itself between {_format_clock(self._looked)} and {_format_clock(now)} UTC: "
+                f"{message}; "
                 "the same command makes again what is missing"
             )
         self._looked = now
@@ -173,8 +174,11 @@ class LocalSite(ArrangedSite[LabPlacement]):
     def _laid_out(self, first: int = 0) -> dict[str, placement.Chain]:
         twins = self._arms.keys() - self.study.arms.keys()
         has_netem, port = obstacles.has_netem(self.study.arms), self.study.site.port
-        asked = {arm: engine_of(self.study, self.study.deployed(arm)) for arm in self._arms}
-        ports = {arm: (one.cluster or descriptors.find_engine(one.name)).ports for arm, one in asked.items()}
+        engines = {arm: engine_of(self.study, self.study.deployed(arm)) for arm in self._arms}
+        ports = {
+            arm: (engine.cluster or descriptors.find_engine(engine.name)).ports
+            for arm, engine in engines.items()
+        }
         return placement.build_chains(self._arms, port, self.cpus, has_netem, first, ports, twins)
 
     def _made(self, part: Part) -> Any:

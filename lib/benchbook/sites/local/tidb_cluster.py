@@ -123,7 +123,7 @@ class UnistoreCluster(Component):
 
     @property
     def addresses(self) -> list[tuple[str, int]]:
-        return [(one.place.address, one.place.port) for one in self.servers]
+        return [(server.place.address, server.place.port) for server in self.servers]
 
     def addresses_at(self, port: int, rank: int) -> list[tuple[str, int]]:
         zones = replace(self.zones, rank=rank) if self.zones is not None else None
@@ -135,20 +135,23 @@ class UnistoreCluster(Component):
     @property
     def below(self) -> dict[str, list[tuple[str, int]]]:
         """Addresses of stores (`tikv`) and PD."""
-        stores = [(one.place.address, one.place.port) for one in self.stores.values()]
+        stores = [(store.place.address, store.place.port) for store in self.stores.values()]
         return {"tikv": stores, "pd": [(self.pd.place.address, self.pd.place.port)]}
 
     @property
     def pids(self) -> dict[str, list[int]]:
         up = [member for member in self.members if member.is_up]
-        return {kind: [one.child.pid for one in up if one.kind == kind] for kind in ("tidb", "tikv", "pd")}
+        return {
+            kind: [cluster_member.child.pid for cluster_member in up if cluster_member.kind == kind]
+            for kind in ("tidb", "tikv", "pd")
+        }
 
     @property
     def made_with(self) -> dict[str, Any]:
         variables = {key: settings.format_value(value) for key, value in self.asked.variables.items()}
-        made: dict[str, Any] = {"engine": "tidb-cluster", "version": self.version, "settings": variables}
-        made |= {"stores": self.size.stores, "replicas": self.size.replicas, "own_hosts": self._own_hosts}
-        return made | {"store": self.size.store_settings, "locks": self.lab.locks()}
+        results: dict[str, Any] = {"engine": "tidb-cluster", "version": self.version, "settings": variables}
+        results |= {"stores": self.size.stores, "replicas": self.size.replicas, "own_hosts": self._own_hosts}
+        return results | {"store": self.size.store_settings, "locks": self.lab.locks()}
 
     def ensure(self) -> None:
         """Start the parts that don't run, in their order, making data at need; wait until it is whole."""
@@ -169,16 +172,18 @@ class UnistoreCluster(Component):
                 )
                 # TiDB would wait for leaders as well, and say less of why.
                 yield from self._resting(READY_S, 0.0)
-                served = concurrent_steps.interleave_steps(*(one.starting() for one in self.servers))
+                served = concurrent_steps.interleave_steps(
+                    *(tidb_member.starting() for tidb_member in self.servers)
+                )
                 yield from concurrent_steps.interleave_steps(served, self._resting(READY_S, QUIET_S, EVEN_S))
                 # Each port is proven to be of the TiDB that was started for it.
                 data.admit_clients(
                     self._connect, self.asked.variables, self.lab.password(), self.place.peers()
                 )
-                for one in self.servers:
-                    with self._connect(one) as connection, connection.cursor() as cursor:
+                for server in self.servers:
+                    with self._connect(server) as connection, connection.cursor() as cursor:
                         cursor.execute("FLUSH PRIVILEGES")
-                    data.verify_identity(one, partial(self._connect, one), self.pd.at)
+                    data.verify_identity(server, partial(self._connect, server), self.pd.at)
         except BaseException:
             self.stop()
             raise
@@ -199,31 +204,32 @@ class UnistoreCluster(Component):
     def admin(self) -> sqlalchemy.Engine:
         """Return the administrative account over the first TiDB's socket, with the books of all."""
         if self._admin is None:
-            statuses = [one.status for one in self.servers]
+            statuses = [server.status for server in self.servers]
             self._admin = data.open_admin(self._connect, statuses, self._books, opened=lambda: self._opened)
         return self._admin
 
     def identity(self) -> dict[str, Any]:
         child = self.servers[0].running()
-        found: dict[str, Any] = {"pid": child.pid, "started": child.started, "port": self.place.port}
+        results: dict[str, Any] = {"pid": child.pid, "started": child.started, "port": self.place.port}
         # What goes with a part's place, such as its cores, is that of its cluster's first TiDB.
-        parts = {one.name: one.identity() for one in self.members}
+        parts = {member.name: member.identity() for member in self.members}
         hops = {f"hop-{name}": hop.identity() for name, hop in self.hops.items()}
-        return found | {"cluster": parts | hops}
+        return results | {"cluster": parts | hops}
 
     def applied(self) -> list[tuple[str, str]]:
         """Return settings files and command lines of its parts, each named for its part, as (name, text)."""
         return [
-            (f"{one.name}{PurePath(name).suffix}", text)
-            for one in self.members
-            for name, text in one.applied()
+            (f"{member.name}{PurePath(name).suffix}", text)
+            for member in self.members
+            for name, text in member.applied()
         ]
 
     def facts(self) -> dict[str, Any]:
         self.running()
         variables = sql.read_variables(self.admin())
         read = [
-            self.asked.taken(self.engine.settings, one.status.config(), variables) for one in self.servers
+            self.asked.taken(self.engine.settings, server.status.config(), variables)
+            for server in self.servers
         ]
         size = self.size
         storage = STORAGE.format(stores=size.stores, replicas=size.replicas)
@@ -247,7 +253,9 @@ class UnistoreCluster(Component):
                 **({"event": size.event.model_dump()} if size.event is not None else {}),
                 **({"zones": self.zones.facts([*self.stores], size.tidb)} if self.zones is not None else {}),
                 "pd_settings": tidb_members.verify_settings(self.pd),
-                "store_settings": [tidb_members.verify_settings(one) for one in self.stores.values()].pop(),
+                "store_settings": [
+                    tidb_members.verify_settings(store) for store in self.stores.values()
+                ].pop(),
             },
         }
 
@@ -260,7 +268,7 @@ class UnistoreCluster(Component):
 
     def look(self) -> dict[str, Any]:
         """State of stores and leaders now; `ended` are the parts with an ended process."""
-        ended = [one.name for one in self.members if not one.is_up]
+        ended = [member.name for member in self.members if not member.is_up]
         ended += [f"hop-{name}" for name, hop in self.hops.items() if not hop.is_up]
         return self.pd.placement.look(ended)
 
@@ -270,20 +278,24 @@ class UnistoreCluster(Component):
         with contextlib.suppress(SiteError):
             concurrent_steps.run_steps(self._resting(SETTLE_S, STILL_S), LOOK_S)
         record = {"before": self.look()}
-        asked = self.size.event
-        kill = partial(tidb_members.kill_store, self, asked)
-        with events.carry_out("engine.cluster.event", asked, kill) as event:
+        requested_event = self.size.event
+        kill = partial(tidb_members.kill_store, self, requested_event)
+        with events.carry_out("engine.cluster.event", requested_event, kill) as event:
             yield record
         record["after"] = self.look()
         if event is not None:
             record["event"] = event
 
     def log_mark(self) -> dict[str, int]:
-        return {one.role: one.log_mark() for one in self.members}
+        return {member.role: member.log_mark() for member in self.members}
 
     def log_errors(self, mark: dict[str, int]) -> list[str]:
         """Return the lines since a place that tell of a crash, each with the part that wrote it."""
-        return [f"{one.name}: {line}" for one in self.members for line in one.log_errors(mark[one.role])]
+        return [
+            f"{member.name}: {line}"
+            for member in self.members
+            for line in member.log_errors(mark[member.role])
+        ]
 
     @property
     def _own_hosts(self) -> list[str]:
@@ -291,7 +303,7 @@ class UnistoreCluster(Component):
         if self.zones is None:
             return ["localhost"]
         used = {rank % self.size.stores for rank in range(self.size.tidb)}
-        return ["localhost", *(one for zone in sorted(used) for one in self.zones.addresses(zone))]
+        return ["localhost", *(address for zone in sorted(used) for address in self.zones.addresses(zone))]
 
     def creating(self) -> concurrent_steps.Steps:
         """Make new data, again (a few times) if a store ends by itself; yield while parts come up."""
@@ -329,7 +341,7 @@ class UnistoreCluster(Component):
 
     def _resting(self, wait_s: float, still_s: float, even_s: float = 0.0) -> concurrent_steps.Steps:
         """Wait until nothing is missing and leaders rest, uneven if PD can't even them out in time."""
-        begun, seen, since = time.monotonic(), None, 0.0
+        begun, observations, since = time.monotonic(), None, 0.0
         while True:
             for member in (self.pd, *self.stores.values()):
                 member.running()
@@ -340,8 +352,8 @@ class UnistoreCluster(Component):
             # Where each region is on all stores, PD evens out whom they lead.
             is_uneven = self.size.replicas == self.size.stores and max(counts) - min(counts) > EVEN
             is_uneven &= now - begun < even_s
-            if missing or is_uneven or state.leaders != seen:
-                seen, since = state.leaders, now
+            if missing or is_uneven or state.leaders != observations:
+                observations, since = state.leaders, now
             if not (missing or is_uneven) and now - since >= still_s:
                 return
             if now - begun > wait_s:
@@ -351,13 +363,13 @@ class UnistoreCluster(Component):
                 )
             yield
 
-    def _connect(self, one: tidb_members.TidbMember | None = None) -> pymysql.Connection:
+    def _connect(self, tidb_member: tidb_members.TidbMember | None = None) -> pymysql.Connection:
         self._opened += 1
-        return data.connect_admin(one or self.servers[0])
+        return data.connect_admin(tidb_member or self.servers[0])
 
     def _books(self) -> tuple[dict[str, int], float]:
         # Once clients have left those that we don't look at.
         deadline = time.monotonic() + GONE_S
-        while any(one.status.connected() for one in self.servers[1:]) and time.monotonic() < deadline:
+        while any(server.status.connected() for server in self.servers[1:]) and time.monotonic() < deadline:
             time.sleep(0.02)
-        return data.sum_counters(one.status for one in self.servers)
+        return data.sum_counters(server.status for server in self.servers)

@@ -55,10 +55,10 @@ class ClusterMember(Supervised, abc.ABC):
     stop_s, start_s = 60.0, 120.0
 
     def __init__(
-        self, cluster: Membership, name: str, place: labs.PartLocation, asked: Mapping[str, Value]
+        self, cluster: Membership, name: str, place: labs.PartLocation, requests: Mapping[str, Value]
     ) -> None:
         super().__init__(cluster.machine, replace(place, name=f"{cluster.role}-{name}"), cluster.user)
-        self.cluster, self.name, self.asked = cluster, name, asked
+        self.cluster, self.name, self.asked = cluster, name, requests
         self.binary = cluster.programs[self.program]
         self.what = f"{self.role} of the cluster"
 
@@ -114,7 +114,7 @@ class PD(ClusterMember):
 
     @property
     def placement(self) -> PlacementDriver:
-        names = {one.at: one.name for one in self.cluster.stores.values()}
+        names = {store.at: store.name for store in self.cluster.stores.values()}
         return PlacementDriver(self.place.address, self.place.port, names, self.machine)
 
     def starting(self) -> concurrent_steps.Steps:
@@ -142,23 +142,23 @@ class Store(ClusterMember):
     own_options = frozenset({"-listen", "-peers"})
 
     def told(self) -> dict[str, Any]:
-        asked = Request("/config")
+        request = Request("/config")
         return flatten_mapping(
-            json.loads(self.machine.request(self.place.address, self.place.port + 1, asked))
+            json.loads(self.machine.request(self.place.address, self.place.port + 1, request))
         )
 
     def _toml(self) -> str:
         place = f"{self.place.address}:{self.place.port + 1}"
-        own = {"pd-addr": self.cluster.pd.at, "store-addr": self.at, "status-addr": place}
-        items: dict[str, Value] = {f"server.{key}": value for key, value in own.items()}
+        own_values = {"pd-addr": self.cluster.pd.at, "store-addr": self.at, "status-addr": place}
+        items: dict[str, Value] = {f"server.{key}": value for key, value in own_values.items()}
         items["server.raft"] = True
         # With so short ticks a new store that gets its first snapshot ended by a panic every other time.
         left_out = ELECTION if self.cluster.lies_in == "new" else ()
-        asked = {key: value for key, value in self.asked.items() if key not in left_out}
-        return config.render_toml({**asked, **items, "engine.db-path": str(self.data)})
+        requests = {key: value for key, value in self.asked.items() if key not in left_out}
+        return config.render_toml({**requests, **items, "engine.db-path": str(self.data)})
 
     def _argv(self) -> list[str]:
-        peers = ",".join(one.at for one in self.cluster.stores.values())
+        peers = ",".join(store.at for store in self.cluster.stores.values())
         return [str(self.binary), f"-config={self.config}", f"-listen={self.at}", f"-peers={peers}"]
 
     def _is_ready_now(self) -> bool:
@@ -204,8 +204,8 @@ class TidbMember(ClusterMember):
 
 def verify_settings(member: PD | Store) -> dict[str, str | None]:
     """A member's values of all settings asked of it; SettingsDiffer if one is another."""
-    told = {_plain_name(key): format_value(value) for key, value in member.told().items()}
-    got = {key: told.get(_plain_name(key)) for key in sorted(member.asked)}
+    messages = {_plain_name(key): format_value(value) for key, value in member.told().items()}
+    got = {key: messages.get(_plain_name(key)) for key in sorted(member.asked)}
     if wrong := not_taken(member.asked, got.get):
         raise SettingsDiffer({f"{member.role}: {key}": pair for key, pair in wrong.items()})
     return got
@@ -215,9 +215,9 @@ def _plain_name(name: str) -> str:
     return name.replace("-", "").lower()
 
 
-def kill_store(cluster: Membership, asked: Event | None, record: dict[str, Any]) -> Iterator[float]:
+def kill_store(cluster: Membership, event: Event | None, record: dict[str, Any]) -> Iterator[float]:
     """Kill the store that leads most regions, yield the seconds to wait, and start it again."""
-    assert asked is not None
+    assert event is not None
     led = list(cluster.pd.placement.state().leaders.values())
     name = max(cluster.stores, key=led.count)
     store = cluster.stores[name]
@@ -225,7 +225,7 @@ def kill_store(cluster: Membership, asked: Event | None, record: dict[str, Any])
     record |= {"store": name, "led": led.count(name), "regions": len(led), "pid_before": child.pid}
     os.kill(child.pid, signal.SIGKILL)
     record |= {"killed_s": time.monotonic(), "error": f"the run ended before {name} was started again"}
-    yield asked.back_after_s
+    yield event.back_after_s
     record["started_s"] = time.monotonic()
     concurrent_steps.run_steps(store.starting(), store.machine.look_s)
     record |= {"ready_s": time.monotonic(), "pid_after": store.running().pid}

@@ -105,8 +105,8 @@ def try_command(name: str, argv: list[str], remedy: str) -> Ability:
     except (OSError, subprocess.TimeoutExpired) as error:
         return Ability(name, False, str(error), remedy, is_needed=False)
     works = done.returncode == 0
-    said = "works" if works else (done.stderr.strip().splitlines() or ["refused"])[-1]
-    return judge_ability(name, works, said, needs_root(remedy), is_needed=False)
+    statement = "works" if works else (done.stderr.strip().splitlines() or ["refused"])[-1]
+    return judge_ability(name, works, statement, needs_root(remedy), is_needed=False)
 
 
 def cpu_quota() -> Ability:

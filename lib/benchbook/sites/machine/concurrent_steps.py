@@ -28,8 +28,8 @@ def run_steps(steps: Steps, look_s: float) -> None:
 def interleave_steps(*several: Steps) -> Steps:
     """Take the steps of several side by side; the first error closes all others and is raised."""
     with contextlib.ExitStack() as stack:
-        left = [stack.enter_context(contextlib.closing(one)) for one in several]
-        while left := [one for one in left if next(one, _END) is None]:
+        left = [stack.enter_context(contextlib.closing(items)) for items in several]
+        while left := [items for items in left if next(items, _END) is None]:
             yield
 
 

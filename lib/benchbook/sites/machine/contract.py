@@ -107,7 +107,7 @@ class Machine(abc.ABC, Files):
         """Answer of a program to a line on its socket, a file below the folder."""
 
     @abc.abstractmethod
-    def request(self, address: str, port: int, asked: Request) -> str:
+    def request(self, address: str, port: int, requested_request: Request) -> str:
         """Answer of an HTTP server to this machine; OSError if none comes, or for an error status."""
 
     @abc.abstractmethod
@@ -148,11 +148,11 @@ class Far(abc.ABC):
         return io.BufferedReader(_Arriving(self.receive), BUFFER)
 
 
-def fetch_text(connection: http.client.HTTPConnection, asked: Request) -> str:
+def fetch_text(connection: http.client.HTTPConnection, request: Request) -> str:
     """HTTP server's answer over a connection, used up thereby; OSError for an error status."""
     try:
         # Kept alive until we close it: http.client would else close what it still has to read from.
-        connection.request(asked.method, asked.path, asked.body, {"Content-Type": asked.kind})
+        connection.request(request.method, request.path, request.body, {"Content-Type": request.kind})
         answer = connection.getresponse()
         text = answer.read().decode("utf-8", "replace")
     except http.client.HTTPException as error:
@@ -160,7 +160,7 @@ def fetch_text(connection: http.client.HTTPConnection, asked: Request) -> str:
     finally:
         connection.close()
     if answer.status >= 400:
-        raise ConnectionError(f"{asked.method} {asked.path}: {answer.status} {text[:200]}")
+        raise ConnectionError(f"{request.method} {request.path}: {answer.status} {text[:200]}")
     return text
 
 

@@ -43,8 +43,8 @@ class Loaded(Component, abc.ABC):
 
     def is_marked(self, label: str | None) -> bool:
         """True if its data were loaded under a label; None: under any."""
-        known = read_record(self.notes, f"{self.role}/loaded.json")
-        return bool(known) and known["id"] == self.id and label in (None, known["label"])
+        record = read_record(self.notes, f"{self.role}/loaded.json")
+        return bool(record) and record["id"] == self.id and label in (None, record["label"])
 
 
 def create_data(server: Any) -> None:
@@ -98,13 +98,14 @@ def save_data(server: Any, servers: Sequence[Any], label: str) -> None:
         return
     if not server.stop():
         raise SiteError(
-            f"the server{_format_host(server.machine)} did not shut down by itself, so its data cannot be copied; "
+            f"the server{_format_host(server.machine)} did not shut down by itself, so its data cannot "
+            "be copied; "
             f"see {server.log} and run the prepare stage again"
         )
     _save_copy(server, label)
-    mine = [one for one in servers if one.has_copies and one is not server]
-    mine = [one for one in mine if one.place.prepared == server.place.prepared]
-    others = {one.machine.host: one for one in mine if one.machine.host != server.machine.host}
+    mine = [this_server for this_server in servers if this_server.has_copies and this_server is not server]
+    mine = [item for item in mine if item.place.prepared == server.place.prepared]
+    others = {item.machine.host: item for item in mine if item.machine.host != server.machine.host}
     # Servers of one arm that are on several machines are on hosts.
     for other in others.values():
         server.machine.carry(server.place.prepared, other.machine, other.user)
@@ -128,7 +129,8 @@ def put_back(servers: Sequence[Any], label: str | None) -> None:
     """Put the prepared data back on every server and start it: cold, the same bytes every time."""
     if lacking := [server for server in servers if not is_kept(server, label)]:
         raise SiteError(
-            f"{_format_place(lacking[0].machine)} holds no prepared data of this engine and data set; run the "
+            f"{_format_place(lacking[0].machine)} holds no prepared data of this engine and data set; "
+            "run the "
             "prepare stage again"
         )
     waiting = [server for server in servers if hasattr(server, "starting")]
@@ -224,7 +226,8 @@ def _copy_folder(server: Any, name: str, to: str) -> None:
     used = machine.size(name) or 0
     if machine.free() < used + SPARE_BYTES:
         raise SiteError(
-            f"{_format_place(machine)}: {used >> 20} MiB are needed for a copy of the data; {_suggest_space(machine)}"
+            f"{_format_place(machine)}: {used >> 20} MiB are needed for a copy of the data; "
+            f"{_suggest_space(machine)}"
         )
     source, target = f"{machine.folder}/{name}", f"{machine.folder}/{to}"
     # Files that are mostly set aside are not written in full; a server that counts on that does not say so.

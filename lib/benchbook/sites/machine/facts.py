@@ -27,8 +27,8 @@ LEAST_SHOWN = 0.1
 
 def collect_facts() -> dict[str, Any]:
     """Facts that stay the same between runs: processor, memory, kernel, tools. Unknown is None."""
-    found = agent.collect_facts(Path("/"), {})
-    return {name: found[name] for name in agent.TOLD} | {
+    facts = agent.collect_facts(Path("/"), {})
+    return {name: facts[name] for name in agent.TOLD} | {
         "cpu_model": cpu_model(),
         "memory_mib": psutil.virtual_memory().total >> 20,
         "system": system_name(),
@@ -78,36 +78,36 @@ def beyond_use(most_steal_pct: float) -> list[str]:
 
 def too_busy(steal_pct: float, most_steal_pct: float, waited_pct: float, used_pct: float) -> list[str]:
     """Steal, waiting for a core and use beyond the bounds of a measurement, in words."""
-    found = []
+    busy = []
     if steal_pct > most_steal_pct:
-        found.append(
+        busy.append(
             f"the host gave {steal_pct:.0f} % of this machine's time to others (steal; at most "
             f"{most_steal_pct:g} %): come back at another hour, or take another machine"
         )
     if waited_pct > MOST_WAITING_PCT:
-        found.append(
+        busy.append(
             f"programs waited for a core in {waited_pct:.0f} % of {LOOK_S:g} seconds (at most "
             f"{MOST_WAITING_PCT:g} %): end what runs beside"
         )
     if used_pct > MOST_USED_PCT:
-        found.append(
+        busy.append(
             f"{used_pct:.0f} % of the cores' time was in use (at most {MOST_USED_PCT:g} %): end what runs "
             "beside"
         )
-    return found
+    return busy
 
 
 def find_busiest(most: int = 3) -> list[str]:
     """Programs that use a core now, the busiest first: `mariadbd (pid 812) 0.9 cores`."""
     there = list(psutil.process_iter(["pid", "name"]))
-    for one in there:
+    for item in there:
         with contextlib.suppress(psutil.Error):
-            one.cpu_percent()
+            item.cpu_percent()
     time.sleep(BRIEF_S)
     used = []
-    for one in there:
+    for item in there:
         with contextlib.suppress(psutil.Error):
-            used.append((one.cpu_percent() / 100, one.info["name"], one.pid))
+            used.append((item.cpu_percent() / 100, item.info["name"], item.pid))
     return [
         f"{name} (pid {pid}) {cores:.1f} cores"
         for cores, name, pid in sorted(used, reverse=True)[:most]
@@ -135,10 +135,10 @@ def system_name() -> str:
 
 def detect_virtualization() -> str | None:
     """Hypervisor that the processor reports, `none` on bare metal, None if that can't be read."""
-    said = read_output(["systemd-detect-virt"], os.environ).strip()
+    virtualization = read_output(["systemd-detect-virt"], os.environ).strip()
     # One word; what it can't tell it says in a sentence.
-    if re.fullmatch(r"[\w-]+", said):
-        return said
+    if re.fullmatch(r"[\w-]+", virtualization):
+        return virtualization
     text = read_stripped("/proc/cpuinfo")
     if text is None:
         return None

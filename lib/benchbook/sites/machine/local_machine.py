@@ -98,8 +98,8 @@ class LocalMachine(Machine, files.Files):
             client.sendall(f"{line}\n".encode())
             return b"".join(iter(lambda: client.recv(65536), b"")).decode("utf-8", "replace")
 
-    def request(self, address: str, port: int, asked: Request) -> str:
-        return fetch_text(http.client.HTTPConnection(address, port, WAIT_S), asked)
+    def request(self, address: str, port: int, requested_request: Request) -> str:
+        return fetch_text(http.client.HTTPConnection(address, port, WAIT_S), requested_request)
 
     def connect(
         self, target: str | tuple[str, int], tls: ssl.SSLContext | None = None, **account: Any
@@ -158,11 +158,11 @@ class Monitor(contract.Watch):
         )
 
     def stop(self) -> None:
-        seen = self._watch.stop()
+        watch_result = self._watch.stop()
         self.client_cpu_s = _children_cpu_s() - self._cpu_before
-        vars(self).update(seen._asdict())
-        self.runqueue_waits_s = [seen.runqueue_waits_s[client] for client in self.clients]
-        self.strangers = {"machine": seen.strangers}
+        vars(self).update(watch_result._asdict())
+        self.runqueue_waits_s = [watch_result.runqueue_waits_s[client] for client in self.clients]
+        self.strangers = {"machine": watch_result.strangers}
         rows = self.path.read_text(encoding="utf-8")
         self.path.write_text(",".join(COLUMNS) + "\n" + rows, encoding="utf-8")
 

@@ -53,11 +53,11 @@ class Lock:
 def is_local_address(address: str) -> bool:
     """True if a name or an address is one of this machine's."""
     try:
-        found = {one[4][0] for one in socket.getaddrinfo(address, None)}
+        results = {row[4][0] for row in socket.getaddrinfo(address, None)}
     except OSError:
         return False
-    own = {one.address for each in psutil.net_if_addrs().values() for one in each}
-    return any(one in own or ipaddress.ip_address(str(one)).is_loopback for one in found)
+    own_items = {item.address for each in psutil.net_if_addrs().values() for item in each}
+    return any(item in own_items or ipaddress.ip_address(str(item)).is_loopback for item in results)
 
 
 def acquire_lock(folder: Path, path: Path | None = None) -> Lock:

@@ -142,8 +142,8 @@ class Supervised(Component):
 
     def applied(self) -> list[tuple[str, str]]:
         """Return the settings files and the command line that it was started with, as (name, text)."""
-        own = [(self.config_name, text)] if (text := self.config_text) else []
-        return own + self._beside()
+        own_pairs = [(self.config_name, text)] if (text := self.config_text) else []
+        return own_pairs + self._beside()
 
     @property
     def processes(self) -> dict[str, list[int]]:
@@ -184,10 +184,10 @@ class Supervised(Component):
     def seen(self, prefix: str = "") -> dict[str, Any]:
         """Facts that tell this very process from any other, with its settings."""
         child, host = self.running(), self.machine.host
-        found: dict[str, Any] = {"host": host} if host is not None else {}
-        found |= {"pid": child.pid, "started": child.started, "config_hash": self.config_hash}
-        found["started_with"] = self.started_with
-        return {f"{prefix}{key}": value for key, value in found.items()}
+        results: dict[str, Any] = {"host": host} if host is not None else {}
+        results |= {"pid": child.pid, "started": child.started, "config_hash": self.config_hash}
+        results["started_with"] = self.started_with
+        return {f"{prefix}{key}": value for key, value in results.items()}
 
     @property
     def _log(self) -> str:
@@ -212,9 +212,9 @@ class Supervised(Component):
     def lasting(self, text: str) -> str:
         """A settings file's text with neutral paths and the addresses of its first place."""
         moved = {
-            form.format(*one): form.format(*first)
+            form.format(*pair): form.format(*first)
             for form in self.addresses_as
-            for one, first in self.moved.items()
+            for pair, first in self.moved.items()
         }
         return settings.neutralize_text(text, self.folder, moved)
 
@@ -232,7 +232,8 @@ class Supervised(Component):
         for number in numbers if self.place.is_here else ():
             if taken := self.machine.listeners(number):
                 who = ", ".join(
-                    f"pid {one['pid']}: {one['command']}" if one["pid"] else one["command"] for one in taken
+                    f"pid {values['pid']}: {values['command']}" if values["pid"] else values["command"]
+                    for values in taken
                 )
                 raise SiteError(
                     f"{self.what}: port {number}{self._where} is taken by {who}; end that server yourself, "
@@ -245,7 +246,7 @@ class Supervised(Component):
         if not place.is_here:
             return (place.address, place.port) in self.machine.listening(pid)
         there = self.machine.listeners(place.port)
-        return [(one["pid"], one["address"]) for one in there] == [(pid, place.address)]
+        return [(values["pid"], values["address"]) for values in there] == [(pid, place.address)]
 
     def must_be_ours(self, wrong: Sequence[str]) -> None:
         """Raise SiteError if anything is `wrong` with the process in its place, naming all of it."""
@@ -308,10 +309,11 @@ class Supervised(Component):
 
     def _must_listen_here(self) -> None:
         """Raise SiteError if it listens beyond loopback and its own address."""
-        found = self.machine.strays(self.child.pid, self.place.address) if self.is_up else []
-        if found:
+        results = self.machine.strays(self.child.pid, self.place.address) if self.is_up else []
+        if results:
             raise SiteError(
-                f"{self._named} listens on {', '.join(found)}, and may on {self.place.address} alone; it was "
+                f"{self._named} listens on {', '.join(results)}, and may on {self.place.address} alone; "
+                "it was "
                 "stopped before anything connected. Look for a setting that opens it: bind_address, "
                 "extra_port, status-host and their like are not a study's to set"
             )

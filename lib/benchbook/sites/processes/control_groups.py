@@ -46,16 +46,16 @@ def list_groups(pid: int) -> list[ControlGroup]:
             mounts = dict(filter(None, map(_parse_mount, file)))
     except OSError:
         return []
-    found = {}
+    result = {}
     for _, controllers, path in lines:
         top, root = mounts.get(_sort_controllers(controllers), ("", ""))
         # A container may see a group of the whole machine as its root.
         inside = path[len(top.rstrip("/")) :] if path.startswith(top) else path
         parts = [part for part in inside.split("/") if part]
         for depth in range(len(parts), -1, -1) if root and ".." not in parts else ():
-            one = "/".join(("", *parts[:depth]))
-            found[root + one] = ControlGroup(root + one, root, one or "/")
-    return list(found.values())
+            text = "/".join(("", *parts[:depth]))
+            result[root + text] = ControlGroup(root + text, root, text or "/")
+    return list(result.values())
 
 
 def _parse_mount(line: str) -> tuple[str, tuple[str, str]] | None:
@@ -111,30 +111,32 @@ class Throttling(NamedTuple):
 
 def held_back(pids: Iterable[int]) -> dict[str, Throttling]:
     """Throttling of the groups of some processes so far, by path; our own groups are left out."""
-    found: dict[str, Throttling] = {}
-    for group in {one.folder: one for pid in pids for one in list_groups(pid)}.values():
+    throttlings: dict[str, Throttling] = {}
+    for group in {
+        control_group.folder: control_group for pid in pids for control_group in list_groups(pid)
+    }.values():
         counts = _parse_counts(group.read("cpu.stat")) | _parse_counts(group.read("memory.events"))
         seconds = counts.get("throttled_time", 0) / 1e9 + counts.get("throttled_usec", 0) / 1e6
         memory = counts.get("high", 0) + counts.get("max", 0) + int(group.read("memory.failcnt") or 0)
-        was = found.get(group.path, Throttling(0, 0.0, 0))
+        was = throttlings.get(group.path, Throttling(0, 0.0, 0))
         ours = OURS.fullmatch(group.path)
         periods = 0 if ours and ours[1] else counts.get("nr_throttled", 0)
         seconds = was.seconds + (seconds if periods else 0.0)
-        found[group.path] = Throttling(was.periods + periods, seconds, was.memory + memory)
-    return found
+        throttlings[group.path] = Throttling(was.periods + periods, seconds, was.memory + memory)
+    return throttlings
 
 
 def diff_throttling(
     before: Mapping[str, Throttling], after: Mapping[str, Throttling]
 ) -> dict[str, dict[str, Any]]:
     """Throttling of groups between two readings, by path; only groups that were throttled."""
-    found = {}
+    throttling = {}
     for path, now in after.items():
         was = before.get(path, now)
         each = {name: round(getattr(now, name) - getattr(was, name), 6) for name in Throttling._fields}
         if any(value > 0 for value in each.values()):
-            found[path] = each
-    return found
+            throttling[path] = each
+    return throttling
 
 
 def _parse_counts(text: str) -> dict[str, int]:

@@ -45,20 +45,20 @@ class Rules(NamedTuple):
 def read_rules(pid: int) -> Rules | None:
     """Rules in a process's namespace; None if the kernel doesn't tell them this account."""
     try:
-        found = [*_run_inside(pid, _of_nftables), *_of_tables(pid)]
+        results = [*_run_inside(pid, _of_nftables), *_of_tables(pid)]
     except OSError:
         return None
-    foreign = [rule for rule, drops, _ in found if drops or OURS not in rule]
+    foreign = [rule for rule, drops, _ in results if drops or OURS not in rule]
     digest = hashlib.sha256(b"\n".join(foreign)).hexdigest()[:12]
-    return Rules(len(foreign), digest, sum(packets for _, drops, packets in found if drops))
+    return Rules(len(foreign), digest, sum(packets for _, drops, packets in results if drops))
 
 
 def describe_rules(pid: int) -> str:
     """Rules that are not ours, in words: the same words, the same rules."""
-    found = read_rules(pid)
-    if found is None:
+    rules = read_rules(pid)
+    if rules is None:
         return "unknown"
-    return f"{found.rules} rules {found.digest}" if found.rules else "no rules"
+    return f"{rules.rules} rules {rules.digest}" if rules.rules else "no rules"
 
 
 Rule = tuple[bytes, bool, int]
@@ -70,7 +70,7 @@ def _run_inside(pid: int, ask: Callable[[], list[Rule]]) -> list[Rule]:
     place = f"/proc/{pid}/ns/net"
     if os.stat(place).st_ino == os.stat("/proc/self/ns/net").st_ino:
         return ask()
-    found: list[list[Rule] | OSError] = []
+    results: list[list[Rule] | OSError] = []
 
     def there() -> None:
         handle = os.open(place, os.O_RDONLY | os.O_CLOEXEC)
@@ -78,18 +78,18 @@ def _run_inside(pid: int, ask: Callable[[], list[Rule]]) -> list[Rule]:
             libc = ctypes.CDLL(None, use_errno=True)
             if libc.setns(handle, NEW_NET) != 0:
                 raise OSError(ctypes.get_errno(), "setns")
-            found.append(ask())
+            results.append(ask())
         except OSError as error:
-            found.append(error)
+            results.append(error)
         finally:
             os.close(handle)
 
     thread = threading.Thread(target=there)
     thread.start()
     thread.join()
-    if not found or isinstance(found[0], OSError):
-        raise found[0] if found else OSError("the kernel did not answer")  # type: ignore[misc]
-    return found[0]
+    if not results or isinstance(results[0], OSError):
+        raise results[0] if results else OSError("the kernel did not answer")  # type: ignore[misc]
+    return results[0]
 
 
 def _of_nftables() -> list[Rule]:
@@ -101,47 +101,53 @@ def _of_nftables() -> list[Rule]:
 
 def _parse_rule(body: bytes) -> Rule:
     """A rule by its table, chain and handle, as no later rule has them again."""
-    told = dict(iter_attributes(body))
+    reported_iter_attributes = dict(iter_attributes(body))
     drops = DROP in body or REJECT in body
-    what = b" ".join(told.get(key, b"") for key in (TABLE, CHAIN, HANDLE)) + OURS * (OURS in body)
-    return what, drops, _count_packets(told.get(EXPRESSIONS, b"")) if drops else 0
+    what = b" ".join(reported_iter_attributes.get(key, b"") for key in (TABLE, CHAIN, HANDLE)) + OURS * (
+        OURS in body
+    )
+    return what, drops, _count_packets(reported_iter_attributes.get(EXPRESSIONS, b"")) if drops else 0
 
 
 def _count_packets(expressions: bytes) -> int:
     """Packets that a rule's counter has; 0 for a rule without one."""
-    for _, one in iter_attributes(expressions):
-        told = dict(iter_attributes(one))
-        if told.get(NAME) == b"counter\0":
-            return int.from_bytes(dict(iter_attributes(told[DATA]))[PACKETS], "big")
+    for _, attribute in iter_attributes(expressions):
+        reported_iter_attributes = dict(iter_attributes(attribute))
+        if reported_iter_attributes.get(NAME) == b"counter\0":
+            return int.from_bytes(dict(iter_attributes(reported_iter_attributes[DATA]))[PACKETS], "big")
     return 0
 
 
 def _of_tables(pid: int) -> list[Rule]:
     """Return the rules of older iptables; asking makes no table that is not in use."""
-    found: list[Rule] = []
+    tables: list[Rule] = []
     for level, listed, head in TABLES:
         try:
             names = (PROC / str(pid) / "net" / listed).read_bytes().split()
         except FileNotFoundError:
             continue  # A kernel without them.
         for name in names:
-            found += _run_inside(
-                pid, lambda name=name, level=level, head=head: _read_table(name, level, head)
-            )  # type: ignore[misc]
-    return found
+            tables += _run_inside(
+                pid,
+                lambda name=name, level=level, head=head: _read_table(name, level, head),  # type: ignore[misc]
+            )
+    return tables
 
 
 def _read_table(name: bytes, level: int, head: int) -> list[Rule]:
     """Rules of one table: all entries except those that begin and end chains."""
     family = socket.AF_INET if level == socket.IPPROTO_IP else socket.AF_INET6
-    with socket.socket(family, socket.SOCK_RAW, socket.IPPROTO_RAW) as asked:
-        info = _get_option(asked, level, INFO, name.ljust(84, b"\0"))
+    with socket.socket(family, socket.SOCK_RAW, socket.IPPROTO_RAW) as requested_socket:
+        info = _get_option(requested_socket, level, INFO, name.ljust(84, b"\0"))
         ends, (size,) = struct.unpack_from("=5I", info, 56), struct.unpack_from("=I", info, 80)
         body = _get_option(
-            asked, level, ENTRIES, name.ljust(32, b"\0") + struct.pack("=II", size, 0) + bytes(size)
+            requested_socket,
+            level,
+            ENTRIES,
+            name.ljust(32, b"\0") + struct.pack("=II", size, 0) + bytes(size),
         )
     entries, at, is_own = body[40:], 0, False
-    found: list[Rule] = []
+    table: list[Rule] = []
     while at < size:
         target_at, length = struct.unpack_from("=HH", entries, at + head + 4)
         counter = at + (head + 19 & ~7)
@@ -151,18 +157,18 @@ def _read_table(name: bytes, level: int, head: int) -> list[Rule]:
         (verdict,) = struct.unpack_from("=i", entries, at + target_at + 32)
         if kind == b"ERROR":
             # A chain of one's own begins here, or the table ends; the chain before has its end as an entry.
-            found, is_own = found[: len(found) - is_own], True
+            table, is_own = table[: len(table) - is_own], True
         elif at not in ends:
             what = name + entries[at : at + head] + entries[counter + 16 : at + length]
-            found.append((what, kind == b"REJECT" or (not kind and verdict == -1), packets))
+            table.append((what, kind == b"REJECT" or (not kind and verdict == -1), packets))
         at += length
-    return found
+    return table
 
 
-def _get_option(asked: socket.socket, level: int, option: int, question: bytes) -> bytes:
+def _get_option(requested_socket: socket.socket, level: int, option: int, question: bytes) -> bytes:
     """Result of getsockopt(2) for a buffer with a question, as Python's own leaves it empty."""
     buffer, length = ctypes.create_string_buffer(question, len(question)), ctypes.c_uint32(len(question))
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.getsockopt(asked.fileno(), level, option, buffer, ctypes.byref(length)) != 0:
+    if libc.getsockopt(requested_socket.fileno(), level, option, buffer, ctypes.byref(length)) != 0:
         raise OSError(ctypes.get_errno(), "getsockopt")
     return buffer.raw

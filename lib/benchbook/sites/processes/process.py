@@ -106,21 +106,21 @@ def start_child(
 
 def identify_child(role: str, pid: int, token: str, popen: subprocess.Popen[bytes] | None = None) -> Child:
     """A process with the start time that tells it from later ones."""
-    found = procfs.read_stat(pid)
-    return Child(role, pid, found.started if found else 0, token, popen)
+    stat = procfs.read_stat(pid)
+    return Child(role, pid, stat.started if stat else 0, token, popen)
 
 
 def find_living(is_meant: Callable[[Mapping[str, str]], bool]) -> list[Child]:
     """Living processes with a matching environment, except this one; first started first."""
-    found = []
+    result = []
     for pid in procfs.list_pids():
         environment = procfs.read_environment(pid)
         if pid == os.getpid() or not is_meant(environment):
             continue
         its = procfs.read_stat(pid)
         if its is not None and its.lives:
-            found.append(Child("left over", pid, its.started, environment.get(TOKEN, "")))
-    return sorted(found, key=lambda child: (child.started, child.pid))
+            result.append(Child("left over", pid, its.started, environment.get(TOKEN, "")))
+    return sorted(result, key=lambda child: (child.started, child.pid))
 
 
 def write_pidfile(pidfile: Path, child: Child) -> None:

@@ -67,8 +67,8 @@ def read_file(name: str) -> bytes:
 
 def is_alive(pid: int, started: int | None = None) -> bool:
     """True if a process lives: it exists, is no zombie, and started at the expected time."""
-    found = read_stat(pid)
-    return found is not None and found.lives and started in (None, found.started)
+    stat = read_stat(pid)
+    return stat is not None and stat.lives and started in (None, stat.started)
 
 
 def any_ended(handles: Sequence[int], wait_s: float = 0.0) -> bool:
@@ -109,8 +109,8 @@ def set_session_nice(pid: int, nice: int) -> None:
 
 def _find_number(pattern: bytes, name: str, base: int = 10) -> int | None:
     """Number that a pattern finds in one of the kernel's files, or None."""
-    found = re.search(pattern, read_file(name), re.MULTILINE)
-    return int(found[1], base) if found else None
+    matching_match = re.search(pattern, read_file(name), re.MULTILINE)
+    return int(matching_match[1], base) if matching_match else None
 
 
 def describe_placement(pid: int) -> dict[str, str]:
@@ -175,19 +175,19 @@ def read_program(pid: int) -> str:
 
 def is_stopped(pid: int) -> bool:
     """True if a process stands still, by a signal or under a tracer."""
-    found = read_stat(pid)
-    return found is not None and found.state in "Tt"
+    stat = read_stat(pid)
+    return stat is not None and stat.state in "Tt"
 
 
 def format_ranges(cores: Iterable[int]) -> str:
     """Cores as the kernel writes them: 0-3,6."""
-    found: list[list[int]] = []
+    results: list[list[int]] = []
     for core in sorted(cores):
-        if found and found[-1][1] == core - 1:
-            found[-1][1] = core
+        if results and results[-1][1] == core - 1:
+            results[-1][1] = core
         else:
-            found.append([core, core])
-    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in found)
+            results.append([core, core])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in results)
 
 
 def _join_sorted(values: Iterable[int]) -> str:
@@ -196,11 +196,11 @@ def _join_sorted(values: Iterable[int]) -> str:
 
 def _format_groups(text: str) -> str:
     """Control groups of a process, those that share a path together."""
-    found: dict[str, list[str]] = {}
+    results: dict[str, list[str]] = {}
     for line in text.splitlines():
         _, controllers, path = line.split(":", 2)
-        found.setdefault(path, []).append(controllers or "v2")
-    return "; ".join(f"{path}: {','.join(sorted(names))}" for path, names in sorted(found.items()))
+        results.setdefault(path, []).append(controllers or "v2")
+    return "; ".join(f"{path}: {','.join(sorted(names))}" for path, names in sorted(results.items()))
 
 
 def has_capability(number: int) -> bool:
@@ -218,9 +218,9 @@ def find_descendants(root: int) -> list[int]:
     children: dict[int, list[int]] = {}
     # Many kernels have no /proc/PID/task/TID/children.
     for pid in list_pids():
-        found = read_stat(pid)
-        if found is not None and found.lives:
-            children.setdefault(found.parent, []).append(pid)
+        stat = read_stat(pid)
+        if stat is not None and stat.lives:
+            children.setdefault(stat.parent, []).append(pid)
     found_all: list[int] = []
     level = [root]
     while level:
@@ -248,8 +248,11 @@ def opened_by(path: Path) -> list[int]:
     for pid in list_pids():
         try:
             for name in os.scandir(PROC / str(pid) / "fd"):
-                found = name.stat()
-                if (found.st_dev, found.st_ino) == (wanted.st_dev, wanted.st_ino):
+                matching_stat_result = name.stat()
+                if (matching_stat_result.st_dev, matching_stat_result.st_ino) == (
+                    wanted.st_dev,
+                    wanted.st_ino,
+                ):
                     holders.append(pid)
                     break
         except OSError:
@@ -259,11 +262,16 @@ def opened_by(path: Path) -> list[int]:
 
 def parse_processor(cpuinfo: str) -> str | None:
     """Processor's name in `/proc/cpuinfo` with its family, model and stepping, or None."""
-    told = dict(re.findall(r"^(model name|cpu family|model|stepping)\s*:[ \t]*(.+)$", cpuinfo, re.MULTILINE))
-    name = told.pop("model name", None)
-    if name is None or len(told) < 3:
+    messages = dict(
+        re.findall(r"^(model name|cpu family|model|stepping)\s*:[ \t]*(.+)$", cpuinfo, re.MULTILINE)
+    )
+    name = messages.pop("model name", None)
+    if name is None or len(messages) < 3:
         return name
-    return f"{name} (family {told['cpu family']}, model {told['model']}, stepping {told['stepping']})"
+    return (
+        f"{name} (family {messages['cpu family']}, model {messages['model']}, stepping "
+        f"{messages['stepping']})"
+    )
 
 
 def machine_times() -> list[float]:
@@ -278,7 +286,9 @@ def cpu_s(pids: Sequence[int], families: Collection[int] = ()) -> float | None:
     for pid in pids:
         if pid in families:
             # Once a child is waited for, what it used is in its parent's account.
-            ticks += sum(one.used for one in map(read_stat, taskstats.children_of(pid)) if one and one.lives)
+            ticks += sum(
+                stat.used for stat in map(read_stat, taskstats.children_of(pid)) if stat and stat.lives
+            )
         its = read_stat(pid)
         if its is None or not its.lives:
             return None
@@ -310,8 +320,8 @@ def runqueue_wait_s(pid: int) -> float:
 def oom_kills() -> int:
     """Number of processes that the kernel has ended for want of memory."""
     # Not by `_find_number`: what can't be read is no proof that none was ended.
-    found = re.search(rb"^oom_kill (\d+)", (PROC / "vmstat").read_bytes(), re.MULTILINE)
-    return int(found[1]) if found else 0
+    matching_match = re.search(rb"^oom_kill (\d+)", (PROC / "vmstat").read_bytes(), re.MULTILINE)
+    return int(matching_match[1]) if matching_match else 0
 
 
 def parse_throttling(cpu_stat: str) -> dict[str, float | int]:

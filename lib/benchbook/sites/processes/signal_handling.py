@@ -36,7 +36,7 @@ def catch_signals() -> Iterator[None]:
             raise SystemExit(128 + signum)
 
     is_main = threading.current_thread() is threading.main_thread()
-    free = [one for one in ENDING if is_main and signal.getsignal(one) is signal.SIG_DFL]
+    free = [signals for signals in ENDING if is_main and signal.getsignal(signals) is signal.SIG_DFL]
     before = {signum: signal.signal(signum, leave) for signum in free}
     try:
         yield
@@ -64,7 +64,7 @@ class Command:
             return self
         wanted = ENDING if self.is_holding else (*ENDING, signal.SIGINT)
         # Who starts a command with a signal ignored, as `nohup` does, means that.
-        heard = [one for one in wanted if signal.getsignal(one) is not signal.SIG_IGN]
+        heard = [signals for signals in wanted if signal.getsignal(signals) is not signal.SIG_IGN]
         self._before = {signum: signal.signal(signum, self._stop) for signum in heard}
         if OF_STAGE in os.environ:
             call_prctl(PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -111,14 +111,14 @@ def spawn_program(
     rights = f"{account.pw_uid}:{account.pw_gid}" if account else ""
     words = [tells, os.getpid(), groups, cores, where.namespace or "", where.nofile or "", rights]
     become = [sys.executable, "-I", "-S", "-c", BECOME, *map(str, words), *argv]
-    with open(hears, "rb") as told:
+    with open(hears, "rb") as reported_buffered_reader:
         try:
             child = subprocess.Popen(become, pass_fds=(tells, *keep), **its, **how)
         finally:
             for fd in (*fds, tells):
                 os.close(fd)
         # It ends as the program begins.
-        number, _, what = told.read().decode().partition(" ")
+        number, _, what = reported_buffered_reader.read().decode().partition(" ")
     if number:
         child.wait()
         raise OSError(int(number), os.strerror(int(number)), what)

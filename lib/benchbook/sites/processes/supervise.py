@@ -76,11 +76,11 @@ def end_descendants(child: subprocess.Popen[bytes] | None = None, grace_s: float
     """End every descendant of this process: TERM, some seconds, KILL; reap, return those left."""
     for signum in (signal.SIGTERM, signal.SIGKILL):
         deadline = time.monotonic() + grace_s
-        told: set[int] = set()
+        messages: set[int] = set()
         while (left := procfs.find_descendants(os.getpid())) and time.monotonic() < deadline:
             # Each gets the signal once, so that it can clean up, also those that appear while others end.
-            for pid in set(left) - told:
-                told.add(pid)
+            for pid in set(left) - messages:
+                messages.add(pid)
                 send_signal(pid, signum)
             time.sleep(0.03)
             _reap_orphans(child)
@@ -119,20 +119,22 @@ def _open_launchers() -> list[int]:
         with contextlib.suppress(OSError):
             handles.append(os.pidfd_open(pid))
         words = procfs.read_command(pid).split()
-        found = procfs.read_stat(pid)
+        stat = procfs.read_stat(pid)
         is_line = len(words) > 1 and os.path.basename(words[0]) in SHELLS and words[1] in ("-c", "-ec", "-ce")
-        pid = found.parent if is_line and found is not None else 0
+        pid = stat.parent if is_line and stat is not None else 0
     return handles
 
 
 def _reap_orphans(child: subprocess.Popen[bytes] | None) -> None:
     """Collect ended orphans, and the child through its own handle so that its exit code is kept."""
     with contextlib.suppress(ChildProcessError):
-        while (found := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) is not None:
-            if child is not None and found.si_pid == child.pid:
+        while (
+            matching_waitid_result := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        ) is not None:
+            if child is not None and matching_waitid_result.si_pid == child.pid:
                 child.poll()
             else:
-                os.waitpid(found.si_pid, 0)
+                os.waitpid(matching_waitid_result.si_pid, 0)
 
 
 def main() -> None:

@@ -51,8 +51,8 @@ class Taskstats:
         try:
             self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, GENERIC)
             self._socket.bind((0, 0))
-            found = self._ask(CONTROL, GET_FAMILY, FAMILY_NAME, b"TASKSTATS\0")
-            self._family = struct.unpack("H", found[FAMILY_ID])[0]
+            results = self._ask(CONTROL, GET_FAMILY, FAMILY_NAME, b"TASKSTATS\0")
+            self._family = struct.unpack("H", results[FAMILY_ID])[0]
             self.is_open = self.of(os.getpid()) is not None
         except (OSError, KeyError, struct.error):
             return
@@ -60,9 +60,9 @@ class Taskstats:
     def of(self, pid: int) -> Counts | None:
         """Return CPU to WAIT of a process, children not among them; None if it is gone or can't be asked."""
         try:
-            told = self._ask(self._family, GET, OF_PROCESS, struct.pack("I", pid))
+            messages = self._ask(self._family, GET, OF_PROCESS, struct.pack("I", pid))
             # The answer for a process is an attribute that holds its number and its books.
-            books = next(iter(told.values()))
+            books = next(iter(messages.values()))
             stats = dict(iter_attributes(books))[STATS]
             (wait,) = struct.unpack_from("Q", stats, WAIT_AT)
             (run,) = struct.unpack_from("Q", stats, RUN_AT)
@@ -80,10 +80,10 @@ class Taskstats:
         padded = value + bytes(-len(value) % 4)
         body = BODY.pack(command, 1, 0) + struct.pack("HH", 4 + len(value), attribute) + padded
         self._socket.send(HEAD.pack(HEAD.size + len(body), family, 1, 0, 0) + body)
-        said = self._socket.recv(1 << 16)
-        if HEAD.unpack_from(said)[1] == ERROR:
+        stated_content = self._socket.recv(1 << 16)
+        if HEAD.unpack_from(stated_content)[1] == ERROR:
             raise OSError("the kernel does not say")
-        return dict(iter_attributes(said[HEAD.size + BODY.size :]))
+        return dict(iter_attributes(stated_content[HEAD.size + BODY.size :]))
 
 
 class Usage:
@@ -123,37 +123,37 @@ class Usage:
 
     def living(self) -> list[int]:
         """Return the processes that count, children of families among them."""
-        found = list(self.pids)
+        pids = list(self.pids)
         for pid in self.pids:
             children = children_of(pid) if pid in self.families else []
-            found += children[: None if self.is_thorough else MOST_CHILDREN]
-        return found
+            pids += children[: None if self.is_thorough else MOST_CHILDREN]
+        return pids
 
     def _of(self, pid: int) -> Counts | None:
-        found = [NONE] * len(FIELDS)
-        told = self._taskstats.of(pid) if self._taskstats.is_open else None
-        if told is not None:
-            found[: len(told)] = told
-        if self.is_thorough or pid in self.pids or told is None:
+        results = [NONE] * len(FIELDS)
+        messages = self._taskstats.of(pid) if self._taskstats.is_open else None
+        if messages is not None:
+            results[: len(messages)] = messages
+        if self.is_thorough or pid in self.pids or messages is None:
             stat = self._text(pid, "stat").rpartition(b")")[2].split()
             if len(stat) < 18 or stat[0] in b"ZX":
                 return None
             # Fields 12, 14, 15 and 20 of proc(5); the third comes first here.
-            found[FAULTS], found[THREADS] = float(stat[9]), float(stat[17])
+            results[FAULTS], results[THREADS] = float(stat[9]), float(stat[17])
             with contextlib.suppress(IndexError, ValueError):
                 words = self._text(pid, "io").split()
-                found[READ], found[WRITTEN] = float(words[9]), float(words[11])
-            if told is None:
-                self._without(pid, int(stat[11]), int(stat[12]), found)
-        return found
+                results[READ], results[WRITTEN] = float(words[9]), float(words[11])
+            if messages is None:
+                self._without(pid, int(stat[11]), int(stat[12]), results)
+        return results
 
-    def _without(self, pid: int, user: int, system: int, found: Counts) -> None:
+    def _without(self, pid: int, user: int, system: int, results: Counts) -> None:
         """Fill in the fields of taskstats from other accounts, as far as those have them."""
         with contextlib.suppress(OSError):
-            found[CPU] = time.clock_gettime((~pid << 3) | 2)
-            found[USER], found[SYSTEM] = user / TICKS, system / TICKS
-        if self.is_thorough and found[THREADS] <= MOST_TASKS:
-            found[VOLUNTARY], found[INVOLUNTARY], found[WAIT] = self._of_tasks(pid)
+            results[CPU] = time.clock_gettime((~pid << 3) | 2)
+            results[USER], results[SYSTEM] = user / TICKS, system / TICKS
+        if self.is_thorough and results[THREADS] <= MOST_TASKS:
+            results[VOLUNTARY], results[INVOLUNTARY], results[WAIT] = self._of_tasks(pid)
 
     def _of_tasks(self, pid: int) -> Counts:
         """Switches and waits of all threads of a process, those of ended threads included."""
@@ -199,9 +199,9 @@ class Counters:
 
     def read(self) -> Counts:
         """Return the processor time meanwhile and each event's number; NaN for one that is not counted."""
-        found = [self._read(name) for name in self._events]
+        results = [self._read(name) for name in self._events]
         # What a reading calls enabled has time in it that the machine's host took.
-        return [self._books.read()[CPU], *found]
+        return [self._books.read()[CPU], *results]
 
     def close(self) -> None:
         """Count no more."""
@@ -210,18 +210,21 @@ class Counters:
             self._close(name)
 
     def _read(self, name: str) -> float:
-        told = [struct.unpack("QQQ", os.read(file, 24)) for file in self._files.get(name, ())]
+        messages = [struct.unpack("QQQ", os.read(file, 24)) for file in self._files.get(name, ())]
         # Where other events have the processor's counters, ours wait for their turn.
-        if not told or any(enabled and not running for _, enabled, running in told):
+        if not messages or any(enabled and not running for _, enabled, running in messages):
             return NONE
-        return float(sum(value * enabled / running for value, enabled, running in told if running))
+        return float(sum(value * enabled / running for value, enabled, running in messages if running))
 
     def _open(self, name: str, task: int, kind: int, number: int) -> None:
-        asked = bytearray(ATTRIBUTES)
-        struct.pack_into("IIQ", asked, 0, kind, ATTRIBUTES, number)
-        struct.pack_into("QQ", asked, 32, TIMES, INHERITED)
-        libc, given = ctypes.CDLL(None, use_errno=True), (ctypes.c_char * ATTRIBUTES).from_buffer(asked)
-        file = libc.syscall(PERF_EVENT_OPEN, given, task, -1, -1, ctypes.c_ulong(CLOSED_ON_EXEC))
+        requested_bytearray = bytearray(ATTRIBUTES)
+        struct.pack_into("IIQ", requested_bytearray, 0, kind, ATTRIBUTES, number)
+        struct.pack_into("QQ", requested_bytearray, 32, TIMES, INHERITED)
+        libc, input_array = (
+            ctypes.CDLL(None, use_errno=True),
+            (ctypes.c_char * ATTRIBUTES).from_buffer(requested_bytearray),
+        )
+        file = libc.syscall(PERF_EVENT_OPEN, input_array, task, -1, -1, ctypes.c_ulong(CLOSED_ON_EXEC))
         if file >= 0:
             self._files.setdefault(name, []).append(file)
         elif ctypes.get_errno() != errno.ESRCH:
@@ -241,8 +244,8 @@ def split_modes(counts: Counts) -> tuple[float, float]:
 
 def name_events(counts: Counts) -> dict[str, float]:
     """Figures of Counters by name; empty if no event was counted."""
-    found = {name: value for name, value in zip(("cpu_s", *EVENTS), counts) if value > 0}  # noqa: B905
-    return found if len(found) > 1 and "cpu_s" in found else {}
+    results = {name: value for name, value in zip(("cpu_s", *EVENTS), counts) if value > 0}  # noqa: B905
+    return results if len(results) > 1 and "cpu_s" in results else {}
 
 
 def name_counts(counts: Counts) -> dict[str, float | None]:

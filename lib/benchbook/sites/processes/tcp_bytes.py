@@ -71,7 +71,7 @@ class Counter:
         if not self.is_able:
             return {}
         now = self._look()
-        found: dict[str, list[float]] = {}
+        results: dict[str, list[float]] = {}
         for hop, sockets in now.items():
             before = self._before.get(hop, {})
             sent = received = 0
@@ -81,46 +81,46 @@ class Counter:
                 received += back - was[1]
             # Who connects sends what the part receives, unless these are the part's own sockets.
             into, out_of = (received, sent) if hop.is_behind or hop.is_own else (sent, received)
-            sums = found.setdefault(hop.part, [0.0, 0.0])
+            sums = results.setdefault(hop.part, [0.0, 0.0])
             sums[0] += into / MIB / span_s
             sums[1] += out_of / MIB / span_s
         self._before = now
         if not self.is_able:
             return {}
-        return {part: (round(sums[0], 4), round(sums[1], 4)) for part, sums in found.items()}
+        return {part: (round(sums[0], 4), round(sums[1], 4)) for part, sums in results.items()}
 
     def segments(self) -> dict[str, int] | None:
         """Segments `sent` since this was created, and those sent `again`; None if it is unknown."""
         if not self.is_able:
             return None
-        grown = [(one, self._first[cookie]) for cookie, one in self._last.items()]
+        grown = [(row, self._first[cookie]) for cookie, row in self._last.items()]
         return {
-            name: sum(one[at] - was[at] for one, was in grown) for name, at in (("sent", 2), ("again", 3))
+            name: sum(row[at] - was[at] for row, was in grown) for name, at in (("sent", 2), ("again", 3))
         }
 
     def _look(self) -> dict[Hop, Counts]:
-        found: dict[Hop, Counts] = {}
+        results: dict[Hop, Counts] = {}
         for hop in self.hops:
             try:
-                found[hop] = sockets_to(hop.host, hop.port, hop.is_own)
+                results[hop] = sockets_to(hop.host, hop.port, hop.is_own)
                 # What was lost on its way back is sent again by the other end, where it is in this network.
                 ends = {} if hop.is_own else sockets_to(hop.host, hop.port, True)
             except OSError:
                 self.is_able = False
                 return {}
-            if len(found[hop]) > MOST:
+            if len(results[hop]) > MOST:
                 self.is_able = False
                 return {}
-            self._last |= found[hop] | ends
+            self._last |= results[hop] | ends
         self._first = self._last | self._first
-        return found
+        return results
 
 
 def sockets_to(host: str, port: int, is_own: bool = False) -> Counts:
     """Bytes sent and received by connection (cookie) to an address, or of its end there (`is_own`)."""
     place = OWN if is_own else PEER
     wanted = socket.inet_aton(host)
-    found: Counts = {}
+    results: Counts = {}
     with contextlib.closing(socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, SOCK_DIAG)) as link:
         link.settimeout(2.0)
         link.send(_build_request(port, is_own))
@@ -132,8 +132,8 @@ def sockets_to(host: str, port: int, is_own: bool = False) -> Counts:
                 (again,) = struct.unpack_from("<I", info, AGAIN)
                 (twice,) = struct.unpack_from("<I", info, TWICE) if len(info) >= TWICE + 4 else (0,)
                 counts = struct.unpack_from("<QQI", info, ACKED)
-                found[body[COOKIE : COOKIE + 8]] = (*counts, again - twice)
-    return found
+                results[body[COOKIE : COOKIE + 8]] = (*counts, again - twice)
+    return results
 
 
 def _build_request(port: int, is_own: bool) -> bytes:

@@ -86,9 +86,12 @@ class HAProxy(Proxy):
             servers=server_lines(self.servers, self.has_standby),
         )
         for word, value in self.asked.settings.items():
-            line, known = f"    {word} {value}", re.compile(rf"^    {re.escape(word)} .*$", re.MULTILINE)
-            if known.search(text):
-                text = known.sub(line, text)
+            line, known_pattern = (
+                f"    {word} {value}",
+                re.compile(rf"^    {re.escape(word)} .*$", re.MULTILINE),
+            )
+            if known_pattern.search(text):
+                text = known_pattern.sub(line, text)
             else:
                 section = f"\n{WORDS[word]}\n"
                 text = f"\n{text}".replace(section, f"{section}{line}\n", 1)[1:]
@@ -120,13 +123,13 @@ class HAProxy(Proxy):
 
     def _mapped(self) -> list[list[int]]:
         """Cores that each thread may use; SiteError if its map changed nothing."""
-        found = self.machine.affinity(self.running().pid)
-        if self.machine.cores > 1 and all(len(cores) >= self.threads for cores in found):
+        results = self.machine.affinity(self.running().pid)
+        if self.machine.cores > 1 and all(len(cores) >= self.threads for cores in results):
             raise SiteError(
                 f"arms.{self.arm}.proxy.settings.cpu-map: {self.asked.settings.get('cpu-map')}: HAProxy "
-                f"did not take it, its threads may use {found}; write one such as auto:1/1-4 0-3"
+                f"did not take it, its threads may use {results}; write one such as auto:1/1-4 0-3"
             )
-        return found
+        return results
 
 
 class HAProxyPod(ProxyPod):
@@ -177,7 +180,7 @@ def select_settable(info: Mapping[str, str], servers: str) -> dict[str, Any]:
 def read_back(info: Mapping[str, str], backend: str) -> dict[str, Any]:
     """Return threads, connections and balance as the proxy has them, from its answers to INFO and BACKEND."""
     header, *rows = csv.reader(backend.removeprefix("# ").splitlines())
-    (row,) = (one for one in rows if len(one) > 1 and one[1] == "BACKEND")
+    (row,) = (this_row for this_row in rows if len(this_row) > 1 and this_row[1] == "BACKEND")
     return {
         "threads": int(info["Nbthread"]),
         "max_connections": int(info["Maxconn"]),

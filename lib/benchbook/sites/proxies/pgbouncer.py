@@ -55,14 +55,14 @@ class PgBouncer(Proxy):
     addresses_as = ("host={} port={}", "listen_addr={}\nlisten_port={}")
     pools_sessions = True
 
-    def __init__(self, machine: Machine, place: labs.PartLocation, *given: Any) -> None:
-        super().__init__(machine, place, *given)
+    def __init__(self, machine: Machine, place: labs.PartLocation, *inputs: Any) -> None:
+        super().__init__(machine, place, *inputs)
         self.lab = machine.lab
-        asked = self.asked.settings
+        settings = self.asked.settings
         self.given = SETTINGS | {
-            name: str(int(value) if isinstance(value, bool) else value) for name, value in asked.items()
+            name: str(int(value) if isinstance(value, bool) else value) for name, value in settings.items()
         }
-        self.compared = dict.fromkeys((*READ_BACK, *asked))
+        self.compared = dict.fromkeys((*READ_BACK, *settings))
         name = f".s.PGSQL.{place.port}"
         self.socket = f"{self.role}/{name}"
         machine.socket(self.socket)
@@ -90,26 +90,26 @@ class PgBouncer(Proxy):
         self._begin([self.binary, str(self.config)], self._is_answering)
 
     def identity(self) -> dict[str, Any]:
-        seen = super().identity()
+        observations = super().identity()
         try:
             held = self._settings()
         except psycopg.Error as error:
             raise SiteError(f"{self._named} does not answer: {error}; see {self.log}") from None
-        return seen | {"proxy_settings": held}
+        return observations | {"proxy_settings": held}
 
     def facts(self) -> dict[str, Any]:
         """Facts that the proxy tells, over its console; SiteError if a setting was not taken."""
-        said = super().facts()
-        found = self._settings()
+        statements = super().facts()
+        results = self._settings()
         wrong = [
-            f"{key} is {found.get(key)}, asked {self.given[key]}"
+            f"{key} is {results.get(key)}, asked {self.given[key]}"
             for key in self.compared
-            if found.get(key) != self.given[key]
+            if results.get(key) != self.given[key]
         ]
         if wrong:
             raise SiteError(f"PgBouncer did not take its settings: {'; '.join(wrong)}; see {self.log}")
-        own = {"max_connections": int(found["max_client_conn"]), "pool_mode": found["pool_mode"]}
-        return said | {"threads": 1} | own
+        own_values = {"max_connections": int(results["max_client_conn"]), "pool_mode": results["pool_mode"]}
+        return statements | {"threads": 1} | own_values
 
     def _settings(self) -> dict[str, str]:
         """Its settings to compare, over its console; it takes plain statements only."""

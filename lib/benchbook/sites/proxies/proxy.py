@@ -40,11 +40,11 @@ class Proxy(Supervised, abc.ABC):
         machine: Machine,
         place: labs.PartLocation,
         servers: Sequence[str],
-        asked: HostProxy = NOTHING,
+        requests: HostProxy = NOTHING,
         arm: str = "",
     ) -> None:
         super().__init__(machine, place, machine.account(self.traits.account))
-        self.servers, self.asked, self.arm = tuple(servers), asked, arm
+        self.servers, self.asked, self.arm = tuple(servers), requests, arm
         self.has_children = self.traits.has_children
 
     def ensure(self) -> None:
@@ -65,16 +65,16 @@ class Proxy(Supervised, abc.ABC):
         return None
 
     @classmethod
-    def obstacle(cls, asked: HostProxy | None = None) -> str | None:
+    def obstacle(cls, host_proxy: HostProxy | None = None) -> str | None:
         """Reason if this machine has no such proxy, or none of the version asked for, else None."""
         program = cls.traits.programs[0]
         if local_machine.find_program(program) is None:
             return cls._missing(f"its path into {local_machine.name_variable(program)}")
-        version = asked.version if asked is not None else None
-        if version is None or sql.is_version((found := cls.installed()) or "", version):
+        version = host_proxy.version if host_proxy is not None else None
+        if version is None or sql.is_version((result := cls.installed()) or "", version):
             return None
         variable = local_machine.name_variable(program)
-        return f"{program} {version}: {found} is here; put the path of {version} into {variable}"
+        return f"{program} {version}: {result} is here; put the path of {version} into {variable}"
 
     @classmethod
     def installed(cls) -> str | None:
@@ -88,8 +88,8 @@ class Proxy(Supervised, abc.ABC):
     def binary(self) -> str:
         """Its program; SiteError if there is none."""
         program = self.traits.programs[0]
-        if (found := self.machine.program(program)) is not None:
-            return found
+        if (result := self.machine.program(program)) is not None:
+            return result
         place = f"{self.machine.host}: " if self.machine.host is not None else ""
         raise SiteError(
             f"{place}{self._missing(self._way)}, or leave the arms with `access: {self.traits.name}` out"
@@ -117,19 +117,22 @@ class Proxy(Supervised, abc.ABC):
     def version(self) -> str | None:
         """Return the version of its program, or None; SiteError if the arm asks for another."""
         match = self.version_words.search(self.machine.says([self.binary, *self.traits.version_by]))
-        found = match[1] if match else None
-        if not sql.is_version(found or "", self.asked.version):
+        result = match[1] if match else None
+        if not sql.is_version(result or "", self.asked.version):
             raise SiteError(
                 f"arms.{self.arm}.proxy.version: asked {self.asked.version}, "
-                f"{self.machine.host or 'this machine'} has {found}; put that version there, or {self._way}"
+                f"{self.machine.host or 'this machine'} has {result}; put that version there, or {self._way}"
             )
-        return found
+        return result
 
     @property
     def _way(self) -> str:
         """Way to name its program in place of the one in the PATH."""
         is_here = self.machine.host is None
-        return f"its path into {local_machine.name_variable(self.traits.programs[0]) if is_here else WAY_ON_HOSTS}"
+        return (
+            "its path into "
+            f"{local_machine.name_variable(self.traits.programs[0]) if is_here else WAY_ON_HOSTS}"
+        )
 
     @classmethod
     def _missing(cls, way: str) -> str:

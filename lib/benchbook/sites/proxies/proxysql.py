@@ -43,8 +43,8 @@ class ProxySQL(Proxy):
     @property
     def given(self) -> dict[str, str]:
         """Variables that it starts with, as its file writes them."""
-        asked = {"threads": self.threads, **SETTINGS, **self.asked.settings}
-        return {name: _format_value(value) for name, value in asked.items()}
+        requests = {"threads": self.threads, **SETTINGS, **self.asked.settings}
+        return {name: _format_value(value) for name, value in requests.items()}
 
     def _start(self) -> None:
         secret, limit = self.machine.lab.password(), self.given["max_connections"]

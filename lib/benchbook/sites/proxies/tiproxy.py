@@ -87,18 +87,18 @@ class TiProxy(Proxy):
 
     def _traffic(self, what: str, form: dict[str, str] | None = None) -> str:
         """Ask its interface about traffic; a `form` holds an order."""
-        asked = Request(f"/api/traffic/{what}")
+        request = Request(f"/api/traffic/{what}")
         if form is not None:
-            asked = Request(asked.path, "POST", urllib.parse.urlencode(form), FORM)
-        return self.machine.request(LOOPBACK, self._api, asked)
+            request = Request(request.path, "POST", urllib.parse.urlencode(form), FORM)
+        return self.machine.request(LOOPBACK, self._api, request)
 
     def _is_answering(self) -> bool:
         if not self._has_servers:
             backend = {"instances": list(self.servers), "selector-type": "random"}
             settings = json.dumps({"namespace": "default", "frontend": {}, "backend": backend})
             for method, path, body in (("PUT", "/default", settings), ("POST", "/commit", None)):
-                asked = Request(f"/api/admin/namespace{path}", method, body)
-                self.machine.request(LOOPBACK, self._api, asked)
+                request = Request(f"/api/admin/namespace{path}", method, body)
+                self.machine.request(LOOPBACK, self._api, request)
             self._has_servers = True
         return self.holds_port()
 

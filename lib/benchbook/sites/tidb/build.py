@@ -61,8 +61,8 @@ class Recipe:
 
 def list_versions() -> list[str]:
     """Versions that can be built, newest first."""
-    found = [path.parent.name for path in RECIPES.glob("*/go.mod")]
-    return sorted(found, key=parse_version, reverse=True)
+    results = [path.parent.name for path in RECIPES.glob("*/go.mod")]
+    return sorted(results, key=parse_version, reverse=True)
 
 
 def locate_engines() -> Path:
@@ -89,20 +89,20 @@ def make_recipe(version: str, name: str = SERVER) -> Recipe:
         package, module = "github.com/pingcap/tidb/tidb-server", read_release(version)
         # The parser was a module of its own before 5.3.
         parsers = [f"github.com/pingcap/{parser}/mysql" for parser in ("tidb/parser", "parser")]
-        told = " ".join(f"-X {parser}.TiDBReleaseVersion={module}" for parser in parsers)
-        told += f" -X github.com/pingcap/tidb/util/versioninfo.TiDBGitHash={module.rpartition('-')[2]}"
+        message = " ".join(f"-X {parser}.TiDBReleaseVersion={module}" for parser in parsers)
+        message += f" -X github.com/pingcap/tidb/util/versioninfo.TiDBGitHash={module.rpartition('-')[2]}"
     else:
         folder /= CLUSTER
-        package, asked = PARTS[name]
-        told = asked.format(version=version)
+        package, request = PARTS[name]
+        message = request.format(version=version)
         pinned = "github.com/ngaut/unistore" if package.startswith(".") else package.partition("/cmd/")[0]
         text = (folder / "go.mod").read_text(encoding="utf-8")
-        found = re.search(rf"^\s*{re.escape(pinned)} (\S+)", text, re.MULTILINE)
-        assert found is not None
-        module = f"{pinned} {found[1]}"
+        matching_match = re.search(rf"^\s*{re.escape(pinned)} (\S+)", text, re.MULTILINE)
+        assert matching_match is not None
+        module = f"{pinned} {matching_match[1]}"
         # Without its dashboard PD needs no code for browsers.
         flags.append("-tags=without_dashboard")
-    flags.append(f"-ldflags=-s -w {told}".rstrip())
+    flags.append(f"-ldflags=-s -w {message}".rstrip())
     digest = hashlib.sha256(json.dumps(flags).encode())
     # A package of our own lies beside what pins everything.
     for source in (folder / "go.mod", folder / "go.sum", *sorted((folder / package).glob("*.go"))):
@@ -145,13 +145,14 @@ def find_obstacle(version: str | None, binary: str | None) -> str | None:
         path = Path(binary).expanduser()
         is_there = os.access(path, os.X_OK) and path.is_file()
         return None if is_there else f"engine.binary: {binary}: no program there; write the path of one"
-    known = list_versions()
-    if version is not None and version not in known:
+    versions = list_versions()
+    if version is not None and version not in versions:
         return (
-            f"engine.version: {version}: TiDB can be built as {' or '.join(known)}; write one of these, or "
+            f"engine.version: {version}: TiDB can be built as {' or '.join(versions)}; write one of "
+            "these, or "
             "name a program in engine.binary"
         )
-    return _lacks_go(version or known[0], [SERVER], "TiDB is built from its Go module")
+    return _lacks_go(version or versions[0], [SERVER], "TiDB is built from its Go module")
 
 
 def ensure_program(lab: labs.Lab, version: str | None, binary: str | None) -> Path:
@@ -168,17 +169,17 @@ def describe_builds() -> str:
     """Versions that are built here, and those that are built at an arm's first use, as text."""
     there = [version for version in list_versions() if make_recipe(version).target.is_file()]
     missing = [version for version in list_versions() if version not in there]
-    told = [f"{' and '.join(there)} built"] if there else []
-    told += [f"{' and '.join(missing)} built when an arm first needs it, in minutes"] if missing else []
-    return f"{'; '.join(told)}; kept in {locate_engines()}"
+    messages = [f"{' and '.join(there)} built"] if there else []
+    messages += [f"{' and '.join(missing)} built when an arm first needs it, in minutes"] if missing else []
+    return f"{'; '.join(messages)}; kept in {locate_engines()}"
 
 
 def said_version(binary: str | Path) -> str:
     """Return the version that a program says it is, such as 6.6.0-20230103-3ccff46aa3bc."""
-    said = agent_files.read_output([str(binary), "-V"])
-    if (match := SAID.search(said)) is None:
+    output = agent_files.read_output([str(binary), "-V"])
+    if (match := SAID.search(output)) is None:
         raise SiteError(
-            f"{binary} is not a TiDB server (it says {said.strip()[:80]!r}); correct engine.binary"
+            f"{binary} is not a TiDB server (it says {output.strip()[:80]!r}); correct engine.binary"
         )
     return match[1]
 
@@ -224,11 +225,11 @@ def _build_program(lab: labs.Lab, recipe: Recipe) -> Path:
     return target
 
 
-def _adapt_flags(given: list[str], go: str) -> list[str]:
+def _adapt_flags(inputs: list[str], go: str) -> list[str]:
     """Arguments for one Go; since 1.23 the linker must be told to let old packages into Go's own."""
     match = re.match(r"go1\.(\d+)", go)
     is_strict = match is None or int(match[1]) >= 23
-    return [text.replace("-ldflags=", "-ldflags=-checklinkname=0 ") if is_strict else text for text in given]
+    return [text.replace("-ldflags=", "-ldflags=-checklinkname=0 ") if is_strict else text for text in inputs]
 
 
 def _wait_for_compiler(child: process.Child, what: str, begun: float) -> int:
@@ -249,15 +250,17 @@ def main() -> None:
     """Build the versions given, or all, as `make tidb` does; with `--cluster` the parts of a cluster too."""
     process_env.restrict_umask()
     process_env.drop_passwords()
-    asked = [word for word in sys.argv[1:] if word != CLUSTER_FLAG]
+    requests = [word for word in sys.argv[1:] if word != CLUSTER_FLAG]
     try:
         folder = locate_engines()
         folder.mkdir(mode=0o755, parents=True, exist_ok=True)
         lab = labs.open_lab(folder / "building")
         is_cluster = CLUSTER_FLAG in sys.argv
-        for version in asked or (cluster_versions() if is_cluster else list_versions()):
-            made = build_cluster(lab, version) if is_cluster else {SERVER: ensure_program(lab, version, None)}
-            for name, path in made.items():
+        for version in requests or (cluster_versions() if is_cluster else list_versions()):
+            results = (
+                build_cluster(lab, version) if is_cluster else {SERVER: ensure_program(lab, version, None)}
+            )
+            for name, path in results.items():
                 print(f"{name} {version}: {path}")
     except SiteError as error:
         sys.exit(str(error))

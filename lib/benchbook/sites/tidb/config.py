@@ -30,10 +30,12 @@ class TidbSettings:
         may_lack: bool = False,
     ) -> dict[str, dict[str, str | None]]:
         """Asked and got of each setting (`mine`: the study's); SettingsDiffer unless others `may_lack`."""
-        asked, differing = self.items | self.variables, self.differences(items, variables)
+        requests, differing = self.items | self.variables, self.differences(items, variables)
         if may_lack:
             differing = {key: two for key, two in differing.items() if key in mine or two[1] is not None}
-        return settings.verify_settings(asked, mine, lambda key: self.got(key, items, variables), differing)
+        return settings.verify_settings(
+            requests, mine, lambda key: self.got(key, items, variables), differing
+        )
 
     @staticmethod
     def got(key: str, items: Mapping[str, Any], variables: Mapping[str, str]) -> str | None:
@@ -47,9 +49,9 @@ def is_item(name: str) -> bool:
     return "." in name or "-" in name
 
 
-def complete_settings(asked: Mapping[str, Value], version: str) -> TidbSettings:
+def complete_settings(requests: Mapping[str, Value], version: str) -> TidbSettings:
     """Benchmark defaults of a version with a study's settings on top."""
-    merged = settings.complete_settings(asked, "tidb", version=version)
+    merged = settings.complete_settings(requests, "tidb", version=version)
     return TidbSettings(
         {name: value for name, value in sorted(merged.items()) if is_item(name)},
         {name: value for name, value in sorted(merged.items()) if not is_item(name)},
@@ -67,9 +69,9 @@ def render_toml(items: Mapping[str, Value]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def of_parts(site: Any, own: Any) -> dict[str, dict[str, Any]]:
+def of_parts(site: Any, own_part: Any) -> dict[str, dict[str, Any]]:
     """Return the settings of each part of a cluster: the site's, with those of an arm (None: none) on top."""
     return {
-        part: {**getattr(site, part).config, **(getattr(own, part) if own is not None else {})}
+        part: {**getattr(site, part).config, **(getattr(own_part, part) if own_part is not None else {})}
         for part in ("pd", "tikv", "tidb")
     }

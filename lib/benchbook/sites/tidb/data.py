@@ -35,8 +35,8 @@ def connect_admin(
     part: Any, socket: str = SOCKET, password: str | None = None, **how: Any
 ) -> pymysql.Connection:
     """Open the administrator's connection over a server's socket."""
-    known = part.machine.lab.admin_password() if password is None else password
-    return part.machine.connect(f"{part.role}/{socket}", user=labs.ADMIN, password=known, **how)
+    known_values = part.machine.lab.admin_password() if password is None else password
+    return part.machine.connect(f"{part.role}/{socket}", user=labs.ADMIN, password=known_values, **how)
 
 
 def choose_user(machine: Machine) -> str | None:
@@ -72,16 +72,19 @@ def _connect_first(part: Any, child: Process, socket: str, mark: int) -> pymysql
 
 
 def _not_made(part: Any, mark: int) -> str:
-    said = "\n  ".join(part.log_since(mark)[-LAST_LINES:])
-    return f"{part.what}: TiDB's data folder could not be made; see {part.log}:\n  {said}"
+    statement = "\n  ".join(part.log_since(mark)[-LAST_LINES:])
+    return f"{part.what}: TiDB's data folder could not be made; see {part.log}:\n  {statement}"
 
 
 def admit_clients(
-    connect: Callable[[], pymysql.Connection], asked: Mapping[str, Value], password: str, peers: Sequence[str]
+    connect: Callable[[], pymysql.Connection],
+    requests: Mapping[str, Value],
+    password: str,
+    peers: Sequence[str],
 ) -> None:
     """Set variables, and let the benchmark's account in from `peers` alone; SiteError for an open account."""
     with connect() as connection, connection.cursor() as cursor:
-        set_variables(cursor, asked)
+        set_variables(cursor, requests)
         cursor.execute(f"CREATE DATABASE IF NOT EXISTS {labs.SCHEMA}")
         cursor.execute("SELECT host FROM mysql.user WHERE user = %s", (labs.USER,))
         for host in {host for (host,) in cursor.fetchall()} - set(peers):
@@ -93,8 +96,8 @@ def admit_clients(
 def must_be_closed(cursor: pymysql.cursors.Cursor) -> None:
     """Raise SiteError if any account of the server has no password."""
     # Before 5.0 the column had MySQL's old name.
-    known = cursor.execute("SHOW COLUMNS FROM mysql.user LIKE 'authentication_string'")
-    column = "authentication_string" if known else "Password"
+    known_values = cursor.execute("SHOW COLUMNS FROM mysql.user LIKE 'authentication_string'")
+    column = "authentication_string" if known_values else "Password"
     cursor.execute(f"SELECT user, host FROM mysql.user WHERE {column} = ''")
     if open_accounts := [f"{user}@{host}" for user, host in cursor.fetchall()]:
         raise SiteError(
@@ -102,16 +105,16 @@ def must_be_closed(cursor: pymysql.cursors.Cursor) -> None:
         )
 
 
-def set_variables(cursor: pymysql.cursors.Cursor, asked: Mapping[str, Value]) -> None:
+def set_variables(cursor: pymysql.cursors.Cursor, requests: Mapping[str, Value]) -> None:
     """Set the variables that differ from `asked`; some are kept with the data, others not."""
     cursor.execute("SHOW GLOBAL VARIABLES")
     there = dict(cursor.fetchall())
-    for name, value in asked.items():
+    for name, value in requests.items():
         if name in there and not is_same_value(value, there[name]):
             try:
-                given = settings.format_value(value) if isinstance(value, bool) else value
+                arguments = settings.format_value(value) if isinstance(value, bool) else value
                 # Names hold word characters only.
-                cursor.execute(f"SET GLOBAL {name} = %s", (given,))
+                cursor.execute(f"SET GLOBAL {name} = %s", (arguments,))
             except pymysql.err.MySQLError as error:
                 raise SiteError(f"engine.settings.{name}: {value}: the server says: {error}") from None
 
@@ -144,9 +147,9 @@ def is_seen(
             cursor.execute("SELECT CONNECTION_ID()")
             number = int(cursor.fetchone()[0])
             for connect in connects:
-                with connect() as ours, ours.cursor() as known:
-                    known.execute("SHOW PROCESSLIST")
-                    if (number, labs.USER) in {(int(row[0]), str(row[1])) for row in known.fetchall()}:
+                with connect() as ours, ours.cursor() as known_values:
+                    known_values.execute("SHOW PROCESSLIST")
+                    if (number, labs.USER) in {(int(row[0]), str(row[1])) for row in known_values.fetchall()}:
                         return True
             return False
     except pymysql.err.Error as error:
@@ -160,7 +163,7 @@ def is_seen(
 def sum_counters(statuses: Iterable[Status]) -> tuple[dict[str, int], float]:
     """Counters of some servers, added up, and the shortest uptime in seconds."""
     each = [status.books() for status in statuses]
-    counters = {name: sum(one.get(name, 0) for one, _ in each) for name in each[0][0]}
+    counters = {name: sum(values.get(name, 0) for values, _ in each) for name in each[0][0]}
     return counters, min(uptime for _, uptime in each)
 
 
@@ -177,15 +180,15 @@ def open_admin(
     those that old versions do not have (`uncounted`), beside what is given.
     """
     info |= {"books": books or partial(sum_counters, statuses), **NOT_COUNTED}
-    made = sql.make_engine(connect, connected=lambda: sum(status.connected() for status in statuses), **info)
+    admin = sql.make_engine(connect, connected=lambda: sum(status.connected() for status in statuses), **info)
 
     def inform(connection: pymysql.Connection, record: Any) -> None:
         with connection.cursor() as cursor:
             cursor.execute("SELECT CONNECTION_ID()")
             record.info["session"] = int(cursor.fetchone()[0])
 
-    sqlalchemy.event.listen(made, "connect", inform)
-    return made
+    sqlalchemy.event.listen(admin, "connect", inform)
+    return admin
 
 
 def collect_facts(
@@ -209,17 +212,17 @@ def read_stored(
     connection: sqlalchemy.Connection, configs: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
     """Asked and got of the settings of TiKV and PD; SQL tells them since 4.0."""
-    found: dict[str, Any] = {}
-    said = sqlalchemy.text("SHOW CONFIG WHERE type = :role AND name = :name")
+    stored: dict[str, Any] = {}
+    text = sqlalchemy.text("SHOW CONFIG WHERE type = :role AND name = :name")
     for role in ("tikv", "pd"):
         for name, value in configs[role].items():
             try:
-                rows = connection.execute(said, {"role": role, "name": name}).mappings().all()
+                rows = connection.execute(text, {"role": role, "name": name}).mappings().all()
                 got: Any = sorted({str(row["Value"]) for row in rows}) or NOT_READ
             except sqlalchemy.exc.SQLAlchemyError:
                 got = NOT_READ
-            found[f"{role}.{name}"] = {"asked": settings.format_value(value), "got": got}
-    return found
+            stored[f"{role}.{name}"] = {"asked": settings.format_value(value), "got": got}
+    return stored
 
 
 def secure_admin(

@@ -68,10 +68,10 @@ class Status:
     def config(self) -> dict[str, Any]:
         """Return the settings that it was started with, by dotted name; before 4.0 they had another path."""
         try:
-            told = self._get("/config")
+            message = self._get("/config")
         except OSError:
-            told = self._get("/settings")
-        return flatten_mapping(json.loads(told))
+            message = self._get("/settings")
+        return flatten_mapping(json.loads(message))
 
     def books(self) -> tuple[dict[str, int], float]:
         """Return its counters under MariaDB's names, and its uptime in seconds."""
@@ -90,25 +90,25 @@ def map_counters(samples: Samples) -> dict[str, int]:
     does again by itself; later ones count what they were told alone.
     """
     refused = sum_samples(samples, "tidb_server_handshake_error_total")
-    found = {
+    results = {
         name: sum_samples(samples, "tidb_executor_statement_total", type=kind)
         for name, kind in STATEMENTS.items()
     }
-    found |= {
+    results |= {
         name: sum_samples(samples, "tidb_server_query_total", type=kind) for name, kind in COMMANDS.items()
     }
     if any(name == ENDED for name, _, _ in samples):
-        found["Connections"] = sum_samples(samples, ENDED) + refused
+        results["Connections"] = sum_samples(samples, ENDED) + refused
     else:
         # Of optimistic transactions that met others; their writes are counted again.
-        found["Retries"] = sum_samples(samples, "tidb_session_retry_num_sum")
-    found |= {
+        results["Retries"] = sum_samples(samples, "tidb_session_retry_num_sum")
+    results |= {
         "Aborted_connects": refused,
         "Questions": sum_samples(samples, "tidb_server_query_total"),
         "kv_requests": sum_samples(samples, "tidb_tikvclient_request_seconds_count"),
         "Affected_rows": sum_samples(samples, "tidb_server_affected_rows"),
     }
-    return {name: round(value) for name, value in found.items()}
+    return {name: round(value) for name, value in results.items()}
 
 
 def parse_samples(text: str) -> Samples:
@@ -121,7 +121,7 @@ def parse_samples(text: str) -> Samples:
 
 def sum_samples(samples: Samples, name: str, **labels: str) -> float:
     """Sum of a metric over all samples with these labels; one that never happened is 0."""
-    return sum(value for found, its, value in samples if found == name and labels.items() <= its.items())
+    return sum(value for sample, its, value in samples if sample == name and labels.items() <= its.items())
 
 
 # TiKV's status port has this path, and this counter for each thread, since 3.0.
@@ -131,17 +131,19 @@ THREAD_CPU = re.compile(r'^tikv_thread_cpu_seconds_total\{[^}]*\bname="([^"]+)"[
 
 def pool_seconds(text: str) -> dict[str, float]:
     """Processor time in s of each thread pool of one TiKV; empty if it does not tell."""
-    found: dict[str, float] = {}
+    seconds: dict[str, float] = {}
     for name, value in THREAD_CPU.findall(text):
         pool = re.sub(r"[-_:]*\d*$", "", name) or name
-        found[pool] = found.get(pool, 0.0) + float(value)
-    return found
+        seconds[pool] = seconds.get(pool, 0.0) + float(value)
+    return seconds
 
 
 def read_thread_pools(stores: Iterable[tuple[Machine, str, int]]) -> list[dict[str, float]] | None:
     """Processor time in s of each thread pool of each TiKV; None if one does not tell."""
     try:
-        return [pool_seconds(one.request(address, port, Request(METRICS))) for one, address, port in stores]
+        return [
+            pool_seconds(store.request(address, port, Request(METRICS))) for store, address, port in stores
+        ]
     except (OSError, ValueError):
         return None
 
@@ -158,7 +160,7 @@ def pools_spent(
                 return None
             total[pool] = total.get(pool, 0.0) + max(0.0, used)
     shown = {pool: round(value, 2) for pool, value in total.items() if value >= 0.01}
-    return dict(sorted(shown.items(), key=lambda one: -one[1]))
+    return dict(sorted(shown.items(), key=lambda item: -item[1]))
 
 
 # Settings that PD keeps with its data, so that its file counts at the first start alone.
@@ -197,17 +199,19 @@ class PlacementDriver:
     def state(self) -> State:
         """Present stores and regions by PD."""
         stores = {
-            one["store"]["id"]: (self._name(one["store"]["address"]), one["store"])
-            for one in self._ask("stores").get("stores") or ()
+            item["store"]["id"]: (self._name(item["store"]["address"]), item["store"])
+            for item in self._ask("stores").get("stores") or ()
         }
         regions = self._ask("regions").get("regions") or ()
         leaders = {}
         for region in regions:
             leader = (region.get("leader") or {}).get("store_id")
             leaders[str(region["id"])] = stores[leader][0] if leader in stores else None
-        copies = Counter(len(one["peers"]) - len(one.get("pending_peers") or ()) for one in regions)
+        copies = Counter(
+            len(this_region["peers"]) - len(this_region.get("pending_peers") or ()) for this_region in regions
+        )
         return State(
-            stores={name: {"id": id, "state": one["state_name"]} for id, (name, one) in stores.items()},
+            stores={name: {"id": id, "state": item["state_name"]} for id, (name, item) in stores.items()},
             leaders=dict(sorted(leaders.items())),
             replicas={str(count): number for count, number in sorted(copies.items())},
             busy=len(self._ask("operators") or ()),
@@ -222,48 +226,51 @@ class PlacementDriver:
 
     def stores(self) -> list[str]:
         """Return version and state of every store, sorted."""
-        known = [one["store"] for one in self._ask("stores")["stores"]]
-        return sorted(f"{one.get('version')} {one.get('state_name')}" for one in known)
+        known_items = [item["store"] for item in self._ask("stores")["stores"]]
+        return sorted(f"{item.get('version')} {item.get('state_name')}" for item in known_items)
 
     def config(self) -> dict[str, Any]:
-        told = flatten_mapping(self._ask("config"))
-        return {key: value == "true" if str(value) in WORDED else value for key, value in told.items()}
+        reported_flatten_mapping = flatten_mapping(self._ask("config"))
+        return {
+            key: value == "true" if str(value) in WORDED else value
+            for key, value in reported_flatten_mapping.items()
+        }
 
-    def set(self, asked: Mapping[str, Value]) -> None:
+    def set(self, requests: Mapping[str, Value]) -> None:
         """Set those settings that PD keeps with its data, if they differ."""
-        now, told = self.config(), flatten_mapping(self._ask("config"))
-        said = {
+        now, messages = self.config(), flatten_mapping(self._ask("config"))
+        statements = {
             # Some switches PD takes as words only, and it tells those as words.
-            key: str(value).lower() if isinstance(value, bool) and str(told.get(key)) in WORDED else value
-            for key, value in asked.items()
+            key: str(value).lower() if isinstance(value, bool) and str(messages.get(key)) in WORDED else value
+            for key, value in requests.items()
             if key.startswith(KEPT) and not is_same_value(value, format_value(now.get(key, "")))
         }
         try:
-            if said:
-                self._ask("config", said)
+            if statements:
+                self._ask("config", statements)
         except ConnectionError as error:
-            raise SiteError(f"engine.cluster.pd_settings: {said}: PD says: {error}") from None
+            raise SiteError(f"engine.cluster.pd_settings: {statements}: PD says: {error}") from None
 
     def _name(self, address: str) -> str:
         return self.names.get(address, "unknown")
 
-    def _ask(self, what: str, said: Mapping[str, Any] | None = None) -> Any:
+    def _ask(self, what: str, statements: Mapping[str, Any] | None = None) -> Any:
         path = f"/pd/api/v1/{what}"
-        asked = Request(path) if said is None else Request(path, "POST", json.dumps(said))
-        told = self.by.request(self.address, self.port, asked)
-        return json.loads(told) if said is None else told
+        request = Request(path) if statements is None else Request(path, "POST", json.dumps(statements))
+        message = self.by.request(self.address, self.port, request)
+        return json.loads(message) if statements is None else message
 
 
 def find_faults(state: State, stores: int, replicas: int) -> list[str]:
     """Faults that keep a cluster from being ready, in words; none means it is."""
-    up = [name for name, one in state.stores.items() if one["state"] == "Up"]
+    up = [name for name, store in state.stores.items() if store["state"] == "Up"]
     lost = [region for region, store in state.leaders.items() if store is None]
-    found = [f"{len(up)} of {stores} stores are up"] if len(up) != stores else []
+    results = [f"{len(up)} of {stores} stores are up"] if len(up) != stores else []
     if not state.leaders:
-        found.append("there is no region yet")
+        results.append("there is no region yet")
     if lost:
-        found.append(f"{len(lost)} regions have no leader")
+        results.append(f"{len(lost)} regions have no leader")
     wrong = sum(count for copies, count in state.replicas.items() if int(copies) != replicas)
     if wrong:
-        found.append(f"{wrong} regions are not on {replicas} stores")
-    return found + ([f"PD is at work on {state.busy} regions"] if state.busy else [])
+        results.append(f"{wrong} regions are not on {replicas} stores")
+    return results + ([f"PD is at work on {state.busy} regions"] if state.busy else [])

@@ -41,33 +41,33 @@ def start_client(lab: labs.Lab, start: Start, where: ProcessPlacement = ANYWHERE
 
 
 def hold_connections(
-    lab: labs.Lab, asked: Load | None, to: tuple[str, int], cpus: tuple[int, ...] | None
+    lab: labs.Lab, load: Load | None, to: tuple[str, int], cpus: tuple[int, ...] | None
 ) -> contextlib.AbstractContextManager[dict[str, Any]]:
     """Hold and make connections to an address while the block runs, as `driving` does."""
-    if asked is None:
+    if load is None:
         return contextlib.nullcontext({})
     argv = [
         sys.executable,
         "-m",
         "benchbook.sites.agent.connection_load",
-        *build_arguments(asked, to, lab.secret),
+        *build_arguments(load, to, lab.secret),
     ]
     log = lab.run / f"{ROLE}.log"
     program = _run_program(lab, ROLE, argv, ProcessPlacement(cpus), STOP_S)
-    return run_driver(asked, program, lambda _: log.read_text("utf-8", "replace"), log)
+    return run_driver(load, program, lambda _: log.read_text("utf-8", "replace"), log)
 
 
-def build_arguments(asked: Load, to: tuple[str, int], secret: Path) -> list[str]:
+def build_arguments(load: Load, to: tuple[str, int], secret: Path) -> list[str]:
     """Arguments of a driver's command line."""
-    numbers = (asked.idle_connections, asked.new_connections_per_s)
+    numbers = (load.idle_connections, load.new_connections_per_s)
     return [f"{to[0]}:{to[1]}", labs.SCHEMA, str(secret), *map(str, numbers)]
 
 
 @contextlib.contextmanager
 def run_driver(
-    asked: Load,
+    load: Load,
     program: contextlib.AbstractContextManager[tuple[Any, dict[str, Any]]],
-    said: Callable[[Any], str],
+    stated_function: Callable[[Any], str],
     out: Path,
 ) -> Iterator[dict[str, Any]]:
     """Keep a driver's program up while the block runs; idle connections are open before it begins.
@@ -79,17 +79,19 @@ def run_driver(
     """
     with program as (driver, kept):
         first: dict[str, Any] = {"error": "the driver did not begin in time", "opened": 0, "took_s": None}
-        deadline = time.monotonic() + START_S + asked.idle_connections / SLOWEST_PER_S
+        deadline = time.monotonic() + START_S + load.idle_connections / SLOWEST_PER_S
         while driver.popen.poll() is None and time.monotonic() < deadline:
-            if opened := next((line for line in _parse_lines(said(driver)) if "opened" in line), None):
+            if opened := next(
+                (line for line in _parse_lines(stated_function(driver)) if "opened" in line), None
+            ):
                 first = opened
                 break
             time.sleep(0.02)
-        idle = {"asked": asked.idle_connections, "opened": first["opened"], "took_s": first["took_s"]}
-        record = {"error": first["error"]} | ({"idle": idle} if asked.idle_connections else {})
+        idle = {"asked": load.idle_connections, "opened": first["opened"], "took_s": first["took_s"]}
+        record = {"error": first["error"]} | ({"idle": idle} if load.idle_connections else {})
         yield record
     text = out.read_text("utf-8", "replace") if out.exists() else ""
-    record |= summarize_driver(_parse_lines(text), asked, record) | kept
+    record |= summarize_driver(_parse_lines(text), load, record) | kept
 
 
 def find_pid(lab: labs.Lab, role: str = ROLE) -> int | None:
@@ -98,63 +100,63 @@ def find_pid(lab: labs.Lab, role: str = ROLE) -> int | None:
     return child.pid if child is not None and child.is_alive else None
 
 
-def summarize_driver(lines: list[dict[str, Any]], asked: Load, begun: dict[str, Any]) -> dict[str, Any]:
+def summarize_driver(lines: list[dict[str, Any]], load: Load, begun: dict[str, Any]) -> dict[str, Any]:
     """Results of a whole run from a driver's lines; a driver that was killed has no last line."""
     last = next((line for line in lines if "held" in line), {})
     seconds = [line for line in lines if "second_at" in line]
-    found: dict[str, Any] = {
+    driver: dict[str, Any] = {
         "connections": last.get("connections"),
         "failed": last.get("failed"),
         "error": last.get("error") or begun.get("error") or "",
     }
-    if asked.idle_connections:
-        found["idle"] = {**begun.get("idle", {}), "held": last.get("held"), "lost": last.get("lost")}
-    if asked.new_connections_per_s:
-        made = [int(line["made"]) for line in seconds]
-        found["short"] = {
-            "asked_per_s": asked.new_connections_per_s,
-            "achieved_per_s": round(sum(made) / len(made), 2) if made else None,
-            "lowest_per_s": min(made, default=None),
-            "per_s": made,
+    if load.idle_connections:
+        driver["idle"] = {**begun.get("idle", {}), "held": last.get("held"), "lost": last.get("lost")}
+    if load.new_connections_per_s:
+        results = [int(line["made"]) for line in seconds]
+        driver["short"] = {
+            "asked_per_s": load.new_connections_per_s,
+            "achieved_per_s": round(sum(results) / len(results), 2) if results else None,
+            "lowest_per_s": min(results, default=None),
+            "per_s": results,
         }
-    return found
+    return driver
 
 
-def too_few_files(asked: Load, is_proxied: bool, most: int, where: str) -> str | None:
+def too_few_files(load: Load, is_proxied: bool, most: int, where: str) -> str | None:
     """Reason if `most` open files (negative: any) are too few for a load, or None."""
-    needed = asked.connections * (2 if is_proxied else 1) + OTHER_FILES
+    needed = load.connections * (2 if is_proxied else 1) + OTHER_FILES
     if most < 0 or needed <= most:
         return None
     who = "a proxy, which has two for each, needs" if is_proxied else "the server needs"
     return (
-        f"{asked.connections} connections: {who} {needed} open files, {most} are allowed; "
+        f"{load.connections} connections: {who} {needed} open files, {most} are allowed; "
         f"`ulimit -Hn {needed}` {where}"
     )
 
 
 def _parse_lines(text: str) -> list[dict[str, Any]]:
     """Complete lines; others are a traceback or still being written."""
-    found = []
+    lines = []
     for line in text.splitlines():
         with contextlib.suppress(ValueError):
-            said = json.loads(line)
-            if isinstance(said, dict):
-                found.append(said)
-    return found
+            statement = json.loads(line)
+            if isinstance(statement, dict):
+                lines.append(statement)
+    return lines
 
 
 @contextlib.contextmanager
 def run_neighbour(
-    lab: labs.Lab, asked: Neighbour | None, cpus: tuple[int, ...] | None, group: Path | None, role: str
+    lab: labs.Lab, neighbour: Neighbour | None, cpus: tuple[int, ...] | None, group: Path | None, role: str
 ) -> Iterator[dict[str, Any]]:
     """Compute beside while the block runs; the record has threads, their CPU seconds, if they stayed."""
-    if asked is None:
+    if neighbour is None:
         yield {}
         return
-    argv = ["sysbench", "cpu", f"--threads={asked.processes}", "--time=0", "--events=0", "run"]
+    argv = ["sysbench", "cpu", f"--threads={neighbour.processes}", "--time=0", "--events=0", "run"]
     where = ProcessPlacement(cpus, (group,) if group is not None else ())
     with _run_program(lab, role, argv, where, 1.0) as (_, record):
-        record |= {"threads": asked.processes, "shares": asked.shares}
+        record |= {"threads": neighbour.processes, "shares": neighbour.shares}
         yield record
 
 

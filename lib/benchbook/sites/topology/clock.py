@@ -75,7 +75,7 @@ class Processes:
     def must_live(self) -> None:
         """Raise Ended if a process has ended, also one that is not yet collected."""
         for handle, _ in self.ends.poll(0):
-            raise Ended(next(pid for pid, known in self.handles.items() if known == handle))
+            raise Ended(next(pid for pid, known_handle in self.handles.items() if known_handle == handle))
 
     def send(self, pids: list[int], signum: signal.Signals) -> None:
         """Signal some processes; Ended if one of them is gone."""
@@ -103,12 +103,12 @@ def cpu_s(pid: int) -> float:
 class TurnScheduler:
     """One group's turns."""
 
-    def __init__(self, asked: dict) -> None:
-        self.asked = asked
-        self.arms = {arm["name"]: arm for arm in asked["arms"]}
-        self.stops = {int(pid): set(names) for pid, names in asked["stops"].items()}
+    def __init__(self, requests: dict) -> None:
+        self.asked = requests
+        self.arms = {arm["name"]: arm for arm in requests["arms"]}
+        self.stops = {int(pid): set(names) for pid, names in requests["stops"].items()}
         self.clients = {name: list(arm["clients"]) for name, arm in self.arms.items()}
-        families = set(asked.get("families") or ())
+        families = set(requests.get("families") or ())
         self.parents = families & set(self.stops)
         self.children: dict[str, list[int]] = {}
         # What a parent's children use is in its books alone.
@@ -127,8 +127,8 @@ class TurnScheduler:
         self.running = set(self.arms)
         self.seen: dict[str, float] = {}
         self.loops: dict[str, list[float]] = {name: [] for name in self.arms}
-        self.usage = _load_module(asked.get("usage"))
-        unread = asked.get("unread") or ()
+        self.usage = _load_module(requests.get("usage"))
+        unread = requests.get("unread") or ()
         self.books = {
             name: {} if name in unread else self._books(arm["parts"]) for name, arm in self.arms.items()
         }
@@ -154,8 +154,10 @@ class TurnScheduler:
 
     def end_counting(self) -> None:
         """Stop counting: it takes time from the measurement."""
-        for one in {id(one): one for own in self.counters.values() for one in own.values()}.values():
-            one.close()
+        for item in {
+            id(entry): entry for counter in self.counters.values() for entry in counter.values()
+        }.values():
+            item.close()
 
     def with_client(self, name: str) -> list[int]:
         """Processes that run only in this arm's turns, beside its client: from the server outwards."""
@@ -247,9 +249,9 @@ class TurnScheduler:
         """Usage of each part of an arm so far; during the discard, its counted events."""
         began = time.monotonic()
         books = self.books if is_counted else self.counters
-        found = {part: one.read() for part, one in books[name].items()}
+        results = {part: book.read() for part, book in books[name].items()}
         self.reading_s += time.monotonic() - began if is_counted else 0.0
-        return found
+        return results
 
     def client_cpu_s(self, name: str) -> float:
         return sum(cpu_s(pid) for pid in self.clients[name])
@@ -269,11 +271,11 @@ class TurnScheduler:
             longest = max(map(len, self.asked["rounds"]))
             turn_s = max(LEAST_TURN_S, min(turn_s, (until - time.monotonic()) / (ROOM * longest)))
         while True:
-            for one in self.asked["rounds"]:
-                lasts = len(one) * (turn_s * 1.02 + self.slowest_s)
+            for item in self.asked["rounds"]:
+                lasts = len(item) * (turn_s * 1.02 + self.slowest_s)
                 if time.monotonic() + lasts > until:
                     return
-                for name in one:
+                for name in item:
                     # After a turn that was held up the rest of its round may not fit any more.
                     if time.monotonic() > until:
                         return
@@ -281,20 +283,20 @@ class TurnScheduler:
 
     def run(self) -> dict:
         """Take all turns of the group; its window and moments."""
-        asked = self.asked
+        requests = self.asked
         first, last = self.wait_until_started()
         for name in self.arms:
             self.stop(name)
         self.running = set()
         self.begin_counting()
-        self.fill(first + asked["discard_s"] - GUARD_S, is_counted=False)
+        self.fill(first + requests["discard_s"] - GUARD_S, is_counted=False)
         self.end_counting()
         discarded = time.monotonic()
-        _sleep_until(last + asked["discard_s"] + GUARD_S)
+        _sleep_until(last + requests["discard_s"] + GUARD_S)
         begun = time.monotonic()
-        self.fill(first + asked["whole_s"] - GUARD_S, is_counted=True)
+        self.fill(first + requests["whole_s"] - GUARD_S, is_counted=True)
         ended = time.monotonic()
-        _sleep_until(last + asked["whole_s"] + GUARD_S)
+        _sleep_until(last + requests["whole_s"] + GUARD_S)
         for name in self.arms:
             self.look_outside(name)
         self.go_on()
@@ -315,7 +317,9 @@ class TurnScheduler:
             },
             "counted": {
                 name: {
-                    part: told for part, counts in parts.items() if (told := self.usage.name_events(counts))
+                    part: events
+                    for part, counts in parts.items()
+                    if (events := self.usage.name_events(counts))
                 }
                 for name, parts in self.counted.items()
             },
@@ -347,8 +351,8 @@ def _add_usage(
 ) -> None:
     """Add to sums by part the usage since `before`."""
     for part, counts in now.items():
-        known = whole.get(part, [0.0] * len(counts))
-        whole[part] = [one + new - old for one, new, old in zip(known, counts, before[part])]  # noqa: B905
+        known_values = whole.get(part, [0.0] * len(counts))
+        whole[part] = [value + new - old for value, new, old in zip(known_values, counts, before[part])]  # noqa: B905
 
 
 def _load_module(path: str | None) -> Any:
@@ -383,14 +387,14 @@ def _stand_still(pids: list[int]) -> float:
 
 def _list_children(pid: int) -> list[int]:
     """Pids of the processes that one has started, whichever of its threads did."""
-    found: list[int] = []
+    children: list[int] = []
     for task in _list_tasks(pid):
         with (
             contextlib.suppress(OSError),
             open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as file,
         ):
-            found += map(int, file.read().split())
-    return found
+            children += map(int, file.read().split())
+    return children
 
 
 def _send_signal(pids: Sequence[int], signum: signal.Signals) -> None:
@@ -433,26 +437,26 @@ def main() -> int:
     """Take the turns of a request; write the result whatever happens, and leave no process stopped."""
     request, result = sys.argv[1:3]
     with open(request, encoding="utf-8") as file:
-        asked = json.load(file)
-    found: dict = {"priority": _must_not_wait(), "gone": None}
+        requested = json.load(file)
+    results: dict = {"priority": _must_not_wait(), "gone": None}
     gc.disable()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     clock, code = None, 1
     try:
-        clock = TurnScheduler(asked)
-        found |= clock.run()
+        clock = TurnScheduler(requested)
+        results |= clock.run()
         code = 0
     except Ended as gone:
-        found["gone"], code = gone.args[0], 3
-        found["gone_out_of_turn"] = clock is not None and clock.is_out_of_turn(gone.args[0])
+        results["gone"], code = gone.args[0], 3
+        results["gone_out_of_turn"] = clock is not None and clock.is_out_of_turn(gone.args[0])
     except TimeoutError:
-        found["gone"], code = "start", 4
+        results["gone"], code = "start", 4
     finally:
         if clock is not None:
             clock.go_on()
-            found |= clock.seen_so_far()
+            results |= clock.seen_so_far()
         with open(result + ".tmp", "w", encoding="utf-8") as file:
-            json.dump(found, file)
+            json.dump(results, file)
         os.rename(result + ".tmp", result)
     return code
 

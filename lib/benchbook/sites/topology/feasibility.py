@@ -18,25 +18,25 @@ def find_infeasible(study: Study) -> dict[str, str]:
     """Arms that can't be made, with the reason, as far as it is known beforehand."""
     if study.site.kind == "local" and (wrong := list(_find_misspelt(study))):
         raise InputErrors(wrong)
-    asked = kind(study).foreseen
-    told = {arm: "; ".join(dict.fromkeys(asked(study, arm))) for arm in study.arms}
-    return {arm: why for arm, why in told.items() if why}
+    foreseen = kind(study).foreseen
+    messages = {arm: "; ".join(dict.fromkeys(foreseen(study, arm))) for arm in study.arms}
+    return {arm: why for arm, why in messages.items() if why}
 
 
 def must_leave_a_pair(study: Study, skipped: Mapping[str, str]) -> None:
     """BenchbookError if the baseline is among the arms that can't be made, or no treatment is left."""
     if study.baseline in skipped or all(arm in skipped for arm in study.treatments):
-        told = "; ".join(f"{arm}: {reason}" for arm, reason in skipped.items())
-        raise BenchbookError(f"nothing is left to compare: {told}")
+        message = "; ".join(f"{arm}: {reason}" for arm, reason in skipped.items())
+        raise BenchbookError(f"nothing is left to compare: {message}")
 
 
 def _find_misspelt(study: Study) -> Iterator[str]:
     for arm in study.arms:
         engine = engine_of(study, arm)
         places = study.arms[arm].engine
-        own = set(places.settings) if places is not None else set()
+        own_texts = set(places.settings) if places is not None else set()
         for name, near in load(program_of(engine)).misspelt(engine).items():
-            where = f"arms.{arm}.engine" if name in own else "engine"
+            where = f"arms.{arm}.engine" if name in own_texts else "engine"
             if where != "engine" or arm == study.baseline:
                 remedy = f"did you mean {near}?" if near else "remove it, or load the plugin that has it"
                 yield f"{where}.settings.{name}: unknown to the server; {remedy}"
@@ -49,12 +49,12 @@ def of_site(site: Site, arms: Iterable[str]) -> dict[str, str]:
 
 def examine_studies() -> list[Ability]:
     """Feasibility of all arms of each study of params.yaml, as doctor shows it."""
-    found: list[Ability] = []
+    abilities: list[Ability] = []
     # A study file with mistakes is named by whatever asks for that study.
     with contextlib.suppress(InputErrors):
         for name in study_files.load_params().studies:
             skipped = find_infeasible(study_files.load_study(name))
-            told = "; ".join(f"{arm} is skipped: {why}" for arm, why in skipped.items())
-            detail = told or "all arms can be made"
-            found.append(Ability(f"study {name}", not skipped, detail, is_needed=False))
-    return found
+            message = "; ".join(f"{arm} is skipped: {why}" for arm, why in skipped.items())
+            detail = message or "all arms can be made"
+            abilities.append(Ability(f"study {name}", not skipped, detail, is_needed=False))
+    return abilities

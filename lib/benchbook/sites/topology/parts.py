@@ -89,11 +89,11 @@ class Chain(Generic[Where]):
         return next((part for part in self.hops if part.kind == kind), None)
 
 
-def of_others(said: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+def of_others(statements: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     """Facts of an arm's servers after the first; their settings are the same."""
     return {
-        name: {key: one[key] for key in ("version", "config_hash", "started_with")}
-        for name, one in said.items()
+        name: {key: values[key] for key in ("version", "config_hash", "started_with")}
+        for name, values in statements.items()
     }
 
 

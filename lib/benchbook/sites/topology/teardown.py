@@ -112,7 +112,7 @@ def clear_folder(folder: Path) -> None:
 def find_labs(lab_root: Path) -> list[Path]:
     """Return the lab folders at or right below a folder: those that hold a `lab.json`, and temporary ones."""
     candidates = [lab_root, *sorted(lab_root.glob("*"))] if lab_root.is_dir() else []
-    candidates += [one for folder in list_temporary(lab_root) for one in sorted(folder.glob("*"))]
+    candidates += [path for folder in list_temporary(lab_root) for path in sorted(folder.glob("*"))]
     return [folder for folder in candidates if (folder / "lab.json").is_file()]
 
 
@@ -129,10 +129,10 @@ def find_processes(lab_root: Path, tokens: set[str]) -> list[process.Child]:
 
 def _find_owners(lab_root: Path, labs: list[Path]) -> list[process.Child]:
     """Processes that work in labs, except this one; only we can write to their records."""
-    known = [process.read_pidfile(folder / "run" / "owner.json") for folder in labs]
-    known += [_find_maker(folder) for folder in list_temporary(lab_root)]
-    others = [one for one in known if one is not None and one.pid != os.getpid()]
-    return list({(one.pid, one.started): one for one in others}.values())
+    childs = [process.read_pidfile(folder / "run" / "owner.json") for folder in labs]
+    childs += [_find_maker(folder) for folder in list_temporary(lab_root)]
+    others = [child for child in childs if child is not None and child.pid != os.getpid()]
+    return list({(other.pid, other.started): other for other in others}.values())
 
 
 def _end_owner(owner: process.Child, report: Report) -> None:
@@ -182,7 +182,7 @@ def make_temporary(root: Path, prefix: str) -> Path:
 def list_temporary(root: Path) -> list[Path]:
     """Folders of temporary labs among the labs of a clone."""
     there = sorted((root / TEMPORARY).glob("*"))
-    return [one for one in there if _NAME.fullmatch(one.name) and one.is_dir()]
+    return [path for path in there if _NAME.fullmatch(path.name) and path.is_dir()]
 
 
 def _find_maker(folder: Path) -> process.Child:

@@ -38,11 +38,11 @@ def stopped_with(parts: Mapping[str, Mapping[str, Sequence[int]]], arm: str) -> 
     return ["client", *(part for part, pids in parts[arm].items() if any(pid in mine for pid in pids))]
 
 
-def write_request(lab: labs.Lab, **asked: Any) -> tuple[Path, Path]:
+def write_request(lab: labs.Lab, **requests: Any) -> tuple[Path, Path]:
     """Write a clock's request; its file, and the file of its result."""
     request, result = lab.run / "turns.json", lab.run / "turns.result.json"
     result.unlink(missing_ok=True)
-    request.write_text(json.dumps({**asked, "ready_s": READY_S}), encoding="utf-8")
+    request.write_text(json.dumps({**requests, "ready_s": READY_S}), encoding="utf-8")
     return request, result
 
 
@@ -59,7 +59,7 @@ class ClockProcess:
         lab: labs.Lab,
         takers: Mapping[str, Taker],
         parts: Mapping[str, Mapping[str, Sequence[int]]],
-        asked: Mapping[str, Any],
+        requests: Mapping[str, Any],
         where: ProcessPlacement,
         beside: Mapping[str, Mapping[str, Sequence[int]]] = MappingProxyType({}),
     ) -> None:
@@ -72,7 +72,7 @@ class ClockProcess:
             mine = {"client": clients, **parts[name]}
             arms.append({"name": name, "clients": clients, "logs": logs, "parts": mine})
         request, self.result = write_request(
-            lab, **asked, arms=arms, stops=self.stops, usage=taskstats.__file__
+            lab, **requests, arms=arms, stops=self.stops, usage=taskstats.__file__
         )
         argv = [sys.executable, "-I", "-S", clock.__file__, str(request), str(self.result)]
         self.child = lab.start("clock", argv, where=where)
