@@ -107,7 +107,7 @@ def judged(name: str) -> dict[str, object]:
     assert put.left == [], name
     facts = {arm: {"cpu": {"proxy": {"quota_cores": 4.0}}} for arm in one.arms}
     loads = {arm: {"seconds": 10.0 + place} for place, arm in enumerate(one.arms)}
-    given = {"facts": facts, "asked": put.asked, "loads": loads}
+    given = {"facts": facts, "assigned_claims": put.asked, "loads": loads}
     made = findings.build_findings(name, one, made_up(one), Analysis(), put.effects, **given)
     return {"made": made, "study": one}
 

@@ -114,7 +114,7 @@ def render_markdown(result: Any) -> str:
     }
     messages = {"worst": ranked[0], "headline": format_headline(result), "servers": servers}
     return templating.render_text(
-        "gate.md.j2", result=result, margin=format_percent(-result.asked.margin), **inputs, **messages
+        "gate.md.j2", found=result, margin=format_percent(-result.asked.margin), **inputs, **messages
     )
 
 

@@ -99,6 +99,6 @@ def build_caveats(report_inputs: ReportInputs, more: Sequence[CaveatPoint] = ())
         "beside_queries": forest.beside_queries,
     }
     templating.render_text(
-        "points.j2", point=point, result=findings, warm_up=warm_up, more=more, **inputs, **ours
+        "points.j2", point=point, found=findings, warm_up=warm_up, more=more, **inputs, **ours
     )
     return caveat_points

@@ -96,7 +96,7 @@ def render_summary(
     table = build_results(findings, recorded)
     return templating.render_markdown(
         "summary.md.j2",
-        result=findings,
+        found=findings,
         answer=conclude_study(findings, table),
         caption=results_view.caption_of(table),
         table=Html(results_view.render_markdown(table)),
