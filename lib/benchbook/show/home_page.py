@@ -12,6 +12,7 @@ from benchbook.compare.claims.transferability import nearest_studies
 from benchbook.compare.text import cpu_models
 from benchbook.compare.text import labels as labels_module
 from benchbook.compare.text.results_table import DECIDED, rows_of_finding
+from benchbook.core.artifacts import record
 from benchbook.core.artifacts.findings import Finding, Findings
 from benchbook.core.artifacts.meta_analysis import LABELS, PooledContrast
 from benchbook.core.published.audit import AuditedClaim
@@ -270,6 +271,8 @@ def _row_of_claim(claim_status: ClaimStatus, claim: AuditedClaim) -> QuestionRow
     ]
     lines += [line for study in studies for line in _lines_of_parts(study, claim)]
     would = "" if lines or not ways else f"make repro STUDY={ways[0].name}"
+    if would and any(_is_recorded_only(way.name) for way in ways):
+        would = "make pages"
     known_values = {
         **_describe_sessions(claim_status, studies, own_pairs),
         **_describe_grade(claim_status, claim.id),
@@ -283,6 +286,11 @@ def _row_of_claim(claim_status: ClaimStatus, claim: AuditedClaim) -> QuestionRow
         would=would,
         **known_values,
     )
+
+
+def _is_recorded_only(study: str) -> bool:
+    """Whether a study is in the record and not made from it yet."""
+    return study in record.read_index().studies and not record.session_paths(study).findings.is_file()
 
 
 def _describe_grade(claim_status: ClaimStatus, claim: str) -> dict[str, str]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pandas as pd
 import psutil
 import pytest
 import sqlalchemy
@@ -30,6 +31,7 @@ from benchbook.read import validity
 from benchbook.show import setup_section
 from benchbook.sites import workspace as labs
 from benchbook.sites.contract import Start
+from benchbook.sites.external.site import ExistingSite
 from tests import rooms, small, walks
 from tests.limits import LIMITS
 from tests.sites.connection import tell
@@ -241,6 +243,17 @@ def test_a_wrong_password_names_account_and_error_but_not_the_password(study, op
         sites.open_site(study(), open_folder / "ours").__enter__()
 
 
+def test_plan_reads_the_buffer_pools_before_anything_is_loaded(study, theirs, monkeypatch):
+    with theirs[1].admin().connect() as connection:
+        pool = connection.exec_driver_sql("SELECT @@innodb_buffer_pool_size").scalar_one()
+    said = ExistingSite.needs("own", study())
+    assert f"fit into every buffer pool (one {pool >> 20:,} MiB, two {pool >> 20:,} MiB)" in said
+    monkeypatch.setenv("GUEST_PASSWORD", "not-it")
+    assert "not read" in (wrong := ExistingSite.needs("own", study())) and "not-it" not in wrong
+    monkeypatch.delenv("GUEST_PASSWORD")
+    assert "data " not in ExistingSite.needs("own", study())
+
+
 def test_an_account_file_that_others_may_read_is_refused(study, open_folder, tmp_path):
     path = labs.write_private(tmp_path / "a.cnf", f'mysql-user="guest"\nmysql-password="{PASSWORD}"\n')
     with sites.open_site(study(account_file=str(path)), open_folder / "ours") as site:
@@ -382,7 +395,7 @@ def test_two_servers_are_loaded_and_proven_each(study, theirs, other, open_folde
         # The same rows in another character set, which costs other work: that is said first.
         assert state["loads"]["two"]["text"] == dict(zip(TEXT, ("latin1", "latin1_swedish_ci"), strict=True))
         facts = {"arms": {arm: site.facts(arm) for arm in asked.arms}}
-        seen = SimpleNamespace(facts=facts, dataset=state, named={})
+        seen = SimpleNamespace(facts=facts, dataset=state, named={}, runs=pd.DataFrame())
         assert setup_section.describe_setup(seen)[0] == "not alike: character set and order of text"
         (table,) = setup_section.compare_engines(seen)
         utf8 = "columns = utf8mb4"

@@ -58,6 +58,10 @@ class ExternalPostgreSQL(ExternalServer):
 
     driver = TRAITS.driver
 
+    def buffer_pool_bytes(self, connection: Connection) -> int:
+        pages = "SELECT setting::bigint * 8192 FROM pg_settings WHERE name = 'shared_buffers'"
+        return int(connection.execute(text(pages)).scalar_one())
+
     def engine(self, connect: Callable[[], Any], **messages: Any) -> sqlalchemy.Engine:
         new_engine = sql.make_engine(connect, "postgresql+psycopg", dialect=WORDS, **messages)
 

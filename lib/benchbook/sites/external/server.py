@@ -82,6 +82,10 @@ class ExternalServer:
         name = next(name for word, name in sorted(words.items(), reverse=True) if word in statement)
         return name, str(variables.get("version"))
 
+    def buffer_pool_bytes(self, connection: Connection) -> int:
+        """Memory in which the server keeps pages of tables; bytes."""
+        return int(connection.execute(text("SELECT @@innodb_buffer_pool_size")).scalar_one())
+
     def identity(self, connection: Connection) -> dict[str, Any]:
         variables = MYSQL.variables(connection)
         return {name: variables[name] for name in WHO if name in variables}
@@ -124,15 +128,20 @@ def check_password(existing: Existing) -> list[str]:
     return [f"site.existing.password_env: {name}: this variable is not set; `export {name}=...` first"]
 
 
+def check_account_file(existing: Existing) -> Path:
+    """Place of the account that a study names; only its owner may read it, else SiteError."""
+    path = Path(existing.account_file or "").expanduser()
+    if stat.S_IMODE(path.stat().st_mode) & 0o077:
+        raise SiteError(f"{path}: others may read this account; `chmod 600 {path}`")
+    return path
+
+
 def prepare_account(existing: Existing, lab: labs.Lab, drivers: Iterable[str]) -> Path:
     """The file with the benchmark's account, mode 0600; one from the environment goes to the lab."""
     if existing.account_file is not None:
-        path = Path(existing.account_file).expanduser()
         for driver in drivers:
-            labs.read_secret(path, driver)
-        if stat.S_IMODE(path.stat().st_mode) & 0o077:
-            raise SiteError(f"{path}: others may read this account; `chmod 600 {path}`")
-        return path.resolve()
+            labs.read_secret(Path(existing.account_file).expanduser(), driver)
+        return check_account_file(existing).resolve()
     assert existing.password_env is not None
     if why := check_password(existing):
         raise SiteError(why[0])

@@ -25,6 +25,7 @@ from benchbook.sites import workspace as labs
 from benchbook.sites.agent import microbenchmarks
 from benchbook.sites.contract import Start, Taker
 from benchbook.sites.external import server
+from benchbook.sites.external.buffer_pools import describe_buffer_pools
 from benchbook.sites.machine import facts as machine
 from benchbook.sites.machine import local_machine
 from benchbook.sites.processes import process, procfs
@@ -63,6 +64,12 @@ class ExistingSite(HeldSite):
         for child in self._clients:
             process.stop_child(child, grace_s=2.0)
         self._scratch.cleanup()
+
+    @classmethod
+    def needs(cls, name: str, study: Study) -> str:
+        """How busy this machine is, and whether the data fit into the servers' buffer pools."""
+        theirs = {arm: choose_server(study, arm) for arm in study.arms}
+        return "\n".join([super().needs(name, study), *describe_buffer_pools(study, theirs)])
 
     @classmethod
     def foreseen(cls, study: Study, arm: str) -> list[str]:
