@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from benchbook.commands import findings_summary, rebuild_record, stage
+from benchbook.commands import findings_summary, rebuild_record, stage, story_markdown
 from benchbook.core.published.audit import Audit
 from benchbook.core.study import load
 from benchbook.core.util import files, parallel, paths
@@ -49,6 +49,7 @@ def make_pages(with_record: bool) -> int:
         findings_summary.write_summary(
             [Audit.read(file) for file in sorted(root.glob("data/audit/*/audit.json"))]
         )
+        story_markdown.write_story()
     stand_in(root)
     if not any(codes):
         files.write_json(file, {"sources": _digest_sources(root), "all": _digest_all(root)})

@@ -1,0 +1,53 @@
+"""reports/STORY.md: the executed story as a repository shows it, with neither script nor style."""
+
+from __future__ import annotations
+
+import re
+
+import nbformat
+from bs4 import BeautifulSoup
+
+from benchbook.core.util import files, paths
+
+FILE = "STORY.md"
+# What a repository's page draws itself; everything else gives its text alone.
+_KEPT = {
+    "b", "br", "caption", "code", "em", "h2", "h3", "li", "ol", "p", "strong", "table", "tbody", "td",
+    "tfoot", "th", "thead", "tr", "ul",
+}  # fmt: skip
+_ATTRIBUTES = {"colspan", "rowspan", "scope"}
+
+
+def write_story() -> None:
+    """Write the file from the executed notebook, where there is one."""
+    place = paths.find_root() / "data" / "site" / "notebooks" / "story.ipynb"
+    if place.is_file():
+        files.write_text(paths.reports() / FILE, render_story(nbformat.read(place, as_version=4)))
+
+
+def render_story(notebook: nbformat.NotebookNode) -> str:
+    """The notebook's prose and outputs as Markdown; its code stays where it is."""
+    parts = ["Made by `make pages` from the record. The pages that it makes have every figure and link."]
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            parts.append(cell.source)
+        parts += [
+            simplify_html(output.data["text/html"])
+            for output in cell.get("outputs", [])
+            if "text/html" in output.get("data", {})
+        ]
+    first, title, *rest = parts
+    return "\n\n".join([title, first, *rest]) + "\n"
+
+
+def simplify_html(text: str) -> str:
+    """HTML with plain elements alone, and without the empty lines that would end it in Markdown."""
+    soup = BeautifulSoup(text, "html.parser")
+    for element in soup.find_all(["svg", "style", "script"]):
+        element.decompose()
+    for element in soup.find_all(True):
+        if element.name not in _KEPT:
+            element.unwrap()
+        else:
+            element.attrs = {key: value for key, value in element.attrs.items() if key in _ATTRIBUTES}
+    return re.sub(r"\s*\n\s*", "\n", str(soup)).strip()
