@@ -22,7 +22,7 @@ def write_story() -> None:
     """Write the file from the executed notebook, where there is one."""
     place = paths.find_root() / "data" / "site" / "notebooks" / "story.ipynb"
     if place.is_file():
-        files.write_text(paths.reports() / FILE, render_story(nbformat.read(place, as_version=4)))
+        files.write_text(paths.reports_folder() / FILE, render_story(nbformat.read(place, as_version=4)))
 
 
 def render_story(notebook: nbformat.NotebookNode) -> str:
