@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
-from benchbook.core.artifacts.run_folder import Between, RunManifest, Times
+from benchbook.core.artifacts.run_folder import RunManifest, Times
 from benchbook.read.evidence import Evidence
 
 # Both clocks are read one after the other, and their difference is itself recorded.
@@ -21,8 +21,6 @@ STARTING_S = 45.0
 START_SLACK_S = 0.5
 # The wall clock may be set back between two runs.
 OVERLAP_S = 1.0
-# Our looks between two runs take a moment.
-LINKED_S = 2.0
 BY_ACCOUNT = "Account_updates"
 
 
@@ -66,38 +64,20 @@ def find_chain_breaks(looks: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
         server = " ".join(str(who.get(key)) for key in ("server_uid", "pid", "started", "pod"))
         was = last.get(server)
         if was is not None and here.started_monotonic_s >= was[1].ended_monotonic_s - OVERLAP_S:
-            yield from _find_jumps(name, observations, here, *was)
+            yield from _find_jumps(name, observations, was[0], was[2])
         then: Mapping[str, int] | None = books.get("after")
         if then and (was is None or here.ended_monotonic_s >= was[1].ended_monotonic_s):
             last[server] = name, here, then
 
 
 def _find_jumps(
-    name: str,
-    observations: Mapping[str, Any],
-    here: Times,
-    before: str,
-    there: Times,
-    then: Mapping[str, int],
+    name: str, observations: Mapping[str, Any], before: str, then: Mapping[str, int]
 ) -> Iterator[str]:
-    """Faults if a server had counted less than after an earlier run, or other connections since."""
+    """Counters of one server that are lower than after its earlier run."""
     books: Mapping[str, int] = (observations.get("ledger") or {}).get("before") or {}
     for key in sorted(books.keys() & then.keys()):
         if books[key] < then[key]:
             yield f"{name}: evidence.json: {key} is {books[key]} before it, was {then[key]} after {before}"
-    between = (observations.get("state") or {}).get("between")
-    reported_between = Between.of(between) if between else None
-    if reported_between is None or reported_between.connections is None or "Connections" not in then:
-        return
-    # Between other moments than these two runs, there may have been attempts that are not here.
-    gap_s = here.started_monotonic_s - there.ended_monotonic_s
-    grown = books["Connections"] - then["Connections"]
-    if abs(gap_s - reported_between.seconds) < LINKED_S and grown != reported_between.connections:
-        yield (
-            f"{name}: evidence.json: {reported_between.connections} connections since the run before, "
-            "Connections "
-            f"grew by {grown} since {before}"
-        )
 
 
 def find_overlaps(spans: Mapping[str, tuple[datetime.datetime, datetime.datetime, str]]) -> Iterator[str]:
