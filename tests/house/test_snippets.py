@@ -31,6 +31,14 @@ def is_other(text: str) -> bool:
     return any(", ".join(keys(text)).startswith(one) for one in OTHERS)
 
 
+# A page's inventory has a host a role, and its study of a cluster asks for three of most.
+CLUSTER = "".join(
+    f"  {role}-{number}: {{host: 192.0.2.{place}{number}, user: root, roles: [{role}]}}\n"
+    for place, role in enumerate(("server", "pd", "tikv", "client", "control"), 2)
+    for number in range(3)
+)
+
+
 STUDIES = {name: text for name, text in snippets().items() if not is_other(text)}
 
 
@@ -45,7 +53,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (root / "inventories").mkdir()
     inventory = next(text for text in snippets().values() if keys(text)[0] == "gateways")
     for name in ("fleet", "load"):
-        (root / "inventories" / f"{name}.yaml").write_text(inventory)
+        (root / "inventories" / f"{name}.yaml").write_text(inventory + CLUSTER)
     (root / "params.yaml").write_bytes((tree.ROOT / "params.yaml").read_bytes())
     monkeypatch.setenv("BENCHBOOK_ROOT", str(root))
     return root

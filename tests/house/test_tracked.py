@@ -9,8 +9,8 @@ import pytest
 from tests.house import tree
 
 MARKERS = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X|HA" r"CK)\b")
-# Raw logs and published documents are quoted as they came.
-QUOTED = ("data/published/", "tests/data/", "requirements.lock")
+# Raw logs, recorded sessions and published documents are quoted as they came.
+QUOTED = re.compile(r"data/published/|data/record/[^/]+/\d{8}T|tests/data/|requirements\.lock")
 # /home/me is nobody's: examples may use it.
 MACHINE_PATHS = re.compile(r"(?<![\w.$}~-])/(work|root|home/(?!me\b)[a-z]\w*|Users/\w+)(/|\b)")
 REGISTRIES = re.compile(
@@ -34,7 +34,7 @@ def lines_with(pattern: re.Pattern[str], quoted_too: bool = False) -> list[str]:
     return [
         f"{name}:{number}: {match.group(0)}"
         for name, text in texts()
-        if quoted_too or not name.startswith(QUOTED)
+        if quoted_too or not QUOTED.match(name)
         for number, line in enumerate(text.splitlines(), 1)
         if (match := pattern.search(line))
     ]

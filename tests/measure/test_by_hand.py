@@ -196,15 +196,14 @@ def test_the_proof_of_a_data_set_has_what_was_asked_beside_what_was_found(make_s
     ]
 
 
-def test_files_of_own_scripts_that_warm_up_did_not_see_so_are_named(monkeypatch: pytest.MonkeyPatch):
+def test_files_of_own_scripts_that_warm_up_did_not_see_so_are_named():
     now = SimpleNamespace(digests=lambda: {"a.lua": "1", "b.lua": "2", "c.lua": "3"})
-    monkeypatch.setattr(custom_data.custom_scripts, "load_scripts", lambda study: {"mine": now})
     known = {"scripts": {"mine": {"sha256": {"a.lua": "1", "b.lua": "9", "d.lua": "4"}}}}
-    study: Any = None
-    assert [text.partition(" is not")[0] for text in custom_data.find_changed_scripts(study, known)] == [
+    data: Any = SimpleNamespace(scripts={"mine": now})
+    assert [text.partition(" is not")[0] for text in custom_data.find_changed_scripts(data, known)] == [
         f"workloads.mine.script: {name}.lua" for name in "bcd"
     ]
-    assert len(custom_data.find_changed_scripts(study, {})) == 3
+    assert len(custom_data.find_changed_scripts(data, {})) == 3
 
 
 def test_what_a_cold_arm_read_at_first_is_its_servers_first_second(tmp_path: Path):

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
+from benchbook.core.study import descriptors
 from benchbook.core.util.errors import BenchbookError
 from benchbook.log_analysis.comparison import LogSet
 
@@ -34,10 +35,12 @@ def draft_study(logs: LogSet) -> str:
         for name in ("driver", "tables", "table_size", "host", "port")
         if (values := [option[name] for option in options if option.get(name)])
     }
-    is_postgresql = common.get("driver") == "pgsql"
+    driver = descriptors.PGSQL if common.get("driver") == descriptors.PGSQL else descriptors.MYSQL
+    engines = [engine for engine in descriptors.load_engines().values() if engine.driver == driver]
+    likely = max(engines, key=lambda engine: engine.is_basic)
     user = "user: bench, password_env: BENCH_PASSWORD"
     host = common.get("host", "db.example.org")
-    port = common.get("port", "5432" if is_postgresql else "3306")
+    port = common.get("port", "5432" if driver == descriptors.PGSQL else "3306")
     levels = sorted({run.level for run in logs.runs})
     run_s = min(LONGEST_RUN_S, max(8, round(max(run.time_s for run in logs.runs))))
     names = dict(zip(logs.arms, _unique_names(logs.arms), strict=True))
@@ -47,7 +50,7 @@ def draft_study(logs: LogSet) -> str:
         "site:",
         "  kind: existing",
         f"  existing: {{host: {host}, port: {port}, database: sbtest, {user}}}  {TO_FILL}: yours",
-        f"engine: {{name: {'postgresql' if is_postgresql else 'mariadb'}}}  {TO_FILL}: yours",
+        f"engine: {{name: {likely.name}}}  {TO_FILL}: yours",
         "arms:  # the first is the baseline",
     ]
     for place, arm in enumerate(logs.arms):
