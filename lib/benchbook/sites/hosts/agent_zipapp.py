@@ -22,7 +22,13 @@ NEEDED = (
     "sites/processes/control_groups.py", "sites/processes/firewall.py", "sites/processes/process.py",
     "sites/processes/procfs.py", "sites/processes/tcp_bytes.py", "sites/processes/taskstats.py",
 )  # fmt: skip
-EMPTY = ("__init__.py", "core/__init__.py", "sites/__init__.py", "sites/processes/__init__.py")
+EMPTY = (
+    "__init__.py",
+    "core/__init__.py",
+    "core/util/__init__.py",
+    "sites/__init__.py",
+    "sites/processes/__init__.py",
+)
 MAIN = "from benchbook.sites.agent.main import main\n\nmain()\n"
 # The oldest date that the format knows: the same modules give the same bytes.
 DATE = (1980, 1, 1, 0, 0, 0)
