@@ -166,6 +166,7 @@ def test_python_alone_is_enough_for_it(agents: Agents):
             "haproxy",
             "pgbouncer",
             "tidb-server",
+            "proxysql",
             "tiproxy",
             "tiup",
         }
