@@ -240,7 +240,7 @@ def test_the_answer_is_words_without_markup(clone: Path):
     assert terminal_summary.render_answer("own") == []
     found.write(clone / "data" / "own" / "findings.json")
     text = "\n".join(terminal_summary.render_answer("own"))
-    assert text.startswith("own: Does it cost anything?\n  ")
+    assert text.startswith("own: Does it cost anything?\n")
     assert "1 of" in text and "2 runs" in text
     assert "<" not in text and "&" not in text
 

@@ -133,8 +133,6 @@ def test_what_it_does_not_go_with_is_refused_by_name() -> None:
         study(engine={"name": "mariadb"}, arms={"direct": {}, "t": {"access": "pgbouncer"}})
     with pytest.raises(ValidationError, match=r"arms.t.load: not supported with engine.name: postgresql"):
         study(arms={"direct": {}, "t": {"load": {"idle_connections": 5}}})
-    with pytest.raises(ValidationError, match=r"engine.name: mysql: not supported with site.kind: kub"):
-        study(site={"kind": "kubernetes"}, engine={"name": "mysql"})
 
 
 def test_arms_take_turns_on_one_server_and_slow_ones_on_two() -> None:
