@@ -75,7 +75,10 @@ def test_one_of_another_package_is_known_to_every_floor(tmp_path: Path):
     [
         ("tests.others.no_such:TRAITS", "benchbook.engines: odd of package others: .*uninstall the package"),
         ("benchbook.sites.descriptors.haproxy:TRAITS", "is no EngineDescriptor of core.study.descriptors"),
-        ("benchbook.sites.descriptors.mariadb:TRAITS", "another EngineDescriptor is named mariadb; rename one"),
+        (
+            "benchbook.sites.descriptors.mariadb:TRAITS",
+            "another EngineDescriptor is named mariadb; rename one",
+        ),
     ],
 )
 def test_one_that_can_not_be_had_is_named_and_not_left_out(tmp_path: Path, value: str, said: str):

@@ -110,7 +110,7 @@ tool = sys.argv[1]
 rule(tool, "-N", "other")
 rule(tool, "-A", "INPUT", "-p", "tcp", "--dport", "4321", "-j", "DROP")
 said += [seen()]
-strangers = Strangers({"server": [os.getpid()]})
+strangers = InterferenceProbe({"server": [os.getpid()]})
 knock()
 told = strangers.end()["networks"][0]
 rule(tool, "-A", "other", "-p", "tcp", "--dport", "4321", "-j", "ACCEPT")

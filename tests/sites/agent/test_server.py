@@ -121,7 +121,9 @@ def test_another_python_than_ours_compiles_it_itself(agents: Agents):
     whole, ours = agent_zipapp.pack_agent(), MAGIC_NUMBER + agent_zipapp.UNCHECKED
     assert whole.count(ours) > 20
     agents.file.write_bytes(whole.replace(ours, b"1234" + agent_zipapp.UNCHECKED))
-    assert agents.command("look", programs={}, asked=descriptors.required_programs())["ok"]["python"]
+    assert agents.command("look", programs={}, required_programs=descriptors.required_programs())["ok"][
+        "python"
+    ]
 
 
 def test_it_is_written_for_the_oldest_python_that_hosts_may_have():
@@ -150,7 +152,7 @@ def test_it_is_written_for_the_oldest_python_that_hosts_may_have():
 
 
 def test_python_alone_is_enough_for_it(agents: Agents):
-    found = agents.command("look", programs={}, asked=descriptors.required_programs())["ok"]
+    found = agents.command("look", programs={}, required_programs=descriptors.required_programs())["ok"]
     assert found["facts"]["cores"] == len(os.sched_getaffinity(0))
     assert found["facts"]["kernel"] == os.uname().release
     assert (

@@ -59,7 +59,7 @@ def main() -> None:
 
 def _inspect_host(folder: Path) -> dict[str, Any]:
     order = json.loads(sys.stdin.readline())
-    return facts.inspect_host(folder, order["asked"], order["programs"])._asdict()
+    return facts.inspect_host(folder, order["required_programs"], order["programs"])._asdict()
 
 
 def _start_agent(folder: Path) -> dict[str, Any]:

@@ -42,9 +42,9 @@ class Operations(Files):
         """Process id and clocks of this agent."""
         return {"pid": os.getpid(), "wall_s": time.time(), "monotonic_s": time.monotonic()}
 
-    def look(self, requests: facts.Asked, programs: dict[str, str] = facts.NONE) -> dict[str, Any]:
+    def look(self, required_programs: facts.Asked, programs: dict[str, str] = facts.NONE) -> dict[str, Any]:
         """Facts of this host; `programs` has the paths of some that are not to be looked for."""
-        return facts.inspect_host(self._folder, requests, programs)._asdict()
+        return facts.inspect_host(self._folder, required_programs, programs)._asdict()
 
     def sysctl(self, name: str, value: int) -> int:
         """Set a kernel setting, to be put back at the end; the kernel's value afterwards."""

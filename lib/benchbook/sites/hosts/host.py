@@ -82,12 +82,14 @@ class Host:
 
     def look(self) -> HostSnapshot:
         """Facts of the host; nothing but the agent's file is left there."""
-        order = {"programs": dict(self.target.programs), "asked": descriptors.required_programs()}
+        order = {"programs": dict(self.target.programs), "required_programs": descriptors.required_programs()}
         return HostSnapshot(**self.command("look", order))
 
     def look_again(self) -> HostSnapshot:
         required_programs = descriptors.required_programs()
-        return HostSnapshot(**self.call("look", programs=dict(self.target.programs), asked=required_programs))
+        return HostSnapshot(
+            **self.call("look", programs=dict(self.target.programs), required_programs=required_programs)
+        )
 
     def job(self, do: str, name: str, **arguments: Any) -> JobStatus:
         """Send the agent a request about a program, and return the program's state then."""
