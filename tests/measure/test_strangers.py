@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.measure.test_state import Scene
+from tests.measure.test_server_drift import Scene
 
 from benchbook import sites
 from benchbook.core.study.study import Study

@@ -18,7 +18,7 @@ def test_facts_are_stable_and_fit_into_json() -> None:
 
 def test_what_cannot_be_seen_is_none(monkeypatch) -> None:
     for module in (machine, facts):
-        monkeypatch.setattr(module, "read", lambda path: None)
+        monkeypatch.setattr(module, "read_stripped", lambda path: None)
     found = machine.collect_facts()
     assert (found["governor"], found["transparent_hugepages"], found["swappiness"]) == (None, None, None)
     assert facts.read_tool_version("no-such-tool", ["--version"]) is None

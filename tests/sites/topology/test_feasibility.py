@@ -23,7 +23,7 @@ def listed(make_study, monkeypatch: pytest.MonkeyPatch) -> Study:
     study = make_study()
     far = type(study.arms["direct"]).model_validate(arm)
     study = study.model_copy(update={"arms": {**study.arms, "far_core": far}})
-    for reader in ("study", "to_measure"):
+    for reader in ("load_study", "load_for_measuring"):
         monkeypatch.setattr(load, reader, lambda name, *_: study)
     return study
 
