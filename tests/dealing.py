@@ -49,7 +49,7 @@ TOGETHER = {
     "page": ("show",),
     "clone": ("lab",),
 }
-ALONE = re.compile(r"^@pytest\.mark\.alone\n(?:@.*\n)*def (\w+)", re.MULTILINE)
+ALONE = re.compile(r"^@pytest\.mark\.alone\n(?:.*\n)*?def (\w+)", re.MULTILINE)
 # Tests wait for servers, and for the seconds that a run lasts, more often than they compute.
 A_CORE, OVER, MOST = 2, 1, 8
 

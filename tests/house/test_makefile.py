@@ -99,7 +99,8 @@ def test_what_make_started_ends_with_make(tmp_path: Path, signum: signal.Signals
     if sudo:
         os.chown(tmp_path, 12345, 12345)
         more |= {"SUDO_UID": "12345", "SUDO_GID": "12345"}
-    with subprocess.Popen(["make"], cwd=tmp_path, env=os.environ | more, stdout=subprocess.PIPE) as make:
+    asked = ["make", "--no-print-directory"]
+    with subprocess.Popen(asked, cwd=tmp_path, env=os.environ | more, stdout=subprocess.PIPE) as make:
         assert make.stdout is not None
         pid = int(make.stdout.readline())
         make.send_signal(signum)

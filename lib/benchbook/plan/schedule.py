@@ -215,7 +215,9 @@ def orders_of_levels(study: Study, warm_up: Mapping[str, Any]) -> list[str]:
             continue
         for threads in study.threads:
             length = pilot_parameters.length_ms(study, name, threads, lengths)
-            took = f"a transaction took {times[name][threads]:g} ms" if name in times else ""
+            # Pilots of an earlier plan may lack a level that was added since.
+            took_ms = times.get(name, {}).get(threads)
+            took = "" if took_ms is None else f"a transaction took {took_ms:g} ms"
             if length is None:
                 of_levels.append(f"{name}, {count(threads, 'thread')}: whole runs, not turns: {took}")
             elif length > least_ms and took:
