@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.measure.test_server_drift import Scene
 
 from benchbook import sites
 from benchbook.core.study.study import Study
 from benchbook.measure import dataset, servers
 from benchbook.measure.data_plan import plan_data
 from tests import strangers
+from tests.measure.test_server_drift import Scene
 from tests.measure.test_turns import PLAN
 from tests.walks import Store
 
