@@ -13,7 +13,7 @@ from benchbook.core.published.audit import Audit
 from benchbook.core.util import files, paths
 from benchbook.core.util.source_files import source_names as names
 from benchbook.read import published
-from benchbook.show import audit_page, claim_status, claims_page, home_page
+from benchbook.show import audit_page, claim_status, claims_page, home_page, tables
 from tests import found, sources
 from tests.recorded import entry
 
@@ -27,7 +27,7 @@ def whole(one: Audit) -> str:
     parts = [
         audit_page.render_opening,
         audit_page.render_arithmetic,
-        audit_page.checks,
+        tables.tabulate_checks,
         audit_page.tabulate_setup,
         audit_page.render_tables,
     ]

@@ -19,7 +19,6 @@ from benchbook.show import theme
 from benchbook.show.markup import Html, join_html, link_addresses, make_element, make_slug
 from benchbook.show.picture import Panel, Picture
 from benchbook.show.table import Table, build_table, number_column, text_column
-from benchbook.show.tables import tabulate_checks as checks  # noqa: F401
 from benchbook.show.templating import render_template
 
 _RATIO = re.compile(r"\d+ to 1")

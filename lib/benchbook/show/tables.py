@@ -18,7 +18,6 @@ from benchbook.show import direction_notes
 from benchbook.show.evidence import ReportInputs
 from benchbook.show.markup import make_slug
 from benchbook.show.run_tables import cell_anchor
-from benchbook.show.run_tables import tabulate_cells as cells  # noqa: F401
 from benchbook.show.table import Notes, Table, TableColumn, build_table, text_column
 from benchbook.show.templating import ORDER
 
