@@ -288,13 +288,13 @@ def test_clients_that_end_well_do_not_end_each_other(clock):
 def test_of_clients_that_fail_by_themselves_the_first_in_time_counts():
     ended = [(1, "itself", 12.0), (1, "itself", 11.0), (-15, "another client", 10.0), (0, "itself", 9.0)]
     own: list[Any] = [
-        SimpleNamespace(exit_code=code, ended_by=by, ended_s=at, client=SimpleNamespace(begun_s=at / 4))
+        SimpleNamespace(exit_code=code, ended_by=by, ended_s=at, process=SimpleNamespace(begun_s=at / 4))
         for code, by, at in ended
     ]
     assert clients.first_failed(own) is own[1]
     # 12 / 4 less 9 / 4 are 0.75 s.
     assert clients.spread_ms(own) == 750.0
-    own[0].client.begun_s = None
+    own[0].process.begun_s = None
     assert clients.spread_ms(own) is None
 
 

@@ -32,7 +32,7 @@ class RunningClient:
 
     number: int
     argv: list[str]
-    client: Any
+    process: Any
     server: int = 0
     options: dict[str, Any] | None = None
     exit_code: int = -signal.SIGKILL
@@ -48,7 +48,7 @@ class RunningClient:
             "threads": threads,
             "exit_code": self.exit_code,
             "ended_by": self.ended_by,
-            "begun_monotonic_s": self.client.begun_s,
+            "begun_monotonic_s": self.process.begun_s,
             "ended_monotonic_s": self.ended_s,
             "runqueue_wait_s": waited_s,
             **self.with_options(),
@@ -84,9 +84,9 @@ def start_clients(
             out, err = (
                 part / run_folder.client_file(number, name) for name in (run_folder.OUT, run_folder.ERR)
             )
-            client = site.client(Start(argv, out, err, cwd, env, arm, number, begin_at, is_held))
+            process = site.client(Start(argv, out, err, cwd, env, arm, number, begin_at, is_held))
             server = client_sharding.server_of(number, servers)
-            running.append(RunningClient(number, argv, client, server, taken[number]))
+            running.append(RunningClient(number, argv, process, server, taken[number]))
     except BaseException:
         kill_clients(running)
         raise
@@ -102,58 +102,48 @@ def wait_for_clients(running: Sequence[RunningClient], deadline_s: float) -> Non
     ended_by = "deadline"
     while going and (left := deadline - time.monotonic()) > 0:
         slice_s = left if len(running) == 1 else min(left, LOOK_S / len(going))
-        going = [
-            this_running_client for this_running_client in going if not _is_over(this_running_client, slice_s)
-        ]
-        if len(going) < len(running) and any(
-            this_running_client.exit_code
-            for this_running_client in running
-            if this_running_client not in going
-        ):
+        going = [client for client in going if not _is_over(client, slice_s)]
+        if len(going) < len(running) and any(client.exit_code for client in running if client not in going):
             # A run whose load is not whole is no measurement: the rest of it is not waited for.
             ended_by = "another client"
             break
-    for running_client in going:
-        _end_client(running_client, ended_by)
+    for client in going:
+        _end_client(client, ended_by)
 
 
 def kill_clients(running: Sequence[RunningClient]) -> None:
     """End at once all clients that still run."""
-    for running_client in running:
-        sysbench.kill_client(running_client.client)
+    for client in running:
+        sysbench.kill_client(client.process)
 
 
 def spread_ms(running: Sequence[RunningClient]) -> float | None:
     """Return the milliseconds between the first and the last client's beginning; None if one is not known."""
-    started = [running_client.client.begun_s for running_client in running]
+    started = [client.process.begun_s for client in running]
     return None if None in started else 1000 * (max(started) - min(started))
 
 
 def first_failed(running: Sequence[RunningClient]) -> RunningClient:
     """Client with the run's end: the first that failed by itself, or else the first."""
-    by_itself = [
-        running_client
-        for running_client in running
-        if running_client.exit_code and running_client.ended_by != "another client"
-    ]
+    by_itself = [client for client in running if client.exit_code and client.ended_by != "another client"]
     return min(by_itself, key=lambda item: item.ended_s or 0.0, default=running[0])
 
 
-def _is_over(running_client: RunningClient, timeout_s: float) -> bool:
+def _is_over(client: RunningClient, timeout_s: float) -> bool:
     try:
-        running_client.exit_code = running_client.client.popen.wait(timeout=timeout_s)
+        client.exit_code = client.process.popen.wait(timeout=timeout_s)
     except subprocess.TimeoutExpired:
         return False
-    running_client.ended_by, running_client.ended_s = (
-        "itself" if running_client.exit_code >= 0 else "signal",
+    client.ended_by, client.ended_s = (
+        "itself" if client.exit_code >= 0 else "signal",
         time.monotonic(),
     )
     return True
 
 
-def _end_client(running_client: RunningClient, ended_by: str) -> None:
+def _end_client(client: RunningClient, ended_by: str) -> None:
     """End a client gently and then not."""
-    popen = running_client.client.popen
+    popen = client.process.popen
     # A stopped process takes no signal but CONT and KILL.
     steps: list[tuple[Callable[[], None], float]] = [
         (lambda: popen.send_signal(signal.SIGTERM), TERM_S),
@@ -161,9 +151,9 @@ def _end_client(running_client: RunningClient, ended_by: str) -> None:
     ]
     for act, wait_s in steps:
         act()
-        if _is_over(running_client, wait_s):
+        if _is_over(client, wait_s):
             break
-    running_client.ended_by, running_client.ended_s = ended_by, running_client.ended_s or time.monotonic()
+    client.ended_by, client.ended_s = ended_by, client.ended_s or time.monotonic()
 
 
 TURN_LOOK_S = 0.05
@@ -172,13 +162,13 @@ OF_ARM = ("outside_s", "longest_outside_s", "halted", "longest_stop_s")
 COLUMNS = ("turn", "arm", "begin_us", "end_us")
 
 
-def take_turns(making: Mapping[str, Any], begun_s: float) -> dict[str, Any]:
-    """Let the arms of a group take turns; return the clock's record. `making` has each arm's run.
+def take_turns(group: Mapping[str, Any], begun_s: float) -> dict[str, Any]:
+    """Let the arms of a group take turns; return the clock's record. `group` has each arm's run.
 
     `begun_s` is the monotonic time before the first client was started. A client that ends before the clock
     ends the group: the turns of the others would not be those that were planned.
     """
-    first = next(iter(making.values())).run
+    first = next(iter(group.values())).context
     planned: PlannedRun = first.planned
     discard_s, run_s = interleaving.clock_seconds(planned)
     rounds, each = order.group_rounds(planned)
@@ -191,11 +181,11 @@ def take_turns(making: Mapping[str, Any], begun_s: float) -> dict[str, Any]:
         "begun_s": begun_s,
     }
     takers = {}
-    for name, item in making.items():
+    for name, run in group.items():
         logs = [
-            item.part / run_folder.client_file(number, run_folder.OUT) for number in range(len(item.running))
+            run.part / run_folder.client_file(number, run_folder.OUT) for number in range(len(run.running))
         ]
-        takers[name] = Taker(item.run.arm, [client.client for client in item.running], logs)
+        takers[name] = Taker(run.context.arm, [client.process for client in run.running], logs)
     clock = first.site.clock(takers, requests)
     children = [child.popen for taker in takers.values() for child in taker.clients]
     try:
@@ -208,8 +198,8 @@ def take_turns(making: Mapping[str, Any], begun_s: float) -> dict[str, Any]:
     finally:
         result = clock.end()
     if result["exit_code"] != 0:
-        for item in making.values():
-            kill_clients(item.running)
+        for run in group.values():
+            kill_clients(run.running)
     return {**result, "asked": requests}
 
 

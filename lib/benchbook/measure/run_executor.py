@@ -56,83 +56,68 @@ class RunContext:
         return (self.connection, *self.others)
 
 
-def execute_run(run: RunContext, into: Path, attempt: int) -> run_folder.RunFolder:
+def execute_run(context: RunContext, into: Path, attempt: int) -> run_folder.RunFolder:
     """Make one run, of one sysbench or of several; return its sealed folder, still `RUN_ID.part`.
 
     Whatever happens to sysbench is evidence and no error: the folder says it. Errors of the site, such as
     a server that is gone, are raised after the folder is sealed as far as it goes.
     """
-    return execute_together([run], into, [attempt])[0]
+    return execute_together([context], into, [attempt])[0]
 
 
 def execute_together(
-    runs: Sequence[RunContext], into: Path, attempts: Sequence[int]
+    contexts: Sequence[RunContext], into: Path, attempts: Sequence[int]
 ) -> list[run_folder.RunFolder]:
     """Make the runs of one group at once, in turns, or one run; return their folders as `execute` does."""
     # All are looked at before the first client starts and after the last has ended: no look is counted.
-    making = [_inspect_arm(run, into, attempt) for run, attempt in zip(runs, attempts, strict=True)]
-    was = _record_before(making)
+    group = [
+        _inspect_arm(context, into, attempt) for context, attempt in zip(contexts, attempts, strict=True)
+    ]
+    before = _record_before(group)
     entered = time.monotonic()
     turned: dict[str, Any] | None = None
     with ExitStack() as stack:
         of_arms: dict[str, dict[str, Any]] = {}
-        for run_in_progress in making:
+        for run in group:
             # The baseline and its twin are one arm, which has what it has beside it once.
-            if run_in_progress.run.arm not in of_arms:
-                of_arms[run_in_progress.run.arm] = stack.enter_context(
-                    run_in_progress.run.site.during(run_in_progress.run.arm)
-                )
-            run_in_progress.arrangement = of_arms[run_in_progress.run.arm]
-            if "load" in run_in_progress.arrangement:
-                run_in_progress.arrangement["load"]["sessions_before"] = _count_sessions(
-                    run_in_progress.run.connection
-                )
+            if run.context.arm not in of_arms:
+                of_arms[run.context.arm] = stack.enter_context(run.context.site.during(run.context.arm))
+            run.arrangement = of_arms[run.context.arm]
+            if "load" in run.arrangement:
+                run.arrangement["load"]["sessions_before"] = _count_sessions(run.context.connection)
         try:
             begun_s = time.monotonic()
-            for run_in_progress in making:
-                _start_clients(run_in_progress)
-            if runs[0].planned.order == interleaving.TURNS:
-                turned = clients.take_turns(
-                    {
-                        this_run_in_progress.run.planned.arm: this_run_in_progress
-                        for this_run_in_progress in making
-                    },
-                    begun_s,
-                )
-            for run_in_progress in making:
+            for run in group:
+                _start_clients(run)
+            if contexts[0].planned.order == interleaving.TURNS:
+                turned = clients.take_turns({run.context.planned.arm: run for run in group}, begun_s)
+            for run in group:
                 clients.wait_for_clients(
-                    run_in_progress.running,
-                    sum(interleaving.clock_seconds(run_in_progress.run.planned)) + THREAD_INIT_S + GRACE_S,
+                    run.running,
+                    sum(interleaving.clock_seconds(run.context.planned)) + THREAD_INIT_S + GRACE_S,
                 )
         finally:
-            for run_in_progress in making:
-                _end_run(run_in_progress)
-        for run_in_progress in making:
-            if "load" in run_in_progress.arrangement and not run_in_progress.is_late:
-                run_in_progress.arrangement["load"]["sessions_after"] = _count_sessions(
-                    run_in_progress.run.connection
-                )
+            for run in group:
+                _end_run(run)
+        for run in group:
+            if "load" in run.arrangement and not run.is_late:
+                run.arrangement["load"]["sessions_after"] = _count_sessions(run.context.connection)
     beside_s = time.monotonic() - entered
-    for run_in_progress in making:
-        run_in_progress.evidence |= _collect_evidence(run_in_progress, beside_s)
+    for run in group:
+        run.evidence |= _collect_evidence(run, beside_s)
         if turned is not None:
-            run_in_progress.evidence |= clients.evidence_of_turns(
-                turned, run_in_progress.run.planned, run_in_progress.evidence
-            )
-            clients.write_turns(turned, run_in_progress.part)
-    _attach_peer_outputs(making)
-    books = _record_after(making, was)
-    return [
-        _seal_run(this_run_in_progress, into, of_it)
-        for this_run_in_progress, of_it in zip(making, books, strict=True)
-    ]
+            run.evidence |= clients.evidence_of_turns(turned, run.context.planned, run.evidence)
+            clients.write_turns(turned, run.part)
+    _attach_peer_outputs(group)
+    counters = _record_after(group, before)
+    return [_seal_run(run, into, of_servers) for run, of_servers in zip(group, counters, strict=True)]
 
 
 @dataclass
 class RunInProgress:
     """A run in progress: observations before it, its clients, and the moments of begin and end."""
 
-    run: RunContext
+    context: RunContext
     part: Path
     attempt: int
     endpoints: list[Endpoint]
@@ -148,103 +133,103 @@ class RunInProgress:
     @property
     def is_late(self) -> bool:
         """True if a client had to be ended because time was over."""
-        return any(running_client.ended_by == "deadline" for running_client in self.running)
+        return any(client.ended_by == "deadline" for client in self.running)
 
 
-def _inspect_arm(run: RunContext, into: Path, attempt: int) -> RunInProgress:
+def _inspect_arm(context: RunContext, into: Path, attempt: int) -> RunInProgress:
     """Begin a run's folder and look at its arm before anything starts."""
-    planned, site = run.planned, run.site
-    endpoints = list(site.endpoints(run.arm))
+    planned, site = context.planned, context.site
+    endpoints = list(site.endpoints(context.arm))
     part = run_folder.begin_folder(into, planned.to_dict())
     request = endpoints[0].tls
-    cipher = "" if request == "off" else dialect.get_dialect(run.connection).cipher(run.connection)
+    cipher = "" if request == "off" else dialect.get_dialect(context.connection).cipher(context.connection)
     evidence: dict[str, Any] = {
         "attempt": attempt,
-        "limits": run.limits,
+        "limits": context.limits,
         "tls": {"asked": request, "cipher": cipher},
     }
     if (script := custom_data.of_run(site, planned.workload)) is not None:
         evidence["script"] = script.digests()
-    mark = site.log_mark(run.arm)
-    evidence["begins"] = run.begins
+    mark = site.log_mark(context.arm)
+    evidence["begins"] = context.begins
     tables = tables_to_count(planned.tables, planned.table_size)
     evidence["free_bytes_before"] = psutil.disk_usage(str(into)).free
-    evidence["identity_before"] = site.identity(run.arm)
+    evidence["identity_before"] = site.identity(context.arm)
     evidence["identity_at_start"] = server_drift.arm_at_start(
-        run.connection, run.arm, evidence["identity_before"]
+        context.connection, context.arm, evidence["identity_before"]
     )
-    return RunInProgress(run, part, attempt, endpoints, evidence, mark, tables)
+    return RunInProgress(context, part, attempt, endpoints, evidence, mark, tables)
 
 
-def _record_before(making: Sequence[RunInProgress]) -> dict[Connection, statement_counters.Record]:
+def _record_before(group: Sequence[RunInProgress]) -> dict[Connection, statement_counters.Record]:
     """Look at each server of a group once, for any arm; counters hold no extra look of an arm."""
     before: dict[Connection, statement_counters.Record] = {}
-    for run_in_progress in making:
-        for connection in run_in_progress.run.connections:
+    for run in group:
+        for connection in run.context.connections:
             if connection not in before:
                 before[connection] = statement_counters.record_before(
-                    connection, run_in_progress.tables, run_in_progress.run.known.get(connection)
+                    connection, run.tables, run.context.known.get(connection)
                 )
     return before
 
 
-def _start_clients(run_in_progress: RunInProgress) -> None:
+def _start_clients(run: RunInProgress) -> None:
     """Start the clients of a run and the processes that watch them."""
-    run = run_in_progress.run
+    context = run.context
     wall, monotonic = time.time(), time.monotonic()
-    run_in_progress.running, begin_at = clients.start_clients(
-        run.site, run.arm, run.planned, run_in_progress.endpoints, run_in_progress.part
+    run.running, begin_at = clients.start_clients(
+        context.site, context.arm, context.planned, run.endpoints, run.part
     )
     if begin_at is not None:
         wall, monotonic = wall + begin_at - monotonic, begin_at
-    run_in_progress.started = (wall, monotonic)
-    started = [client.client for client in run_in_progress.running]
-    run_in_progress.watch = run.site.watch(run.arm, started, run_in_progress.part / run_folder.MONITOR)
+    run.started = (wall, monotonic)
+    started = [client.process for client in run.running]
+    run.watch = context.site.watch(context.arm, started, run.part / run_folder.MONITOR)
     # Clients on other machines may begin a little before they are watched.
-    run_in_progress.watch.counts_s = 0.0 if run.planned.turn_ms else COUNTED * run.planned.discard_s
-    run_in_progress.watch.start()
+    run.watch.counts_s = 0.0 if context.planned.turn_ms else COUNTED * context.planned.discard_s
+    run.watch.start()
 
 
-def _end_run(run_in_progress: RunInProgress) -> None:
+def _end_run(run: RunInProgress) -> None:
     """Write down the moment of a run's end, end all that still runs, and stop watching."""
-    run_in_progress.ended = (time.time(), time.monotonic())
-    clients.kill_clients(run_in_progress.running)
+    run.ended = (time.time(), time.monotonic())
+    clients.kill_clients(run.running)
     # Far away the word that it has ended comes late, and it stood still before its turns.
-    ran = run_in_progress.running[0].client.ran_s if run_in_progress.running else None
+    ran = run.running[0].process.ran_s if run.running else None
     if ran is not None:
-        ahead = run_in_progress.ended[0] - run_in_progress.ended[1]
-        run_in_progress.started, run_in_progress.ended = ((ahead + moment, moment) for moment in ran)
-    if run_in_progress.watch is not None:
-        run_in_progress.watch.stop()
+        ahead = run.ended[0] - run.ended[1]
+        run.started, run.ended = ((ahead + moment, moment) for moment in ran)
+    if run.watch is not None:
+        run.watch.stop()
 
 
-def _collect_evidence(run_in_progress: RunInProgress, beside_s: float) -> dict[str, Any]:
+def _collect_evidence(run: RunInProgress, beside_s: float) -> dict[str, Any]:
     """Observations of a run's clients and machine during the run."""
-    planned, watch, running = run_in_progress.run.planned, run_in_progress.watch, run_in_progress.running
+    planned, watch, running = run.context.planned, run.watch, run.running
     failed = clients.first_failed(running)
-    sysbench_s = run_in_progress.ended[1] - run_in_progress.started[1]
+    sysbench_s = run.ended[1] - run.started[1]
     results: dict[str, Any] = {
         "argv": running[0].argv,
         "exit_code": failed.exit_code,
         "ended_by": failed.ended_by,
-        "started_utc": _format_utc(run_in_progress.started[0]),
-        "ended_utc": _format_utc(run_in_progress.ended[0]),
-        "started_monotonic_s": run_in_progress.started[1],
-        "ended_monotonic_s": run_in_progress.ended[1],
+        "started_utc": _format_utc(run.started[0]),
+        "ended_utc": _format_utc(run.ended[0]),
+        "started_monotonic_s": run.started[1],
+        "ended_monotonic_s": run.ended[1],
         "sysbench_s": sysbench_s,
         "clock_step_s": watch.clock_step_s,
         "client": {
             "runqueue_wait_s": watch.runqueue_wait_s,
             "threads": planned.threads,
             "cpu_s": watch.client_cpu_s,
-            "allowance_cores": run_in_progress.run.site.allowance(run_in_progress.run.arm),
+            "allowance_cores": run.context.site.allowance(run.context.arm),
         },
         "machine_cores": watch.cores,
         "longest_pause_ms": watch.longest_pause_ms,
         "strangers": watch.strangers,
         "steal_pct": watch.steal_pct,
         "beside_s": beside_s - sysbench_s,
-        "arrangement": run_in_progress.arrangement,
+        "arrangement": run.arrangement,
         **({"counted": watch.counted} if watch.counted else {}),
     }
     if len(running) == 1:
@@ -255,55 +240,50 @@ def _collect_evidence(run_in_progress: RunInProgress, beside_s: float) -> dict[s
     return results | {"start_spread_ms": clients.spread_ms(running)}
 
 
-def _attach_peer_outputs(making: Sequence[RunInProgress]) -> None:
+def _attach_peer_outputs(group: Sequence[RunInProgress]) -> None:
     """Keep with each run the plans and outputs of those that its servers served in the same group.
 
     A server counts for all of them together, so that its books are held against what all of them say.
     """
-    for run_in_progress in making:
+    for run in group:
         sharers = [
             {
-                "plan": other.run.planned.to_dict(),
+                "plan": other.context.planned.to_dict(),
                 "clients": [_read_outputs(other, number) for number in range(len(other.endpoints))],
             }
-            for other in making
-            if other is not run_in_progress and other.run.connections == run_in_progress.run.connections
+            for other in group
+            if other is not run and other.context.connections == run.context.connections
         ]
         if sharers:
-            run_in_progress.evidence["beside"] = sharers
+            run.evidence["beside"] = sharers
 
 
-def _read_outputs(run_in_progress: RunInProgress, number: int) -> dict[str, str]:
+def _read_outputs(run: RunInProgress, number: int) -> dict[str, str]:
     """Output and stderr of a client as they stand in its run's folder."""
-    folder = run_folder.RunFolder(run_in_progress.part)
+    folder = run_folder.RunFolder(run.part)
     names = {
         "out": run_folder.client_file(number, run_folder.OUT),
         "err": run_folder.client_file(number, run_folder.ERR),
     }
-    return {
-        key: folder.text(name) if (run_in_progress.part / name).exists() else ""
-        for key, name in names.items()
-    }
+    return {key: folder.text(name) if (run.part / name).exists() else "" for key, name in names.items()}
 
 
-def _seal_run(
-    run_in_progress: RunInProgress, into: Path, of_servers: Mapping[str, Any]
-) -> run_folder.RunFolder:
+def _seal_run(run: RunInProgress, into: Path, of_servers: Mapping[str, Any]) -> run_folder.RunFolder:
     """Write down all observations of a run and its servers, and seal its folder."""
-    site, watch = run_in_progress.run.site, run_in_progress.watch
-    evidence = run_in_progress.evidence | {**of_servers, "identity_after": None}
+    site, watch = run.context.site, run.watch
+    evidence = run.evidence | {**of_servers, "identity_after": None}
     # One of the arm's parts may be gone.
     with suppress(Exception):
-        evidence["identity_after"] = site.identity(run_in_progress.run.arm)
+        evidence["identity_after"] = site.identity(run.context.arm)
     evidence |= {
         "oom_kills": watch.oom_kills,
-        "server_log_errors": site.log_errors(run_in_progress.mark, run_in_progress.run.arm),
+        "server_log_errors": site.log_errors(run.mark, run.context.arm),
         "free_bytes_after": psutil.disk_usage(str(into)).free,
     }
-    if run_in_progress.run.begins is not None:
-        evidence["read_kib_first_s"] = _read_at_first(run_in_progress.part / run_folder.MONITOR)
-    files.write_json(run_in_progress.part / run_folder.EVIDENCE, evidence)
-    return run_folder.seal_folder(run_in_progress.part, run_in_progress.attempt)
+    if run.context.begins is not None:
+        evidence["read_kib_first_s"] = _read_at_first(run.part / run_folder.MONITOR)
+    files.write_json(run.part / run_folder.EVIDENCE, evidence)
+    return run_folder.seal_folder(run.part, run.attempt)
 
 
 def _read_at_first(monitor: Path) -> float | None:
@@ -316,33 +296,31 @@ def _read_at_first(monitor: Path) -> float | None:
 
 
 def _record_after(
-    making: Sequence[RunInProgress], was: Mapping[Connection, statement_counters.Record]
+    group: Sequence[RunInProgress], before: Mapping[Connection, statement_counters.Record]
 ) -> list[statement_counters.Record]:
     """Look at each server of a group once more; the ledger's reason names one that no longer answers."""
     results: dict[Connection, statement_counters.Record] = {}
-    for run_in_progress in making:
+    for run in group:
         try:
-            if run_in_progress.is_late:
+            if run.is_late:
                 # A server that hangs would hold our session for ever; the site starts it again instead.
-                run_in_progress.run.site.up(run_in_progress.run.arm)
+                run.context.site.up(run.context.arm)
         except Exception as error:
             results |= {
-                connection: statement_counters.record_silence(was[connection], error)
-                for connection in run_in_progress.run.connections
+                connection: statement_counters.record_silence(before[connection], error)
+                for connection in run.context.connections
             }
-    for run_in_progress in making:
-        for connection in run_in_progress.run.connections:
+    for run in group:
+        for connection in run.context.connections:
             if connection not in results:
-                users = [other.arrangement for other in making if connection in other.run.connections]
+                users = [other.arrangement for other in group if connection in other.context.connections]
                 arrangement = statement_counters.merge_arrangements(users)
                 results[connection] = statement_counters.record_after(
-                    connection, was[connection], run_in_progress.tables, arrangement
+                    connection, before[connection], run.tables, arrangement
                 )
     return [
-        statement_counters.merge_records(
-            [results[connection] for connection in this_run_in_progress.run.connections]
-        )
-        for this_run_in_progress in making
+        statement_counters.merge_records([results[connection] for connection in run.context.connections])
+        for run in group
     ]
 
 
