@@ -57,8 +57,8 @@ __all__ = [*_FUNCTIONS]
 
 
 def __getattr__(name: str) -> Any:
-    if name in (known_values := _FUNCTIONS | _TYPES):
-        return getattr(import_module(f"benchbook.{known_values[name]}"), name)
+    if name in (modules := _FUNCTIONS | _TYPES):
+        return getattr(import_module(f"benchbook.{modules[name]}"), name)
     if name == "__version__":
         return import_module("importlib.metadata").version("benchbook")
     raise AttributeError(f"benchbook has no {name}; it has {', '.join(__dir__())}")

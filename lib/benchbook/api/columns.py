@@ -101,8 +101,8 @@ def _split_shared(shown: pd.DataFrame) -> tuple[str, pd.DataFrame]:
     same = [name for name in shown if shown[name].map(str).nunique() == 1]
     if len(same) == len(shown.columns):
         return "", shown
-    known_texts = [f"{name} {item}" for name in same if pd.notna(item := shown[name].iloc[0]) and item != ""]
-    return "every row: " + ", ".join(known_texts) if known_texts else "", shown.drop(columns=same)
+    constants = [f"{name} {item}" for name in same if pd.notna(item := shown[name].iloc[0]) and item != ""]
+    return "every row: " + ", ".join(constants) if constants else "", shown.drop(columns=same)
 
 
 def _fit_columns(shown: pd.DataFrame, width: int) -> str | None:

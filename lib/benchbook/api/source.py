@@ -62,11 +62,9 @@ class Claim:
     @property
     def _here(self) -> list[str]:
         status = claim_status.load_status(self.source)
-        known_rows = [("Measured", *answer) for answer in status.answers(self.id)]
-        known_rows = known_rows or [("Illustrated", *show) for show in status.shows(self.id)]
-        return [
-            f"{how} here ({study.name}): {describe_finding(finding)}" for how, study, finding in known_rows
-        ]
+        answers = [("Measured", *answer) for answer in status.answers(self.id)]
+        answers = answers or [("Illustrated", *show) for show in status.shows(self.id)]
+        return [f"{how} here ({study.name}): {describe_finding(finding)}" for how, study, finding in answers]
 
     def __repr__(self) -> str:
         lines = [

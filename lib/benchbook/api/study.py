@@ -175,10 +175,10 @@ class Study:
 
     def between(self, treatment: str, text: str, other: str, metric: str = "qps") -> pd.DataFrame:
         """Return an arm's effect under two workloads, and the one over the other, paired block by block."""
-        known_by = (treatment, self.arms[1:]), (text, self.spec.workloads), (other, self.spec.workloads)
-        for word, known_values in known_by:
-            if word not in known_values:
-                raise NotThere(f"{word}: not in this study; {did_you_mean(word, known_values)}")
+        choices = (treatment, self.arms[1:]), (text, self.spec.workloads), (other, self.spec.workloads)
+        for word, names in choices:
+            if word not in names:
+                raise NotThere(f"{word}: not in this study; {did_you_mean(word, names)}")
         runs = self.runs
         both = [
             block_ratios(runs, self.arms[0], treatment, workload, self.spec.threads, metric).ratios

@@ -50,30 +50,30 @@ def main(argv: Sequence[str] | None = None) -> int:
     return signal_handling.STOPPED if command.is_stopped else code
 
 
-def _call_command(known_values: Mapping[str, Any], inputs: dict[str, Any]) -> object:
+def _call_command(entry: Mapping[str, Any], inputs: dict[str, Any]) -> object:
     """Result of a command; its module, perhaps heavy, is imported once its words are no mistake."""
     passed_on = inputs.get("words", ())
     named = passed_on[1:2] if passed_on[:1] == ["--study"] else inputs.get("study") or ()
     for study in [named] if isinstance(named, str) else named:
         study_variants.require_study(study)
-    for word, about in known_values.get("takes", {}).items():
+    for word, about in entry.get("takes", {}).items():
         file = inputs.get(word.lstrip("-"))
         if about.get("type") == "file" and file is not None and not file.exists():
             raise BenchbookError(f"{file}: no such file")
-    return _import_command(known_values)(**inputs)
+    return _import_command(entry)(**inputs)
 
 
-def _import_command(known_values: Mapping[str, Any]) -> Callable[..., object]:
-    room, _, called = known_values["run"].partition(".")
+def _import_command(entry: Mapping[str, Any]) -> Callable[..., object]:
+    room, _, called = entry["run"].partition(".")
     function: Callable[..., object] = getattr(importlib.import_module(f"benchbook.commands.{room}"), called)
     return function
 
 
 def _run_command(
-    known_values: Mapping[str, Any], run: Callable[[], object], command: signal_handling.Command
+    entry: Mapping[str, Any], run: Callable[[], object], command: signal_handling.Command
 ) -> int:
     try:
-        if not known_values.get("measures"):
+        if not entry.get("measures"):
             process_env.drop_passwords()
         done = run()
         if isinstance(done, int):
@@ -91,11 +91,11 @@ def _run_command(
         if command.is_stopped:
             return signal_handling.STOPPED
         code = _print_error(error)
-        if code is None and ("failed" not in known_values or not isinstance(error, Exception)):
+        if code is None and ("failed" not in entry or not isinstance(error, Exception)):
             raise
         if code is None:
             traceback.print_exc()
-        return int(known_values.get("failed", code))
+        return int(entry.get("failed", code))
 
 
 def _print_error(error: BaseException) -> int | None:
@@ -116,14 +116,14 @@ def _print_error(error: BaseException) -> int | None:
     return code
 
 
-def _build_parser(known_values: Mapping[str, Any], request: str) -> argparse.ArgumentParser:
+def _build_parser(entries: Mapping[str, Any], request: str) -> argparse.ArgumentParser:
     """Parser of all commands, with the options of the requested one."""
     parser = argparse.ArgumentParser(
         prog="benchbook",
         description="Reproducible database benchmarks: study files, six notebooks, one report.",
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
-    for name, item in known_values.items():
+    for name, item in entries.items():
         form: dict[str, Any] = {"prefix_chars": "+", "add_help": False} if item.get("passes_on") else {}
         add_parser = commands.add_parser(name, help=item["about"], description=item["about"], **form)
         if name != request:

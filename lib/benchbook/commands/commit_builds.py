@@ -21,18 +21,18 @@ OPTIONS = {"repo": "repo", "build": "command", "binary": "binary"}
 
 def resolve_build(study: Study, **inputs: str | None) -> Build:
     """Build settings of a commit; InputErrors with each of `OPTIONS` that words and study lack."""
-    known_values = study.engine.build.model_dump() if study.engine.build is not None else {"ref": "HEAD"}
+    build = study.engine.build.model_dump() if study.engine.build is not None else {"ref": "HEAD"}
     if study.engine.build is not None:
-        known_values["repo"] = str((paths.find_root() / known_values["repo"]).resolve())
-    known_values |= {OPTIONS[name]: word for name, word in inputs.items() if word is not None}
+        build["repo"] = str((paths.find_root() / build["repo"]).resolve())
+    build |= {OPTIONS[name]: word for name, word in inputs.items() if word is not None}
     absent = [
         f"--{name}: missing; give it, or write engine.build.{key} in the study"
         for name, key in OPTIONS.items()
-        if key not in known_values
+        if key not in build
     ]
     if absent:
         raise InputErrors(absent)
-    return Build(**known_values)
+    return Build(**build)
 
 
 def build_arms(study: Study, binaries: Mapping[str, Path]) -> Study:

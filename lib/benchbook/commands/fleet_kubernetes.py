@@ -143,8 +143,8 @@ class InCluster:
             items = self.cluster.ask(self.cluster.core.list_node, label_selector=selector).items
         except SiteError:
             return []
-        known_items = (node.metadata.labels or {} for node in items)
-        return [labels.get("node.kubernetes.io/instance-type", "not known") for labels in known_items]
+        labels_of_nodes = (node.metadata.labels or {} for node in items)
+        return [labels.get("node.kubernetes.io/instance-type", "not known") for labels in labels_of_nodes]
 
     def _attend_all(self, sessions: int, take: Callable[[list[Path]], object]) -> None:
         """Attend to the pods until the archives of each session have arrived, or it is lost."""

@@ -95,18 +95,16 @@ def execute_notebook(notebook: Path, target: Path, root: Path, parameters: Mappi
 
     Raises BenchbookError with the first error of a cell; the notebook is written up to there.
     """
-    known_nbformat = nbformat.read(notebook, as_version=4)
+    document = nbformat.read(notebook, as_version=4)
     if parameters:
         # Behind the cell of parameters, in the words that papermill has for it.
-        tags = [cell.metadata.get("tags", ()) for cell in known_nbformat.cells]
+        tags = [cell.metadata.get("tags", ()) for cell in document.cells]
         lines = ["# Parameters", *(f'{name} = "{value}"' for name, value in parameters.items()), ""]
         cell = new_code_cell("\n".join(lines), metadata={"tags": ["injected-parameters"]})
-        known_nbformat.cells.insert(next(at for at, of in enumerate(tags, 1) if "parameters" in of), cell)
+        document.cells.insert(next(at for at, of in enumerate(tags, 1) if "parameters" in of), cell)
     failed = None
     with _enter_root(root), _open_shell() as shell:
-        for number, cell in enumerate(
-            (this_cell for this_cell in known_nbformat.cells if this_cell.cell_type == "code"), 1
-        ):
+        for number, cell in enumerate((cell for cell in document.cells if cell.cell_type == "code"), 1):
             cell.outputs, cell.execution_count = (
                 ([], None) if failed else (_run_cell(shell, cell, number), number)
             )
@@ -114,7 +112,7 @@ def execute_notebook(notebook: Path, target: Path, root: Path, parameters: Mappi
                 (output for output in cell.outputs if output.output_type == "error"), None
             )
     target.parent.mkdir(parents=True, exist_ok=True)
-    nbformat.write(known_nbformat, target)
+    nbformat.write(document, target)
     if failed:
         raise BenchbookError(f"{notebook.stem}: {failed.ename}: {failed.evalue}")
     return target

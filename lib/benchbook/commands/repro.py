@@ -200,17 +200,17 @@ def _read_stages(root: Path) -> Iterator[tuple[str, dict[str, Any], Any]]:
 def no_stages(root: Path, arguments: Sequence[str]) -> list[str]:
     """Name words of the form STAGE@NAME that are no stage, each with the nearest: DVC says only that."""
     of = {name: items or () for name, _, items in _read_stages(root)}
-    known_texts = [f"{name}@{item}" for name, items in of.items() for item in items]
-    wrong = [
-        word for word in arguments if "@" in word and not word.startswith("-") and word not in known_texts
-    ]
-    stages = []
+    stages = [f"{name}@{item}" for name, items in of.items() for item in items]
+    wrong = [word for word in arguments if "@" in word and not word.startswith("-") and word not in stages]
+    messages = []
     for word in wrong:
-        near = did_you_mean(word, known_texts)
+        near = did_you_mean(word, stages)
         is_near = near.startswith("did you mean")
         names = ", ".join(name for name, items in of.items() if items)
-        stages.append(f"{word}: no such stage; {near if is_near else f'write one of {names}, @ and a name'}")
-    return stages
+        messages.append(
+            f"{word}: no such stage; {near if is_near else f'write one of {names}, @ and a name'}"
+        )
+    return messages
 
 
 def explain_locks(root: Path) -> list[str]:

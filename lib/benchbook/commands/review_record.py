@@ -96,8 +96,8 @@ def _pool_results(
         if not {"measured", "design"} <= set(entry):
             continue
         try:
-            known_values = json.loads(find(name, session) or "")
-            results = record.Results.parse(known_values, paths.recorded_paths(name, session).results)
+            data = json.loads(find(name, session) or "")
+            results = record.Results.parse(data, paths.recorded_paths(name, session).results)
             superseded = record.Superseded(**why) if (why := entry.get("superseded")) else None
         except (BenchbookError, ValueError):
             continue  # It is not there, damaged, or of an older form.

@@ -42,9 +42,7 @@ def _render_model(file: str, model: type[BaseModel]) -> Iterator[str]:
     for place, shown, is_described in _walk_sections(whole, whole, ""):
         # An arm that changes a part of the study has that part's keys.
         same = place.removeprefix("arms.NAME.")
-        title = next(
-            (known_text for known_text, (names, *_) in places.items() if same in names), shown["title"]
-        )
+        title = next((key for key, (names, *_) in places.items() if same in names), shown["title"])
         places.setdefault(title, ([], shown, is_described))[0].append(place)
     for names, shown, is_described in places.values():
         heading = ", ".join(f"`{place}`" for place in names)

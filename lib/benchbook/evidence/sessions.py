@@ -210,10 +210,8 @@ def check_archive(session: record.RecordedSession, root: Path) -> list[str]:
     held = ArchiveContents(root, session.where.name)
     written = session.entry.methods if held.facts.methods is None else held.facts.methods
     runs = runs_of(manifest)
-    known_dict_items = session.entry.methods.items()
-    messages = {
-        name: written.get(name) if name in design.METHODS else number for name, number in known_dict_items
-    }
+    methods = session.entry.methods.items()
+    messages = {name: written.get(name) if name in design.METHODS else number for name, number in methods}
     shown = _by_facts(held, messages) | {"runs": len(runs), "logs": logs_of(manifest)}
     other = [*_entry_differences(session, id_of(session.entry.measured, runs), shown)]
     return [*other, *(f"{session.archive_name}: {text}" for text in _other_results(session, root))]

@@ -429,11 +429,11 @@ def _script_name(word: str) -> str:
 def _by_mix(run: LogRun) -> str:
     """Statement mix of a run's transactions, as the name of an unnamed workload."""
     each = [round(count / max(run.events, 1), 1) for count in (run.reads, run.writes, run.other)]
-    known_values = {(14.0, 4.0, 2.0): "read_write", (14.0, 0.0, 2.0): "read_only", (1.0, 0.0,
+    mixes = {(14.0, 4.0, 2.0): "read_write", (14.0, 0.0, 2.0): "read_only", (1.0, 0.0,
                     0.0): "point_select",
              (0.0, 4.0, 2.0): "write_only", (0.0, 1.0, 0.0): "one write",
              (14.0, 0.0, 0.0): "read_only"}  # fmt: skip
-    return known_values.get((each[0], each[1], each[2])) or f"{each[0]:g}/{each[1]:g}/{each[2]:g} r/w/o"
+    return mixes.get((each[0], each[1], each[2])) or f"{each[0]:g}/{each[1]:g}/{each[2]:g} r/w/o"
 
 
 def _with_arms(runs: list[LogRun], root: str, arm_globs: Sequence[tuple[str, str]]) -> list[LogRun]:

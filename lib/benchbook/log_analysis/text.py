@@ -45,12 +45,8 @@ def _format_cells(cell: LogCell | None, is_compared: bool, has_n: bool, rank: in
     cells.append(f"{cell.mean('avg_ms'):.2f}")
     if rank is not None:
         values = [run.percentile_ms for run in cell.runs]
-        known_values = [value for value in values if value is not None]
-        cells.append(
-            f"{sum(known_values) / len(known_values):.2f}"
-            if known_values and len(known_values) == len(values)
-            else "–"
-        )
+        numbers = [value for value in values if value is not None]
+        cells.append(f"{sum(numbers) / len(numbers):.2f}" if numbers and len(numbers) == len(values) else "–")
     return cells
 
 

@@ -69,8 +69,8 @@ def describe_tables(connection: Connection) -> dict[str, dict[str, int | None]]:
 
 def list_tables(connection: Connection) -> list[str]:
     """Names of the tables that are neither sysbench's own nor the mark of a schema that others host."""
-    known_texts = dialect.get_dialect(connection).tables(connection)
-    return [name for name in known_texts if name != dialect.MARK and not sysbench.is_table(name)]
+    tables = dialect.get_dialect(connection).tables(connection)
+    return [name for name in tables if name != dialect.MARK and not sysbench.is_table(name)]
 
 
 def prewarm_tables(connection: Connection) -> None:
@@ -109,17 +109,17 @@ def record_scripts(data: DataPlan, states: dict[str, dict[str, Any]]) -> dict[st
     return {"scripts": scripts, "tables": states[first]}
 
 
-def diff_tables(now: dict[str, Any], known_values: dict[str, Any]) -> list[str]:
+def diff_tables(now: dict[str, Any], before: dict[str, Any]) -> list[str]:
     """Each table that is not as it was recorded, in words."""
-    other = numeric_equality.diff_mappings(now, known_values)
+    other = numeric_equality.diff_mappings(now, before)
     return [f"{name} has {has}, recorded are {was}" for name, (has, was) in other.items()]
 
 
-def find_changed_scripts(data: DataPlan, known_values: dict[str, Any]) -> list[str]:
+def find_changed_scripts(data: DataPlan, recorded: dict[str, Any]) -> list[str]:
     """Files of own scripts that are not those that warm-up saw."""
     wrong = []
     for name, script in data.scripts.items():
-        now, then = script.digests(), known_values.get("scripts", {}).get(name, {}).get("sha256", {})
+        now, then = script.digests(), recorded.get("scripts", {}).get(name, {}).get("sha256", {})
         wrong += [
             f"workloads.{name}.script: {file} is not what warm-up saw; run `dvc repro -f warm-up@STUDY`"
             for file in numeric_equality.diff_mappings(now, then)

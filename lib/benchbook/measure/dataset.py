@@ -24,35 +24,35 @@ CHECKSUM_UP_TO = 5_000_000
 def ensure_data(
     site: Site,
     data: DataPlan,
-    known_values: dict[str, Any] | None = None,
-    known_own: dict[str, Any] | None = None,
+    recorded: dict[str, Any] | None = None,
+    recorded_scripts: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Make sure the prepared data is there and as it should be; return its description.
 
-    `known` is what prepare recorded, `known_own` what warm-up did of own scripts and their tables. Data that
-    are gone are loaded again from the study's seed; what differs is put back from the prepared copy.
+    `recorded` is what prepare recorded, `recorded_scripts` what warm-up did of own scripts and their tables.
+    Data that are gone are loaded again from the study's seed; what differs is taken from the prepared copy.
     BenchbookError if it is still not as recorded. The result has the keys tables, table_size, seed, rows,
     indexes, checksums, fingerprint, `loads`, and `events`: what was found and done.
     """
     events: list[str] = []
     for _ in arm_of_each_copy(site):
         try:
-            return _ensure_data(site, data, known_values, known_own, events)
+            return _ensure_data(site, data, recorded, recorded_scripts, events)
         except CopyLost as error:
             events.append(str(error))
-    return _ensure_data(site, data, known_values, known_own, events)
+    return _ensure_data(site, data, recorded, recorded_scripts, events)
 
 
 def _ensure_data(
     site: Site,
     data: DataPlan,
-    known_values: dict[str, Any] | None,
-    known_own: dict[str, Any] | None,
+    recorded: dict[str, Any] | None,
+    recorded_scripts: dict[str, Any] | None,
     events: list[str],
 ) -> dict[str, Any]:
     kept = [arm for arm in arm_of_each_copy(site) if site.has_snapshot(data.label, arm)]
     lost = [arm for arm in arm_of_each_copy(site) if arm not in kept]
-    if lost and known_values is not None:
+    if lost and recorded is not None:
         events.append("the prepared copy is gone; the tables are loaded again from the study's seed")
     for arm in kept:
         site.up(arm)
@@ -66,22 +66,22 @@ def _ensure_data(
     for arm in kept:
         with open_session(site, arm) as connection:
             states[arm] = describe_data(connection, data)
-            of_scripts = custom_data.describe_tables(connection) if known_own is not None else {}
-        wrong = find_problems(states[arm], data) or _diff_states(states[arm], known_values)
+            of_scripts = custom_data.describe_tables(connection) if recorded_scripts is not None else {}
+        wrong = find_problems(states[arm], data) or _diff_states(states[arm], recorded)
         # A server of others keeps no copy, and what pilots wrote is still there.
-        wrong = wrong or custom_data.diff_tables(of_scripts, (known_own or {}).get("tables", {}))
+        wrong = wrong or custom_data.diff_tables(of_scripts, (recorded_scripts or {}).get("tables", {}))
         if wrong:
             events += [f"the prepared copy: {problem}; the tables are loaded again" for problem in wrong]
             loaded[arm] = _load_copy(site, data, arm)
             states[arm] = loaded[arm][0]
-    wrong = [text for state in states.values() for text in _diff_states(state, known_values)]
+    wrong = [text for state in states.values() for text in _diff_states(state, recorded)]
     if wrong:
         raise BenchbookError(
             f"the data could not be brought back as it was: {'; '.join(wrong)}. "
             "Run `dvc repro -f prepare@STUDY` to start again"
         )
-    if known_own is not None:
-        ensure_custom_tables(site, data, known_own)
+    if recorded_scripts is not None:
+        ensure_custom_tables(site, data, recorded_scripts)
     return _same_in_all(states) | {"loads": _describe_loads(site, data, loaded), "events": events}
 
 
@@ -198,15 +198,15 @@ def describe_custom_tables(site: Any, data: DataPlan) -> dict[str, dict[str, Any
     return custom_tables
 
 
-def ensure_custom_tables(site: Any, data: DataPlan, known_values: dict[str, Any] | None) -> None:
+def ensure_custom_tables(site: Any, data: DataPlan, recorded: dict[str, Any] | None) -> None:
     """Hold own scripts and their tables against warm-up's record; BenchbookError names changes."""
     if not data.scripts:
         return
-    wrong = custom_data.find_changed_scripts(data, known_values or {})
+    wrong = custom_data.find_changed_scripts(data, recorded or {})
     for arm, state in describe_custom_tables(site, data).items() if not wrong else ():
         wrong += [
             f"{arm}: {diff_table}"
-            for diff_table in custom_data.diff_tables(state, (known_values or {}).get("tables", {}))
+            for diff_table in custom_data.diff_tables(state, (recorded or {}).get("tables", {}))
         ]
     if wrong:
         raise BenchbookError(
@@ -274,12 +274,12 @@ def _describe_loads(
 
 
 def _diff_states(
-    state: dict[str, Any], known_values: dict[str, Any] | None, whose: str = "prepare recorded"
+    state: dict[str, Any], recorded: dict[str, Any] | None, whose: str = "prepare recorded"
 ) -> list[str]:
-    if known_values is None or known_values["fingerprint"] == state["fingerprint"]:
+    if recorded is None or recorded["fingerprint"] == state["fingerprint"]:
         return []
     return [
-        f"{key} is {state[key]}, {whose} {known_values[key]}"
+        f"{key} is {state[key]}, {whose} {recorded[key]}"
         for key in ("tables", "table_size", "seed", "rows", "indexes", "checksums")
-        if state[key] != known_values[key]
+        if state[key] != recorded[key]
     ]

@@ -94,14 +94,14 @@ def check_schedule(runs: Sequence[PlannedRun], text: str) -> Iterator[str]:
 
 def check_plans(runs: Sequence[PlannedRun], plans: Plans, place: str = "raw") -> Iterator[str]:
     """Run folders with a plan other than that of study, facts and data; `position` is free."""
-    known_values = {run.run_id: json.loads(json.dumps(run.to_dict())) for run in runs}
+    planned = {run.run_id: json.loads(json.dumps(run.to_dict())) for run in runs}
     for name, plan in plans.items():
-        if name not in known_values:
+        if name not in planned:
             yield f"{place}/{name}: no run that the study, the facts and the data ask for"
             continue
         wrong = [
             f"{key} is {json.dumps(has)}, due is {json.dumps(due)}"
-            for key, (has, due) in numeric_equality.diff_mappings(plan, known_values[name]).items()
+            for key, (has, due) in numeric_equality.diff_mappings(plan, planned[name]).items()
             if key != "position"
         ]
         if wrong:

@@ -119,8 +119,8 @@ def plan_runs(
                 cell["seed"] = order.run_seed(
                     drawn, block, workload, threads, _seed_place(study, workload, arm)
                 )
-                known_values = conditions.get(study.deployed(arm), {})
-                runs.append(PlannedRun(**cell, position=len(runs), conditions=known_values))
+                conditions_of_arm = conditions.get(study.deployed(arm), {})
+                runs.append(PlannedRun(**cell, position=len(runs), conditions=conditions_of_arm))
             observed_counts[size] += 1
     return runs
 

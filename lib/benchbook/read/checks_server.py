@@ -52,10 +52,10 @@ def check_ledger(run: Evidence, limits: Limits) -> Iterator[str]:
             sums.update(counts)
     if any(this_evidence.total("ignored_errors") for this_evidence in run.served):
         optional = Counter({name: optional[name] for name in optional if name in WITH_ERRORS})
-    known_values = {name: count for name, count in optional.items() if run.has_counter(name)}
+    present = {name: count for name, count in optional.items() if run.has_counter(name)}
     kept = {name: count for name, count in expected.items() if name not in LACKED or not run.absent(name)}
     again = _possible_repeats(run)
-    for name, count in {**kept, **known_values}.items():
+    for name, count in {**kept, **present}.items():
         if not count <= (observed := run.grown(name)) <= count + again[name]:
             yield f"{name} grew by {observed}, sysbench says {count}"
 

@@ -153,8 +153,8 @@ def _column_mean(table: pa.Table, column: str, mine: np.ndarray) -> float:
 
 def nan_mean(values: np.ndarray) -> float:
     """Mean of the values that are known; NaN if there is none."""
-    known_values = values[~np.isnan(values)]
-    return numeric_equality.exact_mean(known_values) if known_values.size else math.nan
+    finite = values[~np.isnan(values)]
+    return numeric_equality.exact_mean(finite) if finite.size else math.nan
 
 
 def _of_server(run: Evidence) -> Columns:
@@ -166,10 +166,10 @@ def _of_server(run: Evidence) -> Columns:
         before = after = {}
     server = {}
     for name, (counters, unit) in OF_SERVER.items():
-        known_items = [
+        counts = [
             after[counter] - before[counter] for counter in counters if counter in after and counter in before
         ]
-        server[name] = unit * sum(known_items) / queries if known_items else math.nan
+        server[name] = unit * sum(counts) / queries if counts else math.nan
     return server
 
 

@@ -164,17 +164,15 @@ class Evidence:
         outputs = [(self.out, self.err), *self.others]
         if len(outputs) == 1:
             return (self,)
-        known_values = self.seen.get("clients")
-        known_values = (
-            known_values
-            if isinstance(known_values, list) and all(isinstance(item, dict) for item in known_values)
-            else []
+        clients = self.seen.get("clients")
+        clients = (
+            clients if isinstance(clients, list) and all(isinstance(item, dict) for item in clients) else []
         )
         result = []
         for number, (out, err) in enumerate(outputs):
             share = _read_or(partial(client_sharding.split_plan, self.plan, number, len(outputs)), {})
             observations = _omit_keys(self.seen, OF_CLIENTS) | (
-                known_values[number] if number < len(known_values) else {}
+                clients[number] if number < len(clients) else {}
             )
             plan = self.plan | share | _reduce_plan(self.plan)
             result.append(replace(self, plan=plan, seen=observations, out=out, err=err, others=()))
@@ -187,12 +185,10 @@ class Evidence:
         if count == 1 or client_sharding.has_standby(self.plan.get("arm_setting")):
             # What either of them served behind one proxy is known of both together alone.
             return (self,)
-        known_values, outputs = self.seen.get("servers"), [(self.out, self.err), *self.others]
-        known_values = (
-            known_values if isinstance(known_values, list) and len(known_values) == count else [{}] * count
-        )
+        servers, outputs = self.seen.get("servers"), [(self.out, self.err), *self.others]
+        servers = servers if isinstance(servers, list) and len(servers) == count else [{}] * count
         result = []
-        for server, books in enumerate(known_values):
+        for server, books in enumerate(servers):
             (out, err), *others = outputs[server::count] or [("", None)]
             threads = self.planned.threads * (1 + len(others)) // len(outputs)
             # What tells the servers apart is given once, for all of them.

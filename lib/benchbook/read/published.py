@@ -81,10 +81,10 @@ def _source_errors(loaded: Source, line: Callable[[Place, str], str]) -> Iterato
         name = column.metric or heading
         suffix = unit_suffix(name)
         if column.role == "metric" and suffix and column.unit not in SCALES[suffix]:
-            known_text = ", ".join(SCALES[suffix])
+            units = ", ".join(SCALES[suffix])
             yield line(
                 (*path, "unit"),
-                f"{column.unit}: not a unit of {name}; write one of {known_text}, or rename the metric",
+                f"{column.unit}: not a unit of {name}; write one of {units}, or rename the metric",
             )
         yield from _place_errors(loaded, (*path, "at"), column.at, line)
     files: dict[str, str] = {}
@@ -109,9 +109,9 @@ def _source_errors(loaded: Source, line: Callable[[Place, str], str]) -> Iterato
 def _place_errors(
     loaded: Source, path: Place, at: Mapping[str, object], line: Callable[[Place, str], str]
 ) -> Iterator[str]:
-    for key, known_values in (("arm", loaded.arms), ("workload", loaded.workloads)):
-        if key in at and at[key] not in known_values:
-            yield line((*path, key), f"{at[key]}: no such {key}; {did_you_mean(str(at[key]), known_values)}")
+    for key, names in (("arm", loaded.arms), ("workload", loaded.workloads)):
+        if key in at and at[key] not in names:
+            yield line((*path, key), f"{at[key]}: no such {key}; {did_you_mean(str(at[key]), names)}")
 
 
 def _claim_errors(claim: Claim, numbers: Sequence[Number]) -> Iterator[tuple[Place, str]]:

@@ -103,11 +103,9 @@ class TableReader:
             )
 
     def _key(self, number: int, heading: str, name: str, printed: str) -> object:
-        for key, known_values in (("arm", self.source.arms), ("workload", self.source.workloads)):
-            if name == key and printed not in known_values:
-                self.complain(
-                    number, heading, printed, f"no such {key}; {did_you_mean(printed, known_values)}"
-                )
+        for key, names in (("arm", self.source.arms), ("workload", self.source.workloads)):
+            if name == key and printed not in names:
+                self.complain(number, heading, printed, f"no such {key}; {did_you_mean(printed, names)}")
             if name == key:
                 return printed
         if name in ("threads", "processes", "threads_per_process") and not re.fullmatch(r"[1-9]\d*", printed):

@@ -116,10 +116,10 @@ def _begun_s(evidence: Evidence) -> float:
 def _server_started(evidence: Evidence) -> float:
     """Start of the youngest server of a run, from the epoch; NaN if its age is unknown."""
     ages = [server.seen.get("uptime_before_s") for server in evidence.servers]
-    known_values = [float(age) for age in ages if age is not None]
-    if len(known_values) < len(ages):
+    ages_s = [float(age) for age in ages if age is not None]
+    if len(ages_s) < len(ages):
         return math.nan
-    return _begun_s(evidence) - min(known_values)
+    return _begun_s(evidence) - min(ages_s)
 
 
 def interval_columns(judged: Judgement) -> Columns:

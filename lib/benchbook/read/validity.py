@@ -42,11 +42,11 @@ def check_beginning(run: Evidence, limits: Limits) -> Iterator[str]:
         raise Missing("nothing was recorded")
     setting = run.plan.get("arm_setting")
     request, servers = client_sharding.count_clients(setting), client_sharding.count_servers(setting)
-    known_values = run.get("clients") if request > 1 else []
+    clients = run.get("clients") if request > 1 else []
     yield from check_client_number(run)
     if request == 1:
         return
-    for number, item in enumerate(known_values):
+    for number, item in enumerate(clients):
         if item.get("server") != (due := client_sharding.server_of(number, servers)):
             yield f"client {number} used server {item.get('server')}, not {due}"
     if (spread := run.get("start_spread_ms")) > limits.start_spread_ms:

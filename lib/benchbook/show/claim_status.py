@@ -194,11 +194,11 @@ def load_status(source: str = "") -> ClaimStatus:
     audits = [Audit.read(file) for file in sorted(data.glob("audit/*/audit.json"))]
     chosen = [audit for audit in audits if source in ("", audit.source)]
     ways = list_planned()
-    known_texts = {claim.id for audit in chosen for claim in audit.claims}
+    claim_ids = {claim.id for audit in chosen for claim in audit.claims}
     requests = {
         claim: [way.name for way in planned_studies]
         for claim, planned_studies in ways.items()
-        if claim in known_texts
+        if claim in claim_ids
     }
     return ClaimStatus(
         chosen,
@@ -322,7 +322,7 @@ def grade_studies(studies: Mapping[str, Sequence[str]]) -> dict[str, dict[str, G
     `studies` has the names of study files by claim. Only sessions that are pooled count. What lies in no
     document here, and a study whose file has mistakes, is left ungraded.
     """
-    known_values: dict[str, list[SessionResult]] = {}
+    sessions_by_study: dict[str, list[SessionResult]] = {}
     matching_studies: dict[str, dict[str, Grade]] = {}
     rates: dict[str, float | None] = {}
     for document in {claim.partition("/")[0] for claim in studies} & set(source_files.source_names()):
@@ -334,7 +334,7 @@ def grade_studies(studies: Mapping[str, Sequence[str]]) -> dict[str, dict[str, G
                     read = study_files.load_study(study)
                 except InputErrors:
                     continue
-                sessions = known_values.setdefault(study, _pooled_sessions(study))
+                sessions = sessions_by_study.setdefault(study, _pooled_sessions(study))
                 rate = rates.setdefault(name, _printed_rate(document, name))
                 grade = transferability.grade_claim(name, claim, loaded, read, sessions, rate)
                 matching_studies.setdefault(name, {})[study] = grade
@@ -346,8 +346,8 @@ def _printed_rate(document: str, claim: str) -> float | None:
     file = paths.source_paths(document).audit
     claims = Audit.read(file).claims if file.is_file() else []
     cells = next((audited_claim.cells for audited_claim in claims if audited_claim.id == claim), [])
-    known_values = [cell.baseline.value for cell in cells if cell.baseline and cell.baseline.value]
-    return sum(known_values) / len(known_values) if known_values else None
+    rates = [cell.baseline.value for cell in cells if cell.baseline and cell.baseline.value]
+    return sum(rates) / len(rates) if rates else None
 
 
 def carries_over(claims: Sequence[str], results: Grades) -> Table:

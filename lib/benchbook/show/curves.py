@@ -128,8 +128,8 @@ def over_sessions(pooled: MetaAnalysis) -> tuple[Curves | None, set[str]]:
 
 def is_curve(levels: Sequence[Any], is_one_number: bool) -> bool:
     """True if an effect is shown by threads: no number stands for all, or it hides too much."""
-    known_values = [forest.log_of(level.effect) for level in levels if number_format.is_known(level.effect)]
-    is_level = is_one_number and (not known_values or max(known_values) - min(known_values) < _APART)
+    logs = [forest.log_of(level.effect) for level in levels if number_format.is_known(level.effect)]
+    is_level = is_one_number and (not logs or max(logs) - min(logs) < _APART)
     return len(levels) >= (_A_CURVE if is_level else 2)
 
 

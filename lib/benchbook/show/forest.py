@@ -196,13 +196,13 @@ def by_session(
     """Draw each session of contrasts, all unless given, on a line of its own, with its date and processor."""
     rows: list[ForestRow] = []
     shown = matching_meta_analysis.contrasts if contrasts is None else contrasts
-    known_pairs = (
+    effects = (
         (pooled_contrast, effect)
         for pooled_contrast in shown
         for effect in pooled_contrast.told
         if effect.sessions
     )
-    for of, effect in known_pairs:
+    for of, effect in effects:
         rows.append(ForestRow(name_place(of, effect), kind="heading"))
         for observed_effect in sorted(
             effect.sessions, key=lambda each: matching_meta_analysis.session(each.session).measured

@@ -183,8 +183,8 @@ def _describe_sessions(
         for effect in pooled_contrast.told
     ]
     standing = {effect.standing for effect in effects}
-    known_texts = sorted(standing - _NOTHING or standing, key=_ORDER.index)
-    labels = dict.fromkeys([*known_texts[:1], *known_texts[-1:]])
+    verdicts = sorted(standing - _NOTHING or standing, key=_ORDER.index)
+    labels = dict.fromkeys([*verdicts[:1], *verdicts[-1:]])
     measured_study, *others = studies
     message = ONE_SESSION
     if others:
@@ -273,7 +273,7 @@ def _row_of_claim(claim_status: ClaimStatus, claim: AuditedClaim) -> QuestionRow
     would = "" if lines or not ways else f"make repro STUDY={ways[0].name}"
     if would and any(_is_recorded_only(way.name) for way in ways):
         would = "make pages"
-    known_values = {
+    links = {
         **_describe_sessions(claim_status, studies, own_pairs),
         **_describe_grade(claim_status, claim.id),
     }
@@ -284,7 +284,7 @@ def _row_of_claim(claim_status: ClaimStatus, claim: AuditedClaim) -> QuestionRow
         tuple(lines[:_MOST_LINES]),
         more=max(len(lines) - _MOST_LINES, 0),
         would=would,
-        **known_values,
+        **links,
     )
 
 

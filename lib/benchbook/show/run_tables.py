@@ -36,10 +36,10 @@ def build_tables(report_inputs: ReportInputs) -> tuple[Table, Table]:
     return tabulate_runs(valid, link, report_inputs.folder), tabulate_voids(void, link, report_inputs.folder)
 
 
-def tabulate_checks(known_rows: Sequence[tuple[str, str, Callable[..., Any]]]) -> Table:
+def tabulate_checks(checks: Sequence[tuple[str, str, Callable[..., Any]]]) -> Table:
     """List the checks of a run: id, name, and the meaning of a pass, from the check's description."""
     rows = []
-    for id, name, check in known_rows:
+    for id, name, check in checks:
         text = (inspect.getdoc(check) or "").partition("\n\n")[0].partition(": ")[2]
         rows.append([id, name, f"{text[:1].upper()}{text[1:]}"])
     return build_table("checks-of-a-run", rows)

@@ -211,8 +211,8 @@ def tabulate_moderators(matching_meta_analysis: MetaAnalysis) -> Table:
         for contrast in matching_meta_analysis.contrasts
         for pooled_effect in contrast.told
     ]
-    known_groups = [read_moderators(session) for session in matching_meta_analysis.sessions]
-    about = list(dict.fromkeys(key for values in known_groups for key in values if key != "processor"))
+    facts = [read_moderators(session) for session in matching_meta_analysis.sessions]
+    about = list(dict.fromkeys(key for values in facts for key in values if key != "processor"))
     inputs = {
         "about": [
             number_column(*HEADINGS.get(key, (f"{name[:1].upper()}{name[1:]}", "")))
@@ -225,7 +225,7 @@ def tabulate_moderators(matching_meta_analysis: MetaAnalysis) -> Table:
             for contrast, pooled_effect in messages
         ],
     }
-    rows = zip(matching_meta_analysis.sessions, known_groups, strict=True)
+    rows = zip(matching_meta_analysis.sessions, facts, strict=True)
     return build_table(
         "moderators", rows, told=messages, keys=about, value=_format_value, percent=glance_percent, **inputs
     )

@@ -59,32 +59,32 @@ def tabulate_labels(claim_status: ClaimStatus) -> Table:
 
 def draw_forest(claim_status: ClaimStatus) -> Forest:
     """Draw every effect on throughput that several occasions show something of, the largest loss first."""
-    known_rows = [
+    effects = [
         (study, contrast, pooled_effect)
         for study, contrast, pooled_effect in on_throughput(claim_status.pooled.values())
         if pooled_effect.effect is not None
         and pooled_effect.k > 1
         and pooled_effect.standing not in ("not shown", "not computed")
     ]
-    known_rows.sort(key=lambda item: item[2].effect or 0.0)
+    effects.sort(key=lambda item: item[2].effect or 0.0)
     rows = tuple(
         replace(
             row_of_sessions(contrast, pooled_effect),
             name=f"{name_place(contrast, pooled_effect)} ({study.study})",
             way=f"record/studies/{make_slug(study.study)}.html#finding-{make_slug(contrast.id)}",
         )
-        for study, contrast, pooled_effect in known_rows
+        for study, contrast, pooled_effect in effects
     )
     return Forest("elsewhere", "Effects over sessions", rows, SEVERAL, "No study has several sessions yet.")
 
 
 def tabulate_reasons(claim_status: ClaimStatus) -> Table:
     """Give the first known cause of each study in a sentence."""
-    known_pairs = (
+    causes_by_study = (
         (study, bottleneck_section.select_causes(next(iter(study.explained), study.found)))
         for study in claim_status.studies
     )
     return build_table(
         "causes",
-        [(study, bottleneck_section.format_reason(causes[0])) for study, causes in known_pairs if causes],
+        [(study, bottleneck_section.format_reason(causes[0])) for study, causes in causes_by_study if causes],
     )

@@ -78,9 +78,9 @@ def format_confidence(entries: Sequence[Contrast | LevelContrast | ByThreads]) -
 def tabulate_differences(findings: Findings, arms: Mapping[str, str]) -> Table:
     """List every fact that differs between the arms (given with readable names), as reported."""
     entries = findings.facts_differ
-    known_texts = [arm for arm in arms if any(arm in entry.values for entry in entries)]
-    rows = [[entry.fact, *(_format_value(entry.values.get(arm)) for arm in known_texts)] for entry in entries]
-    return build_table("differences", rows, of_arms=[text_column(arms[arm]) for arm in known_texts])
+    columns = [arm for arm in arms if any(arm in entry.values for entry in entries)]
+    rows = [[entry.fact, *(_format_value(entry.values.get(arm)) for arm in columns)] for entry in entries]
+    return build_table("differences", rows, of_arms=[text_column(arms[arm]) for arm in columns])
 
 
 def tabulate_checks(result: Findings | Audit) -> Table:

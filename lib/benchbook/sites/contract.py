@@ -83,10 +83,10 @@ class Watch(abc.ABC):
     @property
     def runqueue_wait_s(self) -> float | None:
         """Seconds that the threads of all clients have waited for a core."""
-        known_values = [
+        waits_s = [
             runqueue_waits_ for runqueue_waits_ in self.runqueue_waits_s if runqueue_waits_ is not None
         ]
-        return sum(known_values) if known_values and len(known_values) == len(self.runqueue_waits_s) else None
+        return sum(waits_s) if waits_s and len(waits_s) == len(self.runqueue_waits_s) else None
 
     @abc.abstractmethod
     def start(self) -> None:

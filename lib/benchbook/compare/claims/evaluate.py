@@ -177,7 +177,7 @@ def _add_sentence(answer: Answer, names: Mapping[str, str]) -> Answer:
 
     `names` has the readable ones of arms and workloads.
     """
-    known_text = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
+    alternatives = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
     answer_parts = [part for part in answer.parts if part.value is not None] if answer.metric else []
     column = metric_column(answer.metric or "")
     (text,) = render_paragraphs(
@@ -185,9 +185,7 @@ def _add_sentence(answer: Answer, names: Mapping[str, str]) -> Answer:
         made=answer,
         seen=[
             (
-                re.sub(
-                    rf"(?<![\w-])(?:{known_text})(?![\w-])", lambda own_part: names[own_part[0]], part.where
-                ),
+                re.sub(rf"(?<![\w-])(?:{alternatives})(?![\w-])", lambda match: names[match[0]], part.where),
                 part,
             )
             for part in answer_parts

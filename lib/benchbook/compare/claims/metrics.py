@@ -51,5 +51,5 @@ def is_known(metric: str, across: str | None) -> bool:
     """True if a study has a metric: for each run, for each second, or for the loading."""
     if metric == LOADING:
         return across is None
-    known_values = SECONDS if across == "second" else COLUMNS
-    return across in (None, "second") and all(name in known_values for name in both_metrics(metric))
+    columns = SECONDS if across == "second" else COLUMNS
+    return across in (None, "second") and all(name in columns for name in both_metrics(metric))

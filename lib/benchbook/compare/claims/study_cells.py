@@ -218,11 +218,11 @@ class StudyCells:
         ]
         if self._evidence is None:
             return pd.DataFrame(rows)
-        known_groups = set(
+        places = set(
             map(tuple, self._evidence.runs[["arm", "workload", "threads"]].drop_duplicates().to_numpy())
         )
         return pd.DataFrame(
-            [row for row in rows if tuple(row[key] for key in PLACE) in known_groups], columns=list(rows[0])
+            [row for row in rows if tuple(row[key] for key in PLACE) in places], columns=list(rows[0])
         )
 
     def _logs(self, study_cell: StudyCell) -> pd.Series:
@@ -243,18 +243,16 @@ class StudyCells:
             return _loading_logs(self._study, evidence.loads or {})
         runs = evidence.runs[evidence.runs.arm.isin(self._study.arms)]
         values = _of_runs(runs, metric) if by is None else _of_seconds(runs, metric, by, evidence.intervals)
-        known_values = runs[["block", "workload", "threads"]].assign(
-            name=runs.arm, value=values.astype(float)
-        )
-        if not known_values.value.notna().any():
+        rows = runs[["block", "workload", "threads"]].assign(name=runs.arm, value=values.astype(float))
+        if not rows.value.notna().any():
             raise NotApplicable(f"no run has {labels.label_metric(metric)}")
-        if (known_values.value <= 0).any():
-            worst = known_values[known_values.value <= 0].iloc[0]
+        if (rows.value <= 0).any():
+            worst = rows[rows.value <= 0].iloc[0]
             raise NotApplicable(
                 f"{labels.label_metric(metric)} is {worst.value:g} in block {worst.block} "
                 f"({', '.join(str(worst[key]) for key in PLACE)} threads), so no ratio can be taken"
             )
-        table = known_values.pivot_table(
+        table = rows.pivot_table(
             index="block", columns=list(PLACE), values="value", aggfunc="mean", dropna=False
         )
         return np.log(table)
@@ -306,17 +304,17 @@ def _of_seconds(runs: pd.DataFrame, metric: str, by: str, intervals: pd.DataFram
 
 def _loading_logs(study: Study, loads: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
     """Logarithm of the loading time, s; it is timed once for each arm, so in one row."""
-    known_values = {arm: float(load["seconds"]) for arm, load in loads.items() if load.get("seconds")}
-    if not known_values:
+    seconds = {arm: float(load["seconds"]) for arm, load in loads.items() if load.get("seconds")}
+    if not seconds:
         raise NotApplicable("loading was not timed")
     places = [
         (arm, workload, threads)
-        for arm in known_values
+        for arm in seconds
         for workload in study.workloads
         for threads in study.threads
     ]
     columns = pd.MultiIndex.from_tuples(places, names=list(PLACE))
-    return pd.DataFrame([[np.log(known_values[arm]) for arm, _, _ in places]], columns=columns, index=[1])
+    return pd.DataFrame([[np.log(seconds[arm]) for arm, _, _ in places]], columns=columns, index=[1])
 
 
 def used_share(

@@ -286,14 +286,12 @@ def _session_outcome(
     observations: Sequence[tuple[StudySession, _Number]],
 ) -> tuple[Outcome, float, float, int]:
     """Outcome of the sessions for one number, its range as fractions, and the number of occasions."""
-    known_values = {
-        study_session.id: Value(study_session.id, number.middle, number.error, number.n, number.level)
-        for study_session, number in observations
+    by_session = {
+        session.id: Value(session.id, number.middle, number.error, number.n, number.level)
+        for session, number in observations
     }
     groups = group_occasions([session for session, _ in observations])
-    values = [
-        average_occasion([known_values[study_session.id] for study_session in group]) for group in groups
-    ]
+    values = [average_occasion([by_session[session.id] for session in group]) for group in groups]
     band = observations[-1][1].band
     models = cpu_models.model_keys([group[0].processor for group in groups])
     variances = [max(value.standard_error, 1e-9) ** 2 for value in values]

@@ -200,17 +200,15 @@ def _support_by_arm(entry: Finding, tidy: Mapping[str, pd.DataFrame]) -> Iterato
             )
             for run in runs[runs.arm == arm].to_dict("records")
         ]
-        known_values = pd.DataFrame(
-            [row for row in observations if row], columns=["beyond", "pauses", "is_one"]
-        )
-        is_told = known_values.pauses.notna().all()
-        if len(known_values):
+        support = pd.DataFrame([row for row in observations if row], columns=["beyond", "pauses", "is_one"])
+        is_told = support.pauses.notna().all()
+        if len(support):
             yield PercentileSupport(
                 arm=arm,
-                runs=len(known_values),
-                events_beyond=int(known_values.beyond.min()),
-                pauses=int(known_values.pauses.sum()) if is_told else None,
-                by_one_pause=int(known_values.is_one.sum()) if is_told else None,
+                runs=len(support),
+                events_beyond=int(support.beyond.min()),
+                pauses=int(support.pauses.sum()) if is_told else None,
+                by_one_pause=int(support.is_one.sum()) if is_told else None,
             )
 
 

@@ -182,8 +182,8 @@ def _foreign_cores(runs: pd.DataFrame, cores: int | None, unmeasured: Collection
         used = used.where(~is_turns, used.groupby([runs.block, runs.group]).transform("mean"))
     others = runs.cpu_machine_pct * cores / 100 - used
     is_known = runs.cpu_server_cores.notna() & ~runs.arm.isin(list(unmeasured))
-    known_values = others.where(is_known).clip(lower=0.0)
-    return known_values if known_values.notna().any() else None
+    shares = others.where(is_known).clip(lower=0.0)
+    return shares if shares.notna().any() else None
 
 
 def _sent_rate(runs: pd.DataFrame, monitor: pd.DataFrame | None) -> pd.Series:
@@ -198,5 +198,5 @@ def _cpu_pressure(runs: pd.DataFrame, monitor: pd.DataFrame | None) -> pd.Series
     if monitor is None:
         return None
     own_part = monitor[(monitor.part == "machine") & monitor.run_id.isin(runs.run_id)]
-    known_values = own_part.psi_cpu_pct.dropna()
-    return known_values if len(known_values) else None
+    pressure = own_part.psi_cpu_pct.dropna()
+    return pressure if len(pressure) else None

@@ -86,7 +86,7 @@ def build_session(
     machine: Mapping[str, Any] = (arms[0].get("machine") if arms else None) or {}
     engine: Mapping[str, Any] = (arms[0].get("engine") if arms else None) or {}
     proxies = [arm["proxy"] for arm in arms if arm.get("proxy")]
-    known_text = " ".join(str(engine[key]) for key in ("name", "version") if engine.get(key))
+    engine_version = " ".join(str(engine[key]) for key in ("name", "version") if engine.get(key))
     session = StudySession(
         id=id,
         measured=measured,
@@ -96,7 +96,7 @@ def build_session(
         kernel=machine.get("kernel"),
         virtualization=machine.get("virtualization"),
         steal_pct=_round_value(findings.quiet.steal_pct),
-        engine=known_text or None,
+        engine=engine_version or None,
         proxies={str(proxy["name"]): str(proxy.get("version")) for proxy in proxies if proxy.get("name")},
         probes={name: probes[name] for name in PROBES if probes and probes.get(name) is not None},
         superseded=superseded.reason if superseded and not superseded.arms else None,
@@ -263,10 +263,10 @@ def _pool_effect(
     parts: Mapping[str, Finding | LevelContrast | ByThreads | None],
 ) -> PooledEffect:
     observed_effects = tuple(_session_effect(session, parts[session.id]) for session in sessions)
-    known_texts = {"session", "n", "level", "label", "standard_error"}
+    fields = {"session", "n", "level", "label", "standard_error"}
     values = {
         observed_effect.session: Value(
-            **observed_effect.model_dump(include=known_texts),
+            **observed_effect.model_dump(include=fields),
             log_effect=math.log1p(observed_effect.effect or 0.0),
         )
         for observed_effect in observed_effects

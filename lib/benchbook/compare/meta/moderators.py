@@ -72,9 +72,9 @@ def rank_moderators(pooled: MetaAnalysis, effect: PooledEffect) -> list[Moderato
     least = np.min(list(rare.values()), axis=0)
     result = []
     for name, values in usable_moderators.items():
-        known_values, rho = ~np.isnan(values), float(rhos[name][0])
+        has_value, rho = ~np.isnan(values), float(rhos[name][0])
         p = float(np.mean(least < rare[name][0] + tolerance.TIE))
-        observed = tuple(map(float, values[known_values])), tuple(map(float, effects[known_values]))
+        observed = tuple(map(float, values[has_value])), tuple(map(float, effects[has_value]))
         result.append(ModeratorCorrelation(name, *observed, rho, p, len(usable_moderators)))
     return sorted(result, key=lambda item: (item.p, -abs(item.rho), item.name))
 
@@ -112,16 +112,16 @@ def _usable_moderators(pooled: MetaAnalysis, effect: PooledEffect) -> Iterator[t
             for occasion in effect.occasions
         ]
         values = np.array([float(np.mean(row)) if row else math.nan for row in table])
-        known_values = values[~np.isnan(values)]
-        if len(known_values) >= FEWEST and len(set(known_values)) > 1:
+        finite = values[~np.isnan(values)]
+        if len(finite) >= FEWEST and len(set(finite)) > 1:
             yield name, values
 
 
 def _rank_correlations(values: np.ndarray, effects: np.ndarray) -> np.ndarray:
     """Rank correlation of a moderator with each row of effects, over occasions with a value of it."""
-    known_values = ~np.isnan(values)
-    ranks = effects[:, known_values].argsort(axis=1).argsort(axis=1) - (known_values.sum() - 1) / 2
-    to_numpy = pd.Series(values[known_values]).rank().to_numpy()
+    has_value = ~np.isnan(values)
+    ranks = effects[:, has_value].argsort(axis=1).argsort(axis=1) - (has_value.sum() - 1) / 2
+    to_numpy = pd.Series(values[has_value]).rank().to_numpy()
     to_numpy = to_numpy - to_numpy.mean()
     return ranks @ to_numpy / np.sqrt((ranks[0] @ ranks[0]) * (to_numpy @ to_numpy))
 

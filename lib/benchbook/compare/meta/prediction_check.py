@@ -78,11 +78,11 @@ def machine_differences(here: StudySession, recorded: Sequence[StudySession]) ->
     """Differences of a session's machine and programs from every recorded session."""
     if not recorded:
         return []
-    known_values = {
+    values_by_fact = {
         name: [study_session.probes[name] for study_session in recorded if name in study_session.probes]
         for name in here.probes
     }
-    ends = {name: (min(values), max(values)) for name, values in known_values.items() if values}
+    ends = {name: (min(values), max(values)) for name, values in values_by_fact.items() if values}
     return render_paragraphs(
         "different.j2",
         here=here,

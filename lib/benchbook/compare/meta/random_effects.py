@@ -188,11 +188,11 @@ def tau_squared(*groups: Group) -> float:
     A group is values and their variances. That sum falls with tau² and is convex, so Newton's steps from zero
     never pass the root. Zero where the variances alone explain the scatter.
     """
-    known_pairs = [(np.asarray(y, dtype=float), np.asarray(v, dtype=float)) for y, v in groups]
-    squared, df = 0.0, sum(len(y) - 1 for y, _ in known_pairs)
+    studies = [(np.asarray(y, dtype=float), np.asarray(v, dtype=float)) for y, v in groups]
+    squared, df = 0.0, sum(len(y) - 1 for y, _ in studies)
     for _ in range(_STEPS):
         excess, slope = -float(df), 0.0
-        for y, v in known_pairs:
+        for y, v in studies:
             weights = 1 / (v + squared)
             left = y - (weights * y).sum() / weights.sum()
             excess += float((weights * left**2).sum())

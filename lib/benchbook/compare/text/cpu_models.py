@@ -62,12 +62,12 @@ def model_keys(processors: Sequence[Processor]) -> list[str]:
     ...  parse_processor("Xeon")]))
     ['25/1/1', '25/1/1', 'Xeon']
     """
-    known_values: dict[str, str] = {}
+    keys_by_name: dict[str, str] = {}
     for each in processors:
         if is_known(each):
-            known_values.setdefault(each.name, _model_key(each))
+            keys_by_name.setdefault(each.name, _model_key(each))
     return [
-        _model_key(each) if is_known(each) else known_values.get(each.name, each.name) for each in processors
+        _model_key(each) if is_known(each) else keys_by_name.get(each.name, each.name) for each in processors
     ]
 
 

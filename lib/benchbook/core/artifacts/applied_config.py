@@ -37,12 +37,12 @@ def is_named_for(name: str, sha256: str) -> bool:
 def write_texts(folder: Path, applied: Iterable[tuple[str, str]]) -> None:
     """Write each text once, whatever it is called the second time; `applied` has pairs of name and text."""
     folder.mkdir(parents=True, exist_ok=True)
-    known_values: dict[str, tuple[str, str]] = {}
+    by_digest: dict[str, tuple[str, str]] = {}
     for name, text in applied:
         # The name has the first letters of the digest: my.cnf is kept as my-14bcbd2ddc46.cnf.
         sha256, file = digest_text(text), Path(name)
-        known_values.setdefault(sha256, (f"{file.stem}-{sha256[:_LETTERS]}{file.suffix}", text))
-    kept = dict(known_values.values())
+        by_digest.setdefault(sha256, (f"{file.stem}-{sha256[:_LETTERS]}{file.suffix}", text))
+    kept = dict(by_digest.values())
     for file in folder.iterdir():
         if file.name not in kept:
             file.unlink()

@@ -172,8 +172,8 @@ class Recorded(Model, Document):
 
     def of_design(self, design: str) -> dict[str, Entry]:
         """Return the sessions that are pooled under a design."""
-        known_dict_items = self.sessions.items()
-        return {name: entry for name, entry in known_dict_items if entry.design == design and entry.is_pooled}
+        entries = self.sessions.items()
+        return {name: entry for name, entry in entries if entry.design == design and entry.is_pooled}
 
 
 class Index(Model):
@@ -244,10 +244,9 @@ class RecordedSession:
         digest = files.digest_file(self.where.archive)
         if digest == self.entry.sha256:
             return None
-        known_text = self.entry.sha256[:12]
         return (
             f"{self.archive_name}: not the archive of {INDEX}: its sha256 begins with {digest[:12]}, the "
-            f"recorded one with {known_text}"
+            f"recorded one with {self.entry.sha256[:12]}"
         )
 
 

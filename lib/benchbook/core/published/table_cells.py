@@ -72,10 +72,10 @@ def select_numbers(numbers: Iterable[Number], *selectors: Selector | None) -> li
 
 def selector_errors(numbers: Sequence[Number], selector: Selector | None) -> Iterator[tuple[str, str]]:
     """Pairs (key, error) for keys and values that no cell has."""
-    known_texts = ["table", *cell_keys(numbers)]
+    keys = ["table", *cell_keys(numbers)]
     for key, wanted in (selector or {}).items():
-        if key not in known_texts:
-            yield key, f"{key}: no table has this key; {did_you_mean(key, known_texts)}"
+        if key not in keys:
+            yield key, f"{key}: no table has this key; {did_you_mean(key, keys)}"
             continue
         present = list(dict.fromkeys(had for number in numbers if (had := number.key(key)) is not None))
         for value in wanted if isinstance(wanted, tuple) else (wanted,):

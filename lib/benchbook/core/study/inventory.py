@@ -179,7 +179,7 @@ def read_hosts(path: Path, shown: str, roles: Sequence[str] = ()) -> dict[str, T
 
 def _build_target(inventory: Inventory, name: str, inputs: Mapping[str, Any], base: Path) -> Target:
     """A host or a gateway with the needs of its SSH; a gateway has no more than that."""
-    key, known_values = inputs["key_file"], inputs["known_hosts"] or "~/.ssh/known_hosts"
+    key, hosts_file = inputs["key_file"], inputs["known_hosts"] or "~/.ssh/known_hosts"
     gateway = None
     if (way := inputs.get("gateway")) is not None:
         gateway = _build_target(inventory, way, dict(inventory.gateways[way]), base)
@@ -191,7 +191,7 @@ def _build_target(inventory: Inventory, name: str, inputs: Mapping[str, Any], ba
         port=inputs["port"] or 22,
         user=inputs["user"] or getpass.getuser(),
         key_file=base / Path(key).expanduser() if key else None,
-        known_hosts=base / Path(known_values).expanduser(),
+        known_hosts=base / Path(hosts_file).expanduser(),
         folder=inputs.get("folder"),
         lease_s=inventory.lease_s,
         patience_s=inventory.patience_s,

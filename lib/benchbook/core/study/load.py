@@ -126,11 +126,11 @@ def load_params(*sections: str) -> Params:
 
 def _find_misplaced(document: yaml_file.YamlDocument, named: Mapping[str, str]) -> Iterator[str]:
     """Studies of `params.yaml` that are not there, or lie in a file of another one."""
-    known_texts, is_list = paths.list_studies(), isinstance(document.data["studies"], list)
+    studies, is_list = paths.list_studies(), isinstance(document.data["studies"], list)
     for index, (name, file) in enumerate(named.items()):
         message = f"studies.{index if is_list else name}"
-        if name not in known_texts:
-            remedy = f"no such study; {did_you_mean(name, known_texts)}"
+        if name not in studies:
+            remedy = f"no such study; {did_you_mean(name, studies)}"
             if (study := study_variants.find_origin(name)) is not None:
                 result = f"`make repro STUDY={name}` writes and measures it"
                 remedy = f"a size of {study} whose file is not there yet; {result}"

@@ -78,10 +78,10 @@ class PlannedRun:
     @classmethod
     def of(cls, plan: Mapping[str, Any]) -> PlannedRun:
         """The run of a `plan.json`; TypeError if it lacks a setting."""
-        known_values = {
+        values = {
             this_field.name: plan[this_field.name] for this_field in fields(cls) if this_field.name in plan
         }
-        return cls(**known_values | {"partners": tuple(known_values.get("partners", ()))})
+        return cls(**values | {"partners": tuple(values.get("partners", ()))})
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of `plan.json`."""

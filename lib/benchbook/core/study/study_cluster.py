@@ -136,13 +136,13 @@ class ArmCluster(Model):
 
 def _check_zones(engine: Any, arms: Mapping[str, Any]) -> Iterator[str]:
     """Faults if some arms have zones and others have none, so that the hops would be compared."""
-    known_values = {
+    counts = {
         name: own_part if own_part is not None else engine.cluster.zones_ms
         for name, arm in arms.items()
         for own_part in [getattr(getattr(arm.engine, "cluster", None), "zones_ms", None)]
     }
-    without = [name for name, value in known_values.items() if value is None]
-    if without and len(without) < len(known_values):
+    without = [name for name, value in counts.items() if value is None]
+    if without and len(without) < len(counts):
         yield (
             f"arms.{without[0]}.engine.cluster.zones_ms: null: another arm has zones, so the hops themselves "
             "would be compared; write 0"

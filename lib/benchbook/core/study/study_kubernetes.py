@@ -301,8 +301,8 @@ class NodePool(Model):
     @model_validator(mode="after")
     def _takes_so_many_disks(self) -> NodePool:
         family, cpus = self.machine.split("-")[0], self.machine.rpartition("-")[2]
-        known_values = KNOWN["local_ssds"].get(family, {}) if cpus.isdigit() else {}
-        taken = [numbers for least, numbers in known_values.items() if int(cpus) >= int(least)]
+        disks = KNOWN["local_ssds"].get(family, {}) if cpus.isdigit() else {}
+        taken = [numbers for least, numbers in disks.items() if int(cpus) >= int(least)]
         if self.local_ssds and taken and self.local_ssds not in taken[-1]:
             *some, last = map(str, taken[-1])
             allowed = f"{', '.join(some)} or {last}" if some else last

@@ -62,9 +62,9 @@ class SettingsDiffer(SiteError):
         )
 
 
-def did_you_mean(word: str, known_texts: Iterable[str]) -> str:
+def did_you_mean(word: str, choices: Iterable[str]) -> str:
     """Return `did you mean X` for the nearest known word, or a list of the known words."""
-    names = sorted(known_texts)
+    names = sorted(choices)
     near = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
     if near:
         return f"did you mean {near[0]}?"

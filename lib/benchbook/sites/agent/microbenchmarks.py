@@ -76,10 +76,10 @@ def describe_figures(results: Figures, recorded: list[Figures] | None = None) ->
     figures = []
     for name, text in statements.items():
         if results.get(name) is not None:
-            known_items = [values[name] for values in recorded or () if values.get(name) is not None]
+            others = [values[name] for values in recorded or () if values.get(name) is not None]
             number = text[text.index("{") : text.index("}") + 1]
-            ends = [number.format(end) for end in (min(known_items), max(known_items))] if known_items else []
-            observed = f" (recorded: {' to '.join(dict.fromkeys(ends))})" if known_items else ""
+            ends = [number.format(end) for end in (min(others), max(others))] if others else []
+            observed = f" (recorded: {' to '.join(dict.fromkeys(ends))})" if others else ""
             figures.append(text.format(results[name]) + observed)
     return figures
 

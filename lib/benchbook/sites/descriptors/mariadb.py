@@ -52,7 +52,7 @@ def _is_reserved(name: str, value: Any) -> bool:
         return True
     if name in MARIADB or name.startswith(FAMILIES) or (WRITES.search(name) and name not in NOT_FILES):
         return True
-    if name not in WHOLE and any(known_text.startswith(name) for known_text in MARIADB):
+    if name not in WHOLE and any(prefix.startswith(name) for prefix in MARIADB):
         return True
     return descriptors.is_leading_out(value) and name not in WITH_SLASH
 

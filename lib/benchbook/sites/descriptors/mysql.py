@@ -22,12 +22,12 @@ MYSQL_FAMILIES = (
 def find_reserved(settings: descriptors.Settings) -> list[str]:
     """Settings that a study may not make of a MySQL, sorted: MariaDB's and its own."""
     # It too takes any beginning that fits one option alone.
-    known_texts = (*MYSQL, *MYSQL_FAMILIES)
+    prefixes = (*MYSQL, *MYSQL_FAMILIES)
     names = {key: key.replace("-", "_") for key in settings}
     own_texts = {
         key
         for key, name in names.items()
-        if name.startswith(MYSQL_FAMILIES) or any(text.startswith(name) for text in known_texts)
+        if name.startswith(MYSQL_FAMILIES) or any(text.startswith(name) for text in prefixes)
     }
     return sorted(own_texts | set(mariadb.find_reserved(settings)))
 

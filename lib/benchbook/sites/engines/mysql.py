@@ -63,8 +63,8 @@ class MySQL(MariaDB):
 
     def _connect(self, **how: Any) -> pymysql.Connection:
         self._opened += 1
-        known_values: dict[str, Any] = {"user": labs.ADMIN, "password": self.lab.admin_password()}
-        return self.machine.connect(self.socket, **known_values, **how)
+        account: dict[str, Any] = {"user": labs.ADMIN, "password": self.lab.admin_password()}
+        return self.machine.connect(self.socket, **account, **how)
 
     def _close(self, cursor: pymysql.cursors.Cursor) -> None:
         """Nothing: MySQL makes no account without a name."""

@@ -76,8 +76,8 @@ def _is_missing(engine: Engine) -> bool:
         for text in {local_machine.find_program(program), *files.find_programs(program)}
         if text
     ]
-    known_items = [match[1] for match in map(words.search, statements) if match]
-    return not any(sql.is_version(item, engine.version) for item in known_items)
+    versions = [match[1] for match in map(words.search, statements) if match]
+    return not any(sql.is_version(item, engine.version) for item in versions)
 
 
 def _fetch_packages(engine: Engine) -> Path:

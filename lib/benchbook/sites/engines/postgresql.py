@@ -130,8 +130,8 @@ class PostgreSQL(Server):
             raise SiteError(f"{self._named} (its log: {self.log}) does not answer: {error}") from None
         assert row is not None
         uid, version, *rest = row
-        known_values = dict(zip(("datadir", "port", "postmaster_started", "word"), rest, strict=True))
-        return observations | {"server_uid": str(uid), "version": str(version).split(" ")[0]} | known_values
+        lines = dict(zip(("datadir", "port", "postmaster_started", "word"), rest, strict=True))
+        return observations | {"server_uid": str(uid), "version": str(version).split(" ")[0]} | lines
 
     def facts(self) -> dict[str, Any]:
         self.running()

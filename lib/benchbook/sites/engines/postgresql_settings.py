@@ -26,11 +26,11 @@ def verify_settings(
     requests: Mapping[str, Value], chosen: Mapping[str, Value], rows: Iterable[Any]
 ) -> dict[str, Any]:
     """The server's value of each setting asked for; SettingsDiffer if it did not take one."""
-    known_values = {row.name: row for row in rows}
-    got = {name: format_setting(row) for name, row in known_values.items()}.get
+    by_name = {row.name: row for row in rows}
+    got = {name: format_setting(row) for name, row in by_name.items()}.get
 
     def is_same(key: str, value: Value, _: str) -> bool:
-        row = known_values[key]
+        row = by_name[key]
         return not row.pending_restart and is_same_value(key, value, row.setting, row.unit, row.vartype)
 
     return settings.verify_settings(requests, chosen, got, settings.not_taken(requests, got, is_same))

@@ -99,16 +99,14 @@ class Server(Supervised, abc.ABC):
         if not cls.version_words.search(files.read_output([program, *cls.traits.version_by])):
             return {}
         listed = cls.listed.findall(files.read_output([program, *cls.lists_settings]))
-        known_items = {name.replace("-", "_") for name in listed}
+        variables = {name.replace("-", "_") for name in listed}
         odd = [
             name
             for name in engine.settings
-            if "." not in name and not {name, name.removeprefix("skip_")} & known_items
+            if "." not in name and not {name, name.removeprefix("skip_")} & variables
         ]
         near = {
-            name: difflib.get_close_matches(name, known_items, n=1, cutoff=0.85)
-            for name in odd
-            if known_items
+            name: difflib.get_close_matches(name, variables, n=1, cutoff=0.85) for name in odd if variables
         }
         has_plugins = any(name.startswith("plugin") for name in engine.settings)
         return {

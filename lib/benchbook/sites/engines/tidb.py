@@ -98,8 +98,8 @@ class TiDB(Server):
             answer = self.status.who()
         except (OSError, ValueError) as error:
             raise SiteError(f"{self._named} does not answer: {error}; see {self.log}") from None
-        known_values = {key: answer[key] for key in ("version", "git_hash")}
-        return observations | known_values | {"datadir": str(self.data), "port": self.place.port}
+        version = {key: answer[key] for key in ("version", "git_hash")}
+        return observations | version | {"datadir": str(self.data), "port": self.place.port}
 
     def facts(self) -> dict[str, Any]:
         self.running()

@@ -214,8 +214,8 @@ class ExistingSite(HeldSite):
         files.write_json(self.lab.folder / MARKS, self._loaded() | {self.server_of(self._arm(arm)): label})
 
     def has_snapshot(self, label: str | None = None, arm: str | None = None) -> bool:
-        known_text = self._loaded().get(self.server_of(self._arm(arm)))
-        return known_text is not None and label in (None, known_text)
+        loaded_label = self._loaded().get(self.server_of(self._arm(arm)))
+        return loaded_label is not None and label in (None, loaded_label)
 
     def restore(self, label: str | None = None) -> None:
         """Take the tables as they are: reads leave them whole, and changed ones are loaded again."""

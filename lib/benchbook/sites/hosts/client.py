@@ -46,8 +46,8 @@ class RemoteClient:
         host.call("private_folder", name=self.job)
         # A custom script finds its modules where it is started.
         scripts = start.cwd.glob("*.lua") if start.cwd is not None else ()
-        known_texts = {script.name: script.read_text("utf-8") for script in scripts}
-        for name, text in (known_texts | dict(beside or {})).items():
+        files = {script.name: script.read_text("utf-8") for script in scripts}
+        for name, text in (files | dict(beside or {})).items():
             host.call("write", name=f"{self.job}/{name}", text=text)
         when: dict[str, Any] = {}
         if start.begin_at is not None:

@@ -115,9 +115,9 @@ class TiupCluster(data_snapshots.Loaded):
         # These end the cluster, also after our own end.
         end, purge = ([self.binary, "cluster", what, self.name, "--yes"] for what in ("stop", "destroy"))
         self.control.call("at_end", name=self.name, end=end, purge=purge, env=self.env)
-        known_values = self._made
-        if {key: known_values.get(key) for key in results} != results:
-            self._deploy(bool(known_values), results)
+        deployed = self._made
+        if {key: deployed.get(key) for key in results} != results:
+            self._deploy(bool(deployed), results)
         self._do("start", "--yes")
         self._await()
         self.child = uuid.uuid4().hex
@@ -164,8 +164,8 @@ class TiupCluster(data_snapshots.Loaded):
         self.running()
         statements = [status.who() for status in self.statuses]
         versions = [{key: values[key] for key in ("version", "git_hash")} for values in statements]
-        known_values = {"host": self.machine.host, "cluster": self.id, "port": self.part.port, **versions[0]}
-        return known_values | {"servers": versions, "pids": self.processes, "config_hash": self.config_hash}
+        place = {"host": self.machine.host, "cluster": self.id, "port": self.part.port, **versions[0]}
+        return place | {"servers": versions, "pids": self.processes, "config_hash": self.config_hash}
 
     def facts(self) -> dict[str, Any]:
         """SettingsDiffer if a setting of the study's was not taken."""
@@ -227,8 +227,8 @@ class TiupCluster(data_snapshots.Loaded):
         """State of it by `tiup`: `cluster_meta`, and `instances` with id, role and status."""
         statement = self._do("display", "--format", "json")
         # It may greet before that.
-        known_values = json.loads(statement[statement.index("{") :]) if "{" in statement else {}
-        return {"cluster_meta": {}, "instances": [], **known_values}
+        display = json.loads(statement[statement.index("{") :]) if "{" in statement else {}
+        return {"cluster_meta": {}, "instances": [], **display}
 
     def _await(self) -> None:
         deadline = time.monotonic() + self.tiup.wait_s
@@ -255,9 +255,9 @@ class TiupCluster(data_snapshots.Loaded):
                 raise SiteError(f"TiDB on {place.host} does not answer: {error.args[-1]}") from None
 
     def _connect(self, place: HostEndpoint, password: str | None = None) -> pymysql.Connection:
-        known_text = self.lab.admin_password() if password is None else password
+        secret = self.lab.admin_password() if password is None else password
         where = (place.address, place.port)
-        return self.machines[place.host].connect(where, user=ADMIN, password=known_text)
+        return self.machines[place.host].connect(where, user=ADMIN, password=secret)
 
     def _log(self, host_endpoint: HostEndpoint) -> str:
         return f"{self.part.name}/tidb-{host_endpoint.port}/log/tidb.log"

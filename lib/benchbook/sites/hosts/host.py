@@ -136,11 +136,11 @@ class Host:
             ) from None
         return self._unpacked(answer)
 
-    def fetch(self, name: str, known_values: dict[str, Any]) -> bytes:
+    def fetch(self, name: str, listing: dict[str, Any]) -> bytes:
         """Return a file of the agent's folder over SFTP, its bytes held against the hash known."""
         for _ in range(3):
             data = self._persist(lambda: self._get(f"{self.folder}/{name}"))
-            if hashlib.sha256(data).hexdigest() == known_values["sha256"]:
+            if hashlib.sha256(data).hexdigest() == listing["sha256"]:
                 return data
         raise SiteError(f"{self.name}: {name}: not the bytes that were written there; look at its disk")
 
@@ -298,15 +298,15 @@ def _open_verified(target: Target, jump: fabric.Connection | None) -> fabric.Con
         connect_kwargs=_build_credentials(target),
     )
     connection.client = _build_client(target)
-    known_path, where = target.known_hosts, f"{target.name} ({target.host}, port {target.port})"
+    keys_path, where = target.known_hosts, f"{target.name} ({target.host}, port {target.port})"
     shown = target.host if target.port == 22 else f"[{target.host}]:{target.port}"
     try:
         connection.open()
     except paramiko.BadHostKeyException as error:
         raise AccessRefused(
-            f"{where}: its key is not the one in {known_path} (it shows {error.key.get_name()} "
+            f"{where}: its key is not the one in {keys_path} (it shows {error.key.get_name()} "
             f"{error.key.fingerprint}); if the host was made anew, compare the fingerprint there, then "
-            f"`ssh-keygen -f {known_path} -R '{shown}'` and add the new key"
+            f"`ssh-keygen -f {keys_path} -R '{shown}'` and add the new key"
         ) from None
     except (paramiko.PasswordRequiredException, paramiko.AuthenticationException) as error:
         statement = str(error).rstrip(".")
@@ -322,7 +322,7 @@ def _open_verified(target: Target, jump: fabric.Connection | None) -> fabric.Con
     except paramiko.SSHException as error:
         if "not found in known_hosts" in str(error):
             raise AccessRefused(
-                f"{where}: its key is not in {known_path}; compare the fingerprint on the host, then add "
+                f"{where}: its key is not in {keys_path}; compare the fingerprint on the host, then add "
                 "the line "
                 f"that `ssh-keyscan -p {target.port} {target.host}` prints"
             ) from None

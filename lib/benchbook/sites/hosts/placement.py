@@ -186,9 +186,7 @@ class _Makes:
             )
             return HostPlacement(places[0].host, places[0].address, places, others)
 
-        known_values = dict[str, Any](
-            arm=name, variant=result, prepared=self.prepared[name], program="cluster"
-        )
+        options = dict[str, Any](arm=name, variant=result, prepared=self.prepared[name], program="cluster")
         return self.arranged.once(
-            ("cluster", result), "server", "server", CLUSTER_PORTS, used, where=where, **known_values
+            ("cluster", result), "server", "server", CLUSTER_PORTS, used, where=where, **options
         )

@@ -182,8 +182,8 @@ class HostsRuntime:
         results: dict[str, dict[str, list[int]]] = {}
         for part in chain.parts:
             item = self.part(part)
-            known_values = item.processes if part.where.places else {part.kind: item.processes}
-            for kind, by_host in known_values.items():
+            by_kind = item.processes if part.where.places else {part.kind: item.processes}
+            for kind, by_host in by_kind.items():
                 for name, pids in by_host.items():
                     for what in dict.fromkeys((kind, part.kind)):
                         results.setdefault(what, {}).setdefault(name, []).extend(pids)

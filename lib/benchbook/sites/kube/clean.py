@@ -22,14 +22,14 @@ def down(folder: Path, token: str | None, report: Any, purge: bool = False) -> N
     from benchbook.sites.kube import namespace
     from benchbook.sites.kube.api import KubernetesCluster
 
-    known_values = json.loads(record.read_text(encoding="utf-8"))
+    record_data = json.loads(record.read_text(encoding="utf-8"))
     cluster, name = (
-        KubernetesCluster(known_values["context"], Path(known_values["kubeconfig"])),
-        known_values["namespace"],
+        KubernetesCluster(record_data["context"], Path(record_data["kubeconfig"])),
+        record_data["namespace"],
     )
     try:
         was_there = namespace.find_namespace(cluster, name) is not None
-        if not namespace.remove_namespace(cluster, name, known_values["token"]):
+        if not namespace.remove_namespace(cluster, name, record_data["token"]):
             raise SiteError(f"the namespace {name} does not end; look at its objects")
         record.unlink()
         report.removed += [f"namespace {name}"] if was_there else []

@@ -145,10 +145,10 @@ class KubernetesRuntime:
 
     def pod(self, part: Part, address: str | None = None) -> Any:
         """Pod of a client, neighbour or proxy, running; `address` is the proxy's target."""
-        known_values = self._pods.get(part.name)
-        if known_values is not None and (part.to is None or address is None or known_values[1] == address):
+        known = self._pods.get(part.name)
+        if known is not None and (part.to is None or address is None or known[1] == address):
             now = self.space.look(pod_of(part))
-            if now is not None and wait.is_same_pod(now, known_values[0]):
+            if now is not None and wait.is_same_pod(now, known[0]):
                 return now
         space = self.space
         if part.kind == "proxy":

@@ -192,8 +192,8 @@ class TidbCluster(Loaded):
         return self._machines[pod.metadata.name]
 
     def _connect(self, password: str | None = None) -> pymysql.Connection:
-        known_text = self.lab.admin_password() if password is None else password
-        return self._of(self.first).connect((labs.LOOPBACK, PORT), user=labs.ADMIN, password=known_text)
+        secret = self.lab.admin_password() if password is None else password
+        return self._of(self.first).connect((labs.LOOPBACK, PORT), user=labs.ADMIN, password=secret)
 
     def _close(self) -> None:
         """Let the administrator in from the pod itself alone, its agent's, and with a password."""

@@ -50,7 +50,7 @@ def examine(port: int = 23060) -> list[Ability]:
     return sorted(abilities, key=lambda ability: not ability.is_needed)
 
 
-def _check_system(known_values: Mapping[str, Any]) -> Iterator[Ability]:
+def _check_system(facts: Mapping[str, Any]) -> Iterator[Ability]:
     """Abilities to check on any system: the system itself, Python, sysbench, memory and disk."""
     name, is_linux = machine.system_name(), sys.platform == "linux"
     observed = find_manager() or "no known package manager"
@@ -59,11 +59,11 @@ def _check_system(known_values: Mapping[str, Any]) -> Iterator[Ability]:
     yield judge_ability("system", is_linux, detail, remedy)
     is_new = sys.version_info >= (3, 11)
     yield judge_ability("python", is_new, platform.python_version(), "install Python 3.11 or newer")
-    result = known_values["sysbench"]
+    result = facts["sysbench"]
     yield judge_ability(
         "sysbench", result is not None, result or "not installed", install_command("sysbench")
     )
-    total = known_values["memory_mib"]
+    total = facts["memory_mib"]
     yield judge_ability("memory", total >= 1900, f"{total} MiB", "use a machine with 2 GiB or more")
     root = lab_root(Path.cwd())
     free = free_bytes(root)
@@ -104,16 +104,16 @@ def _describe_process(pid: int) -> str:
     return f"pid {pid}: {procfs.read_command(pid)}"
 
 
-def _check_shared(known_values: Mapping[str, Any]) -> Iterator[Ability]:
+def _check_shared(facts: Mapping[str, Any]) -> Iterator[Ability]:
     """Things that all programs here share: the lock of measuring, the clock, the packets' pacing."""
     held = [_describe_process(pid) for pid in procfs.opened_by(lock.lock_file())]
     detail = f"held by {', '.join(held)}" if held else "free"
     yield judge_ability("lock", not held, detail, "wait until it ends, or `make down` if it was left behind")
-    source = known_values["clocksource"]
+    source = facts["clocksource"]
     remedy = "see `dmesg | grep clocksource`; reading this clock costs time in every event"
     yield judge_ability("clock", source in FAST_CLOCKS, source or "unknown", remedy, is_needed=False)
     # BBR paces on loopback too: results of a MiB came at half the speed when we looked.
-    used = known_values["congestion_control"]
+    used = facts["congestion_control"]
     command = capabilities.as_root("sysctl -w net.ipv4.tcp_congestion_control=cubic")
     remedy = f"{command}; large results wait for the pace otherwise"
     yield judge_ability("congestion control", used != "bbr", used or "unknown", remedy, is_needed=False)
@@ -122,13 +122,13 @@ def _check_shared(known_values: Mapping[str, Any]) -> Iterator[Ability]:
 def _check_machine() -> Ability:
     """Traits of the machine that differ between machines with the same processor's name."""
     here = microbenchmarks.measure_here(find_nearest(lab_root(Path.cwd())))
-    known_groups = [
+    recorded = [
         session.machine.probes
         for study in record.read_index().studies.values()
         for session in study.sessions.values()
     ]
-    message = ", ".join(microbenchmarks.describe_figures(here, known_groups))
-    wakes = [values["wake_other_core_us"] for values in known_groups if "wake_other_core_us" in values]
+    message = ", ".join(microbenchmarks.describe_figures(here, recorded))
+    wakes = [values["wake_other_core_us"] for values in recorded if "wake_other_core_us" in values]
     if wakes and (here.get("wake_other_core_us") or 0.0) > max(wakes):
         message += "; waking takes longer than on those: what depends on the machine may differ"
     remedy = "run `benchbook doctor` again when less goes on, as results will vary"

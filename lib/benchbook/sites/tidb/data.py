@@ -35,8 +35,8 @@ def connect_admin(
     part: Any, socket: str = SOCKET, password: str | None = None, **how: Any
 ) -> pymysql.Connection:
     """Open the administrator's connection over a server's socket."""
-    known_values = part.machine.lab.admin_password() if password is None else password
-    return part.machine.connect(f"{part.role}/{socket}", user=labs.ADMIN, password=known_values, **how)
+    secret = part.machine.lab.admin_password() if password is None else password
+    return part.machine.connect(f"{part.role}/{socket}", user=labs.ADMIN, password=secret, **how)
 
 
 def choose_user(machine: Machine) -> str | None:
@@ -96,8 +96,8 @@ def admit_clients(
 def must_be_closed(cursor: pymysql.cursors.Cursor) -> None:
     """Raise SiteError if any account of the server has no password."""
     # Before 5.0 the column had MySQL's old name.
-    known_values = cursor.execute("SHOW COLUMNS FROM mysql.user LIKE 'authentication_string'")
-    column = "authentication_string" if known_values else "Password"
+    is_found = cursor.execute("SHOW COLUMNS FROM mysql.user LIKE 'authentication_string'")
+    column = "authentication_string" if is_found else "Password"
     cursor.execute(f"SELECT user, host FROM mysql.user WHERE {column} = ''")
     if open_accounts := [f"{user}@{host}" for user, host in cursor.fetchall()]:
         raise SiteError(
@@ -147,9 +147,9 @@ def is_seen(
             cursor.execute("SELECT CONNECTION_ID()")
             number = int(cursor.fetchone()[0])
             for connect in connects:
-                with connect() as ours, ours.cursor() as known_values:
-                    known_values.execute("SHOW PROCESSLIST")
-                    if (number, labs.USER) in {(int(row[0]), str(row[1])) for row in known_values.fetchall()}:
+                with connect() as ours, ours.cursor() as sessions:
+                    sessions.execute("SHOW PROCESSLIST")
+                    if (number, labs.USER) in {(int(row[0]), str(row[1])) for row in sessions.fetchall()}:
                         return True
             return False
     except pymysql.err.Error as error:

@@ -226,8 +226,8 @@ class PlacementDriver:
 
     def stores(self) -> list[str]:
         """Return version and state of every store, sorted."""
-        known_items = [item["store"] for item in self._ask("stores")["stores"]]
-        return sorted(f"{item.get('version')} {item.get('state_name')}" for item in known_items)
+        stores = [item["store"] for item in self._ask("stores")["stores"]]
+        return sorted(f"{item.get('version')} {item.get('state_name')}" for item in stores)
 
     def config(self) -> dict[str, Any]:
         reported_flatten_mapping = flatten_mapping(self._ask("config"))

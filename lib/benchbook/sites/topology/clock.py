@@ -75,7 +75,7 @@ class Processes:
     def must_live(self) -> None:
         """Raise Ended if a process has ended, also one that is not yet collected."""
         for handle, _ in self.ends.poll(0):
-            raise Ended(next(pid for pid, known_handle in self.handles.items() if known_handle == handle))
+            raise Ended(next(pid for pid, other in self.handles.items() if other == handle))
 
     def send(self, pids: list[int], signum: signal.Signals) -> None:
         """Signal some processes; Ended if one of them is gone."""
@@ -351,8 +351,8 @@ def _add_usage(
 ) -> None:
     """Add to sums by part the usage since `before`."""
     for part, counts in now.items():
-        known_values = whole.get(part, [0.0] * len(counts))
-        whole[part] = [value + new - old for value, new, old in zip(known_values, counts, before[part])]  # noqa: B905
+        sums = whole.get(part, [0.0] * len(counts))
+        whole[part] = [value + new - old for value, new, old in zip(sums, counts, before[part])]  # noqa: B905
 
 
 def _load_module(path: str | None) -> Any:
