@@ -110,7 +110,7 @@ def effects(study: str | None = None) -> pd.DataFrame:
     `data/effects`, with the machine of each and whether it is pooled. NotThere where there is nothing yet.
     """
     requested_studies = [studies()[study]] if study is not None else list(studies())
-    own_groups = [row for this_study in requested_studies for row in _measured_here(this_study)]
+    own_groups = [row for item in requested_studies for row in _measured_here(item)]
     frames = [pd.DataFrame(own_groups)] if own_groups else []
     if index.read_index().studies:
         recorded = pd.read_parquet(dataset.refresh_files()).astype({"study": object})
@@ -148,27 +148,27 @@ def sources() -> NamedCollection[Source]:
     def table() -> pd.DataFrame:
         rows = [
             {
-                "source": this_source.name,
-                "title": this_source.title,
-                "publisher": this_source.document.publisher or "not stated",
-                "tables": len(this_source.document.tables),
-                "claims": len(this_source.document.claims),
+                "source": item.name,
+                "title": item.title,
+                "publisher": item.document.publisher or "not stated",
+                "tables": len(item.document.tables),
+                "claims": len(item.document.claims),
             }
-            for this_source in map(Source, names)
+            for item in map(Source, names)
         ]
         return document_table("sources", pd.DataFrame(rows))
 
     return NamedCollection("source", names, Source, table, "docs/adding-a-source.md shows how")
 
 
-def _row_of_study(this_study: Study) -> dict[str, object]:
-    row: dict[str, object] = {"study": this_study.name, "question": "", "runs": 0, "planned": None}
+def _row_of_study(item: Study) -> dict[str, object]:
+    row: dict[str, object] = {"study": item.name, "question": "", "runs": 0, "planned": None}
     row |= {"findings": 0, "next": ""}
     try:
-        row["question"] = this_study.question
-        row["runs"], row["planned"] = this_study.progress
-        row["findings"] = len(this_study.findings) if this_study.is_analyzed else 0
-        row["next"] = this_study.next_step
+        row["question"] = item.question
+        row["runs"], row["planned"] = item.progress
+        row["findings"] = len(item.findings) if item.is_analyzed else 0
+        row["next"] = item.next_step
     except BenchbookError as error:
-        row["next"] = f"mend {paths.study_paths(this_study.name).shown}: {str(error).splitlines()[0]}"
+        row["next"] = f"mend {paths.study_paths(item.name).shown}: {str(error).splitlines()[0]}"
     return row

@@ -65,9 +65,7 @@ def of_study(study: Study) -> list[Path]:
             continue
         room = path.relative_to(SITES).parts[0]
         kept += (
-            [path]
-            if room in BY_MODULE
-            else [this_path for this_path in (SITES / room).rglob("*") if this_path.is_file()]
+            [path] if room in BY_MODULE else [file for file in (SITES / room).rglob("*") if file.is_file()]
         )
     return sorted({path for path in kept if "__pycache__" not in path.parts})
 

@@ -135,8 +135,8 @@ def read_request(
             f"{file}: site.kind: {study.site.kind}: a gate measures on this machine only; "
             "write kind: local, or run the study itself with `make repro`"
         )
-    for workload, this_workload in study.workloads.items():
-        if this_workload.rate:
+    for workload, settings in study.workloads.items():
+        if settings.rate:
             wrong.append(
                 f"{file}: workloads.{workload}.rate: a gate compares queries a second, which a "
                 "rate fixes; leave the rate out"
@@ -144,8 +144,8 @@ def read_request(
     if wrong or margin is None or length is None:
         raise InputErrors(wrong)
     kept = {
-        arm: this_arm
-        for arm, this_arm in study.arms.items()
+        arm: settings
+        for arm, settings in study.arms.items()
         if arm == study.baseline or not arms or arm in arms
     }
     plan = study.plan.model_copy(update={"seed": study.plan.seed or store.draw_seed()})

@@ -109,11 +109,7 @@ def rebuild_sessions(submit: parallel.Submit) -> list[str]:
     for name, rebuild_state in rebuild_states.items():
         rebuild_state.write(_state_file(name))
     print(_summarize_rebuild(index, due))
-    outcomes = [
-        outcome
-        for this_rebuild_state in rebuild_states.values()
-        for outcome in this_rebuild_state.sessions.values()
-    ]
+    outcomes = [outcome for state in rebuild_states.values() for outcome in state.sessions.values()]
     refused += [text for outcome in outcomes for text in outcome.refused]
     return [*refused, *(text for outcome in outcomes for text in outcome.differs)]
 

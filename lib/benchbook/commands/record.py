@@ -252,7 +252,7 @@ def supersede_session(session: str, because: str, arms: Sequence[str] = ()) -> s
         for arm in arms
         if arm not in load.load_study(name).arms
     ]
-    others = [this_session for other, this_session in recorded.sessions.items() if other != session]
+    others = [item for other, item in recorded.sessions.items() if other != session]
     if not arms and not any(other.is_pooled for other in others):
         wrong.append(f"--supersede: {session}: nothing of {name} would be left; record another session first")
     if wrong:

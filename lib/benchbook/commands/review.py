@@ -124,8 +124,7 @@ def _read_earlier(study: str, commit: str) -> tuple[Findings | None, str]:
 def side_by_side(then: Findings | None, now: Findings | None) -> Iterator[list[object]]:
     """Rows for every finding of either, A/A included, with the change in words."""
     before, after = (
-        {this_finding.id: this_finding for this_finding in (findings.everything if findings else ())}
-        for findings in (then, now)
+        {item.id: item for item in (findings.everything if findings else ())} for findings in (then, now)
     )
     for name, finding in {**before, **after}.items():
         old, new = before.get(name), after.get(name)

@@ -84,13 +84,11 @@ def give_up(name: str, because: str) -> str:
         raise InputErrors(wrong)
     held = ArchiveContents(paths.find_root(), name)
     processor = sessions.machine_of(held.facts).told_processor
-    this_not_recorded = record.NotRecorded(begun=_read_start(held), processor=processor, why=because.strip())
-    not_recorded = tuple(sorted((*recorded.not_recorded, this_not_recorded), key=lambda other: other.begun))
+    entry = record.NotRecorded(begun=_read_start(held), processor=processor, why=because.strip())
+    not_recorded = tuple(sorted((*recorded.not_recorded, entry), key=lambda other: other.begun))
     file = record.write_study(name, recorded.model_copy(update={"not_recorded": not_recorded}))
     place = file.relative_to(paths.find_root()).as_posix()
-    return (
-        f"{place}: {name}: the session of {this_not_recorded.begun} is not recorded: {this_not_recorded.why}"
-    )
+    return f"{place}: {name}: the session of {entry.begun} is not recorded: {entry.why}"
 
 
 def _read_start(held: ArchiveContents) -> str:
@@ -110,11 +108,11 @@ def _most_needed(seconds: float) -> list[str]:
     lines = [
         "what the record needs most here:",
         *(f"  {name}: started before, goes on" for name in open_),
-        *(f"  {this_sample_size.sentence}" for this_sample_size in fitting),
+        *(f"  {advice.sentence}" for advice in fitting),
         *(f"  not {text}" for text in (*late, *skipped)),
     ]
     print("\n".join(lines))
-    return [*open_, *(this_sample_size.study for this_sample_size in fitting)]
+    return [*open_, *(advice.study for advice in fitting)]
 
 
 def find_needed(names: Sequence[str]) -> tuple[list[SampleSize], list[str]]:

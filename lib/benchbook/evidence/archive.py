@@ -233,14 +233,14 @@ def _parse_manifest(member: TarMember | None) -> tuple[ArchiveManifest, bytes]:
 def _find_misplaced(listed: dict[str, Listed], study: str) -> Iterator[str]:
     """Names that can't be unpacked: places outside an archive's, or the same place twice."""
     observations: dict[str, str] = {}
-    for name, this_listed in listed.items():
+    for name, entry in listed.items():
         folded = unicodedata.normalize("NFKC", name).casefold()
         if not is_place(name, study):
             yield f"{name!r}: not a place of an archive"
-        elif this_listed.bytes > MOST_OF_ONE:
-            yield f"{name}: {this_listed.bytes} bytes, at most {MOST_OF_ONE}"
-        elif name.endswith(".json") and this_listed.bytes > files.MOST_JSON_BYTES:
-            yield f"{name}: {this_listed.bytes} bytes of JSON, at most {files.MOST_JSON_BYTES}"
+        elif entry.bytes > MOST_OF_ONE:
+            yield f"{name}: {entry.bytes} bytes, at most {MOST_OF_ONE}"
+        elif name.endswith(".json") and entry.bytes > files.MOST_JSON_BYTES:
+            yield f"{name}: {entry.bytes} bytes of JSON, at most {files.MOST_JSON_BYTES}"
         elif folded in observations:
             yield f"{name}: the same name as {observations[folded]} where upper and lower case are one"
         observations[folded] = name

@@ -124,7 +124,7 @@ def _of_turns(held: ArchiveContents) -> Iterator[str]:
         if each != (request := folder.evidence()["turns"]["asked"]):
             yield f"raw/{folder.name}: evidence.json: turns.asked is {request}, the plan asks for {each}"
         if not of_group:
-            due = [arm for this_round in rounds for arm in this_round]
+            due = [arm for turns_of_round in rounds for arm in turns_of_round]
             taken = turns_of(file.read_text("utf-8"))
             for number, turn in enumerate(taken):
                 if turn.arm != due[number % len(due)]:

@@ -195,7 +195,7 @@ def statement_counts(
     """
     matching_counts: dict[str, dict[str, dict[str, int]]] = {}
     for workload, counts in pilots.items():
-        rules = [_statement_rule(this_count) for this_count in counts]
+        rules = [_statement_rule(by_statement) for by_statement in counts]
         matching_counts[workload] = rules[0] if rules and all(rule == rules[0] for rule in rules) else {}
     return matching_counts
 

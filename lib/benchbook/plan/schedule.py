@@ -248,7 +248,7 @@ def describe_plan(
     share = min(Analysis().looks) / study.plan.blocks if study.plan.stop == "decided" else 1
     first = f"{_format_duration(measuring * share)} to the first look and at most " if share < 1 else ""
     arms = [
-        arm if this_arm.name is None else f"{arm} ({this_arm.name})" for arm, this_arm in study.arms.items()
+        arm if settings.name is None else f"{arm} ({settings.name})" for arm, settings in study.arms.items()
     ]
     lines = [
         f"{name}",
@@ -267,9 +267,9 @@ def describe_plan(
         f"  data        {count(study.dataset.tables, 'table')} of {study.dataset.table_size:,} rows",
     ]
     several = [
-        f"{arm}: {this_arm.clients} on {this_arm.servers} server{'s' * (this_arm.servers > 1)}"
-        for arm, this_arm in study.arms.items()
-        if this_arm.clients > 1
+        f"{arm}: {settings.clients} on {settings.servers} server{'s' * (settings.servers > 1)}"
+        for arm, settings in study.arms.items()
+        if settings.clients > 1
     ]
     if several:
         lines.append(f"  clients     {'; '.join(several)}; they share the threads")

@@ -289,7 +289,7 @@ def _check_arguments(results: Mapping[str, str], requests: Mapping[str, str], ru
     if place.get("db-driver") != driver:
         yield f"--db-driver={place.get('db-driver')}, {driver} expected"
     places = PLACES.get(driver, ())
-    named = {name for names in PLACES.values() for this_name in names for name in this_name & place.keys()}
+    named = {name for names in PLACES.values() for option in names for name in option & place.keys()}
     if named not in places:
         yield "the command line names no server, or two"
     is_socket = "mysql-socket" in place or place.get("pgsql-host", "").startswith("/")

@@ -242,11 +242,9 @@ def merge_logs(logs: Sequence[SysbenchLog]) -> SysbenchLog:
 
 def _merge_histograms(logs: Sequence[SysbenchLog]) -> Histogram | None:
     histograms = [log.histogram for log in logs]
-    if any(this_histogram is None for this_histogram in histograms):
+    if any(item is None for item in histograms):
         return None
-    counts = histogram.merge_counts(
-        *(this_histogram.full() for this_histogram in histograms if this_histogram is not None)
-    )
+    counts = histogram.merge_counts(*(item.full() for item in histograms if item is not None))
     buckets = np.flatnonzero(counts)
     return Histogram(0, buckets, counts[buckets])
 

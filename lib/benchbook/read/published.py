@@ -21,7 +21,7 @@ Place = tuple[str | int, ...]
 
 def resolve_claims(ids: Sequence[str]) -> dict[str, Claim]:
     """Claims that a study names as `source/claim`; that they exist its reading has checked."""
-    split = {this_id: this_id.partition("/") for this_id in ids}
+    split = {item: item.partition("/") for item in ids}
     return {
         text: source.claim_for_study(source.load_source(name), claim)
         for text, (name, _, claim) in split.items()

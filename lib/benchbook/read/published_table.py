@@ -167,16 +167,16 @@ def _with_half_units(numbers: list[Number]) -> list[Number]:
     number of a column (23300, 31400) count as rounding.
     """
     columns: dict[str, list[str]] = {}
-    for this_number in numbers:
-        columns.setdefault(this_number.heading, []).append(this_number.printed)
+    for cell in numbers:
+        columns.setdefault(cell.heading, []).append(cell.printed)
     usual = {heading: _common_decimals(texts) for heading, texts in columns.items()}
     half_units = []
-    for this_number in numbers:
-        _, point, decimals = this_number.printed.partition(".")
-        places = max(usual[this_number.heading], len(decimals)) if point else usual[this_number.heading]
-        number = float(this_number.printed) if NUMBER.fullmatch(this_number.printed) else math.nan
-        scale = this_number.value / number if number else 1.0
-        half_units.append(this_number._replace(half_unit=0.5 * 10.0**-places * scale))
+    for cell in numbers:
+        _, point, decimals = cell.printed.partition(".")
+        places = max(usual[cell.heading], len(decimals)) if point else usual[cell.heading]
+        number = float(cell.printed) if NUMBER.fullmatch(cell.printed) else math.nan
+        scale = cell.value / number if number else 1.0
+        half_units.append(cell._replace(half_unit=0.5 * 10.0**-places * scale))
     return half_units
 
 

@@ -194,7 +194,7 @@ def _group_tables(audit: Audit, tables: Mapping[str, Printed]) -> list[list[str]
         names = frozenset(side.table for side in sides if side.table is not None and side.table in tables)
         if len(names) > 1 and names not in sets:
             sets.append(names)
-    largest = [this_set for this_set in sets if not any(this_set < other for other in sets)]
+    largest = [inner for inner in sets if not any(inner < other for other in sets)]
     return [[name for name in tables if name in group] for group in largest]
 
 
@@ -208,9 +208,7 @@ def _draw_picture(tables: Sequence[Printed]) -> Picture:
         present = {line.metric for _, line in lines}
         for metric in (next((text for text in choice if text in present), None) for choice in DRAWN):
             if metric:
-                panels += _draw_panels(
-                    [this_line for this_line in lines if this_line[1].metric == metric], load, metric
-                )
+                panels += _draw_panels([drawn for drawn in lines if drawn[1].metric == metric], load, metric)
     titles, anchor = (
         [table.title for table in tables],
         make_slug("-".join(table.name for table in tables))[:80],

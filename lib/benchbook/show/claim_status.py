@@ -327,7 +327,7 @@ def grade_studies(studies: Mapping[str, Sequence[str]]) -> dict[str, dict[str, G
     rates: dict[str, float | None] = {}
     for document in {claim.partition("/")[0] for claim in studies} & set(source_files.source_names()):
         loaded = source.load_source(document)
-        for name in (this_study for this_study in studies if this_study.partition("/")[0] == document):
+        for name in (study_id for study_id in studies if study_id.partition("/")[0] == document):
             claim = source.claim_for_study(loaded, name.partition("/")[2])
             for study in studies[name]:
                 try:

@@ -141,7 +141,7 @@ def of_findings(
         if finding.id not in without:
             own_values.setdefault(labels.label_role(finding, "workload"), []).append(finding)
     drawn = {
-        name: [row for this_finding in several for row in _build_rows(this_finding, with_levels)]
+        name: [row for item in several for row in _build_rows(item, with_levels)]
         for name, several in own_values.items()
     }
     rows: list[ForestRow] = []
@@ -154,9 +154,7 @@ def of_findings(
     if aa and own_values:
         rows.append(_row_of_finding(aa, f"{name_contrast(aa)}{beside_queries(aa.metric)}"))
     bases = dict.fromkeys(
-        labels.label_in_sentence(this_finding, "baseline")
-        for several in own_values.values()
-        for this_finding in several
+        labels.label_in_sentence(item, "baseline") for several in own_values.values() for item in several
     )
     against = f"Against {number_format.join_words([*bases])}. " if bases else ""
     has_band = any(row.band for row in rows)

@@ -143,9 +143,7 @@ def latency_order(numbers: Sequence[Number]) -> list[CellCheck]:
             rows.setdefault((number.table, number.row), []).append(number)
     for row in rows.values():
         # Turns have neither maximum nor percentiles.
-        by = {
-            this_number.metric: this_number.value for this_number in row if not math.isnan(this_number.value)
-        }
+        by = {cell.metric: cell.value for cell in row if not math.isnan(cell.value)}
         low, mean, high = (by.get(f"latency_{part}_ms") for part in ("min", "avg", "max"))
         parts = [part for part in (low, mean, high) if part is not None]
         if len(parts) < 2:

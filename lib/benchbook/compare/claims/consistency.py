@@ -217,16 +217,14 @@ def missing_cells(
         build_check(
             name,
             False,
-            f"{this_number.table}, row {this_number.row}",
-            f"{this_number.heading} is blank.",
-            [this_number.table],
+            f"{cell.table}, row {cell.row}",
+            f"{cell.heading} is blank.",
+            [cell.table],
         )
-        for this_number in numbers
-        if not this_number.is_given
+        for cell in numbers
+        if not cell.is_given
     ]
-    measured = [
-        this_number for this_number in numbers if this_number.is_given and this_number.key("arm") is not None
-    ]
+    measured = [cell for cell in numbers if cell.is_given and cell.key("arm") is not None]
     groups: dict[_Place, list[Number]] = {}
     for number in measured:
         factors = {key: value for key, value in number.at.items() if key not in {"arm", "second", *THREADS}}
@@ -238,17 +236,15 @@ def missing_cells(
         for arm, other in dict.fromkeys((*compared, *((second, first) for first, second in compared))):
             if arm in levels and (lack := levels.get(other, set()) - levels[arm]):
                 text = f"No numbers at {_format_levels(lack)} threads, where {other} has them."
-                tables = [this_number.table for this_number in group if this_number.at["arm"] == arm]
+                tables = [cell.table for cell in group if cell.at["arm"] == arm]
                 cell_checks.append(
                     build_check(name, False, f"{arm}, {group[0].key('workload')}", text, tables)
                 )
     for workload, threads in stated.items():
-        part = [this_number for this_number in measured if this_number.key("workload") == workload]
+        part = [cell for cell in measured if cell.key("workload") == workload]
         if lack := set(threads) - _thread_levels(part):
             text = f"No numbers at {_format_levels(lack)} threads, which the document says were run."
-            cell_checks.append(
-                build_check(name, False, workload, text, [this_number.table for this_number in part])
-            )
+            cell_checks.append(build_check(name, False, workload, text, [cell.table for cell in part]))
     return cell_checks or [
         build_check(name, True, "everywhere", "No blank, and compared arms have the same cells.")
     ]

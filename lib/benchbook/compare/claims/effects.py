@@ -52,9 +52,7 @@ def match_contrasts(name: str, claim: Claim, claim_test: ClaimTest) -> list[Clai
     contrasts = [
         {(item.baseline.at[0], *item.cell.at[:2]) for item in part.items if item.baseline} for part in parts
     ]
-    is_one = all(len(this_contrast) == 1 for this_contrast in contrasts) and len(
-        set.union(*contrasts)
-    ) == len(parts)
+    is_one = all(len(rows) == 1 for rows in contrasts) and len(set.union(*contrasts)) == len(parts)
     if (
         not is_contrast(claim)
         or not is_compared(require_value(claim.metric))

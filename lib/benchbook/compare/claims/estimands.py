@@ -230,10 +230,7 @@ def _test_proportion(claim: Claim, board: CellSource) -> ClaimTest:
         mean = math.fsum(map(math.log, best)) / len(best)
         squares = math.fsum((math.log(level) - mean) ** 2 for level in best)
         terms = _sum_terms(
-            *(
-                (this_cell_pair.terms, (math.log(level) - mean) / squares)
-                for level, this_cell_pair in best.items()
-            )
+            *((pair.terms, (math.log(level) - mean) / squares) for level, pair in best.items())
         )
         cell_pairs, several = tuple(best.values()), len(levels) > len(best)
         where = f"{where}, at the highest {metric.upper()} of each" if several else where
@@ -264,7 +261,7 @@ def _test_same_effect(claim: Claim, board: CellSource) -> ClaimTest:
     parts = []
     for where, mine in sides[0].items():
         theirs = dict(sides[1].get(where, ()))
-        both = [(level, this_cell_pair, theirs[level]) for level, this_cell_pair in mine if level in theirs]
+        both = [(level, pair, theirs[level]) for level, pair in mine if level in theirs]
         for level, cell_pair, other in both[1:]:
             of = (_change_terms(cell_pair, both[0][1]), _change_terms(other, both[0][2]))
             names = [item.place.get("name") for item in (cell_pair, other)]
@@ -290,8 +287,8 @@ def _test_peak(claim: Claim, board: CellSource) -> ClaimTest:
     bounds = Bounds(-math.inf, math.log1p(PRACTICAL))
     series = board.series(items, key)
     for where, levels in series:
-        inside = [this_level for this_level in levels if band.holds(float(this_level[0]))]
-        rest = [this_level for this_level in levels if this_level not in inside]
+        inside = [place for place in levels if band.holds(float(place[0]))]
+        rest = [place for place in levels if place not in inside]
         if not inside or not rest:
             continue
         best = max(inside, key=lambda item: _log_mean(item[1], board))
@@ -308,7 +305,7 @@ def _test_peak(claim: Claim, board: CellSource) -> ClaimTest:
             )
     if not parts:
         raise NotApplicable(f"it has no level of {labels.label_key(key)} inside the band, or none outside")
-    return ClaimTest(parts, [this_level for _, levels in series for _, this_level in levels], unseen=unseen)
+    return ClaimTest(parts, [place for _, levels in series for _, place in levels], unseen=unseen)
 
 
 def _test_unit(claim: Claim, board: CellSource) -> ClaimTest:

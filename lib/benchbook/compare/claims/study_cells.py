@@ -207,13 +207,13 @@ class StudyCells:
                 "workload": workload,
                 "threads": threads,
                 "script": self._study.script(workload),
-                "range_size": this_workload.range_size,
+                "range_size": settings.range_size,
                 "threads_per_process": threads // arm.clients,
                 "threads_per_server": threads // arm.servers,
                 **arm.role(name),
             }
             for name, arm in self._study.arms.items()
-            for workload, this_workload in self._study.workloads.items()
+            for workload, settings in self._study.workloads.items()
             for threads in self._study.threads
         ]
         if self._evidence is None:

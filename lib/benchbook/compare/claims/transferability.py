@@ -341,9 +341,9 @@ def _band_sign(band: tuple[float, float]) -> int:
 
 def _dose_settings(study: Study, baseline: str, treatment: str) -> set[str]:
     """Differences of two arms that set the size of their effect: a share of time, or a delay."""
-    this_arm, other = study.arms[baseline], study.arms[treatment]
-    results = {key for key in ("zones", "neighbour") if getattr(this_arm, key) != getattr(other, key)}
-    quotas = [{part: cpu.quota for part, cpu in arm.cpu.items() if cpu.quota} for arm in (this_arm, other)]
+    base, other = study.arms[baseline], study.arms[treatment]
+    results = {key for key in ("zones", "neighbour") if getattr(base, key) != getattr(other, key)}
+    quotas = [{part: cpu.quota for part, cpu in arm.cpu.items() if cpu.quota} for arm in (base, other)]
     clusters = [engine_of(study, name).cluster for name in (baseline, treatment)]
     apart = [cluster.zones_ms if cluster is not None else None for cluster in clusters]
     results |= {"cpu quotas"} if quotas[0] != quotas[1] else set()
@@ -392,9 +392,7 @@ def _program_closeness(
     own_match = _VERSION.search(version)
     if own_match and own_match[0] in versions:
         return "same", ""
-    if own_match and own_match[0].split(".")[:2] in [
-        this_version.split(".")[:2] for this_version in versions
-    ]:
+    if own_match and own_match[0].split(".")[:2] in [text.split(".")[:2] for text in versions]:
         return "close", f"{descriptors.product_name(program)} {own_match[0]} for {', '.join(versions)}"
     here = f"{descriptors.product_name(program)} {version or 'of an unknown version'}"
     message = f"{here} for {theirs[program] or 'an unknown one'}"

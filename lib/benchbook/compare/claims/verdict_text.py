@@ -283,7 +283,7 @@ def _same_effect(
             }
         )
     ends = [round_digits(end(mine for mine, _ in effects)) for end in (min, max)]
-    inside = sum(this_estimand_outcome.outcome == "confirmed" for this_estimand_outcome in estimand_outcomes)
+    inside = sum(item.outcome == "confirmed" for item in estimand_outcomes)
     texts = [f"{write_percent(mine, 1)} beside {write_percent(its, 1)}" for mine, its in effects]
     gaps = [(1 + mine) / (1 + its) - 1 for mine, its in effects]
     values = {"effects": texts, "gaps": list(map(write_percent, gaps))}

@@ -188,8 +188,8 @@ def describe_runs(evidence: StudyEvidence, names: Mapping[str, str]) -> list[str
     cost = stalls.measure_dips(runs, intervals, stalls.event_seconds(evidence.facts))
     in_arms: dict[str, list[stalls.Dip]] = {}
     # Arms with an event come first.
-    for this_dip in sorted(cost, key=lambda dip: not dip.has_event):
-        in_arms.setdefault(names[arms[this_dip.run_id]], []).append(this_dip)
+    for stall in sorted(cost, key=lambda dip: not dip.has_event):
+        in_arms.setdefault(names[arms[stall.run_id]], []).append(stall)
     long = (
         []
         if cost

@@ -47,11 +47,7 @@ def contrast_candidates(evidence: StudyEvidence, claims: Sequence[ClaimedEffect]
             for treatment in study.treatments:
                 whole = (study.baseline, treatment, set(study.threads))
                 claimed_effect = next(
-                    (
-                        this_claimed_effect
-                        for this_claimed_effect in waiting
-                        if _claimed_cell(this_claimed_effect, study) == whole
-                    ),
+                    (claimed for claimed in waiting if _claimed_cell(claimed, study) == whole),
                     None,
                 )
                 waiting = [claim for claim in waiting if claim is not claimed_effect]

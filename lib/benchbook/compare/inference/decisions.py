@@ -216,8 +216,8 @@ def _decide_levels(
     """Decide every thread level of every contrast, those of one question as one family of Holm's."""
     cells = [
         (place, level)
-        for place, this_effect_decision in enumerate(judged)
-        for level in this_effect_decision.candidate.effect.levels
+        for place, hypothesis in enumerate(judged)
+        for level in hypothesis.candidate.effect.levels
     ]
     decisions = [decide_label(level.interval) for _, level in cells]
     held = _survives_holm(

@@ -106,11 +106,7 @@ def _add_sentence(finding: Finding, **changed: Any) -> Finding:
 
 def blocks_to_match_aa(finding: Finding, aa: Finding | None) -> Finding:
     """Finding that needs as many blocks as its A/A pair, if the pair is the reason to withhold it."""
-    both = [
-        this_finding.blocks_to_useful
-        for this_finding in (finding, aa)
-        if this_finding and this_finding.blocks_to_useful
-    ]
+    both = [item.blocks_to_useful for item in (finding, aa) if item and item.blocks_to_useful]
     if not finding.withheld or not both:
         return finding
     return _add_sentence(finding, blocks_to_useful=max(both, key=lambda more: more.blocks))

@@ -256,10 +256,7 @@ def _is_within_aa(finding: Finding, aa: Finding) -> bool:
     """True if an effect may be as small as the difference of equal arms in the A/A pair."""
     if not caveats.leaves_zero_out(finding):
         return False
-    own_values, room = (
-        [abs(require_value(end)) for end in (this_finding.low, this_finding.high)]
-        for this_finding in (finding, aa)
-    )
+    own_values, room = ([abs(require_value(end)) for end in (item.low, item.high)] for item in (finding, aa))
     return not tolerance.is_above(min(own_values), max(room))
 
 

@@ -37,8 +37,8 @@ def format_advice(pooled: MetaAnalysis | None) -> Iterator[str]:
     advice = advise_study(pooled) if pooled else []
     if advice:
         yield "What would narrow what is expected of a further session:"
-    for this_advice in sorted(advice, key=lambda item: (item.occasions, -(item.now_pct or math.inf))):
-        yield f"  {this_advice.sentence}"
+    for advised in sorted(advice, key=lambda item: (item.occasions, -(item.now_pct or math.inf))):
+        yield f"  {advised.sentence}"
 
 
 def half_width(tau: float, error: float, k: int) -> float:

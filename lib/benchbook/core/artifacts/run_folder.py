@@ -275,11 +275,7 @@ class _EvidencePart:
     def of(cls, observations: Mapping[str, Any]) -> Self:
         """Take it from a mapping; TypeError if a key without a default is missing."""
         return cls(
-            **{
-                this_field.name: observations[this_field.name]
-                for this_field in fields(cls)
-                if this_field.name in observations
-            }
+            **{item.name: observations[item.name] for item in fields(cls) if item.name in observations}
         )
 
 

@@ -94,7 +94,7 @@ def cell_values(
     """
     numerator, *denominator = both_metrics(metric)
     top, below = (
-        [this_number for this_number in numbers if this_number.is_given and this_number.metric in name]
+        [cell for cell in numbers if cell.is_given and cell.metric in name]
         for name in ([numerator], denominator)
     )
     table_cells: list[TableCell] = []

@@ -68,8 +68,8 @@ def find_refusals(study: Any) -> Iterator[str]:
                 f"threads: {odd[0]}: arm {name} has {count} clients, and each needs the same number of "
                 f"threads; write multiples of {count}, such as {nearest}"
             )
-        for workload, this_workload in study.workloads.items():
-            rate = this_workload.rate
+        for workload, settings in study.workloads.items():
+            rate = settings.rate
             if isinstance(rate, int) and 0 < rate < count:
                 yield (
                     f"workloads.{workload}.rate: {rate}: arm {name} has {count} clients, and one without "

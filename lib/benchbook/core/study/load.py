@@ -39,8 +39,8 @@ def load_for_measuring(name: str) -> Study:
     loaded = _validate_study(document)
     wrong = [*interleaving.find_misleading(loaded)]
     first: dict[str, str] = {}
-    for arm, this_arm in loaded.arms.items():
-        other = first.setdefault(json.dumps(this_arm.setting, sort_keys=True), arm)
+    for arm, settings in loaded.arms.items():
+        other = first.setdefault(json.dumps(settings.setting, sort_keys=True), arm)
         if other != arm:
             wrong.append(
                 f"arms.{arm}: sets the same as {other}; change what differs, or take it out: "

@@ -78,9 +78,7 @@ class PlannedRun:
     @classmethod
     def of(cls, plan: Mapping[str, Any]) -> PlannedRun:
         """The run of a `plan.json`; TypeError if it lacks a setting."""
-        values = {
-            this_field.name: plan[this_field.name] for this_field in fields(cls) if this_field.name in plan
-        }
+        values = {item.name: plan[item.name] for item in fields(cls) if item.name in plan}
         return cls(**values | {"partners": tuple(values.get("partners", ()))})
 
     def to_dict(self) -> dict[str, Any]:
@@ -89,7 +87,7 @@ class PlannedRun:
 
     def _settings(self) -> dict[str, Any]:
         """All fields, without those of turns and own scripts if there are none: ids stay."""
-        settings = {this_field.name: getattr(self, this_field.name) for this_field in fields(self)}
+        settings = {item.name: getattr(self, item.name) for item in fields(self)}
         settings["partners"] = list(self.partners)
         left_out = {*(() if self.partners else OF_TURNS), *(() if self.own else ("own",))}
         left_out |= set() if self.edge_s else {"edge_s"}

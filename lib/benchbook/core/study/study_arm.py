@@ -237,7 +237,7 @@ def find_conflicts(arms: Mapping[str, Arm]) -> Iterator[str]:
     """Conflicts between arms, each as `path.to.key: fault; remedy`."""
     for name, arm in arms.items():
         same = [
-            other for other, this_arm in arms.items() if other != name and arm.name in (other, this_arm.name)
+            other for other, settings in arms.items() if other != name and arm.name in (other, settings.name)
         ]
         if arm.name is not None and same:
             yield f"arms.{name}.name: {arm.name}: what arm {same[0]} is called; write another name"

@@ -79,7 +79,7 @@ def key_descriptions(model: type[BaseModel]) -> dict[str, str]:
 @cache
 def _class_bodies(file: str) -> dict[str, list[ast.stmt]]:
     tree = ast.parse(Path(file).read_text(encoding="utf-8"))
-    return {this_ast.name: this_ast.body for this_ast in ast.walk(tree) if isinstance(this_ast, ast.ClassDef)}
+    return {node.name: node.body for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
 
 
 def check_names(kind: str, names: Callable[[], Iterable[str]], otherwise: str = "") -> AfterValidator:

@@ -73,11 +73,7 @@ class Files:
         """Bytes of a file, or the disk space of a folder; None if it is not there."""
         path = self._inside(name)
         if path.is_dir():
-            return sum(
-                this_path.stat().st_blocks * 512
-                for this_path in path.rglob("*")
-                if not this_path.is_symlink()
-            )
+            return sum(entry.stat().st_blocks * 512 for entry in path.rglob("*") if not entry.is_symlink())
         return path.stat().st_size if path.exists() else None
 
     def usage(self, name: str) -> int:

@@ -73,8 +73,8 @@ class Agent:
     def run(self) -> None:
         """Answer until asked to end, until a signal says so, or until the lease is over."""
         woken, wake = socket.socketpair()
-        for this_socket in (woken, wake):
-            this_socket.setblocking(False)
+        for end in (woken, wake):
+            end.setblocking(False)
         signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):

@@ -83,9 +83,9 @@ def _is_missing(engine: Engine) -> bool:
 def _fetch_packages(engine: Engine) -> Path:
     of = descriptors.find_engine(engine.name)
     fits = (
-        this_version
-        for this_version in _list_versions(of.apart[0], engine)
-        if sql.is_version(_strip_revision(this_version), engine.version)
+        listed
+        for listed in _list_versions(of.apart[0], engine)
+        if sql.is_version(_strip_revision(listed), engine.version)
     )
     version = next(fits)
     place = _locate_packages() / f"{engine.name}-{version.partition(':')[2] or version}"

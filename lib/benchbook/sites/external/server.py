@@ -151,10 +151,7 @@ def prepare_account(existing: Existing, lab: labs.Lab, drivers: Iterable[str]) -
             f"{existing.password_env}: a quote or a new line in it can't be passed on; choose another"
         )
     lab.private_folder("secrets", None)
-    statement = "".join(
-        f'{this_driver}-user="{existing.user}"\n{this_driver}-password="{password}"\n'
-        for this_driver in drivers
-    )
+    statement = "".join(f'{name}-user="{existing.user}"\n{name}-password="{password}"\n' for name in drivers)
     return labs.write_private(lab.folder / "secrets" / "existing.cnf", statement)
 
 

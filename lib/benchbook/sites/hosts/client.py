@@ -157,10 +157,10 @@ def _carry_file(host: Host, path: Path) -> str:
     beside = sorted(path.parent.glob("*.lua")) if path.suffix == ".lua" else [path]
     digest = hashlib.sha256("".join(map(digest_file, beside)).encode()).hexdigest()
     folder = f"carried/{path.parent.name}-{digest[:12]}"
-    for this_path in beside:
-        name, text = f"{folder}/{this_path.name}", this_path.read_text("utf-8")
-        if host.call("sha256", path=f"{host.folder}/{name}") == digest_file(this_path):
+    for script in beside:
+        name, text = f"{folder}/{script.name}", script.read_text("utf-8")
+        if host.call("sha256", path=f"{host.folder}/{name}") == digest_file(script):
             continue
-        if host.call("write", name=name, text=text) != digest_file(this_path):
+        if host.call("write", name=name, text=text) != digest_file(script):
             raise SiteError(f"{host.name}: {name} does not hold what was written; look at its disk")
     return f"{host.folder}/{folder}/{path.name}"

@@ -53,8 +53,8 @@ def of_inventory(name: str, studies: Sequence[Study] = ()) -> list[Ability]:
         targets = inventory.load_hosts(name, ("client",)) if is_outside else inventory.load_hosts(name)
     except InputErrors as error:
         return [
-            Ability(f"inventory {name}", False, this_error, "see docs/ssh.md", is_needed=False)
-            for this_error in error.errors
+            Ability(f"inventory {name}", False, message, "see docs/ssh.md", is_needed=False)
+            for message in error.errors
         ]
     wanted = {"client": roles.TOOLS["client"]} if is_outside else roles.list_programs(studies)
     with ThreadPoolExecutor(max_workers=16) as pool:

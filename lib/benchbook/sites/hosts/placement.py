@@ -159,7 +159,7 @@ class _Makes:
             *(key, "proxy", host, descriptors.find_proxy(arm.access).ports),
             **dict[str, Any](cpus=cpus, to=server, program=arm.access, arm=name, variant=statement),
             connections=max(
-                (this_arm.load.connections for this_arm in self.study.arms.values() if this_arm.load),
+                (settings.load.connections for settings in self.study.arms.values() if settings.load),
                 default=0,
             ),
         )

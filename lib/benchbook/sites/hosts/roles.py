@@ -59,7 +59,7 @@ def summarize_needs(study: Study) -> str:
     most: dict[str, int] = {}
     for arm in study.arms.values():
         for role, number in count_roles(study, arm).items():
-            named = {this_arm.hosts.get(role) for this_arm in study.arms.values()}  # type: ignore[call-overload]
+            named = {settings.hosts.get(role) for settings in study.arms.values()}  # type: ignore[call-overload]
             most[role] = max(most.get(role, 0), number, len(named))
     wanted = list_programs([study], _describe_needs)
     for role, number in most.items():

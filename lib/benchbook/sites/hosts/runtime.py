@@ -122,7 +122,7 @@ class HostsRuntime:
             }
             return TiupCluster(self.study, part, {name: self.machine(name) for name in names}, peers)
         engine = engine_of(self.study, part.arm)
-        chain = next(this_chain for this_chain in self._chains.values() if part in this_chain.servers)
+        chain = next(item for item in self._chains.values() if part in item.servers)
         is_closed = self.study.site.tls == "required"
         tls_from = {"tls_from": lambda: self.machine(chain.client.where.host)} if is_closed else {}
         return load(descriptors.find_engine(part.program).code)(machine, engine, place, **tls_from)
@@ -154,11 +154,7 @@ class HostsRuntime:
                 raise
             except SiteError:
                 # What ran on a host that was started again has ended with its agent: both are started again.
-                lost = [
-                    this_part
-                    for this_part in self.parts.values()
-                    if this_part.child is not None and not this_part.is_up
-                ]
+                lost = [part for part in self.parts.values() if part.child is not None and not part.is_up]
                 is_gone = any(host.is_gone for host in self._hosts.values())
                 if wait_s is None or not (lost or is_gone):
                     raise
@@ -166,8 +162,8 @@ class HostsRuntime:
 
     def stop(self) -> None:
         """Stop all parts, those nearest to the client first."""
-        for this_part in reversed(list(self.parts.values())):
-            this_part.stop()
+        for part in reversed(list(self.parts.values())):
+            part.stop()
 
     @property
     def ready_s(self) -> float:
@@ -201,8 +197,8 @@ class HostsRuntime:
     def has_probes(self, chain: Chain) -> bool:
         """True if a proxy that is up, of any arm, now and then probes these servers."""
         return any(
-            part.to in chain.servers and this_part.has_probes and this_part.child is not None
-            for part, this_part in self.parts.items()
+            part.to in chain.servers and item.has_probes and item.child is not None
+            for part, item in self.parts.items()
             if part.kind == "proxy"
         )
 

@@ -219,9 +219,7 @@ class PodClock:
     """The clock of one group, in the pod of all clients; however it ends, all clients go on thereafter."""
 
     def __init__(self, lab: labs.Lab, takers: Mapping[str, Taker], requests: Mapping[str, Any]) -> None:
-        self.clients: list[RemoteClient] = [
-            this_client for taker in takers.values() for this_client in taker.clients
-        ]
+        self.clients: list[RemoteClient] = [job for taker in takers.values() for job in taker.clients]
         host = self.clients[0].host
         if others := {remote_client.host.name for remote_client in self.clients} - {host.name}:
             raise SiteError(f"clients that take turns are in {host.name} and in {', '.join(sorted(others))}")
@@ -232,8 +230,8 @@ class PodClock:
         arms = [
             {
                 "name": name,
-                "clients": (pids := [this_client.pid for this_client in taker.clients]),
-                "logs": [f"{host.folder}/{this_client.job}/out" for this_client in taker.clients],
+                "clients": (pids := [job.pid for job in taker.clients]),
+                "logs": [f"{host.folder}/{job.job}/out" for job in taker.clients],
                 "parts": {"client": pids},
             }
             for name, taker in takers.items()

@@ -112,11 +112,7 @@ def describe_lack(pod: Any | None, digest: str | None = None) -> str | None:
         if condition.type == "PodScheduled" and condition.status != "True":
             return f"{condition.reason}: {condition.message}"
     statuses = pod.status.container_statuses or ()
-    if (
-        pod.status.phase != "Running"
-        or not statuses
-        or not all(this_status.ready for this_status in statuses)
-    ):
+    if pod.status.phase != "Running" or not statuses or not all(container.ready for container in statuses):
         return f"phase {pod.status.phase}"
     return None
 

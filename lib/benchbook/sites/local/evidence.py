@@ -135,9 +135,7 @@ def run_alongside(parts: LocalRuntime, chain: Chain, arm: str) -> Iterator[dict[
         record["pools_sessions"] = True
     # A proxy that is up, of whichever arm, may ask this server now and then whether it lives.
     names = {
-        this_chain.proxy.name
-        for this_chain in parts.chains.values()
-        if this_chain.server == chain.server and this_chain.proxy
+        other.proxy.name for other in parts.chains.values() if other.server == chain.server and other.proxy
     }
     up = [item for name, item in parts.alive.items() if name in names and item.child is not None]
     if any(item.has_probes for item in up):

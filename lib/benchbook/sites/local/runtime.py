@@ -116,7 +116,7 @@ class LocalRuntime:
             ends = self.addresses(chain.server) if inner == self.address(chain.server) else [inner]
             matching_hops += [Hop("proxy", *self.address(chain.entry))]
             matching_hops += [Hop("proxy", *end, is_behind=True) for end in ends]
-        matching_hops += [Hop("server", *this_address) for this_address in self.addresses(chain.server)[1:]]
+        matching_hops += [Hop("server", *address) for address in self.addresses(chain.server)[1:]]
         below = self.get(chain.server).below
         return matching_hops + [Hop(kind, *place) for kind, places in below.items() for place in places]
 

@@ -103,7 +103,7 @@ def save_data(server: Any, servers: Sequence[Any], label: str) -> None:
             f"see {server.log} and run the prepare stage again"
         )
     _save_copy(server, label)
-    mine = [this_server for this_server in servers if this_server.has_copies and this_server is not server]
+    mine = [item for item in servers if item.has_copies and item is not server]
     mine = [item for item in mine if item.place.prepared == server.place.prepared]
     others = {item.machine.host: item for item in mine if item.machine.host != server.machine.host}
     # Servers of one arm that are on several machines are on hosts.

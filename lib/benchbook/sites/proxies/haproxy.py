@@ -180,7 +180,7 @@ def select_settable(info: Mapping[str, str], servers: str) -> dict[str, Any]:
 def read_back(info: Mapping[str, str], backend: str) -> dict[str, Any]:
     """Return threads, connections and balance as the proxy has them, from its answers to INFO and BACKEND."""
     header, *rows = csv.reader(backend.removeprefix("# ").splitlines())
-    (row,) = (this_row for this_row in rows if len(this_row) > 1 and this_row[1] == "BACKEND")
+    (row,) = (item for item in rows if len(item) > 1 and item[1] == "BACKEND")
     return {
         "threads": int(info["Nbthread"]),
         "max_connections": int(info["Maxconn"]),

@@ -207,9 +207,7 @@ class PlacementDriver:
         for region in regions:
             leader = (region.get("leader") or {}).get("store_id")
             leaders[str(region["id"])] = stores[leader][0] if leader in stores else None
-        copies = Counter(
-            len(this_region["peers"]) - len(this_region.get("pending_peers") or ()) for this_region in regions
-        )
+        copies = Counter(len(part["peers"]) - len(part.get("pending_peers") or ()) for part in regions)
         return State(
             stores={name: {"id": id, "state": item["state_name"]} for id, (name, item) in stores.items()},
             leaders=dict(sorted(leaders.items())),
