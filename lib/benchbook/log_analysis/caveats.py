@@ -205,7 +205,7 @@ def caveats_of_set(runs: Sequence[Any], arms: Sequence[str]) -> list[Caveat]:
     for workload in dict.fromkeys(run.workload for run in runs):
         of_workload = [run for run in runs if run.workload == workload]
         levels = {arm: {run.level for run in of_workload if run.arm == arm} for arm in arms}
-        levels = {arm: own_level for arm, own_level in levels.items() if own_level}
+        levels = {arm: threads for arm, threads in levels.items() if threads}
         common = set.intersection(*levels.values()) if levels else set()
         for arm, level in levels.items():
             if level != common and len(levels) > 1:

@@ -172,11 +172,9 @@ def _guess_roles(
 
 def _find_workloads(names: Sequence[_Name]) -> None:
     for name in names:
-        matching_matches = [*_WORKLOAD.finditer(name.path)]
-        special = [
-            match for match in matching_matches if match[0].lower() not in _GENERIC
-        ] or matching_matches
-        if special:
+        found_words = [*_WORKLOAD.finditer(name.path)]
+        special = [match for match in found_words if match[0].lower() not in _GENERIC]
+        if special := special or found_words:
             # The name of the file says more than its folder's.
             name.add(max(special, key=lambda match: (len(match[0]), match.start())), "workload")
 
@@ -357,7 +355,7 @@ def _by_pattern(names: Mapping[str, str], by: str) -> dict[str, dict[str, str]]:
         shape = _SHAPES.get(role, r"[^/]+?")
         regex += f"(?P<{role}{number}>{shape})" + re.escape(literal).replace(r"\*", "[^/]*")
     pattern = re.compile(rf"{regex}(?:\.(?:log|txt|out|res|gz|xz|zst))*")
-    matching_pattern = {}
+    by_path = {}
     for path, relative in names.items():
         parts = path.split("/")
         match = pattern.fullmatch(relative)
@@ -368,15 +366,14 @@ def _by_pattern(names: Mapping[str, str], by: str) -> dict[str, dict[str, str]]:
         for key, value in (match.groupdict() if match else {}).items():
             role = key.rstrip("0123456789")
             roles[role] = f"{roles[role]} {value}" if role in roles else value
-        matching_pattern[path] = roles
+        by_path[path] = roles
     if not any(
-        roles.get("arm") or roles.get("repeat") or roles.get("workload")
-        for roles in matching_pattern.values()
+        roles.get("arm") or roles.get("repeat") or roles.get("workload") for roles in by_path.values()
     ):
         raise BenchbookError(
             f"--by '{by}' fits none of {len(names)} files, such as {next(iter(names.values()))}"
         )
-    return matching_pattern
+    return by_path
 
 
 def _describe_arms(
@@ -402,10 +399,9 @@ def _describe_arms(
         number = re.search(r"(\d+)$", arm)
         if number and (words := numbered.get(number[1])):
             described[path] = f"{arm} ({words})"
-        own_values = settings.get(os.path.dirname(path), {})
-        if varied & own_values.keys():
-            words = " ".join(f"{key}={own_values[key]}" for key in sorted(varied & own_values.keys()))
-            described[path] = words
+        values = settings.get(os.path.dirname(path), {})
+        if keys := sorted(varied & values.keys()):
+            described[path] = " ".join(f"{key}={values[key]}" for key in keys)
     return described
 
 
@@ -429,11 +425,10 @@ def _script_name(word: str) -> str:
 def _by_mix(run: LogRun) -> str:
     """Statement mix of a run's transactions, as the name of an unnamed workload."""
     each = [round(count / max(run.events, 1), 1) for count in (run.reads, run.writes, run.other)]
-    mixes = {(14.0, 4.0, 2.0): "read_write", (14.0, 0.0, 2.0): "read_only", (1.0, 0.0,
-                    0.0): "point_select",
+    names = {(14.0, 4.0, 2.0): "read_write", (14.0, 0.0, 2.0): "read_only", (1.0, 0.0, 0.0): "point_select",
              (0.0, 4.0, 2.0): "write_only", (0.0, 1.0, 0.0): "one write",
              (14.0, 0.0, 0.0): "read_only"}  # fmt: skip
-    return mixes.get((each[0], each[1], each[2])) or f"{each[0]:g}/{each[1]:g}/{each[2]:g} r/w/o"
+    return names.get((each[0], each[1], each[2])) or f"{each[0]:g}/{each[1]:g}/{each[2]:g} r/w/o"
 
 
 def _with_arms(runs: list[LogRun], root: str, arm_globs: Sequence[tuple[str, str]]) -> list[LogRun]:

@@ -54,15 +54,15 @@ def draft_study(logs: LogSet) -> str:
         "arms:  # the first is the baseline",
     ]
     for place, arm in enumerate(logs.arms):
-        own_values = next(
+        arm_options = next(
             (run.options for run in logs.runs if run.arm == arm and run.options.get("host")), {}
         )
         if place == 0:
             lines.append(f"  {names[arm]}: {{}}  # {arm}")
             continue
         endpoint = (
-            f"host: {own_values.get('host', f'{names[arm]}.example.org')}, port: "
-            f"{own_values.get('port', port)}"
+            f"host: {arm_options.get('host', f'{names[arm]}.example.org')}, port: "
+            f"{arm_options.get('port', port)}"
         )
         lines.append(f"  {names[arm]}: {{endpoint: {{{endpoint}}}}}  {TO_FILL}: where {arm} answers")
     lines += [f"aa: {{threads: [{levels[len(levels) // 2]}]}}  # the baseline against itself", "workloads:"]

@@ -44,9 +44,8 @@ def _format_cells(cell: LogCell | None, is_compared: bool, has_n: bool, rank: in
         cells += ["–", "–"] if change is None else [f"{change.effect:+.1%}", describe_interval(change)]
     cells.append(f"{cell.mean('avg_ms'):.2f}")
     if rank is not None:
-        values = [run.percentile_ms for run in cell.runs]
-        numbers = [value for value in values if value is not None]
-        cells.append(f"{sum(numbers) / len(numbers):.2f}" if numbers and len(numbers) == len(values) else "–")
+        known = [run.percentile_ms for run in cell.runs if run.percentile_ms is not None]
+        cells.append(f"{sum(known) / len(known):.2f}" if len(known) == cell.n else "–")
     return cells
 
 
@@ -73,9 +72,9 @@ def _render_table(logs: LogSet, width: int) -> list[str]:
     for row in values:
         cells = dict(zip(wide, row, strict=True))
         for arm in logs.arms:
-            own_texts = [cells.get((arm, name), "") for name in _in_order(names)]
-            if own_texts[0] != "–":
-                rows.append([*row[:shared], arm, *own_texts])
+            texts = [cells.get((arm, name), "") for name in _in_order(names)]
+            if texts[0] != "–":
+                rows.append([*row[:shared], arm, *texts])
     return [*_align_rows(headings, rows)]
 
 

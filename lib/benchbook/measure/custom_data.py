@@ -69,8 +69,8 @@ def describe_tables(connection: Connection) -> dict[str, dict[str, int | None]]:
 
 def list_tables(connection: Connection) -> list[str]:
     """Names of the tables that are neither sysbench's own nor the mark of a schema that others host."""
-    tables = dialect.get_dialect(connection).tables(connection)
-    return [name for name in tables if name != dialect.MARK and not sysbench.is_table(name)]
+    names = dialect.get_dialect(connection).tables(connection)
+    return [name for name in names if name != dialect.MARK and not sysbench.is_table(name)]
 
 
 def prewarm_tables(connection: Connection) -> None:
@@ -109,9 +109,9 @@ def record_scripts(data: DataPlan, states: dict[str, dict[str, Any]]) -> dict[st
     return {"scripts": scripts, "tables": states[first]}
 
 
-def diff_tables(now: dict[str, Any], before: dict[str, Any]) -> list[str]:
+def diff_tables(now: dict[str, Any], recorded: dict[str, Any]) -> list[str]:
     """Each table that is not as it was recorded, in words."""
-    other = numeric_equality.diff_mappings(now, before)
+    other = numeric_equality.diff_mappings(now, recorded)
     return [f"{name} has {has}, recorded are {was}" for name, (has, was) in other.items()]
 
 

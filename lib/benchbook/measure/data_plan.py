@@ -57,9 +57,9 @@ def plan_data(study: Study) -> DataPlan:
     """The data plan of a study; warming of arms only for stages that declare `warm_up`."""
     data, scripts = study.dataset, custom_scripts.load_scripts(study)
     prepared = tuple(custom_scripts.prepared_by(study))
-    digests = [(script.digests(), dict(script.options)) for script in prepared]
+    contents = [(script.digests(), dict(script.options)) for script in prepared]
     label = f"{data.tables}x{data.table_size}-seed{data.seed}"
-    label += f"-own{compute_fingerprint(digests)}" if digests else ""
+    label += f"-own{compute_fingerprint(contents)}" if contents else ""
     return DataPlan(
         *(data.tables, data.table_size, data.seed, label, _checksum_kind(study), scripts, prepared),
         {name: _plan_arm(study, name) for name in study.arms},

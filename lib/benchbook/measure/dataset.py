@@ -19,18 +19,19 @@ from benchbook.sites.contract import Site
 from benchbook.sites.engines import dialect
 
 CHECKSUM_UP_TO = 5_000_000
+Description = dict[str, Any]
 
 
 def ensure_data(
     site: Site,
     data: DataPlan,
-    recorded: dict[str, Any] | None = None,
-    recorded_scripts: dict[str, Any] | None = None,
-) -> dict[str, Any]:
+    recorded: Description | None = None,
+    recorded_scripts: Description | None = None,
+) -> Description:
     """Make sure the prepared data is there and as it should be; return its description.
 
-    `recorded` is what prepare recorded, `recorded_scripts` what warm-up did of own scripts and their tables.
-    Data that are gone are loaded again from the study's seed; what differs is taken from the prepared copy.
+    `recorded` is prepare's description, `recorded_scripts` that of warm-up of own scripts and their tables.
+    Data that are gone are loaded again from the seed; what differs is put back from the prepared copy.
     BenchbookError if it is still not as recorded. The result has the keys tables, table_size, seed, rows,
     indexes, checksums, fingerprint, `loads`, and `events`: what was found and done.
     """
@@ -46,10 +47,10 @@ def ensure_data(
 def _ensure_data(
     site: Site,
     data: DataPlan,
-    recorded: dict[str, Any] | None,
-    recorded_scripts: dict[str, Any] | None,
+    recorded: Description | None,
+    recorded_scripts: Description | None,
     events: list[str],
-) -> dict[str, Any]:
+) -> Description:
     kept = [arm for arm in arm_of_each_copy(site) if site.has_snapshot(data.label, arm)]
     lost = [arm for arm in arm_of_each_copy(site) if arm not in kept]
     if lost and recorded is not None:
@@ -66,10 +67,10 @@ def _ensure_data(
     for arm in kept:
         with open_session(site, arm) as connection:
             states[arm] = describe_data(connection, data)
-            of_scripts = custom_data.describe_tables(connection) if recorded_scripts is not None else {}
+            script_tables = custom_data.describe_tables(connection) if recorded_scripts is not None else {}
         wrong = find_problems(states[arm], data) or _diff_states(states[arm], recorded)
         # A server of others keeps no copy, and what pilots wrote is still there.
-        wrong = wrong or custom_data.diff_tables(of_scripts, (recorded_scripts or {}).get("tables", {}))
+        wrong = wrong or custom_data.diff_tables(script_tables, (recorded_scripts or {}).get("tables", {}))
         if wrong:
             events += [f"the prepared copy: {problem}; the tables are loaded again" for problem in wrong]
             loaded[arm] = _load_copy(site, data, arm)
@@ -204,10 +205,8 @@ def ensure_custom_tables(site: Any, data: DataPlan, recorded: dict[str, Any] | N
         return
     wrong = custom_data.find_changed_scripts(data, recorded or {})
     for arm, state in describe_custom_tables(site, data).items() if not wrong else ():
-        wrong += [
-            f"{arm}: {diff_table}"
-            for diff_table in custom_data.diff_tables(state, (recorded or {}).get("tables", {}))
-        ]
+        changes = custom_data.diff_tables(state, (recorded or {}).get("tables", {}))
+        wrong += [f"{arm}: {change}" for change in changes]
     if wrong:
         raise BenchbookError(
             f"own workloads are not as warm-up recorded: {'; '.join(wrong[:5])}. "

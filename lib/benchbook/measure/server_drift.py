@@ -126,9 +126,9 @@ def count_between(connection: Connection) -> Record:
     was, now = held.moment, latest_reading(connection)
     names = [name for name in was.counters if name in now.counters]
     grown = {name: now.counters[name] - was.counters[name] for name in names}
-    own_number = None if was.own is None or now.own is None else now.own - was.own
+    own = None if was.own is None or now.own is None else now.own - was.own
     reason = connection.info.get("no_ledger")
-    if reason is None and own_number is None:
+    if reason is None and own is None:
         reason = "how many connections are our own is not counted on this site"
     elif reason is None and "Connections" not in now.counters:
         reason = dialect.get_dialect(connection).absent(connection).get("Connections")
@@ -136,7 +136,7 @@ def count_between(connection: Connection) -> Record:
         seconds=round(now.at_s - was.at_s, 3),
         uptime_s=now.uptime_s - was.uptime_s,
         connections=grown.pop("Connections", None),
-        own=own_number,
+        own=own,
         refused=grown.pop("Aborted_connects", 0),
         counters={name: count for name, count in sorted(grown.items()) if count},
         not_held={} if reason is None else {"connections": reason},
@@ -170,14 +170,14 @@ def keep_reading(
     connection: Connection, status: Mapping[str, Any], uptime_s: float, at_s: float
 ) -> CounterReading:
     """Keep a reading of the server's counters for `between`, those that our own looks don't move."""
-    own_part = connection.info.get("opened")
+    count_opened = connection.info.get("opened")
     kept = {
         name: int(value)
         for name, value in status.items()
         if (name in TOLD or (name.startswith("Com_") and not OURS.match(name))) and str(value).isdigit()
     }
     work = {name: int(status[name]) for name in dialect.WORK if str(status.get(name, "")).isdigit()}
-    counter_reading = CounterReading(kept, uptime_s, at_s, own_part() if own_part else None, work)
+    counter_reading = CounterReading(kept, uptime_s, at_s, count_opened() if count_opened else None, work)
     connection.info["moment"] = counter_reading
     return counter_reading
 

@@ -118,8 +118,8 @@ def record_before(connection: Connection, tables: int | None, known_rows: Record
     """Look at one server before a run.
 
     Returns `rows_before` (without `tables` a `sample_before`), `foreign_sessions`, `before` with counters,
-    `uptime_before_s`, `state`: settings, tables, what went on since the last run, and `cache_before`. `known`
-    are rows and sample from before a server was started again, since to look at rows would warm it.
+    `uptime_before_s`, `state`: settings, tables, what went on since the last run, and `cache_before`.
+    `known_rows` are rows and sample from before a server was started again: to look at rows would warm it.
     """
     seen_rows = known_rows or rows_of(connection, tables)
     # Our sessions that have just been closed stay in a busy server's list for a moment.
@@ -283,11 +283,11 @@ def _absent_counters(connection: Connection, arrangement: Mapping[str, Any]) -> 
 
 def _sum_counters(counters: Sequence[Mapping[str, int] | None]) -> dict[str, int] | None:
     """Add counters by name; None if a server has none, and without those that a server lacks."""
-    readable = [counter for counter in counters if counter is not None]
-    if len(readable) < len(counters):
+    known = [counter for counter in counters if counter is not None]
+    if len(known) < len(counters):
         return None
-    names = [name for name in readable[0] if all(name in values for values in readable)]
-    return {name: sum(values[name] for values in readable) for name in names}
+    names = [name for name in known[0] if all(name in values for values in known)]
+    return {name: sum(values[name] for values in known) for name in names}
 
 
 def _sum_caches(caches: Sequence[Mapping[str, int] | None]) -> dict[str, int] | None:

@@ -79,9 +79,9 @@ def turns_each(run_s: float, turn_ms: int, of_a_round: int) -> int:
 
 def group_rounds(planned: PlannedRun) -> tuple[list[list[str]], int]:
     """Rounds of a group in turns, and the number of turns of each arm, from one of its runs."""
-    matching_turn_rounds = turn_rounds(planned.partners, planned.block, planned.workload, planned.threads)
-    of_a_round = len(matching_turn_rounds[0]) // len(planned.partners)
-    return matching_turn_rounds, turns_each(planned.run_s, planned.turn_ms, of_a_round)
+    rounds = turn_rounds(planned.partners, planned.block, planned.workload, planned.threads)
+    of_a_round = len(rounds[0]) // len(planned.partners)
+    return rounds, turns_each(planned.run_s, planned.turn_ms, of_a_round)
 
 
 def turn_rounds(arms: Sequence[str], block: int, *cell: object) -> list[list[str]]:

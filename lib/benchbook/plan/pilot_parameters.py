@@ -193,11 +193,11 @@ def statement_counts(
     `pilots` has for each workload of every pilot threads, events, reads, writes, other and errors. Only whole
     numbers that all pilots share are a rule: a mixture is held by the ledger alone.
     """
-    matching_counts: dict[str, dict[str, dict[str, int]]] = {}
+    statements: dict[str, dict[str, dict[str, int]]] = {}
     for workload, counts in pilots.items():
-        rules = [_statement_rule(by_statement) for by_statement in counts]
-        matching_counts[workload] = rules[0] if rules and all(rule == rules[0] for rule in rules) else {}
-    return matching_counts
+        rules = [_statement_rule(values) for values in counts]
+        statements[workload] = rules[0] if rules and all(rule == rules[0] for rule in rules) else {}
+    return statements
 
 
 def _statement_rule(values: Mapping[str, int]) -> dict[str, dict[str, int]]:
@@ -214,18 +214,18 @@ def _statement_rule(values: Mapping[str, int]) -> dict[str, dict[str, int]]:
 
 
 def script_record(
-    own_values: Mapping[str, Any], totals: Mapping[str, Sequence[Mapping[str, int]]]
+    scripts: Mapping[str, Any], totals: Mapping[str, Sequence[Mapping[str, int]]]
 ) -> dict[str, Any]:
     """Content of `warm_up.json` under `own` for own scripts; nothing if a study has none."""
-    if not own_values:
+    if not scripts:
         return {}
-    return {"own": {**own_values, "statements": statement_counts(totals)}}
+    return {"own": {**scripts, "statements": statement_counts(totals)}}
 
 
 def carried_scripts(warm_up: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Own scripts' part of plans, from `warm_up.json`: `files` and `statements`."""
-    own_part = warm_up.get("own") or {}
+    own = warm_up.get("own") or {}
     return {
-        workload: {"files": item["sha256"], "statements": own_part["statements"].get(workload, {})}
-        for workload, item in own_part.get("scripts", {}).items()
+        workload: {"files": item["sha256"], "statements": own["statements"].get(workload, {})}
+        for workload, item in own.get("scripts", {}).items()
     }

@@ -41,9 +41,9 @@ def check_dataset(data: Mapping[str, Any], study: Study) -> Iterator[str]:
 def check_conditions(arms: Arms, data: Mapping[str, Any], study: Study, plans: Plans) -> Iterator[str]:
     """Files with another digest than the one in each run's conditions."""
     for arm, run_condition in schedule.run_conditions(arms, data).items():
-        own_values = {name: plan for name, plan in plans.items() if study.deployed(plan["arm"]) == arm}
+        arm_plans = {name: plan for name, plan in plans.items() if study.deployed(plan["arm"]) == arm}
         for key, digest in run_condition.items():
-            others = [name for name, plan in own_values.items() if plan["conditions"].get(key) != digest]
+            others = [name for name, plan in arm_plans.items() if plan["conditions"].get(key) != digest]
             if others:
                 other = plans[others[0]]["conditions"].get(key)
                 yield (
@@ -55,8 +55,8 @@ def check_conditions(arms: Arms, data: Mapping[str, Any], study: Study, plans: P
 
 def check_settings(arms: Arms, study: Study) -> Iterator[str]:
     """Yield settings of a server that the study asks for and the facts do not show, and the reverse."""
-    for arm, matching_arm in arms.items():
-        settings = matching_arm.get("engine", {}).get("settings")
+    for arm, arm_facts in arms.items():
+        settings = arm_facts.get("engine", {}).get("settings")
         # Existing servers do not say of each setting what was asked for and by whom.
         is_told = isinstance(settings, Mapping) and all(
             isinstance(setting, Mapping) and {"asked", "from"} <= set(setting)
@@ -94,14 +94,14 @@ def check_schedule(runs: Sequence[PlannedRun], text: str) -> Iterator[str]:
 
 def check_plans(runs: Sequence[PlannedRun], plans: Plans, place: str = "raw") -> Iterator[str]:
     """Run folders with a plan other than that of study, facts and data; `position` is free."""
-    planned = {run.run_id: json.loads(json.dumps(run.to_dict())) for run in runs}
+    due_plans = {run.run_id: json.loads(json.dumps(run.to_dict())) for run in runs}
     for name, plan in plans.items():
-        if name not in planned:
+        if name not in due_plans:
             yield f"{place}/{name}: no run that the study, the facts and the data ask for"
             continue
         wrong = [
             f"{key} is {json.dumps(has)}, due is {json.dumps(due)}"
-            for key, (has, due) in numeric_equality.diff_mappings(plan, planned[name]).items()
+            for key, (has, due) in numeric_equality.diff_mappings(plan, due_plans[name]).items()
             if key != "position"
         ]
         if wrong:

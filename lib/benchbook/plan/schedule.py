@@ -54,8 +54,8 @@ CLUSTER_OVERHEAD_S = 17.0
 def run_conditions(arms: Mapping[str, dict[str, Any]], data: Mapping[str, Any]) -> dict[str, dict[str, str]]:
     """Digests of facts and of the data for each arm; the latter is in `dataset.json`."""
     return {
-        arm: {"facts": compute_fingerprint(lasting_facts(matching_arm)), "data": data["fingerprint"]}
-        for arm, matching_arm in arms.items()
+        arm: {"facts": compute_fingerprint(lasting_facts(arm_facts)), "data": data["fingerprint"]}
+        for arm, arm_facts in arms.items()
     }
 
 
@@ -87,7 +87,7 @@ def plan_runs(
     closed), `seed` what the session drew.
     """
     settled = pilot_parameters.settled_rates(study, warm_up) if warm_up is not None else {}
-    result, own_values = (warm_up or {}).get("turns", ()), pilot_parameters.carried_scripts(warm_up or {})
+    result, scripts = (warm_up or {}).get("turns", ()), pilot_parameters.carried_scripts(warm_up or {})
     rules = words.RULES if warm_up is None else int(warm_up.get("rules", 1))
     lengths, edges = (pilot_parameters.by_cell(result, key) for key in ("turn_ms", "edge_s"))
     drawn = study.plan.seed if study.plan.seed is not None else seed
@@ -111,7 +111,7 @@ def plan_runs(
                 "group": f"b{block:02d}-{workload}-t{threads:04d}",
                 "discard_s": study.plan.discard_s,
                 "run_s": study.plan.run_s,
-                "own": own_values.get(workload, {}),
+                "own": scripts.get(workload, {}),
                 **in_turns,
             }
             for arm in ordered:
@@ -119,8 +119,8 @@ def plan_runs(
                 cell["seed"] = order.run_seed(
                     drawn, block, workload, threads, _seed_place(study, workload, arm)
                 )
-                conditions_of_arm = conditions.get(study.deployed(arm), {})
-                runs.append(PlannedRun(**cell, position=len(runs), conditions=conditions_of_arm))
+                of_arm = conditions.get(study.deployed(arm), {})
+                runs.append(PlannedRun(**cell, position=len(runs), conditions=of_arm))
             observed_counts[size] += 1
     return runs
 
@@ -247,9 +247,7 @@ def describe_plan(
     twin = sum(run.arm == study.twin for run in runs)
     share = min(Analysis().looks) / study.plan.blocks if study.plan.stop == "decided" else 1
     first = f"{_format_duration(measuring * share)} to the first look and at most " if share < 1 else ""
-    arms = [
-        arm if settings.name is None else f"{arm} ({settings.name})" for arm, settings in study.arms.items()
-    ]
+    arms = [arm if setting.name is None else f"{arm} ({setting.name})" for arm, setting in study.arms.items()]
     lines = [
         f"{name}",
         f"  arms        {', '.join(arms)} (baseline: {study.baseline})",
@@ -267,9 +265,9 @@ def describe_plan(
         f"  data        {count(study.dataset.tables, 'table')} of {study.dataset.table_size:,} rows",
     ]
     several = [
-        f"{arm}: {settings.clients} on {settings.servers} server{'s' * (settings.servers > 1)}"
-        for arm, settings in study.arms.items()
-        if settings.clients > 1
+        f"{arm}: {setting.clients} on {setting.servers} server{'s' * (setting.servers > 1)}"
+        for arm, setting in study.arms.items()
+        if setting.clients > 1
     ]
     if several:
         lines.append(f"  clients     {'; '.join(several)}; they share the threads")

@@ -105,8 +105,8 @@ def _check_window(run: Evidence) -> Iterator[str]:
             "the last one"
         )
     still_s = run.seen["turns"].get("longest_stop_s")
-    own_pairs = [(turn, later) for turn, later in pairwise(taken) if turn.arm == run.planned.arm]
-    gap_s = max((later.begin_us - turn.end_us for turn, later in own_pairs), default=0) / 1e6
+    after_own = [(turn, later) for turn, later in pairwise(taken) if turn.arm == run.planned.arm]
+    gap_s = max((later.begin_us - turn.end_us for turn, later in after_own), default=0) / 1e6
     if still_s is not None and gap_s > still_s + WINDOW_S:
         yield f"no turn began for {gap_s:.3f} s after one of the arm, which stood still after {still_s:.3f} s"
 

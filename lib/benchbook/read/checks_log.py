@@ -80,11 +80,7 @@ def check_options(run: Evidence, limits: Limits) -> Iterator[str]:
         ("seed", header.seed, run.plan["seed"]),
         ("percentile", final.percentile if final else None, run.asked("percentile")),
     ]
-    yield from (
-        f"{name} {matching_pair}, asked {pair}"
-        for name, matching_pair, pair in pairs
-        if matching_pair != pair
-    )
+    yield from (f"{name} {had}, asked {due}" for name, had, due in pairs if had != due)
     if client_sharding.has_file(run.plan.get("arm_setting")):
         taken = run.get("options", "taken")
         for name, value in run.get("options", "asked").items():
@@ -289,7 +285,7 @@ def _check_arguments(results: Mapping[str, str], requests: Mapping[str, str], ru
     if place.get("db-driver") != driver:
         yield f"--db-driver={place.get('db-driver')}, {driver} expected"
     places = PLACES.get(driver, ())
-    named = {name for names in PLACES.values() for option in names for name in option & place.keys()}
+    named = place.keys() & frozenset().union(*(options for ways in PLACES.values() for options in ways))
     if named not in places:
         yield "the command line names no server, or two"
     is_socket = "mysql-socket" in place or place.get("pgsql-host", "").startswith("/")

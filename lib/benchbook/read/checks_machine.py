@@ -239,9 +239,9 @@ def _by_machine(run: Evidence) -> dict[str, ForeignActivity]:
 
 def _describe_retransmissions(foreign_activity: ForeignActivity) -> str | None:
     """Number of segments of an arm's connections sent again; None if no more than chance."""
-    own_values = foreign_activity.connections or {}
+    connections = foreign_activity.connections or {}
     alone = [(network.sent, network.again) for network in foreign_activity.each if not network.is_shared]
-    for count in ((own_values.get("sent"), own_values.get("again")), *alone):
+    for count in ((connections.get("sent"), connections.get("again")), *alone):
         sent, again = count[0] or 0, count[1] or 0
         if again >= AGAIN_LEAST and again > AGAIN_SHARE * sent:
             return f"{again} of {sent} segments were sent again ({100 * again / sent:.2f} %)"

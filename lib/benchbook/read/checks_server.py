@@ -50,12 +50,12 @@ def check_ledger(run: Evidence, limits: Limits) -> Iterator[str]:
     for evidence in run.served:
         for sums, counts in zip((expected, optional), _expected_counts(evidence), strict=True):
             sums.update(counts)
-    if any(served.total("ignored_errors") for served in run.served):
+    if any(evidence.total("ignored_errors") for evidence in run.served):
         optional = Counter({name: optional[name] for name in optional if name in WITH_ERRORS})
-    present = {name: count for name, count in optional.items() if run.has_counter(name)}
     kept = {name: count for name, count in expected.items() if name not in LACKED or not run.absent(name)}
+    kept |= {name: count for name, count in optional.items() if run.has_counter(name)}
     again = _possible_repeats(run)
-    for name, count in {**kept, **present}.items():
+    for name, count in kept.items():
         if not count <= (observed := run.grown(name)) <= count + again[name]:
             yield f"{name} grew by {observed}, sysbench says {count}"
 

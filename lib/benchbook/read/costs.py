@@ -85,24 +85,24 @@ def build_rows(run: Evidence, monitor: str, qps: float) -> list[dict[str, Any]]:
     server's own counters are of the whole run, and of no arm where several had one server. The processor's
     events were counted in the discard; a query has as many of them as its processor time had there.
     """
-    matching_by_part = by_part(run, monitor)
+    parts = by_part(run, monitor)
     of_server = _of_server(run)
     counted: Mapping[str, Any] = run.seen.get("counted") or {}
     rows, first = [], to_number(run.seen.get("read_kib_first_s"))
-    for part, used in matching_by_part.items():
-        own_values = of_server if part == "server" else dict.fromkeys(OF_SERVER, math.nan)
+    for part, used in parts.items():
+        server_work = of_server if part == "server" else dict.fromkeys(OF_SERVER, math.nan)
         a_query = {name: used[name] / qps if qps else math.nan for name in OF_SECOND}
         events = counted.get(part) or {}
-        own_us = 1e6 * to_number(events.get("cpu_s")) or math.nan
+        counted_us = 1e6 * to_number(events.get("cpu_s")) or math.nan
         rows.append(
             {
                 "part": part,
                 "busy_cores": used["cpu_us"] / 1e6,
                 **a_query,
-                **{name: a_query["cpu_us"] * to_number(events.get(name)) / own_us for name in COUNTED},
+                **{name: a_query["cpu_us"] * to_number(events.get(name)) / counted_us for name in COUNTED},
                 "threads": used["threads"],
                 "first_read_bytes": 1024 * first if part == "server" else math.nan,
-                **own_values,
+                **server_work,
             }
         )
     return rows
@@ -118,16 +118,16 @@ def by_part(run: Evidence, monitor: str) -> dict[str, Columns]:
     # A sample covers the second before it.
     inside = (seconds >= begin + 0.5) & (seconds <= end + 0.5)
     parts = np.array(table["part"].to_pylist(), dtype=object)
-    matching_part = {}
+    columns = {}
     for part in PARTS:
         mine = inside & (parts == part)
         if not mine.any():
             continue
-        matching_part[part] = {
+        columns[part] = {
             name: unit * _column_mean(table, column, mine) for name, (column, unit) in OF_SECOND.items()
         }
-        matching_part[part]["threads"] = _column_mean(table, "threads", mine)
-    return matching_part
+        columns[part]["threads"] = _column_mean(table, "threads", mine)
+    return columns
 
 
 def _in_turns(run: Evidence) -> dict[str, Columns]:
@@ -153,8 +153,8 @@ def _column_mean(table: pa.Table, column: str, mine: np.ndarray) -> float:
 
 def nan_mean(values: np.ndarray) -> float:
     """Mean of the values that are known; NaN if there is none."""
-    finite = values[~np.isnan(values)]
-    return numeric_equality.exact_mean(finite) if finite.size else math.nan
+    known = values[~np.isnan(values)]
+    return numeric_equality.exact_mean(known) if known.size else math.nan
 
 
 def _of_server(run: Evidence) -> Columns:
@@ -166,10 +166,10 @@ def _of_server(run: Evidence) -> Columns:
         before = after = {}
     server = {}
     for name, (counters, unit) in OF_SERVER.items():
-        counts = [
+        growths = [
             after[counter] - before[counter] for counter in counters if counter in after and counter in before
         ]
-        server[name] = unit * sum(counts) / queries if counts else math.nan
+        server[name] = unit * sum(growths) / queries if growths else math.nan
     return server
 
 

@@ -164,16 +164,14 @@ class Evidence:
         outputs = [(self.out, self.err), *self.others]
         if len(outputs) == 1:
             return (self,)
-        clients = self.seen.get("clients")
-        clients = (
-            clients if isinstance(clients, list) and all(isinstance(item, dict) for item in clients) else []
-        )
+        recorded = self.seen.get("clients")
+        if not isinstance(recorded, list) or not all(isinstance(item, dict) for item in recorded):
+            recorded = []
         result = []
         for number, (out, err) in enumerate(outputs):
             share = _read_or(partial(client_sharding.split_plan, self.plan, number, len(outputs)), {})
-            observations = _omit_keys(self.seen, OF_CLIENTS) | (
-                clients[number] if number < len(clients) else {}
-            )
+            observations = _omit_keys(self.seen, OF_CLIENTS)
+            observations |= recorded[number] if number < len(recorded) else {}
             plan = self.plan | share | _reduce_plan(self.plan)
             result.append(replace(self, plan=plan, seen=observations, out=out, err=err, others=()))
         return tuple(result)
@@ -185,10 +183,11 @@ class Evidence:
         if count == 1 or client_sharding.has_standby(self.plan.get("arm_setting")):
             # What either of them served behind one proxy is known of both together alone.
             return (self,)
-        servers, outputs = self.seen.get("servers"), [(self.out, self.err), *self.others]
-        servers = servers if isinstance(servers, list) and len(servers) == count else [{}] * count
+        recorded, outputs = self.seen.get("servers"), [(self.out, self.err), *self.others]
+        if not isinstance(recorded, list) or len(recorded) != count:
+            recorded = [{}] * count
         result = []
-        for server, books in enumerate(servers):
+        for server, books in enumerate(recorded):
             (out, err), *others = outputs[server::count] or [("", None)]
             threads = self.planned.threads * (1 + len(others)) // len(outputs)
             # What tells the servers apart is given once, for all of them.
@@ -201,10 +200,10 @@ class Evidence:
     @cached_property
     def transaction(self) -> sysbench_workloads.Transaction:
         """Statements of one transaction of this run; raises Missing for a script without a rule."""
-        matching_transaction = sysbench_workloads.find_transaction(self.planned)
-        if matching_transaction is None:
+        transaction = sysbench_workloads.find_transaction(self.planned)
+        if transaction is None:
             raise Missing(f"no rule for the script {self.planned.script}")
-        return matching_transaction
+        return transaction
 
     @property
     def final(self) -> Summary:

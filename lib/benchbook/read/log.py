@@ -241,10 +241,10 @@ def merge_logs(logs: Sequence[SysbenchLog]) -> SysbenchLog:
 
 
 def _merge_histograms(logs: Sequence[SysbenchLog]) -> Histogram | None:
-    histograms = [log.histogram for log in logs]
-    if any(item is None for item in histograms):
+    histograms = [log.histogram for log in logs if log.histogram is not None]
+    if len(histograms) < len(logs):
         return None
-    counts = histogram.merge_counts(*(item.full() for item in histograms if item is not None))
+    counts = histogram.merge_counts(*(bars.full() for bars in histograms))
     buckets = np.flatnonzero(counts)
     return Histogram(0, buckets, counts[buckets])
 

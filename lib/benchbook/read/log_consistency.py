@@ -129,11 +129,11 @@ def _percentile_checks(block: Summary, slack: float) -> Iterator[tuple[bool, str
     if block.percentile is None:
         return
     yield 0 < block.percentile <= 100, f"a percentile of {block.percentile}"
-    stated_require_printed = require_printed(block.latency_percentile_ms, "percentile of the latencies")
+    printed_ms = require_printed(block.latency_percentile_ms, "percentile of the latencies")
     whole = block.whole()
     above = whole.events * (100 - block.percentile) / 100
-    is_below = stated_require_printed <= whole.latency_max_ms * histogram.RATIO + 0.011
-    text = f"{block.percentile}th percentile {stated_require_printed} ms, max is {whole.latency_max_ms} ms"
+    is_below = printed_ms <= whole.latency_max_ms * histogram.RATIO + 0.011
+    text = f"{block.percentile}th percentile {printed_ms} ms, max is {whole.latency_max_ms} ms"
     yield is_below or not whole.events or above < slack, text
 
 
@@ -315,9 +315,9 @@ def _check_histogram(log: SysbenchLog) -> Iterator[Problem]:
         return
     if final.percentile:
         value = histogram.bucket_percentile(bars.full(), final.percentile)
-        stated_require_printed = require_printed(final.latency_percentile_ms, "percentile of the latencies")
-        if value is None or not abs(value - stated_require_printed) <= 0.0056:
-            text = f"{final.percentile}th percentile {stated_require_printed} ms, the histogram says {value}"
+        printed_ms = require_printed(final.latency_percentile_ms, "percentile of the latencies")
+        if value is None or not abs(value - printed_ms) <= 0.0056:
+            text = f"{final.percentile}th percentile {printed_ms} ms, the histogram says {value}"
             yield Problem("numbers", bars.line, text)
     if bars.events and whole.latency_max_ms < histogram.HIGHEST_MS:
         yield from _check_latencies(bars, whole, bars.events - timed)

@@ -319,14 +319,14 @@ def _find_spans(text: str) -> list[tuple[int, int, bool]]:
 
 def _add_parts(text: str, start: int, end: int, spans: list[tuple[int, int, bool]]) -> None:
     """Add lines between outputs: to the one before if they follow at once, else as a part."""
-    matching_matches = [*_CONTENT.finditer(text, start, end)]
-    if not matching_matches:
+    content = [*_CONTENT.finditer(text, start, end)]
+    if not content:
         return
-    first, last = matching_matches[0].start(), min(matching_matches[-1].end() + 1, end)
+    first, last = content[0].start(), min(content[-1].end() + 1, end)
     if spans and not text[start:first].strip():
         begin, _, is_headed = spans.pop()
         spans.append((begin, last, is_headed))
-    elif len(matching_matches) > 1 or "] th" in matching_matches[0][0]:
+    elif len(content) > 1 or "] th" in content[0][0]:
         spans.append((first, last, False))
 
 

@@ -21,10 +21,9 @@ Place = tuple[str | int, ...]
 
 def resolve_claims(ids: Sequence[str]) -> dict[str, Claim]:
     """Claims that a study names as `source/claim`; that they exist its reading has checked."""
-    split = {item: item.partition("/") for item in ids}
+    split = {id: id.partition("/") for id in ids}
     return {
-        text: source.claim_for_study(source.load_source(name), claim)
-        for text, (name, _, claim) in split.items()
+        id: source.claim_for_study(source.load_source(name), claim) for id, (name, _, claim) in split.items()
     }
 
 
@@ -33,7 +32,7 @@ def load_source(name: str) -> Published:
     folder, document = paths.source_paths(name).published, source_files.read_source(name)
     loaded = validate_document(document, Source)
     errors: list[str] = list(_source_errors(loaded, document.at))
-    matching_numbers: list[Number] = []
+    numbers: list[Number] = []
     texts: dict[str, pd.DataFrame] = {}
     for table_name, table in loaded.tables.items():
         reader = TableReader(loaded, table_name, table, f"data/published/{name}/{table.file}")
@@ -43,7 +42,7 @@ def load_source(name: str) -> Published:
             errors.append(document.at(("tables", table_name, "file"), wrong))
             continue
         try:
-            matching_numbers += reader.numbers(file.read_text(encoding="utf-8-sig"))
+            numbers += reader.numbers(file.read_text(encoding="utf-8-sig"))
         except UnicodeDecodeError as error:
             reader.complain(1, "encoding", f"byte {error.start}", "not UTF-8; save the file as UTF-8")
         texts[table_name] = reader.text
@@ -59,16 +58,15 @@ def load_source(name: str) -> Published:
         for file in sorted(strange - {"source.yaml"})
     ]
     for claim_name, claim in loaded.claims.items() if not errors else ():
-        found_wrong = _claim_errors(claim, matching_numbers)
-        errors += [document.at(("claims", claim_name, *place), wrong) for place, wrong in found_wrong]
+        for place, wrong in _claim_errors(claim, numbers):
+            errors.append(document.at(("claims", claim_name, *place), wrong))
     if errors:
         raise InputErrors(errors)
-    order = cell_keys(matching_numbers)
-    numbers = [
-        number._replace(at={key: number.at[key] for key in order if key in number.at})
-        for number in matching_numbers
+    order = cell_keys(numbers)
+    ordered = [
+        number._replace(at={key: number.at[key] for key in order if key in number.at}) for number in numbers
     ]
-    return Published(name, loaded, numbers, texts)
+    return Published(name, loaded, ordered, texts)
 
 
 def _source_errors(loaded: Source, line: Callable[[Place, str], str]) -> Iterator[str]:
@@ -138,14 +136,11 @@ def _claim_errors(claim: Claim, numbers: Sequence[Number]) -> Iterator[tuple[Pla
             yield from (((*place, side, key), wrong) for key, wrong in wrong_keys)
             if selector is None or wrong_keys or list(selector_errors(numbers, common)):
                 continue
-            absent = metrics - {
-                select_number.metric for select_number in select_numbers(numbers, selector, common)
-            }
-            for metric in (
-                both_metric for both_metric in both_metrics(part.metric or "") if both_metric in absent
-            ):
-                wrong = f"{dict(selector)}: no cell with {metric} has all of these"
-                yield (*place, side), f"{wrong}; drop a key or correct its value"
+            absent = metrics - {number.metric for number in select_numbers(numbers, selector, common)}
+            for metric in both_metrics(part.metric or ""):
+                if metric in absent:
+                    wrong = f"{dict(selector)}: no cell with {metric} has all of these"
+                    yield (*place, side), f"{wrong}; drop a key or correct its value"
 
 
 def _metric_errors(expression: str | None, numbers: Sequence[Number]) -> Iterator[str]:

@@ -68,9 +68,9 @@ class TableReader:
         if not all(heading in self.source.columns for heading in header):
             return []
         self.text = pd.DataFrame([fields for _, fields in whole], columns=header, dtype=str)
-        matching_numbers = [cell for number, fields in whole for cell in self._row(number, fields)]
-        self._check_places(matching_numbers)
-        return _with_half_units(matching_numbers)
+        numbers = [cell for number, fields in whole for cell in self._row(number, fields)]
+        self._check_places(numbers)
+        return _with_half_units(numbers)
 
     def _row(self, number: int, fields: Mapping[str, str]) -> Iterator[Number]:
         place: dict[str, Any] = dict(self.table.at)
@@ -133,10 +133,10 @@ class TableReader:
         self.complain(number, heading, printed, wrong)
         return float("nan")
 
-    def _check_places(self, matching_numbers: list[Number]) -> None:
+    def _check_places(self, numbers: list[Number]) -> None:
         observations: dict[frozenset[tuple[str, str]], int] = {}
         levels: dict[frozenset[tuple[str, str]], int] = {}
-        for number in matching_numbers:
+        for number in numbers:
             shown = ", ".join(f"{key} {value}" for key, value in number.at.items())
             identity = frozenset(
                 (key, str(value)) for key, value in {**number.at, "metric": number.metric}.items()
@@ -174,8 +174,8 @@ def _with_half_units(numbers: list[Number]) -> list[Number]:
     for cell in numbers:
         _, point, decimals = cell.printed.partition(".")
         places = max(usual[cell.heading], len(decimals)) if point else usual[cell.heading]
-        number = float(cell.printed) if NUMBER.fullmatch(cell.printed) else math.nan
-        scale = cell.value / number if number else 1.0
+        printed = float(cell.printed) if NUMBER.fullmatch(cell.printed) else math.nan
+        scale = cell.value / printed if printed else 1.0
         half_units.append(cell._replace(half_unit=0.5 * 10.0**-places * scale))
     return half_units
 

@@ -105,8 +105,8 @@ def turn_columns(judged: Judgement) -> Columns:
     run = judged.evidence
     taken = run.taken if run.is_in_turns and run.turns else []
     mine = [(number, turn) for number, turn in enumerate(taken, start=1) if turn.arm == run.planned.arm]
-    new_array = np.array([(number, turn.begin_us, turn.end_us) for number, turn in mine], dtype=np.int64)
-    return dict(zip(("turn", "begin_us", "end_us"), new_array.reshape(-1, 3).T, strict=True))
+    table = np.array([(number, turn.begin_us, turn.end_us) for number, turn in mine], dtype=np.int64)
+    return dict(zip(("turn", "begin_us", "end_us"), table.reshape(-1, 3).T, strict=True))
 
 
 def _begun_s(evidence: Evidence) -> float:
@@ -116,10 +116,10 @@ def _begun_s(evidence: Evidence) -> float:
 def _server_started(evidence: Evidence) -> float:
     """Start of the youngest server of a run, from the epoch; NaN if its age is unknown."""
     ages = [server.seen.get("uptime_before_s") for server in evidence.servers]
-    ages_s = [float(age) for age in ages if age is not None]
-    if len(ages_s) < len(ages):
+    known = [float(age) for age in ages if age is not None]
+    if len(known) < len(ages):
         return math.nan
-    return _begun_s(evidence) - min(ages_s)
+    return _begun_s(evidence) - min(known)
 
 
 def interval_columns(judged: Judgement) -> Columns:

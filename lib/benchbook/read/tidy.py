@@ -61,8 +61,8 @@ def read_study(
 
     `schedule` has the columns run_id, block, position, group, arm, workload, threads, seed.
     """
-    scheduled, known_limits = sort_schedule(schedule), Limits.model_validate(limits or {})
-    parts = [read_runs(raw_dir, known_limits, scheduled), read_rest(raw_dir, void_dir, scheduled)]
+    scheduled, checked_limits = sort_schedule(schedule), Limits.model_validate(limits or {})
+    parts = [read_runs(raw_dir, checked_limits, scheduled), read_rest(raw_dir, void_dir, scheduled)]
     tables = {name: concat_parts(name, [part[name] for part in parts]) for name in SCHEMAS}
     return tables | {"runs": since_first(tables["runs"])}
 
@@ -177,18 +177,18 @@ def _build_tables(results: Iterable[Found]) -> dict[str, pa.Table]:
         parts[name].append(part)
     parts["voids"].sort(key=lambda row: (row["run_id"], row["attempt"]))
     tables: dict[str, pa.Table] = {}
-    for name, own_part in parts.items():
+    for name, part in parts.items():
         if name in SERIES:
-            tables[name] = pa.concat_tables(own_part) if own_part else schema_of(name).empty_table()
+            tables[name] = pa.concat_tables(part) if part else schema_of(name).empty_table()
             continue
         # Derived numbers have the digits that their schema states.
         derived = [column for column, (kind, _, _) in SCHEMAS[name].items() if kind == "derived"]
-        for row in own_part:
+        for row in part:
             row |= {
                 text: numeric_equality.round_significant(row[text], numeric_equality.DERIVED)
                 for text in derived
             }
-        tables[name] = pa.Table.from_pylist(own_part, schema=schema_of(name))
+        tables[name] = pa.Table.from_pylist(part, schema=schema_of(name))
     return tables
 
 

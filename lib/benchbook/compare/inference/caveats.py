@@ -55,11 +55,11 @@ def void_counts(runs: pd.DataFrame, voids: pd.DataFrame, arms: list[str], baseli
     test for each arm against the baseline; `fisher_p` is the smallest p after Holm's correction, None
     where nothing was voided or nothing can be compared.
     """
-    own_part = voids[voids.status != "partner"]
+    own_voids = voids[voids.status != "partner"]
     by_arm = {
         arm: Attempts(
             runs=int((runs.arm == arm).sum() + (voids.arm == arm).sum()),
-            voided=int((own_part.arm == arm).sum()),
+            voided=int((own_voids.arm == arm).sum()),
         )
         for arm in arms
     }
@@ -188,11 +188,8 @@ def describe_runs(evidence: StudyEvidence, names: Mapping[str, str]) -> list[str
     cost = stalls.measure_dips(runs, intervals, stalls.event_seconds(evidence.facts))
     in_arms: dict[str, list[stalls.Dip]] = {}
     # Arms with an event come first.
-    for stall in sorted(cost, key=lambda dip: not dip.has_event):
-        in_arms.setdefault(names[arms[stall.run_id]], []).append(stall)
-    long = (
-        []
-        if cost
-        else [(names[arms[long_run.run_id]], long_run) for long_run in stalls.long_runs(runs, intervals)]
-    )
+    for dip in sorted(cost, key=lambda dip: not dip.has_event):
+        in_arms.setdefault(names[arms[dip.run_id]], []).append(dip)
+    long_runs = () if cost else stalls.long_runs(runs, intervals)
+    long = [(names[arms[long_run.run_id]], long_run) for long_run in long_runs]
     return [*map(sentence_case, sentences.render_paragraphs("described.j2", dips=in_arms, long=long))] or None

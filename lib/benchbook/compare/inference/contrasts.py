@@ -46,10 +46,8 @@ def contrast_candidates(evidence: StudyEvidence, claims: Sequence[ClaimedEffect]
             waiting = [claim for claim in claims if _speaks_of(claim, workload, metric, study)]
             for treatment in study.treatments:
                 whole = (study.baseline, treatment, set(study.threads))
-                claimed_effect = next(
-                    (claimed for claimed in waiting if _claimed_cell(claimed, study) == whole),
-                    None,
-                )
+                of_whole = (claim for claim in waiting if _claimed_cell(claim, study) == whole)
+                claimed_effect = next(of_whole, None)
                 waiting = [claim for claim in waiting if claim is not claimed_effect]
                 ratios = _block_ratios(evidence, study.baseline, treatment, workload, metric, study.threads)
                 candidates.append(_build_candidate(evidence, ratios, claimed_effect))

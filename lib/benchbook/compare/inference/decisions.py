@@ -97,7 +97,7 @@ def estimate_effect(contrast: BlockRatios, level: float, per_thread_level: float
     """Estimate the effect of a contrast, blocks being the unit."""
     ratios, refusal = contrast.ratios, contrast.refusal
     by_threads = [(int(threads), ratios[threads].to_numpy()) for threads in ratios]
-    own_levels = () if contrast.is_pooled else by_threads
+    level_ratios = () if contrast.is_pooled else by_threads
     return Effect(
         contrast,
         Interval(0, level, reason=refusal) if refusal else block_interval(ratios, level),
@@ -105,8 +105,8 @@ def estimate_effect(contrast: BlockRatios, level: float, per_thread_level: float
         tuple((threads, t_interval(by_thread, per_thread_level)) for threads, by_thread in by_threads),
         thread_test(ratios),
         tuple(
-            LevelEffect(threads, t_interval(own_level, level), signed_rank_interval(own_level, level))
-            for threads, own_level in own_levels
+            LevelEffect(threads, t_interval(log_ratios, level), signed_rank_interval(log_ratios, level))
+            for threads, log_ratios in level_ratios
         ),
     )
 
@@ -182,16 +182,14 @@ def judge_candidates(
         for candidate in candidates
     ]
     noise = [_noise_reason(candidate, twins) for candidate in candidates]
-    matching_zip = zip(
+    arguments = zip(
         *(candidates, labels, _survives_holm(questions, contrasts, labels, errors)),
         *(verdicts, _survives_holm(claims, contrasts, verdicts, errors), noise),
         strict=True,
     )
-    judged = [_decide_effect(first_look, *items) for items in matching_zip]
+    judged = [_decide_effect(first_look, *items) for items in arguments]
     levels = _decide_levels(judged, questions, noise)
-    return [
-        replace(effect_decision, levels=level) for effect_decision, level in zip(judged, levels, strict=True)
-    ]
+    return [replace(decision, levels=level) for decision, level in zip(judged, levels, strict=True)]
 
 
 def _noise_reason(candidate: Hypothesis, twins: Sequence[Hypothesis]) -> str | None:
@@ -216,8 +214,8 @@ def _decide_levels(
     """Decide every thread level of every contrast, those of one question as one family of Holm's."""
     cells = [
         (place, level)
-        for place, hypothesis in enumerate(judged)
-        for level in hypothesis.candidate.effect.levels
+        for place, effect_decision in enumerate(judged)
+        for level in effect_decision.candidate.effect.levels
     ]
     decisions = [decide_label(level.interval) for _, level in cells]
     held = _survives_holm(

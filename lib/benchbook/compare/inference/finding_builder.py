@@ -106,7 +106,7 @@ def _add_sentence(finding: Finding, **changed: Any) -> Finding:
 
 def blocks_to_match_aa(finding: Finding, aa: Finding | None) -> Finding:
     """Finding that needs as many blocks as its A/A pair, if the pair is the reason to withhold it."""
-    both = [item.blocks_to_useful for item in (finding, aa) if item and item.blocks_to_useful]
+    both = [each.blocks_to_useful for each in (finding, aa) if each and each.blocks_to_useful]
     if not finding.withheld or not both:
         return finding
     return _add_sentence(finding, blocks_to_useful=max(both, key=lambda more: more.blocks))
@@ -196,15 +196,15 @@ def _support_by_arm(entry: Finding, tidy: Mapping[str, pd.DataFrame]) -> Iterato
             )
             for run in runs[runs.arm == arm].to_dict("records")
         ]
-        support = pd.DataFrame([row for row in observations if row], columns=["beyond", "pauses", "is_one"])
-        is_told = support.pauses.notna().all()
-        if len(support):
+        tails = pd.DataFrame([row for row in observations if row], columns=["beyond", "pauses", "is_one"])
+        is_told = tails.pauses.notna().all()
+        if len(tails):
             yield PercentileSupport(
                 arm=arm,
-                runs=len(support),
-                events_beyond=int(support.beyond.min()),
-                pauses=int(support.pauses.sum()) if is_told else None,
-                by_one_pause=int(support.is_one.sum()) if is_told else None,
+                runs=len(tails),
+                events_beyond=int(tails.beyond.min()),
+                pauses=int(tails.pauses.sum()) if is_told else None,
+                by_one_pause=int(tails.is_one.sum()) if is_told else None,
             )
 
 

@@ -130,14 +130,7 @@ def build_findings(
     caused = attribution.build_causes(
         study, paired, tidy.get("costs"), facts, analysis.level, names.arms, rows
     )
-    complete = min(
-        (
-            effect_decision.candidate.complete
-            for effect_decision in effect_decisions
-            if effect_decision.candidate.complete
-        ),
-        default=0,
-    )
+    complete = min(filter(None, (each.candidate.complete for each in effect_decisions)), default=0)
     verdicts = sum(bool(entry.verdict) for entry in entries) + sum(bool(other.verdict) for other in others)
     results = {
         "study": name,
@@ -232,7 +225,7 @@ def _collect_caveats(
 
 def _describe_scope(facts: Mapping[str, Mapping[str, Any]]) -> str:
     """Scope of the findings: the place by the arms' facts."""
-    kinds = [(matching_facts.get("site") or {}).get("kind") for matching_facts in facts.values()]
+    kinds = [(arm_facts.get("site") or {}).get("kind") for arm_facts in facts.values()]
     return WHERE.get(kinds[0] or "", "this machine") if kinds else "this machine"
 
 
@@ -256,8 +249,8 @@ def _is_within_aa(finding: Finding, aa: Finding) -> bool:
     """True if an effect may be as small as the difference of equal arms in the A/A pair."""
     if not caveats.leaves_zero_out(finding):
         return False
-    own_values, room = ([abs(require_value(end)) for end in (item.low, item.high)] for item in (finding, aa))
-    return not tolerance.is_above(min(own_values), max(room))
+    ends, room = ([abs(require_value(end)) for end in (each.low, each.high)] for each in (finding, aa))
+    return not tolerance.is_above(min(ends), max(room))
 
 
 def _collect_warnings(

@@ -75,7 +75,7 @@ def interference_caveats(
     unmeasured: Collection[str] = (),
 ) -> list[ValidityThreat]:
     """Caveats on other work, the host and the kernel's pace, with the arms that they can favour."""
-    own_part = runs[runs.arm.isin(facts)] if facts else runs
+    usable = runs[runs.arm.isin(facts)] if facts else runs
     cores, load = _machine_cores(facts), max(_load_averages(facts), default=None)
     others = _foreign_cores(runs, cores, unmeasured)
     mean = None if others is None else float(others.mean())
@@ -83,31 +83,28 @@ def interference_caveats(
     is_over = mean is not None and tolerance.is_below(mean, sentences.NOTHING)
     is_loaded = load is not None and cores is not None and not tolerance.is_below(load, BUSY * cores)
     used, least_used = _by_arm(
-        _foreign_cores(own_part, cores, unmeasured),
-        own_part,
+        _foreign_cores(usable, cores, unmeasured),
+        usable,
         OTHERS * (cores or 0),
         OTHERS_APART * (cores or 0),
     )
-    stolen, least_stolen = _by_arm(own_part.steal_pct, own_part, STEAL_PCT, STEAL_APART_PCT)
-    fewest = own_part[own_part.threads == own_part.threads.min()] if len(own_part) else own_part
+    stolen, least_stolen = _by_arm(usable.steal_pct, usable, STEAL_PCT, STEAL_APART_PCT)
+    fewest = usable[usable.threads == usable.threads.min()] if len(usable) else usable
     pressure = _cpu_pressure(fewest, monitor)
     paced = [
         arm
-        for arm, matching_facts in facts.items()
-        if any(
-            machine_facts.get("congestion_control") == "bbr"
-            for machine_facts in _machine_facts(matching_facts)
-        )
+        for arm, arm_facts in facts.items()
+        if any(each.get("congestion_control") == "bbr" for each in _machine_facts(arm_facts))
     ]
     sizes = pd.Series(dtype=float)
     if paced:
         sizes = (
-            (1024 * _sent_rate(own_part, monitor) / own_part.qps.where(own_part.qps > 0))
-            .groupby(own_part.workload)
+            (1024 * _sent_rate(usable, monitor) / usable.qps.where(usable.qps > 0))
+            .groupby(usable.workload)
             .mean()
         )
     # Without a proxy fewer programs have to get a core for a query.
-    plain = [arm for arm, matching_facts in facts.items() if not matching_facts.get("proxy")]
+    plain = [arm for arm, arm_facts in facts.items() if not arm_facts.get("proxy")]
     simplest = plain if 0 < len(plain) < len(facts) else []
     favours = {
         **{"Load": simplest, "Other programs": least_used, "CPU pressure": simplest, "Steal": least_stolen},
@@ -158,16 +155,16 @@ def _machine_facts(results: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def _machine_cores(facts: Facts) -> int | None:
     """Cores of the one machine that all is on; of several hosts none is the machine."""
     cores = {
-        (matching_facts.get("machine") or {}).get("cores")
-        for matching_facts in facts.values()
-        if not matching_facts.get("hosts")
+        (arm_facts.get("machine") or {}).get("cores")
+        for arm_facts in facts.values()
+        if not arm_facts.get("hosts")
     }
     only = next(iter(cores)) if len(cores) == 1 else None
     return None if only is None else int(only)
 
 
 def _load_averages(facts: Facts) -> list[float]:
-    loads = ((matching_facts.get("moment") or {}).get("load_1min") for matching_facts in facts.values())
+    loads = ((arm_facts.get("moment") or {}).get("load_1min") for arm_facts in facts.values())
     return [load for load in loads if load is not None]
 
 
@@ -182,8 +179,8 @@ def _foreign_cores(runs: pd.DataFrame, cores: int | None, unmeasured: Collection
         used = used.where(~is_turns, used.groupby([runs.block, runs.group]).transform("mean"))
     others = runs.cpu_machine_pct * cores / 100 - used
     is_known = runs.cpu_server_cores.notna() & ~runs.arm.isin(list(unmeasured))
-    shares = others.where(is_known).clip(lower=0.0)
-    return shares if shares.notna().any() else None
+    others = others.where(is_known).clip(lower=0.0)
+    return others if others.notna().any() else None
 
 
 def _sent_rate(runs: pd.DataFrame, monitor: pd.DataFrame | None) -> pd.Series:
@@ -197,6 +194,6 @@ def _sent_rate(runs: pd.DataFrame, monitor: pd.DataFrame | None) -> pd.Series:
 def _cpu_pressure(runs: pd.DataFrame, monitor: pd.DataFrame | None) -> pd.Series | None:
     if monitor is None:
         return None
-    own_part = monitor[(monitor.part == "machine") & monitor.run_id.isin(runs.run_id)]
-    pressure = own_part.psi_cpu_pct.dropna()
+    machine = monitor[(monitor.part == "machine") & monitor.run_id.isin(runs.run_id)]
+    pressure = machine.psi_cpu_pct.dropna()
     return pressure if len(pressure) else None

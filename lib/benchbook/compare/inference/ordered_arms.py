@@ -68,9 +68,9 @@ def _of_workload(
     candidates = {pair: build_contrast(evidence, *pair, workload, metric) for pair in pairs}
 
     def decided(chosen: Sequence[Pair]) -> dict[Pair, Contrast]:
-        hypothesises = [candidates[pair] for pair in chosen]
+        hypotheses = [candidates[pair] for pair in chosen]
         first_look = min(evidence.analysis.looks)
-        effect_decisions = judge_candidates(hypothesises, first_look, is_one_family=True, twins=twins)
+        effect_decisions = judge_candidates(hypotheses, first_look, is_one_family=True, twins=twins)
         entries = (build_finding(effect_decision, context, {}) for effect_decision in effect_decisions)
         kept = ({key: getattr(entry, key) for key in Contrast.model_fields} for entry in entries)
         return {pair: Contrast(**values) for pair, values in zip(chosen, kept, strict=True)}
@@ -108,8 +108,8 @@ def _render_sentence(rungs: Rungs, arms: Sequence[str], names: DisplayNames) -> 
         last=call[arms[-1]],
         best=call[best],
         pair=next((pair for pair in rungs.pairs if (pair.baseline, pair.treatment) == (arms[0], best)), None),
-        lost=[call[arm] for arm, own_text in later.items() if own_text == worse],
-        alike=[call[arm] for arm, own_text in later.items() if own_text == alike],
-        rest=[call[arm] for arm, own_text in later.items() if own_text not in (worse, alike)],
+        lost=[call[arm] for arm, label_there in later.items() if label_there == worse],
+        alike=[call[arm] for arm, label_there in later.items() if label_there == alike],
+        rest=[call[arm] for arm, label_there in later.items() if label_there not in (worse, alike)],
     )
     return text

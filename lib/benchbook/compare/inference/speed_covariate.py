@@ -47,13 +47,13 @@ def speed_slope(runs: pd.DataFrame) -> Slope | None:
     was measured of it. `runs` has a row a run with block, workload, threads, arm, qps and machine_speed."""
     if "machine_speed" not in runs:
         return None
-    measured = runs[(runs.machine_speed > 0) & (runs.qps > 0)]
+    usable = runs[(runs.machine_speed > 0) & (runs.qps > 0)]
     logs = pd.DataFrame(
-        {"x": np.log(measured.machine_speed.astype(float)), "y": np.log(measured.qps.astype(float))}
+        {"x": np.log(usable.machine_speed.astype(float)), "y": np.log(usable.qps.astype(float))}
     )
-    keys = [measured[name] for name in CELL]
+    keys = [usable[name] for name in CELL]
     logs -= logs.groupby(keys).transform("mean")
-    df = len(logs) - measured.groupby(CELL).ngroups - 1
+    df = len(logs) - usable.groupby(CELL).ngroups - 1
     squares = float((logs.x**2).sum())
     if df < 1 or not squares:
         return None

@@ -54,19 +54,11 @@ def _find_series(meta_analysis: MetaAnalysis) -> Iterator[tuple[str, list[StudyS
             )
             at = "" if effect.threads is None else f", {count(effect.threads, 'thread')}"
             what = f"{contrast.names.treatment} on {contrast.names.workload}{at}"
-            for where in dict.fromkeys(
-                machine[observed_effect.session] for observed_effect in observed_effects
-            ):
-                own_observed_effects = [
-                    observed_effect
-                    for observed_effect in observed_effects
-                    if machine[observed_effect.session] == where and observed_effect.effect is not None
+            for where in dict.fromkeys(machine[each.session] for each in observed_effects):
+                here = [
+                    each
+                    for each in observed_effects
+                    if machine[each.session] == where and each.effect is not None
                 ]
-                sessions = [
-                    meta_analysis.session(observed_effect.session) for observed_effect in own_observed_effects
-                ]
-                yield (
-                    f"{what}, {where[0]}",
-                    sessions,
-                    [observed_effect.effect or 0.0 for observed_effect in own_observed_effects],
-                )
+                sessions = [meta_analysis.session(each.session) for each in here]
+                yield f"{what}, {where[0]}", sessions, [each.effect or 0.0 for each in here]

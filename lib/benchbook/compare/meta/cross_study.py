@@ -102,8 +102,8 @@ def sign_reversals(study: str, rows: Sequence[CrossStudyRow]) -> list[str]:
     """Sign reversals between the sessions of several studies, if the study itself has one sign."""
     reversals = []
     for row in rows:
-        own_numbers = {part.sign for part in row.parts if part.study == study} - {0}
-        if row.first == "Turns" and study in row.studies and len(own_numbers) < 2:
+        signs = {part.sign for part in row.parts if part.study == study} - {0}
+        if row.first == "Turns" and study in row.studies and len(signs) < 2:
             low, high = (f"{glance_percent(end.effect)} ({end.study}, {end.processor})" for end in row.ends)
             reversals.append(f"{row.name}: from {low} to {high}")
     return reversals

@@ -86,7 +86,7 @@ def build_session(
     machine: Mapping[str, Any] = (arms[0].get("machine") if arms else None) or {}
     engine: Mapping[str, Any] = (arms[0].get("engine") if arms else None) or {}
     proxies = [arm["proxy"] for arm in arms if arm.get("proxy")]
-    engine_version = " ".join(str(engine[key]) for key in ("name", "version") if engine.get(key))
+    engine_name = " ".join(str(engine[key]) for key in ("name", "version") if engine.get(key))
     session = StudySession(
         id=id,
         measured=measured,
@@ -96,7 +96,7 @@ def build_session(
         kernel=machine.get("kernel"),
         virtualization=machine.get("virtualization"),
         steal_pct=_round_value(findings.quiet.steal_pct),
-        engine=engine_version or None,
+        engine=engine_name or None,
         proxies={str(proxy["name"]): str(proxy.get("version")) for proxy in proxies if proxy.get("name")},
         probes={name: probes[name] for name in PROBES if probes and probes.get(name) is not None},
         superseded=superseded.reason if superseded and not superseded.arms else None,
@@ -126,39 +126,29 @@ def pool_sessions(study: str, sessions: Sequence[SessionResult], design: str | N
     Raise ValueError where there is none, or where one is there twice.
     """
     ordered = sorted(sessions, key=lambda item: (parse_time(item.session.measured), item.session.id))
-    twice = [
-        name
-        for name, often in Counter(session_result.session.id for session_result in ordered).items()
-        if often > 1
-    ]
+    counts = Counter(result.session.id for result in ordered)
+    twice = [name for name, often in counts.items() if often > 1]
     if twice:
         raise ValueError(f"{study}: session {join_words(twice)} is there twice; each counts once")
-    usable = [session_result for session_result in ordered if session_result.session.superseded is None]
+    usable = [result for result in ordered if result.session.superseded is None]
     if not usable:
         raise ValueError(f"{study}: there is no session to pool that is not superseded")
     chosen = design or _most_measured(usable)
-    session_results = [session_result for session_result in usable if session_result.session.design == chosen]
-    if not session_results:
+    results = [result for result in usable if result.session.design == chosen]
+    if not results:
         raise ValueError(f"{study}: no session has the design {chosen}")
-    newest = session_results[-1]
-    twins = [session_result for session_result in session_results if session_result.findings.aa]
+    newest = results[-1]
+    twins = [result for result in results if result.findings.aa]
     twin = twins[-1].findings.aa if twins else None
     return MetaAnalysis(
         study=study,
         title=newest.findings.title,
         level=LEVEL,
         design=chosen,
-        sessions=tuple(session_result.session for session_result in session_results),
-        left_out=tuple(
-            _left_out(session_result, chosen)
-            for session_result in ordered
-            if session_result not in session_results
-        ),
+        sessions=tuple(result.session for result in results),
+        left_out=tuple(_left_out(result, chosen) for result in ordered if result not in results),
         arms={arm: cpu_models.arm_signature(facts) for arm, facts in newest.facts.items()},
-        contrasts=tuple(
-            _pool_contrast(distinct_contrast, session_results)
-            for distinct_contrast in _distinct_contrasts(session_results)
-        ),
+        contrasts=tuple(_pool_contrast(contrast, results) for contrast in _distinct_contrasts(results)),
         aa=_pool_contrast(twin, twins) if twin else None,
         equal_arms=tuple(
             EqualArms(session=each.session.id, order=each.findings.order, low=aa.low, high=aa.high)
@@ -170,55 +160,47 @@ def pool_sessions(study: str, sessions: Sequence[SessionResult], design: str | N
 
 def _most_measured(usable: Sequence[SessionResult]) -> str:
     """Return the design with most occasions, among equals that of the newest session."""
-    designs = dict.fromkeys(session_result.session.design for session_result in reversed(usable))
-    of = {
-        name: len(
-            group_occasions(
-                [session_result.session for session_result in usable if session_result.session.design == name]
-            )
-        )
-        for name in designs
-    }
-    return max(designs, key=lambda name: of[name])
+    designs = dict.fromkeys(result.session.design for result in reversed(usable))
+
+    def count_occasions(design: str) -> int:
+        return len(group_occasions([result.session for result in usable if result.session.design == design]))
+
+    return max(designs, key=count_occasions)
 
 
-def _left_out(session_result: SessionResult, chosen: str) -> ExcludedSession:
-    more = f": {session_result.differs}" if session_result.differs else ""
-    reason = f"another design ({session_result.session.design}, not {chosen}){more}"
-    if session_result.session.superseded is not None:
-        reason = f"superseded: {session_result.session.superseded}"
+def _left_out(result: SessionResult, chosen: str) -> ExcludedSession:
+    more = f": {result.differs}" if result.differs else ""
+    reason = f"another design ({result.session.design}, not {chosen}){more}"
+    if result.session.superseded is not None:
+        reason = f"superseded: {result.session.superseded}"
     findings = [
-        finding
-        for finding in session_result.findings.findings
-        if finding.effect is not None and finding.headline
+        finding for finding in result.findings.findings if finding.effect is not None and finding.headline
     ]
     return ExcludedSession(
-        session=session_result.session,
+        session=result.session,
         reason=reason,
         effects={finding.id: require_value(finding.effect) for finding in findings},
     )
 
 
-def _distinct_contrasts(session_results: Sequence[SessionResult]) -> list[Finding]:
+def _distinct_contrasts(results: Sequence[SessionResult]) -> list[Finding]:
     """Return each contrast once, in the order of the newest session; those made for a further claim repeat
     one and are left out."""
     findings: dict[str, Finding] = {}
-    for session_result in reversed(session_results):
-        for entry in session_result.findings.findings:
+    for result in reversed(results):
+        for entry in result.findings.findings:
             if entry.id.count(".") == 2:
                 findings.setdefault(entry.id, entry)
     return list(findings.values())
 
 
-def _pool_contrast(entry: Finding, session_results: Sequence[SessionResult]) -> PooledContrast:
+def _pool_contrast(entry: Finding, results: Sequence[SessionResult]) -> PooledContrast:
     """Pool a contrast; `entry` is that of the newest session."""
     entries = {
-        session_result.session.id: next(
-            (each for each in session_result.findings.everything if each.id == entry.id), None
-        )
-        for session_result in session_results
+        result.session.id: next((each for each in result.findings.everything if each.id == entry.id), None)
+        for result in results
     }
-    sessions = [session_result.session for session_result in session_results]
+    sessions = [result.session for result in results]
     levels = sorted(
         {part.threads for finding in entries.values() if finding for part in _finding_levels(finding)}
     )
@@ -265,12 +247,12 @@ def _pool_effect(
     observed_effects = tuple(_session_effect(session, parts[session.id]) for session in sessions)
     fields = {"session", "n", "level", "label", "standard_error"}
     values = {
-        observed_effect.session: Value(
-            **observed_effect.model_dump(include=fields),
-            log_effect=math.log1p(observed_effect.effect or 0.0),
+        seen.session: Value(
+            **seen.model_dump(include=fields),
+            log_effect=math.log1p(seen.effect or 0.0),
         )
-        for observed_effect in observed_effects
-        if observed_effect.reason is None
+        for seen in observed_effects
+        if seen.reason is None
     }
     study_sessions = [session for session in sessions if session.id in values]
     members = group_occasions(study_sessions)
@@ -281,11 +263,7 @@ def _pool_effect(
     )
     keys = [models[group[0].id] for group in members]
     processor_pool = pool_by_processor(logs, variances, keys) if groups else None
-    effects = [
-        observed_effect.effect
-        for observed_effect in observed_effects
-        if observed_effect.effect is not None and observed_effect.reason is None
-    ]
+    effects = [seen.effect for seen in observed_effects if seen.effect is not None and seen.reason is None]
     results: dict[str, Any] = {
         "threads": threads,
         "seen": observed_effects,

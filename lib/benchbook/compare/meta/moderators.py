@@ -72,9 +72,9 @@ def rank_moderators(pooled: MetaAnalysis, effect: PooledEffect) -> list[Moderato
     least = np.min(list(rare.values()), axis=0)
     result = []
     for name, values in usable_moderators.items():
-        has_value, rho = ~np.isnan(values), float(rhos[name][0])
+        is_known, rho = ~np.isnan(values), float(rhos[name][0])
         p = float(np.mean(least < rare[name][0] + tolerance.TIE))
-        observed = tuple(map(float, values[has_value])), tuple(map(float, effects[has_value]))
+        observed = tuple(map(float, values[is_known])), tuple(map(float, effects[is_known]))
         result.append(ModeratorCorrelation(name, *observed, rho, p, len(usable_moderators)))
     return sorted(result, key=lambda item: (item.p, -abs(item.rho), item.name))
 
@@ -83,11 +83,7 @@ def describe_best(
     contrast: PooledContrast, effect: PooledEffect, moderator_correlations: Sequence[ModeratorCorrelation]
 ) -> str | None:
     """Sentence on the moderator that orders an effect best; None without any."""
-    shown = [
-        moderator_correlation
-        for moderator_correlation in moderator_correlations
-        if tolerance.is_below(moderator_correlation.p, SHOWN_P)
-    ]
+    shown = [each for each in moderator_correlations if tolerance.is_below(each.p, SHOWN_P)]
     if not shown:
         return None
     best, way = shown[0], "higher" if shown[0].rho > 0 else "lower"
@@ -101,35 +97,35 @@ def describe_best(
 
 def _usable_moderators(pooled: MetaAnalysis, effect: PooledEffect) -> Iterator[tuple[str, np.ndarray]]:
     """Moderators with their mean in each occasion, if enough are known and they differ."""
-    own_values = {session.id: read_moderators(session) for session in pooled.sessions}
+    by_session = {session.id: read_moderators(session) for session in pooled.sessions}
     for name in WORDS:
         table: list[list[float]] = [
             [
                 float(value)
                 for session in occasion.sessions
-                if (value := own_values[session].get(name)) is not None
+                if (value := by_session[session].get(name)) is not None
             ]
             for occasion in effect.occasions
         ]
         values = np.array([float(np.mean(row)) if row else math.nan for row in table])
-        finite = values[~np.isnan(values)]
-        if len(finite) >= FEWEST and len(set(finite)) > 1:
+        known = values[~np.isnan(values)]
+        if len(known) >= FEWEST and len(set(known)) > 1:
             yield name, values
 
 
 def _rank_correlations(values: np.ndarray, effects: np.ndarray) -> np.ndarray:
     """Rank correlation of a moderator with each row of effects, over occasions with a value of it."""
-    has_value = ~np.isnan(values)
-    ranks = effects[:, has_value].argsort(axis=1).argsort(axis=1) - (has_value.sum() - 1) / 2
-    to_numpy = pd.Series(values[has_value]).rank().to_numpy()
-    to_numpy = to_numpy - to_numpy.mean()
-    return ranks @ to_numpy / np.sqrt((ranks[0] @ ranks[0]) * (to_numpy @ to_numpy))
+    is_known = ~np.isnan(values)
+    ranks = effects[:, is_known].argsort(axis=1).argsort(axis=1) - (is_known.sum() - 1) / 2
+    value_ranks = pd.Series(values[is_known]).rank().to_numpy()
+    value_ranks = value_ranks - value_ranks.mean()
+    return ranks @ value_ranks / np.sqrt((ranks[0] @ ranks[0]) * (value_ranks @ value_ranks))
 
 
 def _permute_places(n: int) -> np.ndarray:
     """All orders of n effects, or for many effects a random sample, their own order first."""
     if n <= ALL_ORDERS:
         return np.array(list(itertools.permutations(range(n))))
-    own_array = np.arange(n)
-    drawn = np.random.default_rng(n).permuted(np.tile(own_array, (DRAWN, 1)), axis=1)
-    return np.vstack([own_array, drawn])
+    places = np.arange(n)
+    drawn = np.random.default_rng(n).permuted(np.tile(places, (DRAWN, 1)), axis=1)
+    return np.vstack([places, drawn])

@@ -78,25 +78,20 @@ def machine_differences(here: StudySession, recorded: Sequence[StudySession]) ->
     """Differences of a session's machine and programs from every recorded session."""
     if not recorded:
         return []
-    values_by_fact = {
-        name: [study_session.probes[name] for study_session in recorded if name in study_session.probes]
-        for name in here.probes
-    }
-    ends = {name: (min(values), max(values)) for name, values in values_by_fact.items() if values}
+    probed = {name: [each.probes[name] for each in recorded if name in each.probes] for name in here.probes}
+    ends = {name: (min(values), max(values)) for name, values in probed.items() if values}
     return render_paragraphs(
         "different.j2",
         here=here,
         recorded=recorded,
         processor=cpu_models.name_processor(here.processor),
-        is_same=any(
-            cpu_models.may_be_same(here.processor, study_session.processor) for study_session in recorded
-        ),
+        is_same=any(cpu_models.may_be_same(here.processor, each.processor) for each in recorded),
         proxies={
             name: version
             for name, version in here.proxies.items()
-            if version not in {study_session.proxies.get(name) for study_session in recorded}
+            if version not in {each.proxies.get(name) for each in recorded}
         },
-        most=max(study_session.steal_pct or 0.0 for study_session in recorded),
+        most=max(each.steal_pct or 0.0 for each in recorded),
         steal_more=STEAL_MORE,
         ends=ends,
     )
@@ -105,20 +100,14 @@ def machine_differences(here: StudySession, recorded: Sequence[StudySession]) ->
 def describe_session(here: SessionResult, record: MetaAnalysis) -> str:
     """Place of a session in the record, in words, with its differences if it lies outside."""
     prediction_checks = compare_with_prediction(here, record)
-    judged = [
-        prediction_check for prediction_check in prediction_checks if prediction_check.expected is not None
-    ]
+    judged = [check for check in prediction_checks if check.expected is not None]
     if prediction_checks and not judged:
         return f"Nothing can be expected yet: that takes sessions on {FEWEST_PROCESSORS} processor models."
-    outside = [
-        prediction_check
-        for prediction_check in judged
-        if prediction_check.place == "outside what was expected"
-    ]
+    outside = [check for check in judged if check.place == "outside what was expected"]
     effects = [
-        f"{prediction_check.name} {glance_percent(prediction_check.effect or 0.0)} (expected "
-        f"{glance_range(*(prediction_check.expected or (0, 0)))})"
-        for prediction_check in outside
+        f"{check.name} {glance_percent(check.effect or 0.0)} (expected "
+        f"{glance_range(*(check.expected or (0, 0)))})"
+        for check in outside
     ]
     others = machine_differences(here.session, record.sessions)
     inputs = {

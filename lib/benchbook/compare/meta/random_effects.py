@@ -51,8 +51,8 @@ class Averaged:
 
 def parse_time(measured: str) -> datetime:
     """Time of a session as written, in UTC."""
-    matching_moment = datetime.fromisoformat(measured)
-    return matching_moment.replace(tzinfo=UTC) if matching_moment.tzinfo is None else matching_moment
+    moment = datetime.fromisoformat(measured)
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
 
 
 def group_occasions(sessions: Sequence[StudySession]) -> list[tuple[StudySession, ...]]:
@@ -160,21 +160,18 @@ def pool_by_processor(
     repeated = [places for places in of_model.values() if len(places) > 1]
     within = None
     if repeated:
-        groups = [
-            ([values[each] for each in own_numbers], [variances[each] for each in own_numbers])
-            for own_numbers in repeated
-        ]
-        within = math.sqrt(tau_squared(*groups))
+        within = math.sqrt(
+            tau_squared(
+                *(([values[each] for each in at], [variances[each] for each in at]) for at in repeated)
+            )
+        )
     if len(of_model) == 1:
         random_effects = pool_effects(values, variances, level)
         return ProcessorPool(replace(random_effects, prediction_low=None, prediction_high=None), 1, within)
-    means = [
-        numeric_equality.exact_mean([values[each] for each in own_numbers])
-        for own_numbers in of_model.values()
-    ]
+    groups = of_model.values()
+    means = [numeric_equality.exact_mean([values[each] for each in places]) for places in groups]
     errors = [
-        numeric_equality.exact_sum(variances[each] for each in own_numbers) / len(own_numbers) ** 2
-        for own_numbers in of_model.values()
+        numeric_equality.exact_sum(variances[each] for each in places) / len(places) ** 2 for places in groups
     ]
     return ProcessorPool(pool_effects(means, errors, level), len(of_model), within)
 
@@ -188,11 +185,11 @@ def tau_squared(*groups: Group) -> float:
     A group is values and their variances. That sum falls with tau² and is convex, so Newton's steps from zero
     never pass the root. Zero where the variances alone explain the scatter.
     """
-    studies = [(np.asarray(y, dtype=float), np.asarray(v, dtype=float)) for y, v in groups]
-    squared, df = 0.0, sum(len(y) - 1 for y, _ in studies)
+    arrays = [(np.asarray(y, dtype=float), np.asarray(v, dtype=float)) for y, v in groups]
+    squared, df = 0.0, sum(len(y) - 1 for y, _ in arrays)
     for _ in range(_STEPS):
         excess, slope = -float(df), 0.0
-        for y, v in studies:
+        for y, v in arrays:
             weights = 1 / (v + squared)
             left = y - (weights * y).sum() / weights.sum()
             excess += float((weights * left**2).sum())

@@ -37,8 +37,8 @@ def format_advice(pooled: MetaAnalysis | None) -> Iterator[str]:
     advice = advise_study(pooled) if pooled else []
     if advice:
         yield "What would narrow what is expected of a further session:"
-    for advised in sorted(advice, key=lambda item: (item.occasions, -(item.now_pct or math.inf))):
-        yield f"  {advised.sentence}"
+    for item in sorted(advice, key=lambda item: (item.occasions, -(item.now_pct or math.inf))):
+        yield f"  {item.sentence}"
 
 
 def half_width(tau: float, error: float, k: int) -> float:
@@ -52,7 +52,7 @@ def _advise_effect(contrast: PooledContrast, effect: PooledEffect) -> Advice:
     for occasion in effect.occasions:
         of_model.setdefault(occasion.processor, []).append(occasion.standard_error**2)
     k = len(of_model)
-    variances = [math.fsum(own_values) / len(own_values) ** 2 for own_values in of_model.values()]
+    variances = [math.fsum(squares) / len(squares) ** 2 for squares in of_model.values()]
     error = math.sqrt(math.fsum(variances) / k) if k else None
     tau = None if effect.tau_pct is None else effect.tau_pct / 100
     if k < FEWEST_PROCESSORS or tau is None or error is None:
@@ -124,11 +124,10 @@ def choose_studies(needs: Sequence[SampleSize], seconds: float) -> list[SampleSi
     """
     fitting: list[SampleSize] = []
     wanted = [need for need in needs if need.is_new_here]
-    for sample_size in sorted(
-        wanted, key=lambda item: (item.occasions, -(item.width_pct or math.inf), item.study)
-    ):
-        if sample_size.seconds <= seconds - sum(known_sample_size.seconds for known_sample_size in fitting):
-            fitting.append(sample_size)
+    wanted.sort(key=lambda need: (need.occasions, -(need.width_pct or math.inf), need.study))
+    for need in wanted:
+        if need.seconds <= seconds - sum(chosen.seconds for chosen in fitting):
+            fitting.append(need)
     return sorted(fitting, key=lambda item: not item.is_in_runs)
 
 

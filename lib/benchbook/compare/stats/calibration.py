@@ -95,9 +95,9 @@ def compare_orders(table: pd.DataFrame) -> pd.DataFrame:
     The blocks of repeated campaigns are taken together, since servers and clients start again in each.
     """
     rows = []
-    for (what, engine, workload), own_part in table.groupby(["what", "engine", "workload"], sort=False):
+    for (what, engine, workload), campaigns in table.groupby(["what", "engine", "workload"], sort=False):
         by = {}
-        for order, part in own_part.groupby("order"):
+        for order, part in campaigns.groupby("order"):
             ratios = np.concatenate([ratios_of(text) for text in part.log_ratios])
             # With the active seconds of a block.
             by[order] = ratios, float(part.active_s.sum()) / max(len(ratios), 1)
@@ -127,8 +127,8 @@ def estimate_spreads(table: pd.DataFrame) -> pd.DataFrame:
     """Spread of a block's log ratio for each length of a turn, pooled over campaigns, with its
     interval, and the number of campaigns and blocks."""
     rows = []
-    for turn_ms, own_part in table.groupby("turn_ms"):
-        parts = [ratios for ratios in map(ratios_of, own_part["log_ratios"]) if len(ratios) > 1]
+    for turn_ms, campaigns in table.groupby("turn_ms"):
+        parts = [ratios for ratios in map(ratios_of, campaigns["log_ratios"]) if len(ratios) > 1]
         df = sum(len(part) - 1 for part in parts)
         if not df:
             continue
@@ -143,8 +143,8 @@ def estimate_spreads(table: pd.DataFrame) -> pd.DataFrame:
 def mean_time_ratio(table: pd.DataFrame) -> float | None:
     """Ratio of measuring times of whole runs and turns for the same error: the geometric mean over
     known effects, None without any."""
-    known_compare_orders = compare_orders(table)
-    ratios = known_compare_orders.times.dropna() if len(known_compare_orders) else pd.Series(dtype=float)
+    orders = compare_orders(table)
+    ratios = orders.times.dropna() if len(orders) else pd.Series(dtype=float)
     return float(np.exp(np.log(ratios).mean())) if len(ratios) else None
 
 
@@ -175,13 +175,13 @@ def _time_ratio(turns: tuple[np.ndarray, float], runs: tuple[np.ndarray, float])
 
 def render_sentences(table: pd.DataFrame) -> list[str]:
     """Results of the campaigns in a table, a sentence for each of the three questions with data."""
-    own_part = table[table.kind == KNOWN]
+    campaigns = table[table.kind == KNOWN]
     return render_paragraphs(
         "calibration.j2",
         alarms=count_false_alarms(table[table.kind == SAME]),
         most_alarms=MOST_ALARMS,
-        known=list(compare_orders(own_part).itertuples()),
-        times=mean_time_ratio(own_part),
+        known=list(compare_orders(campaigns).itertuples()),
+        times=mean_time_ratio(campaigns),
         lengths=list(estimate_spreads(table[table.kind == LENGTHS]).itertuples()),
         level=LEVEL,
         of_shares=OF_SHARES,

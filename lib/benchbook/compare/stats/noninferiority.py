@@ -94,7 +94,7 @@ def _decide_at_look(
     ):
         answer = "undecided"
         why = "the interval that believes nothing about the shape of the noise does not decide it"
-    ends = [item.log_high for item in (interval, second) if item is not None]
+    ends = [known.log_high for known in (interval, second) if known is not None]
     is_shown = not ratios.refusal and all(end is not None and tolerance.is_below(end, 0) for end in ends)
     return NoninferiorityDecision(ratios.workload, ratios.treatment, answer, interval, why, is_shown)
 

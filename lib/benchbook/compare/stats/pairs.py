@@ -130,12 +130,12 @@ def partner_gaps(runs: pd.DataFrame) -> list[Partners]:
     return [
         Partners(
             block=int(block),
-            median_s=float(own_part.apart_s.median()),
-            max_s=float(own_part.apart_s.max()),
-            is_far=bool(own_part.is_far.any()),
-            left_out=_explain_exclusion(own_part) if own_part.is_split.any() else None,
+            median_s=float(block_groups.apart_s.median()),
+            max_s=float(block_groups.apart_s.max()),
+            is_far=bool(block_groups.is_far.any()),
+            left_out=_explain_exclusion(block_groups) if block_groups.is_split.any() else None,
         )
-        for block, own_part in groups.groupby("block")
+        for block, block_groups in groups.groupby("block")
     ]
 
 
@@ -149,7 +149,10 @@ def select_usable(runs: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     split = groups[groups.is_split]
     if split.empty:
         return runs, []
-    text = [f"Block {block}: {_explain_exclusion(own_part)}." for block, own_part in split.groupby("block")]
+    text = [
+        f"Block {block}: {_explain_exclusion(block_groups)}."
+        for block, block_groups in split.groupby("block")
+    ]
     lost = pd.MultiIndex.from_frame(split[CELL])
     return runs[~pd.MultiIndex.from_frame(runs[CELL]).isin(lost)].reset_index(drop=True), text
 
@@ -176,9 +179,9 @@ def _group_table(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _explain_exclusion(groups: pd.DataFrame) -> str:
-    own_part = groups[groups.is_split]
-    cells = [f"{row.workload} at {count(row.threads, 'thread')}" for row in own_part.itertuples()]
-    apart = format_span(own_part.apart_s.max())
+    split = groups[groups.is_split]
+    cells = [f"{row.workload} at {count(row.threads, 'thread')}" for row in split.itertuples()]
+    apart = format_span(split.apart_s.max())
     return (
         f"left out on {join_words(cells)}, because partners started {apart} apart and a server was started "
         "in between"

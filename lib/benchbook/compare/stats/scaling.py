@@ -222,7 +222,7 @@ def _find_series(numbers: Sequence[Number]) -> Iterator[tuple[str, list[Number]]
             groups.setdefault(f"{number.table}, {rest}, {number.metric.upper()}", []).append(number)
     for where, series in groups.items():
         ordered = sorted(series, key=lambda item: float(item.threads))
-        if len({cell.threads for cell in ordered}) == len(ordered) > 1:
+        if len({number.threads for number in ordered}) == len(ordered) > 1:
             yield where, ordered
 
 

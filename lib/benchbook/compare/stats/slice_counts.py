@@ -41,16 +41,16 @@ def select_order(runs: pd.DataFrame, study: Study) -> tuple[pd.DataFrame, list[s
 
 def mixed_levels(runs: pd.DataFrame) -> list[str]:
     """Sentences on workloads with some thread levels in turns and others in whole runs."""
-    matching_levels = []
-    for workload, own_part in runs.groupby("workload", sort=False):
-        whole = sorted(own_part.loc[own_part.order != TURNS, "threads"].unique())
-        if whole and (own_part.order == TURNS).any():
+    texts = []
+    for workload, of_workload in runs.groupby("workload", sort=False):
+        whole = sorted(of_workload.loc[of_workload.order != TURNS, "threads"].unique())
+        if whole and (of_workload.order == TURNS).any():
             levels = ", ".join(map(str, whole))
-            matching_levels.append(
+            texts.append(
                 f"{workload} at {levels} threads was measured in whole runs, since its transactions are too "
                 "long for turns, and at other levels in turns: its intervals differ in width for that alone."
             )
-    return matching_levels
+    return texts
 
 
 def summarize_turns(runs: pd.DataFrame, facts: Mapping[str, Mapping[str, Any]]) -> Turns | None:
@@ -58,18 +58,18 @@ def summarize_turns(runs: pd.DataFrame, facts: Mapping[str, Mapping[str, Any]]) 
 
     `turns` is the median over arms and blocks of an arm in a block, `active_s` that of a run.
     """
-    own_part = runs[runs.order == TURNS]
-    if own_part.empty:
+    in_turns = runs[runs.order == TURNS]
+    if in_turns.empty:
         return None
-    turns = own_part.turns.astype(float)
-    by_block = own_part.assign(turns=turns).groupby(["arm", "block"])["turns"].sum(min_count=1).dropna()
-    active = own_part.active_s.dropna()
+    turns = in_turns.turns.astype(float)
+    by_block = in_turns.assign(turns=turns).groupby(["arm", "block"])["turns"].sum(min_count=1).dropna()
+    active = in_turns.active_s.dropna()
     # What stands still out of an arm's turn: as its runs say, else its facts.
     stopped = {arm: list(fact["stopped"]) for arm, fact in facts.items() if fact.get("stopped")}
-    by_arm = own_part[own_part.stopped != ""].groupby("arm", sort=False)["stopped"].first()
+    by_arm = in_turns[in_turns.stopped != ""].groupby("arm", sort=False)["stopped"].first()
     stopped |= {arm: text.split(", ") for arm, text in by_arm.items()}
     return Turns(
-        turn_ms=sorted({int(value) for value in own_part.turn_ms.dropna()}),
+        turn_ms=sorted({int(value) for value in in_turns.turn_ms.dropna()}),
         turns=int(by_block.median()) if len(by_block) else None,
         active_s=float(active.median()) if len(active) else None,
         stopped=stopped,
@@ -85,5 +85,5 @@ def machine_s(runs: pd.DataFrame) -> float:
 
 def lacks_percentiles(runs: pd.DataFrame) -> bool:
     """True if a run of turns lacks a percentile because of events in flight at ends of turns."""
-    own_part = runs[runs.order == TURNS]
-    return bool(len(own_part)) and bool(own_part[list(PERCENTILES)].isna().any(axis=None))
+    in_turns = runs[runs.order == TURNS]
+    return bool(len(in_turns)) and bool(in_turns[list(PERCENTILES)].isna().any(axis=None))

@@ -68,15 +68,15 @@ def long_runs(runs: pd.DataFrame, intervals: pd.DataFrame) -> list[Stability]:
     long = runs[runs["run_s"] >= LONG_S].sort_values("position")
     measured = intervals[intervals.run_id.isin(set(long.run_id)) & ~intervals.is_discarded]
     series = dict(iter(measured.sort_values("second").groupby("run_id")))
-    matching_runs = []
+    stabilities = []
     for run in long.run_id:
         if run in series:
             qps, second = (series[run][name].to_numpy(dtype=float) for name in ("qps", "second"))
             lowest, stopped = float(qps.min()), find_stalls(second, qps)
-            matching_runs.append(
+            stabilities.append(
                 Stability(str(run), len(qps), float(np.median(qps)), lowest, stopped, find_modes(qps))
             )
-    return matching_runs
+    return stabilities
 
 
 def find_stalls(second: NDArray[np.float64], qps: NDArray[np.float64]) -> tuple[Stall, ...]:
@@ -178,8 +178,8 @@ def measure_dips(runs: pd.DataFrame, intervals: pd.DataFrame, at_s: Mapping[str,
     dips = []
     for run in runs.sort_values("position").itertuples():
         if run.run_id in series:
-            own_part = series[run.run_id]
-            second, qps = own_part.second.to_numpy(dtype=float), own_part.qps.to_numpy(dtype=float)
+            seconds = series[run.run_id]
+            second, qps = seconds.second.to_numpy(dtype=float), seconds.qps.to_numpy(dtype=float)
             at = at_s.get(str(run.arm), min(at_s.values()))
             # The label of an interval is its end.
             before, after = qps[second <= at], qps[second > at]
@@ -198,8 +198,7 @@ def _measure_dip(
             start
             for start in range(after.size - 2 * WINDOW_S + 1)
             if not any(
-                tolerance.is_below(window_mean, least)
-                for window_mean in _window_means(after[start : start + 2 * WINDOW_S])
+                tolerance.is_below(mean, least) for mean in _window_means(after[start : start + 2 * WINDOW_S])
             )
         ),
         None,
