@@ -25,7 +25,7 @@ from benchbook.core.util.errors import BenchbookError, InputErrors, did_you_mean
 
 LUA = ".lua"
 # Seconds of discard and run, and what to know of them.
-IN_TURNS = ("0.3", "1", "the arms take turns of 50 ms inside the same second")
+IN_TURNS = ("0.3", "1", "the arms take turns of 20 ms or more inside the same second")
 IN_RUNS = ("2", "8", "whole runs, because turns can't be had; 15 and 45 s give narrower intervals")
 OF_SCRIPT = ("1", "10", "long enough to count the errors of a script that has some")
 ENGINES, SERVERS, SCRIPT = "engines", "servers", "script"
@@ -155,15 +155,20 @@ def _script_options(word: str) -> tuple[str, Mapping[str, tuple[str, str]]]:
 def arms_of(differs: str) -> dict[str, dict[str, str]]:
     """Arms of an answer: names with their settings, `name: key=value, key=value; name: …`.
 
-    >>> arms_of("direct; haproxy: access=haproxy")
-    {'direct': {}, 'haproxy': {'access': 'haproxy'}}
+    >>> arms_of("direct; haproxy: access=haproxy; other: db.example.org:3306")
+    {'direct': {}, 'haproxy': {'access': 'haproxy'}, 'other': {'endpoint': 'db.example.org:3306'}}
     """
     arms = {}
     for part in (part.strip() for part in differs.split(";")):
         if not part:
             continue
         name, _, settings = (piece.strip() for piece in part.partition(":"))
-        pairs = (text.partition("=") for text in settings.split(",") if text.strip())
+        texts = (text.strip() for text in settings.split(",") if text.strip())
+        # An address alone is where the arm's server or proxy listens.
+        pairs = (
+            (f"endpoint={text}" if re.fullmatch(r"[^=\s]+:\d+", text) else text).partition("=")
+            for text in texts
+        )
         if name in arms:
             raise ValueError(f"{name}: twice; give each arm a name of its own")
         arms[name] = {key.strip(): value.strip() for key, _, value in pairs}

@@ -22,8 +22,8 @@ from typing import Any
 
 import psutil
 
+from benchbook.commands import dvc_lock, studies, terminal_summary
 from benchbook.commands import pages as made
-from benchbook.commands import studies, terminal_summary
 from benchbook.core.study import load
 from benchbook.core.util import git, paths, process_env, yaml_file
 from benchbook.core.util.errors import BenchbookError, InputErrors, did_you_mean
@@ -64,6 +64,8 @@ def run_pipeline(arguments: Sequence[str], study: str | None = None) -> int:
         studies.enlist_study(root, study)
     chosen = [study] if study else list(load.load_params().studies)
     with lock_clone(root):
+        if repaired := dvc_lock.repair_lock_file(root):
+            print(repaired)
         wrong = [*explain_locks(root), *find_tracked(root), *no_stages(root, arguments)]
         if wrong:
             raise InputErrors(wrong)

@@ -41,11 +41,16 @@ def compare_sizes(tables: int, table_size: int, pools: Mapping[str, int]) -> str
     """Line that holds the size of the data against the pools, in bytes by arm."""
     size = tables * table_size * ROW_BYTES
     shown = ", ".join(f"{arm} {pool / MIB:,.0f} MiB" for arm, pool in pools.items())
-    if size <= min(pools.values()):
-        more = math.ceil(1.5 * max(pools.values()) / (tables * ROW_BYTES))
+    smallest, largest = min(pools.values()), max(pools.values())
+    if size <= smallest:
+        # Where they differ much, data between them show it and load soonest.
+        is_between = largest >= 3 * smallest
+        rows = (2 * smallest if is_between else 1.5 * largest) / (tables * ROW_BYTES)
+        step = 10 ** (len(str(int(rows))) - 2)
+        fits = "only the larger ones" if is_between else "none"
         return (
             f"  data        {size / MIB:,.0f} MiB fit into every buffer pool ({shown}): a difference of them "
-            f"can't show; dataset.table_size: {more} fits into none"
+            f"can't show; dataset.table_size: {math.ceil(rows / step) * step} fits into {fits}"
         )
     fitting = [arm for arm, pool in pools.items() if size <= pool]
     where = f"fit into that of {', '.join(fitting)} alone" if fitting else "fit into none"
