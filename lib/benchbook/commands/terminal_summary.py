@@ -27,7 +27,7 @@ def render_answer(study: str) -> list[str]:
     where = paths.study_paths(study)
     if not where.findings.is_file():
         return []
-    from benchbook.show import bottleneck_section, results_view, study_answer
+    from benchbook.show import bottleneck_section, results_view, setup_section, study_answer
 
     findings = Findings.read(where.findings)
     blocks, (kept, due) = findings.blocks, count_progress(study)
@@ -43,6 +43,8 @@ def render_answer(study: str) -> list[str]:
     basis += f"{format_minutes(findings.machine_minutes)} of machine time"
     before = [f"{study}: {findings.question}", *study_answer.conclude_study(findings, table)]
     after = [*why, *describe_place(study), f"({basis})", *five_minutes(findings)]
+    if loaded := setup_section.describe_loaded(files.read_json(where.facts)):
+        after.append(f"{loaded[0].upper()}{loaded[1:]}.")
     is_coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     return [
         *_wrap_lines(before, width),

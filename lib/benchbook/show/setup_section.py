@@ -44,7 +44,11 @@ def describe_setup(report_inputs: ReportInputs) -> list[str]:
     )
     if len(machines) > _MOST_MACHINES:
         machines = [f"{len(machines)} kinds of machine"]
-    odd = [about for about, alike, *_ in _compare_settings(report_inputs) if alike == DIFFERS]
+    odd = [
+        f"{about} ({_settings_of(report_inputs, about)})" if about == _MEMORY else about
+        for about, alike, *_ in _compare_settings(report_inputs)
+        if alike == DIFFERS
+    ]
     differs = f"not alike: {number_format.join_words(odd)}" if odd else ""
     rows, tables = (report_inputs.dataset.get(key) for key in ("table_size", "tables"))
     data = f"{number_format.format_count(tables, 'table')} of {rows:,} rows" if tables and rows else ""
@@ -59,8 +63,16 @@ def describe_setup(report_inputs: ReportInputs) -> list[str]:
             for text in (f"durability: {durability}" * bool(durability), _encryption(report_inputs))
             if text
         ),
+        describe_loaded(report_inputs.facts),
     )
     return [line for line in lines if line]
+
+
+def describe_loaded(facts: Mapping[str, Any]) -> str:
+    """How the tables go that stay on servers which others run; empty for other sites."""
+    kinds = {(arm.get("site") or {}).get("kind") for arm in facts.get("arms", {}).values()}
+    left = f"the tables stay on the servers: benchbook down --loaded {facts.get('study')} drops them"
+    return left if kinds == {"existing"} else ""
 
 
 def _settings_of(report_inputs: ReportInputs, about: str) -> str:
