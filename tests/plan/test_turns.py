@@ -210,10 +210,9 @@ def test_turns_are_longer_where_threads_are_many_and_clients_get_the_time_in_whi
     # A transaction of 64 threads takes 3.2 ms, ten 32 ms; 1.5 ms a thread: 6, 51, 96 and 192 ms.
     assert [row["turn_ms"] for row in settled] == [20, 100, 100, 200]
     # Without the time of starting, as in evidence of before: ten transactions alone.
-    before = pilot_parameters.settle_turns(
-        study, pd.DataFrame(seen, columns=columns).drop(columns="starting_s"), 1
-    )
-    assert [row["turn_ms"] for row in before] == [50, 50, 50, 50]
+    without = pd.DataFrame(seen, columns=columns).drop(columns="starting_s")
+    before = pilot_parameters.settle_turns(study, without)
+    assert [row["turn_ms"] for row in before] == [20, 20, 50, 50]
     assert all("starting_s" not in row and "edge_s" not in row for row in before)
     runs = schedule.plan_runs("s", study, {}, {"turns": settled})
     plans = {run.threads: run for run in runs}
@@ -250,7 +249,9 @@ def test_a_burst_of_another_program_in_a_pilot_makes_no_longer_turns():
 
 def test_sessions_of_before_keep_the_orders_and_lengths_that_they_were_measured_in():
     """Without `rules` in warm_up.json: turns of 50 to 500 ms, one order a workload, no slow turns."""
-    before = {"turns": pilot_parameters.settle_turns(closed(), pilots(t1=500.0, t4=40.0), 1)}
+    lengths = {("oltp_point_select", 1): 50, ("oltp_point_select", 4): 50, ("oltp_read_write", 1): 50}
+    settled = pilot_parameters.settle_turns(closed(), pilots(t1=500.0, t4=40.0))
+    before = {"turns": [row | {"turn_ms": lengths.get((row["workload"], row["threads"]))} for row in settled]}
     runs = {(run.workload, run.threads): run for run in schedule.plan_runs("s", closed(), {}, before)}
     assert {runs["oltp_read_write", level].order for level in (1, 4)} == {"runs"}
     assert runs["oltp_point_select", 4].turn_ms == 50

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchbook.core.study.interleaving import EDGE_S, EVENTS, GUARD_S, OF_RULES, RULES, THREAD_MS, least_ms
+from benchbook.core.study.interleaving import EDGE_S, EVENTS, GUARD_S, LADDER_MS, RULES, THREAD_MS, least_ms
 from benchbook.core.study.study import Study
 from benchbook.core.study.study_sections import Rate
 from benchbook.core.util.errors import BenchbookError
@@ -123,7 +123,7 @@ EDGE_STEP_S = 0.5
 Lengths = Mapping[str, Mapping[int, int | None]]
 
 
-def settle_turns(study: Study, pilots: pd.DataFrame, rules: int = RULES) -> list[dict[str, Any]]:
+def settle_turns(study: Study, pilots: pd.DataFrame) -> list[dict[str, Any]]:
     """Length of a turn of each workload and thread level in milliseconds, the same for all arms.
 
     A turn holds ten mean transactions of the slowest arm, 1.5 ms for each thread, and what the study's arms
@@ -134,12 +134,12 @@ def settle_turns(study: Study, pilots: pd.DataFrame, rules: int = RULES) -> list
     nor the number of threads counts, as in evidence made before they did.
     """
     settled = []
-    shortest_ms, ladder = least_ms(study, rules), OF_RULES[rules][1]
+    shortest_ms = least_ms(study)
     for name in study.workloads:
         observed = pilots[pilots.workload == name]
         seconds = observed.groupby(["arm", "threads"], sort=True)["tps"]
         # The best second, for another program's burst in a pilot of two would make whole runs of a level.
-        tps = seconds.mean() if rules == 1 else seconds.max()
+        tps = seconds.max()
         lowest = tps[tps > 0].groupby(level="threads").min()
         if lowest.empty:
             continue
@@ -148,7 +148,7 @@ def settle_turns(study: Study, pilots: pd.DataFrame, rules: int = RULES) -> list
             mean_ms = float(np.exp(np.interp(np.log(threads), levels, times)))
             starting = _starting_times(observed, threads)
             needed_ms = max(EVENTS * mean_ms, THREAD_MS * threads if starting else 0.0, shortest_ms)
-            length = next((number for number in ladder if number >= needed_ms), None)
+            length = next((number for number in LADDER_MS if number >= needed_ms), None)
             row = {"workload": name, "threads": threads, "transaction_ms": round(mean_ms, 3)}
             settled.append(row | {"turn_ms": length} | starting)
     return settled

@@ -14,6 +14,7 @@ from typing import Any
 from benchbook.core.artifacts.run_folder import Between
 from benchbook.core.study.params import Limits
 from benchbook.core.study.study_arm import LOWEST_SHARES
+from benchbook.core.study.sysbench_workloads import ROW_BYTES
 from benchbook.core.util import numeric_equality
 from benchbook.read import checks_cluster, checks_custom_scripts
 from benchbook.read.evidence import Evidence, Excused, Missing
@@ -230,8 +231,6 @@ def _rows_fault(observations: dict[str, int], size: int, growth: int, slack: int
     )
 
 
-ROW_BYTES = 206
-"""The least that a row of sysbench takes: two numbers of 4 bytes, 120 and 60 letters, 18 of InnoDB's own."""
 COLD_SHARE, STARTED_BYTES = 0.1, 8 << 20
 """Share of its data that a cold arm may hold, beside what any start reads of the server's own tables."""
 WARM_SHARE = 0.75

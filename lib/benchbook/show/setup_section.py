@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from benchbook.compare.bottlenecks.attribution import ROW_BYTES
 from benchbook.compare.text import labels
 from benchbook.core.artifacts import applied_config
 from benchbook.core.study import descriptors
+from benchbook.core.study.sysbench_workloads import ROW_BYTES
 from benchbook.core.util import number_format
 from benchbook.show.evidence import ReportInputs
 from benchbook.show.markup import Html

@@ -5,6 +5,7 @@ import pytest
 
 from benchbook.compare.bottlenecks import attribution, service_demand
 from benchbook.compare.bottlenecks.operational_laws import list_violations as told_broken
+from benchbook.core.study.sysbench_workloads import ROW_BYTES
 
 LEVEL = 0.98
 NAMES = {"direct": "direct connections", "haproxy": "HAProxy"}
@@ -407,7 +408,7 @@ def test_data_fit_into_a_pool_of_twice_their_size():
     def told(got):
         return {"engine": {"settings": {"innodb_buffer_pool_size": {"got": got}}}}
 
-    twice = 2 * attribution.ROW_BYTES * 1000
+    twice = 2 * ROW_BYTES * 1000
     assert attribution._is_in_memory(1000, told(twice)) and attribution._is_in_memory(1000, told(str(twice)))
     assert not attribution._is_in_memory(1000, told(twice - 1)) and not attribution._is_in_memory(
         None, told(twice)

@@ -18,11 +18,10 @@ from benchbook.compare.bottlenecks import explanation, operational_laws
 from benchbook.compare.bottlenecks.service_demand import PARTS, ArmCell, summarize_cell
 from benchbook.core.artifacts.bottlenecks import CLIENT_USED, Causes
 from benchbook.core.study.study import Study
+from benchbook.core.study.sysbench_workloads import ROW_BYTES
 
 # As an arm asks for itself: the stage that analyzes declares no other section that says it.
 _BEGINS: Mapping[bool | None, str] = {True: "warm", False: "cold"}
-ROW_BYTES = 206
-"""The least that a row of sysbench takes."""
 
 
 def build_causes(

@@ -12,6 +12,9 @@ from typing import Any, NamedTuple
 
 from benchbook.core.study.model import PlannedRun
 
+ROW_BYTES = 206
+"""The least that a row of sysbench takes: two numbers of 4 bytes, 120 and 60 letters, 18 of InnoDB's own."""
+
 
 class Statement(NamedTuple):
     """One kind of statement: the server's counter of it, and the rows it sends (a number, or an option)."""

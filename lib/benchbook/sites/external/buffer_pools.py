@@ -9,13 +9,13 @@ from functools import partial
 import sqlalchemy
 
 from benchbook.core.study.study import Study
+from benchbook.core.study.sysbench_workloads import ROW_BYTES
 from benchbook.core.util import process_env
 from benchbook.core.util.errors import BenchbookError
 from benchbook.sites import workspace as labs
 from benchbook.sites.external import server
 
-# A row of sysbench with its entry in the index k, as InnoDB stores them.
-ROW_BYTES, MIB = 206, 1 << 20
+MIB = 1 << 20
 
 
 def describe_buffer_pools(study: Study, theirs: Mapping[str, server.ExternalServer]) -> list[str]:
