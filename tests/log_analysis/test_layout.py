@@ -6,6 +6,7 @@ import pytest
 
 from benchbook.core.util.errors import BenchbookError
 from benchbook.log_analysis.comparison import read_logs
+from benchbook.log_analysis.text import page_rows
 from tests.read import synthetic
 
 
@@ -83,6 +84,17 @@ def test_1_numbered_folders_with_a_description(tmp_path):
     logs = read_logs([tmp_path])
     assert logs.arms == ("res13 (MariaDB-5.5.24)", "res14 (Percona)")
     assert logs.silent_files == 2
+
+
+def test_folders_of_several_people_have_threads_in_places_of_their_own(tmp_path):
+    fill(tmp_path, "numbered/res{a}/sysbench.ro.{t}.res", a=[13, 14], t=[1, 16, 64])
+    fill(tmp_path, "{a}-notes.txt", a=["proxy", "direct"], t=[8])
+    logs = read_logs([tmp_path])
+    assert {run.workload for run in logs.runs if run.path.endswith(".res")} == {"read_only"}
+    headings, rows = page_rows(logs)
+    # Few arms have runs at a level, so each has a row, and none is empty.
+    assert [name for _, name in headings][:3] == ["workload", "threads", "arm"] and len(rows) == 8
+    assert not any(row[3] == "–" for row in rows)
 
 
 def test_6_a_file_of_parameters_names_the_arm(tmp_path):

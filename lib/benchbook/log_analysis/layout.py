@@ -159,7 +159,14 @@ def _guess_roles(
         for match in _DATE.finditer(name.path):
             name.add(match, "date")
     _find_workloads(every)
-    _find_threads(every)
+    if not _find_threads(every):
+        # Folders of several people have the number in places of their own.
+        folders: dict[str, list[_Name]] = {}
+        for name in every:
+            folders.setdefault(name.path.partition("/")[0] if "/" in name.path else "", []).append(name)
+        for members in folders.values():
+            if len({*map(frozenset, (name.threads for name in members))}) > 1:
+                _find_threads(members)
     for role, pattern in (("repeat", _REPEAT), ("process", _PROCESS)):
         for name in every:
             for match in pattern.finditer(name.path):
@@ -179,11 +186,10 @@ def _find_workloads(names: Sequence[_Name]) -> None:
             name.add(max(special, key=lambda match: (len(match[0]), match.start())), "workload")
 
 
-def _find_threads(names: Sequence[_Name]) -> None:
+def _find_threads(names: Sequence[_Name]) -> bool:
+    """Mark the number that agrees with the log's threads in nearly all names; False if there is none."""
     single = [name for name in names if len(name.threads) == 1]
-    if not single:
-        return
-    for pattern in (_THREADS, _NUMBER):
+    for pattern in (_THREADS, _NUMBER) if single else ():
         for slot in (-1, 0, -2, 1):
             chosen: list[tuple[_Name, re.Match[str], int]] = []
             for name in single:
@@ -205,7 +211,8 @@ def _find_threads(names: Sequence[_Name]) -> None:
                 if len(fitting) >= NEARLY_ALL * len(single):
                     for name, match, group, _ in fitting:
                         name.add(match, "threads", group)
-                    return
+                    return True
+    return False
 
 
 def _keep_counting(names: Sequence[_Name]) -> None:

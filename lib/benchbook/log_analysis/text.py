@@ -10,6 +10,8 @@ from benchbook.log_analysis.comparison import LogCell, LogSet, describe_interval
 
 MOST_LINES = 3
 MOST_LEFT_OUT = 12
+PAGE_WIDTH = 150
+"""Characters of the headings that a page has room for."""
 
 
 Heading = tuple[str, str]
@@ -61,21 +63,31 @@ def _format_number(value: float) -> str:
 def _render_table(logs: LogSet, width: int) -> list[str]:
     """The comparison side by side if it fits, else a row an arm."""
     lines = [*_align_rows(*table_rows(logs))]
-    if max(map(len, lines)) <= width or len(logs.arms) < 2:
-        return lines
-    headings: list[Heading] = []
-    rows: list[list[str]] = []
-    shared = 1 + (table_rows(logs)[0][1] == ("", "threads"))
+    is_narrow = max(map(len, lines)) <= width or len(logs.arms) < 2
+    return lines if is_narrow else [*_align_rows(*arm_rows(logs))]
+
+
+def arm_rows(logs: LogSet) -> tuple[list[Heading], list[list[str]]]:
+    """Headings and cells of a row a workload, level and arm, those without runs left out."""
     wide, values = table_rows(logs)
-    names = list(dict.fromkeys(name for arm, name in wide if arm))
-    headings = [*wide[:shared], ("", "arm"), *(("", name) for name in _in_order(names))]
+    shared = sum(not arm for arm, _ in wide)
+    names = _in_order(list(dict.fromkeys(name for arm, name in wide if arm)))
+    rows: list[list[str]] = []
     for row in values:
         cells = dict(zip(wide, row, strict=True))
         for arm in logs.arms:
-            texts = [cells.get((arm, name), "") for name in _in_order(names)]
+            texts = [cells.get((arm, name), "") for name in names]
             if texts[0] != "–":
                 rows.append([*row[:shared], arm, *texts])
-    return [*_align_rows(headings, rows)]
+    return [*wide[:shared], ("", "arm"), *(("", name) for name in names)], rows
+
+
+def page_rows(logs: LogSet) -> tuple[list[Heading], list[list[str]]]:
+    """Rows of `table_rows` if a page has room for them and most arms have runs, else of `arm_rows`."""
+    headings, rows = table_rows(logs)
+    width = sum(len(name) + 2 for name in joined_headings(headings))
+    is_full = 2 * len(logs.cells) > len(logs.rows) * len(logs.arms)
+    return (headings, rows) if is_full and width <= PAGE_WIDTH else arm_rows(logs)
 
 
 def _in_order(names: Sequence[str]) -> list[str]:
@@ -176,7 +188,7 @@ def render_markdown(logs: LogSet) -> str:
     """The same for an issue."""
     parts = [*_render_opening(logs)]
     if logs.runs:
-        headings, rows = table_rows(logs)
+        headings, rows = page_rows(logs)
         lines = [joined_headings(headings), ["---", *["---:"] * (len(headings) - 1)], *rows]
         parts += [
             "",

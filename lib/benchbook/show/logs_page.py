@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from matplotlib.ticker import NullLocator
+from matplotlib.ticker import LogFormatter, NullLocator
 from nbformat import v4
 
 from benchbook.core.util import number_format
 from benchbook.log_analysis import tables
 from benchbook.log_analysis.comparison import LogSet, needed_spread
-from benchbook.log_analysis.text import joined_headings, table_rows
+from benchbook.log_analysis.text import joined_headings, page_rows
 from benchbook.show import figures, page, theme
 from benchbook.show.picture import Panel, Picture
 from benchbook.show.table import Table, TableColumn, number_column, text_column
@@ -21,10 +21,11 @@ MOST_SERIES = 40
 
 
 def comparison_table(logs: LogSet) -> Table:
-    """A row a workload and level, a column an arm."""
-    headings, rows = table_rows(logs)
+    """A row a workload and level with columns for each arm, or a row an arm where these are many."""
+    headings, rows = page_rows(logs)
     names = joined_headings(headings)
-    columns = [TableColumn(names[0]), *map(number_column, names[1:])]
+    texts = ("workload", "arm")
+    columns = [text_column(name) if name in texts else number_column(name) for name in names]
     caption = (
         "Means over runs; change in queries a second with its 95 % interval over runs, never over seconds."
     )
@@ -79,6 +80,9 @@ def latency_picture(logs: LogSet) -> Picture:
             levels = sorted({level for series in chosen for level in series.levels})
             axes.set(xscale="log", yscale="log", xlabel="threads", ylabel="mean latency, ms")
             axes.xaxis.set_minor_locator(NullLocator())
+            # The text of a figure is that of the page, which knows no powers of ten.
+            axes.yaxis.set_major_formatter("{x:g}")
+            axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1, 0.5)))
             axes.set_xticks(levels, [f"{level:,}" for level in levels])
             axes.set(title=theme.shorten_name(workload))
             theme.draw_legend(figure, [series.arm for series in chosen], logs.arms)

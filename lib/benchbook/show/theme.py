@@ -90,6 +90,10 @@ def shorten_name(name: object, length: int = 30) -> str:
     return text if len(text) <= length else text[: length - len(end)] + end
 
 
+_LEGEND_WIDTH = 52
+"""Characters of a row, seven of them for each marker."""
+
+
 def draw_legend(figure: Figure, arms: Sequence[str], order: Sequence[str], **extra: Line2D) -> None:
     """Put the arms' markers above the axes, and any extra handles after them."""
     handles = {
@@ -104,13 +108,14 @@ def draw_legend(figure: Figure, arms: Sequence[str], order: Sequence[str], **ext
         for arm in arms
     }
     handles |= {key.replace("_", " "): handle for key, handle in extra.items()}
-    # A legend fills columns first; in one row the arms come first, and only long names need a second row.
-    is_long = sum(len(label) + 7 for label in handles) > 52
+    # A legend fills columns first; in one row the arms come first, and only long names need more rows.
+    widths = [len(label) + 7 for label in handles]
+    columns = len(handles) if sum(widths) <= _LEGEND_WIDTH else 2 if 2 * max(widths) <= _LEGEND_WIDTH else 1
     figure.legend(
         list(handles.values()),
         list(handles),
         loc="outside upper left",
-        ncols=2 if is_long else len(handles),
+        ncols=columns,
         handlelength=1.6,
         columnspacing=1.2,
         borderaxespad=0.2,
