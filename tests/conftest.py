@@ -16,6 +16,7 @@ import pytest
 from benchbook.sites.topology import teardown
 from tests import browser, programs, rooms
 from tests.faults.book import BOOK
+from tests.tracebacks import pytest_runtest_makereport  # noqa: F401
 
 SERVER_PROGRAMS = ("sysbench", "mariadbd", "haproxy")
 
