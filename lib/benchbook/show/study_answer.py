@@ -38,16 +38,16 @@ def describe_progress(findings: Findings) -> str:
 
 
 def conclude_study(findings: Findings, table: ResultsTable | None = None) -> list[str]:
-    """Sentences that answer a study: its trends and ladder, then each treatment; nothing may be left out."""
+    """Sentences that answer a study: its ladder, each treatment, then trends; nothing may be left out."""
     if early := describe_progress(findings):
         return [early]
     if broken := operational_laws.list_violations(findings.causes):
         return [f"The measurements contradict each other, so no effect is an answer: {broken[0]}."]
     rows = (table or build_results(findings)).rows
     return [
-        *_list_trends(findings),
         *(rungs.sentence for rungs in (findings.ladder.workloads if findings.ladder else ())),
         *(conclusion.text for conclusion in conclusions.summarize_rows(rows)),
+        *_list_trends(findings),
         *bottleneck_section.describe_proxy_cores(findings),
     ]
 
