@@ -1,11 +1,13 @@
 """Outputs and run folders made up from numbers, for what no recorded run has."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from benchbook.core.artifacts import run_folder
 from benchbook.core.study import client_sharding
+from benchbook.core.study.params import Limits
 from benchbook.core.util import histogram
 from benchbook.read.evidence import Evidence
 from tests.read.corpus import OPTIONS, PLAN, argv, healthy, merged
@@ -118,6 +120,16 @@ def planned(**changed: Any) -> dict[str, Any]:
     plan = {**PLAN, "discard_s": 2, "run_s": 5, "percentile": 99, "seed": 7, "histogram": True, **changed}
     plan["options"] = {**OPTIONS, **changed.get("options", {})}
     return plan
+
+
+def healthy_run(changed: dict[str, Any] | None = None, **plan: Any) -> Evidence:
+    """Return the healthy run of `output()`, but for parts of its evidence or its plan."""
+    return healthy(output(), planned(**plan), "", changed)
+
+
+def find_faults(check: Callable[[Evidence, Limits], Iterator[str]], run: Evidence) -> list[str]:
+    """Return what a check finds by the usual limits."""
+    return list(check(run, Limits()))
 
 
 def monitor(seconds: int, client: float = 0.3, server: float = 1.2) -> str:

@@ -262,7 +262,7 @@ TABLES = {"tables": 4, "table_size": 250_000}
 
 
 def begun(begins: str | None, pages: int, of_pool: int = 32_768, **changed: Any) -> Evidence:
-    run = corpus.healthy(synthetic.output(), synthetic.planned())
+    run = synthetic.healthy_run()
     held = {"pages": pages, "pages_of_pool": of_pool, "page_bytes": 16_384, "pages_read": 9, "bytes_read": 9}
     seen = {"begins": begins, "cache": {"before": held, "after": held}} | changed
     return replace(run, plan=run.plan | TABLES, seen=run.seen | seen)
@@ -297,7 +297,7 @@ def test_a_cold_arm_holds_next_to_nothing_and_a_warm_one_most(begins, pages, of_
 
 
 def test_runs_made_before_this_was_looked_at_have_nothing_to_show():
-    assert cache_faults(corpus.healthy(synthetic.output(), synthetic.planned())) == []
+    assert cache_faults(synthetic.healthy_run()) == []
 
 
 def test_a_server_that_does_not_say_what_it_holds_excuses_a_cold_start_in_words():

@@ -11,6 +11,7 @@ from benchbook.measure import sysbench
 from benchbook.read import checks_log, validity
 from benchbook.read.evidence import Evidence, Missing
 from tests.read import corpus, synthetic
+from tests.read.synthetic import find_faults
 
 LIMITS = Limits()
 
@@ -29,40 +30,40 @@ def rated(rate: int, queue: int = 0, achieved: int | None = None):
 def test_a_rate_that_is_reached():
     run = rated(400)
     assert run.log.status == "complete", run.log.why
-    assert [*checks_log.check_work(run, LIMITS)] == []
+    assert find_faults(checks_log.check_work, run) == []
 
 
 def test_a_rate_that_is_not():
     # 400/s in 5 s are 2000 arrivals; allowed are 2 % (8/s) and three standard deviations
     # (3 x sqrt(2000) / 5 = 26.8/s).
-    assert [*checks_log.check_work(rated(400, achieved=366), LIMITS)] == []
-    assert [*checks_log.check_work(rated(400, achieved=364), LIMITS)] == ["364.0 transactions/s, 400 asked"]
+    assert find_faults(checks_log.check_work, rated(400, achieved=366)) == []
+    assert find_faults(checks_log.check_work, rated(400, achieved=364)) == ["364.0 transactions/s, 400 asked"]
 
 
 def test_a_backlog_from_the_discard_is_found():
     # 50 ms of arrivals at 400/s and one transaction a thread may wait: 20 + 4.
-    assert [*checks_log.check_work(rated(400, queue=24), LIMITS)] == []
-    assert len([*checks_log.check_work(rated(400, queue=25), LIMITS)]) == 2
+    assert find_faults(checks_log.check_work, rated(400, queue=24)) == []
+    assert len(find_faults(checks_log.check_work, rated(400, queue=25))) == 2
 
 
 @pytest.mark.parametrize("run_s, faults", [(5, 0), (6, 1), (4, 0), (3, 1)])
 def test_length_may_exceed_the_plan_by_a_second(run_s, faults):
-    run = corpus.healthy(synthetic.output(), synthetic.planned(run_s=run_s))
-    assert len([*checks_log.check_duration(run, LIMITS)]) == faults
+    run = synthetic.healthy_run(run_s=run_s)
+    assert len(find_faults(checks_log.check_duration, run)) == faults
 
 
 def test_long_runs_may_exceed_it_by_two_percent():
     # 2 + 98 s end after 102 s: 2 % of 100 s.
     out = synthetic.output(run_s=100)
-    assert [*checks_log.check_duration(corpus.healthy(out, synthetic.planned(run_s=98)), LIMITS)] == []
-    assert len([*checks_log.check_duration(corpus.healthy(out, synthetic.planned(run_s=97)), LIMITS)]) == 1
+    assert find_faults(checks_log.check_duration, corpus.healthy(out, synthetic.planned(run_s=98))) == []
+    assert len(find_faults(checks_log.check_duration, corpus.healthy(out, synthetic.planned(run_s=97)))) == 1
 
 
 def test_one_report_line_may_be_missing_at_the_end():
     for left, faults in ((7, 0), (6, 0), (5, 1)):
         lines = synthetic.output().splitlines(keepends=True)
         kept = [line for line in lines if not ("thds" in line and int(line[2 : line.index("s")]) > left)]
-        found = [*checks_log.check_intervals(corpus.healthy("".join(kept), synthetic.planned()), LIMITS)]
+        found = find_faults(checks_log.check_intervals, corpus.healthy("".join(kept), synthetic.planned()))
         assert bool(found) == bool(faults), found
 
 
@@ -79,9 +80,9 @@ def test_the_last_queue_line_may_be_cut_off_and_no_other():
     plan = synthetic.planned(rate=400, script="oltp_point_select")
     for second, is_fault in ((7, False), (5, True)):
         cut = corpus.healthy(run.out.replace(f"[ {second}s ] queue length: 25, concurrency: 1\n", ""), plan)
-        assert bool([*checks_log.check_intervals(cut, LIMITS)]) == is_fault
+        assert bool(find_faults(checks_log.check_intervals, cut)) == is_fault
         # A backlog at the end is still seen, in the line before.
-        assert len([*checks_log.check_work(cut, LIMITS)]) == 2
+        assert len(find_faults(checks_log.check_work, cut)) == 2
 
 
 def test_threads_that_leave_in_time_are_a_fault_and_after_it_they_explain_a_late_end():
@@ -89,9 +90,9 @@ def test_threads_that_leave_in_time_are_a_fault_and_after_it_they_explain_a_late
     out = out.replace("[ 7s ] thds: 4", "[ 7s ] thds: 1")
     run = corpus.healthy(out, synthetic.planned(run_s=5))
     assert run.log.status == "complete"
-    assert [*checks_log.check_intervals(run, LIMITS)] == ["3 threads of 4 at second 6"]
+    assert find_faults(checks_log.check_intervals, run) == ["3 threads of 4 at second 6"]
     late = corpus.healthy(out, synthetic.planned(run_s=3))
-    assert [*checks_log.check_duration(late, LIMITS)] == [
+    assert find_faults(checks_log.check_duration, late) == [
         "total time 7.0000 s, asked 5 s: 3 of 4 threads were in a last transaction"
     ]
 
@@ -104,9 +105,9 @@ def test_at_a_rate_a_second_of_waiting_is_latency_and_a_second_of_nothing_is_not
     )
     assert stopped != run.out
     plan = synthetic.planned(rate=400, script="oltp_point_select")
-    assert [*checks_log.check_intervals(corpus.healthy(stopped, plan), LIMITS)] == []
+    assert find_faults(checks_log.check_intervals, corpus.healthy(stopped, plan)) == []
     nothing = stopped.replace("[ 5s ] queue length: 24", "[ 5s ] queue length: 0")
-    assert [*checks_log.check_intervals(corpus.healthy(nothing, plan), LIMITS)] == [
+    assert find_faults(checks_log.check_intervals, corpus.healthy(nothing, plan)) == [
         "no transaction in the interval at second 5"
     ]
 
@@ -122,7 +123,7 @@ def test_a_second_of_nothing_is_a_fault_before_a_planned_event_and_what_is_measu
 
     def killed(second: float) -> list[str]:
         cluster = {"cluster": {"event": {"killed_s": began + second}}}
-        return [*checks_log.check_intervals(replace(run, seen=run.seen | {"arrangement": cluster}), LIMITS)]
+        return find_faults(checks_log.check_intervals, replace(run, seen=run.seen | {"arrangement": cluster}))
 
     assert killed(6.0) == ["no transaction in the interval at second 5"]
     assert killed(4.2) == []
@@ -137,8 +138,8 @@ def test_reconnects_void_a_run():
 
 def test_errors_void_a_run_and_the_limit_is_named_with_what_makes_fewer():
     few, many = (corpus.healthy(synthetic.output(errors=count), synthetic.planned()) for count in (3, 30))
-    assert [*checks_log.check_errors(few, LIMITS)] == []
-    (said,) = [*checks_log.check_errors(many, LIMITS)]
+    assert find_faults(checks_log.check_errors, few) == []
+    (said,) = find_faults(checks_log.check_errors, many)
     assert said.startswith("6.00 % ignored errors per transaction, at most 1 %; raise plan.run_s")
     assert said.endswith("limits.error_ratio in params.yaml")
 
@@ -154,11 +155,11 @@ def test_begin_and_commit_alone_are_no_work():
     )
     plan = synthetic.planned(script="oltp_read_only", options=off)
     run = corpus.healthy(synthetic.output(statements=(0, 0, 2)), plan)
-    assert [*checks_log.check_work(run, LIMITS)] == ["the options leave no statement but BEGIN and COMMIT"]
+    assert find_faults(checks_log.check_work, run) == ["the options leave no statement but BEGIN and COMMIT"]
 
 
 def test_a_script_without_a_rule_can_not_be_judged():
-    run = corpus.healthy(synthetic.output(), synthetic.planned(script="own_script"))
+    run = synthetic.healthy_run(script="own_script")
     with pytest.raises(Missing, match="no rule for the script own_script"):
         list(checks_log.check_work(run, LIMITS))
 
@@ -167,7 +168,7 @@ ARGV = corpus.argv(synthetic.planned())
 
 
 def run(argv: list[str], **seen) -> Evidence:
-    return corpus.healthy(synthetic.output(), synthetic.planned(), "", {"argv": argv, **seen})
+    return synthetic.healthy_run({"argv": argv, **seen})
 
 
 def with_(name: str, value: str) -> list[str]:

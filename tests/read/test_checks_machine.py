@@ -122,7 +122,7 @@ def test_a_capture_that_ended_early_voids_the_run_with_the_proxys_reason():
 def test_a_client_that_uses_as_much_as_its_limit_is_at_its_limit(cpu_s: float, said: list[str]):
     """7 s on one core: 3.5 s are 50 %."""
     changed = {"client": {"cpu_s": cpu_s}, "sysbench_s": 7.0}
-    run = corpus.healthy(synthetic.output(), synthetic.planned(), "", changed)
+    run = synthetic.healthy_run(changed)
     assert [*checks_machine.check_client(run, Limits(client_cpu=0.5))] == said
 
 

@@ -9,6 +9,7 @@ from benchbook.core.study.params import Limits
 from benchbook.read import checks_server, evidence, validity
 from benchbook.read.evidence import Excused, Missing
 from tests.read import corpus, synthetic
+from tests.read.synthetic import find_faults, healthy_run
 
 LIMITS = Limits()
 
@@ -38,7 +39,7 @@ BASELINE = {
 
 
 def test_the_books_agree_to_the_query():
-    assert [*checks_server.check_ledger(bracket("00_baseline_ok", BASELINE), LIMITS)] == []
+    assert find_faults(checks_server.check_ledger, bracket("00_baseline_ok", BASELINE)) == []
 
 
 def test_a_server_is_held_against_all_runs_that_it_served_at_once():
@@ -46,8 +47,8 @@ def test_a_server_is_held_against_all_runs_that_it_served_at_once():
     alone = bracket("00_baseline_ok", {name: 2 * count for name, count in BASELINE.items()})
     other = {"plan": alone.plan, "clients": [{"out": alone.out, "err": alone.err}]}
     both = replace(alone, seen=alone.seen | {"beside": [other]})
-    assert [*checks_server.check_ledger(both, LIMITS)] == []
-    assert len([*checks_server.check_ledger(alone, LIMITS)]) == len(BASELINE)
+    assert find_faults(checks_server.check_ledger, both) == []
+    assert len(find_faults(checks_server.check_ledger, alone)) == len(BASELINE)
     silent = replace(alone, seen=alone.seen | {"beside": [other | {"clients": [{"out": "", "err": ""}]}]})
     with pytest.raises(Missing):
         list(checks_server.check_ledger(silent, LIMITS))
@@ -73,11 +74,9 @@ def test_runs_beside_that_cannot_be_read_leave_the_ledger_open(tmp_path: Path, b
 @pytest.mark.parametrize("counter", BASELINE)
 @pytest.mark.parametrize("off", [-1, 1])
 def test_one_more_or_less_is_found(counter, off):
-    faults = [
-        *checks_server.check_ledger(
-            bracket("00_baseline_ok", {**BASELINE, counter: BASELINE[counter] + off}), LIMITS
-        )
-    ]
+    faults = find_faults(
+        checks_server.check_ledger, bracket("00_baseline_ok", {**BASELINE, counter: BASELINE[counter] + off})
+    )
     assert len(faults) == 1 and faults[0].startswith(counter)
 
 
@@ -101,11 +100,11 @@ def test_what_a_server_did_again_by_itself_may_be_counted_again(counter: str, mo
     """As optimistic TiDB 3.0 does where `tidb_disable_txn_auto_retry` is off."""
     books = {**BASELINE, counter: BASELINE[counter] + more}
     assert (
-        bool([*checks_server.check_ledger(bracket("00_baseline_ok", {**books, "Retries": 3}), LIMITS)])
+        bool(find_faults(checks_server.check_ledger, bracket("00_baseline_ok", {**books, "Retries": 3})))
         is is_found
     )
     for none in ({"Retries": 0}, {}):
-        assert [*checks_server.check_ledger(bracket("00_baseline_ok", {**books, **none}), LIMITS)]
+        assert find_faults(checks_server.check_ledger, bracket("00_baseline_ok", {**books, **none}))
 
 
 def test_statements_that_are_not_prepared_are_counted_once_however_often_they_are_done():
@@ -113,9 +112,9 @@ def test_statements_that_are_not_prepared_are_counted_once_however_often_they_ar
     books = {**BASELINE, "Com_stmt_execute": 0, "Com_stmt_prepare": 0, "Retries": 3}
     plan = corpus.case("00_baseline_ok").run().plan
     text = {"options": {**plan["options"], "ps_mode": "disable"}}
-    assert [*checks_server.check_ledger(bracket("00_baseline_ok", books, **text), LIMITS)] == []
+    assert find_faults(checks_server.check_ledger, bracket("00_baseline_ok", books, **text)) == []
     books["Com_update"] += 1
-    assert [*checks_server.check_ledger(bracket("00_baseline_ok", books, **text), LIMITS)] == [
+    assert find_faults(checks_server.check_ledger, bracket("00_baseline_ok", books, **text)) == [
         "Com_update grew by 19587, sysbench says 19586"
     ]
 
@@ -165,7 +164,7 @@ def test_books_of_an_old_tidb_agree_with_conflicts_and_show_a_strangers_update(s
         books = none | grown | {"Com_update": grown["Com_update"] + more, "Retries": counted}
         ledger = {"available": True, "reason": None, "own_connections": 0, "absent": {"Connections": "old"}}
         ledger |= {"before": dict.fromkeys(books, 0), "after": books}
-        return [*checks_server.check_ledger(counting(script, done, ledger), LIMITS)]
+        return find_faults(checks_server.check_ledger, counting(script, done, ledger))
 
     assert faults(0, retries) == []
     assert [fault.split()[0] for fault in faults(1, retries)] == ["Com_update"]
@@ -183,9 +182,9 @@ def test_an_engine_that_lacks_transactions_is_held_to_its_statements_and_changed
     # Of PostgreSQL: 4 writes in each of 9793 transactions changed a row (the log: 39172 writes).
     gone = ("Com_begin", "Com_commit", "Com_stmt_execute")
     books = {**BASELINE, "Rows_changed": 4 * 9793}
-    assert [*checks_server.check_ledger(lacking(books, *gone), LIMITS)] == []
+    assert find_faults(checks_server.check_ledger, lacking(books, *gone)) == []
     more = {**books, "Rows_changed": 4 * 9793 + 1}
-    assert [*checks_server.check_ledger(lacking(more, *gone), LIMITS)] == [
+    assert find_faults(checks_server.check_ledger, lacking(more, *gone)) == [
         "Rows_changed grew by 39173, sysbench says 39172"
     ]
 
@@ -204,45 +203,35 @@ def test_failed_transactions_are_in_the_servers_books():
         "Com_stmt_execute": 33742 + 6819,
         "Connections": 64,
     }
-    assert [*checks_server.check_ledger(bracket("08_deadlock_default_ignored", grown), LIMITS)] == []
+    assert find_faults(checks_server.check_ledger, bracket("08_deadlock_default_ignored", grown)) == []
     grown["Com_begin"] = 3041
-    assert len([*checks_server.check_ledger(bracket("08_deadlock_default_ignored", grown), LIMITS)]) == 1
+    assert len(find_faults(checks_server.check_ledger, bracket("08_deadlock_default_ignored", grown))) == 1
 
 
 def test_both_blocks_count():
     # 2 s of discard and 5 s of window at 100 transactions a second: the server saw all 700.
-    run = corpus.healthy(synthetic.output(), synthetic.planned())
+    run = healthy_run()
     assert run.grown("Com_commit") == 700
-    assert [*checks_server.check_ledger(run, LIMITS)] == []
+    assert find_faults(checks_server.check_ledger, run) == []
 
 
 def test_statements_that_are_not_prepared():
-    run = corpus.healthy(synthetic.output(), synthetic.planned(options={"ps_mode": "disable"}))
+    run = healthy_run(options={"ps_mode": "disable"})
     assert run.grown("Com_stmt_execute") == 0
-    assert [*checks_server.check_ledger(run, LIMITS)] == []
+    assert find_faults(checks_server.check_ledger, run) == []
 
 
 def test_our_own_connections_are_known():
-    run = corpus.healthy(
-        synthetic.output(),
-        synthetic.planned(),
-        "",
-        {"ledger": {"own_connections": 2, "after": {"Connections": 1006}}},
-    )
-    assert [*checks_server.check_ledger(run, LIMITS)] == []
+    run = healthy_run({"ledger": {"own_connections": 2, "after": {"Connections": 1006}}})
+    assert find_faults(checks_server.check_ledger, run) == []
 
 
 def test_our_own_looks_send_rows_too():
-    run = corpus.healthy(synthetic.output(), synthetic.planned())
+    run = healthy_run()
     sent = run.grown("Rows_sent")
     for extra, faults in ((0, 0), (600, 0), (100_000, 1)):
-        run = corpus.healthy(
-            synthetic.output(),
-            synthetic.planned(),
-            "",
-            {"ledger": {"after": {"Rows_sent": 1000 + sent + extra}}},
-        )
-        assert len([*checks_server.check_hits(run, LIMITS)]) == faults
+        run = healthy_run({"ledger": {"after": {"Rows_sent": 1000 + sent + extra}}})
+        assert len(find_faults(checks_server.check_hits, run)) == faults
 
 
 def test_point_selects_that_miss_are_found():
@@ -253,7 +242,7 @@ def test_point_selects_that_miss_are_found():
 
 def test_writes_that_change_nothing_are_found():
     run = corpus.case("20c_update_empty").run()
-    assert [*checks_server.check_hits(run, LIMITS)] == ["0 of 90013 writes changed a row"]
+    assert find_faults(checks_server.check_hits, run) == ["0 of 90013 writes changed a row"]
 
 
 def test_an_insert_run_grows_its_tables_by_its_writes():
@@ -261,24 +250,24 @@ def test_an_insert_run_grows_its_tables_by_its_writes():
     plan = synthetic.planned(script="oltp_insert")
     run = corpus.healthy(out, plan)
     assert run.get("rows_after", "sbtest1") == 10_000 + 700
-    assert [*checks_server.check_data(run, LIMITS)] == []
+    assert find_faults(checks_server.check_data, run) == []
     lost = corpus.healthy(out, plan, "", {"rows_after": {"sbtest1": 10_600}})
-    assert [*checks_server.check_data(lost, LIMITS)] == [
+    assert find_faults(checks_server.check_data, lost) == [
         "the run changed the number of rows by 600, 700 expected"
     ]
     # the neighbour in the block inserted before
     later = {"sbtest2": 12_000}
-    assert [
-        *checks_server.check_data(
-            corpus.healthy(out, plan, "", {"rows_before": later, "rows_after": later}), LIMITS
+    assert (
+        find_faults(
+            checks_server.check_data,
+            corpus.healthy(out, plan, "", {"rows_before": later, "rows_after": later}),
         )
-    ] == []
+        == []
+    )
 
 
 def test_a_site_without_a_ledger_is_excused():
-    run = corpus.healthy(
-        synthetic.output(), synthetic.planned(), "", {"ledger": {"available": False, "reason": "x"}}
-    )
+    run = healthy_run({"ledger": {"available": False, "reason": "x"}})
     with pytest.raises(Excused, match="ledger not available: x"):
         list(checks_server.check_ledger(run, LIMITS))
 
@@ -286,15 +275,13 @@ def test_a_site_without_a_ledger_is_excused():
 @pytest.mark.parametrize(("grown", "is_fault"), [(5, True), (6, False), (12, False), (13, True)])
 def test_uptime_may_differ_by_its_rounding_and_our_looks(grown: int, is_fault: bool):
     """A run of 7 s: 1.5 s less is rounding of either end, 5 s more are the looks before and after it."""
-    run = corpus.healthy(
-        synthetic.output(), synthetic.planned(), "", {"uptime_before_s": 50, "uptime_after_s": 50 + grown}
-    )
-    assert bool([*checks_server.check_identity(run, LIMITS)]) == is_fault
+    run = healthy_run({"uptime_before_s": 50, "uptime_after_s": 50 + grown})
+    assert bool(find_faults(checks_server.check_identity, run)) == is_fault
 
 
 def test_what_changed_of_a_server_is_named_with_what_it_was():
     changed = {"identity_before": {"pid": 17}, "identity_after": {"pid": 18}}
-    run = corpus.healthy(synthetic.output(), synthetic.planned(), "", changed)
+    run = healthy_run(changed)
     assert next(iter(checks_server.check_identity(run, LIMITS))) == "pid changed from 17 to 18"
 
 
@@ -312,7 +299,7 @@ def test_an_arm_with_the_quota_of_another_is_no_run_of_it(asked, had, fault):
     who = {name: {"server_group": {"quota_cores": had, "shares": 1024}} for name in evidence.IDENTITIES}
     plan = synthetic.planned(arm_setting={"cpu": {"server": {"quota": asked}}})
     run = corpus.healthy(synthetic.output(), plan, "", who)
-    assert [*checks_server.check_identity(run, LIMITS)] == ([fault] if fault else [])
+    assert find_faults(checks_server.check_identity, run) == ([fault] if fault else [])
 
 
 @pytest.mark.parametrize(
@@ -324,23 +311,21 @@ def test_an_arm_with_the_quota_of_another_is_no_run_of_it(asked, had, fault):
 )
 def test_a_server_has_the_weight_that_its_arm_asks_for(qos: str, shares: int, is_fault: bool):
     who = {name: {"server_group": {"quota_cores": None, "shares": shares}} for name in evidence.IDENTITIES}
-    run = corpus.healthy(synthetic.output(), synthetic.planned(arm_setting={"qos": qos}), "", who)
+    run = healthy_run(who, arm_setting={"qos": qos})
     due = [f"the server had a weight of {shares}, its arm asks for qos {qos}"] if is_fault else []
-    assert [*checks_server.check_identity(run, LIMITS)] == due
+    assert find_faults(checks_server.check_identity, run) == due
 
 
 def test_uptime_tells_a_restart():
-    run = corpus.healthy(
-        synthetic.output(), synthetic.planned(), "", {"uptime_before_s": 50, "uptime_after_s": 52}
-    )
-    assert [*checks_server.check_identity(run, LIMITS)] == [
+    run = healthy_run({"uptime_before_s": 50, "uptime_after_s": 52})
+    assert find_faults(checks_server.check_identity, run) == [
         "the server's uptime grew by 2 s in a run of 7.0 s"
     ]
 
 
 def without_rows_sent(**changed):
     """Return a healthy run on an engine that says that it has no such counter."""
-    run = corpus.healthy(synthetic.output(), synthetic.planned(**changed))
+    run = healthy_run(**changed)
     ledger = {**run.seen["ledger"], "absent": {"Rows_sent": "TiDB doesn't count the rows it sends"}}
     for side in ("before", "after"):
         ledger[side] = {name: count for name, count in ledger[side].items() if name != "Rows_sent"}
@@ -354,11 +339,7 @@ def test_a_counter_that_the_engine_lacks_is_told_as_a_warning_and_one_that_is_ju
     del run.seen["ledger"]["absent"]
     with pytest.raises(Missing, match="Rows_sent"):
         list(checks_server.check_hits(run, LIMITS))
-    assert [*checks_server.check_ledger(without_rows_sent(), LIMITS)] == []
-
-
-def run(changed: dict | None = None, **plan):
-    return corpus.healthy(synthetic.output(), synthetic.planned(**plan), "", changed)
+    assert find_faults(checks_server.check_ledger, without_rows_sent()) == []
 
 
 def settings(**changed) -> dict:
@@ -366,7 +347,7 @@ def settings(**changed) -> dict:
 
 
 def test_a_server_that_stood_still_has_no_faults():
-    sound = run()
+    sound = healthy_run()
     checks = (
         checks_server.check_settings,
         checks_server.check_tables,
@@ -383,7 +364,7 @@ def test_a_setting_names_itself_what_it_was_and_when():
         changed_between={"general_log": ["OFF", "ON"], "new": [None, "1"]},
         changed_in_run={"gone": ["2", None]},
     )  # fmt: skip
-    assert [*checks_server.check_settings(run(seen))] == [
+    assert [*checks_server.check_settings(healthy_run(seen))] == [
         "server variable general_log was OFF, is ON between the runs",
         "server variable new was added (1) between the runs",
         "server variable gone was removed (it was 2) in the run",
@@ -392,7 +373,7 @@ def test_a_setting_names_itself_what_it_was_and_when():
 
 def test_a_digest_that_differs_counts_without_its_items():
     """Whoever takes the items out of the evidence has not made the settings the same."""
-    assert [*checks_server.check_settings(run(settings(after="x")))] == [
+    assert [*checks_server.check_settings(healthy_run(settings(after="x")))] == [
         "server variable settings: the digest changed in the run"
     ]
 
@@ -400,12 +381,12 @@ def test_a_digest_that_differs_counts_without_its_items():
 @pytest.mark.parametrize("kind", ["settings", "tables"])
 @pytest.mark.parametrize("when", ["at_start", "before", "after"])
 def test_a_look_that_is_missing_makes_the_run_indeterminate(kind: str, when: str):
-    assert validity.judge_run(run({"state": {kind: {when: None}}})).status == "indeterminate"
+    assert validity.judge_run(healthy_run({"state": {kind: {when: None}}})).status == "indeterminate"
 
 
 def test_without_the_counters_of_the_run_before_a_run_is_indeterminate():
     with pytest.raises(Missing):
-        list(checks_server.check_between(run({"state": {"between": None}})))
+        list(checks_server.check_between(healthy_run({"state": {"between": None}})))
 
 
 @pytest.mark.parametrize(
@@ -421,32 +402,34 @@ def test_without_the_counters_of_the_run_before_a_run_is_indeterminate():
     ],
 )
 def test_what_a_server_did_for_others_between_the_runs_is_named(seen: dict, words: str):
-    judged = validity.judge_run(run({"state": {"between": seen}}))
+    judged = validity.judge_run(healthy_run({"state": {"between": seen}}))
     assert judged.status == "invalid" and f"V14 alone: {words}" in judged.reasons
 
 
 def test_probes_of_a_proxy_are_no_foreign_connections():
     """Three of our own, and two that a proxy dropped before it logged in."""
     seen = {"state": {"between": {"connections": 5, "refused": 2}}, "arrangement": {"has_probes": True}}
-    assert [*checks_server.check_between(run(seen))] == []
+    assert [*checks_server.check_between(healthy_run(seen))] == []
 
 
 def test_on_a_shared_server_only_its_tables_and_uptime_are_held():
     shared = {"is_shared": True, "connections": 900, "counters": {"Com_update": 7}}
-    assert [*checks_server.check_between(run({"state": {"between": shared}}))] == []
+    assert [*checks_server.check_between(healthy_run({"state": {"between": shared}}))] == []
     written = {"written_between": {"sbtest1": ["a", "written b"]}, "between": shared}
-    assert [*checks_server.check_between(run({"state": written}))] == [
+    assert [*checks_server.check_between(healthy_run({"state": written}))] == [
         "sbtest1 was written to between the runs (written b)"
     ]
 
 
 def test_what_could_not_be_held_is_said_with_the_run():
-    judged = validity.judge_run(run({"state": {"between": {"not_held": {"connections": "others use it"}}}}))
+    judged = validity.judge_run(
+        healthy_run({"state": {"between": {"not_held": {"connections": "others use it"}}}})
+    )
     assert judged.warnings == ("not held between the runs: connections (others use it)",)
 
 
 def test_a_part_that_was_moved_between_the_runs_is_named():
-    seen = run({"identity_at_start": {"pid": 70, "server_place": {"nice": "0"}}})
+    seen = healthy_run({"identity_at_start": {"pid": 70, "server_place": {"nice": "0"}}})
     assert "V12 identity: pid changed from 70" in validity.judge_run(seen).reasons[0]
 
 
@@ -456,9 +439,9 @@ def sampled(one: dict, when: str = "before", script: str = "oltp_read_write") ->
     samples = {f"sample_{at}": {"sbtest1": whole, "sbtest2": whole} for at in ("before", "after")}
     samples[f"sample_{when}"] = {"sbtest1": whole, "sbtest2": whole | one}
     plan = {"tables": 2, "table_size": 1000, "script": script}
-    return [
-        *checks_server.check_data(run({"rows_before": None, "rows_after": None, **samples}, **plan), LIMITS)
-    ]
+    return find_faults(
+        checks_server.check_data, healthy_run({"rows_before": None, "rows_after": None, **samples}, **plan)
+    )
 
 
 @pytest.mark.parametrize("when", ["before", "after"])

@@ -10,7 +10,7 @@ import pytest
 from benchbook.core.study.params import Limits
 from benchbook.read import checks_log, checks_machine, checks_turns, rows, validity
 from benchbook.read.evidence import Evidence, turns_of
-from tests.read import corpus, synthetic
+from tests.read import synthetic
 
 ARMS = ("direct", "haproxy")
 
@@ -29,7 +29,7 @@ def written(lengths_ms: list[float] | None = None, order: str = "abba", gap_ms: 
 def taken(text: str | None = None, **changed: Any) -> Evidence:
     """Return a run of the first arm in turns, with what the clock said of it changed."""
     text = written() if text is None else text
-    run = corpus.healthy(synthetic.output(), synthetic.planned())
+    run = synthetic.healthy_run()
     plan = run.plan | {"order": "turns", "turn_ms": 50, "partners": list(ARMS), "run_s": 1, "arm": "direct"}
     clock = {"exit_code": 0, "gone": None}
     active = checks_turns.active_s(turns_of(text), "direct")
@@ -46,7 +46,7 @@ def test_turns_as_planned_pass_and_whole_runs_have_nothing_to_show():
     assert faults(taken()) == []
     # Five milliseconds are what a system call may take until it is over.
     assert faults(taken(longest_outside_s=0.005)) == []
-    assert faults(corpus.healthy(synthetic.output(), synthetic.planned())) == []
+    assert faults(synthetic.healthy_run()) == []
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_the_mean_is_littles_law_and_percentiles_stay_where_pauses_are_few():
 
 
 def test_turns_allow_more_of_what_the_host_takes_since_it_meets_all_arms():
-    run = corpus.healthy(synthetic.output(), synthetic.planned())
+    run = synthetic.healthy_run()
     whole = replace(run, seen=run.seen | {"steal_pct": 25.0})
     in_turns = taken(written())
     in_turns = replace(in_turns, seen=in_turns.seen | {"steal_pct": 25.0})

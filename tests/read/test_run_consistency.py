@@ -8,7 +8,7 @@ import pytest
 
 from benchbook.read import run_consistency
 from benchbook.read.evidence import Evidence
-from tests.read import corpus, synthetic
+from tests.read import synthetic
 
 BEGUN = "2026-01-05T10:00:00.000+00:00"
 
@@ -21,7 +21,7 @@ def at(seconds: float) -> str:
 def run(changed: dict[str, Any] | None = None) -> Evidence:
     """Return a run of 7 s by all clocks, but for what is changed."""
     told = {"ended_utc": at(7), "machine_cores": 2, **(changed or {})}
-    return corpus.healthy(synthetic.output(), synthetic.planned(), "", told)
+    return synthetic.healthy_run(told)
 
 
 def lasting(seconds: float) -> dict[str, Any]:
