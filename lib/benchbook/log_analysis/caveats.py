@@ -80,38 +80,31 @@ def _of_totals(log: SysbenchLog, options: Mapping[str, str]) -> Iterator[Found]:
     if total.reconnects:
         yield "reconnects", total.line, f"{total.reconnects:,} reconnects"
     if total.latency_percentile_ms is not None and total.latency_percentile_ms >= CAP_MS:
-        yield (
-            "percentile",
-            total.line,
-            "its percentile is the histogram's last bucket (100 s): it may be longer",
-        )
-    request = float(options["time_s"]) if options.get("time_s", "").isdigit() else None
-    if request and total.total_time_s and total.total_time_s > request + LATE_S:
-        yield (
-            "late end",
-            total.line,
-            f"it ended {total.total_time_s - request:.1f} s after its --time of {request:g} s",
-        )
+        text = "its percentile is the histogram's last bucket (100 s): it may be longer"
+        yield "percentile", total.line, text
+    planned_s = _planned_seconds(options)
+    if planned_s and total.total_time_s and total.total_time_s > planned_s + LATE_S:
+        text = f"it ended {total.total_time_s - planned_s:.1f} s after its --time of {planned_s:g} s"
+        yield "late end", total.line, text
     if log.header.rate and total.total_time_s and not log.header.warm_up_s:
         reached = events / total.total_time_s
         # The arrivals are random: as many more or fewer are chance.
         slack = max(RATE_SHARE, 3 / math.sqrt(max(log.header.rate * total.total_time_s, 1)))
         if reached < (1 - slack) * log.header.rate:
-            yield (
-                "rate",
-                total.line,
-                f"{reached:,.1f} of the {log.header.rate:,} transactions a second asked for",
-            )
+            text = f"{reached:,.1f} of the {log.header.rate:,} transactions a second asked for"
+            yield "rate", total.line, text
     threads, average = log.header.threads or 0, total.latency_avg_ms
     if average and events and total.total_time_s and not log.header.rate and not log.header.warm_up_s:
         window = log.measured_s or total.total_time_s
-        busy = events * average / 1000 / window
-        if (
-            abs(busy / threads - 1) > LITTLE
-            and abs(events * average / 1000 - threads * window) > 0.5 * threads
-        ):
+        spent_s = events * average / 1000
+        busy = spent_s / window
+        if abs(busy / threads - 1) > LITTLE and abs(spent_s - threads * window) > 0.5 * threads:
             text = f"Little's law: {busy:.1f} transactions at once by rate and latency, {threads} threads"
             yield "Little", total.line, f"{text}; threads waited outside of transactions, or left"
+
+
+def _planned_seconds(options: Mapping[str, str]) -> float | None:
+    return float(options["time_s"]) if options.get("time_s", "").isdigit() else None
 
 
 def _of_series(log: SysbenchLog, options: Mapping[str, str]) -> Iterator[Found]:
@@ -126,9 +119,8 @@ def _of_series(log: SysbenchLog, options: Mapping[str, str]) -> Iterator[Found]:
     if not seconds.size:
         return
     full = threads == (log.header.threads or 0)
-    request = float(options["time_s"]) if options.get("time_s", "").isdigit() else None
-    if request is not None:
-        full &= seconds <= request
+    if (planned_s := _planned_seconds(options)) is not None:
+        full &= seconds <= planned_s
     last_full = int(np.flatnonzero(full)[-1]) if full.any() else -1
     if last_full + 1 < seconds.size and (threads[last_full + 1 :] < (log.header.threads or 0)).any():
         at = last_full + 1
@@ -167,19 +159,12 @@ def _of_series(log: SysbenchLog, options: Mapping[str, str]) -> Iterator[Found]:
     tenth = max(rates.size // 10, 1)
     rest = float(np.mean(rates[tenth:]))
     if abs(float(np.mean(rates[:tenth])) / rest - 1) > DRIFT:
-        change = 100 * (float(np.mean(rates[:tenth])) / rest - 1)
-        yield (
-            "beginning",
-            int(lines[0]),
-            f"no steady beginning: the first tenth is {change:+.0f} % off the rest",
-        )
-    change = float(np.mean(end)) / float(np.mean(begin)) - 1
+        share = float(np.mean(rates[:tenth])) / rest - 1
+        text = f"no steady beginning: the first tenth is {100 * share:+.0f} % off the rest"
+        yield "beginning", int(lines[0]), text
+    change = float(end.mean() / begin.mean()) - 1
     # A drift goes on; a slow beginning does not.
-    is_one_way = (
-        middle.size
-        and (float(np.mean(middle)) - float(np.mean(begin))) * (float(np.mean(end)) - float(np.mean(middle)))
-        > 0
-    )
+    is_one_way = middle.size and (middle.mean() - begin.mean()) * (end.mean() - middle.mean()) > 0
     if abs(change) > DRIFT and is_one_way:
         yield "drift", int(lines[-1]), f"it drifts: the last third is {100 * change:+.0f} % off the first"
     spread = float(np.std(rates, ddof=1)) / float(np.mean(rates))

@@ -14,7 +14,7 @@ from typing import Any
 
 from benchbook.core.util.errors import BenchbookError, did_you_mean
 from benchbook.log_analysis.caveats import Caveat, caveats_of_set
-from benchbook.log_analysis.layout import Layout, identify_runs
+from benchbook.log_analysis.layout import Layout, find_arm, identify_runs
 from benchbook.log_analysis.runs import LogRun, SkippedFile, collect_runs, join_processes
 
 LEVEL = 0.95
@@ -165,33 +165,22 @@ def compare_runs(runs: Sequence[LogRun], base: Sequence[LogRun], is_paired: bool
         return None
     logs = [[math.log(run.qps) for run in side] for side in (runs, base)]
     partners = {run.repeat: math.log(run.qps) for run in base}
-    if (
-        is_paired
-        and len(partners) == len(base)
-        and {run.repeat for run in runs} == {*partners}
-        and len(runs) > 1
-    ):
+    has_partners = len(partners) == len(base) and {run.repeat for run in runs} == {*partners}
+    if is_paired and has_partners and len(runs) > 1:
         differences = [math.log(run.qps) - partners[run.repeat] for run in runs]
-        error = statistics.stdev(differences) / math.sqrt(len(differences))
-        return _build_change(
-            statistics.fmean(differences), error, len(differences) - 1, len(differences), "pairs"
-        )
+        n = len(differences)
+        error = statistics.stdev(differences) / math.sqrt(n)
+        return _build_change(statistics.fmean(differences), error, n - 1, n, "pairs")
     means = [statistics.fmean(side) for side in logs]
     n = min(map(len, logs))
     if n < 2:
-        text = (
-            NO_INTERVAL
-            if max(map(len, logs)) < 2
-            else f"one run of {'the arm' if len(runs) < 2 else 'the baseline'}: no interval"
-        )
+        text = f"one run of {'the arm' if len(runs) < 2 else 'the baseline'}: no interval"
+        text = NO_INTERVAL if max(map(len, logs)) < 2 else text
         return Change(means[0] - means[1], None, None, None, None, n, "none", text)
     parts = [statistics.variance(side) / len(side) for side in logs]
     whole = sum(parts)
-    df = (
-        whole**2 / sum(part**2 / (len(side) - 1) for part, side in zip(parts, logs, strict=True))
-        if whole
-        else 0.0
-    )
+    below = sum(part**2 / (len(side) - 1) for part, side in zip(parts, logs, strict=True))
+    df = whole**2 / below if whole else 0.0
     return _build_change(means[0] - means[1], math.sqrt(whole), df, n, "Welch")
 
 
@@ -244,10 +233,8 @@ def _unlike_transactions(cells: Sequence[LogCell], arms: Sequence[str]) -> Itera
             mine = each.get(cell.arm)
             if base and mine and abs(mine / base - 1) > 0.01 and (workload, cell.arm) not in named:
                 named.add((workload, cell.arm))
-                text = (
-                    f"{mine:.2f} queries a transaction, {arms[0]} {base:.2f}, at {level} threads: compare tps"
-                )
-                yield Caveat(cell.runs[0].path, cell.runs[0].line, "queries", text)
+                text = f"{mine:.2f} queries a transaction, {arms[0]} {base:.2f}, at {level} threads"
+                yield Caveat(cell.runs[0].path, cell.runs[0].line, "queries", f"{text}: compare tps")
 
 
 def _find_scaling(cells: Sequence[LogCell]) -> Iterator[ScalingSeries]:
@@ -262,18 +249,8 @@ def _find_scaling(cells: Sequence[LogCell]) -> Iterator[ScalingSeries]:
         rates = tuple(cell.mean("qps") for cell in members)
         peak = levels[rates.index(max(rates))]
         knee = next(level for level, rate in zip(levels, rates, strict=True) if rate >= KNEE * max(rates))
-        law, refused = _fit_law(levels, rates)
-        yield ScalingSeries(
-            arm,
-            workload,
-            levels,
-            rates,
-            tuple(cell.mean("avg_ms") for cell in members),
-            peak,
-            knee,
-            law,
-            refused,
-        )
+        latency_ms = tuple(cell.mean("avg_ms") for cell in members)
+        yield ScalingSeries(arm, workload, levels, rates, latency_ms, peak, knee, *_fit_law(levels, rates))
 
 
 def _fit_law(levels: Sequence[int], rates: Sequence[float]) -> tuple[Any | None, str | None]:
@@ -306,21 +283,17 @@ def judge_claim(logs: LogSet, text: str) -> str:
 
     match = _CLAIM.fullmatch(text)
     if match is None:
-        example = (
-            f"{logs.arms[-1]}/{logs.arms[0]} = -5.8%" if len(logs.arms) > 1 else "haproxy/direct = -5.8%"
-        )
-        raise BenchbookError(f'--claim: {text}: not a claim; write "{example}" or "≥ 2x at 64 threads"')
+        both = f"{logs.arms[-1]}/{logs.arms[0]}" if len(logs.arms) > 1 else "haproxy/direct"
+        example = f'write "{both} = -5.8%" or "≥ 2x at 64 threads"'
+        raise BenchbookError(f"--claim: {text}: not a claim; {example}")
     arm, base = match["arm"], match["base"]
     for name in filter(None, (arm, base)):
-        if _match_arm(name, logs.arms) is None:
+        if find_arm(name, logs.arms) is None:
             raise BenchbookError(f"--claim: {name}: no arm; {did_you_mean(name, logs.arms)}")
     if arm is None and len(logs.arms) != 2:
-        raise BenchbookError(
-            f"--claim: {text}: which arms? There are {', '.join(logs.arms)}; write ARM/BASELINE first"
-        )
-    treated, baseline = (
-        (_match_arm(arm, logs.arms), _match_arm(base, logs.arms)) if arm else (logs.arms[1], logs.arms[0])
-    )
+        known = ", ".join(logs.arms)
+        raise BenchbookError(f"--claim: {text}: which arms? There are {known}; write ARM/BASELINE first")
+    baseline, treated = (find_arm(name, logs.arms) for name in (base, arm)) if arm else logs.arms
     value = float(match["value"])
     share = value / 100 if match["unit"] == "%" else value - 1
     sign = {">=": "≥", "<=": "≤"}.get(match["sign"], match["sign"])
@@ -328,9 +301,7 @@ def judge_claim(logs: LogSet, text: str) -> str:
         share if sign in "≥>" else None, share if sign in "≤<" else None, is_strict=sign in "<>")  # fmt: skip
     results: list[tuple[str, Change]] = []
     for workload, level in logs.rows:
-        if (match["level"] and int(match["level"]) != level) or (
-            match["workload"] and match["workload"] not in workload
-        ):
+        if int(match["level"] or level) != level or (match["workload"] or "") not in workload:
             continue
         cells = logs.cell(workload, level, str(treated)), logs.cell(workload, level, str(baseline))
         if cells[0] and cells[1]:
@@ -339,35 +310,21 @@ def judge_claim(logs: LogSet, text: str) -> str:
                 results.append((f"{workload}, {level} threads", change))
     if not results:
         return f"{text}: can't be told from these logs: no level has runs of both arms"
-    words = {
-        "confirmed": "holds",
-        "contradicted": "does not hold",
-        "inconclusive": "can't be told from these logs",
+    outcomes = {
+        equivalence.judge_interval(Interval(each.n, LEVEL, each.log_mean, each.log_low, each.log_high), band)
+        for _, each in results
     }
-    outcomes = []
-    for _, change in results:
-        interval = Interval(change.n, LEVEL, change.log_mean, change.log_low, change.log_high)
-        outcomes.append(equivalence.judge_interval(interval, band))
-    outcome = (
-        outcomes[0]
-        if len({*outcomes}) == 1
-        else "contradicted"
-        if "contradicted" in outcomes
-        else "inconclusive"
-    )
+    if outcomes == {"confirmed"}:
+        verdict = "holds"
+    else:
+        verdict = "does not hold" if "contradicted" in outcomes else "can't be told from these logs"
     parts = [f"{place} {change.effect:+.1%} ({describe_interval(change)})" for place, change in results]
     shown = "; ".join(parts[:6]) + ("; …" if len(parts) > 6 else "")
     ends = [f"{end:+.1%}" if end is not None else None for end in (band.low, band.high)]
     allowed = (
         f"{ends[0]} to {ends[1]}" if all(ends) else f"above {ends[0]}" if ends[0] else f"below {ends[1]}"
     )
-    return f"{text}: {words[outcome]} (allowed: {allowed}; here: {shown})"
-
-
-def _match_arm(name: str, arms: Sequence[str]) -> str | None:
-    exact = [arm for arm in arms if arm == name.strip()]
-    near = exact or [arm for arm in arms if name.strip() in arm]
-    return near[0] if len(near) == 1 else None
+    return f"{text}: {verdict} (allowed: {allowed}; here: {shown})"
 
 
 def describe_interval(change: Change) -> str:

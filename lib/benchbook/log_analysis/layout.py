@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
+from typing import Any
 
 from benchbook.core.util.errors import BenchbookError
 from benchbook.log_analysis.runs import LogRun
@@ -113,26 +114,24 @@ def identify_runs(
     root = _common_folder([run.path for run in runs])
     names = {path: path[len(root) :] for path in dict.fromkeys(run.path for run in runs)}
     if by is not None:
-        guess_roles, patterns = _by_pattern(names, by), [by]
+        roles_by_path, patterns = _by_pattern(names, by), [by]
     else:
-        guess_roles, patterns = _guess_roles(runs, names)
-    described = _describe_arms(guess_roles, texts, root, names)
+        roles_by_path, patterns = _guess_roles(runs, names)
+    described = _describe_arms(roles_by_path, texts, root, names)
     named = []
     for run in runs:
-        roles = guess_roles[run.path]
+        roles = roles_by_path[run.path]
+        fields: dict[str, Any] = {
+            "process": roles.get("process", ""),
+            "repeat": roles.get("repeat") or roles.get("date", ""),
+        }
         arm = described.get(run.path) or roles.get("arm", "")
-        workload = _name_workload(run, roles)
-        repeat = roles.get("repeat") or roles.get("date", "")
         level = int(roles["threads"]) if roles.get("threads") and roles.get("process") else run.threads
-        named.append(
-            replace(
-                run, arm=arm, workload=workload, level=level, repeat=repeat, process=roles.get("process", "")
-            )
-        )
+        named.append(replace(run, arm=arm, workload=_name_workload(run, roles), level=level, **fields))
     named = _with_arms(named, root, arm_globs)
     named = _with_order(named)
     arms = _order_arms(named, baseline)
-    is_paired = bool(named) and all(_is_pairing(run, guess_roles[run.path]) for run in named)
+    is_paired = bool(named) and all(_is_pairing(run, roles_by_path[run.path]) for run in named)
     return named, Layout(tuple(patterns), arms, is_paired)
 
 
@@ -258,15 +257,11 @@ def _find_arms(names: Mapping[str, _Name]) -> tuple[dict[str, dict[str, str]], l
                 (0, len(pieces[0][0]) - len(os.path.splitext(pieces[0][0])[0])) if pieces[0][0] else None
             )
             cuts[0] = (0, 0) if first and pieces[0][0] and len(pieces[0]) > 1 else cuts[0]
-        has_folder = any(cut and "/" in _join_from(pieces, at) for at, cut in enumerate(cuts))
+        has_folder = any(cut and "/" in "".join(pieces[0][at:]) for at, cut in enumerate(cuts))
         for path, row in zip(members, pieces, strict=True):
             results[path] = _assign_roles(names[path], row, cuts, has_folder)
         patterns.append(_build_pattern(names[members[0]], pieces[0], cuts, has_folder))
     return results, list(dict.fromkeys(pattern for pattern in patterns if "{" in pattern))
-
-
-def _join_from(pieces: list[list[str]], at: int) -> str:
-    return "".join(pieces[0][at:])
 
 
 def _common_ends(values: list[str]) -> tuple[int, int] | None:
@@ -296,9 +291,8 @@ def _common_ends(values: list[str]) -> tuple[int, int] | None:
 
 def _are_separated(values: list[str], at: int) -> bool:
     """True if all texts have the same separator at a place."""
-    return len(
-        {value[at] if -len(value) <= at < len(value) else "" for value in values} - {*"-_. "}
-    ) == 0 and (len({value[at] for value in values}) == 1)
+    there = {value[at] if -len(value) <= at < len(value) else "" for value in values}
+    return len(there) == 1 and there <= {*"-_. "}
 
 
 def _common_prefix(values: list[str]) -> int:
@@ -477,14 +471,17 @@ def _with_order(runs: list[LogRun]) -> list[LogRun]:
 
 def _order_arms(runs: Sequence[LogRun], baseline: str | None) -> tuple[str, ...]:
     arms = sorted({run.arm for run in runs}, key=_natural_key)
-    if baseline is not None:
-        near = [arm for arm in arms if arm == baseline] or [arm for arm in arms if baseline in arm]
-        if len(near) != 1:
-            raise BenchbookError(f"--baseline {baseline}: no arm has that name; there are {', '.join(arms)}")
-        first = near[0]
-    else:
-        first = next((arm for arm in arms if _BASELINE.search(arm)), arms[0])
+    first = next((arm for arm in arms if _BASELINE.search(arm)), arms[0])
+    if baseline is not None and (first := find_arm(baseline, arms) or "") not in arms:
+        raise BenchbookError(f"--baseline {baseline}: no arm has that name; there are {', '.join(arms)}")
     return (first, *(arm for arm in arms if arm != first))
+
+
+def find_arm(name: str, arms: Sequence[str]) -> str | None:
+    """The arm of a name, or the only one that has it as a part; None if there are none or several."""
+    exact = [arm for arm in arms if arm == name.strip()]
+    near = exact or [arm for arm in arms if name.strip() in arm]
+    return near[0] if len(near) == 1 else None
 
 
 def _natural_key(text: str) -> list[tuple[int, int | str]]:

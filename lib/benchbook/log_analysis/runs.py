@@ -21,7 +21,7 @@ import numpy as np
 
 from benchbook.core.util import parallel
 from benchbook.log_analysis.caveats import Caveat, caveats_of_log
-from benchbook.read.log import SysbenchLog, merge_logs
+from benchbook.read.log import Summary, SysbenchLog, merge_logs
 from benchbook.read.log_extraction import (
     MOST_BYTES,
     NotText,
@@ -181,25 +181,19 @@ def _read_file(path: str, keeps_series: bool) -> Part:
     try:
         status = os.stat(path)
         if not stat.S_ISREG(status.st_mode):
-            return [], [SkippedFile(_printable_path(path), None, "no plain file")], True
+            return _skip_file(path, "no plain file")
         if status.st_size > MOST_BYTES:
             size = f"{status.st_size / 1e9:.1f} GB" if status.st_size > 1e9 else f"{status.st_size >> 20} MiB"
-            return (
-                [],
-                [
-                    SkippedFile(
-                        _printable_path(path),
-                        None,
-                        f"{size}, which no log of sysbench is: cut the run out of it",
-                    )
-                ],
-                True,
-            )
+            return _skip_file(path, f"{size}, which no log of sysbench is: cut the run out of it")
         with open(path, "rb") as file:
             data = file.read(MOST_BYTES + 1)
     except OSError as error:
-        return [], [SkippedFile(_printable_path(path), None, f"can't be read ({error.strerror})")], True
+        return _skip_file(path, f"can't be read ({error.strerror})")
     return _read_bytes(_printable_path(path), data, keeps_series, status.st_mtime)
+
+
+def _skip_file(path: str, reason: str) -> Part:
+    return [], [SkippedFile(_printable_path(path), None, reason)], True
 
 
 def _printable_path(path: str) -> str:
@@ -234,10 +228,11 @@ def read_run(
     """The run of one output, or the reason that it is none."""
     log, foreign = parse_output(output)
     line = output.numbers[0] if output.numbers else 1
+    place = path, line if line > 1 else None
     if "SQL statistics" not in output.text and _name_of_test(output.text):
-        return SkippedFile(path, line if line > 1 else None, _other_test(path, log, output))
+        return SkippedFile(*place, _other_test(path, log, output))
     if log.status != "complete" or log.final is None or log.header.threads is None:
-        return SkippedFile(path, line if line > 1 else None, _explain_refusal(log, output))
+        return SkippedFile(*place, _explain_refusal(log, output))
     total, qps = log.final, log.final.queries_per_s
     if qps is None and log.intervals and log.intervals[-1].qps is not None and log.intervals[-1].is_hook:
         qps = (
@@ -246,7 +241,7 @@ def read_run(
             else float(np.mean(log.intervals.column("qps")))
         )
     if qps is None:
-        return SkippedFile(path, line if line > 1 else None, _other_test(path, log, output))
+        return SkippedFile(*place, _other_test(path, log, output))
     options = _parse_options(output.before)
     skips_begin = "Skipping BEGIN/COMMIT" in output.text and total.taken_s is not None
     if skips_begin and total.total_time_s:
@@ -254,12 +249,8 @@ def read_run(
         qps = ((total.reads or 0) + (total.writes or 0)) / total.total_time_s
     run = LogRun(
         path=path, line=line, order=order, version=log.header.version or "", threads=log.header.threads,
-        time_s=total.total_time_s or 0.0, events=total.events or 0,
+        **_total_fields(total) | ({"other": 0} if skips_begin else {}),
         tps=(total.events or 0) / (total.total_time_s or 1.0), qps=qps,
-        reads=total.reads or 0, writes=total.writes or 0, other=0 if skips_begin else total.other or 0,
-        errors=total.ignored_errors or 0, reconnects=total.reconnects or 0,
-        avg_ms=total.latency_avg_ms or 0.0, max_ms=total.latency_max_ms or 0.0,
-        percentile=total.percentile or None, percentile_ms=total.latency_percentile_ms,
         interval_s=log.header.interval_s, rate=log.header.rate, options=options,
         heading=_last_heading(output.before), undone=output.undone,
         caveats=tuple(caveats_of_log(path, output, log, foreign, options)),
@@ -274,6 +265,17 @@ def read_run(
         )
     # A log is needed once more where processes may have run together.
     return run if _MAY_BE_PROCESS.search(path) else replace(run, log=None)
+
+
+def _total_fields(total: Summary) -> dict[str, Any]:
+    """Fields of a run that its totals have under other names; 0 for lines that were not there."""
+    return {
+        "time_s": total.total_time_s or 0.0, "events": total.events or 0, "reads": total.reads or 0,
+        "writes": total.writes or 0, "other": total.other or 0, "errors": total.ignored_errors or 0,
+        "reconnects": total.reconnects or 0, "avg_ms": total.latency_avg_ms or 0.0,
+        "max_ms": total.latency_max_ms or 0.0, "percentile": total.percentile or None,
+        "percentile_ms": total.latency_percentile_ms,
+    }  # fmt: skip
 
 
 _MAY_BE_PROCESS = re.compile(
@@ -410,12 +412,8 @@ def _join_processes(group: list[LogRun]) -> Iterator[LogRun]:
         text += "; their percentiles can't be put together without histograms"
     yield replace(
         first,
-        threads=log.header.threads or 0, time_s=total.total_time_s or 0.0, events=total.events or 0,
-        tps=sum(run.tps for run in group), qps=total.queries_per_s,
-        reads=total.reads or 0, writes=total.writes or 0, other=total.other or 0,
-        errors=total.ignored_errors or 0, reconnects=total.reconnects or 0,
-        avg_ms=total.latency_avg_ms or 0.0, max_ms=total.latency_max_ms or 0.0,
-        percentile=total.percentile, percentile_ms=total.latency_percentile_ms,
+        **_total_fields(total),
+        threads=log.header.threads or 0, tps=sum(run.tps for run in group), qps=total.queries_per_s,
         caveats=(Caveat(first.path, None, "processes", text), *(c for run in group for c in run.caveats)),
         series=None if first.series is None else {name: log.intervals.column(name) for name in SERIES},
         processes=len(group), level=log.header.threads or first.level,
