@@ -136,8 +136,8 @@ def count_rows(connection: Connection, data: DataPlan) -> dict[str, Any]:
     rows = statement_counters.count_rows(connection, data.tables)
     words, there = dialect.get_dialect(connection), [name for name, count in rows.items() if count >= 0]
     # Each family of engines has names of its own for the same index.
-    requested_function = words.keys if data.checksum == "text" else words.indexes
-    return {"rows": rows, "indexes": {name: requested_function(connection, name) for name in there}}
+    list_indexes = words.keys if data.checksum == "text" else words.indexes
+    return {"rows": rows, "indexes": {name: list_indexes(connection, name) for name in there}}
 
 
 def describe_data(connection: Connection, data: DataPlan) -> dict[str, Any]:

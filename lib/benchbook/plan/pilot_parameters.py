@@ -28,17 +28,17 @@ Rates = Mapping[str, Mapping[int, int]]
 
 def pilot_workload_of(study: Study, workload: str) -> str:
     """Workload with pilots for this one: the first that differs in nothing but its rate."""
-    requested_workload = study.workloads[workload]
+    workload_asked = study.workloads[workload]
     # A workload with a number as its rate has pilots of its own, at that rate.
-    if not isinstance(requested_workload.rate, Rate):
+    if not isinstance(workload_asked.rate, Rate):
         return workload
     return next(
         name
         for name, other in study.workloads.items()
         if (isinstance(other.rate, Rate) or other.rate == 0)
         and study.script(name) == study.script(workload)
-        and other.model_copy(update={"rate": 0, "script": None, "order": requested_workload.order})
-        == requested_workload.model_copy(update={"rate": 0, "script": None})
+        and other.model_copy(update={"rate": 0, "script": None, "order": workload_asked.order})
+        == workload_asked.model_copy(update={"rate": 0, "script": None})
     )
 
 

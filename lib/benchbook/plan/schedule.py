@@ -98,11 +98,11 @@ def plan_runs(
     for block in range(1, study.plan.blocks + 1):
         cells = order.shuffle_items(every, drawn, "cells", block)
         sizes = Counter(len(_group_arms(study, *cell, conditions)) for cell in cells)
-        observed_counts: Counter[int] = Counter()
+        counts: Counter[int] = Counter()
         for workload, threads in cells:
             arms = _group_arms(study, workload, threads, conditions)
             size = len(arms)
-            ordered = order.arm_order(arms, drawn, block, observed_counts[size], sizes[size])
+            ordered = order.arm_order(arms, drawn, block, counts[size], sizes[size])
             in_turns = _turn_settings(study, workload, threads, arms, lengths, rules)
             if in_turns and (edge_s := edges.get(workload, {}).get(threads)):
                 in_turns["edge_s"] = edge_s
@@ -121,7 +121,7 @@ def plan_runs(
                 )
                 of_arm = conditions.get(study.deployed(arm), {})
                 runs.append(PlannedRun(**cell, position=len(runs), conditions=of_arm))
-            observed_counts[size] += 1
+            counts[size] += 1
     return runs
 
 

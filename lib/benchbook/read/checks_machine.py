@@ -174,12 +174,12 @@ HERE = {"machine"}
 
 def check_strangers(run: Evidence) -> Iterator[str]:
     """Foreign actions on the arm's processes and packets in the run, and tracers at its ends."""
-    foreign_activities, turns = _by_machine(run), run.seen.get("turns") or {}
+    activities, turns = _by_machine(run), run.seen.get("turns") or {}
     for when in ("before", "after"):
         for part, place in sorted((run.seen.get(f"identity_{when}") or {}).items()):
             if part.endswith("_place") and isinstance(place, dict) and place.get("traced"):
                 yield f"{part.removesuffix('_place')} was traced by {place['traced']} {when} the run"
-    for machine, foreign_activity in foreign_activities.items():
+    for machine, foreign_activity in activities.items():
         for part, by in sorted(foreign_activity.traced.items()):
             yield f"the {part} was traced by {by}{_machine_suffix(machine)}"
         for part in (
@@ -194,16 +194,14 @@ def check_strangers(run: Evidence) -> Iterator[str]:
                 )
     if halted := turns.get("halted"):
         yield f"at the end of {halted} of its {turns['count']} turns a part of the arm stood still"
-    if foreign_activities.keys() == HERE and (
-        lost := _describe_retransmissions(foreign_activities["machine"])
-    ):
+    if activities.keys() == HERE and (lost := _describe_retransmissions(activities["machine"])):
         yield f"{lost}, at most {100 * AGAIN_SHARE:g} %"
 
 
 def describe_near_strangers(run: Evidence) -> Iterator[str]:
     """Foreign actions that may have touched the arm, though nothing shows that they did."""
-    foreign_activities = _by_machine(run)
-    for machine, foreign_activity in foreign_activities.items():
+    activities = _by_machine(run)
+    for machine, foreign_activity in activities.items():
         for name in foreign_activity.counting:
             whose = "of which processes, the kernel does not say"
             yield f"{name} counted events of performance{_machine_suffix(machine)}; {whose}"
@@ -227,7 +225,7 @@ def describe_near_strangers(run: Evidence) -> Iterator[str]:
                 yield f"{network.rules} rules of the firewall that are not ours {where}"
             if network.dropped:
                 yield f"rules of the firewall dropped {network.dropped} packets {where}"
-        if foreign_activities.keys() != HERE and (lost := _describe_retransmissions(foreign_activity)):
+        if activities.keys() != HERE and (lost := _describe_retransmissions(foreign_activity)):
             yield f"{lost}{_machine_suffix(machine)}"
 
 

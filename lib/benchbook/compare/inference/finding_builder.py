@@ -100,8 +100,8 @@ def build_finding(judged: EffectDecision, context: Context, q_values: Mapping[Ce
 
 def _add_sentence(finding: Finding, **changed: Any) -> Finding:
     """Finding with its sentence, and with any other fields changed."""
-    new_finding = finding.model_copy(update=changed)
-    return new_finding.model_copy(update={"sentence": describe_finding(new_finding)})
+    changed_finding = finding.model_copy(update=changed)
+    return changed_finding.model_copy(update={"sentence": describe_finding(changed_finding)})
 
 
 def blocks_to_match_aa(finding: Finding, aa: Finding | None) -> Finding:
@@ -169,17 +169,15 @@ def with_support(
     support = []
     for entry in entries:
         percentile = PERCENTILES.get(entry.metric, 0)
-        percentile_supports = list(_support_by_arm(entry, tidy)) if percentile > 50 else None
+        supports = list(_support_by_arm(entry, tidy)) if percentile > 50 else None
         alone = [
             f"One pause alone made what lies beyond p{percentile:g} in {percentile_support.by_one_pause} of "
             f"{count(percentile_support.runs, 'run')} of "
             f"{names.get(percentile_support.arm, percentile_support.arm)}."
-            for percentile_support in percentile_supports or ()
+            for percentile_support in supports or ()
             if percentile_support.by_one_pause
         ]
-        support.append(
-            entry.model_copy(update={"support": percentile_supports, "warnings": [*entry.warnings, *alone]})
-        )
+        support.append(entry.model_copy(update={"support": supports, "warnings": [*entry.warnings, *alone]}))
     return support
 
 

@@ -176,7 +176,7 @@ def _build_entries(
     tidy: Mapping[str, pd.DataFrame],
 ) -> tuple[list[Finding], Finding | None]:
     """Entries of all findings, and that of the A/A pair, the doubt of all others."""
-    q = q_values([effect_decision.candidate for effect_decision in effect_decisions])
+    q = q_values([decision.candidate for decision in effect_decisions])
     equal = [build_finding(twin, context, {}) for twin in twins]
     # The one that speaks most against the study: one that differs, else the largest effect.
     doubtful = [
@@ -184,10 +184,7 @@ def _build_entries(
         for finding in equal
     ]
     aa = equal[doubtful.index(max(doubtful))] if equal else None
-    entries = [
-        blocks_to_match_aa(build_finding(effect_decision, context, q), aa)
-        for effect_decision in effect_decisions
-    ]
+    entries = [blocks_to_match_aa(build_finding(decision, context, q), aa) for decision in effect_decisions]
     if "intervals" in tidy:
         entries = with_support(entries, tidy, context.names.arms)
     if aa is not None and _is_aa_different(aa):
@@ -217,10 +214,10 @@ def _collect_caveats(
 ) -> list[ValidityThreat]:
     far = [partner for partner in partners if partner.is_far and partner.left_out is None]
     broken = operational_laws.list_violations(caused)
-    validity_threats = caveats.caveats_from_template(
+    threats = caveats.caveats_from_template(
         "beside.j2", other_order=other_order, broken=broken, apart=apart, far=far, span=pairs.format_span
     )
-    return [*validity_threats, *unanswered]
+    return [*threats, *unanswered]
 
 
 def _describe_scope(facts: Mapping[str, Mapping[str, Any]]) -> str:

@@ -71,7 +71,7 @@ def _of_workload(
         hypotheses = [candidates[pair] for pair in chosen]
         first_look = min(evidence.analysis.looks)
         effect_decisions = judge_candidates(hypotheses, first_look, is_one_family=True, twins=twins)
-        entries = (build_finding(effect_decision, context, {}) for effect_decision in effect_decisions)
+        entries = (build_finding(decision, context, {}) for decision in effect_decisions)
         kept = ({key: getattr(entry, key) for key in Contrast.model_fields} for entry in entries)
         return {pair: Contrast(**values) for pair, values in zip(chosen, kept, strict=True)}
 

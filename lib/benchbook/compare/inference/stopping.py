@@ -47,10 +47,10 @@ def is_decided(judged: EffectDecision) -> bool:
 def so_far(judged: Sequence[EffectDecision]) -> str:
     """Result of a look for each question, and the open questions with their reasons."""
     report = []
-    for effect_decision in judged:
+    for decision in judged:
         contrast, interval = (
-            effect_decision.candidate.effect.contrast,
-            effect_decision.candidate.effect.interval,
+            decision.candidate.effect.contrast,
+            decision.candidate.effect.interval,
         )
         number = (
             f"{format_percent(require_value(interval.effect))} "
@@ -58,11 +58,7 @@ def so_far(judged: Sequence[EffectDecision]) -> str:
             if interval.is_known
             else interval.reason
         )
-        is_open = (
-            ""
-            if is_decided(effect_decision)
-            else f", open: {effect_decision.verdict or effect_decision.label}"
-        )
+        is_open = "" if is_decided(decision) else f", open: {decision.verdict or decision.label}"
         report.append(f"{contrast.workload} {contrast.treatment} {contrast.metric} {number}{is_open}")
     return "; ".join(dict.fromkeys(report))
 
@@ -73,7 +69,7 @@ def stopped_at(study: Study, judged: Sequence[EffectDecision]) -> int | None:
     It may if it asks for that (`plan.stop: decided`), every contrast has reached the same look, and all that
     is asked is decided there.
     """
-    looks = {effect_decision.candidate.look for effect_decision in judged}
+    looks = {decision.candidate.look for decision in judged}
     if study.plan.stop != "decided" or len(looks) != 1 or not all(map(is_decided, judged)):
         return None
     return looks.pop()

@@ -49,16 +49,14 @@ def _find_series(meta_analysis: MetaAnalysis) -> Iterator[tuple[str, list[StudyS
     }
     for contrast in meta_analysis.contrasts:
         for effect in contrast.told:
-            observed_effects = sorted(
+            observed = sorted(
                 effect.sessions, key=lambda item: parse_time(meta_analysis.session(item.session).measured)
             )
             at = "" if effect.threads is None else f", {count(effect.threads, 'thread')}"
             what = f"{contrast.names.treatment} on {contrast.names.workload}{at}"
-            for where in dict.fromkeys(machine[each.session] for each in observed_effects):
+            for where in dict.fromkeys(machine[each.session] for each in observed):
                 here = [
-                    each
-                    for each in observed_effects
-                    if machine[each.session] == where and each.effect is not None
+                    each for each in observed if machine[each.session] == where and each.effect is not None
                 ]
                 sessions = [meta_analysis.session(each.session) for each in here]
                 yield f"{what}, {where[0]}", sessions, [each.effect or 0.0 for each in here]

@@ -244,14 +244,14 @@ def _pool_effect(
     sessions: Sequence[StudySession],
     parts: Mapping[str, Finding | LevelContrast | ByThreads | None],
 ) -> PooledEffect:
-    observed_effects = tuple(_session_effect(session, parts[session.id]) for session in sessions)
+    observed = tuple(_session_effect(session, parts[session.id]) for session in sessions)
     fields = {"session", "n", "level", "label", "standard_error"}
     values = {
         seen.session: Value(
             **seen.model_dump(include=fields),
             log_effect=math.log1p(seen.effect or 0.0),
         )
-        for seen in observed_effects
+        for seen in observed
         if seen.reason is None
     }
     study_sessions = [session for session in sessions if session.id in values]
@@ -262,11 +262,11 @@ def _pool_effect(
         zip(values, cpu_models.model_keys([session.processor for session in study_sessions]), strict=True)
     )
     keys = [models[group[0].id] for group in members]
-    processor_pool = pool_by_processor(logs, variances, keys) if groups else None
-    effects = [seen.effect for seen in observed_effects if seen.effect is not None and seen.reason is None]
+    by_processor = pool_by_processor(logs, variances, keys) if groups else None
+    effects = [seen.effect for seen in observed if seen.effect is not None and seen.reason is None]
     results: dict[str, Any] = {
         "threads": threads,
-        "seen": observed_effects,
+        "seen": observed,
         "occasions": tuple(
             Occasion(
                 sessions=group.sessions,
@@ -277,17 +277,17 @@ def _pool_effect(
             )
             for group, key in zip(groups, keys, strict=True)
         ),
-        "processors": processor_pool.processors if processor_pool else 0,
+        "processors": by_processor.processors if by_processor else 0,
         "elsewhere": describe_elsewhere(study_sessions),
-        "label": label_effect(groups, processor_pool),
+        "label": label_effect(groups, by_processor),
         "range_low": _round_value(min(effects, default=None)),
         "range_high": _round_value(max(effects, default=None)),
-        **(_pool_numbers(processor_pool) if processor_pool else {}),
+        **(_pool_numbers(by_processor) if by_processor else {}),
     }
     return PooledEffect(**results)
 
 
-def label_effect(occasions: Sequence[Averaged], processor_pool: ProcessorPool | None) -> Label:
+def label_effect(occasions: Sequence[Averaged], by_processor: ProcessorPool | None) -> Label:
     """Label of the occasions of an effect together, by the first rule that holds.
 
     Too little to say; a sign that turns, or a spread (between processors, or between occasions of one) larger
@@ -296,19 +296,19 @@ def label_effect(occasions: Sequence[Averaged], processor_pool: ProcessorPool | 
     practical difference, and with an occasion that is decided or a test (Cochran's) that finds it: of noise
     alone nothing depends on anything.
     """
-    if processor_pool is None:
+    if by_processor is None:
         return "not computed"
     if len(occasions) == 1:
         return "one session"
-    signs, mean = {each.sign for each in occasions}, processor_pool.pool
+    signs, mean = {each.sign for each in occasions}, by_processor.pool
     differ = bool(signs - {0}) or tolerance.is_below(mean.p if mean.p is not None else 1.0, HETEROGENEOUS_P)
     practical, spread = (
         max(abs(mean.mean), math.log1p(MARGIN)),
-        max(mean.tau or 0.0, processor_pool.within_tau or 0.0),
+        max(mean.tau or 0.0, by_processor.within_tau or 0.0),
     )
     if {-1, 1} <= signs or (differ and tolerance.is_above(spread, practical)):
         return "depends on the machine"
-    is_often = len(occasions) >= FEWEST_OCCASIONS and processor_pool.processors >= FEWEST_PROCESSORS
+    is_often = len(occasions) >= FEWEST_OCCASIONS and by_processor.processors >= FEWEST_PROCESSORS
     if is_often and tolerance.sign_of_interval(mean.prediction_low, mean.prediction_high):
         return "holds elsewhere"
     if 0 not in signs:
@@ -349,10 +349,10 @@ def _session_effect(
     return ObservedEffect(session=session.id, **inputs, standard_error=_round_value(error), reason=reason)
 
 
-def _pool_numbers(processor_pool: ProcessorPool) -> dict[str, float | None]:
-    pooled, within = processor_pool.pool, processor_pool.within_tau
+def _pool_numbers(by_processor: ProcessorPool) -> dict[str, float | None]:
+    pooled, within = by_processor.pool, by_processor.within_tau
     ends = ("low", "high", "prediction_low", "prediction_high")
-    is_between = processor_pool.processors > 1 and pooled.tau is not None
+    is_between = by_processor.processors > 1 and pooled.tau is not None
     return {
         "effect": _to_fraction(pooled.mean),
         **{end: _to_fraction(getattr(pooled, end)) for end in ends},

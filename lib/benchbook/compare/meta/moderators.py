@@ -80,10 +80,10 @@ def rank_moderators(pooled: MetaAnalysis, effect: PooledEffect) -> list[Moderato
 
 
 def describe_best(
-    contrast: PooledContrast, effect: PooledEffect, moderator_correlations: Sequence[ModeratorCorrelation]
+    contrast: PooledContrast, effect: PooledEffect, correlations: Sequence[ModeratorCorrelation]
 ) -> str | None:
     """Sentence on the moderator that orders an effect best; None without any."""
-    shown = [each for each in moderator_correlations if tolerance.is_below(each.p, SHOWN_P)]
+    shown = [each for each in correlations if tolerance.is_below(each.p, SHOWN_P)]
     if not shown:
         return None
     best, way = shown[0], "higher" if shown[0].rho > 0 else "lower"

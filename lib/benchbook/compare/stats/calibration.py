@@ -45,9 +45,9 @@ class Share:
         return self.number / self.of
 
 
-def share_of(observed_flags: Sequence[bool]) -> Share | None:
+def share_of(flags: Sequence[bool]) -> Share | None:
     """Number of true values as a share; None of no values."""
-    number, of, tail = sum(observed_flags), len(observed_flags), (1 - OF_SHARES) / 2
+    number, of, tail = sum(flags), len(flags), (1 - OF_SHARES) / 2
     if not of:
         return None
     low = float(betaincinv(number, of - number + 1, tail)) if number else 0.0

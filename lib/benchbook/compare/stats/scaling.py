@@ -171,7 +171,7 @@ def find_collapses(numbers: Sequence[Number]) -> list[CellCheck]:
     return [
         *result,
         *summarize_checks(
-            name, n - len({cell_check.where for cell_check in result}), "Series that do not", len(result)
+            name, n - len({check.where for check in result}), "Series that do not", len(result)
         ),
     ]
 
@@ -182,7 +182,7 @@ def check_scalability(numbers: Sequence[Number]) -> list[CellCheck]:
     Without repetitions nothing tells noise from a bend, so that a fit describes the printed numbers alone: it
     fails where it misses one by more than 5 %.
     """
-    name, cell_checks = "scalability law", []
+    name, checks = "scalability law", []
     refused: dict[str, list[str]] = {}
     for where, series in _find_series(numbers):
         levels, values = [float(number.threads) for number in series], [number.value for number in series]
@@ -195,12 +195,12 @@ def check_scalability(numbers: Sequence[Number]) -> list[CellCheck]:
             abs(float(law.qps(level)) / value - 1) for level, value in zip(levels, values, strict=True)
         )
         text = render_detail("law", law=law, metric=series[0].metric, miss=miss)
-        cell_checks.append(build_check(name, bool(miss <= MISS), where, text, [series[0].table]))
-    cell_checks += [
+        checks.append(build_check(name, bool(miss <= MISS), where, text, [series[0].table]))
+    checks += [
         build_check(name, None, f"{len(places)} series", f"Refused for {'; '.join(places)}: {reason}.")
         for reason, places in refused.items()
     ]
-    return cell_checks or summarize_checks(name, 0, "")
+    return checks or summarize_checks(name, 0, "")
 
 
 def _refuse_series(levels: Sequence[float], values: Sequence[float]) -> str | None:
