@@ -8,6 +8,7 @@ import pytest
 
 from benchbook.compare.claims import evaluate
 from benchbook.compare.inference import findings, setup_notes
+from benchbook.core.study import study_variants
 from benchbook.core.study.params import Analysis
 from benchbook.core.study.study import Study
 from benchbook.core.util import paths, source_files
@@ -141,13 +142,12 @@ def test_that_is_true_of_most_claims_and_the_others_say_what_they_would_take():
         assert tree.document(name).claims[short].takes
 
 
-def test_every_study_can_be_asked_all_that_it_names():
-    for name in paths.list_studies():
+def test_every_study_and_its_variants_can_be_asked_all_that_they_name():
+    written = paths.list_studies()
+    variants = (variant for study in written for variant in study_variants.variant_names(study))
+    for name in (*written, *variants):
         one = tree.study(name)
-        named, shown = (
-            tree.claims_of(tuple(one.claims)),
-            tree.claims_of(tuple(setup_notes.illustrated_claims(one))),
-        )
+        named, shown = map(tree.claims_of, (tuple(one.claims), tuple(setup_notes.illustrated_claims(one))))
         assert evaluate.assign_claims(one, named, shown).left == [], name
 
 

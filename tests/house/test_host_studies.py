@@ -1,9 +1,7 @@
 """The studies for hosts ask what their sources print: sizes, thread levels, and the time that these took."""
 
-import pandas as pd
 import pytest
 
-from benchbook.compare.claims import evaluate
 from benchbook.core.study.study import Study
 from benchbook.core.util import paths
 from benchbook.plan import schedule
@@ -29,15 +27,6 @@ def origin(name: str) -> str:
     return next(one for one in ("tiproxy-haproxy", "tidb-sysbench-howto", "tidb-upgrade") if one in name)
 
 
-def levels(cells: pd.DataFrame) -> set[int]:
-    """Return all thread levels that a source prints, those of several processes added."""
-    found = {int(level) for level in cells["threads"].dropna()} if "threads" in cells else set()
-    if "processes" in cells:
-        both = cells[["processes", "threads_per_process"]].dropna().astype(int).prod(axis=1)
-        found |= set(both)
-    return found
-
-
 def test_no_study_for_hosts_is_left_out():
     found = {name for name in paths.list_studies() if "kind: ssh" in paths.study_paths(name).file.read_text()}
     assert found == set(PUBLISHED_MINUTES)
@@ -47,7 +36,7 @@ def test_no_study_for_hosts_is_left_out():
 def test_sizes_and_levels_are_those_that_the_source_prints(name: str):
     asked, options = study(name), tree.document(origin(name)).sysbench.options
     assert (asked.dataset.tables, asked.dataset.table_size) == (options["tables"], options["table-size"])
-    assert set(asked.threads) <= levels(tree.cells_of(origin(name))) | {768}
+    assert set(asked.threads) <= tree.printed_levels(origin(name)) | {768}
 
 
 @pytest.mark.parametrize("name", PUBLISHED_MINUTES)
@@ -56,11 +45,6 @@ def test_it_takes_no_longer_than_what_was_published(name: str):
     seconds = schedule.estimate_seconds(asked, schedule.sketch_runs(name, asked))
     assert seconds <= 60 * (most if most is not None else 400)
     assert most is None or seconds > 0.9 * 60 * most, "and the time is used"
-
-
-@pytest.mark.parametrize("name", PUBLISHED_MINUTES)
-def test_claims_that_it_names_are_answered(name: str):
-    assert evaluate.assign_claims(study(name), tree.claims_of(study(name).claims), {}).left == []
 
 
 def test_the_open_files_that_the_study_of_idle_connections_asks_for_are_those_that_hosts_are_held_to():

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.compare.claims import evaluate
 from benchbook.core.study import descriptors, load, study_variants
 from benchbook.core.study.engines import engine_of
 from benchbook.core.study.study import Study
@@ -93,15 +92,7 @@ def test_its_sizes_are_those_that_the_source_prints(name: str):
     assert (whole.dataset.tables, whole.dataset.table_size) == (options["tables"], options["table-size"])
     if "time" in options:
         assert whole.plan.run_s == options["time"]
-    printed = tree.cells_of(origin)
-    levels = {int(level) for level in printed["threads"].dropna()} if "threads" in printed else set()
-    if "threads" in options:
-        levels.add(int(options["threads"]))
-    if "processes" in printed:
-        # Several processes of sysbench against one server each: their threads together.
-        both = printed[["processes", "threads_per_process"]].dropna().astype(int).prod(axis=1)
-        levels |= set(both)
-    assert set(whole.threads) <= levels
+    assert set(whole.threads) <= tree.printed_levels(origin) | {options.get("threads")}
 
 
 @full
@@ -113,12 +104,6 @@ def test_the_small_one_is_done_in_twenty_minutes(name: str):
         small
     )
     assert seconds <= 60 * MINUTES
-
-
-@full
-def test_claims_that_it_names_find_their_arms(name: str):
-    whole = study(name)
-    assert evaluate.assign_claims(whole, tree.claims_of(whole.claims), {}).left == []
 
 
 def test_engines_are_compared_with_the_same_memory_durability_log_and_isolation():

@@ -132,6 +132,15 @@ def cells_of(name: str) -> pd.DataFrame:
     return published.load_source(name).cells
 
 
+def printed_levels(name: str) -> set[int]:
+    """Return all thread levels that a source prints, those of several processes added."""
+    cells = cells_of(name)
+    levels = {int(level) for level in cells["threads"].dropna()} if "threads" in cells else set()
+    if "processes" in cells:
+        levels |= set(cells[["processes", "threads_per_process"]].dropna().astype(int).prod(axis=1))
+    return levels
+
+
 @cache
 def claims_of(names: tuple[str, ...]) -> Mapping[str, Claim]:
     """Return published claims by their names, read once for all tests."""
