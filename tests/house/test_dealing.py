@@ -1,7 +1,5 @@
 """Tests are dealt out to several processes: what is dear is made once, what takes long begins first."""
 
-import zlib
-
 from tests import dealing
 from tests.house import tree
 
@@ -33,24 +31,7 @@ def test_tests_that_are_alone_come_when_all_others_are_short_wherever_they_stand
     assert collected <= dealing.alone()
 
 
-def test_each_worker_begins_elsewhere_and_all_deal_out_the_same_order():
-    found = list("abcdef")
-    assert [dealing.turned(found, f"gw{one}", 3)[0] for one in range(3)] == ["a", "c", "e"]
-    assert sorted(dealing.turned(found, "gw2", 3)) == found
-    later, first = "tests/core/test_b.py::test_a", "tests/show/test_a.py::test_z"
-    assert sorted([later, first], key=dealing.rank) == [first, later]
-    one, other = (f"tests/core/test_{name}.py::test_a" for name in "ab")
-    assert dealing.rank(one) != dealing.rank(other), "of one file after the other"
-    assert dealing.rank(one)[1] == zlib.crc32(b"core/test_a.py"), "in every worker alike: not Python's hash"
-
-
 def test_what_it_names_is_there():
     together = (name for those in dealing.TOGETHER.values() for name in those)
     for name in (*(name for names in dealing.ORDER for name in names), *dealing.APART, *together):
         assert (TESTS / name).exists(), f"tests/{name}: gone; tests/dealing.py names it"
-
-
-def test_there_are_workers_and_rooms_for_two_clones():
-    from tests import rooms
-
-    assert 2 <= dealing.workers() <= dealing.MOST and 2 * dealing.MOST <= rooms.ROOMS

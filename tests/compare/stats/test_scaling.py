@@ -91,17 +91,25 @@ def test_good_data_pass_the_gate_with_intervals_over_blocks():
     assert found.peak_qps.value == pytest.approx(law.qps(law.peak_threads), rel=0.02)
 
 
-def test_six_levels_far_from_one_thread_give_the_observed_maximum_only():
-    found = describe_scaling(_noisy(UslFit(600, 0.002, 1e-7), LATE), "direct", "w")
-    assert found.usl is None
-    assert found.observed_max_threads == 1500
-    assert "begin with 1" in found.reason
+FEW = "the scalability law needs 6 thread levels that begin with 1"
+NO_KNEE = "no point past the knee: throughput is not shown to fall after its maximum"
 
 
-def test_five_levels_from_one_thread_on_are_too_few():
-    found = describe_scaling(_noisy(UslFit(1000, 0.02, 0.0005), [1, 8, 32, 64, 128]), "direct", "w")
-    assert found.usl is None
-    assert found.reason == "the scalability law needs 6 thread levels that begin with 1"
+@pytest.mark.parametrize(
+    ("law", "levels", "how", "reason"),
+    [
+        (UslFit(600, 0.002, 1e-7), LATE, {}, FEW),
+        (UslFit(1000, 0.02, 0.0005), [1, 8, 32, 64, 128], {}, FEW),
+        # Still rising; a maximum by chance; a shape that is not the law's.
+        (UslFit(1000, 0.02, 1e-7), [1, 2, 4, 8, 16, 32], {}, NO_KNEE),
+        (UslFit(1000, 1.0, 0.0), [1, 2, 4, 8, 16, 32], {"spread": 0.03}, NO_KNEE),
+        (UslFit(1000, 0.02, 0.0005), [1, 4, 16, 32, 64, 128], {"bend": 0.15}, "lack of fit: "),
+    ],
+)
+def test_data_that_show_no_law_give_the_observed_maximum_only(law, levels, how, reason):
+    found = describe_scaling(_noisy(law, levels, **how), "direct", "w")
+    assert found.reason.startswith(reason) and found.observed_max_threads in levels
+    assert (found.usl, found.peak_threads, found.peak_qps) == (None, None, None)
 
 
 def test_the_observed_maximum_is_the_geometric_mean_of_its_blocks_in_the_arm_and_workload_asked_for():
@@ -132,25 +140,6 @@ def test_lack_of_fit_is_the_f_test_of_the_levels_against_the_noise_between_block
     said = _lack_of_fit(logs, law)
     due = f"lack of fit: the law misses the levels by more than noise (p = {p:.2g})"
     assert said == (due if p <= 0.05 else None)
-
-
-def test_data_that_still_rise_have_no_knee():
-    found = describe_scaling(_noisy(UslFit(1000, 0.02, 1e-7), [1, 2, 4, 8, 16, 32]), "direct", "w")
-    assert found.peak_threads is None
-    assert "no point past the knee" in found.reason
-
-
-def test_a_maximum_by_chance_is_no_knee():
-    found = describe_scaling(_noisy(UslFit(1000, 1.0, 0.0), [1, 2, 4, 8, 16, 32], spread=0.03), "direct", "w")
-    assert "no point past the knee" in found.reason
-
-
-def test_a_shape_that_is_not_the_laws_is_refused():
-    found = describe_scaling(
-        _noisy(UslFit(1000, 0.02, 0.0005), [1, 4, 16, 32, 64, 128], bend=0.15), "direct", "w"
-    )
-    assert found.usl is None
-    assert "lack of fit" in found.reason
 
 
 def test_blocks_without_all_levels_or_without_throughput_are_not_used():
