@@ -62,12 +62,19 @@ class SettingsDiffer(SiteError):
         )
 
 
+MOST_NAMES, NEAREST = 24, 6
+"""Names that a line lists, and how many of more."""
+
+
 def did_you_mean(word: str, choices: Iterable[str]) -> str:
-    """Return `did you mean X` for the nearest known word, or a list of the known words."""
+    """`did you mean X` for the nearest known word, else a list of them, of many the nearest."""
     names = sorted(choices)
     near = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
     if near:
         return f"did you mean {near[0]}?"
+    if len(names) > MOST_NAMES:
+        nearest = difflib.get_close_matches(word, names, n=NEAREST, cutoff=0.0)
+        return f"nearest of {len(names)}: {', '.join(nearest)}"
     return f"known: {', '.join(names)}"
 
 
