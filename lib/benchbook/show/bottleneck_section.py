@@ -44,17 +44,15 @@ def of_both_signs(several: Sequence[tuple[str, Findings]]) -> dict[_Place, list[
     """
     observations: dict[_Place, dict[str, tuple[float, str, Cause]]] = {}
     for name, findings in several:
-        for select_cause in select_causes(findings):
-            if select_cause.qps is not None and select_cause.short:
-                place = select_cause.workload, select_cause.threads, select_cause.treatment
-                observations.setdefault(place, {}).setdefault(
-                    name, (select_cause.qps.value, name, select_cause)
-                )
+        for cause in select_causes(findings):
+            if cause.qps is not None and cause.short:
+                place = cause.workload, cause.threads, cause.treatment
+                observations.setdefault(place, {}).setdefault(name, (cause.qps.value, name, cause))
     ranked = {
-        place: sorted(own_values.values(), key=lambda row: row[0])
-        for place, own_values in observations.items()
+        place: sorted(by_processor.values(), key=lambda row: row[0])
+        for place, by_processor in observations.items()
     }
-    return {place: own_rows for place, own_rows in ranked.items() if own_rows[0][0] < 0 < own_rows[-1][0]}
+    return {place: rows for place, rows in ranked.items() if rows[0][0] < 0 < rows[-1][0]}
 
 
 def describe_proxy_cores(findings: Findings) -> list[str]:
@@ -62,12 +60,12 @@ def describe_proxy_cores(findings: Findings) -> list[str]:
     causes = findings.causes
     if causes is None:
         return []
-    requested_causes = [
+    chosen = [
         contrast for contrast in causes.contrasts if contrast.quantity == "cost" and "proxy" in contrast.cost
     ]
     arms = labels_module.label_by_name(findings, "arms")
     sentences = []
-    for treatment in dict.fromkeys(cause.treatment for cause in requested_causes):
+    for treatment in dict.fromkeys(cause.treatment for cause in chosen):
         pair = (treatment, findings.baseline)
         lines = {arm: line for arm in pair if (line := fit_cores(causes.cells, arm, "proxy")) is not None}
         if len(lines) == len(pair):
@@ -101,19 +99,21 @@ def render_section(
     """
     causes = findings.causes
     contrasts = select_contrasts(causes)
-    turns = of_both_signs([(processor, findings), *((name, own_part) for name, _, own_part in earlier)])
+    turns = of_both_signs(
+        [(processor, findings), *((name, earlier_findings) for name, _, earlier_findings in earlier)]
+    )
     messages: dict[_Place, tuple[str, str]] = {}
-    for session, own_findings in (
+    for session, session_findings in (
         ("", findings),
-        *((f"{name}, {day}", own_part) for name, day, own_part in earlier),
+        *((f"{name}, {day}", earlier_findings) for name, day, earlier_findings in earlier),
     ):
-        for select_cause in select_causes(own_findings):
-            place = select_cause.workload, select_cause.threads, select_cause.treatment
+        for cause in select_causes(session_findings):
+            place = cause.workload, cause.threads, cause.treatment
             messages.setdefault(
                 place,
                 (
-                    name_place(select_cause, own_findings),
-                    f"{_format_brief(select_cause)}{f' ({session})' if session else ''}",
+                    name_place(cause, session_findings),
+                    f"{_format_brief(cause)}{f' ({session})' if session else ''}",
                 ),
             )
     lines: dict[str, dict[str, list[int]]] = {}
@@ -206,11 +206,11 @@ def costs_of_a_query(causes: Causes, findings: Findings) -> Picture:
     arms, workloads = (labels_module.label_by_name(findings, kind) for kind in ("arms", "workloads"))
     panels = []
     for workload in dict.fromkeys(contrast.workload for contrast in causes.contrasts):
-        own_causes = [contrast for contrast in causes.contrasts if contrast.workload == workload]
+        of_workload = [contrast for contrast in causes.contrasts if contrast.workload == workload]
         # Those with a cause, then others, but drawn in the study's order.
-        most = sorted(own_causes, key=lambda item: item.sentence is None)[:_MOST]
+        most = sorted(of_workload, key=lambda item: item.sentence is None)[:_MOST]
         bars = []
-        for cause in (each for each in own_causes if each in most):
+        for cause in (each for each in of_workload if each in most):
             pair = [(workload, cause.threads, arm) for arm in (findings.baseline, cause.treatment)]
             bars += [cells[key] for key in pair if key in cells and cells[key] not in bars]
         if bars:

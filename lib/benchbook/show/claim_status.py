@@ -98,8 +98,8 @@ class MeasuredStudy:
         before = ""
         for arm, text in self.stands_in.items():
             if claim in self.illustrates.get(arm, ()):
-                own_part = (before, text) if text.startswith("the same ") else (text,)
-                results.update(dict.fromkeys(filter(None, own_part)))
+                phrases = (before, text) if text.startswith("the same ") else (text,)
+                results.update(dict.fromkeys(filter(None, phrases)))
             before = text
         return list(results)
 
@@ -176,14 +176,14 @@ class ClaimStatus:
 
     def nearest(self, claim: str) -> list[MeasuredStudy]:
         """Studies with numbers that may say something of a claim, the nearest first."""
-        own_grades = self.grades.get(claim, {})
-        order = {name: place for place, name in enumerate(nearest_studies(own_grades))}
+        grades = self.grades.get(claim, {})
+        order = {name: place for place, name in enumerate(nearest_studies(grades))}
         # A session may have been asked what its study file, as it is now, no longer says that it shows.
-        measured_studies = [study for study in self.studies if not self.grades or study.name in own_grades]
+        measured_studies = [study for study in self.studies if not self.grades or study.name in grades]
         counted = [
             measured_study
             for measured_study in measured_studies
-            if is_counted(own_grades.get(measured_study.name))
+            if is_counted(grades.get(measured_study.name))
         ]
         return sorted(counted, key=lambda item: order.get(item.name, len(order)))
 
@@ -286,8 +286,7 @@ def _read_study(where: paths.StudyPaths) -> Mapping[str, Any]:
 def _illustrated_claims(inputs: Mapping[str, Any]) -> dict[str, list[str]]:
     arms = inputs.get("arms") or {}
     return {
-        arm: [str(item) for item in (stated_arm or {}).get("illustrates") or []]
-        for arm, stated_arm in arms.items()
+        arm: [str(item) for item in (entry or {}).get("illustrates") or []] for arm, entry in arms.items()
     }
 
 
@@ -323,7 +322,7 @@ def grade_studies(studies: Mapping[str, Sequence[str]]) -> dict[str, dict[str, G
     document here, and a study whose file has mistakes, is left ungraded.
     """
     sessions_by_study: dict[str, list[SessionResult]] = {}
-    matching_studies: dict[str, dict[str, Grade]] = {}
+    graded: dict[str, dict[str, Grade]] = {}
     rates: dict[str, float | None] = {}
     for document in {claim.partition("/")[0] for claim in studies} & set(source_files.source_names()):
         loaded = source.load_source(document)
@@ -337,8 +336,8 @@ def grade_studies(studies: Mapping[str, Sequence[str]]) -> dict[str, dict[str, G
                 sessions = sessions_by_study.setdefault(study, _pooled_sessions(study))
                 rate = rates.setdefault(name, _printed_rate(document, name))
                 grade = transferability.grade_claim(name, claim, loaded, read, sessions, rate)
-                matching_studies.setdefault(name, {})[study] = grade
-    return matching_studies
+                graded.setdefault(name, {})[study] = grade
+    return graded
 
 
 def _printed_rate(document: str, claim: str) -> float | None:

@@ -26,8 +26,8 @@ def render_opening(claim_status: ClaimStatus) -> Html:
     judged = [
         result.verdict
         for claim in claim_status.claims
-        for own_pairs in (claim_status.answers(claim.id), claim_status.asked(claim.id, True))
-        for _, result in own_pairs
+        for pairs in (claim_status.answers(claim.id), claim_status.asked(claim.id, True))
+        for _, result in pairs
     ]
     shown = sum(
         bool(_list_illustrations(claim_status, claim))
@@ -84,7 +84,7 @@ def _list_illustrations(claim_status: ClaimStatus, claim: AuditedClaim) -> list[
         pairs.setdefault((study.name, study.is_recorded, *arms), (study, None, []))[2].append(finding)
     for pair in pairs.values():
         results[pair[0].name].append(pair)
-    return [row for own_rows in results.values() for row in own_rows]
+    return [row for rows in results.values() for row in rows]
 
 
 def tabulate_studies(claim_status: ClaimStatus) -> Table:

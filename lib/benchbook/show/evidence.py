@@ -45,9 +45,9 @@ class ReportInputs:
     @cached_property
     def arms(self) -> tuple[str, ...]:
         """Name the arms that have runs: baseline, treatments, the rest, A/A, so that each keeps a colour."""
-        matching_findings, present = self.findings, set(self.runs.arm)
-        wanted = [matching_findings.baseline, *(finding.treatment for finding in matching_findings.findings)]
-        again = [matching_findings.aa.treatment] if matching_findings.aa else []
+        findings, present = self.findings, set(self.runs.arm)
+        wanted = [findings.baseline, *(finding.treatment for finding in findings.findings)]
+        again = [findings.aa.treatment] if findings.aa else []
         rest = sorted(present - set(wanted) - set(again))
         return tuple(arm for arm in dict.fromkeys([*wanted, *rest, *again]) if arm in present)
 

@@ -30,13 +30,13 @@ def draw_throughput(runs: pd.DataFrame, arms: Sequence[str]) -> Picture:
         present, report = by_arm(part, arms), []
         with theme.figure_style():
             figure, axes = theme.make_canvas()
-            for place, (arm, own_part) in enumerate(present.items()):
-                means = np.exp(np.log(own_part.qps).groupby(own_part.threads).mean())
+            for place, (arm, of_arm) in enumerate(present.items()):
+                means = np.exp(np.log(of_arm.qps).groupby(of_arm.threads).mean())
                 # Equal points of several arms stand beside each other.
                 aside, shade = 1.05 ** (place - (len(present) - 1) / 2), theme.colour_of_arm(arm, arms)
                 axes.plot(means.index * aside, means, color=shade, linewidth=1.5, zorder=2)
                 axes.plot(
-                    own_part.threads * aside, own_part.qps, theme.marker_of_arm(arm, arms), color=shade,
+                    of_arm.threads * aside, of_arm.qps, theme.marker_of_arm(arm, arms), color=shade,
                     markersize=4.5,
                     alpha=0.75, markeredgecolor=theme.PAPER, markeredgewidth=0.5, zorder=3,
                 )  # fmt: skip
@@ -77,8 +77,8 @@ def draw_seconds(intervals: pd.DataFrame, runs: pd.DataFrame, arms: Sequence[str
         present = by_arm(series, arms)
         with theme.figure_style():
             figure, axes = theme.make_canvas()
-            for arm, own_part in present.items():
-                _plot_lines(axes, own_part, theme.colour_of_arm(arm, arms))
+            for arm, of_arm in present.items():
+                _plot_lines(axes, of_arm, theme.colour_of_arm(arm, arms))
             _shade_discard(axes, float(chosen.discard_s.max()))
             axes.set(ylim=(0, 1.08 * series.qps.max()), xlim=(0, series.second.max() + 0.5))
             axes.set(title=theme.shorten_name(name, 44), ylabel="queries per second")
@@ -86,7 +86,7 @@ def draw_seconds(intervals: pd.DataFrame, runs: pd.DataFrame, arms: Sequence[str
             axes.yaxis.set_major_formatter("{x:,.0f}")
             stall = Line2D([], [], linestyle="", marker="v", color=theme.INK, markersize=6)
             theme.draw_legend(figure, [*present], arms, **({"stall": stall} if series.is_stall.any() else {}))
-        text = " ".join(_told_seconds(own_values, arm) for arm, own_values in present.items())
+        text = " ".join(_told_seconds(seconds, arm) for arm, seconds in present.items())
         panels.append(Panel(figure, f"{name}, queries in each second. {text}"))
     caption = "One line a run. A triangle marks a stall: a second with less than a tenth of its run's median."
     return Picture("seconds", "Second by second", tuple(panels), caption)

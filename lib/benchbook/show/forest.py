@@ -136,13 +136,13 @@ def of_findings(
 
     `without` has the ids of those that are drawn elsewhere.
     """
-    own_values: dict[str, list[Finding]] = {}
+    by_workload: dict[str, list[Finding]] = {}
     for finding in findings:
         if finding.id not in without:
-            own_values.setdefault(labels.label_role(finding, "workload"), []).append(finding)
+            by_workload.setdefault(labels.label_role(finding, "workload"), []).append(finding)
     drawn = {
         name: [row for item in several for row in _build_rows(item, with_levels)]
-        for name, several in own_values.items()
+        for name, several in by_workload.items()
     }
     rows: list[ForestRow] = []
     for workload, lines in drawn.items():
@@ -151,10 +151,10 @@ def of_findings(
             rows += [replace(lines[0], name=f"{lines[0].name} on {workload}")]
         else:
             rows += [ForestRow(workload, kind="heading"), *lines]
-    if aa and own_values:
+    if aa and by_workload:
         rows.append(_row_of_finding(aa, f"{name_contrast(aa)}{beside_queries(aa.metric)}"))
     bases = dict.fromkeys(
-        labels.label_in_sentence(item, "baseline") for several in own_values.values() for item in several
+        labels.label_in_sentence(item, "baseline") for several in by_workload.values() for item in several
     )
     against = f"Against {number_format.join_words([*bases])}. " if bases else ""
     has_band = any(row.band for row in rows)
@@ -172,14 +172,12 @@ def of_twins(pairs: Iterable[tuple[str, str, Finding]]) -> Forest:
     return Forest("aa-figure", "Every A/A pair", tuple(rows), caption, "No study has an A/A pair yet.")
 
 
-def over_sessions(matching_meta_analysis: MetaAnalysis, without: Container[str] = ()) -> Forest:
+def over_sessions(recorded: MetaAnalysis, without: Container[str] = ()) -> Forest:
     """Draw the reported effects of each contrast: sessions, their mean, the expectation elsewhere.
 
     `without` has the ids of contrasts that are drawn elsewhere.
     """
-    pooled_contrasts = [
-        contrast for contrast in matching_meta_analysis.contrasts if contrast.id not in without
-    ]
+    pooled_contrasts = [contrast for contrast in recorded.contrasts if contrast.id not in without]
     rows = tuple(
         row_of_sessions(pooled_contrast, effect)
         for pooled_contrast in pooled_contrasts
@@ -189,11 +187,11 @@ def over_sessions(matching_meta_analysis: MetaAnalysis, without: Container[str] 
 
 
 def by_session(
-    matching_meta_analysis: MetaAnalysis, contrasts: Sequence[meta_analysis.PooledContrast] | None = None
+    recorded: MetaAnalysis, contrasts: Sequence[meta_analysis.PooledContrast] | None = None
 ) -> Forest:
     """Draw each session of contrasts, all unless given, on a line of its own, with its date and processor."""
     rows: list[ForestRow] = []
-    shown = matching_meta_analysis.contrasts if contrasts is None else contrasts
+    shown = recorded.contrasts if contrasts is None else contrasts
     effects = (
         (pooled_contrast, effect)
         for pooled_contrast in shown
@@ -203,10 +201,10 @@ def by_session(
     for of, effect in effects:
         rows.append(ForestRow(name_place(of, effect), kind="heading"))
         for observed_effect in sorted(
-            effect.sessions, key=lambda each: matching_meta_analysis.session(each.session).measured
+            effect.sessions, key=lambda each: recorded.session(each.session).measured
         ):
             session, ends, value = (
-                matching_meta_analysis.session(observed_effect.session),
+                recorded.session(observed_effect.session),
                 observed_effect.estimate.ends,
                 observed_effect.effect or 0.0,
             )

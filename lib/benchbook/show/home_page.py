@@ -131,20 +131,20 @@ def group_questions(claim_status: ClaimStatus, folders: Mapping[str, str]) -> li
         _row_of_claim(claim_status, audited_claims[name]) for name in HEADLINES if name in audited_claims
     ]
     above = _arms_above(claim_status, [name for name in HEADLINES if name in audited_claims])
-    own_values: dict[str, list[QuestionRow]] = {"": first}
+    by_folder: dict[str, list[QuestionRow]] = {"": first}
     for study in claim_status.studies:
         left = [
             finding for finding in study.found.findings if finding.treatment not in above.get(study.page, ())
         ]
         if left or study.page not in above:
             claims = () if study.page in above else claim_status.claims
-            own_values.setdefault(folders.get(study.name, ""), []).append(
+            by_folder.setdefault(folders.get(study.name, ""), []).append(
                 _row_of_study(claim_status, study, left, claims)
             )
     return [
-        QuestionGroup(_name_folder(folder), tuple(own_values[folder]))
-        for folder in sorted(own_values)
-        if own_values[folder]
+        QuestionGroup(_name_folder(folder), tuple(by_folder[folder]))
+        for folder in sorted(by_folder)
+        if by_folder[folder]
     ]
 
 
@@ -153,10 +153,10 @@ def _arms_above(claim_status: ClaimStatus, claims: Sequence[str]) -> dict[str, s
     above: dict[str, set[str]] = {}
     for name in claims:
         for study in _studies_behind(claim_status, name):
-            own_texts = {answer.treatment for answer in study.answers(name)}
-            own_texts |= {arm for arm, shown in study.illustrates.items() if name in shown}
+            treatments = {answer.treatment for answer in study.answers(name)}
+            treatments |= {arm for arm, shown in study.illustrates.items() if name in shown}
             every = {finding.treatment for finding in study.found.findings}
-            above.setdefault(study.page, set()).update(own_texts or every)
+            above.setdefault(study.page, set()).update(treatments or every)
     return above
 
 
@@ -171,14 +171,14 @@ def _pooled_contrasts(
 def _describe_sessions(
     claim_status: ClaimStatus,
     studies: Sequence[MeasuredStudy],
-    own_pairs: Sequence[tuple[MeasuredStudy, Finding]],
+    answers: Sequence[tuple[MeasuredStudy, Finding]],
 ) -> dict[str, Any]:
     """Sessions behind a row, and the label on carrying over, as far as they say it."""
     if not studies:
         return {}
     effects = [
         effect
-        for study, finding in own_pairs
+        for study, finding in answers
         for pooled_contrast in _pooled_contrasts(claim_status, study, [finding])
         for effect in pooled_contrast.told
     ]
@@ -201,7 +201,7 @@ def _describe_sessions(
         "carries_way": f"{measured_study.page}#answer" if labels else "",
     }
     return {
-        **_find_cause(studies, {finding.treatment for _, finding in own_pairs}),
+        **_find_cause(studies, {finding.treatment for _, finding in answers}),
         "sessions": message,
         **carried,
     }
@@ -254,7 +254,7 @@ def _studies_behind(claim_status: ClaimStatus, claim: str) -> list[MeasuredStudy
 
 def _row_of_claim(claim_status: ClaimStatus, claim: AuditedClaim) -> QuestionRow:
     studies, ways = _studies_behind(claim_status, claim.id), claim_status.shipped.get(claim.id, ())
-    own_pairs = [
+    answers = [
         (study, finding)
         for study in studies
         for finding in (*study.answers(claim.id), *study.shows(claim.id))
@@ -266,7 +266,7 @@ def _row_of_claim(claim_status: ClaimStatus, claim: AuditedClaim) -> QuestionRow
             band=claim.shares,
             told=line.told + ", the other way" * direction_notes.is_opposite(finding, claim.shares),
         )
-        for study, finding in own_pairs
+        for study, finding in answers
         for line in _lines_of_finding(claim_status, study, finding)
     ]
     lines += [line for study in studies for line in _lines_of_parts(study, claim)]
@@ -274,7 +274,7 @@ def _row_of_claim(claim_status: ClaimStatus, claim: AuditedClaim) -> QuestionRow
     if would and any(_is_recorded_only(way.name) for way in ways):
         would = "make pages"
     links = {
-        **_describe_sessions(claim_status, studies, own_pairs),
+        **_describe_sessions(claim_status, studies, answers),
         **_describe_grade(claim_status, claim.id),
     }
     return QuestionRow(

@@ -40,8 +40,8 @@ class Html:
 def show_invisible(text: str) -> str:
     """Write every invisible character of a text as its code, such as \\u202e."""
 
-    def code(matching_match: re.Match[str]) -> str:
-        point = ord(matching_match[0])
+    def code(match: re.Match[str]) -> str:
+        point = ord(match[0])
         return f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}"
 
     return _INVISIBLE.sub(code, text)
@@ -81,12 +81,12 @@ def link_addresses(text: str) -> Html:
     """Write a text with every address as a link."""
     pieces: list[object] = []
     end = 0
-    for matching_match in ADDRESS.finditer(text):
+    for match in ADDRESS.finditer(text):
         pieces += [
-            text[end : matching_match.start()],
-            make_element("a", matching_match[0], href=matching_match[0]),
+            text[end : match.start()],
+            make_element("a", match[0], href=match[0]),
         ]
-        end = matching_match.end()
+        end = match.end()
     return join_html([*pieces, text[end:]], "")
 
 

@@ -88,11 +88,11 @@ def _describe_registration(study: str, runs: pd.DataFrame, looks: Sequence[Earli
             f"Not held: {name} was first committed on {oldest}, after the first run on "
             f"{_format_moment(first)}."
         )
-    own_text = (paths.find_root() / name).read_text(encoding="utf-8")
-    registration = _compare_promises(name, own_text, before[0], first, promised)
+    content = (paths.find_root() / name).read_text(encoding="utf-8")
+    registration = _compare_promises(name, content, before[0], first, promised)
     if not registration.startswith(HELD):
         return registration
-    return looked_at(study, own_text, first, read_sessions(study) if looks is None else looks) or registration
+    return looked_at(study, content, first, read_sessions(study) if looks is None else looks) or registration
 
 
 def read_sessions(study: str) -> list[EarlierSession]:
@@ -108,13 +108,13 @@ def read_sessions(study: str) -> list[EarlierSession]:
 
 
 def looked_at(
-    study: str, own_text: str, first: datetime.datetime, looks: Sequence[EarlierSession]
+    study: str, content: str, first: datetime.datetime, looks: Sequence[EarlierSession]
 ) -> str | None:
     """Sentence on sessions before `first` with promises other than `own`, the study file of then.
     None if nothing was."""
     _, revisions, promised = _promising_file(study)
     changed = list(
-        _find_changed(own_text, revisions, [look for look in looks if look.moment < first], promised)
+        _find_changed(content, revisions, [look for look in looks if look.moment < first], promised)
     )
     if not changed:
         return None
@@ -127,8 +127,8 @@ def confirm_registration(study: str, message: str, measured: str, file: Path) ->
     had other promises than its study file."""
     if not message.startswith(HELD) or study_variants.find_origin(study):
         return message
-    own_text = file.read_text(encoding="utf-8")
-    return looked_at(study, own_text, parse_time(measured), read_sessions(study)) or message
+    content = file.read_text(encoding="utf-8")
+    return looked_at(study, content, parse_time(measured), read_sessions(study)) or message
 
 
 def _promising_file(study: str) -> tuple[str, list[Revision], tuple[str, ...]]:
@@ -141,10 +141,10 @@ def _promising_file(study: str) -> tuple[str, list[Revision], tuple[str, ...]]:
 
 
 def _find_changed(
-    own_text: str, revisions: Sequence[Revision], looks: Sequence[EarlierSession], promised: Sequence[str]
+    content: str, revisions: Sequence[Revision], looks: Sequence[EarlierSession], promised: Sequence[str]
 ) -> Iterator[str]:
     """Sessions seen earlier with promises other than those of now, each with its outcome."""
-    now = keys_of(own_text)
+    now = keys_of(content)
     for look in sorted(looks, key=lambda item: item.moment):
         stood = next((revision for revision in revisions if revision.moment <= look.moment), None)
         why = f" (not recorded: {look.not_recorded})" if look.not_recorded else ""
@@ -156,9 +156,9 @@ def _find_changed(
 
 
 def _compare_promises(
-    name: str, own_text: str, registered: Revision, first: datetime.datetime, promised: Sequence[str]
+    name: str, content: str, registered: Revision, first: datetime.datetime, promised: Sequence[str]
 ) -> str:
-    then, now = keys_of(git.run_git("show", f"{registered.commit}:{registered.name}")), keys_of(own_text)
+    then, now = keys_of(git.run_git("show", f"{registered.commit}:{registered.name}")), keys_of(content)
     if then is None or now is None:
         return f"Not known: {name} can't be read as it was before the first run."
     commit = f"commit {registered.commit[:10]} of {_format_moment(registered.moment)}"
@@ -190,8 +190,7 @@ def _read_promise(study: Mapping[str, Any], key: str) -> Any:
     elif key == study_variants.SECTION and isinstance(value, Mapping):
         value = {
             size: {
-                own_part: _read_promise(patch, own_part) if own_part == "arms" else item
-                for own_part, item in patch.items()
+                name: _read_promise(patch, name) if name == "arms" else item for name, item in patch.items()
             }
             if isinstance(patch, Mapping)
             else patch

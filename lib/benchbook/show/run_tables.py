@@ -64,10 +64,10 @@ def tabulate_cells(table: pd.DataFrame, pages: str) -> Table:
     """
     rows = []
     observations: set[str] = set()
-    for (workload, threads, arm), own_part in table.groupby(["workload", "threads", "arm"], sort=True):
-        place = cell_anchor(own_part.key.iloc[0], threads)
+    for (workload, threads, arm), cell in table.groupby(["workload", "threads", "arm"], sort=True):
+        place = cell_anchor(cell.key.iloc[0], threads)
         of = {"workload": workload, "threads": threads, "arm": arm}
-        runs_of = own_part.sort_values("block", kind="stable")
+        runs_of = cell.sort_values("block", kind="stable")
         rows.append({**of, "runs": runs_of, "place": "" if place in observations else place})
         observations.add(place)
     return build_table("cells", rows, anchor_of=run_anchor, pages=pages)

@@ -61,17 +61,15 @@ def _is_clean(html: str) -> bool:
     """
     place = 0
     open_: list[str] = []
-    while matching_match := _PIECE.match(html, place):
-        tag, place = matching_match["tag"], matching_match.end()
+    while match := _PIECE.match(html, place):
+        tag, place = match["tag"], match.end()
         if tag is None:
             return not open_
-        if tag not in _PLAIN or (
-            matching_match["end"] and (matching_match["own"] or not open_ or open_.pop() != tag)
-        ):
+        if tag not in _PLAIN or (match["end"] and (match["own"] or not open_ or open_.pop() != tag)):
             return False
-        if not matching_match["end"] and tag not in _EMPTY:
+        if not match["end"] and tag not in _EMPTY:
             open_.append(tag)
-        for name, value in _ATTRIBUTE.findall(matching_match["own"]):
+        for name, value in _ATTRIBUTE.findall(match["own"]):
             is_address = name in ("href", "src")
             if not _is_allowed(tag, name, value) or (is_address and not _ADDRESS.fullmatch(value)):
                 return False

@@ -39,41 +39,33 @@ HEADINGS = {"steal_pct": ("Steal", "%"), "hour": ("Hour", "UTC")}
 
 def pooled_sessions(report_inputs: ReportInputs) -> MetaAnalysis | None:
     """Joint results of several recorded sessions, on the page of one of them; else None."""
-    matching_meta_analysis = (
+    recorded = (
         meta_analysis.read_pooled(report_inputs.name)
         if paths.find_root().parent.name == report_inputs.name
         else None
     )
-    return (
-        matching_meta_analysis
-        if matching_meta_analysis and len(matching_meta_analysis.sessions) > 1
-        else None
-    )
+    return recorded if recorded and len(recorded.sessions) > 1 else None
 
 
 def recorded_of(report_inputs: ReportInputs) -> MetaAnalysis | None:
     """Recorded sessions to show beside the effects of a study: those of its own design."""
-    if matching_meta_analysis := pooled_sessions(report_inputs):
-        return matching_meta_analysis
-    matching_meta_analysis = (
+    if recorded := pooled_sessions(report_inputs):
+        return recorded
+    recorded = (
         None
         if paths.find_root().parent.name == report_inputs.name
         else meta_analysis.read_pooled(report_inputs.name)
     )
-    session_result = local_session(report_inputs) if matching_meta_analysis else None
+    session_result = local_session(report_inputs) if recorded else None
     return (
-        matching_meta_analysis
-        if matching_meta_analysis
-        and session_result
-        and session_result.session.design == matching_meta_analysis.design
-        else None
+        recorded if recorded and session_result and session_result.session.design == recorded.design else None
     )
 
 
 def render_overview(report_inputs: ReportInputs) -> Html:
     """Write the top of a recorded study's page: the joint results of its sessions, if several."""
-    matching_meta_analysis = pooled_sessions(report_inputs)
-    return render_basis(matching_meta_analysis) if matching_meta_analysis else Html("")
+    recorded = pooled_sessions(report_inputs)
+    return render_basis(recorded) if recorded else Html("")
 
 
 def opposite_elsewhere(report_inputs: ReportInputs) -> Html:
@@ -87,16 +79,16 @@ def opposite_elsewhere(report_inputs: ReportInputs) -> Html:
     return render_template("elsewhere.html.j2", rows=sign_reversals) if sign_reversals else Html("")
 
 
-def earlier_sessions(matching_meta_analysis: MetaAnalysis) -> list[tuple[str, str, Findings]]:
+def earlier_sessions(recorded: MetaAnalysis) -> list[tuple[str, str, Findings]]:
     """Other sessions pooled on a page of the record, by processor and day, newest first."""
     sessions = []
-    for session in reversed(matching_meta_analysis.sessions):
+    for session in reversed(recorded.sessions):
         file = (
             paths.find_root().parent
             / session.id
             / "data"
-            / matching_meta_analysis.study
-            / paths.study_paths(matching_meta_analysis.study).findings.name
+            / recorded.study
+            / paths.study_paths(recorded.study).findings.name
         )
         if session.id != paths.find_root().name and file.is_file():
             sessions.append(
@@ -107,17 +99,15 @@ def earlier_sessions(matching_meta_analysis: MetaAnalysis) -> list[tuple[str, st
 
 def beside_record(report_inputs: ReportInputs) -> list[Html]:
     """Compare a local session with the recorded ones; empty on a page of the record."""
-    matching_meta_analysis = (
+    recorded = (
         None
         if paths.find_root().parent.name == report_inputs.name
         else meta_analysis.read_pooled(report_inputs.name)
     )
-    session_result = local_session(report_inputs) if matching_meta_analysis else None
+    session_result = local_session(report_inputs) if recorded else None
     return (
         [html]
-        if matching_meta_analysis
-        and session_result
-        and (html := render_comparison(session_result, matching_meta_analysis)).text
+        if recorded and session_result and (html := render_comparison(session_result, recorded)).text
         else []
     )
 
@@ -149,43 +139,41 @@ def build_section(report_inputs: ReportInputs) -> list[Forest | Picture | Table]
     return build_evidence(pooled) if pooled else []
 
 
-def build_evidence(matching_meta_analysis: MetaAnalysis) -> list[Forest | Picture | Table]:
+def build_evidence(recorded: MetaAnalysis) -> list[Forest | Picture | Table]:
     """Each session on a line, the differences between them, and the sessions left out."""
     evidence: list[Forest | Picture | Table] = []
-    if len(matching_meta_analysis.sessions) > 1:
-        evidence += [forest.by_session(matching_meta_analysis), tabulate_moderators(matching_meta_analysis)]
-    evidence += draw_moderators(matching_meta_analysis)
-    if matching_meta_analysis.left_out or matching_meta_analysis.not_recorded:
-        evidence.append(left_out(matching_meta_analysis))
+    if len(recorded.sessions) > 1:
+        evidence += [forest.by_session(recorded), tabulate_moderators(recorded)]
+    evidence += draw_moderators(recorded)
+    if recorded.left_out or recorded.not_recorded:
+        evidence.append(left_out(recorded))
     return evidence
 
 
-def render_basis(matching_meta_analysis: MetaAnalysis) -> Html:
+def render_basis(recorded: MetaAnalysis) -> Html:
     """Sessions behind effects over sessions, and their course in time."""
     return render_template(
         "sessions.html.j2",
-        found=matching_meta_analysis,
-        processors=max(
-            cpu_models.count_models([session.processor for session in matching_meta_analysis.sessions]), 1
-        ),
+        found=recorded,
+        processors=max(cpu_models.count_models([session.processor for session in recorded.sessions]), 1),
         days=dict.fromkeys(
             (
-                matching_meta_analysis.sessions[0].measured[:10],
-                matching_meta_analysis.sessions[-1].measured[:10],
+                recorded.sessions[0].measured[:10],
+                recorded.sessions[-1].measured[:10],
             )
         ),
-        in_time=change_points.describe_shifts(matching_meta_analysis),
+        in_time=change_points.describe_shifts(recorded),
     )
 
 
-def draw_moderators(matching_meta_analysis: MetaAnalysis) -> Iterator[Picture]:
+def draw_moderators(recorded: MetaAnalysis) -> Iterator[Picture]:
     """Pictures, a contrast each, of its effect against each moderator, at the most telling level."""
     # How to read them is said once.
     note = (
         " Each dot is an occasion: the sessions of one processor model within six hours. p is how often "
         "chance would put them in as good an order, with all that was tried."
     )
-    for contrast in matching_meta_analysis.contrasts:
+    for contrast in recorded.contrasts:
         requests = [
             (
                 describe_best(contrast, effect, known_moderator_correlations),
@@ -193,7 +181,7 @@ def draw_moderators(matching_meta_analysis: MetaAnalysis) -> Iterator[Picture]:
                 known_moderator_correlations,
             )
             for effect in contrast.told
-            if (known_moderator_correlations := rank_moderators(matching_meta_analysis, effect))
+            if (known_moderator_correlations := rank_moderators(recorded, effect))
         ]
         if requests:
             statement, effect, moderator_correlations = min(
@@ -204,14 +192,12 @@ def draw_moderators(matching_meta_analysis: MetaAnalysis) -> Iterator[Picture]:
             note = ""
 
 
-def tabulate_moderators(matching_meta_analysis: MetaAnalysis) -> Table:
+def tabulate_moderators(recorded: MetaAnalysis) -> Table:
     """List possible moderators of effects, session by session, beside the reported effects."""
     messages = [
-        (contrast, pooled_effect)
-        for contrast in matching_meta_analysis.contrasts
-        for pooled_effect in contrast.told
+        (contrast, pooled_effect) for contrast in recorded.contrasts for pooled_effect in contrast.told
     ]
-    facts = [read_moderators(session) for session in matching_meta_analysis.sessions]
+    facts = [read_moderators(session) for session in recorded.sessions]
     about = list(dict.fromkeys(key for values in facts for key in values if key != "processor"))
     inputs = {
         "about": [
@@ -225,7 +211,7 @@ def tabulate_moderators(matching_meta_analysis: MetaAnalysis) -> Table:
             for contrast, pooled_effect in messages
         ],
     }
-    rows = zip(matching_meta_analysis.sessions, facts, strict=True)
+    rows = zip(recorded.sessions, facts, strict=True)
     return build_table(
         "moderators", rows, told=messages, keys=about, value=_format_value, percent=glance_percent, **inputs
     )
@@ -236,15 +222,15 @@ def _name_place(contrast: PooledContrast, effect: PooledEffect) -> str:
     return f"{contrast.names.workload}{at}"
 
 
-def left_out(matching_meta_analysis: MetaAnalysis) -> Table:
+def left_out(recorded: MetaAnalysis) -> Table:
     """Table of sessions that are not pooled, each with reason and outcome, and of those that
     were started and are not recorded."""
     contrasts = [
         contrast
-        for contrast in matching_meta_analysis.contrasts
-        if any(contrast.id in other.effects for other in matching_meta_analysis.left_out)
+        for contrast in recorded.contrasts
+        if any(contrast.id in other.effects for other in recorded.left_out)
     ]
-    rows = [*matching_meta_analysis.left_out, *matching_meta_analysis.not_recorded]
+    rows = [*recorded.left_out, *recorded.not_recorded]
     effects = [
         number_column(labels.strip_article(contrast.names.treatment), contrast.names.workload)
         for contrast in contrasts

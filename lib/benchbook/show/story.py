@@ -51,10 +51,8 @@ def tabulate_measured(claim_status: ClaimStatus) -> Table:
 
 def tabulate_labels(claim_status: ClaimStatus) -> Table:
     """Count the labels on effects on throughput elsewhere: one row a label."""
-    stated_counts = Counter(effect.standing for _, _, effect in on_throughput(claim_status.pooled.values()))
-    return build_table(
-        "labels", [[render_badge(label), stated_counts[label]] for label in LABELS if stated_counts[label]]
-    )
+    counts = Counter(effect.standing for _, _, effect in on_throughput(claim_status.pooled.values()))
+    return build_table("labels", [[render_badge(label), counts[label]] for label in LABELS if counts[label]])
 
 
 def draw_forest(claim_status: ClaimStatus) -> Forest:

@@ -204,9 +204,9 @@ def tabulate_leaders(report_inputs: ReportInputs) -> list[Table]:
     arms, names = report_inputs.facts["arms"], labels.label_by_name(report_inputs.findings, "arms")
     rows = []
     for arm, looks in _count_leaders(report_inputs).items():
-        own_part = arms.get(arm) or arms.get(arm.removesuffix(labels.AGAIN)) or {}
+        facts = arms.get(arm) or arms.get(arm.removesuffix(labels.AGAIN)) or {}
         # The store that each TiDB shares a zone with, where there are zones; each TiDB is asked as much.
-        zones = ((own_part.get("engine") or {}).get("cluster") or {}).get("zones") or {}
+        zones = ((facts.get("engine") or {}).get("cluster") or {}).get("zones") or {}
         beside = zones.get("tidb_beside") or ()
         near = [sum(look[store] for store in beside) / look.total() for look in looks if beside]
         share = number_format.format_decimal(100 * sum(near) / len(near) / len(beside)) if beside else ""

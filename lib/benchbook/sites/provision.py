@@ -93,8 +93,8 @@ def tabulate_arms(study: Study) -> pd.DataFrame:
     rows = {}
     for name, arm in study.arms.items():
         engine = engine_of(study, name)
-        own_values = {"engine": f"{engine.name} {engine.version or ''}".strip()}
-        rows[name] = {**arm.setting, **own_values, **(arm.engine.settings if arm.engine is not None else {})}
+        program = {"engine": f"{engine.name} {engine.version or ''}".strip()}
+        rows[name] = {**arm.setting, **program, **(arm.engine.settings if arm.engine is not None else {})}
     return pd.DataFrame.from_dict(rows, orient="index").fillna("").rename_axis("arm").reset_index()
 
 
@@ -141,17 +141,17 @@ def _select_lasting(facts: Mapping[str, Any]) -> dict[str, Any]:
 def tabulate_chains(facts: Facts) -> pd.DataFrame:
     """Path of queries: arm, row, place and label, one row a part, the client first."""
     rows = []
-    for row, (arm, own_values) in enumerate(facts.arms.items()):
-        engine, proxy = own_values.get("engine") or {}, own_values.get("proxy") or {}
-        parts = [f"{arm}:\nsysbench{_describe_cores(own_values, 'client')}"]
-        if own_values.get("service"):
+    for row, (arm, program) in enumerate(facts.arms.items()):
+        engine, proxy = program.get("engine") or {}, program.get("proxy") or {}
+        parts = [f"{arm}:\nsysbench{_describe_cores(program, 'client')}"]
+        if program.get("service"):
             parts.append("service,\na rule of the kernel")
         if proxy:
-            parts.append(f"{_format_version(proxy)}{_describe_cores(own_values, 'proxy')}")
-        inside = "\nin a pod" if own_values.get("network") == "pod" else ""
-        away = (own_values.get("zones") or {}).get("latency_ms")
+            parts.append(f"{_format_version(proxy)}{_describe_cores(program, 'proxy')}")
+        inside = "\nin a pod" if program.get("network") == "pod" else ""
+        away = (program.get("zones") or {}).get("latency_ms")
         far = f"\n{away:g} ms away" if away else ""
-        parts.append(f"{_format_version(engine)}{_describe_cores(own_values, 'server')}{inside}{far}")
+        parts.append(f"{_format_version(engine)}{_describe_cores(program, 'server')}{inside}{far}")
         rows += [(arm, row, place, label) for place, label in enumerate(parts)]
     return pd.DataFrame(rows, columns=["arm", "row", "place", "label"])
 
@@ -160,9 +160,9 @@ def _format_version(part: dict[str, Any]) -> str:
     return f"{part.get('name', 'server')} {str(part.get('version') or '').partition('-')[0]}".strip()
 
 
-def _describe_cores(own_values: dict[str, Any], part: str) -> str:
+def _describe_cores(program: dict[str, Any], part: str) -> str:
     """Cores of an arm's part, and the share of them that it may use, as text."""
-    limits = (own_values.get("cpu") or {}).get(part) or {}
+    limits = (program.get("cpu") or {}).get(part) or {}
     cores, quota = limits.get("cores"), limits.get("quota_cores")
     where = f"\ncore{'s' if len(cores) > 1 else ''} {', '.join(map(str, cores))}" if cores else ""
     return where + (f"\nat most {quota:g} of a core" if quota else "")

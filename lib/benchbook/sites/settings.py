@@ -139,7 +139,7 @@ def verify_settings(
     }
 
 
-def list_unstated(requested_container: Container[str], got: Got) -> dict[str, str]:
+def list_unstated(stated: Container[str], got: Got) -> dict[str, str]:
     """A server's values of the settings that compare between engines and that a study leaves out."""
     names = {
         name for of in descriptors.load_engines().values() for alike in of.meanings.values() for name in alike
@@ -147,7 +147,7 @@ def list_unstated(requested_container: Container[str], got: Got) -> dict[str, st
     return {
         name: statement
         for name in sorted(names)
-        if name not in requested_container and (statement := got(name)) is not None
+        if name not in stated and (statement := got(name)) is not None
     }
 
 

@@ -16,11 +16,11 @@ _NOISE = re.compile(r"\((?:R|TM)\)|\b(?:Processor|CPU|Intel|AMD|\d+-Core)\b|@.*$
 
 def parse_processor(message: str | None) -> Processor:
     """Processor by its name in facts, `NAME (family 6, model 207, stepping 2)` or the name alone."""
-    matching_match = _TOLD.match(message or "")
-    if matching_match is None:
+    match = _TOLD.match(message or "")
+    if match is None:
         return Processor(name=message or "unknown")
-    numbers = {key: int(matching_match[key]) for key in ("family", "model", "stepping")}
-    return Processor(name=matching_match["name"], **numbers)
+    numbers = {key: int(match[key]) for key in ("family", "model", "stepping")}
+    return Processor(name=match["name"], **numbers)
 
 
 def name_processor(processor: Processor) -> str:

@@ -108,7 +108,7 @@ def label_in_sentence(contrast: Contrast, role: Role) -> str:
 def label_by_name(findings: Findings, kind: Kind) -> dict[str, str]:
     """Readable names of the `arms` or `workloads` that findings.json has, for tables and
     figures."""
-    return {own_part: strip_article(name) for own_part, name in getattr(findings.names, kind).items()}
+    return {key: strip_article(name) for key, name in getattr(findings.names, kind).items()}
 
 
 def strip_article(name: str) -> str:

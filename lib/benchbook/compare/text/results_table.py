@@ -91,19 +91,19 @@ class ResultRow:
     @property
     def record(self) -> dict[str, Any]:
         """Row as plain values, for a data frame or JSON; effects are fractions."""
-        matching_elsewhere = self.elsewhere
+        elsewhere = self.elsewhere
         keys = ("finding", "treatment", "baseline", "workload", "metric", "threads", "baseline_value")
         return {
             **{key: getattr(self, key) for key in keys},
             **{key: labels.strip_article(getattr(self, key)) for key in ("treatment", "baseline")},
             "change": self.change.value, "low": self.change.low, "high": self.change.high,
             "level": self.change.level, "n": self.change.n, "label": self.label, "notes": list(self.notes),
-            "mean_elsewhere": matching_elsewhere and matching_elsewhere.mean.value,
-            "range_kind": matching_elsewhere and matching_elsewhere.kind,
-            "range_low": matching_elsewhere and matching_elsewhere.low,
-            "range_high": matching_elsewhere and matching_elsewhere.high,
-            "label_elsewhere": matching_elsewhere and matching_elsewhere.label,
-            "sessions": matching_elsewhere.sessions if matching_elsewhere else 0,
+            "mean_elsewhere": elsewhere and elsewhere.mean.value,
+            "range_kind": elsewhere and elsewhere.kind,
+            "range_low": elsewhere and elsewhere.low,
+            "range_high": elsewhere and elsewhere.high,
+            "label_elsewhere": elsewhere and elsewhere.label,
+            "sessions": elsewhere.sessions if elsewhere else 0,
             "bottleneck": self.bottleneck, "is_aa": self.is_aa,
         }  # fmt: skip
 

@@ -45,12 +45,10 @@ def build_command(folder: str, python: str = sys.executable) -> list[str]:
 def measure_here(folder: Path) -> Figures:
     """Figures of this machine; empty if they can't be measured."""
     try:
-        stated_completed = subprocess.run(
-            build_command(str(folder)), capture_output=True, text=True, timeout=TIMEOUT_S
-        )
+        result = subprocess.run(build_command(str(folder)), capture_output=True, text=True, timeout=TIMEOUT_S)
     except (OSError, subprocess.TimeoutExpired):
         return {}
-    return parse_figures(stated_completed.stdout)
+    return parse_figures(result.stdout)
 
 
 def parse_figures(statement: str) -> Figures:

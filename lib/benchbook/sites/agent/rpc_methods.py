@@ -69,11 +69,11 @@ class Operations(Files):
 
     def wait(self, job: str, up_to_s: float = 2.0) -> Later:
         """Answer when a job has ended, or after a while."""
-        matching_job: Job = self._jobs.get(job)
+        running: Job = self._jobs.get(job)
         return Later(
-            lambda: matching_job.info if matching_job.code is not None else None,
+            lambda: running.info if running.code is not None else None,
             up_to_s,
-            lambda: matching_job.info,
+            lambda: running.info,
         )
 
     def signal(self, job: str, signum: int) -> None:
@@ -108,13 +108,13 @@ class Operations(Files):
 
     def receive(self, stream: str, at: int, up_to_s: float = 2.0) -> Later:
         """Answer when there are bytes from number `at` on, or after a while."""
-        matching_stream = self._stream(stream)
-        return Later(lambda: matching_stream.read(at, PIECE), up_to_s, lambda: {"data": "", "is_over": False})
+        source = self._stream(stream)
+        return Later(lambda: source.read(at, PIECE), up_to_s, lambda: {"data": "", "is_over": False})
 
     def close(self, stream: str) -> None:
-        matching_stream = self.streams.pop(stream, None)
-        if matching_stream is not None:
-            matching_stream.close()
+        source = self.streams.pop(stream, None)
+        if source is not None:
+            source.close()
 
     def _stream(self, stream: str) -> Stream:
         if stream not in self.streams:

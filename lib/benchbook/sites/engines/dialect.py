@@ -68,10 +68,10 @@ class Dialect:
             return counters, counters, uptime_s
         status = {str(name): value for name, value in connection.execute(text("SHOW GLOBAL STATUS")).all()}
         counters = {name: int(status[name]) for name in COUNTERS if str(status.get(name, "")).isdigit()}
-        own_row = connection.execute(text("SHOW SESSION STATUS LIKE 'Questions'")).first()
-        if own_row is not None and "Questions" in counters:
+        questions = connection.execute(text("SHOW SESSION STATUS LIKE 'Questions'")).first()
+        if questions is not None and "Questions" in counters:
             # Whatever this session asks between two readings moves both, and not their difference.
-            counters["Statements"] = counters["Questions"] - int(own_row[1])
+            counters["Statements"] = counters["Questions"] - int(questions[1])
         return counters, status, int(status.get("Uptime", 0))
 
     def absent(self, connection: Connection) -> dict[str, str]:

@@ -59,13 +59,13 @@ class MariaDB(Server):
 
     def create(self) -> None:
         """The administrator comes in by the name of our user there; no account is without a name."""
-        name, own_flag = self.traits.programs[1], self.engine.binary is not None
-        beside = [f"{self._above}/{text}/{name}" for text in ("bin", "scripts")] if own_flag else []
+        name, has_binary = self.traits.programs[1], self.engine.binary is not None
+        beside = [f"{self._above}/{text}/{name}" for text in ("bin", "scripts")] if has_binary else []
         installer = next(filter(None, map(self.machine.program, [*beside, name])), None)
         if installer is None:
             raise SiteError(f"{name} is not installed{self._where}; {self._brings()}")
         # It keeps to the server's own files where all that it needs is beside it.
-        is_whole = own_flag and self.machine.program(f"{self._above}/bin/my_print_defaults")
+        is_whole = has_binary and self.machine.program(f"{self._above}/bin/my_print_defaults")
         argv = [
             installer,
             "--no-defaults",

@@ -59,8 +59,8 @@ def resolve_engine(engine: Engine) -> Engine:
         return engine.model_copy(update={"binary": str(new_commit), "build": None})
     if not _is_missing(engine) or find_obstacle(engine) is not None:
         return engine
-    matching_path = _laid_out(engine) or _fetch_packages(engine)
-    return engine.model_copy(update={"binary": str(matching_path)})
+    program = _laid_out(engine) or _fetch_packages(engine)
+    return engine.model_copy(update={"binary": str(program)})
 
 
 def _is_missing(engine: Engine) -> bool:

@@ -136,8 +136,8 @@ class PostgreSQL(Server):
     def facts(self) -> dict[str, Any]:
         self.running()
         request = (self.asked, self.engine.settings)
-        stated_facts = server_settings.collect_facts(self.admin(), self.version, *request, self.folder)
-        return stated_facts | {"name": self.traits.name} | self.program_facts(self.binary)
+        facts = server_settings.collect_facts(self.admin(), self.version, *request, self.folder)
+        return facts | {"name": self.traits.name} | self.program_facts(self.binary)
 
     def log_errors(self, mark: int) -> list[str]:
         return [line for line in self.log_since(mark) if CRASH.search(line) and not HARMLESS.search(line)]

@@ -110,9 +110,9 @@ class PostgresqlDialect(dialect.Dialect):
 
     def _statements(self, connection: Connection) -> dict[str, int]:
         """Return calls and rows of all statements but our own under our names; an unused one is 0."""
-        requested_text = text(self.questions["statements"].format(others=self.others))
+        query = text(self.questions["statements"].format(others=self.others))
         results = dict.fromkeys((*COMMANDS.values(), "Com_other", "Rows_sent", "Rows_changed"), 0)
-        for command, calls, rows in connection.execute(requested_text, {"admin": self.admin}):
+        for command, calls, rows in connection.execute(query, {"admin": self.admin}):
             counter = COMMANDS.get(str(command), "Com_other")
             results[counter] += int(calls)
             if counter == "Com_select":

@@ -87,10 +87,10 @@ def _parse_number(word: str, unit: str | None) -> float | None:
     match = re.fullmatch(r"(-?[0-9.]+)\s*([A-Za-z]*)", word)
     if match is None:
         return None
-    scale, own_match = match[2], re.fullmatch(r"([0-9]*)([A-Za-z]+)", unit or "")
+    scale, unit_match = match[2], re.fullmatch(r"([0-9]*)([A-Za-z]+)", unit or "")
     if scale:
-        return float(match[1]) * UNITS[scale] if scale in UNITS and own_match is not None else None
+        return float(match[1]) * UNITS[scale] if scale in UNITS and unit_match is not None else None
     # Zero and less are words of their own: none, or as another setting says.
-    if own_match is None or float(match[1]) <= 0:
+    if unit_match is None or float(match[1]) <= 0:
         return float(match[1])
-    return float(match[1]) * float(own_match[1] or 1) * UNITS[own_match[2]]
+    return float(match[1]) * float(unit_match[1] or 1) * UNITS[unit_match[2]]

@@ -107,8 +107,8 @@ class TiDB(Server):
         read = self.asked.taken(self.engine.settings, self.status.config(), variables)
         is_here = self.machine.host is None
         built = {"built_with": (build.read_build(Path(self.binary)) or {}).get("go")} if is_here else {}
-        stated_facts = data.collect_facts(self.version, STORAGE, read, variables, self.folder)
-        return stated_facts | {"name": self.traits.name} | self.program_facts(self.binary) | built
+        facts = data.collect_facts(self.version, STORAGE, read, variables, self.folder)
+        return facts | {"name": self.traits.name} | self.program_facts(self.binary) | built
 
     def _connect(self) -> pymysql.Connection:
         self._opened += 1

@@ -163,10 +163,8 @@ def check_ownership(
     if tables is None:
         return f"there is no schema {database}, or no right to it; create it and grant ALL on it"
     if MARK in tables:
-        requested_text = text(f"SELECT lab FROM {theirs.named(database, MARK)}")
-        if {str(lab) for (lab,) in connection.execute(requested_text)} & {
-            hash_token(token) for token in tokens
-        }:
+        query = text(f"SELECT lab FROM {theirs.named(database, MARK)}")
+        if {str(lab) for (lab,) in connection.execute(query)} & {hash_token(token) for token in tokens}:
             return None
         return (
             f"schema {database} is used by a study of another clone; name another schema, or, once that "

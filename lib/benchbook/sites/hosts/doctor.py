@@ -24,9 +24,9 @@ CLOCK_S = 0.5
 def examine() -> list[Ability]:
     """Abilities of all hosts in inventories that study files name; none without any."""
     named: dict[str, dict[str, Study]] = {}
-    requested_studies: set[str] = set()
+    chosen: set[str] = set()
     with contextlib.suppress(InputErrors):
-        requested_studies = set(load.load_params().studies)
+        chosen = set(load.load_params().studies)
     for name in paths.list_studies():
         # Most studies name none, and to check a whole study takes a while.
         text = paths.study_paths(name).file.read_text(encoding="utf-8", errors="replace")
@@ -35,14 +35,12 @@ def examine() -> list[Ability]:
         with contextlib.suppress(InputErrors):
             study = load.load_study(name)
             inventory_of = study.site.inventory or _find_outside(study)
-            if inventory_of and (
-                name in requested_studies or inventory.inventory_file(inventory_of).is_file()
-            ):
+            if inventory_of and (name in chosen or inventory.inventory_file(inventory_of).is_file()):
                 named.setdefault(inventory_of, {})[name] = study
     abilities: list[Ability] = []
     for name, studies in sorted(named.items()):
-        own_studies = [study for item, study in studies.items() if item in requested_studies]
-        abilities += of_inventory(name, own_studies or list(studies.values()))
+        users = [study for item, study in studies.items() if item in chosen]
+        abilities += of_inventory(name, users or list(studies.values()))
     return abilities
 
 

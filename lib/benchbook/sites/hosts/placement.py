@@ -126,7 +126,7 @@ class _Makes:
         if "client" not in arm.hosts:
             machines += [host for host in roles.find_hosts(self.hosts, "client") if host not in machines]
         named = [arm.hosts.get(f"client{number + 1}") for number in range(arm.clients)]
-        hosts = [own_text or machines[number % len(machines)] for number, own_text in enumerate(named)]
+        hosts = [stated or machines[number % len(machines)] for number, stated in enumerate(named)]
         clients = tuple(
             Part(
                 number_role("client", rank), "client", 0, self._at(host), rank=rank, cpus=cores.get("client")

@@ -245,11 +245,11 @@ class HostsRuntime:
 
     def _load(self, chain: Chain) -> contextlib.AbstractContextManager[dict[str, Any]]:
         """Connections held from the first client's host, as `background_load.hold_connections` here."""
-        if (requested_load := chain.arm.load) is None:
+        if (wanted := chain.arm.load) is None:
             return contextlib.nullcontext({})
         host, to = self.host(chain.client.where.host), list_endpoints(chain)[0]
         out, err = (self.lab.run / f"{background_load.ROLE}.{name}" for name in ("out", "err"))
-        words = background_load.build_arguments(requested_load, (to.address, to.port), self.lab.secret)
+        words = background_load.build_arguments(wanted, (to.address, to.port), self.lab.secret)
         argv = ["python3", f"../../{agent_zipapp.build_name()}", "drive", *words]
         # It ends with the agent, and goes on while we are cut off.
         program = run_alongside(host, Start(argv, out, err), background_load.STOP_S, chain.client.cpus)
@@ -257,4 +257,4 @@ class HostsRuntime:
         def said(driver: RemoteClient) -> str:
             return str(host.call("read", name=f"{driver.job}/out") or "")
 
-        return background_load.run_driver(requested_load, program, said, out)
+        return background_load.run_driver(wanted, program, said, out)

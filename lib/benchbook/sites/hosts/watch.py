@@ -110,9 +110,9 @@ def sum_events(by_host: Sequence[Mapping[str, Mapping[str, float]]]) -> dict[str
     """Events of each part over all hosts, those that every host of the part counts."""
     events: dict[str, dict[str, float]] = {}
     for part in dict.fromkeys(part for messages in by_host for part in messages):
-        own_groups = [messages[part] for messages in by_host if part in messages]
-        names = [name for name in own_groups[0] if all(name in values for values in own_groups)]
-        events[part] = {name: sum(values[name] for values in own_groups) for name in names}
+        counters = [messages[part] for messages in by_host if part in messages]
+        names = [name for name in counters[0] if all(name in values for values in counters)]
+        events[part] = {name: sum(values[name] for values in counters) for name in names}
     return events
 
 

@@ -93,11 +93,11 @@ class PodHost(Host):
     def container(self) -> str:
         """The container that the agent is in."""
         if self._container is None:
-            own_text = str(self.pod.spec.containers[0].name)
-            self._container = own_text if self.is_whole else self._put_beside(own_text)
+            name = str(self.pod.spec.containers[0].name)
+            self._container = name if self.is_whole else self._put_beside(name)
         return self._container
 
-    def _put_beside(self, own_text: str) -> str:
+    def _put_beside(self, target: str) -> str:
         cluster, image = self.cluster, self.here.images.client
         # One that has ended, with the container whose processes it saw, is never started again.
         restarts = self.pod.status.container_statuses[0].restart_count
@@ -109,7 +109,7 @@ class PodHost(Host):
         )
         mounts = [{"name": "data", "mountPath": HOME}] if has_ours else []
         results: dict[str, Any] = {"name": name, "image": image, "imagePullPolicy": "IfNotPresent"}
-        results |= {"command": IDLE, "targetContainerName": own_text, "volumeMounts": mounts}
+        results |= {"command": IDLE, "targetContainerName": target, "volumeMounts": mounts}
         body = {"spec": {"ephemeralContainers": [results]}}
         patch = cluster.core.patch_namespaced_pod_ephemeralcontainers
         cluster.ask(patch, self.name, self.namespace, body)
@@ -157,11 +157,11 @@ class PodHost(Host):
 
     def _run(self, command: str, order: dict[str, Any] | None) -> str:
         path = self._argv(command)[1]
-        stated_content = self._exec(
+        reply = self._exec(
             "python3", "-c", INSTALL, path, stdin=base64.b64encode(agent_zipapp.pack_agent()) + b"\n"
         )
-        stated_content += self._exec(*self._argv(command), stdin=json.dumps(order or {}).encode() + b"\n")
-        return stated_content.decode("utf-8", "replace")
+        reply += self._exec(*self._argv(command), stdin=json.dumps(order or {}).encode() + b"\n")
+        return reply.decode("utf-8", "replace")
 
     def _argv(self, command: str) -> list[str]:
         return ["python3", f"{HOME}/{agent_zipapp.build_name()}", command, self.folder]

@@ -225,9 +225,9 @@ class KubernetesCluster:
 def wait_for(what: Callable[[], Any], seconds: float, pause_s: float = 0.2) -> Any:
     """Ask until something true comes back, and return it; the last answer after `seconds`."""
     deadline = time.monotonic() + seconds
-    while not (matching_what := what()) and time.monotonic() < deadline:
+    while not (result := what()) and time.monotonic() < deadline:
         time.sleep(pause_s)
-    return matching_what
+    return result
 
 
 def _describe_error(error: Any) -> str:

@@ -42,13 +42,13 @@ class StudyNamespace:
         """Make the namespace, or find it; SiteError if the name is somebody else's."""
 
         def ready() -> bool:
-            matching_namespace = find_namespace(self.cluster, self.namespace)
+            namespace = find_namespace(self.cluster, self.namespace)
             if (
-                matching_namespace is not None
-                and (matching_namespace.metadata.labels or {}).get("benchbook/lab") != self.lab.token
+                namespace is not None
+                and (namespace.metadata.labels or {}).get("benchbook/lab") != self.lab.token
             ):
                 raise SiteError(f"the namespace {self.namespace} is there and is not ours; rename the study")
-            return matching_namespace is None or matching_namespace.status.phase == "Active"
+            return namespace is None or namespace.status.phase == "Active"
 
         if not wait_for(ready, GONE_S):
             raise SiteError(f"the namespace {self.namespace} is ending and does not end; look at its objects")
@@ -136,12 +136,12 @@ def find_namespace(cluster: KubernetesCluster, namespace: str) -> Any | None:
 
 def remove_namespace(cluster: KubernetesCluster, namespace: str, token: str, wait_s: float = GONE_S) -> bool:
     """Remove a namespace that carries a token, and no other; True if it is gone after `wait_s`."""
-    matching_namespace = find_namespace(cluster, namespace)
-    if matching_namespace is None:
+    existing = find_namespace(cluster, namespace)
+    if existing is None:
         return True
-    if (matching_namespace.metadata.labels or {}).get("benchbook/lab") != token:
+    if (existing.metadata.labels or {}).get("benchbook/lab") != token:
         raise SiteError(f"the namespace {namespace} is not ours; it is left alone")
-    if matching_namespace.metadata.deletion_timestamp is None:
+    if existing.metadata.deletion_timestamp is None:
         cluster.ask(cluster.core.delete_namespace, namespace)
     return bool(wait_for(lambda: find_namespace(cluster, namespace) is None, wait_s)) if wait_s else False
 

@@ -114,8 +114,8 @@ def build_names(study: str, token: str) -> StudyNames:
     room = NAME_BYTES - len(MANAGER) - len(id) - 2
     middle = re.sub(r"[^a-z0-9]+", "-", study.lower())[:room].strip("-") or "study"
     label = study[:NAME_BYTES].strip("-_.")
-    own_values = {"app.kubernetes.io/managed-by": MANAGER, "benchbook/study": label, "benchbook/lab": token}
-    return StudyNames(f"{MANAGER}-{middle}-{id}", tuple(sorted(own_values.items())))
+    tags = {"app.kubernetes.io/managed-by": MANAGER, "benchbook/study": label, "benchbook/lab": token}
+    return StudyNames(f"{MANAGER}-{middle}-{id}", tuple(sorted(tags.items())))
 
 
 def get_section(study: Study) -> Kubernetes:
@@ -199,8 +199,8 @@ def _describe_difference(arm: Arm, here: Kubernetes, nodes: Mapping[Role, Labels
     if here.tidb is None:
         return ""
     placed = {role: labels for role, labels in nodes.items() if role in ("pd", "tikv")}
-    own_values = arm.parts.model_dump(exclude_defaults=True) if arm.parts is not None else {}
-    return json.dumps([placed, own_values], sort_keys=True)
+    tags = arm.parts.model_dump(exclude_defaults=True) if arm.parts is not None else {}
+    return json.dumps([placed, tags], sort_keys=True)
 
 
 def _place_neighbour(arm: Arm, server: Part, share: Any) -> Part | None:

@@ -67,10 +67,10 @@ def list_manifests(study: Study, names: StudyNames) -> list[dict[str, Any]]:
     results: dict[tuple[str, str], dict[str, Any]] = {}
     for name, chain in placement.build_chains(study).items():
         if get_section(study).tidb is not None:
-            own_groups = tidb.build_arm(study, names, name, chain)
+            objects = tidb.build_arm(study, names, name, chain)
         else:
-            own_groups = manifests.build_arm(study, names, chain)
-        for manifest in own_groups:
+            objects = manifests.build_arm(study, names, chain)
+        for manifest in objects:
             results.setdefault((manifest["kind"], manifest["metadata"]["name"]), manifest)
     return [*manifests.build_study(names), *results.values()]
 

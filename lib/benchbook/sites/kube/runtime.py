@@ -205,14 +205,14 @@ class KubernetesRuntime:
     @contextlib.contextmanager
     def neighbour(self, chain: Chain, record: dict[str, Any]) -> Iterator[None]:
         """Let an arm's neighbour compute; afterwards `record` has its usage and if it stayed."""
-        requested_neighbour = chain.arm.neighbour
-        if chain.neighbour is None or requested_neighbour is None:
+        neighbour = chain.arm.neighbour
+        if chain.neighbour is None or neighbour is None:
             yield
             return
         busy = [
             "sysbench",
             "cpu",
-            f"--threads={requested_neighbour.processes}",
+            f"--threads={neighbour.processes}",
             "--time=0",
             "--events=0",
             "run",
@@ -224,8 +224,8 @@ class KubernetesRuntime:
         ):
             yield
         record["neighbour"] = {
-            "threads": requested_neighbour.processes,
-            "shares": requested_neighbour.shares,
+            "threads": neighbour.processes,
+            "shares": neighbour.shares,
             **kept,
         }
 
@@ -255,8 +255,8 @@ class KubernetesRuntime:
             whole = "proxy" if part == "proxy" else "server"
             if part in ("server", "proxy"):
                 # Its own sockets: the kernel of its pod's network knows them, and no other.
-                own_values = {"part": whole, "host": str(host.pod.status.pod_ip), "port": ports[host.name]}
-                hops[host.name] = [{**own_values, "is_own": True}]
+                place = {"part": whole, "host": str(host.pod.status.pod_ip), "port": ports[host.name]}
+                hops[host.name] = [{**place, "is_own": True}]
             for kind in {part, whole}:
                 pids.setdefault(kind, {}).setdefault(host.name, []).append(pid)
             if part == "server" and self.server(chain.server).has_children:

@@ -100,8 +100,8 @@ class PodServer:
         if pod is None or self.child is None:
             raise SiteError(f"{pod_of(self.part)}: the server does not run; call site.up(arm) first")
         status, qos = pod.status.container_statuses[0], pod.status.qos_class
-        own_values = {"container": status.container_id, "image": status.image_id or status.image, "qos": qos}
-        return {**self.inner.identity(), **wait.pod_identity(pod), **own_values}
+        pod_facts = {"container": status.container_id, "image": status.image_id or status.image, "qos": qos}
+        return {**self.inner.identity(), **wait.pod_identity(pod), **pod_facts}
 
     def facts(self) -> dict[str, Any]:
         return {**self.inner.facts(), "image": self.space.here.images.server}
@@ -202,13 +202,13 @@ class PodMachine(OnHost):
         command = ["env", *words, shlex.join([*_build_prefix(user), *argv])]
         self.remove(ENDED)
         self.write(WANT, f"cd {self.folder}/{role} && exec {' '.join(command)}\n")
-        stated_wait = None
+        note = None
         with contextlib.suppress(AgentGone):
-            stated_wait = wait_for(lambda: self.on.call("read", name=PID), BEGIN_S, LOOK_S)
-        if not stated_wait:
+            note = wait_for(lambda: self.on.call("read", name=PID), BEGIN_S, LOOK_S)
+        if not note:
             last = self.run("tail", "-n", "5", f"{self.folder}/run/server.log")
             raise SiteError(f"{self.host}: {argv[0]} does not start:\n  {last}")
-        pid, started = map(int, stated_wait.split())
+        pid, started = map(int, note.split())
         return PodProgram(self.on, role, pid, started)
 
     def stop(self, process: RemoteProcess, grace_s: float, gentle: int = signal.SIGTERM) -> bool:

@@ -253,8 +253,8 @@ class PodClock:
         for client in self.clients:
             with contextlib.suppress(SiteError):
                 client.send_signal(signal.SIGCONT)
-        matching_convert_times = convert_times(labs.read_record(self.result), self.ahead_s)
-        return matching_convert_times | {"exit_code": self.exit_code, "stopped": self.stopped}
+        times = convert_times(labs.read_record(self.result), self.ahead_s)
+        return times | {"exit_code": self.exit_code, "stopped": self.stopped}
 
 
 def convert_times(results: Mapping[str, Any], ahead_s: float) -> dict[str, Any]:

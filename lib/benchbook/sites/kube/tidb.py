@@ -87,11 +87,11 @@ def build_settings(study: Study, arm: str) -> config.TidbSettings:
     assert here.tidb is not None
     must_be_free(study.engine)
     wanted = config.of_parts(here.tidb, study.arms[arm].parts)["tidb"]
-    own_values = {
+    settings = {
         key: value for key, value in wanted.items() if config.is_item(key) and not isinstance(value, tuple)
     }
     return config.complete_settings(
-        {**study.engine.settings, **own_values}, here.tidb.version.removeprefix("v")
+        {**study.engine.settings, **settings}, here.tidb.version.removeprefix("v")
     )
 
 
@@ -109,7 +109,7 @@ def build_balancer(names: StudyNames, chain: Chain) -> dict[str, Any]:
 def _build_part(
     name: str, part: str, pods: int, wanted: dict[str, Any], here: Kubernetes, nodes: dict[str, str]
 ) -> dict[str, Any]:
-    matching_part: dict[str, Any] = {
+    component: dict[str, Any] = {
         "baseImage": f"pingcap/{part}",
         "replicas": pods,
         # A part that failed is an invalid run, not one more part.
@@ -118,21 +118,21 @@ def _build_part(
         "affinity": _build_affinity(name, part),
     }
     if part in STORED:
-        matching_part["requests"] = {"storage": f"{here.storage.size_gib}Gi"}
+        component["requests"] = {"storage": f"{here.storage.size_gib}Gi"}
         if here.storage.storage_class is not None:
-            matching_part["storageClassName"] = here.storage.storage_class
+            component["storageClassName"] = here.storage.storage_class
     if nodes:
-        matching_part["nodeSelector"] = nodes
+        component["nodeSelector"] = nodes
     if here.tolerations:
-        matching_part["tolerations"] = format_tolerations(here)
-    return matching_part
+        component["tolerations"] = format_tolerations(here)
+    return component
 
 
 def _hash_part(spec: dict[str, Any], part: str) -> str:
     """Digest of everything that a part's pods are made of; their number is no part of it."""
     shared = {key: value for key, value in spec.items() if key not in PARTS}
-    own_values = {key: value for key, value in spec[part].items() if key != "replicas"}
-    return hashlib.sha256(json.dumps([shared, own_values], sort_keys=True).encode()).hexdigest()
+    settings = {key: value for key, value in spec[part].items() if key != "replicas"}
+    return hashlib.sha256(json.dumps([shared, settings], sort_keys=True).encode()).hexdigest()
 
 
 def _build_affinity(name: str, part: str) -> dict[str, Any]:

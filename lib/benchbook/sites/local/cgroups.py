@@ -109,7 +109,7 @@ def list_groups(id: str, root: Path = ROOT) -> list[Path]:
 
 def remove_groups(id: str, root: Path = ROOT, wait_s: float = 2.0) -> list[str]:
     """Remove the groups of a lab, all empty of processes by now; returns their names."""
-    matching_paths, deadline = list_groups(id, root), time.monotonic() + wait_s
+    groups, deadline = list_groups(id, root), time.monotonic() + wait_s
     # A process that was just reaped leaves its group a moment later.
     while (left := list_groups(id, root)) and time.monotonic() < deadline:
         for path in left:
@@ -117,7 +117,7 @@ def remove_groups(id: str, root: Path = ROOT, wait_s: float = 2.0) -> list[str]:
                 path.rmdir()
         if list_groups(id, root):
             time.sleep(0.02)
-    return [f"control group {path}" for path in matching_paths if not path.exists()]
+    return [f"control group {path}" for path in groups if not path.exists()]
 
 
 def _set_weight(folder: Path, version: int, shares: int) -> None:

@@ -85,16 +85,16 @@ def _build_chain(
     distance = arm.zones.latency_ms if arm.zones is not None else None
     cable = distance if is_cable else None
     where = LabPlacement(quota, _choose_shares(arm, cores, quota), arm.network == "pod", cable)
-    own_values = {
+    arguments = {
         "where": where,
         "cpus": cores,
         "kernel": arm.kernel,
         "variant": data_variant(arm),
         "prepared": prepared,
     }
-    key: tuple[Any, ...] = ("server", *own_values.values())
-    servers = [share((*key, *alone), "server", wide, **own_values)]
-    servers += [share((*key, number), "server", wide, **own_values) for number in range(1, arm.servers)]
+    key: tuple[Any, ...] = ("server", *arguments.values())
+    servers = [share((*key, *alone), "server", wide, **arguments)]
+    servers += [share((*key, number), "server", wide, **arguments) for number in range(1, arm.servers)]
     hops: list[Part] = []
     cores, quota = rooms["proxy"]
     if distance is not None and not is_cable:
@@ -121,8 +121,8 @@ def _weigh_part(quota: float | None) -> LabPlacement:
 
 def _choose_cores(cpu: Cpu | None, inputs: list[int] | None) -> tuple[tuple[int, ...] | None, float | None]:
     """Cores and quota that an arm asks for, or else the cores that all have."""
-    own_numbers, quota = (cpu.cores, cpu.quota) if cpu is not None else (None, None)
-    return tuple(inputs) if own_numbers is None and inputs is not None else own_numbers, quota
+    cores, quota = (cpu.cores, cpu.quota) if cpu is not None else (None, None)
+    return tuple(inputs) if cores is None and inputs is not None else cores, quota
 
 
 def _choose_shares(arm: Arm, cores: tuple[int, ...] | None, quota: float | None) -> int | None:

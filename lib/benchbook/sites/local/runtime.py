@@ -108,17 +108,17 @@ class LocalRuntime:
             return []
         relay, service = chain.hop("relay"), chain.hop("service")
         inner = self.address(service if relay is None and service is not None else chain.server)
-        matching_hops = [
+        hops = [
             Hop("server", *inner),
             *(Hop("server", *self.address(part)) for part in chain.others),
         ]
         if relay is not None or chain.proxy is not None:
             ends = self.addresses(chain.server) if inner == self.address(chain.server) else [inner]
-            matching_hops += [Hop("proxy", *self.address(chain.entry))]
-            matching_hops += [Hop("proxy", *end, is_behind=True) for end in ends]
-        matching_hops += [Hop("server", *address) for address in self.addresses(chain.server)[1:]]
+            hops += [Hop("proxy", *self.address(chain.entry))]
+            hops += [Hop("proxy", *end, is_behind=True) for end in ends]
+        hops += [Hop("server", *address) for address in self.addresses(chain.server)[1:]]
         below = self.get(chain.server).below
-        return matching_hops + [Hop(kind, *place) for kind, places in below.items() for place in places]
+        return hops + [Hop(kind, *place) for kind, places in below.items() for place in places]
 
     @property
     def connections(self) -> int:

@@ -278,9 +278,9 @@ class UnistoreCluster(Component):
         with contextlib.suppress(SiteError):
             concurrent_steps.run_steps(self._resting(SETTLE_S, STILL_S), LOOK_S)
         record = {"before": self.look()}
-        requested_event = self.size.event
-        kill = partial(tidb_members.kill_store, self, requested_event)
-        with events.carry_out("engine.cluster.event", requested_event, kill) as event:
+        planned = self.size.event
+        kill = partial(tidb_members.kill_store, self, planned)
+        with events.carry_out("engine.cluster.event", planned, kill) as event:
             yield record
         record["after"] = self.look()
         if event is not None:

@@ -149,8 +149,8 @@ class Store(ClusterMember):
 
     def _toml(self) -> str:
         place = f"{self.place.address}:{self.place.port + 1}"
-        own_values = {"pd-addr": self.cluster.pd.at, "store-addr": self.at, "status-addr": place}
-        items: dict[str, Value] = {f"server.{key}": value for key, value in own_values.items()}
+        addresses = {"pd-addr": self.cluster.pd.at, "store-addr": self.at, "status-addr": place}
+        items: dict[str, Value] = {f"server.{key}": value for key, value in addresses.items()}
         items["server.raft"] = True
         # With so short ticks a new store that gets its first snapshot ended by a panic every other time.
         left_out = ELECTION if self.cluster.lies_in == "new" else ()

@@ -56,8 +56,8 @@ def is_local_address(address: str) -> bool:
         results = {row[4][0] for row in socket.getaddrinfo(address, None)}
     except OSError:
         return False
-    own_items = {item.address for each in psutil.net_if_addrs().values() for item in each}
-    return any(item in own_items or ipaddress.ip_address(str(item)).is_loopback for item in results)
+    addresses = {item.address for each in psutil.net_if_addrs().values() for item in each}
+    return any(item in addresses or ipaddress.ip_address(str(item)).is_loopback for item in results)
 
 
 def acquire_lock(folder: Path, path: Path | None = None) -> Lock:

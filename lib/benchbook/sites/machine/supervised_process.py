@@ -142,8 +142,8 @@ class Supervised(Component):
 
     def applied(self) -> list[tuple[str, str]]:
         """Return the settings files and the command line that it was started with, as (name, text)."""
-        own_pairs = [(self.config_name, text)] if (text := self.config_text) else []
-        return own_pairs + self._beside()
+        files = [(self.config_name, text)] if (text := self.config_text) else []
+        return files + self._beside()
 
     @property
     def processes(self) -> dict[str, list[int]]:

@@ -137,11 +137,11 @@ def _of_tables(pid: int) -> list[Rule]:
 def _read_table(name: bytes, level: int, head: int) -> list[Rule]:
     """Rules of one table: all entries except those that begin and end chains."""
     family = socket.AF_INET if level == socket.IPPROTO_IP else socket.AF_INET6
-    with socket.socket(family, socket.SOCK_RAW, socket.IPPROTO_RAW) as requested_socket:
-        info = _get_option(requested_socket, level, INFO, name.ljust(84, b"\0"))
+    with socket.socket(family, socket.SOCK_RAW, socket.IPPROTO_RAW) as sock:
+        info = _get_option(sock, level, INFO, name.ljust(84, b"\0"))
         ends, (size,) = struct.unpack_from("=5I", info, 56), struct.unpack_from("=I", info, 80)
         body = _get_option(
-            requested_socket,
+            sock,
             level,
             ENTRIES,
             name.ljust(32, b"\0") + struct.pack("=II", size, 0) + bytes(size),
@@ -165,10 +165,10 @@ def _read_table(name: bytes, level: int, head: int) -> list[Rule]:
     return table
 
 
-def _get_option(requested_socket: socket.socket, level: int, option: int, question: bytes) -> bytes:
+def _get_option(sock: socket.socket, level: int, option: int, question: bytes) -> bytes:
     """Result of getsockopt(2) for a buffer with a question, as Python's own leaves it empty."""
     buffer, length = ctypes.create_string_buffer(question, len(question)), ctypes.c_uint32(len(question))
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.getsockopt(requested_socket.fileno(), level, option, buffer, ctypes.byref(length)) != 0:
+    if libc.getsockopt(sock.fileno(), level, option, buffer, ctypes.byref(length)) != 0:
         raise OSError(ctypes.get_errno(), "getsockopt")
     return buffer.raw

@@ -109,8 +109,8 @@ def set_session_nice(pid: int, nice: int) -> None:
 
 def _find_number(pattern: bytes, name: str, base: int = 10) -> int | None:
     """Number that a pattern finds in one of the kernel's files, or None."""
-    matching_match = re.search(pattern, read_file(name), re.MULTILINE)
-    return int(matching_match[1], base) if matching_match else None
+    match = re.search(pattern, read_file(name), re.MULTILINE)
+    return int(match[1], base) if match else None
 
 
 def describe_placement(pid: int) -> dict[str, str]:
@@ -248,8 +248,8 @@ def opened_by(path: Path) -> list[int]:
     for pid in list_pids():
         try:
             for name in os.scandir(PROC / str(pid) / "fd"):
-                matching_stat_result = name.stat()
-                if (matching_stat_result.st_dev, matching_stat_result.st_ino) == (
+                status = name.stat()
+                if (status.st_dev, status.st_ino) == (
                     wanted.st_dev,
                     wanted.st_ino,
                 ):
@@ -320,8 +320,8 @@ def runqueue_wait_s(pid: int) -> float:
 def oom_kills() -> int:
     """Number of processes that the kernel has ended for want of memory."""
     # Not by `_find_number`: what can't be read is no proof that none was ended.
-    matching_match = re.search(rb"^oom_kill (\d+)", (PROC / "vmstat").read_bytes(), re.MULTILINE)
-    return int(matching_match[1]) if matching_match else 0
+    match = re.search(rb"^oom_kill (\d+)", (PROC / "vmstat").read_bytes(), re.MULTILINE)
+    return int(match[1]) if match else 0
 
 
 def parse_throttling(cpu_stat: str) -> dict[str, float | int]:

@@ -128,13 +128,11 @@ def _open_launchers() -> list[int]:
 def _reap_orphans(child: subprocess.Popen[bytes] | None) -> None:
     """Collect ended orphans, and the child through its own handle so that its exit code is kept."""
     with contextlib.suppress(ChildProcessError):
-        while (
-            matching_waitid_result := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-        ) is not None:
-            if child is not None and matching_waitid_result.si_pid == child.pid:
+        while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) is not None:
+            if child is not None and ended.si_pid == child.pid:
                 child.poll()
             else:
-                os.waitpid(matching_waitid_result.si_pid, 0)
+                os.waitpid(ended.si_pid, 0)
 
 
 def main() -> None:

@@ -80,10 +80,10 @@ class Taskstats:
         padded = value + bytes(-len(value) % 4)
         body = BODY.pack(command, 1, 0) + struct.pack("HH", 4 + len(value), attribute) + padded
         self._socket.send(HEAD.pack(HEAD.size + len(body), family, 1, 0, 0) + body)
-        stated_content = self._socket.recv(1 << 16)
-        if HEAD.unpack_from(stated_content)[1] == ERROR:
+        reply = self._socket.recv(1 << 16)
+        if HEAD.unpack_from(reply)[1] == ERROR:
             raise OSError("the kernel does not say")
-        return dict(iter_attributes(stated_content[HEAD.size + BODY.size :]))
+        return dict(iter_attributes(reply[HEAD.size + BODY.size :]))
 
 
 class Usage:
@@ -217,12 +217,12 @@ class Counters:
         return float(sum(value * enabled / running for value, enabled, running in messages if running))
 
     def _open(self, name: str, task: int, kind: int, number: int) -> None:
-        requested_bytearray = bytearray(ATTRIBUTES)
-        struct.pack_into("IIQ", requested_bytearray, 0, kind, ATTRIBUTES, number)
-        struct.pack_into("QQ", requested_bytearray, 32, TIMES, INHERITED)
+        attributes = bytearray(ATTRIBUTES)
+        struct.pack_into("IIQ", attributes, 0, kind, ATTRIBUTES, number)
+        struct.pack_into("QQ", attributes, 32, TIMES, INHERITED)
         libc, input_array = (
             ctypes.CDLL(None, use_errno=True),
-            (ctypes.c_char * ATTRIBUTES).from_buffer(requested_bytearray),
+            (ctypes.c_char * ATTRIBUTES).from_buffer(attributes),
         )
         file = libc.syscall(PERF_EVENT_OPEN, input_array, task, -1, -1, ctypes.c_ulong(CLOSED_ON_EXEC))
         if file >= 0:

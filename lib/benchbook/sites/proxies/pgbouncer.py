@@ -108,8 +108,8 @@ class PgBouncer(Proxy):
         ]
         if wrong:
             raise SiteError(f"PgBouncer did not take its settings: {'; '.join(wrong)}; see {self.log}")
-        own_values = {"max_connections": int(results["max_client_conn"]), "pool_mode": results["pool_mode"]}
-        return statements | {"threads": 1} | own_values
+        settings = {"max_connections": int(results["max_client_conn"]), "pool_mode": results["pool_mode"]}
+        return statements | {"threads": 1} | settings
 
     def _settings(self) -> dict[str, str]:
         """Its settings to compare, over its console; it takes plain statements only."""

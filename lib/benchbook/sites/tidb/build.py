@@ -97,9 +97,9 @@ def make_recipe(version: str, name: str = SERVER) -> Recipe:
         message = request.format(version=version)
         pinned = "github.com/ngaut/unistore" if package.startswith(".") else package.partition("/cmd/")[0]
         text = (folder / "go.mod").read_text(encoding="utf-8")
-        matching_match = re.search(rf"^\s*{re.escape(pinned)} (\S+)", text, re.MULTILINE)
-        assert matching_match is not None
-        module = f"{pinned} {matching_match[1]}"
+        match = re.search(rf"^\s*{re.escape(pinned)} (\S+)", text, re.MULTILINE)
+        assert match is not None
+        module = f"{pinned} {match[1]}"
         # Without its dashboard PD needs no code for browsers.
         flags.append("-tags=without_dashboard")
     flags.append(f"-ldflags=-s -w {message}".rstrip())

@@ -69,9 +69,9 @@ def render_toml(items: Mapping[str, Value]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def of_parts(site: Any, own_part: Any) -> dict[str, dict[str, Any]]:
+def of_parts(site: Any, overrides: Any) -> dict[str, dict[str, Any]]:
     """Return the settings of each part of a cluster: the site's, with those of an arm (None: none) on top."""
     return {
-        part: {**getattr(site, part).config, **(getattr(own_part, part) if own_part is not None else {})}
+        part: {**getattr(site, part).config, **(getattr(overrides, part) if overrides is not None else {})}
         for part in ("pd", "tikv", "tidb")
     }

@@ -67,7 +67,7 @@ def build_arguments(load: Load, to: tuple[str, int], secret: Path) -> list[str]:
 def run_driver(
     load: Load,
     program: contextlib.AbstractContextManager[tuple[Any, dict[str, Any]]],
-    stated_function: Callable[[Any], str],
+    read_output: Callable[[Any], str],
     out: Path,
 ) -> Iterator[dict[str, Any]]:
     """Keep a driver's program up while the block runs; idle connections are open before it begins.
@@ -81,9 +81,7 @@ def run_driver(
         first: dict[str, Any] = {"error": "the driver did not begin in time", "opened": 0, "took_s": None}
         deadline = time.monotonic() + START_S + load.idle_connections / SLOWEST_PER_S
         while driver.popen.poll() is None and time.monotonic() < deadline:
-            if opened := next(
-                (line for line in _parse_lines(stated_function(driver)) if "opened" in line), None
-            ):
+            if opened := next((line for line in _parse_lines(read_output(driver)) if "opened" in line), None):
                 first = opened
                 break
             time.sleep(0.02)

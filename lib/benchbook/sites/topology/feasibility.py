@@ -34,9 +34,9 @@ def _find_misspelt(study: Study) -> Iterator[str]:
     for arm in study.arms:
         engine = engine_of(study, arm)
         places = study.arms[arm].engine
-        own_texts = set(places.settings) if places is not None else set()
+        settings = set(places.settings) if places is not None else set()
         for name, near in load(program_of(engine)).misspelt(engine).items():
-            where = f"arms.{arm}.engine" if name in own_texts else "engine"
+            where = f"arms.{arm}.engine" if name in settings else "engine"
             if where != "engine" or arm == study.baseline:
                 remedy = f"did you mean {near}?" if near else "remove it, or load the plugin that has it"
                 yield f"{where}.settings.{name}: unknown to the server; {remedy}"
