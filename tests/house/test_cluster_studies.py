@@ -1,5 +1,9 @@
 """The studies for clusters ask what their sources print: sizes, settings, nodes and time."""
 
+import os
+import subprocess
+from pathlib import Path
+
 import pytest
 
 from benchbook.commands import site_commands
@@ -48,6 +52,15 @@ def test_a_small_one_is_done_in_minutes_and_tells_how_to_get_its_cluster(name: s
     text = paths.study_paths(name).file.read_text(encoding="utf-8")
     assert f"make repro STUDY={name}" in text and "tools/images/one-machine.sh up" in text
     assert f"`{name}`" in (tree.ROOT / "docs" / "kubernetes.md").read_text(encoding="utf-8")
+
+
+def test_a_cluster_that_was_not_built_is_not_started(tmp_path: Path):
+    tool = tree.ROOT / "tools" / "images" / "one-machine.sh"
+    up = subprocess.run(
+        [tool, "up"], env=os.environ | {"KUBE_DIR": str(tmp_path)}, capture_output=True, text=True
+    )
+    assert up.returncode == 1 and up.stderr.endswith(f"first: {tool} build\n") and up.stdout == ""
+    assert not list((tmp_path / "run").iterdir()) and not (tmp_path / "before").exists()
 
 
 @pytest.mark.parametrize("name", PUBLISHED_MINUTES)

@@ -29,6 +29,12 @@ start() { # NAME COMMAND...; one that runs already stays
   local n=$1; shift; ! runs "$n" || return 0
   setsid "$@" >"$D/logs/$n.log" 2>&1 & echo $! >"$D/run/$n.pid"
 }
+ready() { # NAME COMMAND...; waits a minute for what NAME gives, and says where to look
+  local n=$1 _; shift
+  for _ in $(seq 60); do "$@" >/dev/null 2>&1 && return; runs "$n" || break; sleep 1; done
+  echo "$n: not ready; see $D/logs/$n.log, and take the rest down with: $0 down" >&2; return 1
+}
+is_ready() { kubectl get node "$1" | grep -q ' Ready'; }
 storage() { buildah --root "$D/buildah" --runroot "$D/run/buildah" "$@"; }
 
 build() {
@@ -59,6 +65,14 @@ build() {
 }
 
 up() {
+  local c
+  for c in kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl coredns; do
+    [ -x "$B/$c" ] || { echo "$B/$c is not there; first: $0 build" >&2; exit 1; }
+  done
+  # Debian's etcd-server starts an etcd of its own, whose objects would be this cluster's and outlive it.
+  if ! runs etcd && (: </dev/tcp/127.0.0.1/2379) 2>/dev/null; then
+    echo "another etcd listens on port 2379; stop it: systemctl disable --now etcd" >&2; exit 1
+  fi
   if [ ! -f "$D/before" ]; then
     for k in $SETTINGS; do echo "$k=$(sysctl -n "$k")"; done >"$D/before"
     find /sys/fs/cgroup -type d | sort >"$D/cgroups"
@@ -87,7 +101,7 @@ K
     --service-account-key-file=sa.pub --service-account-signing-key-file=sa.key --service-account-issuer=https://kubernetes.default.svc \
     --kubelet-client-certificate=certs/to-kubelet.crt --kubelet-client-key=certs/to-kubelet.key \
     --token-auth-file=tokens.csv --authorization-mode=RBAC --allow-privileged=true --kubelet-preferred-address-types=InternalIP
-  for _ in $(seq 60); do kubectl get --raw /readyz >/dev/null 2>&1 && break; sleep 1; done
+  ready apiserver kubectl get --raw /readyz
   start controller-manager "$B/kube-controller-manager" --kubeconfig="$KUBECONFIG" --service-account-private-key-file=sa.key \
     --leader-elect=false --use-service-account-credentials=true --allocate-node-cidrs=true --cluster-cidr=10.88.0.0/16 \
     --root-ca-file="$D/certs/apiserver.crt"
@@ -139,7 +153,7 @@ K
 K
   start coredns "$B/coredns" -conf "$D/Corefile"
   start kubelet-node1 "$B/kubelet" --config=kubelet.yaml --kubeconfig="$KUBECONFIG" --hostname-override=node1 --root-dir="$D/kubelet" --cert-dir="$D/certs" --node-ip="$ip"
-  for _ in $(seq 60); do kubectl get node node1 2>/dev/null | grep -q ' Ready' && break; sleep 1; done
+  ready kubelet-node1 is_ready node1
   start kube-proxy "$B/kube-proxy" --kubeconfig="$KUBECONFIG" --proxy-mode=iptables --hostname-override=node1 --cluster-cidr=10.88.0.0/16 --conntrack-max-per-core=0
   # Kubernetes' own rules let nothing to loopback that was not sent on there, as this is.
   iptables -t nat -A PREROUTING -i cni0 -d 10.96.0.1 -p tcp --dport 443 -m comment --comment CNI-API -j DNAT --to-destination 127.0.0.1:6443
@@ -170,8 +184,7 @@ node() {
     echo "healthzPort: $((port + 1))"; echo "cgroupRoot: /$n"; echo "podLogsDir: $d/logs"; } >"$d/kubelet.yaml"
   start "kubelet-$n" "$B/kubelet" --config="$d/kubelet.yaml" --kubeconfig="$KUBECONFIG" --hostname-override="$n" \
     --root-dir="$d/kubelet" --cert-dir="$d/certs" --node-ip="$(sed -n 's/^address: //p' "$D/kubelet.yaml")"
-  for _ in $(seq 60); do kubectl get node "$n" 2>/dev/null | grep -q ' Ready' && return; sleep 1; done
-  echo "$n: not ready; see $D/logs/kubelet-$n.log" >&2; return 1
+  ready "kubelet-$n" is_ready "$n"
 }
 
 lose() {
