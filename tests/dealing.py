@@ -16,8 +16,8 @@ from xdist.scheduler import LoadScopeScheduling
 # In this order. What one of these names is mixed, so that what waits for servers has what computes beside it,
 # and what none names comes after: it is short, for all others wait for the last to end.
 LONGEST = (
-    *("pipeline/test_end_to_end.py", "pipeline/test_session.py", "sites/external", "site/test_the_record.py"),
-    "show",
+    *("pipeline/test_end_to_end.py", "pipeline/test_session.py", "sites/local/test_events.py"),
+    *("sites/external", "site/test_the_record.py", "show"),
 )
 LONG = (
     *("sites", "measure", "faults", "site", "commands", "compare", "lab", "benchmarks"),
@@ -34,6 +34,7 @@ APART = (
     "measure/test_scheduler.py",
     "measure/test_turns.py",
     "measure/test_loads.py",
+    "sites/local/test_events.py",
 )
 # Files and floors that share what the first of them makes: the audits of all sources, all studies, a page,
 # a clone with a study that was measured.

@@ -13,7 +13,6 @@ from benchbook.commands import new, pages, repro, studies, terminal_summary
 from benchbook.core.util import paths
 from benchbook.core.util.errors import BenchbookError, InputErrors
 from benchbook.plan import schedule
-from tests.found import findings
 from tests.house import tree
 from tests.pipeline import clone as clones
 
@@ -27,15 +26,6 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
     (tmp_path / ".dvc" / "tmp").mkdir(parents=True)
     return tmp_path
-
-
-def planned(clone: Path, study: str, runs: int, kept: int) -> None:
-    data = clone / "data" / study
-    (data / "raw").mkdir(parents=True)
-    names = [f"b01-{number}" for number in range(runs)]
-    (data / "schedule.csv").write_text("run_id\n" + "".join(f"{name}\n" for name in names))
-    for name in [*names[:kept], "b01-99.part", "of-an-earlier-schedule"]:
-        (data / "raw" / name).mkdir()
 
 
 @pytest.mark.parametrize(
@@ -211,38 +201,6 @@ def test_a_misspelt_stage_is_answered_with_the_nearest(clone: Path):
     assert repro.no_stages(clone, ["--force", "report@own", "method"]) == []
     assert repro.no_stages(clone, ["reprot@own"]) == ["reprot@own: no such stage; did you mean report@own?"]
     assert repro.no_stages(clone, ["x@y"]) == ["x@y: no such stage; write one of report, @ and a name"]
-
-
-def test_what_was_kept_is_counted_when_it_is_stopped(clone: Path):
-    """Of the folders, one is half a run and one is of a schedule that is gone: neither is counted."""
-    assert (
-        terminal_summary.describe_end("stopped", ["own"])
-        == "stopped; nothing was measured yet; the same command goes on"
-    )
-    planned(clone, "own", 12, 4)
-    assert (
-        terminal_summary.describe_end("stopped", ["own"])
-        == "stopped; 4 of 12 runs kept; the same command goes on"
-    )
-    planned(clone, "done", 3, 3)
-    told = "stopped; all runs of done are kept; the same command goes on"
-    assert terminal_summary.describe_end("stopped", ["done"]) == told
-    assert "4 of 12 runs kept (own)" in terminal_summary.describe_end("stopped", ["done", "own"])
-
-
-def test_the_answer_is_words_without_markup(clone: Path):
-    planned(clone, "own", 2, 2)
-    found = findings(
-        question="Does it cost anything?",
-        blocks={"complete": 1, "planned": 5},
-        look={"n": 0, "next": 5, "level": 0.98, "note": ""},
-    )
-    assert terminal_summary.render_answer("own") == []
-    found.write(clone / "data" / "own" / "findings.json")
-    text = "\n".join(terminal_summary.render_answer("own"))
-    assert text.startswith("own: Does it cost anything?\n")
-    assert "1 of" in text and "2 runs" in text
-    assert "<" not in text and "&" not in text
 
 
 def test_a_stage_by_hand_outside_the_environment_says_what_to_do(tmp_path: Path):

@@ -1,6 +1,7 @@
 """What is done to a server in the middle of a run: what is lost is counted, and for how long."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -16,14 +17,12 @@ THREADS = 2
 
 
 def asked(arm: dict, workload: str = "oltp_read_only", **changes):
-    return study(
-        port=rooms.port(70),
-        arms={"steady": {**arm, "load": None}, "event": arm | {"event": changes}},
-        aa=None,
-        workloads={workload: {}},
-        threads=(THREADS,),
-        plan=PLAN,
-    )
+    arms = {"steady": {**arm, "load": None}, "event": arm | {"event": changes}}
+    return study(**common(workload), arms=arms, plan=PLAN)
+
+
+def common(workload: str) -> dict[str, Any]:
+    return {"port": rooms.port(70), "aa": None, "workloads": {workload: {}}, "threads": (THREADS,)}
 
 
 @pytest.mark.server
@@ -54,8 +53,9 @@ def test_a_run_goes_on_through_an_event_and_says_what_it_cost(
         dataset.load_data(site, plan_data(made))
         servers.put_back(site, plan_data(made))
         if "servers" in arm:
-            # Whose probes are counted, and who else could have served, is known of a run without an event.
-            steady = walks.judge(walks.measured(site, made, "steady", tmp_path / "steady"))
+            # Whose probes are counted, and who else could have served, is known of a short run without one.
+            short = study(**common(workload), arms={"steady": arm, "other": arm}, plan={**PLAN, "run_s": 5})
+            steady = walks.judge(walks.measured(site, short, "steady", tmp_path / "steady"))
             assert (steady.reasons, steady.ledger) == ([], "agrees")
         judged = walks.judge(walks.measured(site, made, "event", tmp_path / "run"))
     assert (judged.reasons, judged.status) == ([], "valid")
