@@ -208,19 +208,6 @@ def test_failed_transactions_are_in_the_servers_books():
     assert len(find_faults(checks_server.check_ledger, bracket("08_deadlock_default_ignored", grown))) == 1
 
 
-def test_both_blocks_count():
-    # 2 s of discard and 5 s of window at 100 transactions a second: the server saw all 700.
-    run = healthy_run()
-    assert run.grown("Com_commit") == 700
-    assert find_faults(checks_server.check_ledger, run) == []
-
-
-def test_statements_that_are_not_prepared():
-    run = healthy_run(options={"ps_mode": "disable"})
-    assert run.grown("Com_stmt_execute") == 0
-    assert find_faults(checks_server.check_ledger, run) == []
-
-
 def test_our_own_connections_are_known():
     run = healthy_run({"ledger": {"own_connections": 2, "after": {"Connections": 1006}}})
     assert find_faults(checks_server.check_ledger, run) == []
@@ -276,7 +263,8 @@ def test_a_site_without_a_ledger_is_excused():
 def test_uptime_may_differ_by_its_rounding_and_our_looks(grown: int, is_fault: bool):
     """A run of 7 s: 1.5 s less is rounding of either end, 5 s more are the looks before and after it."""
     run = healthy_run({"uptime_before_s": 50, "uptime_after_s": 50 + grown})
-    assert bool(find_faults(checks_server.check_identity, run)) == is_fault
+    fault = f"the server's uptime grew by {grown} s in a run of 7.0 s"
+    assert find_faults(checks_server.check_identity, run) == [fault] * is_fault
 
 
 def test_what_changed_of_a_server_is_named_with_what_it_was():
@@ -314,13 +302,6 @@ def test_a_server_has_the_weight_that_its_arm_asks_for(qos: str, shares: int, is
     run = healthy_run(who, arm_setting={"qos": qos})
     due = [f"the server had a weight of {shares}, its arm asks for qos {qos}"] if is_fault else []
     assert find_faults(checks_server.check_identity, run) == due
-
-
-def test_uptime_tells_a_restart():
-    run = healthy_run({"uptime_before_s": 50, "uptime_after_s": 52})
-    assert find_faults(checks_server.check_identity, run) == [
-        "the server's uptime grew by 2 s in a run of 7.0 s"
-    ]
 
 
 def without_rows_sent(**changed):
