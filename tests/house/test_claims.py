@@ -22,7 +22,6 @@ WITHOUT = {
     "mysql-kubernetes/best-effort-is-why",
     "tidb-sysbench-howto/block-caches",
     "tidb-sysbench-howto/column-families",
-    "tidb-sysbench-howto/index-first",
 }
 FEWEST = 32
 # Two cores of four: the busy share that claims about a proxy at 70 or 80 % CPU ask for is 72 %.

@@ -35,6 +35,7 @@ class TableReader:
     def __init__(self, loaded: Source, name: str, table: PublishedTable, file: str) -> None:
         self.source, self.name, self.table, self.file = loaded, name, table, file
         self.errors: list[str] = []
+        self.unknown: set[tuple[str, str]] = set()
         self.text = pd.DataFrame()
 
     def complain(self, number: int, heading: str, value: str, wrong: str) -> None:
@@ -104,8 +105,10 @@ class TableReader:
 
     def _key(self, number: int, heading: str, name: str, printed: str) -> object:
         for key, names in (("arm", self.source.arms), ("workload", self.source.workloads)):
-            if name == key and printed not in names:
-                self.complain(number, heading, printed, f"no such {key}; {did_you_mean(printed, names)}")
+            if name == key and printed not in names and (heading, printed) not in self.unknown:
+                self.unknown.add((heading, printed))
+                wrong = f"no such {key}; {did_you_mean(printed, names)}, or add it under {key}s"
+                self.complain(number, heading, printed, wrong.replace("?,", "? Correct it,"))
             if name == key:
                 return printed
         if name in ("threads", "processes", "threads_per_process") and not re.fullmatch(r"[1-9]\d*", printed):
@@ -123,9 +126,12 @@ class TableReader:
             return float(printed)
         if printed == "":
             return float("nan")
-        digits = re.sub(r"[^0-9.-]", "", printed) or "digits"
+        printed_minus = printed.replace("\N{MINUS SIGN}", "-")
+        digits = re.sub(r"[^0-9.-]", "", printed_minus) or "digits"
         if SEPARATED.fullmatch(printed):
             wrong = f"has a thousands separator; write {digits}"
+        elif NUMBER.fullmatch(printed_minus):
+            wrong = f"has a typographic minus; write {digits}"
         elif re.match(r"-?[\d.]+\s*\D+$", printed):
             wrong = f"holds its unit; write {digits}, the unit stands in source.yaml"
         else:
@@ -134,20 +140,32 @@ class TableReader:
         return float("nan")
 
     def _check_places(self, numbers: list[Number]) -> None:
-        observations: dict[frozenset[tuple[str, str]], int] = {}
+        observations: dict[frozenset[tuple[str, str]], Number] = {}
         levels: dict[frozenset[tuple[str, str]], int] = {}
+        alike: set[tuple[str, str]] = set()
         for number in numbers:
             shown = ", ".join(f"{key} {value}" for key, value in number.at.items())
             identity = frozenset(
                 (key, str(value)) for key, value in {**number.at, "metric": number.metric}.items()
             )
             line = number.row + 1
-            if identity in observations:
-                wrong = f"cell given twice ({shown}), first on line {observations[identity]}; "
-                remedy = "keep one, or add the key that differs"
-                self.complain(line, number.heading, number.printed, wrong + remedy)
+            if (first := observations.get(identity)) is not None:
+                headings = (first.heading, number.heading)
+                if first.row != number.row:
+                    wrong = (
+                        f"cell given twice ({shown}), first on line {first.row + 1}; keep one, or add the "
+                        "key that differs as a column (`run` numbers repetitions)"
+                    )
+                    self.complain(line, number.heading, number.printed, wrong)
+                elif headings not in alike:
+                    alike.add(headings)
+                    wrong = (
+                        f"{number.metric} of the same cells as {first.heading}; write what tells them apart "
+                        f"under columns: {number.heading}, such as at: {{arm: NAME}}, or another metric"
+                    )
+                    self.complain(1, "column", number.heading, wrong)
                 continue
-            observations[identity] = line
+            observations[identity] = number
             threads = number.key("threads")
             group = frozenset(part for part in identity if part[0] not in THREADS)
             if isinstance(threads, int):

@@ -52,8 +52,9 @@ def describe_recomputed(claim: AuditedClaim) -> str:
     plain = f"{_format_amount(require_value(low))} to {_format_amount(require_value(high))}"
     ends = number_format.format_percent_range(low, high) if claim.is_share else plain
     if claim.judged_by == "mean":
+        signs = f", {claim.n_other_sign} of {claim.n_cells} with the other sign" if claim.n_other_sign else ""
         at = f"; {claim.found_at[0]}" if claim.found_at else ""
-        return f"{recomputed} on average, {ends} by cell{at}"
+        return f"{recomputed} on average, {ends} by cell{signs}{at}"
     # Where cells decide, a mean beside the verdict would look like what decided.
     if claim.judged_by == "most_cells":
         return f"{claim.n_inside} of {claim.n_cells} cells inside, {ends} by cell"

@@ -174,6 +174,15 @@ class ClaimStatus:
             and (is_judged or any(part.value is not None for part in answer.parts))
         ]
 
+    def without_number(self, claim: str) -> list[tuple[MeasuredStudy, Answer]]:
+        """Pairs (study, outcome) of recorded studies that were asked for a claim and have no number."""
+        return [
+            (study, answer)
+            for study in self.studies
+            for answer in study.asked(claim)
+            if study.is_recorded and answer.reason and all(part.value is None for part in answer.parts)
+        ]
+
     def nearest(self, claim: str) -> list[MeasuredStudy]:
         """Studies with numbers that may say something of a claim, the nearest first."""
         grades = self.grades.get(claim, {})

@@ -50,15 +50,17 @@ def render_claims(claim_status: ClaimStatus) -> Html:
     for claim in claim_status.claims:
         judged = claim_status.answers(claim.id), claim_status.asked(claim.id, True)
         shown = [] if any(judged) else _list_illustrations(claim_status, claim)
-        ways = claim_status.shipped.get(claim.id, ())
-        would = [way for way in ways if way.is_answer] or ([] if shown else list(ways))
+        without = claim_status.without_number(claim.id)
+        names = {study.name for study, _ in without}
+        ways = [way for way in claim_status.shipped.get(claim.id, ()) if way.name not in names]
+        would = [way for way in ways if way.is_answer] or ([] if shown else ways)
         there = {study.name for study, _, _ in shown}
         graded = [
             (name, grade)
             for name, grade in claim_status.grades.get(claim.id, {}).items()
             if grade.sessions and grade.outcome != "not asked" and name not in there and not any(judged)
         ]
-        rows.append((claim, *judged, shown, graded, ways, would))
+        rows.append((claim, *judged, shown, graded, without, ways, would))
     inputs = {
         "recomputed": describe_recomputed,
         "opposite": direction_notes,

@@ -66,3 +66,13 @@ def test_a_part_for_readers_decides_nothing():
     own = EstimandOutcome(Estimand("", (), Bounds()), Interval(5, 0.95), Bounds(), YES, 0.04)
     assert judge_test(ClaimTest([beside.part, own.part], []), [beside, own], 0.95) == YES
     assert judge_test(ClaimTest([beside.part], []), [beside], 0.95) == OPEN
+
+
+@pytest.mark.parametrize(
+    ("inside", "outside", "verdict"), [(8, 4, "confirmed"), (5, 5, "inconclusive"), (1, 9, "contradicted")]
+)
+def test_a_few_seconds_refute_what_is_said_of_most_by_a_sign_test_alone(
+    inside: int, outside: int, verdict: str
+):
+    parts = [(YES, 0.0)] * inside + [(NO, 0.0)] * outside
+    assert judged(*parts, must="most", level=None, is_sample=True) == verdict

@@ -44,8 +44,10 @@ def of_source(published: Published) -> list[CellCheck]:
         for heading, column in source.columns.items()
         if column.role == "growth"
     }
+    equal = equal_tables(measured, {name: arm.settings for name, arm in source.arms.items()})
     checks = [
-        *equal_tables(measured, {name: arm.settings for name, arm in source.arms.items()}),
+        *equal,
+        *shared_columns(measured, [check.tables for check in equal]),
         *repeated_cells(measured),
         *operational_laws.littles_law(measured, statements),
         *(operational_laws.percentile_grid(measured) if source.sysbench else []),
@@ -177,6 +179,60 @@ def equal_tables(numbers: Sequence[Number], settings: Mapping[str, Mapping[str, 
         where, tables = f"{series.name} and {other.name}", (series.table, other.table)
         result.append(build_check(name, is_same and equal == size, where, text, tables))
     return result or summarize_checks(name, n, "Pairs with fewer than half of their numbers in common")
+
+
+def shared_columns(numbers: Sequence[Number], reported: Sequence[Sequence[str]] = ()) -> list[CellCheck]:
+    """Find columns whose numbers two tables share, though a key that is constant in each of them differs.
+
+    `reported` are pairs of tables that were found to be equal already.
+    """
+    columns: dict[tuple[str, str], list[Number]] = {}
+    for number in numbers:
+        if number.is_given:
+            columns.setdefault((number.table, number.metric), []).append(number)
+    shared: dict[tuple[str, str], list[str]] = {}
+    differing: dict[tuple[str, str], str] = {}
+    for (first, column), (second, other) in itertools.combinations(columns.items(), 2):
+        tables, metric = (first[0], second[0]), first[1]
+        if metric != second[1] or first[0] == second[0] or sorted(tables) in map(list, reported):
+            continue
+        constants = [_constant_keys(each) for each in (column, other)]
+        differ = sorted(
+            f"{key.replace('_', ' ')} ({constants[0][key]}, {constants[1][key]})"
+            for key in constants[0].keys() & constants[1].keys()
+            if constants[0][key] != constants[1][key]
+        )
+        values = [
+            {
+                _place_of_number(None, {key: each.at[key] for key in each.at.keys() - constant}): each.value
+                for each in numbers
+            }
+            for constant, numbers in zip(constants, (column, other), strict=True)
+        ]
+        if differ and values[0] == values[1] and len({*values[0].values()}) >= FEWEST:
+            shared.setdefault(tables, []).append(f"{metric} ({len(values[0])} numbers)")
+            differing[tables] = ", ".join(differ)
+    return [
+        build_check(
+            "equal tables",
+            False,
+            " and ".join(tables),
+            f"Equal in {', '.join(metrics)}. They should differ in {differing[tables]}, so these were "
+            "measured once, or one of them is not what it is called.",
+            tables,
+        )
+        for tables, metrics in shared.items()
+    ]
+
+
+def _constant_keys(numbers: Sequence[Number]) -> dict[str, Any]:
+    """Keys that have one value in all of these numbers, threads aside."""
+    first = numbers[0].at
+    return {
+        key: value
+        for key, value in first.items()
+        if key not in THREADS and all(number.at.get(key) == value for number in numbers)
+    }
 
 
 def repeated_cells(numbers: Sequence[Number]) -> list[CellCheck]:

@@ -119,7 +119,8 @@ class ClaimTest:
     """Test of a claim on a board: its parts, and the number of deciding parts that must hold.
 
     `items` are all cells or pairs that it speaks of, `alone` how many cells have no partner. `unseen` says
-    why it can't hold, whatever its parts are: it may only fail or stay open.
+    why it can't hold, whatever its parts are: it may only fail or stay open. `is_sample` is true of single
+    seconds, which a document prints a few of.
     """
 
     parts: list[Estimand]
@@ -127,6 +128,7 @@ class ClaimTest:
     must: Literal["all", "most"] = "all"
     alone: int = 0
     unseen: str | None = None
+    is_sample: bool = False
 
 
 def build_test(claim: Claim, board: CellSource) -> ClaimTest:
@@ -166,7 +168,8 @@ def _test_values(claim: Claim, board: CellSource) -> ClaimTest:
             Estimand(board.named([cell_pair]), cell_pair.terms, bounds, scale, items=(cell_pair,))
             for cell_pair in items
         ]
-        return ClaimTest(each, items, "most" if rule == "most_cells" else "all", alone)
+        is_sample = all("second" in item.place for item in items)
+        return ClaimTest(each, items, "most" if rule == "most_cells" else "all", alone, is_sample=is_sample)
     groups: dict[Hashable, list[CellPair]] = {}
     for item in items:
         groups.setdefault(board.group(item), []).append(item)

@@ -20,6 +20,8 @@ from benchbook.compare.stats.equivalence import (
 from benchbook.compare.stats.intervals import Interval
 from benchbook.core.util.errors import require_value
 
+SAMPLE_P = 0.025
+"""One-sided probability below which a few seconds of a run refuse that most of its seconds are in a band."""
 NO_SIZE = "no effect was shown, so its size has no trend"
 
 
@@ -51,6 +53,7 @@ def judge_test(
 ) -> Verdict:
     """Judge a claim by its parts: all must hold, or more than half of them; a part that fails is against it.
 
+    Of a few seconds of a run half and less does not refute "most": a sign test must (Dixon & Mood 1946).
     That all hold needs no correction; that some of several do, or don't, takes Holm's, at the `level` of the
     intervals (None: printed numbers have none). What can't be seen does not hold, but it may fail.
     """
@@ -63,6 +66,9 @@ def judge_test(
     held, failed = (_count_surviving(deciding, which, level) for which in ("confirmed", "contradicted"))
     if claim_test.must == "most":
         is_held, is_failed = 2 * held > len(deciding), 2 * failed >= len(deciding)
+        if claim_test.is_sample:
+            at_least = sum(math.comb(len(deciding), k) for k in range(failed, len(deciding) + 1))
+            is_failed = at_least / 2 ** len(deciding) < SAMPLE_P
     else:
         is_held, is_failed = (
             all(estimand_outcome.outcome == "confirmed" for estimand_outcome in deciding),

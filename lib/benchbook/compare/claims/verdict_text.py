@@ -8,7 +8,7 @@ from typing import Any
 
 from benchbook.compare.claims.bands import claim_limits, is_share, judged_by
 from benchbook.compare.claims.estimands import BACK, CellPair, ClaimTest
-from benchbook.compare.claims.judge import NOT_SHOWN, EstimandOutcome
+from benchbook.compare.claims.judge import NOT_SHOWN, EstimandOutcome, judge_test
 from benchbook.compare.stats.equivalence import EquivalenceBand as Limits
 from benchbook.compare.text import labels
 from benchbook.compare.text.sentences import render_paragraphs
@@ -108,6 +108,7 @@ def _describe_values(
     other = _other_base(claim_test, band, rule) if is_effect and failed[rule] and not found_at else None
     signs = [number for number in numbers if mean is not None and number * mean < 0] if is_effect else []
     results |= {"found_at": found_at} if found_at else {}
+    results |= {"n_other_sign": len(signs)} if signs and rule == "mean" else {}
     results |= {"outside": [where for where, _ in outside]} if outside and rule == "every_cell" else {}
     values = {
         "numbers": numbers,
@@ -115,9 +116,10 @@ def _describe_values(
         "mean": mean,
         "outside": outside if failed[rule] and rule == "every_cell" else [],
         "is_mean": rule == "mean",
-        "other_sign": len(signs) if rule == "mean" else 0,
+        "other_sign": results.get("n_other_sign", 0),
         "found_at": found_at,
         "repeats": _repetition_intervals(estimand_outcomes),
+        "is_open_sample": rule == "most_cells" and judge_test(claim_test, parts, None) == "inconclusive",
         "alone": claim_test.alone,
         "other": list(map(write_percent, other or [])),
     }

@@ -101,6 +101,8 @@ class AuditedClaim(DocumentPart):
     other_base: list[float | None] | None
     outside: Absent[list[str]] = None
     """Where cells lie outside, if every cell had to lie in the band."""
+    n_other_sign: Absent[int] = None
+    """Cells with the other sign than their mean, if the mean decides."""
     found_at: Absent[list[str]] = None
     """Where cells have the published number, though what decides is outside."""
     takes: str | None

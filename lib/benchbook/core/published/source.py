@@ -27,7 +27,19 @@ SCALES = {
 }
 
 
-class PublishedColumn(SourcePart):
+class _Placed(SourcePart):
+    """Part of a source whose numbers have keys in common, which stand under `at`."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _keys_stand_under_at(cls, arguments: Any) -> Any:
+        keys = set(arguments) & {"arm", "workload", "threads"} if isinstance(arguments, Mapping) else ()
+        for key in sorted(keys):
+            raise ValueError(f"{key} holds for all of its cells; write at: {{{key}: {arguments[key]}}}")
+        return arguments
+
+
+class PublishedColumn(_Placed):
     """Meaning of the numbers under one heading."""
 
     role: Literal["key", "metric", "growth", "text"]
@@ -54,7 +66,7 @@ class PublishedColumn(SourcePart):
         return self
 
 
-class PublishedTable(SourcePart):
+class PublishedTable(_Placed):
     """One table of the document, in one file."""
 
     title: str

@@ -79,8 +79,20 @@ def selector_errors(numbers: Sequence[Number], selector: Selector | None) -> Ite
             continue
         present = list(dict.fromkeys(had for number in numbers if (had := number.key(key)) is not None))
         for value in wanted if isinstance(wanted, tuple) else (wanted,):
-            if value not in present:
-                yield key, f"{value}: no cell has this {key}; {did_you_mean(str(value), map(str, present))}"
+            if value in present:
+                continue
+            remedy = did_you_mean(str(value), map(str, present))
+            if str(value) in map(str, present):
+                remedy = (
+                    f'it is a text: write "{value}"' if isinstance(value, int | float) else f"write {value}"
+                )
+            if not present:
+                place = f'at: {{{key}: "{value}"}}' if isinstance(value, str) else f"at: {{{key}: {value}}}"
+                remedy = (
+                    f"no table says it: write metric: {key} for the heading that holds it, or {place} for "
+                    "its table or column"
+                )
+            yield key, f"{value}: no cell has this {key}; {remedy}"
 
 
 def cell_values(
