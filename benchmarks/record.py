@@ -53,7 +53,7 @@ def rows(is_full: bool) -> list[Row]:
             recording.capacity_problem(10)
             newest = known.newest("quick")
             where = paths.recorded_paths("quick", "20300101T0000Z-0000")
-            sessions.write_results(where, newest.results)
+            sessions.write_results(where.results, newest.results)
             record.write_study("quick", known.studies["quick"].with_session(where.session_id, newest.entry))
 
         take_s, _ = timed(take)
@@ -123,7 +123,7 @@ def resample(real: record.Index, known: Sequence[Known], many: int, draw: random
             for part in (found, *found.get("levels", ())):
                 redraw(part, draw)
         where = paths.recorded_paths(name, name_of)
-        written = sessions.write_results(where, record.Results.parse(document, where.results))
+        written = sessions.write_results(where.results, record.Results.parse(document, where.results))
         new[name][name_of] = entry.model_copy(update={"results": written})
     for name, entries in new.items():
         record.write_study(name, real.studies[name].model_copy(update={"sessions": entries}))

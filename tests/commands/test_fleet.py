@@ -4,14 +4,16 @@ import os
 import subprocess
 import tarfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from benchbook.commands import fleet, fleet_sessions
+from benchbook.commands import record as recording
 from benchbook.core.artifacts import record
 from benchbook.core.util import paths
-from benchbook.core.util.errors import InputErrors
+from benchbook.core.util.errors import InputErrors, SiteError
 
 ARCHIVE = "2026-01-01T0000Z-abcd.tar.xz"
 
@@ -92,6 +94,33 @@ def test_a_session_that_was_begun_in_vain_is_counted_once():
     assert len(written) == 1
     counted = written[0].not_recorded
     assert len(counted) == len(before.studies["quick"].not_recorded) + 1
+
+
+def test_archives_are_recorded_when_all_have_arrived_and_so_are_those_of_a_part_that_was_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / f"host1-{ARCHIVE}").touch()
+    (tmp_path / f"host2-{ARCHIVE}").touch()
+    names, calls = iter(["host2", "host3", ""]), []
+
+    def fetch(self: fleet.HostFleet) -> fleet_sessions.FetchedSessions:
+        if not (name := next(names)):
+            raise SiteError("host4: its session is lost")
+        return fleet_sessions.FetchedSessions([tmp_path / f"{name}-{ARCHIVE}"])
+
+    def record_all(files: list[Path]) -> dict[Path, str]:
+        calls.append(sorted({file.name.partition("-")[0] for file in files}))
+        for file in files:
+            file.touch()
+        return {file: f"data/record/tiny/{file.name}: taken" for file in files}
+
+    monkeypatch.setattr(fleet_sessions, "make_arrivals", lambda token: tmp_path)
+    monkeypatch.setattr(fleet.HostFleet, "_session", fetch)
+    monkeypatch.setattr(recording, "take_archives", record_all)
+    hosts = fleet.HostFleet(("tiny",), "0123abcd", "", "", tree=tmp_path, targets=[])
+    monkeypatch.setattr(fleet, "ThreadPoolExecutor", lambda number: ThreadPoolExecutor(max(1, number)))
+    assert hosts.measure(3) == 3
+    assert calls == [["host1", "host2", "host3"]] and not list(tmp_path.iterdir())
 
 
 def test_a_study_of_another_kind_of_site_is_refused_before_it_is_sent(tmp_path: Path):

@@ -125,7 +125,9 @@ def test_an_api_that_goes_away_is_waited_for_and_a_lost_session_made_once_more(s
     recorded: list[str] = []
     line = "data/record/tiny/{}: took"
     monkeypatch.setattr(
-        recording, "take_archive", lambda file: recorded.append(file.name) or line.format(file.name)
+        recording,
+        "take_archives",
+        lambda files: {file: recorded.append(file.name) or line.format(file.name) for file in files},
     )
     first, again, other = pod("0", "a", "node1"), pod("0", "b", "node2"), pod("1", "c", "node3")
     looks = [[first, other], None, None, [first, other], [other], [again, other]]
@@ -145,10 +147,10 @@ def test_an_api_that_goes_away_is_waited_for_and_a_lost_session_made_once_more(s
 
 
 def test_sessions_that_are_refused_are_kept_and_those_lost_twice_are_named(stood, monkeypatch, tmp_path):
-    def refuse(file: Path) -> str:
-        raise BenchbookError(f"{file.name}: not recorded")
+    def refuse(files: list[Path]) -> dict[Path, BenchbookError]:
+        return {file: BenchbookError(f"{file.name}: not recorded") for file in files}
 
-    monkeypatch.setattr(recording, "take_archive", refuse)
+    monkeypatch.setattr(recording, "take_archives", refuse)
     waiting = pod("2", "d", "", "Pending")
     waiting.status.conditions = [
         Space(type="PodScheduled", status="False", reason="Unschedulable", message="0/2 nodes")
@@ -175,7 +177,11 @@ def test_what_stops_a_fleet_removes_its_job(stood, monkeypatch):
 
 def test_a_resumed_fleet_takes_what_had_arrived_and_waits_for_the_others_alone(stood, monkeypatch, tmp_path):
     """Its Job is there, and one of its pods has ended since its archive was taken."""
-    monkeypatch.setattr(recording, "take_archive", lambda file: f"data/record/tiny/{file.name}: took")
+    monkeypatch.setattr(
+        recording,
+        "take_archives",
+        lambda files: {file: f"data/record/tiny/{file.name}: took" for file in files},
+    )
     stand = Stand([[pod("1", "b", "node2")]], packed=("fleet-1-b",))
     stand.completed = "0"
     taken, said = stood(stand, 2)

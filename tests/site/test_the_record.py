@@ -426,6 +426,28 @@ def test_what_the_record_can_not_take_is_refused_before_and_kept_after(broken, t
     assert kept.read_bytes() == packed.read_bytes()
 
 
+def test_archives_are_checked_in_processes_and_an_index_is_written_once(broken, tmp_path, monkeypatch):
+    first, second = (shutil.copyfile(broken, tmp_path / f"{name}.tar.xz") for name in ("first", "second"))
+    damaged = tmp_path / "damaged.tar.xz"
+    damaged.write_bytes(first.read_bytes()[:-1000])
+    before = only(index.read_index())
+    index.write_index(index.Index())
+    written, write_study = [], index.write_study
+    monkeypatch.setattr(
+        index, "write_study", lambda name, *rest: written.append(name) or write_study(name, *rest)
+    )
+    outcomes = record.take_archives([damaged, first, second])
+    assert [*outcomes] == [damaged, first, second] and written == ["made"]
+    kept = str(outcomes[damaged]).partition("The archive is kept: ")[2]
+    assert kept.startswith("data/refused/damaged-")
+    (paths.find_root() / kept).unlink()
+    assert str(outcomes[first]).startswith(f"data/record/made/{before[0]}.tar.xz: ")
+    # The other process could not know of the first; the record asks again when it is entered.
+    assert isinstance(outcomes[second], record.Doubled)
+    assert f"second.tar.xz: not recorded: it is the session {before[0]}" in str(outcomes[second])
+    assert only(index.read_index())[0] == before[0]
+
+
 def test_a_retired_study_stays_readable_and_keeps_its_reason(broken: Path):
     told = record.retire_study("made", "quick asks it.")
     assert told == "data/record/made/index.json: made is retired: quick asks it."

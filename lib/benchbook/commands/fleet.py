@@ -129,19 +129,24 @@ class HostFleet:
     is_over: bool = False
 
     def measure(self, sessions: int) -> int:
-        """Measure so many sessions and record them as they come; return the number recorded."""
+        """Measure so many sessions, fetch them all, and record them; return the number recorded."""
         with ThreadPoolExecutor(len(self.targets)) as threads:
             models = [*threads.map(_read_processor, self.targets)]
         print(fleet_sessions.describe_occasions(sessions, models, "processor model"))
         for target in self.targets:
             self.free.put(target)
-        taken = 0
+        # What an earlier part of this fleet fetched and did not record.
+        brought = fleet_sessions.FetchedSessions(
+            sorted(fleet_sessions.make_arrivals(self.token).glob("*.tar.xz"))
+        )
         with ThreadPoolExecutor(sessions) as threads:
             due = [threads.submit(self._session) for _ in range(sessions)]
             try:
                 for done in as_completed(due):
                     try:
-                        taken += fleet_sessions.take_brought(done.result(), self.studies)
+                        fetched = done.result()
+                        brought.archives += fetched.archives
+                        brought.lost += fetched.lost
                     except BenchbookError as error:
                         print(error)
             finally:
@@ -149,7 +154,7 @@ class HostFleet:
                 self.is_over = True
                 for connection in [*self.open.values()]:
                     close_connection(connection)
-        return taken
+        return fleet_sessions.take_brought(brought, self.studies)
 
     def _session(self) -> fleet_sessions.FetchedSessions:
         """Measure one session on a free host, once more if it is lost: on another if one is free."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from benchbook.commands import record as recording
 from benchbook.core.artifacts import record
 from benchbook.core.util import paths
-from benchbook.core.util.errors import BenchbookError, InputErrors
+from benchbook.core.util.errors import BenchbookError
 from benchbook.core.util.plural import count
 
 
@@ -42,20 +42,16 @@ def describe_occasions(sessions: int, models: Sequence[str], what: str) -> str:
 def take_brought(brought: FetchedSessions, studies: Sequence[str]) -> int:
     """Record the fetched archives, and count vain attempts; return the number of `studies` taken."""
     taken = 0
-    for file in brought.archives:
-        try:
-            line = recording.take_archive(file)
-        except InputErrors as error:
+    for file, outcome in recording.take_archives(brought.archives).items():
+        if isinstance(outcome, BenchbookError):
+            print("\n".join(recording.list_errors(outcome)))
+            if not isinstance(outcome, recording.Doubled):
+                continue
             # The record has it: it was recorded before its fleet went on.
-            print("\n".join(error.errors))
-            file.unlink()
-            continue
-        except BenchbookError as error:
-            print(str(error))
-            continue
+        else:
+            print(outcome)
+            taken += any(outcome.startswith(f"data/record/{study}/") for study in studies)
         file.unlink()
-        print(line)
-        taken += any(line.startswith(f"data/record/{study}/") for study in studies)
     for study, missed in brought.lost:
         print(count_lost(study, missed))
     return taken

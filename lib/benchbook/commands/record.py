@@ -11,7 +11,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 from ruamel.yaml import YAML
@@ -22,7 +22,7 @@ from benchbook.core.artifacts import record, run_folder
 from benchbook.core.artifacts.findings import Findings
 from benchbook.core.study import load, study_variants
 from benchbook.core.study.study import Study
-from benchbook.core.util import files, git, number_format, numeric_equality, paths, yaml_file
+from benchbook.core.util import files, git, number_format, numeric_equality, parallel, paths, yaml_file
 from benchbook.core.util.errors import BenchbookError, InputErrors, did_you_mean
 from benchbook.core.util.plural import count
 from benchbook.evidence import archive, archive_store, recompute, sessions, verify
@@ -85,87 +85,150 @@ def add_session(name: str) -> str:
 
 def take_all(files_: Sequence[Path]) -> str:
     """Record sessions that were measured elsewhere, from the archives that `benchbook export` wrote there."""
-    wrong = []
-    for file in files_:
-        try:
-            print(take_archive(file), flush=True)
-        except InputErrors as error:
-            wrong += error.errors
-        except BenchbookError as error:
-            wrong.append(f"{file.name}: {error}")
+    outcomes = take_archives(files_)
+    for line in outcomes.values():
+        if isinstance(line, str):
+            print(line, flush=True)
+    wrong = [error for error in outcomes.values() if isinstance(error, BenchbookError)]
     if wrong:
-        raise InputErrors(wrong)
+        raise InputErrors([text for error in wrong for text in list_errors(error)])
     return COMMIT
 
 
+def list_errors(error: BenchbookError) -> Sequence[str]:
+    """Texts of an error, of which InputErrors has several."""
+    return error.errors if isinstance(error, InputErrors) else [str(error)]
+
+
 def take_archive(file: Path) -> str:
-    """Check an archive and put it into the record as a session; return a line on it and its doubts.
+    """Put one archive into the record as `take_archives` does; return its line, or raise its error."""
+    outcome = take_archives([file])[file]
+    if isinstance(outcome, BenchbookError):
+        raise outcome
+    return outcome
 
-    BenchbookError where its files contradict each other, InputErrors where the record has it or a run of it
-    already; what is refused for another reason is kept in data/refused, as its error says. What follows from
-    its raw files is packed as the present code makes it.
+
+def take_archives(files_: Sequence[Path]) -> dict[Path, str | BenchbookError]:
+    """Check archives in processes and put them into the record; a line on each with its doubts, or its error.
+
+    An error is BenchbookError where an archive's files contradict each other, Doubled where the record
+    has it or a run of it already; what is refused for another reason is kept in data/refused, as its error
+    says. What follows from its raw files is packed as the present code makes it. The index of a study is
+    written once, when all archives are checked.
     """
-    try:
-        with verify.open_checked(file) as (checked, root):
-            if checked.findings is None:
-                raise BenchbookError(f"{file.name}: not recorded, its files contradict each other\n{checked}")
-            return _take_checked(file, checked, ArchiveContents(root, checked.contents.study))
-    except Doubled as error:
-        raise InputErrors(error.reasons) from None
-    except BenchbookError as error:
-        if not file.is_file():
-            raise
-        raise BenchbookError(f"{error}\nThe archive is kept: {_keep_refused(file)}") from None
+    outcomes: dict[Path, str | BenchbookError] = {}
+    with open_staging() as folder:
+        prepared = {}
+        with parallel.process_pool(1 if len(files_) == 1 else None) as submit:
+            tasks = {
+                file: submit(prepare_session, paths.find_root(), file, folder / str(number))
+                for number, file in enumerate(dict.fromkeys(files_))
+            }
+            for file, task in tasks.items():
+                try:
+                    prepared[file] = task.result()
+                except BenchbookError as error:
+                    outcomes[file] = _outcome_of_refusal(file, error)
+        # Read after the checks, which take minutes for many.
+        studies, changed = dict(record.read_index().studies), set()
+        try:
+            for file, session in prepared.items():
+                try:
+                    study, outcomes[file] = _enter_session(record.Index(studies=studies), session)
+                except BenchbookError as error:
+                    outcomes[file] = _outcome_of_refusal(file, error)
+                else:
+                    studies[session.name] = study
+                    changed.add(session.name)
+        finally:
+            for name in sorted(changed):
+                record.write_study(name, studies[name])
+    return {file: outcomes[file] for file in tasks}
 
 
-class Doubled(Exception):
+def _outcome_of_refusal(file: Path, error: BenchbookError) -> BenchbookError:
+    """Error of an archive that was refused; it names the place where the archive is kept."""
+    if isinstance(error, Doubled) or not file.is_file():
+        return error
+    return BenchbookError(f"{error}\nThe archive is kept: {_keep_refused(file)}")
+
+
+class Doubled(InputErrors):
     """The record has a session, or a run of it, already."""
 
-    def __init__(self, reasons: list[str]) -> None:
-        super().__init__(reasons)
-        self.reasons = reasons
+
+class PreparedSession(NamedTuple):
+    """A checked session, packed by the present code in a folder of its own, with all that its entry says."""
+
+    file: Path
+    name: str
+    title: str
+    session: str
+    manifest: archive.ArchiveManifest
+    packed: Path
+    columns: dict[str, dict[str, str]]
+    entry: record.Entry
+    answer: str
 
 
-def _take_checked(file: Path, checked: verify.Verified, held: ArchiveContents) -> str:
-    name, commit, index = held.name, checked.contents.manifest.commit, record.read_index()
-    with paths.use_root(held.root):
-        session = sessions.session_id(held)
-    if doubled := list(known_already(index, name, session, checked.contents.manifest)):
+def prepare_session(root: Path, file: Path, folder: Path) -> PreparedSession:
+    """Check an archive beside the record of a root and pack it again; errors as those of `take_archives`."""
+    with paths.use_root(root), verify.open_checked(file) as (checked, unpacked):
+        findings = checked.findings
+        if findings is None:
+            raise BenchbookError(f"{file.name}: not recorded, its files contradict each other\n{checked}")
+        held, manifest = ArchiveContents(unpacked, checked.contents.study), checked.contents.manifest
+        name = held.name
+        with paths.use_root(unpacked):
+            session = sessions.session_id(held)
+        _refuse_doubled(record.read_index(), file, name, session, manifest)
+        folder.mkdir()
+        packed = folder / f"{session}.tar.xz"
+        with paths.use_root(unpacked):
+            archive.pack_study(name, packed, manifest.commit)
+        columns, tables = _describe_tables(held)
+        results = sessions.write_results(folder / f"{session}.json", sessions.results_of(held))
+        entry = entry_of(held, packed, tables | {"results": results})
+        answer, title = study_answer.sentence_of_session(findings), findings.title
+    return PreparedSession(file, name, title, session, manifest, packed, columns, entry, answer)
+
+
+def _refuse_doubled(
+    index: record.Index, file: Path, name: str, session: str, manifest: archive.ArchiveManifest
+) -> None:
+    """Doubled if the record has a session, or a run of it, already."""
+    if doubled := list(known_already(index, name, session, manifest)):
         raise Doubled([f"{file.name}: not recorded: {reason}" for reason in doubled])
-    where = paths.recorded_paths(name, session)
-    with open_staging() as folder:
-        packed = folder / where.archive.name
-        with paths.use_root(held.root):
-            archive.pack_study(name, packed, commit)
-        if why := capacity_problem(packed.stat().st_size):
-            raise BenchbookError(f"{name}: not recorded: {why}")
-        where.archive.parent.mkdir(parents=True, exist_ok=True)
-        recorded = index.studies.get(name)
-        study, entry = _with_tables(recorded, held)
-        entry |= {"results": sessions.write_results(where, sessions.results_of(held))}
-        whole = entry_of(held, packed, entry)
-        packed.replace(where.archive)
-    study = {"title": checked.findings.title if checked.findings else name, **study}
-    if recorded is None:
-        record.write_study(name, record.Recorded(sessions={session: whole}, **study))
-    else:
-        record.write_study(name, recorded.model_copy(update=study).with_session(session, whole))
+
+
+def _enter_session(index: record.Index, prepared: PreparedSession) -> tuple[record.Recorded, str]:
+    """Move a session's files into the record; return its study's index with its entry, and a line on it."""
+    name, session, entry = prepared.name, prepared.session, prepared.entry
+    # Another archive of the same call may have brought it.
+    _refuse_doubled(index, prepared.file, name, session, prepared.manifest)
+    if why := capacity_problem(entry.bytes):
+        raise BenchbookError(f"{name}: not recorded: {why}")
+    where, recorded = paths.recorded_paths(name, session), index.studies.get(name)
+    where.archive.parent.mkdir(parents=True, exist_ok=True)
+    prepared.packed.with_suffix("").with_suffix(".json").replace(where.results)
+    prepared.packed.replace(where.archive)
+    columns = {**(recorded.columns if recorded else {}), **prepared.columns}
+    study = (
+        recorded.with_session(session, entry).model_copy(update={"title": prepared.title, "columns": columns})
+        if recorded
+        else record.Recorded(title=prepared.title, sessions={session: entry}, columns=columns)
+    )
     place = where.archive.relative_to(paths.find_root()).as_posix()
-    findings = checked.findings
-    answer = study_answer.sentence_of_session(findings) if findings else "no finding could be computed"
-    line = f"{place}: {whole.bytes / 1e3:.0f} kB, {whole.runs} runs; {answer}"
-    return "\n".join([line, *(f"  recorded with a doubt: {doubt}" for doubt in whole.doubts)])
+    line = f"{place}: {entry.bytes / 1e3:.0f} kB, {entry.runs} runs; {prepared.answer}"
+    return study, "\n".join([line, *(f"  recorded with a doubt: {doubt}" for doubt in entry.doubts)])
 
 
-def _with_tables(
-    recorded: record.Recorded | None, held: ArchiveContents
-) -> tuple[dict[str, Any], dict[str, str]]:
-    """Entries of a study and a session on tidy tables: their columns, and a digest of them."""
+def _describe_tables(held: ArchiveContents) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
+    """Columns of a session's tidy tables by a digest of them, and what its entry says of the tables."""
     tables = tidy.load_tables(held.where.data / "tidy")
     columns = {name: " ".join(table.columns) for name, table in sorted(tables.items())}
     key = hashlib.sha256(repr(columns).encode()).hexdigest()[:6]
-    there = {**(recorded.columns if recorded else {}), key: columns}
-    return {"columns": there}, {"columns": key, "tables": numeric_equality.tables_digest(tables)}
+    return {key: columns}, {"columns": key, "tables": numeric_equality.tables_digest(tables)}
 
 
 def _keep_refused(file: Path) -> str:
@@ -469,7 +532,8 @@ def _rewrite_session(
             if wrong := [key for key in ("measured", "seed", "runs") if followed[key] != getattr(entry, key)]:
                 statement = f"{', '.join(wrong)}: {record.INDEX} says otherwise than its raw files"
                 raise BenchbookError(f"{place}: {statement}; take the index from git again")
-            study, tables = _with_tables(recorded, held)
+            columns, tables = _describe_tables(held)
+            study = {"columns": {**recorded.columns, **columns}}
             results = sessions.results_of(held)
         if changed:
             target = packed.parent / f".{folder[-8:]}.tar.xz"
@@ -477,7 +541,7 @@ def _rewrite_session(
                 archive.pack_study(where.name, target, contents.manifest.commit)
             followed |= {"bytes": target.stat().st_size, "sha256": files.digest_file(target)}
             target.replace(packed)
-        followed |= tables | {"results": sessions.write_results(where, results)}
+        followed |= tables | {"results": sessions.write_results(where.results, results)}
         fresh = entry.model_copy(update=followed)
     if fresh == entry:
         return [], None

@@ -168,11 +168,11 @@ def results_of(held: ArchiveContents) -> record.Results:
     )
 
 
-def write_results(where: paths.RecordedPaths, results: record.Results) -> str:
-    """Write the results of a session beside its archive; return their SHA-256."""
+def write_results(file: Path, results: record.Results) -> str:
+    """Write the results of a session, SESSION.json beside its archive; return their SHA-256."""
     text = json.dumps(results.plain, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
-    files.write_text(where.results, text + "\n")
-    return files.digest_file(where.results)
+    files.write_text(file, text + "\n")
+    return files.digest_file(file)
 
 
 def from_raw(session: record.RecordedSession, root: Path) -> tuple[list[str], list[str]]:

@@ -30,6 +30,10 @@ class InputErrors(BenchbookError):
         self.errors = list(errors)
         super().__init__("\n".join(self.errors))
 
+    def __reduce__(self) -> tuple[type[InputErrors], tuple[list[str]]]:
+        """Way from another process: by the list, not by the joined text."""
+        return type(self), (self.errors,)
+
 
 class SiteError(BenchbookError):
     """A site's failure and its remedy."""
