@@ -101,7 +101,9 @@ def test_undecided_says_everywhere_what_it_would_take(found: gate.GateResult):
         NoninferiorityDecision("oltp_insert", "after", "undecided", wide, "no change as well as a slowdown")
     ]
     # 5 (0.051 / 0.03146)^2 = 13.1 minutes; 1 - exp(-0.051) = 4.97 %.
-    said = "bout --minutes 13 would decide it on a machine as busy as this one; these minutes are enough for "
+    # Chi-squared of 4 degrees of freedom: 1.064 to 7.779 at 80 %, so 13.1 x 4 / 7.779 to 13.1 x 4 / 1.064.
+    said = "bout --minutes 13 would decide it on a machine as busy as this one "
+    said += "(7 to 49, by what 5 blocks say of the spread); these minutes are enough for "
     said += "--slower 5.0%, if the arm is as fast as its baseline"
     (case,) = ElementTree.fromstring(gate_report.render_junit(found).partition("\n")[2])
     for text in (

@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from scipy.special import chdtri
+
 from benchbook.compare.stats.intervals import Interval
 from benchbook.compare.stats.noninferiority import NoninferiorityDecision
 from benchbook.core.util.errors import require_value
@@ -14,6 +16,8 @@ from benchbook.show import templating
 
 ORDER = ("slower", "undecided", "not slower")
 WIDTH = 61
+RANGE = 0.8
+"""Confidence of the range of minutes that would decide."""
 MARKS = {"not slower": "✅", "slower": "❌", "undecided": "❔"}
 
 
@@ -68,12 +72,16 @@ def describe_remedy(result: Any, decisions: Sequence[NoninferiorityDecision]) ->
     shown = [decision.interval for decision in decisions if decision.answer == "undecided"]
     if result.why_void and not all(interval.n for interval in shown):
         return f"the commonest reason of {result.voided} voided runs: {result.why_void}"
-    minutes = max((_needed_minutes(interval, result) or math.inf for interval in shown), default=math.inf)
-    if not math.isfinite(minutes):
+    needed = [_needed_minutes(interval, result) for interval in shown]
+    if not needed or None in needed:
         return f"too few blocks to say how long it would take; try --minutes {2 * result.asked.minutes:g}"
+    minutes, least, most, blocks = max(estimate for estimate in needed if estimate is not None)
     if minutes <= result.asked.minutes:
         return "the effect is close to the margin; measure again, or choose another --slower"
-    remedy = f"about --minutes {minutes:.0f} would decide it on a machine as busy as this one"
+    remedy = (
+        f"about --minutes {minutes:.0f} would decide it on a machine as busy as this one "
+        f"({least:.0f} to {most:.0f}, by what {blocks} blocks say of the spread)"
+    )
     enough = max(_enough_margin(interval) for interval in shown)
     if enough <= result.asked.margin:
         return remedy
@@ -87,13 +95,20 @@ def _enough_margin(interval: Interval) -> float:
     return math.ceil(-1000 * math.expm1(-half)) / 1000
 
 
-def _needed_minutes(interval: Interval, result: Any) -> float | None:
-    """Minutes, about, that shrink the interval to the distance between effect and margin."""
-    if not interval.is_known:
+def _needed_minutes(interval: Interval, result: Any) -> tuple[float, float, float, int] | None:
+    """Minutes that shrink the interval to the distance between effect and margin, their 80 % range, blocks.
+
+    Minutes go with the variance of the blocks, whose own range is that of chi-squared. None: not known.
+    """
+    if not interval.is_known or not interval.df:
         return None
     distance = abs(require_value(interval.log_mean) - math.log1p(-result.asked.margin))
     half = (require_value(interval.log_high) - require_value(interval.log_low)) / 2
-    return float(result.spent_s / 60 * (half / distance) ** 2) if distance else None
+    if not distance:
+        return None
+    minutes, df = float(result.spent_s / 60 * (half / distance) ** 2), interval.df
+    ends = [minutes * df / float(chdtri(df, tail)) for tail in ((1 - RANGE) / 2, (1 + RANGE) / 2)]
+    return minutes, ends[0], ends[1], interval.n
 
 
 def render_markdown(result: Any) -> str:
