@@ -270,24 +270,24 @@ def test_after_a_change_of_the_code_the_record_is_made_again_and_says_what_chang
     """The recorded findings are those of another code: here, of one that found one block less."""
     session, entry = only(index.read_index())
     as_recorded = f"made {session}: as recorded"
-    assert record.rewrite_sessions() == as_recorded
+    assert rebuild_record.rewrite_sessions() == as_recorded
     _of_another_code(broken, tmp_path / "root", monkeypatch)
     with pytest.raises(BenchbookError, match=r"not the archive of index\.json; take it from git"):
-        record.rewrite_sessions()
+        rebuild_record.rewrite_sessions()
     packed = index.session_paths("made").archive
     changed = entry.model_copy(update={"sha256": files.digest_file(packed)})
     index.write_index(index.read_index().with_session("made", "Made", session, changed))
-    told = record.rewrite_sessions()
+    told = rebuild_record.rewrite_sessions()
     assert f"made {session}: written again by the present code:" in told
     assert "findings.json: blocks.complete" in told
     _, fresh = only(index.read_index())
     assert (fresh.tables, fresh.measured, fresh.commit) == (entry.tables, entry.measured, entry.commit)
     assert fresh.sha256 == files.digest_file(packed)
-    assert record.rewrite_sessions() == as_recorded
+    assert rebuild_record.rewrite_sessions() == as_recorded
     other = fresh.model_copy(update={"seed": fresh.seed + 1})
     index.write_index(index.read_index().with_session("made", "Made", session, other))
     with pytest.raises(BenchbookError, match=r"seed: .*index\.json says otherwise than its raw files"):
-        record.rewrite_sessions()
+        rebuild_record.rewrite_sessions()
 
 
 def _of_another_code(packed: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

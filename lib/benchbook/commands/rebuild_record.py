@@ -14,13 +14,14 @@ import tempfile
 from collections.abc import Sequence
 from concurrent.futures import as_completed
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import Field
 
 from benchbook.commands import code_fingerprint
 from benchbook.core.artifacts import meta_analysis, record
 from benchbook.core.artifacts.artifact import Document
+from benchbook.core.artifacts.findings import Findings
 from benchbook.core.artifacts.meta_analysis import MetaAnalysis
 from benchbook.core.artifacts.record import RecordedSession
 from benchbook.core.util import files, parallel, paths
@@ -33,6 +34,7 @@ NOTEBOOKS = ("07_report", "runs")
 # In the folder of a study: what its sessions and its page were made with, and how they came out.
 MADE = "made.json"
 _SHOWN = 5
+MOST_TOLD = 12
 
 
 class CodeDigests(NamedTuple):
@@ -65,8 +67,6 @@ class RebuildState(Document):
 
 def run_command(write: bool) -> int | str:
     """Make recorded sessions again; return an exit code, or a text on the changes to the record."""
-    from benchbook.commands.record import rewrite_sessions
-
     if write:
         return rewrite_sessions()
     if wrong := rebuild_record():
@@ -366,3 +366,73 @@ def _render_page(session: RecordedSession, wrong: Sequence[str]) -> str:
         kind = "" if isinstance(error, BenchbookError) else f"{type(error).__name__}: "
         return f"not rendered: {kind}{error}"
     return ""
+
+
+def rewrite_sessions() -> str:
+    """Write every session again that comes out otherwise now; return the changes by session."""
+    report = []
+    for session in record.read_index().sessions():
+        name = session.where.name
+        changed, fresh = _rewrite_session(session)
+        if fresh is None:
+            report.append(f"{name} {session.id}: as recorded")
+            continue
+        study, entry = fresh
+        record.write_study(
+            name, record.read_index().studies[name].model_copy(update=study).with_session(session.id, entry)
+        )
+        more = f"\n  and {len(changed) - MOST_TOLD} more" if len(changed) > MOST_TOLD else ""
+        head = f"{name} {session.id}: written again by the present code:"
+        report.append("\n  ".join([head, *changed[:MOST_TOLD]]) + more)
+    return "\n".join(report) or "nothing is recorded yet"
+
+
+def _rewrite_session(
+    session: RecordedSession,
+) -> tuple[list[str], tuple[dict[str, Any], record.Entry] | None]:
+    """Differences of a session, and its new entry; its archive is replaced. None: it stays."""
+    from benchbook.commands import record as recording
+    from benchbook.evidence import archive, archive_store, recompute, sessions
+    from benchbook.evidence.archive_reader import ArchiveContents
+    from benchbook.show import registration
+
+    where, entry, place = session.where, session.entry, session.archive_name
+    if not where.archive.is_file():
+        archive_store.ArchiveStore().fetch(session)
+    packed = where.archive
+    if session.other_archive():
+        raise BenchbookError(f"{place}: not the archive of {record.INDEX}; take it from git again")
+    with tempfile.TemporaryDirectory(prefix=".again-", dir=packed.parent) as folder:
+        root = Path(folder)
+        try:
+            contents = archive.unpack_archive(packed, root)
+            changed = [*recompute.compare_results(contents.study, root)]
+        except BenchbookError:
+            if entry.is_pooled:
+                raise
+            return [], None
+        held = ArchiveContents(root, contents.study)
+        confirm_registration = registration.confirm_registration(
+            held.name, entry.registered, entry.measured, held.where.file
+        )
+        recorded = record.read_index().studies[where.name]
+        with paths.use_root(held.root):
+            followed = recording.entry_fields(held, Findings.read(held.where.findings), confirm_registration)
+            # What was measured and when is no matter of the code.
+            if wrong := [key for key in ("measured", "seed", "runs") if followed[key] != getattr(entry, key)]:
+                statement = f"{', '.join(wrong)}: {record.INDEX} says otherwise than its raw files"
+                raise BenchbookError(f"{place}: {statement}; take the index from git again")
+            columns, tables = recording.describe_tables(held)
+            study = {"columns": {**recorded.columns, **columns}}
+            results = sessions.results_of(held)
+        if changed:
+            target = packed.parent / f".{folder[-8:]}.tar.xz"
+            with paths.use_root(root):
+                archive.pack_study(where.name, target, contents.manifest.commit)
+            followed |= {"bytes": target.stat().st_size, "sha256": files.digest_file(target)}
+            target.replace(packed)
+        followed |= tables | {"results": sessions.write_results(where.results, results)}
+        fresh = entry.model_copy(update=followed)
+    if fresh == entry:
+        return [], None
+    return changed or ["the entry in the index"], (study, fresh)

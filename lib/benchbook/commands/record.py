@@ -25,7 +25,7 @@ from benchbook.core.study.study import Study
 from benchbook.core.util import files, git, number_format, numeric_equality, parallel, paths, yaml_file
 from benchbook.core.util.errors import BenchbookError, InputErrors, did_you_mean
 from benchbook.core.util.plural import count
-from benchbook.evidence import archive, archive_store, recompute, sessions, verify
+from benchbook.evidence import archive, archive_store, sessions, verify
 from benchbook.evidence.archive import ROOM_BYTES
 from benchbook.evidence.archive_reader import ArchiveContents
 from benchbook.read import tidy
@@ -40,7 +40,6 @@ COMMIT = "`git add data/record` and commit; `make pages` shows it on the first p
 NOISE = ("Other programs", "Steal")
 MOST_BYTES = 40_000_000
 USUAL_BYTES = 300_000
-MOST_TOLD = 12
 
 
 def run_command(
@@ -186,7 +185,7 @@ def prepare_session(root: Path, file: Path, folder: Path) -> PreparedSession:
         packed = folder / f"{session}.tar.xz"
         with paths.use_root(unpacked):
             archive.pack_study(name, packed, manifest.commit)
-        columns, tables = _describe_tables(held)
+        columns, tables = describe_tables(held)
         results = sessions.write_results(folder / f"{session}.json", sessions.results_of(held))
         entry = entry_of(held, packed, tables | {"results": results})
         answer, title = study_answer.sentence_of_session(findings), findings.title
@@ -223,7 +222,7 @@ def _enter_session(index: record.Index, prepared: PreparedSession) -> tuple[reco
     return study, "\n".join([line, *(f"  recorded with a doubt: {doubt}" for doubt in entry.doubts)])
 
 
-def _describe_tables(held: ArchiveContents) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
+def describe_tables(held: ArchiveContents) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
     """Columns of a session's tidy tables by a digest of them, and what its entry says of the tables."""
     tables = tidy.load_tables(held.where.data / "tidy")
     columns = {name: " ".join(table.columns) for name, table in sorted(tables.items())}
@@ -464,11 +463,11 @@ def entry_of(held: ArchiveContents, packed: Path, more: Mapping[str, Any]) -> re
         bytes=packed.stat().st_size,
         sha256=files.digest_file(packed),
         **more,
-        **_entry_fields(held, findings, describe_registration(held)),
+        **entry_fields(held, findings, describe_registration(held)),
     )
 
 
-def _entry_fields(held: ArchiveContents, findings: Findings, message: str) -> dict[str, Any]:
+def entry_fields(held: ArchiveContents, findings: Findings, message: str) -> dict[str, Any]:
     """Entry fields that follow from a session's raw files, and the registration text in `told`."""
     return {
         "registered": message,
@@ -481,68 +480,3 @@ def _entry_fields(held: ArchiveContents, findings: Findings, message: str) -> di
 def _read_settings(text: str) -> dict[str, Any]:
     read = YAML(typ="safe").load(text) or {}
     return {key: value for key, value in read.items() if key not in LISTS}
-
-
-def rewrite_sessions() -> str:
-    """Write every session again that comes out otherwise now; return the changes by session."""
-    report = []
-    for session in record.read_index().sessions():
-        name = session.where.name
-        changed, fresh = _rewrite_session(session)
-        if fresh is None:
-            report.append(f"{name} {session.id}: as recorded")
-            continue
-        study, entry = fresh
-        record.write_study(
-            name, record.read_index().studies[name].model_copy(update=study).with_session(session.id, entry)
-        )
-        more = f"\n  and {len(changed) - MOST_TOLD} more" if len(changed) > MOST_TOLD else ""
-        head = f"{name} {session.id}: written again by the present code:"
-        report.append("\n  ".join([head, *changed[:MOST_TOLD]]) + more)
-    return "\n".join(report) or "nothing is recorded yet"
-
-
-def _rewrite_session(
-    session: record.RecordedSession,
-) -> tuple[list[str], tuple[dict[str, Any], record.Entry] | None]:
-    """Differences of a session, and its new entry; its archive is replaced. None: it stays."""
-    where, entry, place = session.where, session.entry, session.archive_name
-    if not where.archive.is_file():
-        archive_store.ArchiveStore().fetch(session)
-    packed = where.archive
-    if session.other_archive():
-        raise BenchbookError(f"{place}: not the archive of {record.INDEX}; take it from git again")
-    with tempfile.TemporaryDirectory(prefix=".again-", dir=packed.parent) as folder:
-        root = Path(folder)
-        try:
-            contents = archive.unpack_archive(packed, root)
-            changed = [*recompute.compare_results(contents.study, root)]
-        except BenchbookError:
-            if entry.is_pooled:
-                raise
-            return [], None
-        held = ArchiveContents(root, contents.study)
-        confirm_registration = registration.confirm_registration(
-            held.name, entry.registered, entry.measured, held.where.file
-        )
-        recorded = record.read_index().studies[where.name]
-        with paths.use_root(held.root):
-            followed = _entry_fields(held, Findings.read(held.where.findings), confirm_registration)
-            # What was measured and when is no matter of the code.
-            if wrong := [key for key in ("measured", "seed", "runs") if followed[key] != getattr(entry, key)]:
-                statement = f"{', '.join(wrong)}: {record.INDEX} says otherwise than its raw files"
-                raise BenchbookError(f"{place}: {statement}; take the index from git again")
-            columns, tables = _describe_tables(held)
-            study = {"columns": {**recorded.columns, **columns}}
-            results = sessions.results_of(held)
-        if changed:
-            target = packed.parent / f".{folder[-8:]}.tar.xz"
-            with paths.use_root(root):
-                archive.pack_study(where.name, target, contents.manifest.commit)
-            followed |= {"bytes": target.stat().st_size, "sha256": files.digest_file(target)}
-            target.replace(packed)
-        followed |= tables | {"results": sessions.write_results(where.results, results)}
-        fresh = entry.model_copy(update=followed)
-    if fresh == entry:
-        return [], None
-    return changed or ["the entry in the index"], (study, fresh)
