@@ -115,16 +115,18 @@ def from_runs(runs: pd.DataFrame) -> list[Number]:
     keys = ["arm", "workload", "threads", "block"]
     rows = runs.groupby(table).cumcount() + 1
     each = list(zip(table, rows, runs[keys].to_dict("records"), cut, share, strict=True))
-    matching_runs = []
+    numbers = []
     for metric in metrics:
         is_mean = metric == "latency_avg_ms"
-        for (name, row, at, own_cut, own_share), value in zip(each, runs[metric].astype(float), strict=True):
-            half = PRINTED_MS / 2 + value * own_share if is_mean else 0.0
+        for (name, row, at, cut_share, uncertain_share), value in zip(
+            each, runs[metric].astype(float), strict=True
+        ):
+            half = PRINTED_MS / 2 + value * uncertain_share if is_mean else 0.0
             text = f"{value:.6g}"
-            matching_runs.append(
-                Number(name, row, metric, metric, value, text, half, None, "metric", at, own_cut)
+            numbers.append(
+                Number(name, row, metric, metric, value, text, half, None, "metric", at, cut_share)
             )
-    return matching_runs
+    return numbers
 
 
 def compared_arms(published: Published) -> list[tuple[str, str]]:
@@ -339,8 +341,8 @@ def _build_series(numbers: Sequence[Number], settings: Mapping[str, Mapping[str,
         if number.is_given and (arm := number.key("arm")) is not None:
             arms.setdefault(number.table, set()).add(arm)
             rest = {key: value for key, value in number.at.items() if key not in ("arm", "workload")}
-            own_values = groups.setdefault((number.table, arm, number.key("workload")), {})
-            own_values[_place_of_number(number, rest)] = number.value
+            series_values = groups.setdefault((number.table, arm, number.key("workload")), {})
+            series_values[_place_of_number(number, rest)] = number.value
     return [
         _Series(
             table if len(arms[table]) == 1 else f"{table} ({arm})",

@@ -225,8 +225,7 @@ def _test_proportion(claim: Claim, board: CellSource) -> ClaimTest:
         for level, cell_pair in levels:
             by_level.setdefault(float(level), []).append(cell_pair)
         best = {
-            level: _highest_item(own_cell_pairs, metric, key, board)
-            for level, own_cell_pairs in by_level.items()
+            level: _highest_item(level_pairs, metric, key, board) for level, level_pairs in by_level.items()
         }
         if len(best) < 2 or min(best) <= 0:
             continue

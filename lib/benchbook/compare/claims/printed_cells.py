@@ -63,8 +63,8 @@ class Printed:
         self, baseline: Sequence[TableCell], treatment: Sequence[TableCell], compared: set[str]
     ) -> tuple[list[CellPair], int]:
         """Pair cells that agree in every key but those compared."""
-        matching_pairs, alone = pair_cells(list(baseline), list(treatment), compared)
-        return [CellPair(pair.place, pair.treatment, pair.baseline) for pair in matching_pairs], len(alone)
+        pairs, alone = pair_cells(list(baseline), list(treatment), compared)
+        return [CellPair(pair.place, pair.treatment, pair.baseline) for pair in pairs], len(alone)
 
     def meets(self, claim: Claim, condition: Condition, cell: TableCell) -> bool:
         """True if a key of a cell, or a metric printed for it, lies between the ends of a condition."""
@@ -110,14 +110,14 @@ class Printed:
         bound = {key, *(THREADS if key in THREADS else ()), *free}
         bound |= THREADS if "threads" in free else set()
         levelled = [item for item in items if item.place.get(key) is not None]
-        matching_series = _group_series(levelled, key, bound)
-        if all(len({level for level, _ in levels}) < 2 for _, levels in matching_series):
-            matching_series = _group_series(levelled, key, bound | {"arm"})
-        for where, levels in matching_series:
+        series = _group_series(levelled, key, bound)
+        if all(len({level for level, _ in levels}) < 2 for _, levels in series):
+            series = _group_series(levelled, key, bound | {"arm"})
+        for where, levels in series:
             repeated = len({level for level, _ in levels}) < len(levels)
             if repeated and not free:
                 raise Ambiguous(f"{where or 'all'}: two cells have the same {labels.label_key(key)}")
-        return matching_series
+        return series
 
     def group(self, item: CellPair) -> Hashable:
         """Every cell is shown."""
@@ -155,7 +155,7 @@ class Printed:
             for cell, weight in terms
         ]
         variance = math.fsum(part for part, _ in parts)
-        df = variance**2 / math.fsum(part**2 / own_part for part, own_part in parts)
+        df = variance**2 / math.fsum(part**2 / part_df for part, part_df in parts)
         half = t_quantile((1 + LEVEL) / 2, df) * math.sqrt(variance)
         n = min(cell.n for cell in repeated)
         return Interval(n, LEVEL, mean, mean - half, mean + half, math.sqrt(variance), df)

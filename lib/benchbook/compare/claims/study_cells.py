@@ -109,8 +109,8 @@ class StudyCells:
                 raise NotApplicable("it speaks of several baselines")
             alone += not match
             for other in match:
-                own_text, base = cell.at.name, other.at.name
-                name = own_text if own_text == base else f"{own_text} against {base}"
+                treated, base = cell.at.name, other.at.name
+                name = treated if treated == base else f"{treated} against {base}"
                 result.append(CellPair({**cell.place, "name": name}, cell, other))
         return result, alone
 
@@ -154,7 +154,7 @@ class StudyCells:
         for levels in groups.values():
             if "threads" not in free and len({level for level, _ in levels}) < len(levels):
                 raise NotApplicable(f"two {owner}s have the same {labels.label_key(key)}")
-        return [(where, sorted(own_group, key=lambda item: item[0])) for where, own_group in groups.items()]
+        return [(where, sorted(levels, key=lambda item: item[0])) for where, levels in groups.items()]
 
     def group(self, item: CellPair) -> Hashable:
         """Return arm and workload: thread levels are shown together."""
@@ -326,8 +326,8 @@ def used_share(
     """
     metric, (arm, workload, threads) = require_value(condition.metric), at
     cores = allowed_cores(facts.get(arm, {}), USED[metric])
-    own_part = runs[(runs.arm == arm) & (runs.workload == workload) & (runs.threads == threads)]
-    observed = own_part[COLUMNS[metric][0]].dropna()
+    cell_runs = runs[(runs.arm == arm) & (runs.workload == workload) & (runs.threads == threads)]
+    observed = cell_runs[COLUMNS[metric][0]].dropna()
     return None if cores is None or observed.empty else float(observed.mean()) / cores
 
 

@@ -118,7 +118,7 @@ def grade_claim(
             observations.setdefault(number.where, []).append((session.session, number))
     if not observations:
         return Grade(near, why, "not asked", sessions=len(sessions))
-    messages = {where: _session_outcome(own_pairs) for where, own_pairs in observations.items()}
+    messages = {where: _session_outcome(numbers) for where, numbers in observations.items()}
     worst = max(messages, key=lambda where: OUTCOMES.index(messages[where][0]))
     outcome, low, high, often = messages[worst]
     scale = observations[worst][-1][1].scale
@@ -182,10 +182,10 @@ def other_dose(claim: Claim, rate: float, findings: Findings) -> str:
     """
     key = next((each for each in DOSES if each in (claim.treatment or {})), None)
     cells = findings.causes.cells if findings.causes else ()
-    own_values = [cell.qps.value for cell in cells if cell.arm == findings.baseline]
-    if key is None or not own_values:
+    rates = [cell.qps.value for cell in cells if cell.arm == findings.baseline]
+    if key is None or not rates:
         return ""
-    here = sum(own_values) / len(own_values)
+    here = sum(rates) / len(rates)
     if max(rate / here, here / rate) < OTHER_DOSE:
         return ""
     beside = f"beside {here:,.0f} queries a second, the document's beside {rate:,.0f}"
@@ -389,11 +389,11 @@ def _program_closeness(
     if program not in theirs:
         return "kin", f"{descriptors.product_name(program)} is not in the document"
     versions = _VERSION.findall(theirs[program] or "")
-    own_match = _VERSION.search(version)
-    if own_match and own_match[0] in versions:
+    measured_version = _VERSION.search(version)
+    if measured_version and measured_version[0] in versions:
         return "same", ""
-    if own_match and own_match[0].split(".")[:2] in [text.split(".")[:2] for text in versions]:
-        return "close", f"{descriptors.product_name(program)} {own_match[0]} for {', '.join(versions)}"
+    if measured_version and measured_version[0].split(".")[:2] in [text.split(".")[:2] for text in versions]:
+        return "close", f"{descriptors.product_name(program)} {measured_version[0]} for {', '.join(versions)}"
     here = f"{descriptors.product_name(program)} {version or 'of an unknown version'}"
     message = f"{here} for {theirs[program] or 'an unknown one'}"
     return ("kin", message) if is_compared else ("close", f"{message}, on both sides")

@@ -70,7 +70,7 @@ def _describe_values(
         if len(estimand_outcome.part.items) == 1
     }
     is_effect = claim.kind == "effect"
-    own_groups = [
+    cell_records = [
         {
             **(records[id(item)] if is_effect else add_quotient(records[id(item)], item.cell)),
             "is_inside": each[id(item)],
@@ -83,28 +83,28 @@ def _describe_values(
     mean = geometric_mean(number + less for number in numbers) - less if min(numbers) + less > 0 else None
     rule, band = require_value(judged_by(claim)), require_value(claim_limits(claim))
     if rule == "mean" and mean is None:
-        return {"cells": own_groups, "verdict": "not derivable"}, {"numbers": []}
-    inside = sum(record["is_inside"] for record in own_groups)
+        return {"cells": cell_records, "verdict": "not derivable"}, {"numbers": []}
+    inside = sum(record["is_inside"] for record in cell_records)
     outside = [
         (record["where"], number)
-        for record, number in zip(own_groups, numbers, strict=True)
+        for record, number in zip(cell_records, numbers, strict=True)
         if not record["is_inside"]
     ]
     parts = [estimand_outcome for estimand_outcome in estimand_outcomes if estimand_outcome.part.decides]
     is_held = all(part.outcome == "confirmed" for part in parts)
     failed = {
         "mean": not is_held,
-        "every_cell": inside < len(own_groups),
-        "most_cells": 2 * inside <= len(own_groups),
+        "every_cell": inside < len(cell_records),
+        "most_cells": 2 * inside <= len(cell_records),
     }
     results: Record = {
-        "cells": own_groups,
+        "cells": cell_records,
         "n_inside": inside,
         "mean": round_digits(mean),
         "low": round_digits(min(numbers)),
         "high": round_digits(max(numbers)),
     }
-    found_at = _found_at(claim, own_groups, numbers) if is_effect and failed[rule] else []
+    found_at = _found_at(claim, cell_records, numbers) if is_effect and failed[rule] else []
     other = _other_base(claim_test, band, rule) if is_effect and failed[rule] and not found_at else None
     signs = [number for number in numbers if mean is not None and number * mean < 0] if is_effect else []
     results |= {"found_at": found_at} if found_at else {}
@@ -141,16 +141,16 @@ def _other_base(claim_test: ClaimTest, band: Limits, rule: str) -> list[float] |
     return [mean] if abs(mean - middle) <= abs(middle) / 10 else None
 
 
-def _found_at(claim: Claim, own_groups: Sequence[Record], numbers: Sequence[float]) -> list[str]:
+def _found_at(claim: Claim, cell_records: Sequence[Record], numbers: Sequence[float]) -> list[str]:
     """Places of cells with the published number, rounded as it was published."""
     band = require_value(claim.band)
-    if not isinstance(band.point, str) or len(own_groups) < 2:
+    if not isinstance(band.point, str) or len(cell_records) < 2:
         return []
     places = len(band.point.partition(".")[2].rstrip(" %"))
     wanted = round(100 * parse_amount(band.point), places)
     return [
         f"{write_percent(effect)} at {record['where']}"
-        for record, effect in zip(own_groups, numbers, strict=True)
+        for record, effect in zip(cell_records, numbers, strict=True)
         if round(100 * effect, places) == wanted
     ]
 
@@ -192,7 +192,7 @@ def _describe_trend(
         id(estimand_outcome.part.items[0]): estimand_outcome.outcome == "confirmed"
         for estimand_outcome in estimand_outcomes
     }
-    own_groups = [
+    cell_records = [
         {**records[id(item)], **({"is_inside": inside[id(item)]} if id(item) in inside else {})}
         for item in claim_test.items
     ]
@@ -213,13 +213,13 @@ def _describe_trend(
     ends = {"low": round_digits(min(numbers)), "high": round_digits(max(numbers))}
     held = sum(estimand_outcome.outcome == "confirmed" for estimand_outcome in estimand_outcomes)
     values = {"wrong": wrong, "flat": flat, "repeats": _repetition_intervals(estimand_outcomes)}
-    return {"cells": own_groups, "n_inside": held, **ends}, values
+    return {"cells": cell_records, "n_inside": held, **ends}, values
 
 
 def _describe_proportion(
     claim: Claim, claim_test: ClaimTest, estimand_outcomes: Sequence[EstimandOutcome], records: Records
 ) -> tuple[Record, Record]:
-    key, each, lines, own_part = require_value(claim.along), [], [], []
+    key, each, lines, cell_records = require_value(claim.along), [], [], []
     for estimand_outcome in estimand_outcomes:
         shares = [item.cell.value / item.place[key] for item in estimand_outcome.part.items]
         for item, share in zip(estimand_outcome.part.items, shares, strict=True):
@@ -228,7 +228,7 @@ def _describe_proportion(
                 f"{record['arithmetic']} / {float(item.place[key]):g} = {format_plain(share)} for each, "
                 f"{write_percent(share / shares[0] - 1)} against the first"
             )
-            own_part.append({**record, "value": round_digits(share), "arithmetic": work})
+            cell_records.append({**record, "value": round_digits(share), "arithmetic": work})
         where = estimand_outcome.part.where if len(estimand_outcomes) > 1 else ""
         lines.append(
             (
@@ -240,7 +240,7 @@ def _describe_proportion(
         each += shares
     mean = round_digits(lines[0][1]) if len(lines) == 1 else None
     return {
-        "cells": own_part,
+        "cells": cell_records,
         "mean": mean,
         "low": round_digits(min(each)),
         "high": round_digits(max(each)),
@@ -267,14 +267,14 @@ def _describe_peak(
 def _same_effect(
     claim: Claim, claim_test: ClaimTest, estimand_outcomes: Sequence[EstimandOutcome], records: Records
 ) -> tuple[Record, Record]:
-    key, own_part, effects = require_value(claim.along), [], []
+    key, cell_records, effects = require_value(claim.along), [], []
     for estimand_outcome in estimand_outcomes:
         (mine, first), (its, other) = ([term[0] for term in terms] for terms in estimand_outcome.part.of)
         place: Mapping[str, Any] = estimand_outcome.part.items[0].place
         pairs: list[Any] = [Pair(place, first, mine), Pair(place, other, its)]
         this, that = map(pair_record, pairs)
         effects.append((pairs[0].effect, pairs[1].effect))
-        own_part.append(
+        cell_records.append(
             {
                 **this,
                 "is_inside": estimand_outcome.outcome == "confirmed",
@@ -289,7 +289,7 @@ def _same_effect(
     texts = [f"{write_percent(mine, 1)} beside {write_percent(its, 1)}" for mine, its in effects]
     gaps = [(1 + mine) / (1 + its) - 1 for mine, its in effects]
     values = {"effects": texts, "gaps": list(map(write_percent, gaps))}
-    return {"cells": own_part, "n_inside": inside, "low": ends[0], "high": ends[1]}, values
+    return {"cells": cell_records, "n_inside": inside, "low": ends[0], "high": ends[1]}, values
 
 
 def _describe_unit(
@@ -297,7 +297,7 @@ def _describe_unit(
 ) -> tuple[Record, Record]:
     point = require_value(claim.band).point
     claimed = float(point) if isinstance(point, int | float) else None
-    own_groups = [
+    cell_records = [
         {
             **records[id(item)],
             "where": estimand_outcome.part.where,
@@ -313,7 +313,7 @@ def _describe_unit(
         for estimand_outcome in estimand_outcomes
         if estimand_outcome.outcome == "confirmed"
     ]
-    return {"cells": own_groups, "n_inside": len(fits)}, {"fits": fits}
+    return {"cells": cell_records, "n_inside": len(fits)}, {"fits": fits}
 
 
 def _is_inside(value: float | None, band: Limits) -> bool:
