@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import ValidationError
 
@@ -165,22 +165,6 @@ def read_manifest(archive: Path) -> ArchiveManifest:
     """Manifest of an archive, its first member; the files it lists are not checked."""
     with open_archive(archive) as (members, _):
         return _parse_manifest(next(members, None))[0]
-
-
-def read_documents(archive: Path, *names: str) -> list[Any]:
-    """JSON documents of a study's data folder by their names, not held against the manifest.
-
-    Nothing is read behind the last of them. BenchbookError where one of them is not there.
-    """
-    results: dict[str, Any] = {}
-    with open_archive(archive) as (members, _):
-        for member in members:
-            name = member.name.rpartition("/")[2]
-            if member.name.count("/") == 3 and name in names:
-                results[name] = files.parse_json(b"".join(member.read()))
-            if len(results) == len(names):
-                return [results[name] for name in names]
-    raise BenchbookError(f"{archive.name}: there is no {' or no '.join({*names} - {*results})} in it")
 
 
 @contextlib.contextmanager

@@ -29,11 +29,6 @@ def digest_text(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def is_named_for(name: str, sha256: str) -> bool:
-    """True if a file's name has the first letters of its content's digest."""
-    return Path(name).stem.endswith(f"-{sha256[:_LETTERS]}")
-
-
 def write_texts(folder: Path, applied: Iterable[tuple[str, str]]) -> None:
     """Write each text once, whatever it is called the second time; `applied` has pairs of name and text."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -48,25 +43,6 @@ def write_texts(folder: Path, applied: Iterable[tuple[str, str]]) -> None:
             file.unlink()
     for name, text in kept.items():
         files.write_text(folder / name, text)
-
-
-def read_settings(file: Path) -> dict[str, str]:
-    """Settings in a settings file, as `format_value` has them; in TOML below section names."""
-    settings, section = {}, ""
-    for line in files.read_plain(file).decode("utf-8", errors="replace").splitlines():
-        name, is_set, value = line.partition("=")
-        if is_set:
-            settings[section + name.strip()] = format_value(value)
-        elif file.suffix == ".toml" and line.startswith("["):
-            section = f"{line.strip('[] ')}."
-    return settings
-
-
-def format_value(value: Any) -> str:
-    """A setting's value as text that is the same in any notation: 1.0 as 1, true as on."""
-    text = str(value).strip().strip("'\"").lower()
-    text = {"true": "on", "false": "off"}.get(text, text)
-    return text.removesuffix(".0")
 
 
 def find_digests(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
