@@ -1,23 +1,19 @@
 """A walk on a real server: what goes wrong is voided, repeated and kept, and nothing is lost."""
 
-import contextlib
 import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from benchbook.core.artifacts import run_folder
 from benchbook.core.artifacts.run_folder import RunFolder
 from benchbook.core.study.study import Study
-from benchbook.measure import run_executor
 from benchbook.plan import schedule
 from benchbook.read import validity
 from tests import beside
-from tests.sites.connection import tell
 from tests.walks import Store, judge
 
 pytestmark = pytest.mark.server
@@ -82,15 +78,6 @@ def test_a_killed_client_voids_its_group_which_is_repeated(store: Store):
     assert attempts["proxy"] == 2
 
 
-def test_a_killed_proxy_is_started_again_and_its_run_repeated(store: Store):
-    def kill() -> None:
-        os.kill(store.site.monitored("proxy")["proxy"][0], signal.SIGKILL)
-
-    store.walk_with(kill, "proxy")
-    store.assert_complete()
-    assert store.voids()["proxy 1"][0] == "invalid"
-
-
 def test_a_killed_server_is_started_again_and_its_run_repeated(store: Store):
     def kill() -> None:
         os.kill(store.site.monitored("direct")["server"][0], signal.SIGKILL)
@@ -98,32 +85,6 @@ def test_a_killed_server_is_started_again_and_its_run_repeated(store: Store):
     store.walk_with(kill, "direct")
     store.assert_complete()
     assert store.voids()["direct 1"][0] in ("invalid", "indeterminate")
-
-
-def test_a_table_that_is_emptied_in_a_run_is_brought_back(store: Store):
-    def empty() -> None:
-        tell(store.site, "TRUNCATE TABLE sbtest.sbtest1")
-
-    store.walk_with(empty, "direct")
-    store.assert_complete()
-    assert store.voids()["direct 1"][0] == "invalid"
-
-
-def test_what_fails_again_and_again_is_given_up_and_said(store: Store, make_study: Make):
-    plan = make_study().plan.model_copy(update={"max_repeats": 1})
-    store.study = store.study.model_copy(update={"plan": plan})
-
-    def kill() -> None:
-        for client in beside.clients():
-            with contextlib.suppress(psutil.NoSuchProcess):
-                client.kill()
-
-    with beside.again(kill):
-        state = store.walk()
-    assert store.kept() == []
-    assert len(store.voids()) == 2, "one attempt and one repeat"
-    assert state.abandoned == [store.runs[0].group]
-    assert f"{store.runs[0].group}: given up after 1 repeats; the report says so" in store.said
 
 
 def test_a_server_that_goes_away_between_two_runs_costs_one_repeat(store: Store):
@@ -147,20 +108,6 @@ def test_a_server_that_goes_away_between_two_runs_costs_one_repeat(store: Store)
     partners = [name.split()[0] for name, (status, _) in voids.items() if status == "partner"]
     assert first.arm in partners, "half a pair is no pair"
     assert state.done == len(store.kept()) + len(voids) - 1, "all but the one that had no server"
-
-
-@pytest.mark.slow
-def test_a_server_that_hangs_holds_nobody_for_ever(store: Store, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(run_executor, "THREAD_INIT_S", 0)
-    monkeypatch.setattr(run_executor, "GRACE_S", 1)
-
-    def stop() -> None:
-        os.kill(store.site.monitored("direct")["server"][0], signal.SIGSTOP)
-
-    store.walk_with(stop, "direct")
-    store.assert_complete()
-    assert store.voids()["direct 1"][0] in ("invalid", "indeterminate")
-    assert RunFolder(next(store.void.glob("*-direct-*.a1"))).evidence()["ended_by"] == "deadline"
 
 
 def test_the_facts_that_are_part_of_a_run_are_found_on_a_real_site(site: Any):
