@@ -109,15 +109,15 @@ def effects(study: str | None = None) -> pd.DataFrame:
     was measured in this clone. Of recorded studies all sessions are there, read from the Parquet dataset in
     `data/effects`, with the machine of each and whether it is pooled. NotThere where there is nothing yet.
     """
-    requested_studies = [studies()[study]] if study is not None else list(studies())
-    own_groups = [row for item in requested_studies for row in _measured_here(item)]
-    frames = [pd.DataFrame(own_groups)] if own_groups else []
+    chosen = [studies()[study]] if study is not None else list(studies())
+    rows = [row for item in chosen for row in _measured_here(item)]
+    frames = [pd.DataFrame(rows)] if rows else []
     if index.read_index().studies:
         recorded = pd.read_parquet(dataset.refresh_files()).astype({"study": object})
         frames.append(recorded if study is None else recorded[recorded.study == study])
     result = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
     if result.empty:
-        which = f"{requested_studies[0].name}: no effects" if len(requested_studies) == 1 else "no effects"
+        which = f"{chosen[0].name}: no effects" if len(chosen) == 1 else "no effects"
         raise NotThere(f"{which} yet; `make repro` measures a study")
     return document_table("effects", result.astype({"threads": "Int64"}))
 
@@ -125,8 +125,8 @@ def effects(study: str | None = None) -> pd.DataFrame:
 def _measured_here(study: Study) -> Iterator[dict[str, Any]]:
     if not study.is_analyzed or study.is_recorded:
         return
-    for matching_finding in study.everything:
-        finding = matching_finding.data
+    for shown in study.everything:
+        finding = shown.data
         for part in ({**finding.plain, "threads": None}, *(level.plain for level in finding.levels)):
             yield {
                 "study": study.name,

@@ -41,8 +41,8 @@ def columns(table: str | pd.DataFrame | None = None) -> pd.DataFrame:
         name = table.attrs.get("table")
         if name is None:
             raise NotThere(f"there is no such table; the tables are {', '.join(read_meanings())}")
-        own_items = [column for column in table.columns if column in read_meanings()[name]]
-        return Meanings(columns(name).reindex(own_items))
+        described = [column for column in table.columns if column in read_meanings()[name]]
+        return Meanings(columns(name).reindex(described))
     if table not in read_meanings():
         raise NotThere(f"{table}: no such table; {did_you_mean(str(table), read_meanings())}")
     meanings = pd.DataFrame.from_dict(
@@ -53,8 +53,8 @@ def columns(table: str | pd.DataFrame | None = None) -> pd.DataFrame:
 
 def document_table(name: str, frame: pd.DataFrame) -> pd.DataFrame:
     """Put a table's columns in their documented order and let it remember its name and fit a terminal."""
-    own_values = read_meanings().get(name) if name not in SCHEMAS else None
-    ordered = TerminalTable(frame if own_values is None else frame.reindex(columns=list(own_values)))
+    meanings = read_meanings().get(name) if name not in SCHEMAS else None
+    ordered = TerminalTable(frame if meanings is None else frame.reindex(columns=list(meanings)))
     ordered.attrs["table"] = name
     return ordered
 

@@ -263,17 +263,15 @@ class Study:
     def why(self) -> list[str]:
         """Causes of its effects: a sentence for each that the costs of a query explain."""
         return [
-            f"{bottleneck_section.name_place(select_cause, self._found)}: {select_cause.sentence}"
-            for select_cause in bottleneck_section.select_causes(self._found)
+            f"{bottleneck_section.name_place(cause, self._found)}: {cause.sentence}"
+            for cause in bottleneck_section.select_causes(self._found)
         ]
 
     @property
     def facts(self) -> pd.DataFrame:
         """Facts on each arm: one row a fact, one column an arm."""
         arms = files.read_json(self._there("facts"))["arms"]
-        flat = {
-            arm: pd.json_normalize(matching_arm).iloc[0].astype(object) for arm, matching_arm in arms.items()
-        }
+        flat = {arm: pd.json_normalize(facts).iloc[0].astype(object) for arm, facts in arms.items()}
         return pd.DataFrame(flat).rename_axis("fact")
 
     @property
@@ -381,8 +379,4 @@ class Study:
     @cached_property
     def _folders(self) -> dict[str, Path]:
         places = (self._places.raw, self._places.void, self._places.pilots)
-        return {
-            matching_folder.name: matching_folder.path
-            for place in places
-            for matching_folder in run_folder.list_folders(place)
-        }
+        return {folder.name: folder.path for place in places for folder in run_folder.list_folders(place)}

@@ -48,13 +48,13 @@ def measure_runs(
     of: Study, lab: Path, into: Path, limits: Limits | None = None, say: Callable[[str], None] = print
 ) -> pd.DataFrame:
     """Make all runs of a study in a lab, their folders below `into`; return the table of valid `runs`."""
-    matching_limits = limits or Limits()
+    bounds = limits or Limits()
     runs = schedule.plan_runs("calibration", of, {})
     with open_site(of, lab) as site:
         if not site.has_snapshot(plan_data(of).label):
             dataset.load_data(site, plan_data(of))
-        run_planned(of, runs, site, into, matching_limits, say)
-    return tidy.read_study(into / "raw", into / "void", schedule.schedule_table(runs), matching_limits)[
+        run_planned(of, runs, site, into, bounds, say)
+    return tidy.read_study(into / "raw", into / "void", schedule.schedule_table(runs), bounds)[
         "runs"
     ].to_pandas()
 

@@ -27,10 +27,8 @@ BY_MODULE = ("engines", "proxies", "tidb", "descriptors")
 def write_fingerprints() -> int:
     """Write for each study of params.yaml the SHA-256 of each file of `of_study`; return an exit code."""
     for name in load.load_params().studies:
-        matching_of_study = of_study(load.load_study(name))
-        files.write_json(
-            paths.code_file(name), {_name_file(path): files.digest_file(path) for path in matching_of_study}
-        )
+        parts = of_study(load.load_study(name))
+        files.write_json(paths.code_file(name), {_name_file(path): files.digest_file(path) for path in parts})
     return 0
 
 

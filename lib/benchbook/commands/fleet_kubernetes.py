@@ -84,11 +84,11 @@ def build_manifest(place: ClusterPlace, token: str, sessions: int, script: str) 
     pod = template["spec"]
     apart = {"labelSelector": {"matchLabels": {LABEL: token}}, "topologyKey": "kubernetes.io/hostname"}
     pod.update(affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}})
-    (container,), own_part = pod["containers"], pod.pop("tolerations")
+    (container,), tolerations = pod["containers"], pod.pop("tolerations")
     container.update(image=place.image, command=["sh", "-c", script], resources=place.resources)
     study_variants.apply_patch(container, place.container)
     study_variants.apply_patch(pod, place.pod)
-    pod.update(tolerations=[*pod.get("tolerations", ()), *own_part])
+    pod.update(tolerations=[*pod.get("tolerations", ()), *tolerations])
     return manifest
 
 

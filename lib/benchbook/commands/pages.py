@@ -74,8 +74,8 @@ def stand_in(root: Path) -> list[Path]:
         for link, anchor in set(_LINK.findall(text)):
             wanted.setdefault(Path(os.path.normpath(file.parent / link)), set()).add(anchor)
     absent = {
-        page: own_texts
-        for page, own_texts in wanted.items()
+        page: dependencies
+        for page, dependencies in wanted.items()
         if page.is_relative_to(site) and not page.exists()
     }
     if not absent:
@@ -108,10 +108,10 @@ def _digest_all(root: Path) -> str:
     return _digest_sources(root) + _digest_files(root, observed_paths) + files.sha256_all(root, read)
 
 
-def _digest_files(root: Path, matching_paths: Sequence[Path]) -> str:
+def _digest_files(root: Path, groups: Sequence[Path]) -> str:
     made_with = [file for file in (root / "lib" / "benchbook").rglob("*") if file.suffix != ".pyc"]
     return files.digest_stats(
-        root, [file for file in (*matching_paths, *made_with, paths.params_file()) if file.is_file()]
+        root, [file for file in (*groups, *made_with, paths.params_file()) if file.is_file()]
     )
 
 

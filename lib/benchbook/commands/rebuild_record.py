@@ -284,7 +284,7 @@ def pool_study(name: str, index: record.Index) -> bool:
     if not newest.where.findings.is_file():
         newest.where.pooled.unlink(missing_ok=True)
         return False
-    own_design = newest.pooled_results.design
+    current = newest.pooled_results.design
     for session in index.sessions(name):
         entry, results = session.entry, session.pooled_results
         is_other = entry.design != newest.entry.design
@@ -294,9 +294,7 @@ def pool_study(name: str, index: record.Index) -> bool:
                 facts=results.facts.arms,
                 probes=results.facts.probes,
                 superseded=entry.superseded,
-                differs="; ".join(design.describe_differences(results.design, own_design))
-                if is_other
-                else "",
+                differs="; ".join(design.describe_differences(results.design, current)) if is_other else "",
             )
         )
     found_all = compared.pool_sessions(name, brought, newest.entry.design)

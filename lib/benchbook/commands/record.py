@@ -447,9 +447,9 @@ def describe_registration(held: ArchiveContents) -> str:
     """Promise of git's dates in this clone about a session unpacked below a root of its own."""
     ours = paths.study_paths(held.name)
     theirs = yaml_file.read_mapping(held.where.file, held.where.shown).data
-    own_values = yaml_file.read_mapping(ours.file, ours.shown).data if ours.file.is_file() else {}
+    written = yaml_file.read_mapping(ours.file, ours.shown).data if ours.file.is_file() else {}
     runs = pd.read_parquet(held.where.tidy / "runs.parquet")
-    if own_values and (broken := registration.changed_keys(own_values, theirs, registration.PROMISED)):
+    if written and (broken := registration.changed_keys(written, theirs, registration.PROMISED)):
         return f"Not held: {', '.join(broken)} are not as the study file of this clone has them."
     return registration.check_registration(held.name, runs).text
 

@@ -117,11 +117,8 @@ def _run_repro(root: Path, arguments: list[str], study: str | None) -> tuple[int
     is_whole = study is not None or not any("@" in word for word in arguments)
     pages = [f"{page}@{name}" for name in chosen for page in ("report", "runs")]
     # A study's page leads to those of its runs, and they to it.
-    named = [matching_match for matching_match in map(_PAGE.fullmatch, arguments) if matching_match]
-    beside = [
-        f"{'runs' if matching_match[1] == 'report' else 'report'}@{matching_match[2]}"
-        for matching_match in named
-    ]
+    named = [match for match in map(_PAGE.fullmatch, arguments) if match]
+    beside = [f"{'runs' if match[1] == 'report' else 'report'}@{match[2]}" for match in named]
     targets = pages if is_whole else [text for text in beside if text not in arguments]
     for words in _dry_targets(chosen) if is_whole and DRY & set(arguments) else [targets]:
         code, is_stopped = _run_dvc(root, ["repro", *arguments, *words])

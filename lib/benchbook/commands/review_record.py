@@ -65,10 +65,10 @@ def _compare_pooled(name: str, commit: str, then: Sessions, now: Sessions) -> Ta
     old, again, new = (
         {
             name_place(pooled_contrast, part): part
-            for pooled_contrast in (matching_meta_analysis.contrasts if matching_meta_analysis else ())
+            for pooled_contrast in (recorded.contrasts if recorded else ())
             for part in pooled_contrast.told
         }
-        for matching_meta_analysis in (before, same, after)
+        for recorded in (before, same, after)
     )
     rows = [
         (of, [pooled_effects.get(of) for pooled_effects in (old, again, new)])

@@ -197,8 +197,8 @@ def _last_error(notebook: Path) -> str | None:
     for cell in reversed(cells):
         for output in cell.get("outputs", []):
             if output.get("output_type") == "error":
-                known_flag = output["ename"] in BENCHBOOK_ERRORS
-                return output["evalue"] if known_flag else f"{output['ename']}: {output['evalue']}"
+                is_refusal = output["ename"] in BENCHBOOK_ERRORS
+                return output["evalue"] if is_refusal else f"{output['ename']}: {output['evalue']}"
     return None
 
 

@@ -138,11 +138,11 @@ def enlist_study(root: Path, study: str) -> bool:
     if study in yaml_file.read_mapping(file).data.get("studies", {}):
         return False
     text = file.read_text(encoding="utf-8")
-    matching_match = re.search(r"^studies:[^\n\S]*(?:#[^\n]*)?\n(?P<items>(?:[^\n\S]+[^\n]+\n)+)", text, re.M)
-    if matching_match is None:
+    match = re.search(r"^studies:[^\n\S]*(?:#[^\n]*)?\n(?P<items>(?:[^\n\S]+[^\n]+\n)+)", text, re.M)
+    if match is None:
         raise InputErrors([f"params.yaml: studies: {study} is not there; add the line `  {line}`"])
-    indent = re.match(r"\s*", matching_match["items"])[0]  # type: ignore[index]
-    text = f"{text[: matching_match.end()]}{indent}{line}\n{text[matching_match.end() :]}"
+    indent = re.match(r"\s*", match["items"])[0]  # type: ignore[index]
+    text = f"{text[: match.end()]}{indent}{line}\n{text[match.end() :]}"
     files.write_text(file, text)
     print(f"params.yaml: {study} added under studies, what the pipeline measures")
     return True
@@ -179,8 +179,8 @@ def _list_answers() -> dict[str, dict[str, list[str]]]:
         whole = _list_claims(load.load_study(name))
         requests = [(name, claim, how) for claim, how in whole.items()]
         for size in study_variants.variant_names(name):
-            own_dict_items = _list_claims(load.load_study(size)).items()
-            requests += [(size, claim, how) for claim, how in own_dict_items if whole.get(claim) != how]
+            claims = _list_claims(load.load_study(size)).items()
+            requests += [(size, claim, how) for claim, how in claims if whole.get(claim) != how]
         for study, claim, how in requests:
             answers.setdefault(claim, {}).setdefault(how, []).append(study)
     return answers

@@ -35,9 +35,8 @@ def render_answer(study: str) -> list[str]:
     table = build_results(findings, recorded_sessions(study))
     width = min(shutil.get_terminal_size((WIDTH, 24)).columns, WIDTH)
     why = [
-        f"Where the time went: {bottleneck_section.name_place(select_cause, findings)}: "
-        f"{select_cause.sentence}."
-        for select_cause in bottleneck_section.select_causes(findings)[:1]
+        f"Where the time went: {bottleneck_section.name_place(cause, findings)}: {cause.sentence}."
+        for cause in bottleneck_section.select_causes(findings)[:1]
     ]
     basis = f"{blocks.complete} of {format_count(blocks.planned, 'block')}{runs if due else ''}, "
     basis += f"{format_minutes(findings.machine_minutes)} of machine time"
@@ -73,12 +72,8 @@ def recorded_sessions(study: str) -> MetaAnalysis | None:
     mine = design.compute_digest(held.study, held.facts.arms, sessions.list_methods(held))
     if not recorded.of_design(mine):
         return None
-    matching_meta_analysis = meta_analysis.read_pooled(study)
-    return (
-        matching_meta_analysis
-        if matching_meta_analysis and matching_meta_analysis.design == mine
-        else review_record.pool_recorded(study, mine)
-    )
+    pooled = meta_analysis.read_pooled(study)
+    return pooled if pooled and pooled.design == mine else review_record.pool_recorded(study, mine)
 
 
 def five_minutes(findings: Findings) -> list[str]:
@@ -125,8 +120,8 @@ def describe_place(study: str) -> list[str]:
             other = record.read_results(newest).design
             session = "; ".join(design.describe_differences(other, sessions.describe_design(held))[:3])
         return [f"None of the {several} recorded sessions has this design: {session}."]
-    matching_meta_analysis = recorded_sessions(study)
-    if matching_meta_analysis is None:
+    pooled = recorded_sessions(study)
+    if pooled is None:
         return [f"{len(alike)} recorded sessions have this design; none of them can be read."]
     here = meta_analysis.build_session(
         *(sessions.session_id(held), sessions.format_minute(sessions.read_start(held)), mine),
@@ -134,7 +129,7 @@ def describe_place(study: str) -> list[str]:
         facts=held.facts.arms,
         probes=held.facts.probes,
     )
-    session = prediction_check.describe_session(here, matching_meta_analysis)
+    session = prediction_check.describe_session(here, pooled)
     return [session] if session else []
 
 

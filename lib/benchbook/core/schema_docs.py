@@ -74,7 +74,7 @@ def _render_list(whole: dict[str, Any], section: dict[str, Any]) -> str:
         meaning = re.sub(
             r"[;:,.] [Nn]ull(?:[^.;]|[.;](?! |$))*(?=[.;](?: |$))", "", _describe_key(whole, node)
         )
-        ends = [matching_match.start() for matching_match in re.finditer(r"[.;](?= |$)", meaning)]
+        ends = [match.start() for match in re.finditer(r"[.;](?= |$)", meaning)]
         whole_ends = (end for end in ends if meaning[:end].count("(") == meaning[:end].count(")"))
         end = next(whole_ends, len(meaning) - 1)
         value = _describe_values(whole, node)

@@ -42,12 +42,12 @@ class ArchiveContents:
     def facts(self) -> Facts:
         """Facts that provision found."""
         try:
-            matching_facts = Facts.model_validate(_read_json(self.where.facts))
+            facts = Facts.model_validate(_read_json(self.where.facts))
         except ValidationError as error:
             raise ValueError(f"facts.json: {describe_error(error)}") from None
-        if matching_facts.study != self.name:
-            raise ValueError(f"facts.json is of the study {matching_facts.study!r}")
-        return matching_facts
+        if facts.study != self.name:
+            raise ValueError(f"facts.json is of the study {facts.study!r}")
+        return facts
 
     @cached_property
     def data(self) -> dict[str, Any]:

@@ -188,9 +188,9 @@ def from_raw(session: record.RecordedSession, root: Path) -> tuple[list[str], li
     differs = [*in_git, *recompute.compare_results(study, root, 1)]
     with paths.use_root(root):
         held = ArchiveContents(root, study)
-        shown, own_id = derive_entry(held), session_id(held)
+        shown, id_here = derive_entry(held), session_id(held)
     wrong = session.other_archive()
-    refused = [*([wrong] if wrong else []), *_entry_differences(session, own_id, shown)]
+    refused = [*([wrong] if wrong else []), *_entry_differences(session, id_here, shown)]
     if (
         tables_of(session.where.name, session.entry, tidy.load_tables(held.where.tidy))
         != session.entry.tables
@@ -257,10 +257,10 @@ def _by_facts(held: ArchiveContents, methods: Mapping[str, Any]) -> dict[str, An
 
 
 def _entry_differences(
-    session: record.RecordedSession, own_id: str, shown: Mapping[str, Any]
+    session: record.RecordedSession, id_here: str, shown: Mapping[str, Any]
 ) -> Iterator[str]:
     """Differences of an entry from the evidence of its session."""
-    for key, value in {"session": own_id, **shown}.items():
+    for key, value in {"session": id_here, **shown}.items():
         statement = session.id if key == "session" else getattr(session.entry, key)
         if statement != value:
             yield f"{session.archive_name}: {key}: {record.INDEX} says {statement}, its raw files {value}"

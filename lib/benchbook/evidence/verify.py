@@ -113,15 +113,15 @@ def describe_provenance(file: Path) -> Iterator[str]:
         yield f"commit {commit} of {day} by {who}, {signed}, first brought this archive"
     else:
         yield "no commit of this clone has it yet"
-    own_entry = session.entry
+    entry_here = session.entry
     same = [
         recorded_session.entry
         for recorded_session in index.sessions(session.where.name)
         if recorded_session.id != session.id
-        and recorded_session.entry.design == own_entry.design
+        and recorded_session.entry.design == entry_here.design
         and recorded_session.entry.superseded is None
     ]
-    others = {entry.machine.processor for entry in same} - {own_entry.machine.processor}
+    others = {entry.machine.processor for entry in same} - {entry_here.machine.processor}
     yield (
         f"{count(len(same), 'further session')} of the same design in the record, "
         f"{count(len(others), 'other processor')} among them"

@@ -80,13 +80,11 @@ def _plan_arm(study: Study, arm: str) -> ArmLoad:
 
 def _checksum_kind(study: Study) -> str:
     """Kind of checksum: an engine's own if all columns are alike, else one that all can make."""
-    requested_engines = [engine_of(study, arm) for arm in study.arms]
-    engines = {engine.name: descriptors.find_engine(engine.name) for engine in requested_engines}
-    names = [
-        name for about in descriptors.TEXT for name in engines[requested_engines[0].name].meanings[about]
-    ]
+    of_arms = [engine_of(study, arm) for arm in study.arms]
+    engines = {engine.name: descriptors.find_engine(engine.name) for engine in of_arms}
+    names = [name for about in descriptors.TEXT for name in engines[of_arms[0].name].meanings[about]]
     # An engine's own is of bytes as they are kept, which the character set decides.
-    texts = {str([*map(engine.settings.get, names)]) for engine in requested_engines}
+    texts = {str([*map(engine.settings.get, names)]) for engine in of_arms}
     are_alike = study.site.existing is None and len(texts) == 1
     if are_alike and len(engines) == 1 and all(engine.has_checksum for engine in engines.values()):
         return "own"

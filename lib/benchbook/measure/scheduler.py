@@ -120,11 +120,11 @@ def complete_schedule(
         preflight.refuse_problems(
             preflight.check_machine(study, {"raw logs": where.raw, "the lab": lab}, limits)
         )
-        own_part = (files.read_json(where.warm_up).get("own") or {}) if state.data.scripts else None
+        scripts = (files.read_json(where.warm_up).get("own") or {}) if state.data.scripts else None
         with open_site(study, lab) as site:
             state.site = site
             provision.verify_facts(site, study, facts)
-            for event in dataset.ensure_data(site, state.data, data, own_part)["events"]:
+            for event in dataset.ensure_data(site, state.data, data, scripts)["events"]:
                 state.say(event)
             run_missing(state)
             # Between runs a part that dies costs its group alone, and the group is made again.

@@ -142,10 +142,10 @@ def begin_session(where: paths.StudyPaths, study: Study) -> int:
     the operating system, and again only where the file is gone or the study file asks for another seed.
     """
     session = read_session(where)
-    requested_seed = study.plan.seed
-    if session and requested_seed in (None, session["seed"]):
+    stated = study.plan.seed
+    if session and stated in (None, session["seed"]):
         return int(session["seed"])
-    seed = draw_seed() if requested_seed is None else requested_seed
+    seed = draw_seed() if stated is None else stated
     begun = datetime.now(UTC).isoformat(timespec="seconds")
     kept = {"version": VERSION, "study": where.name, "begun_utc": begun, "seed": seed}
     files.write_json(where.session, kept | {"blocks": study.plan.blocks})

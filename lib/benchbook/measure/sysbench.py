@@ -104,16 +104,16 @@ def write_options(
     site: Site, arm: str, endpoint: Endpoint, planned: PlannedRun, file: Path
 ) -> dict[str, dict[str, str]]:
     """Write a run's options but its account to a file; return those `asked` and those `taken` by name."""
-    requested_general_options = general_options(endpoint, planned)
-    file.write_text(in_file(requested_general_options), encoding="utf-8")
+    options = general_options(endpoint, planned)
+    file.write_text(in_file(options), encoding="utf-8")
     with tempfile.TemporaryDirectory() as scratch:
         out, err = Path(scratch) / "out", Path(scratch) / "err"
         with start_client(site, Start(show_argv(file), out, err, Path(scratch), arm=arm)) as child:
             child.popen.wait(timeout=ANSWER_S)
         taken = parse_shown(out.read_text(encoding="utf-8", errors="replace"))
     return {
-        "asked": requested_general_options,
-        "taken": {name: taken[name] for name in requested_general_options if name in taken},
+        "asked": options,
+        "taken": {name: taken[name] for name in options if name in taken},
     }
 
 

@@ -248,11 +248,11 @@ def _of_contrasts(claim: Claim, source: Source, study: Study, findings: Findings
         (item.baseline.at[0], *item.cell.at[:2]) for item in claim_test.items if item.baseline is not None
     }
     loads = _table_loads(claim, source)
-    own_loads = {item for _, _, item in meant if not loads or {item, study.script(item)} & loads}
+    workloads = {item for _, _, item in meant if not loads or {item, study.script(item)} & loads}
     metric = "qps" if claim.metric in estimands.RATES else metric_column(str(claim.metric))
     for finding in findings.findings:
         contrast = (finding.baseline, finding.treatment, finding.workload)
-        if contrast not in meant or finding.workload not in own_loads or finding.metric != metric:
+        if contrast not in meant or finding.workload not in workloads or finding.metric != metric:
             continue
         is_each = judged_by(claim) != "mean"
         parts: Sequence[Finding | LevelContrast] = finding.levels if is_each and finding.levels else [finding]

@@ -55,11 +55,11 @@ def void_counts(runs: pd.DataFrame, voids: pd.DataFrame, arms: list[str], baseli
     test for each arm against the baseline; `fisher_p` is the smallest p after Holm's correction, None
     where nothing was voided or nothing can be compared.
     """
-    own_voids = voids[voids.status != "partner"]
+    invalid = voids[voids.status != "partner"]
     by_arm = {
         arm: Attempts(
             runs=int((runs.arm == arm).sum() + (voids.arm == arm).sum()),
-            voided=int((own_voids.arm == arm).sum()),
+            voided=int((invalid.arm == arm).sum()),
         )
         for arm in arms
     }

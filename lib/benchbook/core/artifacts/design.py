@@ -150,8 +150,8 @@ def list_versions(arms: Arms) -> dict[str, list[str]]:
 
 def minor_version(version: str) -> str:
     """First two numbers of a version, such as 10.11; all of it if there are none."""
-    known_match = re.search(r"\d+\.\d+", version)
-    return known_match[0] if known_match else version
+    match = re.search(r"\d+\.\d+", version)
+    return match[0] if match else version
 
 
 def _explicit_values(section: Any, without: Mapping[str, Any]) -> dict[str, Any]:

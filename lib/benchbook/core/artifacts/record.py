@@ -63,8 +63,8 @@ class RecordedMachine(Model):
     @property
     def told_processor(self) -> str:
         """Name of its processor."""
-        known_row = (self.family, self.model, self.stepping)
-        which = "" if self.family is None else " (family {}, model {}, stepping {})".format(*known_row)
+        numbers = (self.family, self.model, self.stepping)
+        which = "" if self.family is None else " (family {}, model {}, stepping {})".format(*numbers)
         return f"{self.processor}{which}"
 
     @property
@@ -252,8 +252,8 @@ class RecordedSession:
 
 def read_index(folder: Path | None = None) -> Index:
     """Index of all recorded studies, empty if there is none. BenchbookError for a damaged file."""
-    matching_paths = sorted((folder or paths.record_folder()).glob(f"[!.]*/{INDEX}"))
-    looks = tuple((file, file.stat().st_mtime_ns, file.stat().st_size) for file in matching_paths)
+    groups = sorted((folder or paths.record_folder()).glob(f"[!.]*/{INDEX}"))
+    looks = tuple((file, file.stat().st_mtime_ns, file.stat().st_size) for file in groups)
     return Index(studies={file.parent.name: _read_study(file, *look) for file, *look in looks})
 
 

@@ -45,8 +45,8 @@ Amount = Annotated[str | int | float, AfterValidator(_check_amount)]
 
 def parse_amount(amount: str | int | float) -> float:
     """Amount as a number; "7 %" is 0.07."""
-    matching_match = PERCENT.fullmatch(amount) if isinstance(amount, str) else None
-    return float(matching_match[1]) / 100 if matching_match else float(amount)
+    match = PERCENT.fullmatch(amount) if isinstance(amount, str) else None
+    return float(match[1]) / 100 if match else float(amount)
 
 
 class SourcePart(Model):

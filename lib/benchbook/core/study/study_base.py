@@ -70,9 +70,9 @@ def key_descriptions(model: type[BaseModel]) -> dict[str, str]:
         body = _class_bodies(inspect.getsourcefile(kind) or "")[kind.__name__]
         for field, text in pairwise(body):
             if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
-                stated_expr = text.value if isinstance(text, ast.Expr) else None
-                if isinstance(stated_expr, ast.Constant) and isinstance(stated_expr.value, str):
-                    results[field.target.id] = inspect.cleandoc(stated_expr.value)
+                constant = text.value if isinstance(text, ast.Expr) else None
+                if isinstance(constant, ast.Constant) and isinstance(constant.value, str):
+                    results[field.target.id] = inspect.cleandoc(constant.value)
     return {name: text for name, text in results.items() if name in model.model_fields}
 
 

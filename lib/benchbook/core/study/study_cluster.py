@@ -137,9 +137,9 @@ class ArmCluster(Model):
 def _check_zones(engine: Any, arms: Mapping[str, Any]) -> Iterator[str]:
     """Faults if some arms have zones and others have none, so that the hops would be compared."""
     counts = {
-        name: own_part if own_part is not None else engine.cluster.zones_ms
+        name: setting if setting is not None else engine.cluster.zones_ms
         for name, arm in arms.items()
-        for own_part in [getattr(getattr(arm.engine, "cluster", None), "zones_ms", None)]
+        for setting in [getattr(getattr(arm.engine, "cluster", None), "zones_ms", None)]
     }
     without = [name for name, value in counts.items() if value is None]
     if without and len(without) < len(counts):
@@ -156,14 +156,14 @@ def find_refusals(study: Any) -> Iterator[str]:
         yield from _of_engine(study.site.kind, engine)
         yield from _check_zones(engine, study.arms)
     for name, arm in study.arms.items():
-        place, own_part = f"arms.{name}.engine", arm.engine
+        place, setting = f"arms.{name}.engine", arm.engine
         cluster: Cluster | None = engine.cluster
-        if own_part is not None and own_part.cluster is not None:
+        if setting is not None and setting.cluster is not None:
             if cluster is None:
                 yield f"{place}.cluster: changes a cluster, and engine.cluster is missing; write it there"
                 continue
             try:
-                cluster = Cluster(**own_part.cluster.on(cluster))
+                cluster = Cluster(**setting.cluster.on(cluster))
             except ValueError as error:
                 yield f"{place}.cluster.{str(error).partition('Value error, ')[2].partition(' [type')[0]}"
                 continue
@@ -171,7 +171,7 @@ def find_refusals(study: Any) -> Iterator[str]:
             yield from _of_arm_event(name, arm, study)
         if cluster is None:
             continue
-        if own_part is not None and any((own_part.name, own_part.version, own_part.binary)):
+        if setting is not None and any((setting.name, setting.version, setting.binary)):
             yield (
                 f"{place}: another engine beside engine.cluster; leave name, version and binary to the study"
             )

@@ -46,10 +46,10 @@ def _model_schema(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def _explain_errors(
-    document: YamlDocument, schema: dict[str, Any], matching_validation_error: ValidationError
+    document: YamlDocument, schema: dict[str, Any], error: ValidationError
 ) -> dict[Path, str]:
     lines: dict[Path, str] = {}
-    for item in matching_validation_error.errors(include_url=False):
+    for item in error.errors(include_url=False):
         value, kind = item["input"], item["type"]
         path = tuple(part for part in item["loc"] if part != "[key]")
         # A union names its branch as the last part of the path; people know only the key.
@@ -144,9 +144,9 @@ def resolve_node(schema: dict[str, Any], node: dict[str, Any]) -> tuple[dict[str
     """The node that a reference stands for, with examples of its own, and true if it may be null."""
     branches = [branch for branch in node.get("anyOf", ()) if branch.get("type") != "null"]
     if "$ref" in node:
-        matching_resolve_node = schema["$defs"][node["$ref"].rsplit("/", 1)[1]]
+        resolved = schema["$defs"][node["$ref"].rsplit("/", 1)[1]]
     elif len(branches) == 1:
-        matching_resolve_node, _ = resolve_node(schema, branches[0])
+        resolved, _ = resolve_node(schema, branches[0])
     else:
         return node, False
-    return {**matching_resolve_node, **{key: node[key] for key in node if key == "examples"}}, "anyOf" in node
+    return {**resolved, **{key: node[key] for key in node if key == "examples"}}, "anyOf" in node

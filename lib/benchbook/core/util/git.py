@@ -22,5 +22,5 @@ def run_git(*argv: str, root: Path | None = None) -> str | None:
 
 def resolve_commit(word: str, root: Path) -> str | None:
     """Commit that a word names in a clone; None if git knows none."""
-    stated_run_git = run_git("rev-parse", "--verify", "--quiet", f"{word}^{{commit}}", root=root)
-    return stated_run_git.strip() if stated_run_git else None
+    commit = run_git("rev-parse", "--verify", "--quiet", f"{word}^{{commit}}", root=root)
+    return commit.strip() if commit else None

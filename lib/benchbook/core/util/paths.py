@@ -75,8 +75,8 @@ class StudyPaths(_Places):
     @property
     def file(self) -> Path:
         """The study file, in any folder of `studies`; if there is none, in `studies`."""
-        matching_paths = study_files(self.base).get(self.name)
-        return matching_paths[0] if matching_paths else self.base / "studies" / f"{self.name}.yaml"
+        groups = study_files(self.base).get(self.name)
+        return groups[0] if groups else self.base / "studies" / f"{self.name}.yaml"
 
     @property
     def shown(self) -> str:
