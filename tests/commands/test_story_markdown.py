@@ -2,7 +2,8 @@
 
 import nbformat
 
-from benchbook.commands.story_markdown import render_story
+from benchbook.commands.story_markdown import ABSENT, FILE, render_story, write_story
+from benchbook.core.util import paths
 
 
 def test_prose_and_tables_stay_and_pictures_styles_and_code_go():
@@ -15,3 +16,15 @@ def test_prose_and_tables_stay_and_pictures_styles_and_code_go():
     assert text.startswith("# Five reports\n\nMade by `make pages`") and text.endswith("\n\n## Why\n")
     assert '<table>\n<tr><td colspan="2">−24 % </td></tr></table>' in text
     assert "svg" not in text and "style" not in text and "story.measured" not in text
+
+
+def test_a_story_without_the_record_replaces_no_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "find_root", lambda: tmp_path)
+    place = tmp_path / "data" / "site" / "notebooks" / "story.ipynb"
+    place.parent.mkdir(parents=True)
+    file = paths.reports_folder() / FILE
+    for title, is_written in ((f"# Story\n\n{ABSENT}: run `make pages`", False), ("# Story", True)):
+        cells = [nbformat.v4.new_markdown_cell(title)]
+        nbformat.write(nbformat.v4.new_notebook(cells=cells), place)
+        write_story()
+        assert file.exists() == is_written

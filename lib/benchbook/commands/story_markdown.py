@@ -18,11 +18,16 @@ _KEPT = {
 _ATTRIBUTES = {"colspan", "rowspan", "scope"}
 
 
+ABSENT = "The record is not made yet"
+"""What the story says where only the published reports are there; such a one replaces no file."""
+
+
 def write_story() -> None:
-    """Write the file from the executed notebook, where there is one."""
+    """Write the file from the executed notebook, where there is one that had the record."""
     place = paths.find_root() / "data" / "site" / "notebooks" / "story.ipynb"
-    if place.is_file():
-        files.write_text(paths.reports_folder() / FILE, render_story(nbformat.read(place, as_version=4)))
+    text = render_story(nbformat.read(place, as_version=4)) if place.is_file() else ABSENT
+    if ABSENT not in text:
+        files.write_text(paths.reports_folder() / FILE, text)
 
 
 def render_story(notebook: nbformat.NotebookNode) -> str:
