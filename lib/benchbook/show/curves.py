@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from benchbook.compare.text import labels
-from benchbook.compare.text.results_table import levels_of
+from benchbook.compare.text.results_table import depends_on_threads, levels_of
 from benchbook.core.artifacts.findings import ByThreads, Finding
 from benchbook.core.artifacts.meta_analysis import MetaAnalysis, PooledContrast
 from benchbook.core.util import number_format
@@ -107,7 +107,7 @@ def of_findings(findings: Sequence[Finding]) -> tuple[Curves | None, set[str]]:
             _curve_of_finding(finding),
         )
         for finding in findings
-        if is_curve(levels_of(finding), finding.headline)
+        if is_curve(levels_of(finding), not depends_on_threads(finding))
     ]
     return _build_curves(results, CAPTION)
 
