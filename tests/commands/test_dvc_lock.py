@@ -39,6 +39,9 @@ def test_a_lock_file_cut_anywhere_is_one_that_dvc_reads(tmp_path: Path, length: 
 def test_a_whole_lock_file_and_one_in_a_merge_are_left(tmp_path: Path):
     file = tmp_path / "dvc.lock"
     assert repair_lock_file(tmp_path) is None and not file.exists()
-    for text in (WHOLE, "schema: '2.0'\nstages: {}\n", WHOLE[:-40] + "\n<<<<<<< ours\n"):
+    without_deps = "schema: '2.0'\nstages:\n  code:\n    cmd: make\n    outs:\n" + DIGEST.format(
+        path="data/x"
+    )
+    for text in (WHOLE, without_deps, "schema: '2.0'\nstages: {}\n", WHOLE[:-40] + "\n<<<<<<< ours\n"):
         file.write_text(text, encoding="utf-8")
         assert repair_lock_file(tmp_path) is None and file.read_text("utf-8") == text
