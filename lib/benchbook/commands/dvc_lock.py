@@ -49,6 +49,6 @@ def _is_whole(text: str, is_stage: bool) -> bool:
     (stage,) = content.values() if isinstance(content, dict) else (None,)
     if not text.endswith("\n") or not isinstance(stage, dict) or not isinstance(stage.get("cmd"), str):
         return False
-    # Either may be absent; a list that is named and empty was cut.
-    listed = [item for key in ("deps", "outs") if key in stage for item in stage[key] or (None,)]
+    # Every stage has outputs; a list that is named and empty was cut.
+    listed = [item for key in {"outs", *stage} & {"deps", "outs"} for item in stage.get(key) or (None,)]
     return all(isinstance(item, dict) and "path" in item and _DIGESTS & item.keys() for item in listed)
