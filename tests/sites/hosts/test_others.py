@@ -32,7 +32,9 @@ def opened(rack: Rack, monkeypatch: pytest.MonkeyPatch, **asked: Any) -> Any:
     """Return the site of a study on the hosts, not yet open; PgBouncer is where this machine has it."""
     programs = {"pgbouncer": BOUNCER} if BOUNCER else None
     monkeypatch.setenv(inventory.VARIABLE, str(rack.inventory(programs=programs, **PATIENCE)))
-    return sites.open_site(study(plan=SHORT, threads=(1,), **asked), rack.folder / "home" / "others")
+    # Long enough that the monitor of each host has seen its parts also on a busy machine.
+    plan = {**SHORT, "run_s": 4}
+    return sites.open_site(study(plan=plan, threads=(1,), **asked), rack.folder / "home" / "others")
 
 
 @pytest.mark.skipif(shutil.which("socat") is None, reason="socat is not installed: apt-get install socat")
