@@ -87,6 +87,22 @@ def test_between_looks_the_blocks_of_the_last_look_decide(ask):
     assert ask({"haproxy": [*CLEAR, 2.0, 2.0]}) is not None
 
 
+def test_a_look_that_left_something_open_is_not_taken_again(make_study, make_runs, no_histograms):
+    """Ratios about 1 are open at 5 and at 10 blocks: the runs are read at these two alone."""
+    study = make_study(blocks=20).model_dump()
+    study["plan"]["stop"] = "decided"
+    reads, blocks = [], range(1, 13)
+
+    def read_tables():
+        reads.append(number)
+        return {"runs": make_runs({"haproxy": {4: (OPEN * 3)[:number]}}), "histograms": no_histograms}
+
+    rule = StoppingRule(Study.model_validate(study), Analysis(), (), read_tables, {})
+    for number in blocks:
+        assert rule(number) is None
+    assert reads == [5, 10]
+
+
 def test_at_the_last_block_there_is_nothing_to_leave_out(ask):
     assert ask({"haproxy": CLEAR}, planned=5) is None
 

@@ -7,7 +7,7 @@ is not already paid for (group sequential boundaries of equal level at each look
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pandas as pd
@@ -91,10 +91,13 @@ class StoppingRule:
     facts: Mapping[str, Mapping[str, Any]]
     asked: Sequence[evaluate.AssignedClaim] = ()
     say: Callable[[str], None] = print
+    open_looks: set[int] = field(default_factory=set, init=False)
+    """Looks at which something was open, though every contrast had its blocks."""
 
     def __call__(self, blocks: int) -> str | None:
         """Reason to stop after so many blocks, None to go on."""
-        if self.study.plan.stop != "decided" or blocks < min(self.analysis.looks):
+        due = max((look for look in self.analysis.looks if look <= blocks), default=None)
+        if self.study.plan.stop != "decided" or due is None or due in self.open_looks:
             return None
         tables = self.tables()
         runs, histograms = (_to_frame(tables[name]) for name in ("runs", "histograms"))
@@ -104,6 +107,8 @@ class StoppingRule:
         if blocks in self.analysis.looks:
             self.say(f"after {count(blocks, 'block')}: {so_far(judged)}")
         look = stopped_at(self.study, judged)
+        if look is None and {decision.candidate.look for decision in judged} == {due}:
+            self.open_looks.add(due)
         planned = self.study.plan.blocks
         if look is None or blocks >= planned:
             return None
