@@ -1,9 +1,13 @@
 """The story as the page of a repository shows it: text and tables, nothing that such a page leaves out."""
 
-import nbformat
+from types import SimpleNamespace
 
-from benchbook.commands.story_markdown import ABSENT, FILE, render_story, write_story
+import nbformat
+import pytest
+
+from benchbook.commands.story_markdown import FILE, render_story, write_story
 from benchbook.core.util import paths
+from benchbook.show.story import render_opening
 
 
 def test_prose_and_tables_stay_and_pictures_styles_and_code_go():
@@ -18,13 +22,17 @@ def test_prose_and_tables_stay_and_pictures_styles_and_code_go():
     assert "svg" not in text and "style" not in text and "story.measured" not in text
 
 
-def test_a_story_without_the_record_replaces_no_file(tmp_path, monkeypatch):
+@pytest.mark.parametrize("audits", [[], ["one report"]])
+def test_a_story_without_the_record_replaces_no_file(tmp_path, monkeypatch, audits):
+    opening = render_opening(SimpleNamespace(pooled={}, audits=audits, claims=[]))
     monkeypatch.setattr(paths, "find_root", lambda: tmp_path)
     place = tmp_path / "data" / "site" / "notebooks" / "story.ipynb"
     place.parent.mkdir(parents=True)
     file = paths.reports_folder() / FILE
-    for title, is_written in ((f"# Story\n\n{ABSENT}: run `make pages`", False), ("# Story", True)):
-        cells = [nbformat.v4.new_markdown_cell(title)]
+    for html, is_written in ((opening.text, False), ("<p>It rests on five reports.</p>", True)):
+        cell = nbformat.v4.new_code_cell("story.render_opening(seen)")
+        cell.outputs = [nbformat.v4.new_output("display_data", {"text/html": html})]
+        cells = [nbformat.v4.new_markdown_cell("# Story"), cell]
         nbformat.write(nbformat.v4.new_notebook(cells=cells), place)
         write_story()
         assert file.exists() == is_written

@@ -8,6 +8,7 @@ import nbformat
 from bs4 import BeautifulSoup
 
 from benchbook.core.util import files, paths
+from benchbook.show.story import ABSENT
 
 FILE = "STORY.md"
 # What a repository's page draws itself; everything else gives its text alone.
@@ -18,14 +19,11 @@ _KEPT = {
 _ATTRIBUTES = {"colspan", "rowspan", "scope"}
 
 
-ABSENT = "The record is not made yet"
-"""What the story says where only the published reports are there; such a one replaces no file."""
-
-
 def write_story() -> None:
     """Write the file from the executed notebook, where there is one that had the record."""
     place = paths.find_root() / "data" / "site" / "notebooks" / "story.ipynb"
     text = render_story(nbformat.read(place, as_version=4)) if place.is_file() else ABSENT
+    # A story of the published reports alone replaces no file.
     if ABSENT not in text:
         files.write_text(paths.reports_folder() / FILE, text)
 

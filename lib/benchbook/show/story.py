@@ -21,13 +21,21 @@ from benchbook.show.markup import Html, make_slug
 from benchbook.show.table import Table, build_table
 from benchbook.show.templating import render_badge, render_template
 
+ABSENT = "made yet: run `make pages` first"
+"""What the opening says where there is no record."""
+
 
 def render_opening(claim_status: ClaimStatus) -> Html:
     """Sentence on the basis of the story, or that the record is still to be made."""
     sessions = [session for study in claim_status.pooled.values() for session in study.sessions]
     models = cpu_models.count_models([session.processor for session in sessions])
     return render_template(
-        "story.html.j2", seen=claim_status, studies=claim_status.pooled, sessions=sessions, models=models
+        "story.html.j2",
+        seen=claim_status,
+        studies=claim_status.pooled,
+        sessions=sessions,
+        models=models,
+        absent=ABSENT,
     )
 
 
