@@ -62,24 +62,26 @@ def _format_number(value: float) -> str:
 
 def _render_table(logs: LogSet, width: int) -> list[str]:
     """The comparison side by side if it fits, else a row an arm."""
-    lines = [*_align_rows(*table_rows(logs))]
+    headings, rows = table_rows(logs)
+    lines = [*_align_rows(headings, rows)]
     is_narrow = max(map(len, lines)) <= width or len(logs.arms) < 2
-    return lines if is_narrow else [*_align_rows(*arm_rows(logs))]
+    return lines if is_narrow else [*_align_rows(*arm_rows(logs, headings, rows))]
 
 
-def arm_rows(logs: LogSet) -> tuple[list[Heading], list[list[str]]]:
-    """Headings and cells of a row a workload, level and arm, those without runs left out."""
-    wide, values = table_rows(logs)
-    shared = sum(not arm for arm, _ in wide)
-    names = _in_order(list(dict.fromkeys(name for arm, name in wide if arm)))
+def arm_rows(
+    logs: LogSet, headings: Sequence[Heading], wide_rows: Sequence[Sequence[str]]
+) -> tuple[list[Heading], list[list[str]]]:
+    """Headings and cells of `table_rows` as a row a workload, level and arm, those without runs left out."""
+    shared = sum(not arm for arm, _ in headings)
+    names = _in_order(list(dict.fromkeys(name for arm, name in headings if arm)))
     rows: list[list[str]] = []
-    for row in values:
-        cells = dict(zip(wide, row, strict=True))
+    for row in wide_rows:
+        cells = dict(zip(headings, row, strict=True))
         for arm in logs.arms:
             texts = [cells.get((arm, name), "") for name in names]
             if texts[0] != "–":
                 rows.append([*row[:shared], arm, *texts])
-    return [*wide[:shared], ("", "arm"), *(("", name) for name in names)], rows
+    return [*headings[:shared], ("", "arm"), *(("", name) for name in names)], rows
 
 
 def page_rows(logs: LogSet) -> tuple[list[Heading], list[list[str]]]:
@@ -87,7 +89,7 @@ def page_rows(logs: LogSet) -> tuple[list[Heading], list[list[str]]]:
     headings, rows = table_rows(logs)
     width = sum(len(name) + 2 for name in joined_headings(headings))
     is_full = 2 * len(logs.cells) > len(logs.rows) * len(logs.arms)
-    return (headings, rows) if is_full and width <= PAGE_WIDTH else arm_rows(logs)
+    return (headings, rows) if is_full and width <= PAGE_WIDTH else arm_rows(logs, headings, rows)
 
 
 def _in_order(names: Sequence[str]) -> list[str]:

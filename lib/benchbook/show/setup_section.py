@@ -44,15 +44,15 @@ def describe_setup(report_inputs: ReportInputs) -> list[str]:
     )
     if len(machines) > _MOST_MACHINES:
         machines = [f"{len(machines)} kinds of machine"]
+    memory = _settings_of(report_inputs, _MEMORY)
     odd = [
-        f"{about} ({_settings_of(report_inputs, about)})" if about == _MEMORY else about
+        f"{about} ({memory})" if about == _MEMORY else about
         for about, alike, *_ in _compare_settings(report_inputs)
         if alike == DIFFERS
     ]
     differs = f"not alike: {number_format.join_words(odd)}" if odd else ""
     rows, tables = (report_inputs.dataset.get(key) for key in ("table_size", "tables"))
     data = f"{number_format.format_count(tables, 'table')} of {rows:,} rows" if tables and rows else ""
-    memory = _settings_of(report_inputs, _MEMORY)
     if tables and rows and memory:
         data += f" (at least {tables * rows * ROW_BYTES / MIB:,.0f} MiB) against {memory} of memory for pages"
     durability = _settings_of(report_inputs, _DURABILITY)

@@ -169,10 +169,8 @@ def equal_tables(numbers: Sequence[Number], settings: Mapping[str, Mapping[str, 
         size = max(len(series.numbers), len(other.numbers))
         if equal / size < NEARLY_EQUAL:
             continue
-        differ = sorted(
-            f"{key.replace('_', ' ')} ({series.setting[key]}, {other.setting[key]})"
-            for key in series.setting.keys() & other.setting.keys() - {"arm"}
-            if series.setting[key] != other.setting[key]
+        differ = _list_differences(
+            *({key: part.setting[key] for key in part.setting.keys() - {"arm"}} for part in (series, other))
         )
         is_stated = len(series.setting) > 2 and len(other.setting) > 2
         is_same = not differ and (is_stated or series.setting["arm"] == other.setting["arm"])
@@ -192,27 +190,26 @@ def shared_columns(numbers: Sequence[Number], reported: Sequence[Sequence[str]] 
     for number in numbers:
         if number.is_given:
             columns.setdefault((number.table, number.metric), []).append(number)
+    constants = {column: _constant_keys(members) for column, members in columns.items()}
+    values = {
+        column: {
+            _place_of_number(
+                None, {key: number.at[key] for key in number.at.keys() - constants[column]}
+            ): number.value
+            for number in members
+        }
+        for column, members in columns.items()
+    }
+    pairs_reported = {frozenset(tables) for tables in reported}
     shared: dict[tuple[str, str], list[str]] = {}
     differing: dict[tuple[str, str], str] = {}
-    for (first, column), (second, other) in itertools.combinations(columns.items(), 2):
-        tables, metric = (first[0], second[0]), first[1]
-        if metric != second[1] or first[0] == second[0] or sorted(tables) in map(list, reported):
+    for column, other in itertools.combinations(columns, 2):
+        tables, metric = (column[0], other[0]), column[1]
+        differ = _list_differences(constants[column], constants[other])
+        if not differ or metric != other[1] or tables[0] == tables[1] or {*tables} in pairs_reported:
             continue
-        constants = [_constant_keys(each) for each in (column, other)]
-        differ = sorted(
-            f"{key.replace('_', ' ')} ({constants[0][key]}, {constants[1][key]})"
-            for key in constants[0].keys() & constants[1].keys()
-            if constants[0][key] != constants[1][key]
-        )
-        values = [
-            {
-                _place_of_number(None, {key: each.at[key] for key in each.at.keys() - constant}): each.value
-                for each in numbers
-            }
-            for constant, numbers in zip(constants, (column, other), strict=True)
-        ]
-        if differ and values[0] == values[1] and len({*values[0].values()}) >= FEWEST:
-            shared.setdefault(tables, []).append(f"{metric} ({len(values[0])} numbers)")
+        if values[column] == values[other] and len({*values[column].values()}) >= FEWEST:
+            shared.setdefault(tables, []).append(f"{metric} ({len(values[column])} numbers)")
             differing[tables] = ", ".join(differ)
     return [
         build_check(
@@ -225,6 +222,15 @@ def shared_columns(numbers: Sequence[Number], reported: Sequence[Sequence[str]] 
         )
         for tables, metrics in shared.items()
     ]
+
+
+def _list_differences(setting: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """Keys of both whose values differ, with the two values."""
+    return sorted(
+        f"{key.replace('_', ' ')} ({setting[key]}, {other[key]})"
+        for key in setting.keys() & other.keys()
+        if setting[key] != other[key]
+    )
 
 
 def _constant_keys(numbers: Sequence[Number]) -> dict[str, Any]:
