@@ -14,6 +14,7 @@ from benchbook.core.artifacts.meta_analysis import MetaAnalysis
 from benchbook.core.util import files, paths
 from benchbook.core.util.errors import BenchbookError
 from benchbook.core.util.number_format import format_count, format_minutes
+from benchbook.core.util.plural import as_sentence
 
 WIDTH, FIVE_MINUTES = 110, 5.0
 
@@ -43,7 +44,7 @@ def render_answer(study: str) -> list[str]:
     before = [f"{study}: {findings.question}", *study_answer.conclude_study(findings, table)]
     after = [*why, *describe_place(study), f"({basis})", *five_minutes(findings)]
     if loaded := setup_section.describe_loaded(files.read_json(where.facts)):
-        after.append(f"{loaded[0].upper()}{loaded[1:]}.")
+        after.append(as_sentence(loaded))
     is_coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     return [
         *_wrap_lines(before, width),

@@ -99,11 +99,12 @@ def _source_errors(loaded: Source, line: Callable[[Place, str], str]) -> Iterato
                     (*path, "columns", index),
                     f"{heading}: not explained under columns; {did_you_mean(heading, loaded.columns)}",
                 )
-            elif double := {(column := loaded.columns[heading]).metric or heading} & {*table.at}:
-                (key,) = double
+                continue
+            column = loaded.columns[heading]
+            key = column.metric or heading
+            if column.role == "key" and key in table.at:
                 wrong = f"{heading} holds it, too; keep the column or the key in at"
-                if column.role == "key":
-                    yield line((*path, "at", key), f"{key}: {wrong}")
+                yield line((*path, "at", key), f"{key}: {wrong}")
         if table.file.endswith(".csv") and not table.columns:
             yield line((*path, "columns"), "missing; list the headings of the CSV file in their order")
         yield from _place_errors(loaded, (*path, "at"), table.at, line)

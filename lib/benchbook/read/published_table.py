@@ -107,8 +107,10 @@ class TableReader:
         for key, names in (("arm", self.source.arms), ("workload", self.source.workloads)):
             if name == key and printed not in names and (heading, printed) not in self.unknown:
                 self.unknown.add((heading, printed))
-                wrong = f"no such {key}; {did_you_mean(printed, names)}, or add it under {key}s"
-                self.complain(number, heading, printed, wrong.replace("?,", "? Correct it,"))
+                remedy = did_you_mean(printed, names)
+                remedy += " Correct it" if remedy.endswith("?") else ""
+                wrong = f"no such {key}; {remedy}, or add it under {key}s"
+                self.complain(number, heading, printed, wrong)
             if name == key:
                 return printed
         if name in ("threads", "processes", "threads_per_process") and not re.fullmatch(r"[1-9]\d*", printed):

@@ -33,8 +33,9 @@ class _Placed(SourcePart):
     @model_validator(mode="before")
     @classmethod
     def _keys_stand_under_at(cls, arguments: Any) -> Any:
-        keys = set(arguments) & {"arm", "workload", "threads"} if isinstance(arguments, Mapping) else ()
-        for key in sorted(keys):
+        keys = {"arm", "workload", "threads"} & set(arguments if isinstance(arguments, Mapping) else ())
+        if keys:
+            key = min(keys)
             raise ValueError(f"{key} holds for all of its cells; write at: {{{key}: {arguments[key]}}}")
         return arguments
 

@@ -81,17 +81,18 @@ def selector_errors(numbers: Sequence[Number], selector: Selector | None) -> Ite
         for value in wanted if isinstance(wanted, tuple) else (wanted,):
             if value in present:
                 continue
-            remedy = did_you_mean(str(value), map(str, present))
-            if str(value) in map(str, present):
-                remedy = (
-                    f'it is a text: write "{value}"' if isinstance(value, int | float) else f"write {value}"
-                )
             if not present:
                 place = f'at: {{{key}: "{value}"}}' if isinstance(value, str) else f"at: {{{key}: {value}}}"
                 remedy = (
                     f"no table says it: write metric: {key} for the heading that holds it, or {place} for "
                     "its table or column"
                 )
+            elif str(value) not in map(str, present):
+                remedy = did_you_mean(str(value), map(str, present))
+            elif isinstance(value, int | float):
+                remedy = f'it is a text: write "{value}"'
+            else:
+                remedy = f"write {value}"
             yield key, f"{value}: no cell has this {key}; {remedy}"
 
 
