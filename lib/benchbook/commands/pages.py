@@ -108,10 +108,10 @@ def _digest_all(root: Path) -> str:
     return _digest_sources(root) + _digest_files(root, observed_paths) + files.sha256_all(root, read)
 
 
-def _digest_files(root: Path, groups: Sequence[Path]) -> str:
+def _digest_files(root: Path, inputs: Sequence[Path]) -> str:
     made_with = [file for file in (root / "lib" / "benchbook").rglob("*") if file.suffix != ".pyc"]
     return files.digest_stats(
-        root, [file for file in (*groups, *made_with, paths.params_file()) if file.is_file()]
+        root, [file for file in (*inputs, *made_with, paths.params_file()) if file.is_file()]
     )
 
 

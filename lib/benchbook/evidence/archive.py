@@ -117,8 +117,8 @@ def list_sources(spec: Study) -> list[str]:
 
 
 def _list_files(*folders: Path) -> list[Path]:
-    groups = sorted(file for folder in folders if folder.is_dir() for file in folder.rglob("*"))
-    return [file for file in groups if files.describe_kind(file) != files.FOLDER]
+    below = sorted(file for folder in folders if folder.is_dir() for file in folder.rglob("*"))
+    return [file for file in below if files.describe_kind(file) != files.FOLDER]
 
 
 def unpack_archive(archive: Path, into: Path, names: Sequence[str] = ()) -> Contents:

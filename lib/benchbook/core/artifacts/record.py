@@ -252,9 +252,9 @@ class RecordedSession:
 
 def read_index(folder: Path | None = None) -> Index:
     """Index of all recorded studies, empty if there is none. BenchbookError for a damaged file."""
-    groups = sorted((folder or paths.record_folder()).glob(f"[!.]*/{INDEX}"))
-    looks = tuple((file, file.stat().st_mtime_ns, file.stat().st_size) for file in groups)
-    return Index(studies={file.parent.name: _read_study(file, *look) for file, *look in looks})
+    indexes = sorted((folder or paths.record_folder()).glob(f"[!.]*/{INDEX}"))
+    versions = tuple((file, file.stat().st_mtime_ns, file.stat().st_size) for file in indexes)
+    return Index(studies={file.parent.name: _read_study(file, *version) for file, *version in versions})
 
 
 # One command asks for the index many times; a file that was written has another time.

@@ -80,7 +80,7 @@ class CustomScript:
                 f"{self._key}: {file.name} calls {reader[1]}, so what it runs can't be known; "
                 "put that code beside it as a module and `require` it by name"
             )
-        groups = []
+        modules = []
         for match in REQUIRED.finditer(code):
             if match[2] is None:
                 raise BenchbookError(
@@ -88,8 +88,8 @@ class CustomScript:
                     'write the name, as in require("module")'
                 )
             beside = self.folder / f"{match[2]}{LUA}"
-            groups += [beside] if beside.is_file() else []
-        return groups
+            modules += [beside] if beside.is_file() else []
+        return modules
 
     @property
     def _key(self) -> str:

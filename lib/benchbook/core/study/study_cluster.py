@@ -136,13 +136,13 @@ class ArmCluster(Model):
 
 def _check_zones(engine: Any, arms: Mapping[str, Any]) -> Iterator[str]:
     """Faults if some arms have zones and others have none, so that the hops would be compared."""
-    counts = {
-        name: setting if setting is not None else engine.cluster.zones_ms
+    zones_ms = {
+        name: changed if changed is not None else engine.cluster.zones_ms
         for name, arm in arms.items()
-        for setting in [getattr(getattr(arm.engine, "cluster", None), "zones_ms", None)]
+        for changed in [getattr(getattr(arm.engine, "cluster", None), "zones_ms", None)]
     }
-    without = [name for name, value in counts.items() if value is None]
-    if without and len(without) < len(counts):
+    without = [name for name, value in zones_ms.items() if value is None]
+    if without and len(without) < len(zones_ms):
         yield (
             f"arms.{without[0]}.engine.cluster.zones_ms: null: another arm has zones, so the hops themselves "
             "would be compared; write 0"

@@ -181,9 +181,9 @@ def digest_file(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def digest_stats(root: Path, groups: Iterable[Path]) -> str:
+def digest_stats(root: Path, inputs: Iterable[Path]) -> str:
     """Digest over names, sizes and times of files: to read them all would take seconds."""
-    observations = {str(path.relative_to(root)): path.stat() for path in groups}
+    observations = {str(path.relative_to(root)): path.stat() for path in inputs}
     lines = [
         f"{name} {observations[name].st_size} {observations[name].st_mtime_ns}"
         for name in sorted(observations)

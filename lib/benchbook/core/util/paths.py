@@ -75,8 +75,8 @@ class StudyPaths(_Places):
     @property
     def file(self) -> Path:
         """The study file, in any folder of `studies`; if there is none, in `studies`."""
-        groups = study_files(self.base).get(self.name)
-        return groups[0] if groups else self.base / "studies" / f"{self.name}.yaml"
+        files = study_files(self.base).get(self.name)
+        return files[0] if files else self.base / "studies" / f"{self.name}.yaml"
 
     @property
     def shown(self) -> str:

@@ -191,11 +191,11 @@ class OnHost(FilesThere, Machine):
         finally:
             link.close()
 
-    def request(self, address: str, port: int, order: Request) -> str:
+    def request(self, address: str, port: int, request: Request) -> str:
         connection, link = http.client.HTTPConnection(address, port), FarSocket(self.on, (address, port))
         link.settimeout(WAIT_S)
         connection.sock = link  # type: ignore[assignment]
-        return fetch_text(connection, order)
+        return fetch_text(connection, request)
 
     def connect(
         self, target: str | tuple[str, int], tls: ssl.SSLContext | None = None, **account: Any

@@ -199,8 +199,8 @@ def _describe_difference(arm: Arm, here: Kubernetes, nodes: Mapping[Role, Labels
     if here.tidb is None:
         return ""
     placed = {role: labels for role, labels in nodes.items() if role in ("pd", "tikv")}
-    tags = arm.parts.model_dump(exclude_defaults=True) if arm.parts is not None else {}
-    return json.dumps([placed, tags], sort_keys=True)
+    settings = arm.parts.model_dump(exclude_defaults=True) if arm.parts is not None else {}
+    return json.dumps([placed, settings], sort_keys=True)
 
 
 def _place_neighbour(arm: Arm, server: Part, share: Any) -> Part | None:

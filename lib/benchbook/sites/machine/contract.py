@@ -107,7 +107,7 @@ class Machine(abc.ABC, Files):
         """Answer of a program to a line on its socket, a file below the folder."""
 
     @abc.abstractmethod
-    def request(self, address: str, port: int, order: Request) -> str:
+    def request(self, address: str, port: int, request: Request) -> str:
         """Answer of an HTTP server to this machine; OSError if none comes, or for an error status."""
 
     @abc.abstractmethod

@@ -98,8 +98,8 @@ class LocalMachine(Machine, files.Files):
             client.sendall(f"{line}\n".encode())
             return b"".join(iter(lambda: client.recv(65536), b"")).decode("utf-8", "replace")
 
-    def request(self, address: str, port: int, order: Request) -> str:
-        return fetch_text(http.client.HTTPConnection(address, port, WAIT_S), order)
+    def request(self, address: str, port: int, request: Request) -> str:
+        return fetch_text(http.client.HTTPConnection(address, port, WAIT_S), request)
 
     def connect(
         self, target: str | tuple[str, int], tls: ssl.SSLContext | None = None, **account: Any
