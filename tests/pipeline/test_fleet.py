@@ -99,6 +99,11 @@ def test_what_a_killed_fleet_began_goes_on_with_its_word_or_is_counted(rack):
         assert code == 0 and "1 of 1 session are recorded" in said.replace("sessions", "session"), said
         assert ("server1: tiny: goes on" in said) == resumed
         assert ("its fleet was gone before it was whole (server1)" in said) != resumed
+        # Once more, when all is recorded: nothing is measured, and nothing is missing.
+        code, said = (
+            clone.run(*asked, "--sessions", "1", "--resume", token, timeout_s=600) if resumed else (0, said)
+        )
+        assert code == 0 and "1 of 1 session are recorded" in said.replace("sessions", "session"), said
     index = json.loads((clone.path / "data/record/tiny/index.json").read_text())
     assert len(index["not_recorded"]) == 1
 

@@ -144,9 +144,7 @@ class HostFleet:
             try:
                 for done in as_completed(due):
                     try:
-                        fetched = done.result()
-                        brought.archives += fetched.archives
-                        brought.lost += fetched.lost
+                        brought.add(done.result())
                     except BenchbookError as error:
                         print(error)
             finally:
@@ -200,10 +198,10 @@ class HostFleet:
         self, connection: fabric.Connection, target: Target, base: str
     ) -> fleet_sessions.FetchedSessions:
         """Fetch a host's archives, and those other fleets left there; it forgets all that has arrived."""
-        brought = fleet_sessions.FetchedSessions()
-        folders = [f"{base}/kept", *(f"{base}/fleet/data/record/{study}" for study in self.studies)]
+        brought, recorded = fleet_sessions.FetchedSessions(), record.read_index().studies
+        folders = {f"{base}/fleet/data/record/{study}": study for study in self.studies}
         with connection.sftp() as sftp:
-            for folder in folders:
+            for folder in (f"{base}/kept", *folders):
                 listed: list[str] = []
                 with contextlib.suppress(FileNotFoundError):
                     listed = sorted(sftp.listdir(folder))
@@ -213,6 +211,10 @@ class HostFleet:
                         sftp.get(f"{folder}/{name}", str(file))
                         sftp.posix_rename(f"{folder}/{name}", f"{folder}/{name}.taken")
                         brought.archives.append(file)
+                    elif name.endswith(".tar.xz.taken"):
+                        of_study = recorded.get(folders.get(folder, ""))
+                        if of_study is not None and name.partition(".")[0] in of_study.sessions:
+                            brought.recorded += 1
                     elif name.endswith(".json"):
                         with sftp.open(f"{folder}/{name}") as note:
                             begun = format_minute(str(json.load(note)["begun_utc"]))

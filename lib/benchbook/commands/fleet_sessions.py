@@ -15,10 +15,18 @@ from benchbook.core.util.plural import count
 
 @dataclass
 class FetchedSessions:
-    """Archives of a host for the record, also of earlier fleets, and sessions that are not whole."""
+    """Archives of a host for the record, also of earlier fleets, sessions that are not whole, and the number
+    of those that an earlier part of the fleet recorded."""
 
     archives: list[Path] = field(default_factory=list)
     lost: list[tuple[str, record.NotRecorded]] = field(default_factory=list)
+    recorded: int = 0
+
+    def add(self, other: FetchedSessions) -> None:
+        """Add what another host had."""
+        self.archives += other.archives
+        self.lost += other.lost
+        self.recorded += other.recorded
 
 
 def make_arrivals(token: str) -> Path:
@@ -40,14 +48,15 @@ def describe_occasions(sessions: int, models: Sequence[str], what: str) -> str:
 
 
 def take_brought(brought: FetchedSessions, studies: Sequence[str]) -> int:
-    """Record the fetched archives, and count vain attempts; return the number of `studies` taken."""
-    taken = 0
+    """Record the fetched archives, and count vain attempts; return how many of `studies` are recorded now."""
+    taken = brought.recorded
     for file, outcome in recording.take_archives(brought.archives).items():
         if isinstance(outcome, BenchbookError):
             print("\n".join(recording.list_errors(outcome)))
             if not isinstance(outcome, recording.Doubled):
                 continue
             # The record has it: it was recorded before its fleet went on.
+            taken += 1
         else:
             print(outcome)
             taken += any(outcome.startswith(f"data/record/{study}/") for study in studies)
