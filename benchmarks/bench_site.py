@@ -10,7 +10,7 @@ from typing import Any
 from unittest import mock
 
 from benchbook import sites
-from benchbook.commands import calibration_report
+from benchbook.commands import machine_noise
 from benchbook.core.study.study import Study
 from benchbook.measure import dataset
 
@@ -46,7 +46,7 @@ def study(**changes: Any) -> Study:
 @contextmanager
 def place() -> Iterator[Path]:
     """Yield a folder for a lab and for results, with a lock of its own; nothing of it stays."""
-    with mock.patch.dict(os.environ), calibration_report.make_lab("bb-bench-") as base:
+    with mock.patch.dict(os.environ), machine_noise.make_lab("bb-bench-") as base:
         os.environ["BENCHBOOK_LOCK"] = str(base / "machine.lock")
         yield base
 

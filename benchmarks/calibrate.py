@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import io
 import lzma
 import os
 import shutil
@@ -19,25 +20,28 @@ from itertools import count, product
 from pathlib import Path
 from typing import Any
 
-from benchbook.api import calibration as api
-from benchbook.commands import calibration_report, stage
+import pandas as pd
+
+from benchbook.commands import machine_noise, stage
 from benchbook.commands import record as recording
-from benchbook.compare.stats.calibration import KINDS, KNOWN, LENGTHS, ROWS, SAME, render_sentences
-from benchbook.core.artifacts import calibration_store
 from benchbook.core.study.interleaving import RULES, RUNS, TURNS
 from benchbook.core.study.params import Limits
 from benchbook.core.study.study import Study
-from benchbook.core.util import files, numeric_equality
+from benchbook.core.util import files, yaml_file
 from benchbook.core.util.errors import BenchbookError, LockHeld
 from benchbook.core.util.plural import count as counted
 from benchbook.evidence import tarball
 from benchbook.sites.machine import facts
+from benchmarks import campaigns as store
+from benchmarks.campaigns import KINDS, KNOWN, LENGTHS, ROWS, SAME
 
 FORMAT = 1
+TABLE, RESULTS = "campaigns.csv", "results.csv"
+BRINGS = "`make calibrate ARGS=same` makes campaigns, `make calibrate ARGS=record` records them"
 BLOCKS, RUN_S = 5, 2
 """Blocks of a campaign, and active seconds of a run in turns; a whole run has twice as many."""
 TURN_MS = (20, 50, 100, 250, 500)
-MADE_OF = calibration_report.MADE_OF
+MADE_OF = yaml_file.read_mapping(Path(__file__).with_name("calibration.yaml")).data
 EFFECTS: dict[str, dict[str, dict[str, Any]]] = MADE_OF["effects"]
 """What the other arm has, by engine and effect."""
 FIRST_PORT, PORTS_EACH, PORT_RANGE = 24000, 10, 100
@@ -64,7 +68,7 @@ class Campaign:
 def same() -> Iterator[Campaign]:
     """Yield campaigns of equal arms without end."""
     for number in count(1):
-        of = calibration_report.build_study(
+        of = machine_noise.build_study(
             port=_port(number), order=TURNS, blocks=BLOCKS, run_s=RUN_S, seed=100 + number
         )
         yield Campaign(f"same-turns-{number}", SAME, "", of)
@@ -83,7 +87,7 @@ def known(repetitions: int, engines: tuple[str, ...] = tuple(EFFECTS)) -> Iterat
                 asked.append((ROWS, ROWS, {"workloads": rows}))
             for (what, name, parts), order in product(asked, (TURNS, RUNS)):
                 plan = _plan(order, number, next(places))
-                of = calibration_report.build_study({**parts, **MADE_OF["engines"][engine]}, **plan)
+                of = machine_noise.build_study({**parts, **MADE_OF["engines"][engine]}, **plan)
                 yield Campaign(f"known-{engine}-{name}-{order}-{number}", KNOWN, what, of)
 
 
@@ -91,7 +95,7 @@ def lengths(repetitions: int) -> Iterator[Campaign]:
     """Yield campaigns of equal arms at each length of a turn, repetition by repetition."""
     for number, turn_ms in product(range(1, repetitions + 1), TURN_MS):
         plan = _plan(TURNS, number, number) | {"seed": 2000 + number, "turn_ms": turn_ms}
-        yield Campaign(f"lengths-{turn_ms}ms-{number}", LENGTHS, "", calibration_report.build_study(**plan))
+        yield Campaign(f"lengths-{turn_ms}ms-{number}", LENGTHS, "", machine_noise.build_study(**plan))
 
 
 def _plan(order: str, number: int, place: int) -> dict[str, Any]:
@@ -109,7 +113,7 @@ def wanted(kind: str, campaigns: int, engines: tuple[str, ...] = tuple(EFFECTS))
     `campaigns` counts those of equal arms that are to be there in the end, whatever their numbers; of the
     other kinds, repetitions of each.
     """
-    there = {folder.name for folder in calibration_store.complete_folders(calibration_store.clone_folder())}
+    there = {folder.name for folder in store.complete_folders(store.clone_folder())}
     if kind == SAME:
         missing = max(0, campaigns - sum(name.startswith("same-turns-") for name in there))
         open_ones = (one for one in same() if one.name not in there)
@@ -133,7 +137,7 @@ def run(
             say(f"{minutes:g} minutes are over; {len(asked) - place + 1} left for another time")
             break
         try:
-            row = api.row_of_campaign(make(one))
+            row = store.row_of_campaign(make(one))
         except LockHeld:
             raise
         except BenchbookError as error:
@@ -150,12 +154,12 @@ def run(
 
 def make(one: Campaign, say: Say = lambda _: None, limits: Limits | None = None) -> Path:
     """Measure one campaign, unless it is whole, and return its folder; one that was cut is removed first."""
-    folder = calibration_store.clone_folder() / one.name
-    if (folder / calibration_store.CAMPAIGN).is_file():
+    folder = store.clone_folder() / one.name
+    if (folder / store.CAMPAIGN).is_file():
         return folder
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    files.write_text(folder / calibration_store.STUDY, one.of.model_dump_json() + "\n")
+    files.write_text(folder / store.STUDY, one.of.model_dump_json() + "\n")
     told = {
         "format": FORMAT,
         "rules": RULES,
@@ -166,45 +170,50 @@ def make(one: Campaign, say: Say = lambda _: None, limits: Limits | None = None)
         "commit": stage.current_commit(),
     }
     began = time.monotonic()
-    with calibration_report.make_lab() as base:
-        calibration_report.measure_runs(one.of, base / "lab", folder, limits, say)
+    with machine_noise.make_lab() as base:
+        machine_noise.measure_runs(one.of, base / "lab", folder, limits, say)
     # Written last: it marks a campaign as whole.
-    files.write_json(folder / calibration_store.CAMPAIGN, told | {"seconds": time.monotonic() - began})
+    files.write_json(folder / store.CAMPAIGN, told | {"seconds": time.monotonic() - began})
     return folder
 
 
 def record() -> str:
     """Pack the campaigns of this clone beside the recorded studies with their table; say what they show."""
     whole, target = (
-        calibration_store.complete_folders(calibration_store.clone_folder()),
-        calibration_store.record_folder(),
+        store.complete_folders(store.clone_folder()),
+        store.record_folder(),
     )
     if not whole:
-        raise BenchbookError(f"no campaign was made in this clone; {api.BRINGS}")
-    before = calibration_store.read_table()
+        raise BenchbookError(f"no campaign was made in this clone; {BRINGS}")
+    before = read_names(target / TABLE)
     with recording.open_staging() as folder:
         made = folder / target.name
         made.mkdir()
         packed = [pack(part, made / f"{name}.tar.xz") for name, part in parts(whole)]
         size = sum(file.stat().st_size for file in packed)
-        there = sum(file.stat().st_size for file in calibration_store.list_archives())
+        there = sum(file.stat().st_size for file in store.list_archives())
         if why := recording.capacity_problem(size - there):
             remedy = "take campaigns out of data/calibration"
             raise BenchbookError(f"calibration: not recorded: {why}; or {remedy}")
-        files.write_text(made / calibration_store.table_file().name, table_text(packed))
+        for name, text in made_tables(packed).items():
+            files.write_text(made / name, text)
         shutil.rmtree(target, ignore_errors=True)
         made.replace(target)
-    table = calibration_store.read_table()
-    assert table is not None
-    first = f"data/record/{target.name}: {size / 1e3:.0f} kB, {counted(len(table), 'campaign')}"
-    gone = 0 if before is None else len(set(before["name"]) - set(table["name"]))
+    names = read_names(target / TABLE)
+    first = f"data/record/{target.name}: {size / 1e3:.0f} kB, {counted(len(names), 'campaign')}"
+    gone = len(before - names)
     lost = [f"{counted(gone, 'campaign')} recorded before, not in this clone, gone from it"] if gone else []
-    return "\n".join([first, *lost, *render_sentences(table), "`git add data/record` and commit"])
+    return "\n".join([first, *lost, (target / RESULTS).read_text(), "`git add data/record` and commit"])
+
+
+def read_names(file: Path) -> set[str]:
+    """Names of the campaigns of a table; none where it is not there."""
+    return set(pd.read_csv(file, usecols=["name"]).name) if file.is_file() else set()
 
 
 def parts(whole: list[Path]) -> Iterator[tuple[str, list[Path]]]:
     """Yield the archives of campaigns with names, by kind and beginning: further ones change the last."""
-    told = {folder: files.read_json(folder / calibration_store.CAMPAIGN) for folder in whole}
+    told = {folder: files.read_json(folder / store.CAMPAIGN) for folder in whole}
     ordered = sorted(whole, key=lambda folder: (told[folder]["began_utc"], folder.name))
     for kind in KINDS:
         own = [folder for folder in ordered if told[folder]["kind"] == kind]
@@ -226,25 +235,37 @@ def pack(whole: list[Path], target: Path) -> Path:
     return tarball.write_tar(target, ((file.relative_to(root).as_posix(), file) for file in found), PRESET)
 
 
-def table_text(archives: list[Path]) -> str:
-    """Return the table that follows from the raw logs of archives, as CSV."""
-    with api.unpack_archives(archives) as folder:
-        return api.read_campaigns(folder).to_csv(index=False)
+def made_tables(archives: list[Path]) -> dict[str, str]:
+    """Tables that follow from the raw logs of archives, as CSV, by file: the campaigns and their results."""
+    with store.unpack_archives(archives) as folder:
+        table = store.read_campaigns(folder)
+    results = store.tabulate_results(table)
+    return {TABLE: table.to_csv(index=False), RESULTS: results.to_csv(index=False)}
 
 
 def check() -> str:
-    """Say that the recorded table follows from the recorded raw logs; BenchbookError with what differs."""
-    file = calibration_store.table_file()
-    if not (calibration_store.list_archives() and file.is_file()):
-        raise BenchbookError(f"no calibration is recorded; {api.BRINGS}")
-    made, kept = table_text(calibration_store.list_archives()), file.read_text(encoding="utf-8")
-    if wrong := list(numeric_equality.row_differences(kept, made, api.DECIMALS)):
-        raise BenchbookError(
-            f"data/record/calibration/{file.name} does not follow from the archives: {'; '.join(wrong[:8])}"
-            + (f" and {len(wrong) - 8} more" if len(wrong) > 8 else "")
-        )
-    number = len(made.splitlines()) - 1
-    return f"{counted(number, 'recorded campaign')} made again from the raw logs: all as recorded"
+    """Say that the recorded tables follow from the recorded raw logs; BenchbookError with what differs."""
+    archives, folder = store.list_archives(), store.record_folder()
+    if not archives or not all((folder / name).is_file() for name in (TABLE, RESULTS)):
+        raise BenchbookError(f"no calibration is recorded; {BRINGS}")
+    for name, made in made_tables(archives).items():
+        try:
+            frames = [read_numbers(text) for text in ((folder / name).read_text(encoding="utf-8"), made)]
+            pd.testing.assert_frame_equal(*frames, rtol=0, atol=1.5 * 10**-store.DECIMALS)
+        except (AssertionError, ValueError) as error:
+            raise BenchbookError(
+                f"data/record/calibration/{name} does not follow from the archives: {error}"
+            ) from None
+    return f"{counted(len(read_names(folder / TABLE)), 'recorded campaign')} made again: all as recorded"
+
+
+def read_numbers(text: str) -> pd.DataFrame:
+    """Table with one row for each number of a cell that holds several."""
+    table = pd.read_csv(io.StringIO(text))
+    if "log_ratios" not in table:
+        return table
+    ratios = table.log_ratios.astype(str).str.split()
+    return table.assign(log_ratios=ratios).explode("log_ratios").astype({"log_ratios": float})
 
 
 def main() -> None:

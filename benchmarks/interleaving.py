@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from benchbook.commands import calibration_report
-from benchbook.compare.stats.calibration import log_ratios
+from benchbook.commands import machine_noise
+from benchbook.commands.machine_noise import log_ratios
 from benchbook.compare.stats.intervals import Interval, t_interval
 from benchbook.core.study.interleaving import RUNS, TURNS
 from benchbook.core.study.params import Limits
@@ -80,11 +80,11 @@ def ask(kind: str, question: str, blocks: int, rounds: int, port: int) -> Row:
                 "site": {"port": port, "cpus": "split"},
             }
             asked = {"order": order, "blocks": blocks, "run_s": RUN_S[kind], "seed": 100 + number}
-            of = calibration_report.build_study(parts, **asked)
+            of = machine_noise.build_study(parts, **asked)
             with bench_site.place() as base:
                 began = time.monotonic()
                 limits = Limits(**bench_site.LIMITS)
-                runs = calibration_report.measure_runs(of, base / "lab", base, limits, lambda _: None)
+                runs = machine_noise.measure_runs(of, base / "lab", base, limits, lambda _: None)
                 wall_s[order] += time.monotonic() - began
             ratios[order] += list(log_ratios(runs, *of.arms)) if set(of.arms) <= set(runs.arm) else []
     found = {order: t_interval(values, LEVEL) for order, values in ratios.items()}

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from benchbook.compare.stats.calibration import log_ratios
+from benchbook.commands.machine_noise import log_ratios
 from benchbook.core.study.params import Limits
 from benchbook.core.study.study import Study
 from benchbook.measure import dataset, scheduler, statement_counters, sysbench

@@ -15,7 +15,6 @@
     s.why                            what a query cost each part, where that explains an effect
     s.plot(), s.findings[0].plot()   as pictures, as is bb.pooled("quick").plot()
     s.run("b01-oltp_point")          one run by the start of its id: log, evidence, checks
-    bb.calibration()                 campaigns whose answer is known: how often and how far measuring errs
     bb.logs("FOLDER")                logs of sysbench that you have: .runs, .effects, .caveats, .plot()
     bb.source("tidb-kubernetes")     a published document: cells, claims beside what was measured, audit
 
@@ -31,7 +30,6 @@ from typing import Any
 # Where each name lies: it is loaded when it is asked for, so that `import benchbook` takes no time in a
 # program that wants only a floor of it. `__init__.pyi` tells editors what each takes and returns.
 _FUNCTIONS = {
-    "calibration": "api.calibration",
     "columns": "api.columns",
     "effects": "api.catalogue",
     "logs": "api.logs",
@@ -43,7 +41,6 @@ _FUNCTIONS = {
     "study": "api.catalogue",
 }
 _TYPES = {
-    "Calibration": "api.calibration",
     "Claim": "api.source",
     "Finding": "api.study",
     "Logs": "api.logs",

@@ -3,7 +3,6 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.api.calibration import Calibration as Calibration
 from benchbook.api.logs import Logs as Logs
 from benchbook.api.lookup import NamedCollection
 from benchbook.api.lookup import NotThere as NotThere
@@ -16,7 +15,6 @@ from benchbook.api.study import Study as Study
 
 __version__: str
 
-def calibration(is_recorded: bool = False) -> Calibration: ...
 def columns(table: Any = None) -> pd.DataFrame: ...
 def effects(study: str | None = None) -> pd.DataFrame: ...
 def logs(*paths: Any, by: str | None = None, arms: Any = None, baseline: str | None = None) -> Logs: ...

@@ -1,5 +1,6 @@
 """Campaigns: each another study, whole or made again, recorded to the byte, and one on a real server."""
 
+import math
 import shutil
 import tarfile
 import tempfile
@@ -9,18 +10,16 @@ from typing import Any
 
 import pytest
 
-from benchbook.api import calibration as api
-from benchbook.commands import calibration_report
-from benchbook.compare.stats import calibration as compare
-from benchbook.core.artifacts import calibration_store
+from benchbook.commands import machine_noise
 from benchbook.core.artifacts import record as index
+from benchbook.core.artifacts import run_folder
 from benchbook.core.study import interleaving
 from benchbook.core.study.params import Limits
 from benchbook.core.util import files
 from benchbook.core.util.errors import BenchbookError, LockHeld, SiteError
 from benchbook.evidence import sessions
 from benchbook.sites.topology import teardown
-from benchmarks import calibrate
+from benchmarks import calibrate, campaigns
 from tests import rooms
 from tests.limits import LIMITS
 
@@ -37,14 +36,14 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def measured(clone: Path) -> Path:
     """A clone with the five campaigns that were measured for tests."""
     with tarfile.open(DATA) as tar:
-        tar.extractall(calibration_store.clone_folder(), filter="data")
+        tar.extractall(campaigns.clone_folder(), filter="data")
     return clone
 
 
 @pytest.fixture
 def few(measured: Path) -> Path:
     """A clone with the two smallest of them."""
-    for folder in calibration_store.complete_folders(calibration_store.clone_folder()):
+    for folder in campaigns.complete_folders(campaigns.clone_folder()):
         if not folder.name.startswith("lengths-"):
             shutil.rmtree(folder)
     return measured
@@ -58,10 +57,10 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     def measure(of: Any, lab: Path, into: Path, *_: Any) -> None:
         names.append(into.name)
         assert not (into / "raw").exists()
-        with api.unpack_archives([DATA]) as folder:
+        with campaigns.unpack_archives([DATA]) as folder:
             shutil.copytree(folder / "same-turns-1" / "raw", into / "raw")
 
-    monkeypatch.setattr(calibration_report, "measure_runs", measure)
+    monkeypatch.setattr(machine_noise, "measure_runs", measure)
     return names
 
 
@@ -107,9 +106,7 @@ def test_lengths_are_interleaved():
 
 
 def test_what_is_there_is_not_asked_for_again_whatever_its_number(measured: Path):
-    (calibration_store.clone_folder() / "same-turns-1").rename(
-        calibration_store.clone_folder() / "same-turns-2"
-    )
+    (campaigns.clone_folder() / "same-turns-1").rename(campaigns.clone_folder() / "same-turns-2")
     assert [one.name for one in calibrate.wanted("same", 3)] == ["same-turns-1", "same-turns-3"]
     assert calibrate.wanted("same", 1) == []
     assert len(calibrate.wanted("known", 1, ("mariadb",))) == 14 - 2
@@ -117,11 +114,11 @@ def test_what_is_there_is_not_asked_for_again_whatever_its_number(measured: Path
 
 
 def test_one_that_was_cut_is_made_from_the_start_and_a_whole_one_is_left(clone: Path, made: list[str]):
-    cut = calibration_store.clone_folder() / "same-turns-1"
+    cut = campaigns.clone_folder() / "same-turns-1"
     (cut / "raw" / "half").mkdir(parents=True)
     assert calibrate.run("same", 2, say=lambda _: None) == 0
     assert made == ["same-turns-1", "same-turns-2"]
-    told = files.read_json(cut / calibration_store.CAMPAIGN)
+    told = files.read_json(cut / campaigns.CAMPAIGN)
     assert told["kind"] == "same" and told["seconds"] >= 0 and told["machine"]["cores"]
     assert calibrate.run("same", 2, say=lambda _: None) == 0
     assert len(made) == 2
@@ -137,49 +134,44 @@ def test_what_this_machine_cannot_make_keeps_no_other_back(clone: Path, monkeypa
     def refuse(*_: Any) -> None:
         raise SiteError("there is no such server here")
 
-    monkeypatch.setattr(calibration_report, "measure_runs", refuse)
+    monkeypatch.setattr(machine_noise, "measure_runs", refuse)
     said: list[str] = []
     assert calibrate.run("known", 1, engines=("tidb",), say=said.append) == 1
     assert len(said) == 13 and said[1].endswith("not made: there is no such server here")
-    assert calibration_store.complete_folders(calibration_store.clone_folder()) == []
+    assert campaigns.complete_folders(campaigns.clone_folder()) == []
 
 
 def test_recorded_campaigns_have_the_same_bytes_again_and_a_table_that_follows(measured: Path):
     told = calibrate.record()
-    assert "5 campaigns" in told and "of 1 known effects" in told
-    first = {file.name: file.read_bytes() for file in calibration_store.list_archives()}
+    assert "5 campaigns" in told and 'turns over whole runs,"haproxy, mariadb, oltp_point_select"' in told
+    first = {file.name: file.read_bytes() for file in campaigns.list_archives()}
     assert list(first) == ["known-1.tar.xz", "lengths-1.tar.xz", "same-1.tar.xz"]
-    kept = calibration_store.table_file().read_text()
+    tables = [campaigns.record_folder() / name for name in (calibrate.TABLE, calibrate.RESULTS)]
+    kept = [file.read_text() for file in tables]
     calibrate.record()
-    assert {file.name: file.read_bytes() for file in calibration_store.list_archives()} == first
-    assert calibration_store.table_file().read_text() == kept
+    assert {file.name: file.read_bytes() for file in campaigns.list_archives()} == first
+    assert [file.read_text() for file in tables] == kept
     assert calibrate.check().startswith("5 recorded campaigns made again")
-    shutil.rmtree(calibration_store.clone_folder())
-    recorded = api.calibration()
-    assert recorded.is_recorded
-    table = calibration_store.read_table()
-    assert table is not None and table["name"].tolist() == recorded.campaigns["name"].tolist()
-    assert list(compare.render_sentences(table)) == recorded.sentences
     assert list(sessions.find_unmatched(index.read_index())) == [], "it is no study of the record"
 
 
 def test_further_campaigns_change_the_last_archive_of_their_kind_alone(few, monkeypatch):
     monkeypatch.setattr(calibrate, "OF_AN_ARCHIVE", 1)
     calibrate.record()
-    before = {file.name: file.read_bytes() for file in calibration_store.list_archives()}
-    later = calibration_store.clone_folder() / "lengths-0ms-1"
-    shutil.copytree(calibration_store.clone_folder() / "lengths-20ms-1", later)
-    told = files.read_json(later / calibration_store.CAMPAIGN)
-    files.write_json(later / calibration_store.CAMPAIGN, told | {"name": later.name, "began_utc": "2999"})
+    before = {file.name: file.read_bytes() for file in campaigns.list_archives()}
+    later = campaigns.clone_folder() / "lengths-0ms-1"
+    shutil.copytree(campaigns.clone_folder() / "lengths-20ms-1", later)
+    told = files.read_json(later / campaigns.CAMPAIGN)
+    files.write_json(later / campaigns.CAMPAIGN, told | {"name": later.name, "began_utc": "2999"})
     calibrate.record()
-    after = {file.name: file.read_bytes() for file in calibration_store.list_archives()}
+    after = {file.name: file.read_bytes() for file in campaigns.list_archives()}
     assert set(after) - set(before) == {"lengths-3.tar.xz"}
     assert {name: after[name] for name in before} == before
 
 
 def test_what_is_recorded_no_longer_is_told(few: Path):
     calibrate.record()
-    shutil.rmtree(calibration_store.clone_folder() / "lengths-20ms-1")
+    shutil.rmtree(campaigns.clone_folder() / "lengths-20ms-1")
     assert "1 campaign\n1 campaign recorded before, not in this clone, gone from it\n" in calibrate.record()
 
 
@@ -187,19 +179,36 @@ def test_a_machine_that_is_held_ends_it_at_once(clone: Path, monkeypatch: pytest
     def refuse(*_: Any) -> None:
         raise LockHeld("held by another")
 
-    monkeypatch.setattr(calibration_report, "measure_runs", refuse)
+    monkeypatch.setattr(machine_noise, "measure_runs", refuse)
     with pytest.raises(LockHeld):
         calibrate.run("lengths", 1, say=lambda _: None)
 
 
 def test_a_table_that_does_not_follow_is_named(few: Path):
     calibrate.record()
-    file = calibration_store.table_file()
+    file = campaigns.record_folder() / calibrate.TABLE
     file.write_text(
         file.read_text().replace("lengths-20ms-1,lengths,,mariadb", "lengths-20ms-1,lengths,,tidb")
     )
-    with pytest.raises(BenchbookError, match=r"campaigns\.csv does not follow from the archives: lengths"):
+    with pytest.raises(BenchbookError, match=r"campaigns\.csv does not follow .*engine"):
         calibrate.check()
+
+
+def test_a_row_follows_from_the_raw_logs_and_a_run_that_was_edited_is_left_out(measured: Path):
+    campaign, qps = campaigns.clone_folder() / "same-turns-1", {}
+    folders = list(run_folder.list_folders(campaign / "raw"))
+    for folder in folders:
+        total = folder.text(run_folder.OUT).rpartition("queries performed:")[2].partition("total:")[2]
+        key = folder.plan()["block"], folder.plan()["arm"]
+        qps[key] = int(total.split()[0]) / folder.evidence()["turns"]["active_s"]
+    by_hand = [math.log(qps[block, "other"] / qps[block, "one"]) for block in (1, 2, 3)]
+    row = campaigns.row_of_campaign(campaign)
+    assert (row["n"], row["runs"], row["order"], row["turn_ms"]) == (3, 6, "turns", 50)
+    assert [float(ratio) for ratio in row["log_ratios"].split()] == pytest.approx(by_hand, abs=1e-7)
+    edited = next(folder for folder in folders if folder.plan()["block"] == 1)
+    (edited.path / run_folder.OUT).write_text(edited.text(run_folder.OUT) + "\n")
+    row = campaigns.row_of_campaign(campaign)
+    assert (row["runs"], row["n"], row["low"]) == (5, 2, None)
 
 
 def test_nothing_made_is_nothing_to_record(clone: Path):
@@ -209,7 +218,7 @@ def test_nothing_made_is_nothing_to_record(clone: Path):
         calibrate.check()
 
 
-@pytest.mark.skipif(not calibration_store.list_archives(), reason="no calibration is recorded yet")
+@pytest.mark.skipif(not campaigns.list_archives(), reason="no calibration is recorded yet")
 @pytest.mark.slow
 def test_the_recorded_table_follows_from_the_recorded_logs():
     assert "all as recorded" in calibrate.check()
@@ -230,10 +239,10 @@ def lab(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 @pytest.mark.server
 def test_a_campaign_on_a_real_server_is_whole_and_is_not_made_again(clone: Path, lab: Path):
     short = {"blocks": 2, "discard_s": 0.3, "run_s": 1}
-    of = calibration_report.build_study({"threads": [1]}, rooms.port(470), order="turns", seed=5, **short)
-    one = calibrate.Campaign("same-turns-1", compare.SAME, "", of)
+    of = machine_noise.build_study({"threads": [1]}, rooms.port(470), order="turns", seed=5, **short)
+    one = calibrate.Campaign("same-turns-1", campaigns.SAME, "", of)
     folder = calibrate.make(one, limits=Limits(**LIMITS))
-    row = api.row_of_campaign(folder, Limits(**LIMITS))
+    row = campaigns.row_of_campaign(folder, Limits(**LIMITS))
     assert (row["runs"], row["n"], row["order"]) == (4, 2, "turns")
     assert len(row["log_ratios"].split()) == 2 and row["seconds"] > 4
     written = {file: file.stat().st_mtime_ns for file in folder.rglob("*")}

@@ -1,6 +1,5 @@
 """A made-up study with run folders, tables and findings, as the pipeline leaves them, without a server."""
 
-import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +8,6 @@ import pytest
 
 from benchbook.compare.claims import consistency
 from benchbook.compare.inference import findings
-from benchbook.core.artifacts import calibration_store
 from benchbook.core.study import load
 from benchbook.core.util import files, paths
 from benchbook.plan import schedule
@@ -32,7 +30,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     patch.setenv("BENCHBOOK_ROOT", str(root))
     try:
         _measure()
-        _calibrate()
     finally:
         patch.undo()
     return root
@@ -50,12 +47,6 @@ def _own_cache() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _here(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BENCHBOOK_ROOT", str(made))
-
-
-def _calibrate() -> None:
-    """Put the campaigns of two and three blocks there that were measured for these tests."""
-    with tarfile.open(Path(__file__).parents[1] / "data" / "calibration.tar.xz") as tar:
-        tar.extractall(calibration_store.clone_folder(), filter="data")
 
 
 def _measure() -> None:

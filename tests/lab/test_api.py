@@ -109,7 +109,6 @@ def test_the_tables_have_the_columns_that_are_documented_and_remember_their_name
         "pooled": together.effects,
         "pooled_sessions": together.sessions,
         "left_out": together.left_out,
-        "campaigns": bb.calibration().campaigns,
         "sources": bb.sources().table,
         "claims": bb.source("tidb-kubernetes").claims.table,
         "claim_cells": bb.source("tidb-kubernetes").claims[0].cells,

@@ -1,6 +1,5 @@
 """The page on the method says how often equal arms came out unequal, small differences included."""
 
-from benchbook.core.artifacts import calibration_store
 from benchbook.core.artifacts.findings import Findings
 from benchbook.show import method
 from tests.found import finding, findings
@@ -25,18 +24,20 @@ def test_a_pair_that_leaves_zero_out_is_counted_however_small():
     )
 
 
-def test_what_the_recorded_campaigns_show_is_told_with_their_machine_and_load(tmp_path, monkeypatch):
+def test_results_of_campaigns_are_a_table_of_percent_and_times(tmp_path, monkeypatch):
     monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
-    assert "No calibration is recorded yet." in method.render_calibration().text
-    calibration_store.table_file().parent.mkdir(parents=True)
-    row = "same,,mariadb,oltp_point_select,turns,50,20.0"
-    calibration_store.table_file().write_text(
-        "name,kind,what,engine,workload,order,turn_ms,active_s,began_utc,load_1min,low,high,log_ratios,machine\n"
-        f"a,{row},2026-01-05T01:00:00+00:00,0.25,-0.02,0.03,0.01 -0.01 0.02,2 cores of made up\n"
-        f"b,{row},2026-01-06T01:00:00+00:00,8.5,0.01,0.03,0.01 0.03 0.02,2 cores of made up\n"
-        f"c,{row},2026-01-06T02:00:00+00:00,1,,,0.01,2 cores of made up\n"
+    assert "No calibration is recorded yet." in method.tabulate_calibration()._repr_html_()
+    file = tmp_path / "data" / "record" / "calibration" / "results.csv"
+    file.parent.mkdir(parents=True)
+    file.write_text(
+        "question,case,unit,campaigns,n,value,low,high,level\n"
+        "alarms of equal arms,,%,100,500,0.02,0.0024,0.0704,0.95\n"
+        "turns over whole runs,haproxy,%,,10,-0.01,-0.05,0.03,0.98\n"
+        "seconds of whole runs for the error of turns,haproxy,times,,,7.25,,,\n"
     )
-    text = method.render_calibration().text.replace("\N{NO-BREAK SPACE}", " ")
-    assert "3 campaigns, 2026-01-05 to 2026-01-06, on 2 cores of made up; load 0.2 to 8.5" in text
-    assert "Of 2 campaigns in which both arms were the same server, 1 showed a difference: 50.0 %" in text
-    assert text.count("<li>") == 1, "known effects and lengths were not asked about"
+    rows = [[str(cell).replace("\xa0", " ") for cell in row] for row in method.tabulate_calibration().rows]
+    assert rows == [
+        ["alarms of equal arms", "", "100", "500", "2.0 %", "0.2 to 7.0 %", "95 %"],
+        ["turns over whole runs", "haproxy", "", "10", "−1.0 %", "−5.0 to +3.0 %", "98 %"],
+        ["seconds of whole runs for the error of turns", "haproxy", "", "", "7.2 times", "", ""],
+    ]

@@ -19,7 +19,7 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.commands import calibration_report, commit_builds, gate_report
+from benchbook.commands import commit_builds, gate_report, machine_noise
 from benchbook.compare.stats import noninferiority, pairs
 from benchbook.compare.stats import slice_counts as compared_turns
 from benchbook.compare.stats.noninferiority import NoninferiorityDecision
@@ -158,7 +158,7 @@ def measure_blocks(
 ) -> GateResult:
     """Load, warm up, and make blocks until the question is decided or the time is over."""
     gate_result, began = GateResult(gate_request), time.monotonic()
-    with calibration_report.make_lab("gate-") as base:
+    with machine_noise.make_lab("gate-") as base:
         preflight.refuse_problems(
             preflight.check_machine(gate_request.study, {"the lab": base}, gate_request.limits.model_dump())
         )
@@ -233,7 +233,7 @@ def _run_blocks(
         longest_s = max((later - earlier for earlier, later in pairwise(moments)), default=0.0)
         return f"the {gate_request.minutes:g} minutes are over" if moments[-1] + longest_s > end_s else None
 
-    walk = calibration_report.run_planned(of, runs, site, base, gate_request.limits, stop=stop)
+    walk = machine_noise.run_planned(of, runs, site, base, gate_request.limits, stop=stop)
     if gate_result.answer == "undecided":
         look(is_over=True)
     gate_result.ended = walk.stopped or gate_result.ended or f"all {blocks} blocks are made"
@@ -273,7 +273,7 @@ def _run_trial(
         of_turns = f", turns of {turn_ms} ms" if turn_ms else ""
         say(f"gate: trial block of {len(plan)} runs, not counted{of_turns}")
         into = base / f"trial-{turn_ms or 'settled'}"
-        walk = calibration_report.run_planned(trial, plan, site, into, gate_request.limits)
+        walk = machine_noise.run_planned(trial, plan, site, into, gate_request.limits)
         overhead_s = max(2.0, time.monotonic() - began - _block_seconds(plan))
         if not walk.abandoned:
             break

@@ -23,13 +23,13 @@ def run_doctor(noise: bool) -> int:
         if not ability.ok and ability.remedy:
             print(f"{'':27}  → {ability.remedy}")
     if noise and all(ability.ok for ability in abilities if ability.is_needed):
-        from benchbook.commands import calibration_report
+        from benchbook.commands import machine_noise
 
         print("noise: the same server is measured against itself, in turns, for half a minute …")
-        load_1min, percent = os.getloadavg()[0], 100 * calibration_report.measure_noise()
+        load_1min, percent = os.getloadavg()[0], 100 * machine_noise.measure_noise()
         print(
             f"noise: an effect of about {percent:.1f} % can be seen in "
-            f"{calibration_report.MINUTES} minutes now "
+            f"{machine_noise.MINUTES} minutes now "
             f"(point selects, 4 threads; load {load_1min:.1f} on {os.cpu_count()} cores before)"
         )
     return 0

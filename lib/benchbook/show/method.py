@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Mapping
 
 from pydantic import BaseModel
 
 from benchbook.compare.inference.caveats import leaves_zero_out
-from benchbook.compare.stats import calibration as campaigns
-from benchbook.core.artifacts import calibration_store
 from benchbook.core.artifacts.findings import Finding, Findings
+from benchbook.core.util import paths
 from benchbook.show import claim_status, forest
 from benchbook.show.markup import Html, make_slug
 from benchbook.show.table import Table, build_table
@@ -45,16 +45,11 @@ def aa_table(findings_list: Studies) -> Table:
     return build_table("aa-record", rows, leaves_zero_out=leaves_zero_out)
 
 
-def render_calibration() -> Html:
-    """Write the results of the recorded campaigns, a sentence a question, with place and date."""
-    table = calibration_store.read_table()
-    if table is None or table.empty:
-        return render_template("calibration.html.j2", table=None)
-    days = sorted({began[:10] for began in table.began_utc})
-    inputs = {"days": dict.fromkeys((days[0], days[-1])), "machines": sorted(set(table.machine))}
-    return render_template(
-        "calibration.html.j2", table=table, sentences=campaigns.render_sentences(table), **inputs
-    )
+def tabulate_calibration() -> Table:
+    """List the results of the recorded campaigns, a row a question and case."""
+    file = paths.record_folder() / "calibration" / "results.csv"
+    lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
+    return build_table("calibration", csv.DictReader(lines))
 
 
 def tabulate_settings(*sections: BaseModel) -> Table:

@@ -123,17 +123,3 @@ def test_one_other_value_gives_another_digest(column, row, value):
     other.loc[row, column] = value
     assert numeric_equality.tables_digest({"runs": made}) != numeric_equality.tables_digest({"runs": other})
     assert numeric_equality.tables_digest({"runs": made}) != numeric_equality.tables_digest({"parts": made})
-
-
-def test_cells_of_a_table_are_held_number_by_number():
-    recorded = "name,effect,ratios,machine\na,0.12345678,0.10000001 0.2,2 cores\nb,,,1 core\n"
-    same = "name,effect,ratios,machine\nb,,,1 core\na,0.12345679,0.10000002 0.2,2 cores\n"
-    assert list(numeric_equality.row_differences(recorded, same, 8)) == []
-    other = "name,effect,ratios,machine\na,0.12345680,0.1 0.3,3 cores\nc,,,1 core\n"
-    assert list(numeric_equality.row_differences(recorded, other, 8)) == [
-        "a.effect[0]: 0.12345678 recorded, 0.1234568 here",
-        "a.machine[0]: 2.0 recorded, 3.0 here",
-        "a.ratios[1]: 0.2 recorded, 0.3 here",
-        'b: {"effect": [], "ratios": [], "machine": [1.0, "core"]} recorded, null here',
-        'c: null recorded, {"effect": [], "ratios": [], "machine": [1.0, "core"]} here',
-    ]

@@ -10,10 +10,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from scipy.special import betaincinv
+
 from benchbook.compare.meta.meta_analysis import SessionResult, pool_sessions
 from benchbook.compare.meta.random_effects import FEWEST_PROCESSORS, LEVEL, ProcessorPool, pool_by_processor
 from benchbook.compare.stats import tolerance
-from benchbook.compare.stats.calibration import Share, share_of
 from benchbook.compare.text import cpu_models
 from benchbook.compare.text.labels import name_effect
 from benchbook.compare.text.sentences import render_paragraphs
@@ -31,6 +32,32 @@ Place = Literal["as expected", "outside what was expected", "nothing to expect y
 # Steal of a quiet guest is below a tenth of a per cent; so much more than elsewhere is worth a word.
 STEAL_MORE = 1.0
 COARSE = 2.0
+SHARE_LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class Share:
+    """Count out of a total, and the exact 95 % interval (Clopper and Pearson) of the share."""
+
+    number: int
+    of: int
+    low: float
+    high: float
+
+    @property
+    def share(self) -> float:
+        """The share itself."""
+        return self.number / self.of
+
+
+def share_of(flags: Sequence[bool]) -> Share | None:
+    """Number of true values as a share; None of no values."""
+    number, of, tail = sum(flags), len(flags), (1 - SHARE_LEVEL) / 2
+    if not of:
+        return None
+    low = float(betaincinv(number, of - number + 1, tail)) if number else 0.0
+    high = float(betaincinv(number + 1, of - number, 1 - tail)) if number < of else 1.0
+    return Share(number, of, low, high)
 
 
 @dataclass(frozen=True)

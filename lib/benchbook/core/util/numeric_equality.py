@@ -11,7 +11,6 @@ labels, whole numbers, what is there and what is not) must be equal.
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 import math
@@ -127,23 +126,6 @@ def diff_documents(recorded: Any, here: Any, decimals: int | None = None, place:
             yield from diff_documents(*pair, decimals, f"{place}[{number}]")
     elif not _is_equal(recorded, here, decimals):
         yield f"{place}: {truncate_text(recorded, _LONGEST)} recorded, {truncate_text(here, _LONGEST)} here"
-
-
-def row_differences(recorded: str, here: str, decimals: int) -> Iterator[str]:
-    """Every cell in that two tables, as CSV, differ; a row is known by its `name`.
-
-    The numbers of a cell, one or several with spaces between, may be one unit of the last decimal apart.
-    """
-    old, new = (
-        {
-            row.pop("name", ""): {
-                key: [_parse_number(part) for part in cell.split()] for key, cell in row.items()
-            }
-            for row in csv.DictReader(text.splitlines(), restval="")
-        }
-        for text in (recorded, here)
-    )
-    yield from diff_documents(old, new, decimals)
 
 
 def tables_digest(tables: Mapping[str, pd.DataFrame]) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.commands import calibration_report
+from benchbook.commands import machine_noise
 from benchbook.sites.local import network
 from benchbook.sites.machine import capabilities
 from benchbook.sites.topology import teardown
@@ -19,11 +19,11 @@ ABLE = os.geteuid() == 0 and all(ability.ok for ability in capabilities.check_ne
 # A gate in short: its lab, a site that turns signals into an exit, a namespace where there can be one.
 AT_WORK = f"""
 import time
-from benchbook.commands import calibration_report
+from benchbook.commands import machine_noise
 from benchbook.sites import workspace as labs
 from benchbook.sites.local import network
 from benchbook.sites.processes import signal_handling
-with calibration_report.make_lab("gate-") as base:
+with machine_noise.make_lab("gate-") as base:
     with signal_handling.catch_signals():
         lab = labs.open_lab(base / "lab")
         if {ABLE}:
@@ -81,7 +81,7 @@ def test_the_next_command_removes_it_too_and_leaves_one_that_is_at_work(begun: C
     process.wait()
     other, kept, kept_id = begun()
     assert not base.exists() and in_kernel(id) == []
-    with calibration_report.make_lab() as mine:
+    with machine_noise.make_lab() as mine:
         assert mine.is_dir() and kept.is_dir() and bool(in_kernel(kept_id)) is ABLE
     assert not mine.exists() and other.poll() is None
 
@@ -107,7 +107,7 @@ def test_labs_of_another_clone_are_left_alone(begun, labs_of_clone, monkeypatch)
     process.wait()
     others = labs_of_clone.with_name(f"others-{labs_of_clone.name}")
     monkeypatch.setenv("BENCHBOOK_LAB_DIR", str(others))
-    with calibration_report.make_lab():
+    with machine_noise.make_lab():
         assert base.is_dir()
     assert str(teardown.tear_down(others)) == "nothing was left"
     assert base.is_dir() and bool(in_kernel(id)) is ABLE

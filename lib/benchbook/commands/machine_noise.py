@@ -13,14 +13,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from benchbook.compare.meta import sample_size
-from benchbook.compare.stats.calibration import LEVEL, log_ratios
 from benchbook.core.study.model import PlannedRun
 from benchbook.core.study.params import Limits
 from benchbook.core.study.study import Study
-from benchbook.core.util import paths, yaml_file
+from benchbook.core.util import paths
 from benchbook.measure import dataset, scheduler
 from benchbook.measure.data_plan import plan_data
 from benchbook.plan import schedule
@@ -31,7 +31,21 @@ from benchbook.sites.processes import signal_handling
 from benchbook.sites.topology import teardown
 from benchbook.sites.workspace import lab_root
 
-MADE_OF = yaml_file.read_mapping(Path(__file__).with_name("calibration.yaml")).data
+LEVEL = 0.98
+EQUAL_ARMS: dict[str, Any] = {
+    "title": "Calibration",
+    "question": "Does a difference that is known come out as it is?",
+    "engine": {"settings": {"innodb_buffer_pool_size": "64M", "innodb_log_file_size": "32M"}},
+    "arms": {"one": {}, "other": {}},
+    "aa": None,
+    "dataset": {"tables": 2, "table_size": 10000},
+    "workloads": {"oltp_point_select": {}},
+    "threads": [4],
+    "plan": {"seed": 7, "blocks": 3, "discard_s": 1, "run_s": 3, "max_repeats": 3},
+    "warm_up": {"pilot_s": 0},
+    "claims": [],
+}
+"""Study of one cell: a server against itself."""
 MINUTES = 10
 BLOCK_S = 13.0
 """Seconds of a block of one pair with a fresh start of its server, for the forecast."""
@@ -39,9 +53,8 @@ BLOCK_S = 13.0
 
 def build_study(parts: Mapping[str, Any] | None = None, port: int = 23990, **plan: Any) -> Study:
     """A study of one cell: equal arms, unless `parts`, sections of a study, say otherwise."""
-    base = MADE_OF["study"]
-    inputs = {"site": {"port": port}, "plan": base["plan"] | plan, **(parts or {})}
-    return Study.model_validate(base | inputs)
+    inputs = {"site": {"port": port}, "plan": EQUAL_ARMS["plan"] | plan, **(parts or {})}
+    return Study.model_validate(EQUAL_ARMS | inputs)
 
 
 def measure_runs(
@@ -74,6 +87,18 @@ def run_planned(
     return scheduler.run_missing(
         scheduler.MatrixRunner(of, runs, site, *folders, judge, limits.model_dump(), say, stop=stop)
     )
+
+
+def log_ratios(
+    runs: pd.DataFrame, baseline: str, treatment: str, metric: str = "qps", side: str = "arm"
+) -> pd.Series:
+    """Return ln(treatment / baseline) of a metric for each block, the mean over its cells.
+
+    `side` is the column that tells treatment from baseline.
+    """
+    index = [name for name in ("block", "workload", "threads", "arm") if name != side]
+    wide = runs.pivot_table(index=index, columns=side, values=metric)
+    return np.log(wide[treatment] / wide[baseline]).dropna().groupby("block").mean()
 
 
 @contextmanager

@@ -1,13 +1,13 @@
-"""What a calibration shows, held against numbers worked out by hand."""
+"""Joint results of campaigns, held against numbers worked out by hand."""
 
 import math
 
-import numpy as np
 import pandas as pd
 import pytest
 import scipy  # scipy.stats, which takes half a second, is loaded by the first test that asks for it
 
-from benchbook.compare.stats import calibration
+from benchbook.commands.machine_noise import log_ratios
+from benchmarks import campaigns
 
 
 def ends(*intervals: tuple[float | None, float | None]) -> pd.DataFrame:
@@ -18,35 +18,24 @@ def campaign(order: str, ratios: list[float], **changes: object) -> dict[str, ob
     return {
         "kind": "known", "what": "haproxy", "engine": "mariadb", "workload": "oltp_point_select",
         "order": order, "turn_ms": 50, "active_s": 20.0, "low": None, "high": None,
-        "log_ratios": calibration.text_of(ratios),
+        "log_ratios": campaigns.text_of(ratios),
     } | changes  # fmt: skip
 
 
 def test_no_alarm_in_a_hundred_leaves_up_to_four():
-    found = calibration.count_false_alarms(ends(*[(-0.01, 0.01)] * 100))
+    found = campaigns.count_false_alarms(ends(*[(-0.01, 0.01)] * 100))
     assert found is not None and (found.number, found.of, found.low) == (0, 100, 0.0)
     # (1 - p)^100 = 0.025
     assert found.high == pytest.approx(1 - 0.025**0.01)
 
 
 def test_alarms_on_both_sides_are_counted_and_campaigns_without_interval_are_not():
-    found = calibration.count_false_alarms(
+    found = campaigns.count_false_alarms(
         ends((0.001, 0.02), (-0.03, -0.001), *[(-0.01, 0.01)] * 8, (None, None))
     )
     assert found is not None and (found.number, found.of, found.share) == (2, 10, 0.2)
     exact = scipy.stats.binomtest(2, 10).proportion_ci(0.95, "exact")
     assert (found.low, found.high) == pytest.approx((exact.low, exact.high))
-
-
-def test_all_alarms_and_no_campaign():
-    found = calibration.count_false_alarms(ends((0.1, 0.2)))
-    assert found is not None and (found.low, found.high) == pytest.approx((0.025, 1.0))
-    assert calibration.count_false_alarms(ends((None, None))) is None
-
-
-def test_ratios_come_back_as_they_were_written():
-    assert calibration.ratios_of(calibration.text_of([0.01234567, -0.002])).tolist() == [0.01234567, -0.002]
-    assert calibration.ratios_of("").tolist() == []
 
 
 def test_sides_are_arms_or_workloads():
@@ -60,15 +49,15 @@ def test_sides_are_arms_or_workloads():
     ]  # fmt: skip
     runs = pd.DataFrame(rows, columns=["block", "workload", "arm", "qps"]).assign(threads=4)
     # Arms: the mean of ln 2 and ln 1. Workloads: the mean of ln(1/2) and ln(1/4).
-    assert calibration.log_ratios(runs, "one", "other").tolist() == pytest.approx([math.log(2) / 2] * 2)
-    by_workload = calibration.log_ratios(runs, "small", "large", side="workload")
+    assert log_ratios(runs, "one", "other").tolist() == pytest.approx([math.log(2) / 2] * 2)
+    by_workload = log_ratios(runs, "small", "large", side="workload")
     assert by_workload.tolist() == pytest.approx([math.log(1 / 8) / 2] * 2)
 
 
 def test_orders_that_agree_are_the_same_and_the_seconds_count():
     turns, runs = [-0.20, -0.21, -0.22, -0.19, -0.18], [-0.1, -0.3, -0.2, -0.15, -0.25]
     table = pd.DataFrame([campaign("turns", turns), campaign("runs", runs, active_s=40.0)])
-    one = calibration.compare_orders(table).iloc[0]
+    one = campaigns.compare_orders(table).iloc[0]
     assert one["turns_effect"] == pytest.approx(math.expm1(-0.2)) and one["runs_n"] == 5
     welch = scipy.stats.ttest_ind(turns, runs, equal_var=False).confidence_interval(0.98)
     assert (one["difference_low"], one["difference_high"]) == pytest.approx(
@@ -77,29 +66,28 @@ def test_orders_that_agree_are_the_same_and_the_seconds_count():
     assert one["is_same"]
     # Variances 0.00025 and 0.00625, and the whole runs took twice the seconds.
     assert one["times"] == pytest.approx(50)
-    assert calibration.mean_time_ratio(table) == pytest.approx(50)
+    results = campaigns.tabulate_results(table).set_index("question")
+    assert results.loc["seconds of whole runs for the error of turns", "value"] == pytest.approx(50)
+    assert results.loc["turns over whole runs", "low"] == pytest.approx(math.expm1(welch.low))
 
 
 def test_orders_that_differ_are_named():
     table = pd.DataFrame(
         [campaign("turns", [-0.2, -0.21, -0.19, -0.2]), campaign("runs", [-0.4, -0.41, -0.39, -0.42])]
     )
-    assert not calibration.compare_orders(table).iloc[0]["is_same"]
-    (told,) = calibration.render_sentences(table)
-    assert told.startswith("0 of 1 known effects came out the same by turns and by whole runs, within")
-    assert "not the same: haproxy on mariadb (oltp_point_select)" in told
+    assert not campaigns.compare_orders(table).iloc[0]["is_same"]
 
 
 def test_an_effect_of_one_order_or_of_too_few_blocks_decides_nothing():
-    assert calibration.compare_orders(pd.DataFrame([campaign("turns", [-0.2, -0.21, -0.19])])).empty
+    assert campaigns.compare_orders(pd.DataFrame([campaign("turns", [-0.2, -0.21, -0.19])])).empty
     table = pd.DataFrame([campaign("turns", [-0.2, -0.21]), campaign("runs", [-0.4, -0.41])])
-    assert calibration.compare_orders(table).iloc[0]["is_same"] is None
+    assert campaigns.compare_orders(table).iloc[0]["is_same"] is None
 
 
 def test_repeated_campaigns_of_an_effect_are_taken_together():
     halves = [campaign("turns", [-0.20, -0.21, -0.22]), campaign("turns", [-0.19, -0.18])]
     table = pd.DataFrame([*halves, campaign("runs", [-0.1, -0.3, -0.2])])
-    assert calibration.compare_orders(table).iloc[0]["turns_n"] == 5
+    assert campaigns.compare_orders(table).iloc[0]["turns_n"] == 5
 
 
 def test_the_spread_of_a_length_is_pooled_within_campaigns():
@@ -110,7 +98,7 @@ def test_the_spread_of_a_length_is_pooled_within_campaigns():
             campaign("turns", [0.3], kind="lengths", turn_ms=500),
         ]
     )
-    found = calibration.estimate_spreads(table)
+    found = campaigns.estimate_spreads(table)
     assert found["turn_ms"].tolist() == [20], "one block has no spread"
     # Squares about the own mean: 2 x 0.01² + 2 x 0.02² = 0.001, on 2 degrees of freedom.
     spread = math.sqrt(0.001 / 2)
@@ -118,33 +106,3 @@ def test_the_spread_of_a_length_is_pooled_within_campaigns():
     ends_ = [math.sqrt(0.001 / scipy.stats.chi2.ppf(p, 2)) for p in (0.975, 0.025)]
     assert found.loc[0, ["low", "high"]].tolist() == pytest.approx(ends_)
     assert (found.loc[0, "campaigns"], found.loc[0, "blocks"]) == (2, 4)
-
-
-def test_each_question_that_was_put_has_its_sentence():
-    same = [
-        campaign("turns", [0.01, -0.01, 0.0], kind="same", what="", low=-0.05, high=0.05) for _ in range(3)
-    ]
-    lengths = [campaign("turns", [0.0, 0.02], kind="lengths", what="", turn_ms=ms) for ms in (20, 500)]
-    told = [
-        one.replace("\N{NO-BREAK SPACE}", " ")
-        for one in calibration.render_sentences(pd.DataFrame([*same, *lengths]))
-    ]
-    assert told == [
-        "Of 3 campaigns in which both arms were the same server, 0 showed a difference: 0.0 %, exact 95 % "
-        "interval 0.0 % to 70.8 %; the method allows 6 %.",
-        "The log ratio of a block spreads, by the length of a turn: 1.4 % at 20 ms, 1.4 % at 500 ms.",
-    ]
-
-
-def test_the_rule_keeps_its_word_where_nothing_is_to_be_found():
-    """2,000 campaigns of five blocks of pure noise: about two in a hundred are alarms."""
-    noise = np.random.default_rng(7).normal(0, 0.03, (2000, 5))
-    half = scipy.stats.t.ppf(0.99, 4) * noise.std(axis=1, ddof=1) / math.sqrt(5)
-    found = calibration.count_false_alarms(
-        pd.DataFrame({"low": noise.mean(axis=1) - half, "high": noise.mean(axis=1) + half})
-    )
-    assert (
-        found is not None
-        and found.low < 1 - calibration.LEVEL < found.high
-        and found.share <= calibration.MOST_ALARMS
-    )
