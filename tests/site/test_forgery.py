@@ -82,11 +82,6 @@ def settings_file(where: paths.StudyPaths) -> Path:
     return found
 
 
-def command_line(where: paths.StudyPaths) -> Path:
-    (found,) = where.applied.glob("*.argv")
-    return found
-
-
 def runs(where: paths.StudyPaths) -> list[Path]:
     return [folder.path for folder in run_folder.list_folders(where.raw)]
 
@@ -184,22 +179,8 @@ def gone(where: paths.StudyPaths, *folders: Path) -> None:
         shutil.rmtree(folder)
 
 
-def last_run_and_row(where: paths.StudyPaths) -> None:
-    of_rows(lambda rows: rows[:-1])(where)
-    gone(where, runs(where)[-1])
-
-
 def no_void(where: paths.StudyPaths) -> None:
     shutil.rmtree(where.void)
-
-
-def stray(place: str, name: str) -> Forgery:
-    def forge(where: paths.StudyPaths) -> None:
-        file = getattr(where, place) / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text("more")
-
-    return forge
 
 
 def at_once(where: paths.StudyPaths) -> None:
@@ -224,14 +205,7 @@ def params(name: str, value: str) -> Forgery:
 # What is forged: how, and what verify says. The run folders' own manifests are always written anew.
 NAMED: dict[str, tuple[Forgery, str]] = {
     "server version": (of_engine(version="11.4.2"), "facts.json: for arm direct its digest is"),
-    "server's variables": (of_engine(variables_sha256="e" * 64), "facts.json: for arm haproxy its digest is"),
-    "server's program": (of_engine(binary_sha256="e" * 64), "facts.json: for arm direct its digest is"),
     "cores of the machine": (of_machine(cores=64), "facts.json: for arm direct its digest is"),
-    "processor": (of_machine(cpu_model="a faster one"), "facts.json: for arm direct its digest is"),
-    "an arm's access": (
-        of_facts(lambda facts: facts["arms"]["haproxy"].update(access="direct")),
-        "for arm haproxy its digest is",
-    ),
     "an arm less in facts": (
         of_facts(lambda facts: facts["arms"].pop("haproxy") and None),
         "raw/.*no run that the study",
@@ -248,26 +222,12 @@ NAMED: dict[str, tuple[Forgery, str]] = {
         of_data(rows={f"sbtest{one}": 99 for one in range(1, 5)}),
         "dataset.json: for arm direct its digest",
     ),
-    "data seed": (of_data(False, seed=2), "dataset.json: seed is 2, the study has 1"),
-    "data seed, with its fingerprint": (of_data(seed=2), "dataset.json: for arm direct its digest"),
     "data seed in the study": (
         of_study("table_size: 10000", "table_size: 10000, seed: 2"),
         "seed is 1, the study has 2",
     ),
-    "checksums": (of_data(checksums={"sbtest1": 1}), "dataset.json: for arm direct its digest"),
-    "indexes": (of_data(indexes={}), "dataset.json: for arm direct its digest"),
     "order seed": (of_study("seed: 7", "seed: 8"), "schedule.csv:2: .*seed is"),
     "length of runs": (of_study("run_s: 5", "run_s: 50"), r"raw/b01.*: no run that the study"),
-    "discard": (of_study("discard_s: 2", "discard_s: 3"), r"raw/b01.*: no run that the study"),
-    "threads": (of_study("\nthreads: [4]", "\nthreads: [4, 8]"), "b01-read-t0008: .* were due and not there"),
-    "table size in the study": (
-        of_study("table_size: 10000", "table_size: 20000"),
-        "table_size is 10000, the study",
-    ),
-    "an option of a workload": (
-        of_study("{script: oltp_read_write}", "{script: oltp_read_write, point_selects: 5}"),
-        "no run that the study",
-    ),
     "which arm is the baseline": (
         of_study(
             "direct: {access: direct}\n  haproxy: {access: haproxy}",
@@ -275,27 +235,13 @@ NAMED: dict[str, tuple[Forgery, str]] = {
         ),
         "no run that the study",
     ),
-    "what an arm is": (
-        of_study("haproxy: {access: haproxy}", "haproxy: {access: tiproxy}"),
-        "no run that the study",
-    ),
-    "no A/A pair": (
-        of_study("aa: {threads: [4]}", "aa: null"),
-        "raw/b01-read-t0004-direct_again.*no run that",
-    ),
     "a setting of the server": (
         of_study("{name: mariadb}", "{name: mariadb, settings: {max_connections: 500}}"),
         "asks for max_connections = 500, the server was asked for None",
     ),
     "more blocks": (of_study("blocks: 5", "blocks: 6"), "b06-read-t0004: .* due and not there"),
     "swapped rows of the schedule": (of_rows(swapped), "schedule.csv:2: run_id is"),
-    "a seed in the schedule": (
-        of_rows(lambda rows: [re.sub(r",4,\d+,", ",4,12345,", rows[0]), *rows[1:]]),
-        "schedule.csv:2: seed is 12345",
-    ),
     "a row less": (of_rows(lambda rows: rows[:-1]), "schedule.csv: 14 runs, the study gives 15"),
-    "a row more": (of_rows(lambda rows: [*rows, rows[0]]), "schedule.csv: 16 runs, the study gives 15"),
-    "a row of the schedule and its run": (last_run_and_row, "due and not there"),
     "queries in a log": (
         of_file(
             "sysbench.out",
@@ -305,27 +251,14 @@ NAMED: dict[str, tuple[Forgery, str]] = {
         ),
         "raw/b02.*: invalid: V4 totals",
     ),
-    "seconds in a log": (
-        of_file("sysbench.out", text("[ 3s ] thds: 4", "[ 3s ] thds: 8")),
-        "raw/b02.*: invalid",
-    ),
     "the seed in a log": (of_file("sysbench.out", text("from seed (", "from seed (1")), r"V5 \w+: seed"),
     "the server's counters": (
         of_evidence(lambda seen: seen["ledger"]["after"].update(Com_select=10**9)),
         "V10 ledger: Com_select grew",
     ),
-    "rows after a run": (of_evidence(lambda seen: seen["rows_after"].update(sbtest1=1)), "V13 data"),
     "the seed in argv": (
         of_evidence(option("--rand-seed", "--rand-seed=1")),
         "V5 options: --rand-seed is 1, ",
-    ),
-    "threads in argv": (
-        of_evidence(option("--threads", "--threads=400")),
-        "V5 options: --threads is 400, 4 asked",
-    ),
-    "an option more in argv": (
-        of_evidence(lambda seen: seen["argv"].insert(3, "--validate=on")),
-        "V5 options: --validate=on is on the command line",
     ),
     "a seed in a plan": (
         of_file("plan.json", lambda file: change(file, lambda plan: plan.update(seed=5))),
@@ -361,7 +294,6 @@ NAMED: dict[str, tuple[Forgery, str]] = {
         lambda where: gone(where, next(one.path for one in run_folder.list_folders(where.void))),
         "a note without its folder",
     ),
-    "a run less": (lambda where: gone(where, runs(where)[3]), "b02-read-t0004: b02.* was due and not there"),
     "a block less": (
         lambda where: gone(where, *runs(where)[6:9]),
         "b03-read-t0004: .* and 2 more were due and not there",
@@ -377,16 +309,6 @@ NAMED: dict[str, tuple[Forgery, str]] = {
         "the run took 7.000 s",
     ),
     "two runs at once": (at_once, "it began while .* was still running"),
-    "how long a run took": (
-        of_evidence(lambda seen: seen.update(sysbench_s=5.0)),
-        "sysbench_s is 5.000, end less start",
-    ),
-    "both clocks of a run": (
-        of_evidence(
-            lambda seen: seen.update(ended_monotonic_s=102.0, sysbench_s=2.0, ended_utc=seen["started_utc"])
-        ),
-        "the run took 2.000 s",
-    ),
     "facts that are no facts": (
         lambda where: change(where.facts, lambda _: [1, 2]),
         "it can't be used: ValueError: facts.json: the file",
@@ -395,7 +317,6 @@ NAMED: dict[str, tuple[Forgery, str]] = {
         of_evidence(lambda _: {"argv": 5}),
         "raw/b02.*: indeterminate|it can't be used",
     ),
-    "a plan that is none": (of_file("plan.json", lambda file: file.write_text("[]")), "can't be used"),
 }
 
 
@@ -425,10 +346,6 @@ NOTED: dict[str, tuple[Forgery, str]] = {
         lambda where: (where.base / "README.txt").write_text("All is well.\n") and None,
         "README.txt: not the text that is written here",
     ),
-    "a README among the voids": (
-        stray("void", "README.txt"),
-        "void/README.txt: not the text that is written here",
-    ),
     "a note's reason": (
         lambda where: change(
             next(where.void.glob("*.void.json")), lambda note: note.update(reasons=["the disk was full"])
@@ -439,8 +356,6 @@ NOTED: dict[str, tuple[Forgery, str]] = {
         params("limits", "{pause_ms: 60000}"),
         "limits.pause_ms is 60000.0 in the archive, 250.0 here",
     ),
-    "a lower level": (params("analysis", "{level: 0.6}"), "analysis.level is 0.6 in the archive, 0.98 here"),
-    "other looks": (params("analysis", "{looks: [3]}"), r"analysis.looks is \(3,\) in the archive"),
     "limits at the run": (
         of_evidence(lambda seen: seen.update(limits={"pause_ms": 9})),
         "measured under other limits",
