@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pandas as pd
 
-from benchbook.compare.meta import change_points, prediction_check
 from benchbook.compare.meta import cross_study as same
-from benchbook.compare.meta import prediction_check as checks
+from benchbook.compare.meta import prediction_check
 from benchbook.compare.meta.meta_analysis import SessionResult, build_session
 from benchbook.compare.meta.moderators import (
     WORDS,
@@ -151,7 +150,7 @@ def build_evidence(recorded: MetaAnalysis) -> list[Forest | Picture | Table]:
 
 
 def render_basis(recorded: MetaAnalysis) -> Html:
-    """Sessions behind effects over sessions, and their course in time."""
+    """Sessions behind effects over sessions: their number, processors and days."""
     return render_template(
         "sessions.html.j2",
         found=recorded,
@@ -162,7 +161,6 @@ def render_basis(recorded: MetaAnalysis) -> Html:
                 recorded.sessions[-1].measured[:10],
             )
         ),
-        in_time=change_points.describe_shifts(recorded),
     )
 
 
@@ -264,12 +262,12 @@ def tabulate_shared(several: Sequence[MetaAnalysis]) -> list[Table]:
 
 def render_coverage(several: Sequence[MetaAnalysis]) -> Html:
     """Sentences on the share of prediction intervals, and of those of equal arms, that held."""
-    return join_html(make_element("p", sentence) for sentence in checks.render_checks(several))
+    return join_html(make_element("p", sentence) for sentence in prediction_check.render_checks(several))
 
 
 def coverage_by_study(several: Sequence[MetaAnalysis]) -> Table:
     """Share of left-out sessions inside the prediction of the rest, a row a study."""
-    return build_table("coverage", checks.estimate_coverage(several))
+    return build_table("coverage", prediction_check.estimate_coverage(several))
 
 
 def _format_value(value: object) -> object:
