@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
 from benchbook.compare.meta import cross_study as same
 from benchbook.compare.meta import prediction_check
 from benchbook.compare.meta.meta_analysis import SessionResult, build_session
-from benchbook.compare.meta.moderators import (
-    WORDS,
-    ModeratorCorrelation,
-    describe_best,
-    rank_moderators,
-    read_moderators,
-)
+from benchbook.compare.meta.moderators import read_moderators
 from benchbook.compare.text import cpu_models, labels
 from benchbook.core.artifacts import design, meta_analysis
 from benchbook.core.artifacts.findings import Findings
@@ -23,16 +17,13 @@ from benchbook.core.artifacts.meta_analysis import MetaAnalysis, PooledContrast,
 from benchbook.core.study import load
 from benchbook.core.util import number_format, paths
 from benchbook.core.util.number_format import glance_percent
-from benchbook.show import forest, theme
+from benchbook.show import forest
 from benchbook.show.evidence import ReportInputs
 from benchbook.show.forest import Forest
-from benchbook.show.markup import Html, join_html, make_element, make_slug
-from benchbook.show.picture import Panel, Picture
+from benchbook.show.markup import Html, join_html, make_element
 from benchbook.show.table import Table, build_table, number_column
 from benchbook.show.templating import render_template
 
-_MOST_ASKED = 4
-"""Moderators that are drawn of a contrast."""
 HEADINGS = {"steal_pct": ("Steal", "%"), "hour": ("Hour", "UTC")}
 
 
@@ -132,18 +123,17 @@ def local_session(report_inputs: ReportInputs) -> SessionResult | None:
     )
 
 
-def build_section(report_inputs: ReportInputs) -> list[Forest | Picture | Table]:
+def build_section(report_inputs: ReportInputs) -> list[Forest | Table]:
     """Figure and tables over sessions; empty if the record has no session of the study."""
     pooled = meta_analysis.read_pooled(report_inputs.name)
     return build_evidence(pooled) if pooled else []
 
 
-def build_evidence(recorded: MetaAnalysis) -> list[Forest | Picture | Table]:
+def build_evidence(recorded: MetaAnalysis) -> list[Forest | Table]:
     """Each session on a line, the differences between them, and the sessions left out."""
-    evidence: list[Forest | Picture | Table] = []
+    evidence: list[Forest | Table] = []
     if len(recorded.sessions) > 1:
         evidence += [forest.by_session(recorded), tabulate_moderators(recorded)]
-    evidence += draw_moderators(recorded)
     if recorded.left_out or recorded.not_recorded:
         evidence.append(left_out(recorded))
     return evidence
@@ -164,32 +154,6 @@ def render_basis(recorded: MetaAnalysis) -> Html:
     )
 
 
-def draw_moderators(recorded: MetaAnalysis) -> Iterator[Picture]:
-    """Pictures, a contrast each, of its effect against each moderator, at the most telling level."""
-    # How to read them is said once.
-    note = (
-        " Each dot is an occasion: the sessions of one processor model within six hours. p is how often "
-        "chance would put them in as good an order, with all that was tried."
-    )
-    for contrast in recorded.contrasts:
-        requests = [
-            (
-                describe_best(contrast, effect, known_moderator_correlations),
-                effect,
-                known_moderator_correlations,
-            )
-            for effect in contrast.told
-            if (known_moderator_correlations := rank_moderators(recorded, effect))
-        ]
-        if requests:
-            statement, effect, moderator_correlations = min(
-                requests, key=lambda item: (item[0] is None, -(item[1].tau_pct or 0.0))
-            )
-            message = f"{statement or 'The effect follows none of them.'}{note}"
-            yield plot_moderators(moderator_correlations[:_MOST_ASKED], contrast, effect, message)
-            note = ""
-
-
 def tabulate_moderators(recorded: MetaAnalysis) -> Table:
     """List possible moderators of effects, session by session, beside the reported effects."""
     messages = [
@@ -200,7 +164,7 @@ def tabulate_moderators(recorded: MetaAnalysis) -> Table:
     inputs = {
         "about": [
             number_column(*HEADINGS.get(key, (f"{name[:1].upper()}{name[1:]}", "")))
-            for key, name in ((key, WORDS.get(key, key)) for key in about)
+            for key, name in ((key, labels.NAMES["moderators"].get(key, key)) for key in about)
         ],
         "effects": [
             number_column(
@@ -279,33 +243,3 @@ def _format_value(value: object) -> object:
     return (
         f"{value:.0f}" if value.is_integer() and value < 100 else number_format.format_significant(value, 2)
     )
-
-
-def plot_moderators(
-    moderator_correlations: Sequence[ModeratorCorrelation],
-    contrast: PooledContrast,
-    effect: PooledEffect,
-    caption: str,
-) -> Picture:
-    """Draw an effect against the differences of its sessions, a panel a moderator, the best first."""
-    panels = []
-    for moderator_correlation in moderator_correlations:
-        with theme.figure_style():
-            figure, axes = theme.make_canvas(theme.WIDTH, 1.7)
-            effects = [100 * value for value in moderator_correlation.effects]
-            axes.plot(moderator_correlation.values, effects, "o", color=theme.ACCENT, markersize=4.5)
-            axes.axhline(0, color=theme.MUTED, linewidth=0.8)
-            message = (
-                f"{WORDS[moderator_correlation.name]}: rank correlation "
-                f"{moderator_correlation.rho:+.2f}, p = {moderator_correlation.p:.2g}"
-            )
-            axes.set(xlabel=message, ylabel="%")
-        message = "; ".join(
-            f"{value:g}: {glance_percent(observed_effect)}"
-            for value, observed_effect in sorted(
-                zip(moderator_correlation.values, moderator_correlation.effects, strict=True)
-            )
-        )
-        panels.append(Panel(figure, f"{WORDS[moderator_correlation.name]}: {message}."))
-    title = f"{contrast.names.treatment} on {_name_place(contrast, effect)}, by what differed"
-    return Picture(f"moderators-{make_slug(contrast.id)}", title, tuple(panels), caption)
