@@ -36,7 +36,6 @@ _ARMS = {
     "#86680a": "#e2c04e",
     "#47546a": "#adb7c6",
 }
-ACCENT = next(iter(_ARMS))
 _AGAIN = {"#767c85": "#a2a9b3"}
 PARTS = {"client": "#b9c3ce", "proxy": "#a98bbd", "server": "#3d6f8e"}
 _PARTS_DARK = dict(zip(PARTS.values(), ("#76828f", "#b79acb", "#5fa0c6"), strict=True))

@@ -80,12 +80,6 @@ class TestedOutcome(Generic[Outcome]):
     p: float | None
 
 
-def alike_band(value: float) -> EquivalenceBand:
-    """Band of numbers alike to one: ± 2 percentage points, or a fifth of it if that is more."""
-    margin = max(MARGIN, RELATIVE_MARGIN * abs(value))
-    return EquivalenceBand(value - margin, value + margin)
-
-
 def point_band(value: float) -> EquivalenceBand:
     """Band of a claimed number: its `near` band, for a small number at most half of it.
 
