@@ -1,7 +1,8 @@
-"""A cause that was planted on real servers is the one that the page names, with the size that it has."""
+"""Ten causes are planted, each in an arm of a real study: pages name nine of them, and never another one."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -12,50 +13,96 @@ from benchbook.show import bottleneck_section
 from tests.pipeline import planted
 
 pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.alone]
+# What a page may say of a part in few words, where that part is what was slowed.
+SAYS = {
+    "server": r"^server CPU-bound[^;:]*; its CPU|most of it (server CPU|waiting (in|for) the server)",
+    "client": r"\bclient[^(]* \([\d.]+ µs|^client CPU-|most of it (client CPU|waiting (in|for) the client)",
+    "proxy": r"most of it (the proxy's|proxy CPU|waiting for the proxy)|client and proxy[^(]* \([\d.]+ µs",
+    "disk": r"pages not in its memory|bytes from the disk",
+}
+UPDATES = {"oltp_update_non_index": {"rand_type": "uniform"}}
+RELAXED = {
+    "innodb_buffer_pool_size": "96M",
+    "innodb_log_file_size": "8M",
+    "innodb_flush_log_at_trx_commit": 2,
+}
+Planting = Callable[[pytest.MonkeyPatch, Path], object]
 
 
-@pytest.fixture
-def lab() -> Iterator[Path]:
-    with planted.laboratory() as folder:
-        yield folder
+@dataclass(frozen=True)
+class Plant:
+    """What is planted, the part that a page has to name, the study, and µs a query if they are known."""
+
+    what: str
+    part: str
+    study: Callable[[], Study] = field(default=lambda: planted.asked(planted.ARMS))
+    plant: Planting = field(default=lambda patch, lab: True)
+    us: float | None = None
 
 
-def named(study: Study, lab: Path, tmp_path: Path) -> dict[int, Cause]:
-    """Measure a study and return the causes that its page names, by level."""
-    return {
-        one.threads: one for one in bottleneck_section.select_causes(planted.measured(study, lab, tmp_path))
-    }
+def _slow(part: str, **how: int) -> Planting:
+    return lambda patch, lab: planted.slowed(patch, lab, part, **how)
 
 
-def test_a_server_that_burns_time_is_named(lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    burnt = planted.slowed(monkeypatch, lab, "server", BURN_US=60)
-    found = named(planted.asked(planted.ARMS), lab, tmp_path)
-    assert burnt and found[1].short.endswith(" longer with planted, most of it server CPU")
-    # What was planted is 60 us a query.
-    assert 50 < found[1].predicted.value < 80
-    # Where other programs take a part of its core, it is not full for certain: then it waits for it.
-    assert 8 not in found or re.search("server( CPU-bound|'s core)", found[8].sentence)
+def _trigger(body: str) -> Planting:
+    return lambda patch, lab: planted.triggered(patch, lab, 2, body)
 
 
-def test_a_client_that_burns_time_is_named(lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    burnt = planted.slowed(monkeypatch, lab, "client", BURN_US=60)
-    found = named(planted.asked(planted.ARMS), lab, tmp_path)
-    assert burnt and found[1].short.endswith(" longer with planted, most of it client CPU")
-    assert 50 < found[1].predicted.value < 80
-    assert 8 not in found or re.search("client( CPU-bound|'s core)", found[8].sentence)
+def _updates() -> Study:
+    return planted.asked(planted.ARMS, workloads=UPDATES, engine={"settings": RELAXED})
 
 
-def test_a_proxy_with_a_small_buffer_is_named(lab: Path, tmp_path: Path):
-    found = named(planted.asked(planted.SMALL_BUFFER, workloads=planted.ranges(1000)), lab, tmp_path)
-    assert "proxy CPU" in found[1].sentence
-    assert 8 not in found or "client and proxy" in found[8].sentence
+def _small_buffer(rows: int) -> Callable[[], Study]:
+    return lambda: planted.asked(planted.SMALL_BUFFER, workloads=planted.ranges(rows))
 
 
-def test_a_cold_pool_is_named(lab: Path, tmp_path: Path):
-    """Each run begins with an empty pool, and ends before most of the data have been read."""
-    found = planted.measured(planted.cold(), lab, tmp_path)
-    (one,) = (cause for cause in found.causes.contrasts if cause.threads == 1)
-    pages = "pages not in its memory a query, against hardly any"
-    assert one.qps.high < 0 and any(pages in text for text in one.beside)
-    # Where other programs take the machine, no cause is sure.
-    assert pages in one.sentence if one.sentence else one.reason.startswith("other programs")
+def _small_pool() -> Study:
+    """Return a study whose planted arm has memory for a tenth of the data."""
+    small = {"innodb_buffer_pool_size": "12M", "innodb_lru_scan_depth": 100}
+    arms = {"plain": {}, "planted": {"engine": {"settings": small}}}
+    data = {"tables": 2, "table_size": 250_000}
+    return planted.asked(arms, engine={"settings": planted.OF_DISK}, dataset=data)
+
+
+PLANTS = (
+    Plant("a trigger that computes", "server", _updates, _trigger("SET @x = BENCHMARK(300, MD5(NEW.c))")),
+    Plant("a trigger that waits", "server", _updates, _trigger("SET @x = SLEEP(0.0003)")),
+    Plant("a server that computes at each send", "server", plant=_slow("server", BURN_US=60), us=60),
+    Plant("a client that computes at each send", "client", plant=_slow("client", BURN_US=60), us=60),
+    Plant("a client that waits at each send", "client", plant=_slow("client", SLEEP_US=150)),
+    Plant("a client that computes now and then", "client", plant=_slow("client", BURN_US=600, SLOW_EACH=10)),
+    Plant("a proxy's buffer of 1 KiB, results of 1,000 rows", "proxy", _small_buffer(1000)),
+    Plant("a proxy's buffer of 1 KiB, results of 200 rows", "proxy", _small_buffer(200)),
+    Plant("a pool that is empty when a run begins", "disk", planted.cold),
+    Plant("a pool for a tenth of the data", "disk", _small_pool),
+)  # fmt: skip
+
+
+def _told(plant: Plant, base: Path) -> dict[int, Cause]:
+    """Measure a plant, and return by level the cause that its page names.
+
+    Where the machine is too busy for a page to name anything, it is measured once more.
+    """
+    for number in ("first", "second"):
+        with planted.laboratory() as lab, pytest.MonkeyPatch.context() as patch:
+            begun = plant.plant(patch, lab)
+            found = planted.measured(plant.study(), lab, base / number)
+        assert begun, f"{plant.what}: was not planted"
+        if told := {one.threads: one for one in bottleneck_section.select_causes(found)}:
+            break
+    return told
+
+
+def test_nine_of_ten_planted_causes_are_named_and_no_wrong_one(tmp_path: Path):
+    named, wrong = 0, []
+    for number, plant in enumerate(PLANTS, start=1):
+        told = _told(plant, tmp_path / str(number))
+        right = {level for level, one in told.items() if re.search(SAYS[plant.part], one.short or "")}
+        if plant.us and 1 in told:
+            assert plant.us - 10 < told[1].predicted.value < plant.us + 20
+        named += bool(right)
+        wrong += [f"{plant.what}, {level} threads: {told[level].short}" for level in told.keys() - right]
+        short = {level: one.short for level, one in told.items()}
+        print(f"PLANTED {number}: {plant.what}: {bool(right)} {short}")
+    print(f"PLANTED causes named: {named} of {len(PLANTS)}; wrong: {len(wrong)}")
+    assert named >= len(PLANTS) - 1 and not wrong, wrong

@@ -1,7 +1,7 @@
 """The Parquet dataset of all effects: what the results in git say, made again only where an index changed."""
 
-import shutil
 import re
+import shutil
 from pathlib import Path
 
 import pandas as pd
