@@ -95,7 +95,7 @@ def test_the_tables_have_the_columns_that_are_documented_and_remember_their_name
         "costs": study.costs,
         "voids": study.voids,
         "levels": study.findings[0].levels,
-        **{name: getattr(study, name) for name in ("refused", "schedule", "stages", "checks")},
+        **{name: getattr(study, name) for name in ("refused", "schedule", "stages", "checks", "load_curve")},
         "effects": bb.effects("two-arms"),
         "between": study.between("haproxy", "oltp_read_write", "oltp_read_write"),
         "findings": study.findings.table,

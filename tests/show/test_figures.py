@@ -2,6 +2,7 @@
 
 import base64
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,8 @@ import pytest
 from benchbook.core.util import number_format
 from benchbook.show import figures, theme
 from benchbook.show.picture import Picture
+from tests.compare.bottlenecks.test_load_curve import rated_cells
+from tests.found import findings
 from tests.show import synthetic
 from tests.show.figures.edge import inked_edges
 
@@ -68,6 +71,25 @@ def test_a_stall_is_told_and_a_discarded_second_is_none(made):
     told = " ".join(one.alt for one in figures.draw_seconds(intervals, made.runs, made.arms).panels)
     assert told.count("1\xa0stalled second") == 1
     assert told.count("0\xa0stalled seconds") == 3
+
+
+def test_a_load_curve_draws_cores_and_latency_against_the_rate_and_leaves_out_unknown_percentiles(
+    made, tmp_path
+):
+    causes, runs, histograms = rated_cells("at-10", "at-20", "at-40")
+    (tmp_path / "tidy").mkdir()
+    histograms.to_parquet(tmp_path / "tidy" / "histograms.parquet")
+    names = {"arms": {}, "workloads": {name: f"point selects ({name})" for name in runs["workload"].unique()}}
+    known = findings(baseline="direct", names=names, causes=causes)
+    (picture,) = figures.draw_load_curves(replace(made, folder=tmp_path, runs=runs, findings=known))
+    cores, latency = picture.panels
+    assert cores.alt.startswith(
+        "point selects, 16 threads: busy cores, by offered rate. direct, server: 0.100 at 50"
+    )
+    assert (
+        "p99: 20.0 at 200." in latency.alt and inked_edges(cores.figure) == inked_edges(latency.figure) == []
+    )
+    assert figures.draw_load_curves(made) == []
 
 
 @pytest.mark.parametrize("anchor", DRAWN)

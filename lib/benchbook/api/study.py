@@ -14,6 +14,7 @@ from benchbook.api.columns import document_table, of_parts
 from benchbook.api.lookup import Delegated, NamedCollection, NotThere
 from benchbook.api.run import Run
 from benchbook.api.sessions import build_sessions_table, find_places, list_sessions
+from benchbook.compare.bottlenecks.load_curve import build_load_curve
 from benchbook.compare.stats import equivalence
 from benchbook.compare.stats.intervals import block_interval
 from benchbook.compare.stats.pairs import block_ratios
@@ -165,6 +166,11 @@ class Study:
     costs = _table_property("costs", "What a query cost: one row a run and part.")
     voids = _table_property("voids", "One row a voided attempt, with the reasons.")
     refused = _table_property("refused", "Folders that were not read, and runs that are missing.")
+
+    @property
+    def load_curve(self) -> pd.DataFrame:
+        """Busy cores and latency at each offered rate: one row a cell and metric; empty below three rates."""
+        return document_table("load_curve", build_load_curve(self._found.causes, self.runs, self.histograms))
 
     def find_run_page(self, run_id: str) -> str | None:
         """Address of a run on its study's page of runs, from the clone on; None where no page has it."""

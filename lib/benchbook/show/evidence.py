@@ -58,6 +58,14 @@ class ReportInputs:
         return {arm: label.get(arm, arm) for arm in self.arms}
 
     @cached_property
+    def histograms(self) -> pd.DataFrame:
+        """Latency histograms: one row a run and bucket. Read when asked for: few pages draw them."""
+        columns = ["run_id", "bucket", "count"]
+        return pd.read_parquet(
+            files.require_path(self.folder / "tidy" / "histograms.parquet"), columns=columns
+        )
+
+    @cached_property
     def drawn(self) -> tuple[pd.DataFrame, tuple[str, ...]]:
         """Give the runs and the arms in their order under the readable names that figures show."""
         return self.readable(self.runs), tuple(self.named.values())

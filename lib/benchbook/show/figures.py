@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import NullLocator
+from matplotlib.ticker import MaxNLocator, NullLocator
 
+from benchbook.compare.bottlenecks.load_curve import build_load_curve
 from benchbook.compare.stats.stalls import STALL_SHARE
 from benchbook.compare.text import cpu_models
 from benchbook.compare.text import labels as labels_module
 from benchbook.core.artifacts.findings import Findings
 from benchbook.core.study.interleaving import TURNS
 from benchbook.core.util import number_format, paths
+from benchbook.core.util.errors import require_value
+from benchbook.core.util.plural import count
 from benchbook.show import bottleneck_section, curves, forest, sessions, theme
 from benchbook.show.evidence import ReportInputs
 from benchbook.show.picture import Panel, Picture, by_arm
@@ -136,8 +140,80 @@ def of_effects(report_inputs: ReportInputs) -> list[object]:
     )
     return [
         *shown,
+        *draw_load_curves(report_inputs),
         *bottleneck_section.render_section(findings, earlier, *map(cpu_models.name_processor, processors)),
     ]
+
+
+_CURVES: dict[str, dict[str, tuple[str, Any]]] = {
+    "busy cores": {
+        f"cpu_{part}_cores": (part, style) for part, style in zip(theme.PARTS, (":", "--", "-"), strict=True)
+    },
+    "latency, ms": {"latency_p50_ms": ("median", "-"), "latency_p99_ms": ("p99", "--")},
+}
+
+
+def draw_load_curves(report_inputs: ReportInputs) -> list[Picture]:
+    """Draw busy cores of each part and latency against the offered rate; none below three rates."""
+    findings = report_inputs.findings
+    if not (report_inputs.runs.rate > 0).any():
+        return []
+    curve = build_load_curve(findings.causes, report_inputs.runs, report_inputs.histograms)
+    if curve.empty:
+        return []
+    names, arms = labels_module.label_by_name(findings, "workloads"), [*report_inputs.named.values()]
+    # The workloads of a curve differ in their rate, and in the key that their names have in brackets.
+    place = [
+        f"{names[row.workload].removesuffix(f' ({row.workload})')}, {count(row.threads, 'thread')}"
+        for row in curve.itertuples()
+    ]
+    curve = curve.assign(place=place, arm=curve.arm.map(report_inputs.named))
+    curve = curve[~curve.arm.map(theme.is_again)]
+    panels = [
+        _draw_load_panel(f"{name}: {quantity}", part[part.metric.isin(styles)], styles, arms)
+        for name, part in curve.groupby("place", sort=False)
+        for quantity, styles in _CURVES.items()
+    ]
+    caption = (
+        "Offered rate: what the client was told to send, whether or not answers came. Latency is from the "
+        "histograms of all blocks added up. Whiskers: "
+        f"{number_format.format_level(require_value(findings.causes).level)} intervals over blocks."
+    )
+    return [Picture("load-curve", "CPU and latency against the offered rate", tuple(panels), caption)]
+
+
+def _draw_load_panel(
+    name: str, curve: pd.DataFrame, styles: Mapping[str, tuple[str, Any]], arms: Sequence[str]
+) -> Panel:
+    report = []
+    with theme.figure_style():
+        figure, axes = theme.make_canvas()
+        for (arm, metric), part in curve.groupby(["arm", "metric"], sort=False):
+            line, shade = part.sort_values("offered_qps"), theme.colour_of_arm(arm, arms)
+            label, style = styles[metric]
+            whiskers = np.abs(line[["low", "high"]].sub(line.value, axis=0)).to_numpy(float).T
+            axes.errorbar(
+                line.offered_qps, line.value, whiskers, color=shade, linestyle=style, linewidth=1.5,
+                marker=theme.marker_of_arm(arm, arms), markersize=4.5, elinewidth=0.8,
+            )  # fmt: skip
+            report.append(f"{arm}, {label}: {', '.join(_describe_points(line)) or 'not known'}.")
+        if "latency" in name:
+            axes.set_yscale("log")
+            axes.yaxis.set_major_formatter("{x:g}")
+        else:
+            axes.set_ylim(0, 1.08 * curve[["value", "high"]].max(axis=None))
+        axes.set(xlim=(0, 1.06 * curve.offered_qps.max()), xlabel="offered queries per second", title=name)
+        axes.xaxis.set_major_locator(MaxNLocator(4))
+        axes.xaxis.set_major_formatter("{x:,.0f}")
+        used = dict(styles[metric] for metric in styles if metric in set(curve.metric))
+        extra = {label: Line2D([], [], color=theme.INK, linestyle=style) for label, style in used.items()}
+        theme.draw_legend(figure, [arm for arm in arms if arm in set(curve.arm)], arms, **extra)
+    return Panel(figure, f"{name}, by offered rate. {' '.join(report)}")
+
+
+def _describe_points(line: pd.DataFrame) -> list[str]:
+    points = line[["value", "offered_qps"]].dropna().to_numpy()
+    return [f"{number_format.format_significant(y)} at {number_format.format_rate(x)}" for y, x in points]
 
 
 def beside_effects(report_inputs: ReportInputs) -> list[object]:

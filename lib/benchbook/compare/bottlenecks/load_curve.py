@@ -1,0 +1,42 @@
+"""Load curves: busy cores of each part and latency percentiles of each arm, against the offered rate."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from benchbook.compare.bottlenecks.service_demand import FEWEST_RATES
+from benchbook.compare.stats.latency import dense_counts, pooled_percentile
+from benchbook.core.artifacts.bottlenecks import Causes, CostEstimate
+
+PERCENTILES = 50.0, 99.0
+KEYS = ["workload", "threads", "arm"]
+
+
+def build_load_curve(causes: Causes | None, runs: pd.DataFrame, histograms: pd.DataFrame) -> pd.DataFrame:
+    """A row for each cell with an offered rate and each of its metrics; none below three rates.
+
+    The metric is `cpu_PART_cores` or `latency_pN_ms`; value, low and high are NaN where they are not known.
+    Offered queries/s are sysbench's transactions/s times the queries of a transaction.
+    """
+    rated = runs[runs.rate > 0] if "rate" in runs else runs.iloc[:0]
+    costs = {(cell.workload, cell.threads, cell.arm): cell for cell in (causes.cells if causes else ())}
+    rows = []
+    for key, cell in rated.groupby(KEYS, sort=False) if rated.rate.nunique() >= FEWEST_RATES else ():
+        if key not in costs or causes is None:
+            continue
+        offered = cell.rate.iloc[0] * cell.queries.sum() / cell.events.sum()
+        estimates: dict[str, CostEstimate | None] = {
+            f"cpu_{part.part}_cores": part.busy_cores for part in costs[key].parts
+        }
+        of_cell = histograms[histograms.run_id.isin(cell.run_id)]
+        counts = np.array([dense_counts(of_run) for _, of_run in of_cell.groupby("run_id")])
+        for percentile in PERCENTILES:
+            estimates[f"latency_p{percentile:g}_ms"] = pooled_percentile(counts, percentile, causes.level)
+        for metric, estimate in estimates.items():
+            numbers = {} if estimate is None else estimate.model_dump()
+            rows.append(
+                dict(zip(KEYS, key, strict=True)) | {"offered_qps": offered, "metric": metric} | numbers
+            )
+    columns = [*KEYS, "offered_qps", "metric", "value", "low", "high", "n"]
+    return pd.DataFrame(rows, columns=columns).sort_values(["arm", "metric", "offered_qps"], kind="stable")
