@@ -2,6 +2,7 @@
 
 import copy
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -155,6 +156,17 @@ def shown_of_host(seen: claim_status.ClaimStatus) -> str:
     """Return what the first page's table says stands behind the claim about host networks."""
     table = rows(claims_page.render_claims(seen)._repr_html_())
     return next(row for row in table if "Host network gives" in row[0])[4]
+
+
+def test_an_illustration_says_where_other_studies_have_the_other_sign(site: Path):
+    illustrate(site)
+    seen = claim_status.load_status()
+    lab = [replace(study, is_recorded=True) for study in seen.studies]
+    seen = replace(seen, studies=lab)
+    seen.__dict__["reversals"] = {"lab": ["host against pod: from −3 % (a) to +9 % (b)"]}
+    assert "Other studies show both signs: host against pod: from −3 % (a) to +9 % (b)." in shown_of_host(
+        seen
+    )
 
 
 def test_an_illustration_that_goes_the_other_way_says_so(site: Path):

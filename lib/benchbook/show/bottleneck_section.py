@@ -70,11 +70,11 @@ def describe_proxy_cores(findings: Findings) -> list[str]:
         lines = {arm: line for arm in pair if (line := fit_cores(causes.cells, arm, "proxy")) is not None}
         if len(lines) == len(pair):
             amounts = (
-                f"{line[0]:.2f} cores and {number_format.format_significant(line[1], 2)} µs a query with "
+                f"{line[0]:.2f} cores + {number_format.format_significant(line[1], 2)} µs per query with "
                 f"{arms.get(arm, arm)}"
                 for arm, line in lines.items()
             )
-            sentences.append(f"Over all rates together the proxy takes {' against '.join(amounts)}.")
+            sentences.append(f"CPU of the proxy against the rate (linear fit): {', '.join(amounts)}.")
     return sentences
 
 

@@ -16,6 +16,7 @@ from benchbook.core.artifacts.findings import Answer, Finding, Findings
 from benchbook.core.artifacts.meta_analysis import FILE, MetaAnalysis, PooledContrast, read_all
 from benchbook.core.published import source
 from benchbook.core.published.audit import Audit, AuditedClaim
+from benchbook.core.published.claim import Claim
 from benchbook.core.study import descriptors
 from benchbook.core.study import load as study_files
 from benchbook.core.study.study_arm import UNMEASURED, without_presentation
@@ -130,10 +131,10 @@ class ClaimStatus:
     pooled: Mapping[str, MetaAnalysis] = field(default_factory=dict)
 
     @cached_property
-    def opposed(self) -> list[str]:
-        """Studies with a question that has the opposite answer in sessions of another one."""
+    def reversals(self) -> dict[str, list[str]]:
+        """Contrasts of each study that have the opposite sign in sessions of another one."""
         rows = build_rows([*self.pooled.values()])
-        return [name for name in self.pooled if sign_reversals(name, rows)]
+        return {name: texts for name in self.pooled if (texts := sign_reversals(name, rows))}
 
     @property
     def claims(self) -> list[AuditedClaim]:
@@ -332,7 +333,7 @@ def grade_studies(studies: Mapping[str, Sequence[str]]) -> dict[str, dict[str, G
     """
     sessions_by_study: dict[str, list[SessionResult]] = {}
     graded: dict[str, dict[str, Grade]] = {}
-    rates: dict[str, float | None] = {}
+    doses: dict[str, float | None] = {}
     for document in {claim.partition("/")[0] for claim in studies} & set(source_files.source_names()):
         loaded = source.load_source(document)
         for name in (study_id for study_id in studies if study_id.partition("/")[0] == document):
@@ -343,19 +344,27 @@ def grade_studies(studies: Mapping[str, Sequence[str]]) -> dict[str, dict[str, G
                 except InputErrors:
                     continue
                 sessions = sessions_by_study.setdefault(study, _pooled_sessions(study))
-                rate = rates.setdefault(name, _printed_rate(document, name))
-                grade = transferability.grade_claim(name, claim, loaded, read, sessions, rate)
+                dose = doses.setdefault(name, _printed_dose(document, name, claim))
+                grade = transferability.grade_claim(name, claim, loaded, read, sessions, dose)
                 graded.setdefault(name, {})[study] = grade
     return graded
 
 
-def _printed_rate(document: str, claim: str) -> float | None:
-    """Queries a second that a document printed at the baseline of a claim, their mean; None without any."""
-    file = paths.source_paths(document).audit
-    claims = Audit.read(file).claims if file.is_file() else []
-    cells = next((audited_claim.cells for audited_claim in claims if audited_claim.id == claim), [])
-    rates = [cell.baseline.value for cell in cells if cell.baseline and cell.baseline.value]
-    return sum(rates) / len(rates) if rates else None
+def _printed_dose(document: str, name: str, claim: Claim) -> float | None:
+    """Mean of the numbers that a document printed of a claim's dose, at its baseline; None without any."""
+    file, metric = paths.source_paths(document).audit, transferability.dose_metric(claim)
+    if metric is None or not file.is_file():
+        return None
+    audit = Audit.read(file)
+    cells = next((audited_claim.cells for audited_claim in audit.claims if audited_claim.id == name), [])
+    baselines = {(cell.baseline.table, cell.baseline.row) for cell in cells if cell.baseline}
+    values = [
+        number.value
+        for table in audit.tables
+        for number in table.numbers
+        if number.metric == metric and (table.name, number.row) in baselines and number.value
+    ]
+    return sum(values) / len(values) if values else None
 
 
 def carries_over(claims: Sequence[str], results: Grades) -> Table:

@@ -14,6 +14,7 @@ from benchbook.core.published.audit import AuditedClaim
 from benchbook.core.util import paths
 from benchbook.show import direction_notes
 from benchbook.show.audit_page import describe_recomputed
+from benchbook.show.bottleneck_section import describe_proxy_cores
 from benchbook.show.claim_status import ClaimStatus, MeasuredStudy
 from benchbook.show.forest import describe_contrast
 from benchbook.show.markup import ADDRESS, Html, make_element
@@ -66,6 +67,8 @@ def render_claims(claim_status: ClaimStatus) -> Html:
         "opposite": direction_notes,
         "levels_of": levels_of,
         "decided": SHOWN,
+        "reversals": claim_status.reversals,
+        "cores_by_rate": describe_proxy_cores,
         "over_sessions": claim_status.over_sessions,
         "describe_contrast": describe_contrast,
     }

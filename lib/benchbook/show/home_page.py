@@ -194,7 +194,10 @@ def _describe_sessions(
         processors = number_format.format_count(cpu_models.count_models(several), "processor")
         message = f"{number_format.format_count(len(several), 'session')}, {processors}"
     carries = [f"partly {label}" if len(labels) > 1 else label for label in labels]
-    if "depends on the machine" not in labels and {study.name for study in studies} & {*claim_status.opposed}:
+    if (
+        "depends on the machine" not in labels
+        and {study.name for study in studies} & claim_status.reversals.keys()
+    ):
         carries.append("opposite sign in other studies")
     carried = {
         "carries": ", ".join(carries),

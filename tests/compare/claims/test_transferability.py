@@ -194,6 +194,67 @@ def test_a_claim_of_parts_is_as_good_as_the_part_that_says_least_for_it(graded):
     assert came.outcome == "too wide to tell"
 
 
+COST = "cpu_proxy_pct / qps"
+PER_QUERY = {"metric": COST, "band": {"point": "25 %"}}
+
+
+def at_rates(*effects: float, half: float = 0.05, cores: float = 0.16) -> SessionResult:
+    """Session whose claim was asked at offered rates; the proxy is busy as given."""
+    cells = [
+        {
+            "where": f"at {place}",
+            "value": effect,
+            "low": effect - half,
+            "high": effect + half,
+            "decides": False,
+        }
+        for place, effect in enumerate(effects)
+    ]
+    mean = sum(effects) / len(effects)
+    whole = {"where": "all of them together", "value": mean, "low": mean - half, "high": mean + half}
+    put = found.answer(*cells, {**whole, "band": [0.2, 0.3]}, claim=NAME, kind="effect", metric=COST)
+    cell = {
+        "workload": "at-10", "threads": 4, "arm": "haproxy", "qps": {"value": 1e3, "n": 5}, "latency_us": None,
+        "parts": [{"part": "proxy", "busy_cores": {"value": cores, "n": 5}, "a_query": {}}], "places": [],
+    }  # fmt: skip
+    causes = {"level": 0.98, "cells": [cell], "contrasts": [], "physics": []}
+    return SessionResult(session(0.0).session, found.findings(claims=[put], causes=causes), facts())
+
+
+@pytest.mark.parametrize(
+    ("effects", "rates", "outcome"),
+    [
+        # Nine, six and three tenths more at three rates are no size of 60 %.
+        ((0.9, 0.6, 0.3), (10, 20, 40), "depends on the rate"),
+        ((0.62, 0.6, 0.58), (10, 20, 40), "same direction, larger"),
+        # Workloads may differ; so may two rates, through which any line goes.
+        ((0.9, 0.6, 0.3), (0, 0, 0), "same direction, larger"),
+        ((0.9, 0.3), (10, 20), "same direction, larger"),
+    ],
+)
+def test_a_cost_per_query_that_falls_with_the_offered_rate_has_no_one_size(
+    make_study, effects, rates, outcome
+):
+    script = {"script": "oltp_point_select"}
+    workloads = {f"at-{place}": {**script, "rate": rate} for place, rate in enumerate(rates)}
+    study = make_study(arms=ARMS, threads=(4,), workloads=workloads)
+    document = source.load_source("tiproxy-haproxy")
+    came = transferability.grade_claim(NAME, claim(**PER_QUERY), document, study, [at_rates(*effects)])
+    assert came.outcome == outcome
+    if outcome == "depends on the rate":
+        assert (came.low, came.high) == (pytest.approx(0.25), pytest.approx(0.95))
+
+
+@pytest.mark.parametrize(("cores", "near"), [(0.16, "kin"), (2.0, "close")])
+def test_a_proxy_that_hardly_works_is_another_dose_of_cpu_per_query(make_study, cores, near):
+    study = make_study(arms=ARMS, threads=(4,))
+    document, told = source.load_source("tiproxy-haproxy"), at_rates(0.6, cores=cores)
+    came = transferability.grade_claim(NAME, claim(**PER_QUERY), document, study, [told], printed=289.0)
+    assert came.closeness == near
+    dose = "another dose: the proxy uses 16 % of a core, the document's 289 %"
+    assert came.because.startswith(dose) == (near == "kin")
+
+
 def test_the_nearest_study_that_was_asked_comes_first():
     made = transferability.Grade("made", "", "same size", occasions=9)
     kin = transferability.Grade("kin", "", "opposite", occasions=1)

@@ -13,9 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from benchbook.compare.bottlenecks.service_demand import FEWEST_RATES
 from benchbook.compare.claims import estimands
 from benchbook.compare.claims.bands import claim_limits, judged_by
-from benchbook.compare.claims.metrics import metric_column
+from benchbook.compare.claims.metrics import USED, metric_column
 from benchbook.compare.claims.study_cells import StudyCells
 from benchbook.compare.meta.meta_analysis import SessionResult
 from benchbook.compare.meta.random_effects import (
@@ -48,6 +49,7 @@ Outcome = Literal[
     "not seen",
     "too wide to tell",
     "depends on the machine",
+    "depends on the rate",
     "opposite",
     "outside the claim",
     "not asked",
@@ -99,15 +101,15 @@ def grade_claim(
     source: Source,
     study: Study,
     sessions: Sequence[SessionResult],
-    rate: float | None = None,
+    printed: float | None = None,
 ) -> Grade:
     """Grade a claim by a study and its sessions; without sessions it was not asked.
 
-    `claim` is the claim as it is put to studies, `name` its id `source/claim`, `rate` the document's queries
-    a second at the claim's baseline.
+    `claim` is the claim as it is put to studies, `name` its id `source/claim`, `printed` the document's mean
+    of the dose (`dose_metric`) at the claim's baseline.
     """
     facts = sessions[-1].facts if sessions else {}
-    dose = other_dose(claim, rate, sessions[-1].findings) if sessions and rate else ""
+    dose = other_dose(claim, printed, sessions[-1].findings) if sessions and printed else ""
     near, why = judge_closeness(claim, source, study, facts, dose)
     if not sessions or near == "another question":
         return Grade(near, why, "not asked", sessions=len(sessions))
@@ -121,6 +123,8 @@ def grade_claim(
     messages = {where: _session_outcome(numbers) for where, numbers in observations.items()}
     worst = max(messages, key=lambda where: OUTCOMES.index(messages[where][0]))
     outcome, low, high, often = messages[worst]
+    if ends := _ends_over_rates(name, study, sessions[-1].findings):
+        outcome, low, high = "depends on the rate", *ends
     scale = observations[worst][-1][1].scale
     processors = cpu_models.count_models([session_result.session.processor for session_result in sessions])
     parts = tuple((where, result[0]) for where, result in messages.items())
@@ -172,24 +176,58 @@ def judge_closeness(
 DOSES = {"new_connections_per_s": "new connections a second", "idle_connections": "idle connections"}
 """Keys that are so many beside the queries: what they cost depends on how many queries there are."""
 OTHER_DOSE = 2.0
-"""How many times as many of them a query is another dose."""
+"""How many times as many of them a query, or as much CPU, is another dose."""
 
 
-def other_dose(claim: Claim, rate: float, findings: Findings) -> str:
+def dose_metric(claim: Claim) -> str | None:
+    """Metric at the baseline on which the size of a claim's effect depends: queries/s, or CPU of a part.
+
+    A part that hardly works spends most of its CPU time on what it does without any query.
+    """
+    if any(key in (claim.treatment or {}) for key in DOSES):
+        return "qps"
+    numerator, _, denominator = (claim.metric or "").partition(" / ")
+    return numerator if denominator == "qps" and numerator in USED else None
+
+
+def other_dose(claim: Claim, printed: float, findings: Findings) -> str:
     """Difference of dose between study and document, in words; empty without one.
 
-    `rate` are the document's queries a second, of the study's those of its baseline.
+    `printed` is the document's mean of `dose_metric`; of the study it is the mean over its baseline's
+    cells, of CPU over all arms that have the part.
     """
-    key = next((each for each in DOSES if each in (claim.treatment or {})), None)
+    metric = dose_metric(claim)
     cells = findings.causes.cells if findings.causes else ()
-    rates = [cell.qps.value for cell in cells if cell.arm == findings.baseline]
-    if key is None or not rates:
+    values = [cell.qps.value for cell in cells if cell.arm == findings.baseline]
+    if metric in USED:
+        parts = [part for cell in cells for part in cell.parts if part.part == USED[metric]]
+        values = [100 * part.busy_cores.value for part in parts]
+    if metric is None or not values:
         return ""
-    here = sum(rates) / len(rates)
-    if max(rate / here, here / rate) < OTHER_DOSE:
+    here = sum(values) / len(values)
+    if max(printed / here, here / printed) < OTHER_DOSE:
         return ""
-    beside = f"beside {here:,.0f} queries a second, the document's beside {rate:,.0f}"
+    if metric in USED:
+        return (
+            f"another dose: the {USED[metric]} uses {here:,.0f} % of a core, the document's {printed:,.0f} %"
+        )
+    key = next(key for key in DOSES if key in (claim.treatment or {}))
+    beside = f"beside {here:,.0f} queries a second, the document's beside {printed:,.0f}"
     return f"another dose: as many {DOSES[key]} {beside}"
+
+
+def _ends_over_rates(name: str, study: Study, findings: Findings) -> tuple[float, float] | None:
+    """Ends of a claim's cells where they differ in the offered rate alone, and two exclude each other.
+
+    Then the effect depends on the rate, and its mean over the study's rates is no size of anything.
+    """
+    rates = {workload.rate for workload in study.workloads.values() if workload.rate}
+    if len(rates) < max(FEWEST_RATES, len(study.workloads)) or len(study.threads) > 1:
+        return None
+    put = next((answer for answer in findings.claims or () if answer.claim == name), None)
+    cells = [part for part in (put.parts if put else ()) if not part.decides and part.low is not None]
+    lows, highs = [require_value(part.low) for part in cells], [require_value(part.high) for part in cells]
+    return (min(lows), max(highs)) if cells and max(lows) > min(highs) else None
 
 
 def nearest_studies(grades: Mapping[str, Grade]) -> list[str]:
