@@ -7,6 +7,7 @@ import io
 import math
 import re
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from typing import Any
 
 import pandas as pd
@@ -17,6 +18,7 @@ from benchbook.core.util.errors import did_you_mean
 from benchbook.read.intervals import SERIES, parse_interval_line
 
 NUMBER = re.compile(r"-?\d+(\.\d+)?")
+MAGNITUDE = re.compile(r"(-?\d+(?:\.\d+)?) ?([kKMG])")
 SEPARATED = re.compile(r"-?\d{1,3}([ ,'_\N{NO-BREAK SPACE}]\d{3})+(\.\d+)?")
 
 
@@ -134,6 +136,9 @@ class TableReader:
             wrong = f"has a thousands separator; write {digits}"
         elif NUMBER.fullmatch(printed_minus):
             wrong = f"has a typographic minus; write {digits}"
+        elif magnitude := MAGNITUDE.fullmatch(printed):
+            whole = Decimal(magnitude[1]).scaleb(3 * ("kMG".index(magnitude[2].replace("K", "k")) + 1))
+            wrong = f"is abbreviated; write the number in full: {whole:f}"
         elif re.match(r"-?[\d.]+\s*\D+$", printed):
             wrong = f"holds its unit; write {digits}, the unit stands in source.yaml"
         else:
@@ -145,6 +150,7 @@ class TableReader:
         observations: dict[frozenset[tuple[str, str]], Number] = {}
         levels: dict[frozenset[tuple[str, str]], int] = {}
         alike: set[tuple[str, str]] = set()
+        repeated: dict[int, tuple[int, str]] = {}
         for number in numbers:
             shown = ", ".join(f"{key} {value}" for key, value in number.at.items())
             identity = frozenset(
@@ -154,11 +160,7 @@ class TableReader:
             if (first := observations.get(identity)) is not None:
                 headings = (first.heading, number.heading)
                 if first.row != number.row:
-                    wrong = (
-                        f"cell given twice ({shown}), first on line {first.row + 1}; keep one, or add the "
-                        "key that differs as a column (`run` numbers repetitions)"
-                    )
-                    self.complain(line, number.heading, number.printed, wrong)
+                    repeated.setdefault(line, (first.row + 1, shown))
                 elif headings not in alike:
                     alike.add(headings)
                     wrong = (
@@ -178,6 +180,14 @@ class TableReader:
                     )
                     self.complain(line, "threads", str(threads), wrong)
                 levels[group] = threads
+        if repeated:
+            line, (first_line, shown) = next(iter(repeated.items()))
+            lines = ", ".join(map(str, repeated))
+            wrong = (
+                f"the same cells as an earlier row, as line {line} and line {first_line} ({shown}); number "
+                "repetitions in a column `run`, or add the column that tells them apart, or keep one"
+            )
+            self.complain(line, "lines" if len(repeated) > 1 else "line", lines, wrong)
 
 
 def _with_half_units(numbers: list[Number]) -> list[Number]:

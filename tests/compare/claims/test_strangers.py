@@ -189,7 +189,7 @@ def test_tables_of_two_disks_that_share_columns_are_named(audit, slow: str, colu
             LONG_CSV,
             "threads: {role: key}",
             "threads: {role: text}",
-            "add the key that differs as a column",
+            "add the column that tells them apart",
         ),
         (LONG, LONG_CSV.replace("-8.33", "\N{MINUS SIGN}8.33"), "", "", "typographic minus; write -8.33"),
         (LONG, LONG_CSV.replace(",mysql,", ",5.7,"), "", "", "5.7: no such arm; .* or add it under arms"),

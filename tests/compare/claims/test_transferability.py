@@ -214,7 +214,7 @@ def at_rates(*effects: float, half: float = 0.05, cores: float = 0.16) -> Sessio
     whole = {"where": "all of them together", "value": mean, "low": mean - half, "high": mean + half}
     put = found.answer(*cells, {**whole, "band": [0.2, 0.3]}, claim=NAME, kind="effect", metric=COST)
     cell = {
-        "workload": "at-10", "threads": 4, "arm": "haproxy", "qps": {"value": 1e3, "n": 5}, "latency_us": None,
+        "workload": "at-10", "threads": 4, "arm": "haproxy", "latency_us": None, "qps": {"value": 1, "n": 5},
         "parts": [{"part": "proxy", "busy_cores": {"value": cores, "n": 5}, "a_query": {}}], "places": [],
     }  # fmt: skip
     causes = {"level": 0.98, "cells": [cell], "contrasts": [], "physics": []}
