@@ -11,6 +11,7 @@ import pytest
 from benchbook.show import registration
 
 STUDY = "question: What does it cost?\narms: {direct: {}, haproxy: {}}\nthreads: [1]\nplan: {blocks: 5}\n"
+JUDGING = STUDY + "claims: [a/b]\n"
 RUNS = pd.DataFrame({"started_utc": ["2026-03-02T10:00:05.000+00:00", "2026-03-02T10:00:00.000+00:00"]})
 
 
@@ -108,10 +109,11 @@ def test_a_claim_added_after_the_first_run_is_broken(clone):
     assert registration.check_registration("one", RUNS).text.startswith("Not held: claims")
 
 
-def test_a_study_committed_after_its_first_run_did_not_hold(clone):
-    commit(clone, STUDY, "2026-03-02T10:00:01+00:00")
+@pytest.mark.parametrize(("study", "is_care"), [(JUDGING, True), (STUDY, False)])
+def test_a_study_committed_after_its_first_run_asks_for_care_if_it_judges_a_claim(clone, study, is_care):
+    commit(clone, study, "2026-03-02T10:00:01+00:00")
     said = registration.check_registration("one", RUNS)
-    assert said.is_care and "after the first run" in said.text
+    assert said.is_care == is_care and "after the first run" in said.text
 
 
 def test_what_git_does_not_know_is_not_known(clone):
@@ -123,7 +125,7 @@ def test_without_git_it_is_not_known(tmp_path, monkeypatch):
     monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     said = registration.check_registration("one", RUNS)
-    assert said.text.startswith("Not known") and said.is_care
+    assert said.text.startswith("Not known")
 
 
 def look(moment: str, not_recorded: str = "") -> registration.EarlierSession:
@@ -132,8 +134,8 @@ def look(moment: str, not_recorded: str = "") -> registration.EarlierSession:
 
 def test_what_was_looked_at_before_a_study_changed_is_named(clone):
     """As it was: rates of 30, 50 and 70 % were recorded, changed three minutes later, and measured again."""
-    commit(clone, STUDY, "2026-03-02T09:00:00+00:00")
-    commit(clone, STUDY.replace("threads: [1]", "threads: [2]"), "2026-03-02T09:33:00+00:00")
+    commit(clone, JUDGING, "2026-03-02T09:00:00+00:00")
+    commit(clone, JUDGING.replace("threads: [1]", "threads: [2]"), "2026-03-02T09:33:00+00:00")
     looks = [look("2026-03-02T09:30:00+00:00")]
     said = registration.check_registration("one", RUNS, looks)
     assert said.is_care and said.text == (
@@ -152,10 +154,10 @@ def test_looks_at_the_same_design_and_later_ones_break_nothing(clone):
 
 
 def test_another_length_is_another_design_and_a_look_before_git_knew_the_study_counts(clone):
-    commit(clone, STUDY, "2026-03-02T09:00:00+00:00")
-    (clone / "studies" / "one.yaml").write_text(STUDY.replace("blocks: 5", "blocks: 5, run_s: 9"))
+    commit(clone, JUDGING, "2026-03-02T09:00:00+00:00")
+    (clone / "studies" / "one.yaml").write_text(JUDGING.replace("blocks: 5", "blocks: 5, run_s: 9"))
     assert "lengths of the study changed" in registration.check_registration("one", RUNS).text
-    (clone / "studies" / "one.yaml").write_text(STUDY)
+    (clone / "studies" / "one.yaml").write_text(JUDGING)
     said = registration.check_registration("one", RUNS, [look("2026-03-01T08:00:00+00:00", "stopped")])
     assert (
         said.is_care

@@ -328,7 +328,7 @@ def _run_dvc(root: Path, arguments: list[str]) -> tuple[int, bool]:
             for pid in procfs.find_descendants(os.getpid()) if number == signal.SIGINT else [child.pid]:
                 supervise.send_signal(pid, signal.Signals(number))
 
-    child = spawn.spawn_program([sys.executable, "-m", "dvc", *arguments], cwd=root)
+    child = spawn.spawn_program([sys.executable, "-m", "benchbook.commands.quiet_dvc", *arguments], cwd=root)
     wanted = [signal.SIGTERM, signal.SIGHUP, signal.SIGINT]
     before = {number: signal.signal(number, pass_on) for number in wanted}
     try:

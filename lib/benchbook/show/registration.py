@@ -26,6 +26,8 @@ from benchbook.show.caveats_section import CaveatPoint
 
 NAME = "Pre-registration"
 HELD = "Held: "
+BROKEN = "of the study changed after"
+"""Words of what weakens any study: a promise changed when its first results were there."""
 NO_RUN = "There is no run yet that anything could be older than."
 # Beside a recorded study: what git's dates showed when it was recorded.
 RECORDED = "registered.txt"
@@ -56,6 +58,7 @@ def check_registration(
 ) -> CaveatPoint:
     """Caveat on the study file's promises: older than its first run and unchanged since, or not.
 
+    It asks for care where the study judges a claim, or where a promise changed after the first run.
     `runs` is the tidy table; its earliest `started_utc` is the first run. `looks` are the study's other
     sessions, those of the record unless given: one that began earlier, when another design stood, was looked
     at before the study changed.
@@ -66,7 +69,14 @@ def check_registration(
         if kept.is_file()
         else _describe_registration(study, runs, looks)
     )
-    return CaveatPoint(NAME, message, not message.startswith((HELD, NO_RUN)))
+    is_open = not message.startswith((HELD, NO_RUN))
+    return CaveatPoint(NAME, message, is_open and (BROKEN in message or _judges_claims(study)))
+
+
+def _judges_claims(study: str) -> bool:
+    """True if a study confirms or refutes something; what only explores promises nothing beforehand."""
+    file = paths.study_paths(study).file
+    return bool((keys_of(file.read_text(encoding="utf-8")) or {}).get("claims")) if file.is_file() else False
 
 
 def _describe_registration(study: str, runs: pd.DataFrame, looks: Sequence[EarlierSession] | None) -> str:
@@ -164,7 +174,7 @@ def _compare_promises(
     commit = f"commit {registered.commit[:10]} of {_format_moment(registered.moment)}"
     if broken := changed_keys(then, now, promised):
         return (
-            f"Not held: {number_format.join_words(broken)} of the study changed after the {commit}, "
+            f"Not held: {number_format.join_words(broken)} {BROKEN} the {commit}, "
             f"the last one "
             f"before the first run on {_format_moment(first)}."
         )
