@@ -79,6 +79,8 @@ def test_it_asks_for_nothing_fits_every_width_and_prints(browser, public, name):
         page = show(browser, public / name, width)
         assert page.trouble == []
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+        boxes = "[...document.querySelectorAll('.scroll:has(> .results)')]"
+        assert page.evaluate(f"{boxes}.every(box => box.scrollWidth <= box.clientWidth + 1)")
         assert page.evaluate("[...document.images].every(image => image.naturalWidth > 0)")
     page.emulate_media(media="print")
     assert page.evaluate("[...document.querySelectorAll('.site, nav')].every(one => !one.offsetHeight)")
