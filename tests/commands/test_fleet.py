@@ -1,11 +1,14 @@
 """What a fleet's script does on a host: its lease, and what another fleet left there."""
 
+import contextlib
 import os
+import shutil
 import subprocess
 import tarfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -121,6 +124,37 @@ def test_archives_are_recorded_when_all_have_arrived_and_so_are_those_of_a_part_
     monkeypatch.setattr(fleet, "ThreadPoolExecutor", lambda number: ThreadPoolExecutor(max(1, number)))
     assert hosts.measure(3) == 3
     assert calls == [["host1", "host2", "host3"]] and not list(tmp_path.iterdir())
+
+
+def test_what_a_host_has_is_fetched_counted_as_recorded_or_counted_as_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """SFTP over a folder of this machine; tests/pipeline/test_fleet.py has real hosts, and takes minutes."""
+    recorded = next(iter(record.read_index().studies["quick"].sessions))
+    base, arrivals = tmp_path / "host", tmp_path / "arrivals"
+    arrivals.mkdir()
+    for name, text in {
+        f"kept/{ARCHIVE}": "",
+        "kept/quick.aaaaaaaa.json": '{"begun_utc": "2026-01-01T00:00:00Z"}',
+        "fleet/data/record/quick/index.json": "{}",
+        f"fleet/data/record/quick/{recorded}.tar.xz.taken": "",
+        "fleet/data/record/quick/2026-01-02T0000Z-abcd.tar.xz": "",
+        "fleet/data/record/quick/2026-01-02T0000Z-abcd.json": "{}",
+    }.items():
+        (base / name).parent.mkdir(parents=True, exist_ok=True)
+        (base / name).write_text(text)
+    sftp = SimpleNamespace(
+        listdir=os.listdir, get=shutil.copy, posix_rename=os.rename, open=open, remove=os.remove
+    )
+    connection = SimpleNamespace(sftp=lambda: contextlib.nullcontext(sftp))
+    monkeypatch.setattr(fleet_sessions, "make_arrivals", lambda token: arrivals)
+    monkeypatch.setattr(fleet, "_read_processor", lambda target: "x")
+    hosts = fleet.HostFleet(("quick",), "0123abcd", "", "", tree=tmp_path, targets=[])
+    fetched = hosts._fetch(connection, SimpleNamespace(name="host1"), str(base))
+    assert sorted(file.name for file in arrivals.iterdir()) == sorted(file.name for file in fetched.archives)
+    assert len(fetched.archives) == 2 and fetched.recorded == 1
+    assert [(study, lost.begun) for study, lost in fetched.lost] == [("quick", "2026-01-01T00:00Z")]
+    assert not list(base.rglob("*.tar.xz")) and (base / "fleet/data/record/quick/index.json").exists()
 
 
 def test_a_study_of_another_kind_of_site_is_refused_before_it_is_sent(tmp_path: Path):

@@ -199,9 +199,9 @@ class HostFleet:
     ) -> fleet_sessions.FetchedSessions:
         """Fetch a host's archives, and those other fleets left there; it forgets all that has arrived."""
         brought, recorded = fleet_sessions.FetchedSessions(), record.read_index().studies
-        folders = {f"{base}/fleet/data/record/{study}": study for study in self.studies}
+        kept, folders = f"{base}/kept", {f"{base}/fleet/data/record/{study}": study for study in self.studies}
         with connection.sftp() as sftp:
-            for folder in (f"{base}/kept", *folders):
+            for folder in (kept, *folders):
                 listed: list[str] = []
                 with contextlib.suppress(FileNotFoundError):
                     listed = sorted(sftp.listdir(folder))
@@ -215,7 +215,7 @@ class HostFleet:
                         of_study = recorded.get(folders.get(folder, ""))
                         if of_study is not None and name.partition(".")[0] in of_study.sessions:
                             brought.recorded += 1
-                    elif name.endswith(".json"):
+                    elif folder == kept and name.endswith(".json"):
                         with sftp.open(f"{folder}/{name}") as note:
                             begun = format_minute(str(json.load(note)["begun_utc"]))
                         study = name.partition(".")[0]
