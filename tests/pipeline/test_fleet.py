@@ -89,6 +89,7 @@ def test_what_a_killed_fleet_began_goes_on_with_its_word_or_is_counted(rack):
     clone, hosts, asked = rack
     host = hosts.hosts["server1"]
     for resumed in (True, False):
+        lost = not_recorded(clone)
         process = clone.start(*asked, "--sessions", "1")
         assert clones.wait_until(lambda: len(runs(host)) >= 2, 300)
         process.kill()
@@ -98,14 +99,20 @@ def test_what_a_killed_fleet_began_goes_on_with_its_word_or_is_counted(rack):
         code, said = clone.run(*asked, "--sessions", "1", *words, timeout_s=600)
         assert code == 0 and "1 of 1 session are recorded" in said.replace("sessions", "session"), said
         assert ("server1: tiny: goes on" in said) == resumed
-        assert ("its fleet was gone before it was whole (server1)" in said) != resumed
-        # Once more, when all is recorded: nothing is measured, and nothing is missing.
-        code, said = (
-            clone.run(*asked, "--sessions", "1", "--resume", token, timeout_s=600) if resumed else (0, said)
-        )
-        assert code == 0 and "1 of 1 session are recorded" in said.replace("sessions", "session"), said
-    index = json.loads((clone.path / "data/record/tiny/index.json").read_text())
-    assert len(index["not_recorded"]) == 1
+        if resumed:
+            # Once more, when all is recorded: nothing is measured, and nothing is missing.
+            code, said = clone.run(*asked, "--sessions", "1", *words, timeout_s=600)
+            assert code == 0 and "1 of 1 session are recorded" in said.replace("sessions", "session"), said
+            assert "[1/6]" not in said
+        else:
+            assert "its fleet was gone before it was whole (server1)" in said
+            assert not_recorded(clone) == lost + 1
+
+
+def not_recorded(clone: clones.Clone) -> int:
+    """Sessions that were begun and are not in the record; the test before leaves one where it had runs."""
+    index = clone.path / "data/record/tiny/index.json"
+    return len(json.loads(index.read_text())["not_recorded"]) if index.exists() else 0
 
 
 def test_more_sessions_than_hosts_are_refused_in_words(rack):
