@@ -59,10 +59,10 @@ def test_whole_runs_that_were_asked_for_are_those_that_pilots_chose_on_a_slower_
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"plan": {"run_s": 2}}, "plan.run s: 1.8 against 2.0"),
+        ({"plan": {"run_s": 2}}, "plan.run_s: 1.8 against 2.0"),
         ({"threads": [1, 4]}, "threads: 1, 8 against 1, 4"),
-        ({"dataset": {"table_size": 100}}, "dataset.table size: 20000 against 100"),
-        ({"site": {"cpus": "shared"}}, "site.cpus: not stated against shared"),
+        ({"dataset": {"table_size": 100}}, "dataset.table_size: 20000 against 100"),
+        ({"site": {"cpus": "shared"}}, "site.cpus: default against shared"),
     ],
 )
 def test_what_changes_what_is_measured_is_another_design_and_is_told(change: dict[str, Any], told: str):
@@ -78,7 +78,7 @@ def test_methods_and_versions_make_another_design():
     before = design.describe_design(study(), facts(), METHODS)
     after = design.describe_design(study(), facts("11.4.2"), METHODS | {"turns": 1})
     assert design.describe_differences(before, after) == [
-        "how arms take turns: number 2 against 1",
+        "how arms take turns: revision 2 against revision 1",
         "versions.mariadb: 10.11 against 11.4",
     ]
 

@@ -130,10 +130,11 @@ def describe_differences(first: Mapping[str, Any], second: Mapping[str, Any]) ->
     differences = []
     for key, (was, now) in numeric_equality.diff_mappings(before, after).items():
         section, _, name = key.partition(".")
-        words = f"{key.replace('_', ' ')}:"
+        words, texts = key, [_format_value(was), _format_value(now)]
         if section == "methods":
-            words = f"{_METHODS[name][1] if name in _METHODS else name}: number"
-        differences.append(f"{words} {_format_value(was)} against {_format_value(now)}")
+            words = _METHODS[name][1] if name in _METHODS else name
+            texts = ["none" if value is None else f"revision {value}" for value in (was, now)]
+        differences.append(f"{words}: {' against '.join(texts)}")
     return differences
 
 
@@ -170,4 +171,4 @@ def _flatten_tree(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
 def _format_value(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(str, value)) or "none"
-    return "not stated" if value is None else str(value)
+    return "default" if value is None else str(value)
