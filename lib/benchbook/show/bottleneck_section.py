@@ -216,10 +216,10 @@ def costs_of_a_query(causes: Causes, findings: Findings) -> Picture:
         if bars:
             panels.append(_draw_panel(workloads.get(workload, workload), bars, arms))
     caption = (
-        "Processor time of a query, client, proxy and server after each other. Hatched: its cores were full, "
-        "so its cost decides how many queries are served."
+        "CPU time per query of client, proxy and server, stacked. Hatched: its cores were saturated, "
+        "so its CPU time per query limits throughput."
     )
-    return Picture("cost-of-a-query", "What a query costs each part", tuple(panels), caption, most=2)
+    return Picture("cost-of-a-query", "CPU time per query of each part", tuple(panels), caption, most=2)
 
 
 def _draw_panel(name: str, bars: Sequence[CellCosts], arms: Mapping[str, str]) -> Panel:
@@ -240,15 +240,13 @@ def _draw_panel(name: str, bars: Sequence[CellCosts], arms: Mapping[str, str]) -
         axes.set_yticks(range(len(bars)), labels)
         axes.tick_params(axis="y", labelcolor=theme.INK, labelsize=theme.SMALLEST)
         axes.set(ylim=(len(bars) - 0.4, -0.6), title="\n".join(textwrap.wrap(name, 24)))
-        axes.set_xlabel("µs of processor time a query")
+        axes.set_xlabel("CPU time per query, µs")
         axes.grid(axis="y", visible=False)
         axes.grid(axis="x", visible=True)
         axes.spines["left"].set_visible(False)
         handles = [Patch(facecolor=shade, label=part) for part, shade in theme.PARTS.items()]
         figure.legend(handles=handles, loc="outside upper left", ncols=3, handlelength=1.0)
-    return Panel(
-        figure, f"{name}, processor time of a query. {' '.join(_describe_bar(bar, arms) for bar in bars)}"
-    )
+    return Panel(figure, f"{name}, CPU time per query. {' '.join(_describe_bar(bar, arms) for bar in bars)}")
 
 
 def _saturated_parts(bar: CellCosts) -> set[str]:
@@ -259,7 +257,7 @@ def _describe_bar(bar: CellCosts, arms: Mapping[str, str]) -> str:
     full = _saturated_parts(bar)
     parts = [
         f"{part.part} {number_format.format_significant(part.a_query['cpu_us'].value)} µs"
-        f"{' (full)' * (part.part in full)}"
+        f"{' (saturated)' * (part.part in full)}"
         for part in bar.parts
     ]
     at = number_format.format_count(bar.threads, "thread")
