@@ -20,12 +20,6 @@ KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": 
 every = pytest.mark.parametrize("path", sorted(EXPLORE.glob("*.ipynb")), ids=lambda path: path.stem)
 
 
-def test_the_worked_explorations_are_there():
-    assert {path.stem for path in EXPLORE.glob("*.ipynb")} >= {
-        *("start", "compare_two_arms", "find_stalls", "plan_next_blocks")
-    }
-
-
 @every
 def test_it_is_stored_clean_as_jupyter_stores_it(path: Path):
     notebook = json.loads(path.read_text())

@@ -166,11 +166,6 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes], str]] = {
         lambda: FIRST + member("x", pax({"path": "a" * 6_900_000}), b"x") + END,
         "a header of 69000.. bytes beside a member",
     ),
-    "a pax header before the manifest": (
-        "gz",
-        lambda: member("x", pax({"comment": "a" * 6_900_000}), b"x") + WHOLE,
-        "a header of 69000.. bytes",
-    ),
     "a long name of 6.9 MB": (
         "gz",
         lambda: FIRST + member("././@LongLink", b"a" * 6_900_000, b"L") + END,
@@ -217,11 +212,6 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes], str]] = {
         "gz",
         lambda: member("made/manifest.json", b"[" * 15_000_000) + END,
         "15000000 values, at most 1000000",
-    ),
-    "a manifest of empty lists": (
-        "gz",
-        lambda: member("made/manifest.json", b"[" + b"[]," * 5_000_000 + b"0]") + END,
-        "10000001 values",
     ),
     "a manifest of 17 MB": (
         "gz",
@@ -278,7 +268,6 @@ def test_the_archive_they_are_made_of_is_taken(tmp_path):
 AFTER = {
     "a byte": b"x",
     "a second gzip": gzip.compress(b"more"),
-    "a second archive": gzip.compress(WHOLE),
     "zeros": bytes(100),
 }
 
@@ -329,7 +318,6 @@ def test_nothing_may_follow_the_end(what, tmp_path):
 ODD = {
     "a member after the end": (WHOLE + member(f"made/{PLACE}", b"b"), "something follows its end"),
     "no end": (WHOLE[:-1024], "it ends too early"),
-    "half an end": (WHOLE[:-512], "it ends too early"),
     "a damaged header": (WHOLE[:-2000] + b"x" + WHOLE[-1999:], "a header is damaged"),
     "a negative size": (
         FIRST + header("made/x", 1).replace(b"00000000001\0", b"-0000000001\0") + END,
