@@ -263,20 +263,20 @@ def _read_study(file: Path, time_ns: int, size: int) -> Recorded:
     return Recorded.read(file, "`git checkout` of it")
 
 
-def write_study(name: str, study: Recorded, folder: Path | None = None) -> Path:
+def write_study(name: str, study: Recorded) -> Path:
     """Write the index of one study, its sessions sorted by time; return the file."""
-    file = (folder or paths.record_folder()) / name / INDEX
+    file = paths.record_folder() / name / INDEX
     in_time = study.model_copy(update={"sessions": dict(sorted(study.sessions.items()))})
     file.parent.mkdir(parents=True, exist_ok=True)
     in_time.write(file)
     return file
 
 
-def write_index(index: Index, folder: Path | None = None) -> None:
+def write_index(index: Index) -> None:
     """Write the index of every study, and remove that of a study no longer in it."""
     for name, study in index.studies.items():
-        write_study(name, study, folder)
-    for file in (folder or paths.record_folder()).glob(f"[!.]*/{INDEX}"):
+        write_study(name, study)
+    for file in paths.record_folder().glob(f"[!.]*/{INDEX}"):
         if file.parent.name not in index.studies:
             file.unlink()
 
