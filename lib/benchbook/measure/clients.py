@@ -95,12 +95,19 @@ def start_clients(
     return running, begin_at
 
 
-def wait_for_clients(running: Sequence[RunningClient], deadline_s: float) -> None:
-    """Wait for all clients and note the end of each; one that fails ends the others, as does time."""
+def wait_for_clients(
+    running: Sequence[RunningClient], deadline_s: float, advance: Callable[[], float | None]
+) -> None:
+    """Wait for all clients and note the end of each; one that fails ends the others, as does time.
+
+    `advance` carries out what is due of the run's event; it returns the seconds until its next step.
+    """
     deadline = time.monotonic() + deadline_s
     going = list(running)
     ended_by = "deadline"
     while going and (left := deadline - time.monotonic()) > 0:
+        if (next_s := advance()) is not None:
+            left = min(left, next_s)
         slice_s = left if len(running) == 1 else min(left, LOOK_S / len(going))
         going = [client for client in going if not _is_over(client, slice_s)]
         if len(going) < len(running) and any(client.exit_code for client in running if client not in going):

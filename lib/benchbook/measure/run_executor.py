@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,7 @@ def execute_together(
                 clients.wait_for_clients(
                     run.running,
                     sum(interleaving.clock_seconds(run.context.planned)) + THREAD_INIT_S + GRACE_S,
+                    partial(run.context.site.advance_event, run.started[1]),
                 )
         finally:
             for run in group:

@@ -234,6 +234,11 @@ class Site(abc.ABC):
     def during(self, arm: str) -> contextlib.AbstractContextManager[dict[str, Any]]:
         """Keep an arm's other tasks up beside a run; the record has their outcome afterwards."""
 
+    def advance_event(self, begun_s: float) -> float | None:
+        """Carry out what is due of the event of a run whose clients began at a monotonic moment; seconds
+        until its next step, None after the last. It is called by who waits for the clients."""
+        return None  # Where servers are others', nothing is done to them.
+
     @abc.abstractmethod
     def log_mark(self, arm: str | None = None) -> Any:
         """Return a place in the logs of an arm's servers, for `log_errors`."""

@@ -23,6 +23,7 @@ from benchbook.sites.hosts.host import AccessRefused
 from benchbook.sites.hosts.watch import RemoteWatch
 from benchbook.sites.workspace import SCHEMA, USER
 from tests import rooms, walks
+from tests.sites import event_runs
 from tests.sites.hosts.test_site import LIMITS, OF_HOSTS, PATIENCE, cut, study
 from tests.sites.ssh_hosts import Rack, racked, run
 
@@ -86,6 +87,25 @@ def test_clients_on_two_hosts_begin_together_and_every_statement_is_in_a_servers
         alone = walks.measured(site, site.study, "one", tmp_path / "raw")
         assert walks.judge(alone).status == "valid"
         assert sum(column(alone, "server", "sent_mib_s")) > 0, "bytes are counted where the server is"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arm", "workload", "what", "silent_s"),
+    [
+        ({}, "oltp_read_write", "restart", (2, 9)),
+        ({"access": "haproxy", "servers": 2}, "oltp_read_only", "kill", (0, 3)),
+    ],
+    ids=["a restart", "a failover"],
+)
+def test_an_event_on_a_host_loses_what_sysbench_says_it_lost(
+    rack: Rack, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arm, workload, what, silent_s
+):
+    event = {"what": what, "at_s": 21, "back_after_s": 4}
+    arms = {"steady": {}, "event": arm | {"event": event}}
+    with opened(rack, monkeypatch, what, study(arms=arms, **event_runs.sections(workload))) as site:
+        judged = event_runs.judge_event_run(site, "event", tmp_path / "raw")
+    event_runs.must_tell_the_loss(judged, event, silent_s)
 
 
 @pytest.mark.slow

@@ -1,28 +1,20 @@
 """What is done to a server in the middle of a run: what is lost is counted, and for how long."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
 from benchbook import sites
-from benchbook.measure import dataset, servers
-from benchbook.measure.data_plan import plan_data
 from tests import rooms, walks
+from tests.sites import event_runs
 from tests.sites.local.test_socket import study
 
-PLAN = {"seed": 3, "blocks": 1, "order": "runs", "discard_s": 0, "run_s": 48}
-THREADS = 2
 
-
-def asked(arm: dict, workload: str = "oltp_read_only", **changes):
-    arms = {"steady": {**arm, "load": None}, "event": arm | {"event": changes}}
-    return study(**common(workload), arms=arms, plan=PLAN)
-
-
-def common(workload: str) -> dict[str, Any]:
-    return {"port": rooms.port(70), "aa": None, "workloads": {workload: {}}, "threads": (THREADS,)}
+def asked(arm: dict, workload: str = "oltp_read_only", site: dict | None = None, **event):
+    arms = {"steady": {**arm, "load": None}, "event": arm | {"event": event}}
+    own = {"port": rooms.port(70)} if site is None else {"site": site}
+    return study(arms=arms, **own, **event_runs.sections(workload))
 
 
 @pytest.mark.server
@@ -50,39 +42,32 @@ def test_a_run_goes_on_through_an_event_and_says_what_it_cost(
 ):
     made = asked(arm, workload, **event)
     with sites.open_site(made, open_folder / "events") as site:
-        dataset.load_data(site, plan_data(made))
-        servers.put_back(site, plan_data(made))
+        judged = event_runs.judge_event_run(site, "event", tmp_path / "run")
         if "servers" in arm:
-            # Whose probes are counted, and who else could have served, is known of a short run without one.
-            short = study(**common(workload), arms={"steady": arm, "other": arm}, plan={**PLAN, "run_s": 5})
+            # Whose probes are counted is known of a short run without an event.
+            short = made.model_copy(update={"plan": made.plan.model_copy(update={"run_s": 5})})
             steady = walks.judge(walks.measured(site, short, "steady", tmp_path / "steady"))
             assert (steady.reasons, steady.ledger) == ([], "agrees")
-        judged = walks.judge(walks.measured(site, made, "event", tmp_path / "run"))
-    assert (judged.reasons, judged.status) == ([], "valid")
-    seen, log = judged.evidence.seen, judged.evidence.log
-    done = seen["arrangement"]["event"]
-    assert abs(done["killed_s"] - seen["started_monotonic_s"] - event["at_s"]) < 1.5
-    seconds, tps = log.intervals.column("second"), log.intervals.column("tps")
-    silent = seconds[tps == 0]
-    assert gone_s[0] <= len(silent) <= gone_s[1]
-    assert all(event["at_s"] < second < event["at_s"] + 12 for second in silent)
+    event_runs.must_tell_the_loss(judged, event, gone_s)
     if event["what"] == "set":
-        assert done["was"] == {"innodb_io_capacity": "200"}
-    else:
-        assert done["pid_before"] != done["pid_after"]
-        # Each thread lost the transaction that it was in, and no more.
-        assert THREADS <= judged.evidence.total("ignored_errors") <= 4 * THREADS
-    assert any(warning.startswith("planned: the server was") for warning in judged.warnings)
+        assert judged.evidence.seen["arrangement"]["event"]["was"] == {"innodb_io_capacity": "200"}
+
+
+STANDBY = {"access": "haproxy", "servers": 2}
+TIUP = {"kind": "ssh", "inventory": "rack", "tiup": {}}
 
 
 @pytest.mark.parametrize(
-    ("arm", "workload", "event", "refusal"),
+    ("arm", "workload", "site", "event", "refusal"),
     [
-        ({}, "oltp_read_only", {"what": "set", "at_s": 21}, "settings: go with what: set"),
-        ({}, "oltp_read_only", {"at_s": 2}, "leaves less than 20 s before it"),
-        ({"access": "haproxy", "servers": 2}, "oltp_read_write", {"at_s": 21}, "don't replicate"),
+        ({}, "oltp_read_only", None, {"what": "set", "at_s": 21}, "settings: go with what: set"),
+        ({}, "oltp_read_only", None, {"at_s": 2}, "leaves less than 20 s before it"),
+        (STANDBY, "oltp_read_write", None, {"at_s": 21}, "don't replicate"),
+        (STANDBY, "oltp_read_only", {"kind": "kubernetes"}, {"at_s": 21}, "its proxies lead to one server"),
+        ({}, "oltp_read_only", TIUP, {"at_s": 21}, "not for a TiDB cluster of ssh"),
+        ({}, "oltp_read_only", {"kind": "existing"}, {"at_s": 21}, "event: not supported with site.kind"),
     ],
 )
-def test_an_event_that_would_say_nothing_is_refused_by_key(arm, workload, event, refusal):
+def test_an_event_that_would_say_nothing_is_refused_by_key(arm, workload, site, event, refusal):
     with pytest.raises(ValidationError, match=refusal):
-        asked(arm, workload, **event)
+        asked(arm, workload, site, **event)

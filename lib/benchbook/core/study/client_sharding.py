@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from benchbook.core.study import descriptors, sysbench_workloads
+from benchbook.core.study import descriptors, registry, sysbench_workloads
 
 # Keys of an arm's setting.
 CLIENTS, SERVERS, OPTIONS_BY = "clients", "servers", "options_by"
@@ -76,6 +76,9 @@ def find_refusals(study: Any) -> Iterator[str]:
                     f"a share would run as fast as it goes; write {count} or more"
                 )
         if is_standby:
+            if study.site.kind == "kubernetes":
+                why = "its proxies lead to one server"
+                yield registry.format_refusal(f"{place}.{SERVERS}", study.site.kind, ("local", "ssh"), why)
             for workload in study.workloads:
                 if study.script(workload) not in READING_ONLY:
                     why = f"writes, or may, and the servers of arm {name} don't replicate"

@@ -35,7 +35,7 @@ def list_access() -> list[str]:
 
 
 _OF_CLIENTS = frozenset({"access: direct", "clients", "options_by"})
-_OF_SERVERS = _OF_CLIENTS | {"servers"}
+_OF_SERVERS = _OF_CLIENTS | {"event", "servers"}
 _OF_MACHINES = _OF_SERVERS | {"capture", "cpu.cores", "data", "engine", "kernel", "load"}
 _OF_NETWORKS = _OF_SERVERS | {"access: load_balancer", "access: service"}
 _OF_NETWORKS |= {"cpu.quota", "neighbour", "network", "qos"}
@@ -43,7 +43,7 @@ _OF_NETWORKS |= {"cpu.quota", "neighbour", "network", "qos"}
 MAKES: dict[str, frozenset[str]] = {
     "existing": _OF_CLIENTS | {"endpoint", "engine"},
     "kubernetes": _OF_NETWORKS | {"parts", "placement", "resources"},
-    "local": _OF_MACHINES | _OF_NETWORKS | {"access: socket", "event", "proxy", "zones"},
+    "local": _OF_MACHINES | _OF_NETWORKS | {"access: socket", "proxy", "zones"},
     "ssh": _OF_MACHINES | {"hosts", "numa", "parts", "proxy"},
 }
 LEAVES_OUT = "ssh"

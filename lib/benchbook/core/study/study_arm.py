@@ -164,7 +164,7 @@ class Arm(Model):
     data: ArmData | None = None
     """How this arm's data are loaded and warmed; null: as in all other arms."""
     event: ArmEvent | None = None
-    """What is done to this arm's server in the middle of each run, on this machine; null: nothing."""
+    """What is done to this arm's server in the middle of each run; null: nothing."""
     load: Load | None = None
     """Connections beside sysbench's: idle ones, or new ones each second; null: none."""
     clients: int = Field(1, ge=1, le=16, examples=[3])

@@ -223,6 +223,8 @@ def _of_arm_event(name: str, arm: Any, study: Any) -> Iterator[str]:
     place, event = f"arms.{name}.event", arm.event
     if study.engine.cluster is not None:
         yield f"{place}: made for one server; write engine.cluster.event"
+    if study.site.tiup is not None or (study.site.kubernetes and study.site.kubernetes.tidb):
+        yield f"{place}: made for one server, not for a TiDB cluster of {study.site.kind}; remove it"
     if (event.what == "set") != bool(event.settings):
         yield f"{place}.settings: go with what: set; write both or neither"
     engine = descriptors.find_engine((arm.engine and arm.engine.name) or study.engine.name)

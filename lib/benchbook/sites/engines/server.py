@@ -5,15 +5,17 @@ from __future__ import annotations
 import abc
 import difflib
 import re
+import signal
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
 import sqlalchemy
 
 from benchbook.core.study.descriptors import EngineDescriptor as Traits
+from benchbook.core.study.study_cluster import ArmEvent
 from benchbook.core.util.errors import SiteError
 from benchbook.sites import settings, sql
 from benchbook.sites import workspace as labs
@@ -81,6 +83,41 @@ class Server(Supervised, abc.ABC):
         except BaseException:
             self.stop()
             raise
+
+    def disturb(self, event: ArmEvent, record: dict[str, Any]) -> Iterator[float]:
+        """End it and start it again, or set its variables and set them back; yield the seconds between."""
+        if event.what == "set":
+            yield from self._set_variables(event, record)
+            return
+        record |= {"pid_before": self.running().pid, "killed_s": time.monotonic()}
+        self.stop(signal.SIGKILL if event.what == "kill" else None)
+        record["error"] = "the run ended before the server was started again"
+        yield max(0.001, event.back_after_s - (time.monotonic() - record["killed_s"]))
+        record["started_s"] = time.monotonic()
+        self.ensure()
+        record |= {"ready_s": time.monotonic(), "pid_after": self.running().pid}
+        del record["error"]
+
+    def _set_variables(self, event: ArmEvent, record: dict[str, Any]) -> Iterator[float]:
+        with self.admin().connect() as connection:
+            rows = {name: connection.exec_driver_sql(f"SELECT @@GLOBAL.{name}") for name in event.settings}
+            was = {name: row.scalar_one() for name, row in rows.items()}
+        record |= {"was": {name: str(value) for name, value in was.items()}, "killed_s": time.monotonic()}
+        self._set_globally(event.settings)
+        record |= {
+            "set_s": time.monotonic(),
+            "error": "the run ended before the settings were taken back",
+        }
+        yield event.back_after_s
+        record["started_s"] = time.monotonic()
+        self._set_globally(was)
+        record["ready_s"] = time.monotonic()
+        del record["error"]
+
+    def _set_globally(self, values: Mapping[str, Any]) -> None:
+        with self.admin().connect() as connection:
+            for name, value in values.items():
+                connection.exec_driver_sql(f"SET GLOBAL {name} = %s", (value,))
 
     @classmethod
     def obstacle(cls, engine: Any) -> str | None:

@@ -121,7 +121,7 @@ class _Makes:
             servers = tuple(
                 self._server(name, arm, host, cores.get("server")) for host in (first, *rest)[: arm.servers]
             )
-        proxy = self._proxy(name, arm, servers[0], cores.get("proxy")) if arm.access != "direct" else None
+        proxy = self._proxy(name, arm, servers, cores.get("proxy")) if arm.access != "direct" else None
         machines = [roles.host_of(self.hosts, "client", arm)]
         if "client" not in arm.hosts:
             machines += [host for host in roles.find_hosts(self.hosts, "client") if host not in machines]
@@ -150,14 +150,14 @@ class _Makes:
             prepared=self.prepared[name],
         )
 
-    def _proxy(self, name: str, arm: Arm, server: Part, cpus: tuple[int, ...] | None) -> Part:
+    def _proxy(self, name: str, arm: Arm, servers: tuple[Part, ...], cpus: tuple[int, ...] | None) -> Part:
         host = roles.host_of(self.hosts, "proxy", arm)
         statement = arm.proxy.model_dump_json(exclude_defaults=True) if arm.proxy is not None else ""
         # Memory that a proxy took for one arm's connections must not be seen in another's.
-        key = ("proxy", arm.access, host, cpus, server, statement, arm.load)
+        key = ("proxy", arm.access, host, cpus, servers, statement, arm.load)
         return self._share(
             *(key, "proxy", host, descriptors.find_proxy(arm.access).ports),
-            **dict[str, Any](cpus=cpus, to=server, program=arm.access, arm=name, variant=statement),
+            **dict[str, Any](cpus=cpus, to=servers[0], program=arm.access, arm=name, variant=statement),
             connections=max(
                 (settings.load.connections for settings in self.study.arms.values() if settings.load),
                 default=0,

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from benchbook.core.study import descriptors
+from benchbook.core.study import client_sharding, descriptors
 from benchbook.core.study.engines import engine_of
 from benchbook.core.study.inventory import Target
 from benchbook.core.study.study import Study
@@ -108,14 +108,19 @@ class HostsRuntime:
         )
         if part.kind == "proxy":
             assert part.to is not None
+            chain = next(item for item in self._chains.values() if part in item.hops)
+            has_standby = client_sharding.has_standby(chain.arm.setting)
             servers = [
-                f"{host_endpoint.address}:{host_endpoint.port}" for host_endpoint in reached_at(part.to)
+                f"{host_endpoint.address}:{host_endpoint.port}"
+                for server in ((part.to, *chain.others) if has_standby else (part.to,))
+                for host_endpoint in reached_at(server)
             ]
             host_proxy = HostProxy.model_validate_json(part.variant or "{}")
-            return load(descriptors.find_proxy(part.program).code)(
+            proxy = load(descriptors.find_proxy(part.program).code)(
                 machine, place, servers, host_proxy, part.arm
             )
-
+            proxy.has_standby = has_standby
+            return proxy
         if part.program == "cluster":
             names = {host_endpoint.host for host_endpoint in part.where.places} | {
                 name for _, name in part.where.others

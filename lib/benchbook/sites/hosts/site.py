@@ -125,6 +125,7 @@ class HostsSite(ArrangedSite[HostPlacement]):
             **({"servers": others} if others else {}),
             "proxy": parts.get("proxy"),
             "network": setting.network,
+            **setting.model_dump(include={"event"}, exclude_none=True),
             "cpu": {
                 part.kind: {"cores": list(part.cpus) if part.cpus else None}
                 for part in (chain.server, chain.proxy, chain.client)
@@ -189,7 +190,7 @@ class HostsSite(ArrangedSite[HostPlacement]):
         return RemoteWatch(roles, pids, clients, path, hops, self._running.families(chain))
 
     @contextlib.contextmanager
-    def during(self, arm: str) -> Iterator[dict[str, Any]]:
+    def _run_alongside(self, arm: str) -> Iterator[dict[str, Any]]:
         """Record, beside a run, lost connections to the hosts and the errors of their clocks."""
         chain = self._chain(arm)
         roles = placement.hosts_of(chain)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchbook.core.study import descriptors
+from benchbook.core.study.engines import data_variant
 from benchbook.core.study.study import Study
 from benchbook.core.study.study_arm import Arm
 from benchbook.core.study.study_kubernetes import Kubernetes, Role
@@ -195,9 +196,9 @@ def choose_resources(arm: Arm, here: Kubernetes) -> ResourceLimits:
 
 
 def _describe_difference(arm: Arm, here: Kubernetes, nodes: Mapping[Role, Labels]) -> str:
-    """Distinctive parts of an arm's TiDB cluster: PD, TiKV, settings; empty if there are none."""
+    """What gives an arm's server a pod of its own: of a TiDB cluster PD, TiKV, settings; else its event."""
     if here.tidb is None:
-        return ""
+        return data_variant(arm)
     placed = {role: labels for role, labels in nodes.items() if role in ("pd", "tikv")}
     settings = arm.parts.model_dump(exclude_defaults=True) if arm.parts is not None else {}
     return json.dumps([placed, settings], sort_keys=True)

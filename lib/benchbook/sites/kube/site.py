@@ -122,7 +122,7 @@ class KubernetesSite(ArrangedSite[KubernetesPlacement]):
         return evidence.collect_identity(self._arms, self._chain(arm))
 
     @contextlib.contextmanager
-    def during(self, arm: str) -> Iterator[dict[str, Any]]:
+    def _run_alongside(self, arm: str) -> Iterator[dict[str, Any]]:
         chain, servers = self._chain(arm), self._servers_of(arm)
         record: dict[str, Any] = {}
         is_cluster = self.space.here.tidb is not None
@@ -133,7 +133,8 @@ class KubernetesSite(ArrangedSite[KubernetesPlacement]):
         held = {name: was for name, pod in pods.items() if (was := pod.throttled()) is not None}
         with self._arms.neighbour(chain, record):
             yield record
-        now = {name: pods[name].throttled() for name in held}
+        # A container that was started again counts anew: how long it was held back in all is not known.
+        now = {name: pods[name].throttled() for name in held if pods[name].is_alive()}
         if results := {name: procfs.throttled_since(held[name], its) for name, its in now.items() if its}:
             record["throttled"] = results
         if is_cluster:

@@ -7,7 +7,6 @@ import os
 import statistics
 import time
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import Any
 
 from benchbook.core.study.study import Study
@@ -18,7 +17,7 @@ from benchbook.sites.local.placement import Chain, Part
 from benchbook.sites.local.runtime import LocalRuntime
 from benchbook.sites.machine import facts as machine
 from benchbook.sites.processes import procfs
-from benchbook.sites.topology import background_load, events
+from benchbook.sites.topology import background_load
 from benchbook.sites.topology.parts import of_others
 
 PINGS = 21
@@ -54,7 +53,7 @@ def collect_facts(
             for part, map_part in _map_parts(chain).items()
         },
         "kernel": _check_kernel(parts, chain.server) if chain.server.kernel is not None else None,
-        **({"event": setting.event.model_dump()} if setting.event is not None else {}),
+        **setting.model_dump(include={"event"}, exclude_none=True),
         "machine": machine.collect_facts(),
         "moment": machine.read_moment(parts.lab.folder),
     }
@@ -122,12 +121,8 @@ def run_alongside(parts: LocalRuntime, chain: Chain, arm: str) -> Iterator[dict[
     load = background_load.hold_connections(parts.lab, chain.arm.load, entry, chain.client.cpus)
     caught = background_load.capture_traffic(proxy, chain.arm.capture)
     server = parts.get(chain.server)
-    whole, planned = server.beside(), chain.arm.event
-    disturb = partial(events.disturb_server, server, planned)
-    event = events.carry_out("arms.event", planned, disturb)
-    with busy as beside, load as borne, caught as captured, whole as cluster, event as carried_out:
+    with busy as beside, load as borne, caught as captured, server.beside() as cluster:
         record |= {"cluster": cluster} if cluster else {}
-        record |= {"event": carried_out} if carried_out is not None else {}
         record |= {"load": borne} if borne else {}
         record |= {"capture": captured} if captured else {}
         yield record

@@ -130,7 +130,7 @@ class LocalSite(ArrangedSite[LabPlacement]):
                 results.setdefault("proxy", []).extend(between)
         return results
 
-    def during(self, arm: str) -> contextlib.AbstractContextManager[dict[str, Any]]:
+    def _run_alongside(self, arm: str) -> contextlib.AbstractContextManager[dict[str, Any]]:
         return evidence.run_alongside(self._parts, self._chain(arm), arm)
 
     def allowance(self, arm: str) -> float:

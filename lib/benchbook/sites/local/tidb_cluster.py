@@ -18,6 +18,7 @@ import pymysql
 import sqlalchemy
 
 from benchbook.core.study.study_cluster import Cluster as Asked
+from benchbook.core.study.study_cluster import Event
 from benchbook.core.util import files
 from benchbook.core.util.errors import SiteError
 from benchbook.sites import settings, sql
@@ -28,7 +29,6 @@ from benchbook.sites.machine import concurrent_steps, data_snapshots
 from benchbook.sites.machine.local_machine import LocalMachine
 from benchbook.sites.machine.supervised_process import Component
 from benchbook.sites.tidb import build, config, data, status
-from benchbook.sites.topology import events
 
 STORAGE = "unistore, not TiKV: {stores} stores, each row on {replicas}, replicated by Raft"
 READY_S, SETTLE_S = 240.0, 60.0
@@ -195,6 +195,9 @@ class UnistoreCluster(Component):
             went += concurrent_steps.at_once([part.stop for part in parts])
         return all(went)
 
+    def disturb(self, event: Event, record: dict[str, Any]) -> Iterator[float]:
+        return tidb_members.kill_store(self, event, record)
+
     def running(self) -> Any:
         """Return the process of the first TiDB; SiteError if a part has ended."""
         for member in self.members:
@@ -274,17 +277,12 @@ class UnistoreCluster(Component):
 
     @contextlib.contextmanager
     def beside(self) -> Iterator[dict[str, Any]]:
-        """Look at stores and leaders before and after, and carry out the planned event meanwhile."""
+        """Look at stores and leaders before and after."""
         with contextlib.suppress(SiteError):
             concurrent_steps.run_steps(self._resting(SETTLE_S, STILL_S), LOOK_S)
         record = {"before": self.look()}
-        planned = self.size.event
-        kill = partial(tidb_members.kill_store, self, planned)
-        with events.carry_out("engine.cluster.event", planned, kill) as event:
-            yield record
+        yield record
         record["after"] = self.look()
-        if event is not None:
-            record["event"] = event
 
     def log_mark(self) -> dict[str, int]:
         return {member.role: member.log_mark() for member in self.members}

@@ -215,9 +215,8 @@ def _plain_name(name: str) -> str:
     return name.replace("-", "").lower()
 
 
-def kill_store(cluster: Membership, event: Event | None, record: dict[str, Any]) -> Iterator[float]:
+def kill_store(cluster: Membership, event: Event, record: dict[str, Any]) -> Iterator[float]:
     """Kill the store that leads most regions, yield the seconds to wait, and start it again."""
-    assert event is not None
     led = list(cluster.pd.placement.state().leaders.values())
     name = max(cluster.stores, key=led.count)
     store = cluster.stores[name]

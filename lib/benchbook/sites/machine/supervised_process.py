@@ -150,12 +150,12 @@ class Supervised(Component):
         """Its processes by host; that of this machine is empty."""
         return {self.machine.host or "": [self.running().pid]}
 
-    def stop(self) -> bool:
-        """End it; True if it went by itself, so that its files are whole."""
+    def stop(self, signum: int | None = None) -> bool:
+        """End it by a signal (None: `gentle`); True if it went by itself, so that its files are whole."""
         if self.child is None:
             return True
         child, self.child = self.child, None
-        is_clean = self.machine.stop(child, self.stop_s, self.gentle)
+        is_clean = self.machine.stop(child, self.stop_s, signum or self.gentle)
         with contextlib.suppress(SiteError):
             self._clear()
         return is_clean

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -23,6 +23,7 @@ from benchbook.sites.contract import Site
 from benchbook.sites.machine import data_snapshots, lock
 from benchbook.sites.machine import facts as machine
 from benchbook.sites.processes import process, signal_handling
+from benchbook.sites.topology.events import EventInProgress
 from benchbook.sites.topology.parts import HOPS, Chain, ChainPart, Where
 
 LOOK_S = 1.0
@@ -86,6 +87,28 @@ class ArrangedSite(HeldSite, Generic[Where]):
 
     database = labs.SCHEMA
     chains: dict[str, Chain[Where]]
+    _event: EventInProgress | None = None
+
+    @contextlib.contextmanager
+    def during(self, arm: str) -> Iterator[dict[str, Any]]:
+        of_server = self._chain(arm).arm.event
+        cluster = engine_of(self.study, self.study.deployed(arm)).cluster
+        planned = of_server or (cluster.event if cluster is not None else None)
+        with self._run_alongside(arm) as record:
+            if planned is not None:
+                self._event = EventInProgress(planned, self._server(arm).disturb)
+                (record if of_server else record["cluster"])["event"] = self._event.record
+            try:
+                yield record
+            finally:
+                self._event = None
+
+    def advance_event(self, begun_s: float) -> float | None:
+        return self._event.advance(begun_s) if self._event is not None else None
+
+    @abc.abstractmethod
+    def _run_alongside(self, arm: str) -> contextlib.AbstractContextManager[dict[str, Any]]:
+        """Keep an arm's other tasks up beside a run, as `during` does, but for its event."""
 
     def server_of(self, arm: str) -> str:
         return self._chain(arm).server.name
