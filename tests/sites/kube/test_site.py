@@ -36,7 +36,7 @@ from benchbook.sites.kube.placement import pod_of
 from benchbook.sites.topology import teardown
 from tests import rooms
 from tests.limits import LIMITS
-from tests.sites import kubernetes_study, ssh_hosts
+from tests.sites import event_runs, kubernetes_study, ssh_hosts
 from tests.walks import Store
 
 pytestmark = kubernetes_study.IN_A_CLUSTER
@@ -240,14 +240,66 @@ def test_a_server_that_is_killed_in_its_pod_is_a_restart_and_makes_the_run_inval
         kill = ["sh", "-c", "read pid _ </var/lib/benchbook/run/pid && kill -KILL $pid"]
         killing = threading.Timer(2.5, lambda: own.run(site.space.namespace, pod_of(server.part), kill))
         killing.start()
-        _, judged = run(site, spec, "pod", into)
+        made, judged = run(site, spec, "pod", into)
         killing.join()
         assert judged.status != "valid" and judged.reasons
+        # Its control group counts from nothing again.
+        assert "throttled" not in made.evidence()["arrangement"]
         # The copy is in the pod's volume, which outlives its container.
         site.restore(plan_data(spec).label)
         assert site.identity("pod")["restarts"] == 1
         with open_session(site) as connection:
             assert connection.execute(text("SELECT COUNT(*) FROM sbtest1")).scalar_one() == 500
+
+
+def test_a_restart_in_a_pod_loses_what_sysbench_says_it_lost(folder: Path, root: Path):
+    event = {"what": "restart", "at_s": 21, "back_after_s": 4}
+    arms = {"steady": {"network": "pod"}, "event": {"network": "pod", "event": event}}
+    with sites.open_site(study(arms, **event_runs.sections("oltp_read_write")), folder) as site:
+        judged = event_runs.judge_event_run(site, "event", root / "raw")
+    event_runs.must_tell_the_loss(judged, event, (2, 9))
+    before, after = (judged.evidence.seen[f"identity_{when}"] for when in ("before", "after"))
+    assert (before["restarts"], before["container"]) == (0, after["container"])
+
+
+CPU_STAT = "cat /sys/fs/cgroup/cpu.stat /sys/fs/cgroup/cpu/cpu.stat 2>/dev/null; true"
+
+
+def throttling(site: Any, arm: str) -> dict[str, int]:
+    """Counters of a server's container, read by a shell in it."""
+    pod = pod_of(site.chains[arm].server)
+    said = KubernetesCluster().must(site.space.namespace, pod, ["sh", "-c", CPU_STAT])
+    return {name: int(value) for name, value in map(str.split, said.splitlines())}
+
+
+def test_a_limit_holds_a_server_back_by_what_its_container_counts(folder: Path, root: Path):
+    limited = {"network": "pod", "resources": {"limits": {"cpu": 0.3, "memory_mib": 384}}}
+    spec = study({"free": {"network": "pod"}, "limited": limited}, plan={"seed": 1, "blocks": 1, "run_s": 4})
+    with sites.open_site(spec, folder) as site:
+        dataset.load_data(site, plan_data(spec))
+        site.up("limited")
+        before = throttling(site, "limited")
+        made, judged = run(site, spec, "limited", root)
+        after = throttling(site, "limited")
+    assert judged.status == "valid", judged.reasons
+    told = made.evidence()["arrangement"]["throttled"]["server"]
+    grown = {name: value - before[name] for name, value in after.items()}
+    # Within the run, the server was held back in nearly every period of 0.1 s; outside, it is asked little.
+    assert 20 < told["throttled"] <= grown["nr_throttled"] <= told["throttled"] + 5
+    seconds = grown["throttled_usec"] / 1e6 if "throttled_usec" in grown else grown["throttled_time"] / 1e9
+    assert 0.95 * seconds < told["throttled_s"] <= seconds
+
+
+def test_a_script_of_ones_own_runs_in_a_pod_on_tables_that_are_proven(folder: Path, root: Path):
+    tpcc = {"script": "tests/others/tpcc_like/tpcc.lua", "options": {"tables": 1, "scale": 1, "use_fk": 0}}
+    own = {"workloads": {"tpcc": tpcc}, "warm_up": {"pilot_s": 1}, "threads": (1,)}
+    spec = study(("pod", "service"), **own)
+    with sites.open_site(spec, folder) as site:
+        dataset.load_data(site, plan_data(spec))
+        (found,) = dataset.describe_custom_tables(site, plan_data(spec)).values()
+        assert found["stock1"]["rows"] == 100 and found["customer1"]["checksum"]
+        _, judged = run(site, spec, "service", root)
+    assert judged.status == "valid", judged.reasons
 
 
 def test_load_goes_on_when_the_connection_to_the_api_is_lost(folder: Path, root: Path):
