@@ -274,7 +274,10 @@ def throttling(site: Any, arm: str) -> dict[str, int]:
 
 def test_a_limit_holds_a_server_back_by_what_its_container_counts(folder: Path, root: Path):
     limited = {"network": "pod", "resources": {"limits": {"cpu": 0.3, "memory_mib": 384}}}
-    spec = study({"free": {"network": "pod"}, "limited": limited}, plan={"seed": 1, "blocks": 1, "run_s": 4})
+    spec = study(
+        {"free": {"network": "pod"}, "limited": limited},
+        plan={"seed": 1, "blocks": 1, "discard_s": 0, "run_s": 5},
+    )
     with sites.open_site(spec, folder) as site:
         dataset.load_data(site, plan_data(spec))
         site.up("limited")
@@ -282,7 +285,7 @@ def test_a_limit_holds_a_server_back_by_what_its_container_counts(folder: Path, 
         made, judged = run(site, spec, "limited", root)
         after = throttling(site, "limited")
     assert judged.status == "valid", judged.reasons
-    told = made.evidence()["arrangement"]["throttled"]["server"]
+    told = made.evidence()["arrangement"]["throttled"][site.server_of("limited")]
     grown = {name: value - before[name] for name, value in after.items()}
     # Within the run, the server was held back in nearly every period of 0.1 s; outside, it is asked little.
     assert 20 < told["throttled"] <= grown["nr_throttled"] <= told["throttled"] + 5
@@ -290,7 +293,7 @@ def test_a_limit_holds_a_server_back_by_what_its_container_counts(folder: Path, 
     assert 0.95 * seconds < told["throttled_s"] <= seconds
 
 
-def test_a_script_of_ones_own_runs_in_a_pod_on_tables_that_are_proven(folder: Path, root: Path):
+def test_a_script_of_ones_own_runs_in_a_pod_on_tables_that_are_proven(folder: Path, tmp_path: Path):
     tpcc = {"script": "tests/others/tpcc_like/tpcc.lua", "options": {"tables": 1, "scale": 1, "use_fk": 0}}
     own = {"workloads": {"tpcc": tpcc}, "warm_up": {"pilot_s": 1}, "threads": (1,)}
     spec = study(("pod", "service"), **own)
@@ -298,7 +301,7 @@ def test_a_script_of_ones_own_runs_in_a_pod_on_tables_that_are_proven(folder: Pa
         dataset.load_data(site, plan_data(spec))
         (found,) = dataset.describe_custom_tables(site, plan_data(spec)).values()
         assert found["stock1"]["rows"] == 100 and found["customer1"]["checksum"]
-        _, judged = run(site, spec, "service", root)
+        _, judged = run(site, spec, "service", tmp_path)
     assert judged.status == "valid", judged.reasons
 
 
