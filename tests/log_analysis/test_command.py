@@ -29,8 +29,8 @@ def call(capsys, *words) -> tuple[int, str, str]:
 def test_the_table_of_numbered_folders(capsys):
     code, out, _ = call(capsys, NUMBERED)
     assert code == 0
-    changes = dict(re.findall(r"^ +(\d+) .*?([-+]\d+\.\d%)", out, re.M))
-    assert changes == {"1": "-30.4%", "4": "-6.0%", "16": "-3.8%", "64": "-4.0%", "256": "-3.4%"}
+    changes = dict(re.findall(r"^ +(\d+) .*?([−+]\d+\.\d)\s%", out, re.M))
+    assert changes == {"1": "−30.4", "4": "−6.0", "16": "−3.8", "64": "−4.0", "256": "−3.4"}
     assert out.count("one run: no interval") == 5
 
 

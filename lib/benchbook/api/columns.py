@@ -14,6 +14,7 @@ import pandas as pd
 
 from benchbook.core.artifacts.artifact import DocumentPart
 from benchbook.core.util.errors import NotThere, did_you_mean
+from benchbook.core.util.number_format import format_percent
 from benchbook.read import schemas
 from benchbook.read.schemas import SCHEMAS, Column
 from benchbook.show.templating import render_template
@@ -84,7 +85,7 @@ class TerminalTable(pd.DataFrame):
         width = shutil.get_terminal_size((100, 24)).columns
         shown = pd.DataFrame(self)
         for name in FRACTIONS & set(shown.columns):
-            shown[name] = [f"{100 * item:+.1f} %" if pd.notna(item) else "" for item in shown[name]]
+            shown[name] = [format_percent(item) if pd.notna(item) else "" for item in shown[name]]
         head, shown = _split_shared(shown)
         left_out: list[str] = []
         while (text := _fit_columns(shown, width)) is None and len(shown.columns) > 1:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchbook.core.util.number_format import format_percent
 from benchbook.read.log import SysbenchLog
 from benchbook.read.log_extraction import Output
 
@@ -160,16 +161,20 @@ def _of_series(log: SysbenchLog, options: Mapping[str, str]) -> Iterator[Found]:
     rest = float(np.mean(rates[tenth:]))
     if abs(float(np.mean(rates[:tenth])) / rest - 1) > DRIFT:
         share = float(np.mean(rates[:tenth])) / rest - 1
-        text = f"no steady beginning: the first tenth is {100 * share:+.0f} % off the rest"
+        text = f"no steady beginning: the first tenth is {format_percent(share, 0)} off the rest"
         yield "beginning", int(lines[0]), text
     change = float(end.mean() / begin.mean()) - 1
     # A drift goes on; a slow beginning does not.
     is_one_way = middle.size and (middle.mean() - begin.mean()) * (end.mean() - middle.mean()) > 0
     if abs(change) > DRIFT and is_one_way:
-        yield "drift", int(lines[-1]), f"it drifts: the last third is {100 * change:+.0f} % off the first"
+        yield (
+            "drift",
+            int(lines[-1]),
+            f"it drifts: the last third is {format_percent(change, 0)} off the first",
+        )
     spread = float(np.std(rates, ddof=1)) / float(np.mean(rates))
     if spread > UNSTEADY:
-        yield "unsteady", int(lines[0]), f"intervals vary by {100 * spread:.0f} % (CV)"
+        yield "unsteady", int(lines[0]), f"intervals vary by {format_percent(spread, 0, False)} (CV)"
 
 
 def _idle_end(rates: NDArray[np.float64]) -> int:

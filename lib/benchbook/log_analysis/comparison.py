@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from benchbook.core.util.errors import BenchbookError, did_you_mean
+from benchbook.core.util.number_format import format_percent, format_percent_range
 from benchbook.log_analysis.caveats import Caveat, caveats_of_set
 from benchbook.log_analysis.layout import Layout, find_arm, identify_runs
 from benchbook.log_analysis.runs import LogRun, SkippedFile, collect_runs, join_processes
@@ -204,19 +205,22 @@ def needed_spread(cells: Sequence[LogCell]) -> str | None:
     def spread(n: int) -> float:
         return math.log1p(SEEN_EFFECT) / (float(stdtrit(2 * n - 2, (1 + LEVEL) / 2)) * math.sqrt(2 / n))
 
-    n = min(cell.change.n for cell in compared if cell.change)
+    def amount(n: int) -> str:
+        return format_percent(spread(n), signed=False)
+
+    n, sought = min(cell.change.n for cell in compared if cell.change), format_percent(SEEN_EFFECT, 0, False)
     if n < 2:
         return (
-            f"One run tells no spread. With 3 runs a cell a change of {SEEN_EFFECT:.0%} shows if runs "
-            f"spread by at most {spread(3):.1%} (CV), with 5 runs by {spread(5):.1%}."
+            f"One run tells no spread. With 3 runs a cell a change of {sought} shows if runs "
+            f"spread by at most {amount(3)} (CV), with 5 runs by {amount(5)}."
         )
     variations = [cell.variation for cell in cells if cell.variation is not None]
     usual = math.sqrt(statistics.fmean(value**2 for value in variations))
     more = next((number for number in range(2, 201) if spread(number) >= usual), None)
     runs = f"{more} runs a cell" if more else "more than 200 runs a cell"
     return (
-        f"Runs of a cell spread by {usual:.1%} (CV); with {n} runs a change of {SEEN_EFFECT:.0%} shows "
-        f"up to {spread(n):.1%}. With this spread it takes {runs}."
+        f"Runs of a cell spread by {format_percent(usual, signed=False)} (CV); with {n} runs a change of "
+        f"{sought} shows up to {amount(n)}. With this spread it takes {runs}."
     )
 
 
@@ -318,17 +322,19 @@ def judge_claim(logs: LogSet, text: str) -> str:
         verdict = "holds"
     else:
         verdict = "does not hold" if "contradicted" in outcomes else "can't be told from these logs"
-    parts = [f"{place} {change.effect:+.1%} ({describe_interval(change)})" for place, change in results]
+    parts = [
+        f"{place} {format_percent(change.effect)} ({_describe_interval(change)})" for place, change in results
+    ]
     shown = "; ".join(parts[:6]) + ("; …" if len(parts) > 6 else "")
-    ends = [f"{end:+.1%}" if end is not None else None for end in (band.low, band.high)]
+    ends = [format_percent(end) if end is not None else None for end in (band.low, band.high)]
     allowed = (
         f"{ends[0]} to {ends[1]}" if all(ends) else f"above {ends[0]}" if ends[0] else f"below {ends[1]}"
     )
     return f"{text}: {verdict} (allowed: {allowed}; here: {shown})"
 
 
-def describe_interval(change: Change) -> str:
+def _describe_interval(change: Change) -> str:
     """The interval of a change, or the reason for its lack."""
     if change.low is None or change.high is None:
         return str(change.reason)
-    return f"{change.low:+.1%} to {change.high:+.1%}"
+    return format_percent_range(change.low, change.high)

@@ -6,7 +6,14 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from benchbook.log_analysis.comparison import LogCell, LogSet, describe_interval, needed_spread
+from benchbook.core.util.number_format import (
+    format_decimal,
+    format_interval,
+    format_percent,
+    format_significant,
+)
+from benchbook.core.util.plural import count
+from benchbook.log_analysis.comparison import LogCell, LogSet, needed_spread
 
 MOST_LINES = 3
 MOST_LEFT_OUT = 12
@@ -40,24 +47,21 @@ def table_rows(logs: LogSet) -> tuple[list[Heading], list[list[str]]]:
 def _format_cells(cell: LogCell | None, is_compared: bool, has_n: bool, rank: int | None) -> list[str]:
     if cell is None:
         return ["–"] * (2 + has_n + 2 * is_compared + (rank is not None))
-    cells = [_format_number(cell.mean("qps"))] + ([str(cell.n)] if has_n else [])
+    cells = [format_significant(cell.mean("qps"), 4)] + ([str(cell.n)] if has_n else [])
     if is_compared:
         change = cell.change
-        cells += ["–", "–"] if change is None else [f"{change.effect:+.1%}", describe_interval(change)]
-    cells.append(f"{cell.mean('avg_ms'):.2f}")
+        interval = change and (format_interval(change.low, change.high) or str(change.reason))
+        cells += ["–" if change is None else format_percent(change.effect), interval or "–"]
+    cells.append(format_decimal(cell.mean("avg_ms"), 2))
     if rank is not None:
         known = [run.percentile_ms for run in cell.runs if run.percentile_ms is not None]
-        cells.append(f"{sum(known) / len(known):.2f}" if len(known) == cell.n else "–")
+        cells.append(format_decimal(sum(known) / len(known), 2) if len(known) == cell.n else "–")
     return cells
 
 
 def joined_headings(headings: Sequence[Heading]) -> list[str]:
     """Headings of one line."""
     return [f"{arm}: {name}" if arm else name for arm, name in headings]
-
-
-def _format_number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 1000 else f"{value:,.1f}" if value >= 10 else f"{value:.3g}"
 
 
 def _render_table(logs: LogSet, width: int) -> list[str]:
@@ -122,13 +126,12 @@ def _of_workload(logs: LogSet) -> str:
 
 def _render_opening(logs: LogSet) -> Iterator[str]:
     versions = sorted({run.version for run in logs.runs})
-    files = f"{logs.files:,} file{'s' * (logs.files != 1)}"
+    files = count(logs.files, "file")
     silent = f" ({logs.silent_files:,} without sysbench)" if logs.silent_files else ""
     if not logs.runs:
         yield f"{files}{silent}: no whole run of sysbench on a database"
         return
-    runs = f"{len(logs.runs):,} run{'s' * (len(logs.runs) != 1)}"
-    yield f"{files}{silent}: {runs} of sysbench {', '.join(versions)}"
+    yield f"{files}{silent}: {count(len(logs.runs), 'run')} of sysbench {', '.join(versions)}"
     undone = dict.fromkeys(what for run in logs.runs for what in run.undone)
     if undone:
         yield f"Taken off: {', '.join(undone)}"
@@ -153,12 +156,8 @@ def _align_rows(headings: Sequence[Heading], rows: Sequence[Sequence[str]]) -> I
 
 def _scaling_lines(logs: LogSet) -> Iterator[str]:
     for series in logs.scaling:
-        top = max(series.qps)
-        text = (
-            f"  {series.arm}, {series.workload}: most {_format_number(top)} qps at {series.peak_level} "
-            "threads"
-        )
-        text += f", knee at {series.knee_level}"
+        text = f"  {series.arm}, {series.workload}: most {format_significant(max(series.qps), 4)} qps at "
+        text += f"{series.peak_level} threads, knee at {series.knee_level}"
         if series.law is not None:
             law = series.law
             peak = f", peak at {law.peak_threads:.0f} threads" if law.peak_threads else ""
