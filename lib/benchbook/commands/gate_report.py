@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from scipy.special import chdtri
 
 from benchbook.compare.stats.intervals import Interval
 from benchbook.compare.stats.noninferiority import NoninferiorityDecision
+from benchbook.compare.text.results_table import ResultRow, ResultsTable
 from benchbook.core.util.errors import require_value
-from benchbook.core.util.number_format import format_percent
-from benchbook.show import templating
+from benchbook.core.util.estimate import Estimate
+from benchbook.core.util.number_format import format_count, format_interval, format_level, format_percent
+from benchbook.core.util.plural import as_sentence
+from benchbook.show import results_view, templating
 
 ORDER = ("slower", "undecided", "not slower")
-WIDTH = 61
 RANGE = 0.8
 """Confidence of the range of minutes that would decide."""
-MARKS = {"not slower": "✅", "slower": "❌", "undecided": "❔"}
+ANSWER_MARKS = {"not slower": "✅", "slower": "❌", "undecided": "❔"}
 
 
 def format_decision(noninferiority_decision: NoninferiorityDecision, margin: float) -> str:
@@ -34,15 +36,14 @@ def format_decision(noninferiority_decision: NoninferiorityDecision, margin: flo
 def format_effect(noninferiority_decision: NoninferiorityDecision) -> str:
     """Effect on QPS with its interval, level and blocks in words."""
     interval = noninferiority_decision.interval
+    blocks = format_count(interval.n, "block")
     if interval.effect is None:
-        return f"no effect ({interval.n} blocks)"
+        return f"no effect ({blocks})"
+    effect = f"{format_percent(interval.effect)} QPS"
     if not interval.is_known:
-        return f"{format_percent(interval.effect, 2)} QPS without an interval ({interval.n} blocks)"
-    between = f"[{format_percent(interval.low, 2)}, {format_percent(interval.high, 2)}]"
-    return (
-        f"{format_percent(interval.effect, 2)} QPS {between} at {100 * interval.level:g} % ({interval.n} "
-        "blocks)"
-    )
+        return f"{effect} without an interval ({blocks})"
+    ends = format_interval(interval.low, interval.high)
+    return f"{effect} {ends} at {format_level(interval.level)} ({blocks})"
 
 
 def format_headline(result: Any) -> str:
@@ -56,14 +57,29 @@ def format_headline(result: Any) -> str:
     )
 
 
+def build_results(result: Any) -> ResultsTable:
+    """A row for each question, with its answer as the label and the reason as a note."""
+    baseline = result.asked.study.baseline
+    rows = (
+        ResultRow(
+            decision.workload, decision.treatment, baseline, decision.workload, "qps", None, None,
+            Estimate(
+                *(decision.interval.effect, decision.interval.low, decision.interval.high),
+                *(decision.interval.level, decision.interval.n),
+            ),
+            decision.answer, (as_sentence(f"{decision.word}: {decision.why}"),),
+        )
+        for decision in result.decisions
+    )  # fmt: skip
+    return ResultsTable(result.asked.name, "", tuple(rows))
+
+
 def render_text(result: Any) -> str:
     """Text for a terminal."""
-    lines = [
-        format_headline(result),
-        *(f"  {format_decision(decision, result.asked.margin)}" for decision in result.decisions),
-    ]
+    table = build_results(result)
+    lines = [format_headline(result), results_view.caption_of(table), *results_view.render_text(table)]
     if result.answer == "undecided":
-        lines.append(f"  {describe_remedy(result, result.decisions)}")
+        lines.append(as_sentence(describe_remedy(result, result.decisions)))
     return "\n".join(lines)
 
 
@@ -116,11 +132,13 @@ def render_markdown(result: Any) -> str:
     ranked = sorted(
         result.decisions, key=lambda item: (ORDER.index(item.answer), item.interval.log_mean or 0.0)
     )
+    table = build_results(result)
     inputs = {
-        "marks": MARKS,
-        "effect": format_effect,
-        "figure": draw_interval,
-        "remedy": describe_remedy(result, result.decisions),
+        "answer_mark": ANSWER_MARKS[result.answer],
+        "effect": format_effect(ranked[0]),
+        "caption": results_view.caption_of(table),
+        "table": results_view.render_markdown(table),
+        "remedy": as_sentence(describe_remedy(result, result.decisions)),
     }
     engines = {arm: facts.get("engine") or {} for arm, facts in result.facts.items()}
     servers = {
@@ -130,32 +148,6 @@ def render_markdown(result: Any) -> str:
     messages = {"worst": ranked[0], "headline": format_headline(result), "servers": servers}
     return templating.render_text(
         "gate.md.j2", found=result, margin=format_percent(-result.asked.margin), **inputs, **messages
-    )
-
-
-def draw_interval(noninferiority_decision: NoninferiorityDecision, margin: float) -> Iterator[str]:
-    """An interval on a line of its own, above a scale that has the margin and zero."""
-    interval = noninferiority_decision.interval
-    yield f"{noninferiority_decision.workload}, {noninferiority_decision.treatment}"
-    if not interval.is_known or interval.low is None or interval.high is None or interval.effect is None:
-        yield "  no interval"
-        return
-    left, right = min(interval.low, -margin), max(interval.high, 0.0)
-    step = (right - left) / (WIDTH - 1)
-
-    def drawn(marks: Mapping[float, str], fill: str = " ", ends: tuple[float, float] = (0.0, 0.0)) -> str:
-        first, last = (round((end - left) / step) for end in ends)
-        line = [fill if first < place < last else " " for place in range(WIDTH)]
-        for value, mark in marks.items():
-            line[round((value - left) / step)] = mark
-        return "  " + "".join(line).rstrip()
-
-    yield drawn(
-        {interval.low: "├", interval.high: "┤", interval.effect: "●"}, "─", (interval.low, interval.high)
-    )
-    yield drawn({-margin: "▲", 0.0: "│"})
-    yield (
-        f"  ▲ margin {format_percent(-margin)}   │ no change   ●─ effect {format_percent(interval.effect, 2)}"
     )
 
 

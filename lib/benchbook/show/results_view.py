@@ -151,8 +151,8 @@ def _name_aa(row: ResultRow) -> str:
 
 def legend_of(table: ResultsTable) -> list[str]:
     """Meanings of the marks that a table has, and of its column over other sessions."""
-    used = {row.mark for row in table.rows}
-    lines = [" · ".join(f"{mark} {text}" for mark, text in MEANINGS.items() if mark in used)]
+    used = {row.mark: row.meaning for row in table.rows}
+    lines = [" · ".join(f"{mark} {used[mark]}" for mark in MEANINGS if mark in used)]
     if any(row.elsewhere for row in table.rows):
         processors = format_count(table.processors, "processor")
         places = f"{format_count(table.sessions, 'recorded session')} on {processors}"

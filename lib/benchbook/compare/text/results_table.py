@@ -37,6 +37,8 @@ MEANINGS = {
     "?": "not decided",
 }
 DECIDED = ("higher", "lower", "no practical difference")
+# Answers of a gate, which say more than their mark.
+_ANSWERS = ("slower", "not slower", "undecided")
 _WIDE = "The interval is too wide to be of use."
 HOLM = "The interval leaves zero out, but not once all contrasts are counted (Holm)."
 Range = Literal["expected", "depends on the machine", "seen"]
@@ -87,6 +89,11 @@ class ResultRow:
     def mark(self) -> str:
         """Label as one character: ▲ ▼ ≈ ~ ?."""
         return MARKS.get(self.label, "?") if self.label else ""
+
+    @property
+    def meaning(self) -> str:
+        """Meaning of the mark in a legend."""
+        return self.label if self.label in _ANSWERS else MEANINGS.get(self.mark, "")
 
     @property
     def record(self) -> dict[str, Any]:
