@@ -55,7 +55,9 @@ def test_equal_arms_that_differ_by_threads_ask_for_care(made):
     found = _by_name(changed(made.findings, aa=aa), made.runs)["A/A"]
     assert found.is_care and "as it should be" not in found.text
     said = found.text.replace("\xa0", " ")
-    assert "threads where there is nothing to find (−4.6 % at 1 thread; +3.0 % at 8 threads; p = 0.036)" in said
+    assert (
+        "threads where there is nothing to find (−4.6 % at 1 thread; +3.0 % at 8 threads; p = 0.036)" in said
+    )
 
 
 def test_a_check_without_anything_to_check_neither_passed_nor_failed(made):

@@ -11,8 +11,9 @@ from bs4 import BeautifulSoup
 
 from benchbook.commands import review
 from benchbook.core.util.errors import BenchbookError
+from benchbook.show.results_view import describe_row
 from tests.compare.sessions import sessions
-from tests.found import changed, finding, findings
+from tests.found import changed, finding, findings, level
 from tests.site.conftest import ROOT, STUDY
 
 # Ours is −10 %, −12 to −8 %.
@@ -91,6 +92,15 @@ def test_an_unknown_base_is_refused(clone):
 def test_what_changed_in_a_finding(values, told):
     (row,) = review.side_by_side(findings(FOUND), findings(changed(FOUND, **values)))
     assert row[-1] == told
+
+
+def test_an_effect_that_depends_on_threads_has_its_numbers_at_each_level():
+    """Before, such a finding was `by threads` without a number."""
+    levels = [level(1, -0.24, -0.29, -0.18, label="lower"), level(8, 0.06, -0.10, 0.26)]
+    found = changed(FOUND, headline=False, label="depends on threads", threads=[1, 8], levels=levels)
+    rows = [(row.threads, describe_row(row)) for _, row, *_ in review.side_by_side(None, findings(found))]
+    assert [(threads, text.replace("\N{NO-BREAK SPACE}", " ")) for threads, text in rows] == [
+        (1, "−24.0 % [−29.0, −18.0] ▼ (n = 5)"), (8, "+6.0 % [−10.0, +26.0] ~ (n = 5)")]  # fmt: skip
 
 
 def test_findings_of_other_inputs_are_called_stale(clone, monkeypatch):

@@ -12,11 +12,13 @@ from typing import Any
 import nbformat
 
 from benchbook.commands import repro, review_record
+from benchbook.compare.text.results_table import ResultRow, rows_of_finding
 from benchbook.core.artifacts.findings import Finding, Findings
 from benchbook.core.util import files, git, number_format, paths
 from benchbook.core.util.errors import BenchbookError
 from benchbook.show import page
 from benchbook.show.registration import keys_of
+from benchbook.show.results_view import describe_row
 from benchbook.show.table import Table, build_table
 from benchbook.show.tables import name_contrast
 from benchbook.show.templating import render_template
@@ -100,7 +102,13 @@ def _compare_findings(commit: str, old: Mapping[str, Sequence[str]]) -> Iterator
                 f"`make repro STUDY={study}` brings the numbers of these files."
             )
         yield build_table(
-            "then-and-now", rows, f"findings-{study}", study=study, told=caption, contrast=name_contrast
+            "then-and-now",
+            rows,
+            f"findings-{study}",
+            study=study,
+            told=caption,
+            contrast=name_contrast,
+            describe_row=describe_row,
         )
 
 
@@ -122,23 +130,30 @@ def _read_earlier(study: str, commit: str) -> tuple[Findings | None, str]:
 
 
 def side_by_side(then: Findings | None, now: Findings | None) -> Iterator[list[object]]:
-    """Rows for every finding of either, A/A included, with the change in words."""
+    """Rows for every effect of either by level, A/A included, with the change in words."""
     before, after = (
-        {item.id: item for item in (findings.everything if findings else ())} for findings in (then, now)
+        {
+            (finding.id, row.threads): (finding, row)
+            for finding in (findings.everything if findings else ())
+            for row in rows_of_finding(finding)
+        }
+        for findings in (then, now)
     )
-    for name, finding in {**before, **after}.items():
-        old, new = before.get(name), after.get(name)
-        yield [finding, old, new, _describe_change(old, new)]
+    for key, (finding, row) in {**before, **after}.items():
+        old, new = before.get(key), after.get(key)
+        yield [finding, row, old, new, _describe_change(old, new)]
 
 
-def _describe_change(old: Finding | None, new: Finding | None) -> str:
+def _describe_change(old: tuple[Finding, ResultRow] | None, new: tuple[Finding, ResultRow] | None) -> str:
     if old is None or new is None:
         return "new" if old is None else "gone"
-    words = [key for key in ("verdict", "label") if getattr(old, key) != getattr(new, key)]
+    (was, old_row), (now, new_row) = old, new
+    words = ["verdict"] if was.verdict != now.verdict else []
+    words += ["label"] if old_row.label != new_row.label else []
     if words:
         return f"{number_format.join_words(words)} changed"
-    same = all(getattr(old, key) == getattr(new, key) for key in ("effect", "low", "high", "n", "band"))
-    return "the same" if same else "numbers moved"
+    is_same = old_row.change == new_row.change and was.band == now.band
+    return "the same" if is_same else "numbers moved"
 
 
 def _compare_keys(commit: str, names: Sequence[str]) -> Table:

@@ -321,6 +321,13 @@ def render_markdown(table: ResultsTable) -> str:
     ).rstrip()
 
 
+def describe_row(row: ResultRow) -> str:
+    """One row on a line: change, interval, mark and blocks, of those that it has."""
+    keys = ("change", "interval", "mark", "n")
+    cells = [column.text(row) for key in keys for column in COLUMNS if column.key == key]
+    return " ".join([*filter(None, cells[:3]), f"(n = {cells[3]})" if cells[3] else ""]).rstrip()
+
+
 def results_frame(table: ResultsTable) -> pd.DataFrame:
     """A row for each effect; effects are fractions, `threads` is missing over all levels."""
     frame = pd.DataFrame(table.records)
