@@ -34,10 +34,7 @@ def test_half_the_width_is_that_of_the_pooled_interval():
 def test_sessions_that_differ_want_more_sessions():
     (advice,) = advise_study(pool_sessions("quick", sessions(0.05, 0.15, 0.10, 0.20)))
     # tau is 6.44: 2.3534 * 6.44 * sqrt(1 + 1/4) and 1.8946 * 6.44 * sqrt(1 + 1/8), t with 3 and 7 degrees.
-    assert advice.sentence == (
-        "HAProxy on point selects: ±16.9 points; 8 processors make it ±12.9, twice the blocks in each ±16.9. "
-        "More processors: processors differ by 6.4 points, their sessions leave 0.5."
-    )
+    assert advice.cells == ("HAProxy on point selects", "±16.9", "±12.9", "±16.9")
 
 
 def test_sessions_alike_gain_from_either():
@@ -45,27 +42,23 @@ def test_sessions_alike_gain_from_either():
     # Without tau: 2.3534 * 0.03 / sqrt(4) = 3.53; with twice the blocks over sqrt(2) less: 2.50.
     assert advice.now_pct == pytest.approx(3.53, abs=0.005)
     # Of eight sessions 1.8946 * 3 / sqrt(8) = 2.01.
-    assert "8 processors make it ±2.0, twice the blocks in each ±2.5. Either helps" in advice.sentence
+    assert advice.cells[2:] == ("±2.0", "±2.5")
 
 
-@pytest.mark.parametrize(
-    ("models", "missing"), [(1, "2 more processor models"), (2, "1 more processor model")]
-)
+@pytest.mark.parametrize(("models", "missing"), [(1, "2 more models"), (2, "1 more model")])
 def test_too_few_processors_want_more_of_them(models, missing):
     (advice,) = advise_study(
         pool_sessions("quick", sessions(0.10, 0.11, 0.09, 0.10, processors=PROCESSORS[:models]))
     )
     assert advice.now_pct is None
-    assert advice.sentence == (
-        f"HAProxy on point selects: sessions on {missing} would say what to expect elsewhere; "
-        "more blocks, or more sessions on the same model, can't."
-    )
+    assert advice.cells == ("HAProxy on point selects", f"needs {missing}", "", "")
 
 
 def test_nothing_is_advised_of_a_study_without_sessions():
-    (advice,) = advise_study(pool_sessions("quick", sessions(0.10)))
     told = list(format_advice(pool_sessions("quick", sessions(0.10))))
-    assert told == ["What would narrow what is expected of a further session:", f"  {advice.sentence}"]
+    assert told[0].startswith("Half width") and told[-1] == (
+        "  HAProxy on point selects  needs 2 more models"
+    )
     assert list(format_advice(None)) == []
 
 

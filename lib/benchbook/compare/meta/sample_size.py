@@ -19,12 +19,26 @@ from benchbook.core.util.plural import count
 
 @dataclass(frozen=True)
 class Advice:
-    """Half the width of a prediction interval in points of log, and the width that as much work
-    again makes of it; None where fewer than three processors leave nothing to be narrowed."""
+    """Half the width of an effect's prediction interval in points of log.
 
+    That of now, of twice the processor models and of twice the blocks; None where `missing` models leave
+    nothing to be narrowed.
+    """
+
+    effect: str
     occasions: int
-    now_pct: float | None
-    sentence: str
+    now_pct: float | None = None
+    processors_pct: float | None = None
+    blocks_pct: float | None = None
+    missing: int = 0
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """Row of the table that `plan` prints."""
+        if self.now_pct is None:
+            return self.effect, f"needs {count(self.missing, 'more model')}", "", ""
+        widths = (self.now_pct, self.processors_pct, self.blocks_pct)
+        return self.effect, *(f"±{width:.1f}" for width in widths if width is not None)
 
 
 def advise_study(pooled: MetaAnalysis) -> list[Advice]:
@@ -33,12 +47,17 @@ def advise_study(pooled: MetaAnalysis) -> list[Advice]:
 
 
 def format_advice(pooled: MetaAnalysis | None) -> Iterator[str]:
-    """Advice for a study in lines, the least known first; nothing without recorded sessions."""
+    """Advice for a study as lines of a table, the least known first; nothing without recorded sessions."""
     advice = advise_study(pooled) if pooled else []
-    if advice:
-        yield "What would narrow what is expected of a further session:"
-    for item in sorted(advice, key=lambda item: (item.occasions, -(item.now_pct or math.inf))):
-        yield f"  {item.sentence}"
+    rows = [
+        item.cells for item in sorted(advice, key=lambda item: (item.occasions, -(item.now_pct or math.inf)))
+    ]
+    if rows:
+        yield "Half width of what is expected of a further session, in points, by processor models:"
+        rows = [("", "now", "2 × models", "2 × blocks"), *rows]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  " + "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
 def half_width(tau: float, error: float, k: int) -> float:
@@ -55,22 +74,12 @@ def _advise_effect(contrast: PooledContrast, effect: PooledEffect) -> Advice:
     variances = [math.fsum(squares) / len(squares) ** 2 for squares in of_model.values()]
     error = math.sqrt(math.fsum(variances) / k) if k else None
     tau = None if effect.tau_pct is None else effect.tau_pct / 100
+    name = name_effect(contrast, effect)
     if k < FEWEST_PROCESSORS or tau is None or error is None:
-        missing = FEWEST_PROCESSORS - k
-        text = (
-            f"{name_effect(contrast, effect)}: sessions on {count(missing, 'more processor model')} would "
-            "say what to expect elsewhere; more blocks, or more sessions on the same model, can't."
-        )
-        return Advice(effect.k, None, text)
-    now, more = half_width(tau, error, k), half_width(tau, error, 2 * k)
-    longer = half_width(tau, error / math.sqrt(2), k)
-    text = (
-        f"{name_effect(contrast, effect)}: ±{100 * now:.1f} points; {2 * k} processors make it "
-        f"±{100 * more:.1f}, twice the blocks in each ±{100 * longer:.1f}. "
-        f"{'More processors' if tau > error else 'Either helps'}: processors differ by {100 * tau:.1f} "
-        f"points, their sessions leave {100 * error:.1f}."
-    )
-    return Advice(effect.k, 100 * now, text)
+        return Advice(name, effect.k, missing=FEWEST_PROCESSORS - k)
+    now, processors = half_width(tau, error, k), half_width(tau, error, 2 * k)
+    blocks = half_width(tau, error / math.sqrt(2), k)
+    return Advice(name, effect.k, 100 * now, 100 * processors, 100 * blocks)
 
 
 @dataclass(frozen=True)
