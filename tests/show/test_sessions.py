@@ -113,24 +113,11 @@ def test_pooled_sessions_are_there_by_name(tmp_path, monkeypatch, study):
     assert core.read_pooled("other") is None
 
 
-def test_what_was_tried_is_said_with_its_count():
-    told = text(
-        shown.render_coverage(
-            [
-                pool_sessions(
-                    "quick",
-                    sessions(
-                        0.10,
-                        0.11,
-                        0.09,
-                        0.10,
-                        0.50,
-                    ),
-                )
-            ]
-        )
-    )
-    assert "4 of 5 effects over all levels" in told
+def test_what_was_tried_is_counted_over_all_studies():
+    """One of five processors lies outside what the others predict."""
+    told = shown.coverage_by_study([pool_sessions("quick", sessions(0.10, 0.11, 0.09, 0.10, 0.50))])
+    assert told.rows[-1][:2] == ["all", "4 of 5"]
+    assert "No equal arms were measured" in shown.tabulate_equal_arms([])._repr_html_()
 
 
 def test_a_study_with_recorded_sessions_answers_over_them_first(made, tmp_path):

@@ -20,7 +20,7 @@ from benchbook.core.util.number_format import glance_percent
 from benchbook.show import forest
 from benchbook.show.evidence import ReportInputs
 from benchbook.show.forest import Forest
-from benchbook.show.markup import Html, join_html, make_element
+from benchbook.show.markup import Html
 from benchbook.show.table import Table, build_table, number_column
 from benchbook.show.templating import render_template
 
@@ -224,9 +224,9 @@ def tabulate_shared(several: Sequence[MetaAnalysis]) -> list[Table]:
     return [build_table("joined", rows, percent=glance_percent)] if rows else []
 
 
-def render_coverage(several: Sequence[MetaAnalysis]) -> Html:
-    """Sentences on the share of prediction intervals, and of those of equal arms, that held."""
-    return join_html(make_element("p", sentence) for sentence in prediction_check.render_checks(several))
+def tabulate_equal_arms(several: Sequence[MetaAnalysis]) -> Table:
+    """Share of the intervals of equal arms that hold zero, a row a kind of measuring."""
+    return build_table("equal-arms", prediction_check.equal_arms(several).items())
 
 
 def coverage_by_study(several: Sequence[MetaAnalysis]) -> Table:

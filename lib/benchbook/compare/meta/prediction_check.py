@@ -13,7 +13,7 @@ from typing import Literal
 from scipy.special import betaincinv
 
 from benchbook.compare.meta.meta_analysis import SessionResult, pool_sessions
-from benchbook.compare.meta.random_effects import FEWEST_PROCESSORS, LEVEL, ProcessorPool, pool_by_processor
+from benchbook.compare.meta.random_effects import FEWEST_PROCESSORS, ProcessorPool, pool_by_processor
 from benchbook.compare.stats import tolerance
 from benchbook.compare.text import cpu_models
 from benchbook.compare.text.labels import name_effect
@@ -256,15 +256,6 @@ def equal_arms(several: Sequence[MetaAnalysis]) -> dict[str, Share]:
         if study.aa is not None and study.aa.whole.processors > 1:
             of.setdefault("means", []).append(_holds_zero(study.aa.whole.low, study.aa.whole.high))
     return {name: share for name in sorted(of) if (share := share_of(of[name])) is not None}
-
-
-def render_checks(several: Sequence[MetaAnalysis]) -> list[str]:
-    """Sentences on both checks, with their counts."""
-    rows = estimate_coverage(several)
-    total = rows[-1] if rows else None
-    return render_paragraphs(
-        "checks.j2", total=total, equal=equal_arms(several), fewest=FEWEST_PROCESSORS, level=LEVEL
-    )
 
 
 def _holds_zero(low: float | None, high: float | None) -> bool:
