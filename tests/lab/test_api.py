@@ -286,10 +286,10 @@ def test_a_table_fits_the_terminal_and_shows_fractions_in_per_cent(monkeypatch):
     ):
         assert max(map(len, repr(table).splitlines())) <= 80
     text = repr(bb.effects("two-arms"))
-    assert "-20.0 %" in text and "-0.2" not in text
+    assert "−20.0\N{NO-BREAK SPACE}%" in text and "-0.2" not in text
     # What all rows share is said once, above them, and a part of a table is shown like the whole.
     assert text.startswith("every row: study two-arms, workload oltp_read_write")
-    assert "-20.0 %" in repr(bb.effects("two-arms").query("treatment == 'haproxy'"))
+    assert "−20.0\N{NO-BREAK SPACE}%" in repr(bb.effects("two-arms").query("treatment == 'haproxy'"))
     assert "more columns: " in repr(bb.study("two-arms").runs)
     # A name is whole or not there; a sentence is cut.
     run = bb.study("two-arms").runs["run_id"].iloc[0]
