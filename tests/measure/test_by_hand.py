@@ -247,6 +247,10 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> stand_in.Clock:
     return made
 
 
+def no_event() -> None:
+    """What a run waits for that has no event."""
+
+
 def running(*processes: Timed) -> list[clients.RunningClient]:
     each = (SimpleNamespace(popen=process) for process in processes)
     return [clients.RunningClient(number, [], client) for number, client in enumerate(each)]
@@ -254,9 +258,9 @@ def running(*processes: Timed) -> list[clients.RunningClient]:
 
 def test_a_client_that_ends_in_time_ended_by_itself_and_one_that_was_killed_by_a_signal(clock):
     own = running(Timed(clock, 3.0), Timed(clock, 2.0, -signal.SIGSEGV))
-    clients.wait_for_clients(own[:1], 10.0)
+    clients.wait_for_clients(own[:1], 10.0, no_event)
     assert (own[0].exit_code, own[0].ended_by, own[0].ended_s) == (0, "itself", stand_in.BEGUN_S + 3)
-    clients.wait_for_clients(own[1:], 10.0)
+    clients.wait_for_clients(own[1:], 10.0, no_event)
     assert (own[1].exit_code, own[1].ended_by) == (-signal.SIGSEGV, "signal")
 
 
@@ -264,7 +268,7 @@ def test_a_client_that_ends_in_time_ended_by_itself_and_one_that_was_killed_by_a
 def test_a_client_that_does_not_end_is_asked_to_and_then_made_to(clock, is_deaf: bool, got: list[int]):
     process = Timed(clock, 1000.0, is_deaf=is_deaf)
     (one,) = running(process)
-    clients.wait_for_clients([one], 10.0)
+    clients.wait_for_clients([one], 10.0, no_event)
     assert (process.got, one.exit_code, one.ended_by) == (got, -got[-1], "deadline")
     assert one.ended_s == stand_in.BEGUN_S + 10 + (5 if is_deaf else 0)
 
@@ -272,7 +276,7 @@ def test_a_client_that_does_not_end_is_asked_to_and_then_made_to(clock, is_deaf:
 def test_one_client_that_fails_ends_the_others_and_the_end_of_the_run_is_its(clock):
     processes = [Timed(clock, 1000.0), Timed(clock, 2.0, 1), Timed(clock, 1000.0)]
     own = running(*processes)
-    clients.wait_for_clients(own, 100.0)
+    clients.wait_for_clients(own, 100.0, no_event)
     assert [one.ended_by for one in own] == ["another client", "itself", "another client"]
     assert [process.got for process in processes] == [[15], [], [15]]
     assert clients.first_failed(own) is own[1] and clock.now < stand_in.BEGUN_S + 5
@@ -280,7 +284,7 @@ def test_one_client_that_fails_ends_the_others_and_the_end_of_the_run_is_its(clo
 
 def test_clients_that_end_well_do_not_end_each_other(clock):
     own = running(Timed(clock, 2.0), Timed(clock, 4.0), Timed(clock, 3.0))
-    clients.wait_for_clients(own, 100.0)
+    clients.wait_for_clients(own, 100.0, no_event)
     assert {(one.exit_code, one.ended_by) for one in own} == {(0, "itself")}
     assert clients.first_failed(own) is own[0]
 
