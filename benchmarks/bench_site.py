@@ -13,6 +13,7 @@ from benchbook import sites
 from benchbook.commands import machine_noise
 from benchbook.core.study.study import Study
 from benchbook.measure import dataset
+from benchbook.measure.data_plan import plan_data
 
 PORT = 35810
 # How busy the machine is, is not the question here.
@@ -55,5 +56,5 @@ def place() -> Iterator[Path]:
 def opened(of: Study) -> Iterator[tuple[Any, Path]]:
     """Yield the site of a study with its data loaded, and a folder for results."""
     with place() as base, sites.open_site(of, base / "lab") as site:
-        dataset.load_data(site, of)
+        dataset.load_data(site, plan_data(of))
         yield site, base

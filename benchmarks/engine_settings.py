@@ -20,6 +20,7 @@ from benchbook.compare.stats.equivalence import label_interval
 from benchbook.compare.stats.intervals import Interval, t_interval
 from benchbook.core.study.study import Study
 from benchbook.measure import dataset, statement_counters, sysbench
+from benchbook.measure.data_plan import plan_data
 from benchbook.plan import order, schedule
 from benchbook.read.sysbench_log import parse_log
 from benchbook.sites import settings
@@ -90,11 +91,12 @@ def _visits(
     for block in range(BLOCKS[is_full]):
         for variant in order.shuffle_items(list(variants), SEED, block):
             of = _study(variants[variant], is_full)
+            data = plan_data(of)
             with sites.open_site(of, base / "lab") as site:
-                if not site.has_snapshot(dataset.label(of)):
-                    dataset.load_data(site, of)
+                if not site.has_snapshot(data.label):
+                    dataset.load_data(site, data)
                 else:
-                    site.restore(dataset.label(of))
+                    site.restore(data.label)
                 with statement_counters.open_session(site) as connection:
                     dataset.prewarm_tables(connection, of.dataset.tables)
                 for run in schedule.plan_runs("settings", of, {}):
