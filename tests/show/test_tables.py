@@ -216,3 +216,17 @@ def test_what_a_limit_held_back_has_a_row_with_shares_and_seconds(arm, periods, 
     seen = SimpleNamespace(facts={"arms": {"a": arm}}, runs=runs, folder=tmp_path, findings=findings)
     found = tables.tabulate_throttling(seen)
     assert [row[3:] for table in found for row in table.rows] == ([shown] if shown else [])
+
+
+def test_an_event_is_told_without_what_else_is_noted_beside_its_run():
+    """The notes are those of lab-failover's first run, and of a cluster's."""
+    event = (
+        "planned: the server was killed at 25.0 s, started again at 35.0 s, ready at 35.3 s; 4 transactions"
+    )
+    event += " ended in an error"
+    noted = f"ledger not available: server 0: the server was ended; {event}; 22 rules of the firewall"
+    assert tables.find_event(noted) == event
+    store = "planned: store1, which led 3 of 9 regions, was killed at 40.0 s, started again at 80.0 s, and "
+    store += "answered at 81.2 s"
+    assert tables.find_event(f"{store}; 2 leaders moved") == store
+    assert tables.find_event("2 leaders moved") == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -23,6 +24,8 @@ from benchbook.show.templating import ORDER
 
 _NO_ARMS: Mapping[str, str] = {}
 UNISTORE = "unistore"
+_EVENT = re.compile(r"planned: .*?(ended in an error|answered at [\d.]+ s)")
+"""Note of `checks_cluster.describe_moves`, among all that is noted beside a run."""
 
 
 def tabulate_effects(findings: Findings) -> Table:
@@ -185,6 +188,12 @@ def tabulate_stability(report_inputs: ReportInputs) -> list[Table]:
     return [build_table("stability", rows)] if rows else []
 
 
+def find_event(warnings: str) -> str:
+    """What a planned event did and lost, from all that is noted beside its run; empty if it isn't there."""
+    noted = _EVENT.search(warnings)
+    return noted[0] if noted else ""
+
+
 def tabulate_dips(report_inputs: ReportInputs) -> list[Table]:
     """List the cost of an event in the middle of each run, beside runs without it (same seconds).
 
@@ -194,7 +203,9 @@ def tabulate_dips(report_inputs: ReportInputs) -> list[Table]:
     dips = stalls.measure_dips(
         report_inputs.runs, report_inputs.intervals, stalls.event_seconds(report_inputs.facts["arms"])
     )
-    rows = [(about.loc[dip.run_id], dip) for dip in dips]
+    rows = [
+        (run := about.loc[dip.run_id], dip, find_event(run.warnings) if dip.has_event else "") for dip in dips
+    ]
     return [build_table("dips", rows, arms=report_inputs.named)] if rows else []
 
 
