@@ -89,11 +89,12 @@ def test_what_a_killed_fleet_began_goes_on_with_its_word_or_is_counted(rack):
     clone, hosts, asked = rack
     host = hosts.hosts["server1"]
     for resumed in (True, False):
-        lost = not_recorded(clone)
+        lost, before = not_recorded(clone), fleet_of(host)
         process = clone.start(*asked, "--sessions", "1")
-        assert clones.wait_until(lambda: len(runs(host)) >= 2, 300)
+        # The runs of the fleet before lie there until this one's script has begun.
+        assert clones.wait_until(lambda: fleet_of(host) != before and len(runs(host)) >= 2, 300)  # noqa: B023
         process.kill()
-        token = (host.folder / "lab/fleet/.fleet").read_text().strip()
+        token = fleet_of(host)
         assert clones.wait_until(lambda: idle(host), 30), host.commands()
         words = ["--resume", token] if resumed else []
         code, said = clone.run(*asked, "--sessions", "1", *words, timeout_s=600)
@@ -107,6 +108,12 @@ def test_what_a_killed_fleet_began_goes_on_with_its_word_or_is_counted(rack):
         else:
             assert "its fleet was gone before it was whole (server1)" in said
             assert not_recorded(clone) == lost + 1
+
+
+def fleet_of(host: Machine) -> str:
+    """The word of the fleet whose session a host has; empty before any."""
+    note = host.folder / "lab/fleet/.fleet"
+    return note.read_text().strip() if note.exists() else ""
 
 
 def not_recorded(clone: clones.Clone) -> int:
