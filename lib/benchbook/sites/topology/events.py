@@ -21,21 +21,20 @@ class EventInProgress:
         self, planned: Event | ArmEvent, begin_steps: Callable[[Any, Record], Iterator[float]]
     ) -> None:
         self.record: Record = {"asked": planned.model_dump(), "error": "the run ended before it"}
-        self._steps, self._at_s = begin_steps(planned, self.record), planned.at_s
-        self._due_s: float | None = None
-        self._is_over = False
+        self._steps = begin_steps(planned, self.record)
+        self._wait_s: float | None = planned.at_s
+        self._since_s: float | None = None
 
     def advance(self, begun_s: float) -> float | None:
         """Carry out what is due of the event; seconds until the next step, None after the last."""
-        if self._is_over:
+        if self._wait_s is None:
             return None
-        due_s = begun_s + self._at_s if self._due_s is None else self._due_s
-        if (wait_s := due_s - time.monotonic()) > 0:
-            return wait_s
+        since_s = begun_s if self._since_s is None else self._since_s
+        if (left_s := since_s + self._wait_s - time.monotonic()) > 0:
+            return left_s
         try:
-            next_s = next(self._steps, None)
+            self._wait_s = next(self._steps, None)
         except (SiteError, OSError, ValueError, KeyError, sqlalchemy.exc.SQLAlchemyError) as error:
-            self.record["error"], next_s = f"{type(error).__name__}: {error}", None
-        self._is_over = next_s is None
-        self._due_s = time.monotonic() + (next_s or 0.0)
-        return next_s
+            self.record["error"], self._wait_s = f"{type(error).__name__}: {error}", None
+        self._since_s = time.monotonic()
+        return self._wait_s
