@@ -19,11 +19,14 @@ def build_load_curve(causes: Causes | None, runs: pd.DataFrame, histograms: pd.D
     The metric is `cpu_PART_cores` or `latency_pN_ms`; value, low and high are NaN where they are not known.
     Offered queries/s are sysbench's transactions/s times the queries of a transaction.
     """
+    columns = [*KEYS, "offered_qps", "metric", "value", "low", "high", "n"]
     rated = runs[runs.rate > 0] if "rate" in runs else runs.iloc[:0]
-    costs = {(cell.workload, cell.threads, cell.arm): cell for cell in (causes.cells if causes else ())}
+    if causes is None or rated.empty or rated.rate.nunique() < FEWEST_RATES:
+        return pd.DataFrame(columns=columns)
+    costs = {(cell.workload, cell.threads, cell.arm): cell for cell in causes.cells}
     rows = []
-    for key, cell in rated.groupby(KEYS, sort=False) if rated.rate.nunique() >= FEWEST_RATES else ():
-        if key not in costs or causes is None:
+    for key, cell in rated.groupby(KEYS, sort=False):
+        if key not in costs:
             continue
         offered = cell.rate.iloc[0] * cell.queries.sum() / cell.events.sum()
         estimates: dict[str, CostEstimate | None] = {
@@ -38,5 +41,4 @@ def build_load_curve(causes: Causes | None, runs: pd.DataFrame, histograms: pd.D
             rows.append(
                 dict(zip(KEYS, key, strict=True)) | {"offered_qps": offered, "metric": metric} | numbers
             )
-    columns = [*KEYS, "offered_qps", "metric", "value", "low", "high", "n"]
     return pd.DataFrame(rows, columns=columns).sort_values(["arm", "metric", "offered_qps"], kind="stable")

@@ -197,20 +197,21 @@ def other_dose(claim: Claim, printed: float, findings: Findings) -> str:
     cells, of CPU over all arms that have the part.
     """
     metric = dose_metric(claim)
-    cells = findings.causes.cells if findings.causes else ()
-    values = [cell.qps.value for cell in cells if cell.arm == findings.baseline]
-    if metric in USED:
-        parts = [part for cell in cells for part in cell.parts if part.part == USED[metric]]
-        values = [100 * part.busy_cores.value for part in parts]
-    if metric is None or not values:
+    if metric is None or not findings.causes:
+        return ""
+    cells, name = findings.causes.cells, USED.get(metric)
+    if name is None:
+        values = [cell.qps.value for cell in cells if cell.arm == findings.baseline]
+    else:
+        parts = (part for cell in cells for part in cell.parts)
+        values = [100 * part.busy_cores.value for part in parts if part.part == name]
+    if not values:
         return ""
     here = sum(values) / len(values)
     if max(printed / here, here / printed) < OTHER_DOSE:
         return ""
-    if metric in USED:
-        return (
-            f"another dose: the {USED[metric]} uses {here:,.0f} % of a core, the document's {printed:,.0f} %"
-        )
+    if name is not None:
+        return f"another dose: the {name} uses {here:,.0f} % of a core, the document's {printed:,.0f} %"
     key = next(key for key in DOSES if key in (claim.treatment or {}))
     beside = f"beside {here:,.0f} queries a second, the document's beside {printed:,.0f}"
     return f"another dose: as many {DOSES[key]} {beside}"
