@@ -63,13 +63,11 @@ def build_results(result: Any) -> ResultsTable:
     rows = (
         ResultRow(
             decision.workload, decision.treatment, baseline, decision.workload, "qps", None, None,
-            Estimate(
-                *(decision.interval.effect, decision.interval.low, decision.interval.high),
-                *(decision.interval.level, decision.interval.n),
-            ),
+            Estimate(interval.effect, interval.low, interval.high, interval.level, interval.n),
             decision.answer, (as_sentence(f"{decision.word}: {decision.why}"),),
         )
         for decision in result.decisions
+        for interval in [decision.interval]
     )  # fmt: skip
     return ResultsTable(result.asked.name, "", tuple(rows))
 

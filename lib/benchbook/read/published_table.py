@@ -19,6 +19,7 @@ from benchbook.read.intervals import SERIES, parse_interval_line
 
 NUMBER = re.compile(r"-?\d+(\.\d+)?")
 MAGNITUDE = re.compile(r"(-?\d+(?:\.\d+)?) ?([kKMG])")
+EXPONENTS = {"k": 3, "K": 3, "M": 6, "G": 9}
 SEPARATED = re.compile(r"-?\d{1,3}([ ,'_\N{NO-BREAK SPACE}]\d{3})+(\.\d+)?")
 
 
@@ -137,7 +138,7 @@ class TableReader:
         elif NUMBER.fullmatch(printed_minus):
             wrong = f"has a typographic minus; write {digits}"
         elif magnitude := MAGNITUDE.fullmatch(printed):
-            whole = Decimal(magnitude[1]).scaleb(3 * ("kMG".index(magnitude[2].replace("K", "k")) + 1))
+            whole = Decimal(magnitude[1]).scaleb(EXPONENTS[magnitude[2]])
             wrong = f"is abbreviated; write the number in full: {whole:f}"
         elif re.match(r"-?[\d.]+\s*\D+$", printed):
             wrong = f"holds its unit; write {digits}, the unit stands in source.yaml"
