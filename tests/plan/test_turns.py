@@ -6,6 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from pydantic import ValidationError
@@ -38,7 +39,7 @@ def test_a_closed_loop_on_this_machine_takes_turns_and_each_run_names_its_partne
     ("changes", "named"),
     [
         ({"arms": {"a": {}, "b": {"clients": 2}}, "threads": (2, 4)}, "arms.b.clients"),
-        ({"arms": {"a": {"zones": {"latency_ms": 0}}, "b": {"zones": {"latency_ms": 6}}}}, "arms.b.zones"),
+        ({"arms": {"a": {"zones": {"latency_ms": 0}}, "b": {"zones": {"latency_ms": 11}}}}, "arms.b.zones"),
         ({"arms": {"a": {}, "b": {"access": "tiproxy", "capture": True}}}, "arms.b.capture"),
         ({"workloads": {"oltp_point_select": {"rate": 50}}}, "workloads.oltp_point_select.rate"),
         ({"workloads": {"oltp_insert": {}}}, "workloads.oltp_insert"),
@@ -174,25 +175,35 @@ def test_a_study_that_grows_keeps_its_turns_and_one_more_arm_takes_them_anew():
 
 
 def pilots(**rates: float) -> pd.DataFrame:
-    """Return pilots of the reading workload at 10,000 and 40,000 a second, of the writing one as given."""
+    """Return pilots of the reading workload at 10,000 and 40,000 a second, of the writing one as given, which
+    sends 20 statements a transaction."""
     seen = [("direct", "oltp_point_select", 4, 40_000.0), ("proxy", "oltp_point_select", 1, 10_000.0)]
     seen += [("proxy", "oltp_read_write", int(level[1:]), rate) for level, rate in rates.items()]
-    return pd.DataFrame(seen, columns=["arm", "workload", "threads", "tps"])
+    table = pd.DataFrame(seen, columns=["arm", "workload", "threads", "tps"])
+    statements = table.workload.map({"oltp_point_select": 1, "oltp_read_write": 20})
+    return table.assign(qps=table.tps * statements, starting_s=np.nan)
 
 
-def test_a_turn_holds_ten_transactions_of_the_slowest_arm_at_its_thread_level():
-    # 1 thread at 500/s: 2 ms, 20 ms for ten. 16 threads at 500/s: 32 ms, 320 ms for ten: 500 ms. At 4
-    # threads, half way between the logarithms of 1 and 16: sqrt(2 x 32) = 8 ms, 80 ms for ten: 100 ms.
+def test_a_turn_holds_a_transaction_of_the_slowest_arm_at_its_thread_level():
+    # 1 thread at 50/s: 20 ms. 16 threads at 200/s: 80 ms. At 4 threads, half way between the logarithms of 1
+    # and 16: sqrt(20 x 80) = 40 ms, a statement 2 ms, so ten of them need less.
     study = closed(threads=(1, 4, 16))
-    settled = pilot_parameters.settle_turns(study, pilots(t1=500.0, t16=500.0))
+    settled = pilot_parameters.settle_turns(study, pilots(t1=50.0, t16=200.0))
     writing = [row for row in settled if row["workload"] == "oltp_read_write"]
-    assert [(row["threads"], row["turn_ms"]) for row in writing] == [(1, 20), (4, 100), (16, 500)]
-    assert writing[1]["transaction_ms"] == pytest.approx(8.0)
+    assert [(row["threads"], row["turn_ms"]) for row in writing] == [(1, 20), (4, 50), (16, 100)]
+    assert (writing[1]["transaction_ms"], writing[1]["statement_ms"]) == pytest.approx((40.0, 2.0))
     runs = schedule.plan_runs("s", study, {}, {"rules": words.RULES, "turns": settled})
     assert {(run.workload, run.threads, run.turn_ms) for run in runs} == {
-        ("oltp_point_select", 1, 20), ("oltp_point_select", 4, 20), ("oltp_point_select", 16, 20),
-        ("oltp_read_write", 1, 20), ("oltp_read_write", 4, 100), ("oltp_read_write", 16, 500),
+        ("oltp_point_select", 1, 20), ("oltp_point_select", 4, 20), ("oltp_point_select", 16, 50),
+        ("oltp_read_write", 1, 20), ("oltp_read_write", 4, 50), ("oltp_read_write", 16, 100),
     }  # fmt: skip
+
+
+def test_a_turn_holds_ten_statements_where_a_transaction_has_fewer():
+    # 4 threads at 400/s: 10 ms a statement and a transaction, 100 ms for ten.
+    slow = pilots().assign(tps=400.0, qps=400.0, threads=4)
+    settled = pilot_parameters.settle_turns(closed(threads=(4,)), slow)
+    assert [(row["workload"], row["turn_ms"]) for row in settled] == [("oltp_point_select", 100)]
 
 
 def test_turns_are_longer_where_threads_are_many_and_clients_get_the_time_in_which_they_start():
@@ -203,17 +214,13 @@ def test_turns_are_longer_where_threads_are_many_and_clients_get_the_time_in_whi
     columns = ["arm", "workload", "threads", "tps", "starting_s"]
     seen = [(arm, "oltp_point_select", level, 20_000.0, beside) for arm, level, beside in arms]
     study = closed(threads=(4, 34, 64, 128), workloads={"oltp_point_select": {}})
-    settled = pilot_parameters.settle_turns(study, pd.DataFrame(seen, columns=columns))
+    table = pd.DataFrame(seen, columns=columns).assign(qps=20_000.0)
+    settled = pilot_parameters.settle_turns(study, table)
     assert [(row["threads"], row["starting_s"], row.get("edge_s")) for row in settled] == [
         (4, 0.15, None), (34, 0.45, 1.0), (64, 0.75, 1.0), (128, 0.75, 1.0)
     ]  # fmt: skip
     # A transaction of 64 threads takes 3.2 ms, ten 32 ms; 1.5 ms a thread: 6, 51, 96 and 192 ms.
     assert [row["turn_ms"] for row in settled] == [20, 100, 100, 200]
-    # Without the time of starting, as in evidence of before: ten transactions alone.
-    without = pd.DataFrame(seen, columns=columns).drop(columns="starting_s")
-    before = pilot_parameters.settle_turns(study, without)
-    assert [row["turn_ms"] for row in before] == [20, 20, 50, 50]
-    assert all("starting_s" not in row and "edge_s" not in row for row in before)
     runs = schedule.plan_runs("s", study, {}, {"turns": settled})
     plans = {run.threads: run for run in runs}
     assert "edge_s" not in plans[4].to_dict() and plans[64].to_dict()["edge_s"] == 1.0
@@ -223,8 +230,8 @@ def test_turns_are_longer_where_threads_are_many_and_clients_get_the_time_in_whi
 
 
 def test_a_level_whose_transactions_are_too_long_takes_slow_turns_or_whole_runs_by_itself():
-    # 4 threads at 41/s: 98 ms a transaction, a second for ten. At 10/s: 400 ms, beyond the longest turn.
-    for rate, length, order_of in ((41.0, 1000, "turns"), (10.0, 0, "runs")):
+    # 4 threads at 5/s: 800 ms a transaction. At 1/s: 4 s, beyond the longest turn.
+    for rate, length, order_of in ((5.0, 1000, "turns"), (1.0, 0, "runs")):
         slow = {
             "rules": words.RULES,
             "turns": pilot_parameters.settle_turns(closed(), pilots(t1=500.0, t4=rate)),
@@ -242,7 +249,7 @@ def test_a_level_whose_transactions_are_too_long_takes_slow_turns_or_whole_runs_
 
 def test_a_burst_of_another_program_in_a_pilot_makes_no_longer_turns():
     seen = pilots(t1=500.0, t4=500.0)
-    burst = seen.assign(tps=1.0)
+    burst = seen.assign(tps=1.0, qps=1.0)
     settled = pilot_parameters.settle_turns(closed(), pd.concat([burst, seen]))
     assert settled == pilot_parameters.settle_turns(closed(), seen)
 
@@ -260,19 +267,19 @@ def test_sessions_of_before_keep_the_orders_and_lengths_that_they_were_measured_
 
 
 @pytest.mark.parametrize(
-    ("arm", "turn_ms"),
+    ("other", "arm", "turn_ms"),
     [
-        ({"cpu": {"server": {"quota": 0.5}}}, 500),
-        ({"neighbour": {"processes": 1}}, 200),
-        ({"qos": "guaranteed"}, 200),
-        ({"zones": {"latency_ms": 0.5}}, 200),
-        # 200 times the way there and back.
-        ({"zones": {"latency_ms": 2.5}}, 1000),
+        ({}, {"cpu": {"server": {"quota": 0.5}}}, 500),
+        ({"cpu": {"server": {"quota": 0.6}}}, {"cpu": {"server": {"quota": 0.5}}}, 200),
+        ({}, {"neighbour": {"processes": 1}}, 200),
+        ({}, {"qos": "guaranteed"}, 200),
+        ({"zones": {"latency_ms": 0}}, {"zones": {"latency_ms": 0.5}}, 100),
+        # 100 times the way there and back.
+        ({"zones": {"latency_ms": 0}}, {"zones": {"latency_ms": 2.5}}, 500),
     ],
     ids=str,
 )
-def test_what_goes_on_by_the_clock_takes_slow_turns_and_the_plan_says_why(arm, turn_ms):
-    other = {"zones": {"latency_ms": 0}} if "zones" in arm else {}
+def test_what_goes_on_by_the_clock_takes_slow_turns_and_the_plan_says_why(other, arm, turn_ms):
     study = closed(arms={"a": other, "b": arm})
     assert {(run.order, run.turn_ms) for run in schedule.plan_runs("s", study, {})} == {("turns", turn_ms)}
     line = next(line for line in schedule.describe_plan("s", study).splitlines() if "  order " in line)

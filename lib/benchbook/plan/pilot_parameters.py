@@ -14,7 +14,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchbook.core.study.interleaving import EDGE_S, EVENTS, GUARD_S, LADDER_MS, RULES, THREAD_MS, least_ms
+from benchbook.core.study.interleaving import (
+    EDGE_S,
+    GUARD_S,
+    LADDER_MS,
+    RULES,
+    STATEMENTS,
+    THREAD_MS,
+    least_ms,
+)
 from benchbook.core.study.study import Study
 from benchbook.core.study.study_sections import Rate
 from benchbook.core.util.errors import BenchbookError
@@ -126,31 +134,33 @@ Lengths = Mapping[str, Mapping[int, int | None]]
 def settle_turns(study: Study, pilots: pd.DataFrame) -> list[dict[str, Any]]:
     """Length of a turn of each workload and thread level in milliseconds, the same for all arms.
 
-    A turn holds ten mean transactions of the slowest arm, 1.5 ms for each thread, and what the study's arms
-    need at the least (`core.turns.least_ms`); None where no length that is used is as long. `pilots` has the
-    columns arm, workload, threads, second, tps and starting_s; a transaction's mean time is threads / tps
-    of its best second (Little's law), on a straight line of logarithms between levels that have pilots.
-    `edge_s` is there where clients take longer to start than `EDGE_S` holds. Without starting_s neither it
-    nor the number of threads counts, as in evidence made before they did.
+    A turn holds a mean transaction and ten mean statements of the slowest arm, 1.5 ms for each thread, and
+    what the study's arms need at the least (`core.turns.least_ms`); None where no length that is used is as
+    long. `pilots` has the columns arm, workload, threads, second, tps, qps and starting_s; a mean time is
+    threads over the rate of the best second (Little's law), on a straight line of logarithms between levels
+    that have pilots. `edge_s` is there where clients take longer to start than `EDGE_S` holds.
     """
     settled = []
     shortest_ms = least_ms(study)
     for name in study.workloads:
         observed = pilots[pilots.workload == name]
-        seconds = observed.groupby(["arm", "threads"], sort=True)["tps"]
         # The best second, for another program's burst in a pilot of two would make whole runs of a level.
-        tps = seconds.max()
-        lowest = tps[tps > 0].groupby(level="threads").min()
+        best = observed.groupby(["arm", "threads"], sort=True)[["tps", "qps"]].max()
+        lowest = best[(best > 0).all(axis="columns")].groupby(level="threads").min()
         if lowest.empty:
             continue
-        levels, times = np.log(lowest.index.astype(float)), np.log(1000 * lowest.index / lowest)
+        levels = np.log(lowest.index.astype(float))
+        times = {rate: np.log(1000 * lowest.index / lowest[rate]) for rate in lowest}
         for threads in study.threads:
-            mean_ms = float(np.exp(np.interp(np.log(threads), levels, times)))
+            transaction_ms, statement_ms = (
+                round(float(np.exp(np.interp(np.log(threads), levels, times[rate]))), 3)
+                for rate in ("tps", "qps")
+            )
             starting = _starting_times(observed, threads)
-            needed_ms = max(EVENTS * mean_ms, THREAD_MS * threads if starting else 0.0, shortest_ms)
+            needed_ms = max(transaction_ms, STATEMENTS * statement_ms, THREAD_MS * threads, shortest_ms)
             length = next((number for number in LADDER_MS if number >= needed_ms), None)
-            row = {"workload": name, "threads": threads, "transaction_ms": round(mean_ms, 3)}
-            settled.append(row | {"turn_ms": length} | starting)
+            row = {"workload": name, "threads": threads, "transaction_ms": transaction_ms}
+            settled.append(row | {"statement_ms": statement_ms, "turn_ms": length} | starting)
     return settled
 
 
@@ -161,8 +171,6 @@ def _starting_times(data_frame: pd.DataFrame, threads: int) -> dict[str, float]:
     Arms that start at once share the cores, so that the last one has started when all have had the time that
     each took alone, and the A/A pair has one more; on a straight line between levels that have pilots.
     """
-    if "starting_s" not in data_frame:
-        return {}
     each = data_frame.groupby(["threads", "arm"])["starting_s"].first().dropna().groupby(level="threads")
     together = each.sum() + each.max()
     if together.empty:

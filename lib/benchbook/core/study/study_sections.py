@@ -203,7 +203,7 @@ class Workload(Model):
     """Transactions a second offered; 0 runs as fast as it goes (closed loop), `{share: 0.7}` is 70 % of the
     slower arm's saturation. With a rate, latency is compared."""
     order: Literal["runs"] | None = None
-    """`runs`: whole runs on every machine, not only where turns are too short for ten transactions."""
+    """`runs`: whole runs on every machine, not only where transactions are too long for turns."""
     skip_trx: bool = False
     """Leave out BEGIN and COMMIT."""
     range_size: int = Field(100, ge=1, le=1_000_000, examples=[100])
@@ -271,7 +271,7 @@ class Plan(Model):
     """`turns` of some 20 ms between arms that are connected at once, or whole `runs`. Null takes turns where
     they give the same answer, and says why not elsewhere (docs/turns.md)."""
     turn_ms: int | None = Field(None, ge=5, le=2000, examples=[20])
-    """Milliseconds of a turn; null takes 20, or more where the pilots show that ten transactions need it."""
+    """Milliseconds of a turn; null takes 20, or more where the pilots show that a transaction needs it."""
     ladder: Annotated[tuple[Name, ...], Field(min_length=3), AfterValidator(require_distinct)] | None = None
     """Arms in their order, such as versions or sizes: each is also compared with its neighbour, and all
     pairs with each other; null: arms have no order."""
