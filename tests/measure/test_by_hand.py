@@ -118,6 +118,25 @@ def test_a_walk_tells_after_each_run_how_long_is_left_and_what_it_has_not_told_y
     ]  # fmt: skip
 
 
+def test_runs_that_took_turns_are_counted_together_for_the_time_left(monkeypatch):
+    """A group of two took 60 s; with four runs left after it, 120 s at its end."""
+    said: list[str] = []
+    fields: Any = {"left": set("abcdef"), "runs": range(6), "began": 0.0, "done": 0, "sysbench_s": 0.0}
+    state: Any = SimpleNamespace(**fields, say=said.append, raw=None, void=None)
+    state.judge = lambda _: SimpleNamespace(status="valid", qps=1.0, reasons=[])
+    members: Any = [
+        SimpleNamespace(run_id=arm, arm=arm, partners="ab", block=1, workload="w", threads=1) for arm in "ab"
+    ]
+    folders = [SimpleNamespace(times=lambda: SimpleNamespace(sysbench_s=50.0))] * 2
+    monkeypatch.setattr(scheduler, "time", SimpleNamespace(monotonic=lambda: 60.0))
+    monkeypatch.setattr(scheduler, "_bind_run", lambda *_: None)
+    monkeypatch.setattr(scheduler, "count_attempts", lambda *_: 0)
+    monkeypatch.setattr(scheduler, "execute_together", lambda *_: folders)
+    monkeypatch.setattr(scheduler.run_folder, "move_to_raw", lambda *_: None)
+    assert scheduler._run_group(state, members, None)
+    assert [line.rpartition("·")[2] for line in said] == [" 2 min 30 s left", " 2 min 00 s left"]
+
+
 def test_the_overhead_is_what_a_walk_took_beside_sysbench_for_each_run():
     fields: Any = {"spent_s": 100.0, "sysbench_s": 60.0, "done": 8}
     nothing: Any = None

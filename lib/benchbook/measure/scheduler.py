@@ -242,10 +242,10 @@ def _run_group(state: MatrixRunner, members: list[PlannedRun], ready: servers.Re
             state.left.update(run.run_id for run in members)
             return False
         verdicts: dict[str, RunVerdict] = {}
+        state.done += len(batch)
         for run, folder in zip(batch, folders, strict=True):
             verdict = state.judge(folder)
             state.sysbench_s += folder.times().sysbench_s / len(batch)
-            state.done += 1
             run_folder.move_to_raw(folder, state.raw)
             state.left.discard(run.run_id)
             # What befell a group in turns befell each of its runs, and is shown once.
