@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchbook.core.util.number_format import format_percent
+from benchbook.core.util.plural import count
 from benchbook.read.log import SysbenchLog
 from benchbook.read.log_extraction import Output
 
@@ -58,7 +59,7 @@ def caveats_of_log(
     messages = [message for message in log.messages if message.level in ("alert", "warning", "repeated")]
     if messages:
         text = " ".join(messages[0].text.split())[:120]
-        yield caveat(messages[0].line, "messages", f"{len(messages)} messages, first {text!r}")
+        yield caveat(messages[0].line, "messages", f"{count(len(messages), 'message')}, first {text!r}")
 
 
 Found = tuple[str, int | None, str]
