@@ -221,7 +221,7 @@ def test_a_proxy_that_is_told_something_else_between_two_runs_is_named(command, 
     before = scene.site.identity("proxy")
     assert scene.site.identity("proxy") == before
     part = next(part for part in scene.site.chains["proxy"].hops if part.kind == "haproxy")
-    proxy = scene.site._parts.get(part)
+    proxy = scene.site.runtime.get(part)
     proxy._ask(command)
     try:
         after = scene.site.identity("proxy")

@@ -13,6 +13,7 @@ from benchbook.core.study.study import Study
 from benchbook.core.study.study_hosts import Tiup
 from benchbook.sites import workspace as labs
 from benchbook.sites.hosts import client, placement, roles
+from benchbook.sites.hosts.runtime import HostsRuntime
 from benchbook.sites.proxies import haproxy
 from tests import small
 
@@ -155,13 +156,10 @@ def test_a_load_needs_files_and_room_in_the_proxy_and_no_tls():
         {"direct": {}, "plain": {"access": "haproxy"}, "held": {"access": "haproxy", "load": load}}, **roomy
     )
     assert list(roles.infeasible_reasons(rising, "held", HOSTS)) == []
-    made = placement.build_chains(rising, HOSTS)
-    most = {haproxy.limit_connections(made[arm].proxy.connections, -1) for arm in ("plain", "held")}
-    assert (
-        most == {6024}
-        and haproxy.limit_connections(5000, 8200) == 4000
-        and haproxy.limit_connections(0, -1) == 4096
-    )
+    lab = labs.Lab(Path("lab"), "token")
+    most = HostsRuntime(rising, lab, placement.build_chains(rising, HOSTS), HOSTS).connections
+    limits = [haproxy.limit_connections(*pair) for pair in ((most, -1), (5000, 8200), (0, -1))]
+    assert limits == [6024, 4000, 4096]
     wide = {"access": "haproxy", "load": load, "proxy": {"settings": {"maxconn": 6024}}}
     assert list(roles.infeasible_reasons(study({"direct": {}, "held": wide}, **roomy), "held", HOSTS)) == []
     tls = asked.model_copy(update={"site": asked.site.model_copy(update={"tls": "required"})})

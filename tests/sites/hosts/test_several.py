@@ -156,7 +156,7 @@ def test_with_tls_nobody_gets_in_without_and_the_cipher_is_told(rack, monkeypatc
         account = {"user": USER, "password": site.lab.password(), "database": SCHEMA}
         place = (rack.hosts["server1"].address, 33060)
         with pytest.raises(pymysql.err.OperationalError, match="Access denied"):
-            site._running.machine("client1").connect(place, **account)
+            site.runtime.machine("client1").connect(place, **account)
     key = rack.folder / "home" / "tls" / "secrets" / "tls" / "client-key.pem"
     assert key.stat().st_mode & 0o077 == 0
     assert not list(rack.folder.glob("client1/lab/*/client.*")), "the client's files go with it"

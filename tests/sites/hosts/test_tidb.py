@@ -117,7 +117,7 @@ def test_one_tidb_by_its_path_is_measured_and_closed_to_others(rack, monkeypatch
         }
         place = (rack.hosts["server1"].address, 33060)
         with pytest.raises(pymysql.err.OperationalError, match="Access denied"):
-            site._running.machine("client1").connect(place, user="root", password="")
+            site.runtime.machine("client1").connect(place, user="root", password="")
         site.restore(plan_data(asked).label)
         assert walks.judge(walks.measured(site, site.study, "again", tmp_path / "raw")).status == "valid"
 
@@ -174,7 +174,7 @@ def test_a_cluster_is_deployed_once_started_and_stopped_and_removed_by_purge(
         identity = site.identity("direct")
         place = (rack.hosts["server1"].address, 24000)
         with pytest.raises(pymysql.err.OperationalError, match="Access denied"):
-            site._running.machine("client1").connect(place, user="root", password="")
+            site.runtime.machine("client1").connect(place, user="root", password="")
         secret = site.lab.password()
     assert said(tiup)[-1] == ["stop", name, "--yes"]
     assert secret not in (tiup / "commands.jsonl").read_text()
@@ -212,7 +212,7 @@ def test_a_cluster_ends_with_the_lease_when_nobody_comes_back(rack, tiup, monkey
         with pytest.raises(SettingsDiffer, match="tidb_no_such_variable"):
             site.facts("direct")
         assert any("tidb-server" in text for text in leftovers(rack))
-        host = site._running.host("server1")
+        host = site.runtime.host("server1")
         pid = host.call("hello")["pid"]
         agents = [
             one for one in rack.hosts["server1"].processes() if f"NSpid:\t{one}\t{pid}\n" in status(one)

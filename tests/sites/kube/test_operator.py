@@ -206,7 +206,7 @@ def test_the_operator_itself_makes_our_cluster_which_is_measured_and_removed(ope
             assert judged.ledger == "agrees"
             seen[arm] = made.evidence()
         leads = seen["service"]["identity_before"]["service_leads_to"]
-        assert leads == site._arms.server(site.chains["service"].server).leads_to and len(leads) == 2
+        assert leads == site.runtime.get(site.chains["service"].server).leads_to and len(leads) == 2
         facts = site.facts("service")["engine"]
         must_be_as_asked(facts, seen["direct"], leads)
         assert {part: one["images"] for part, one in facts["parts"].items()} == {

@@ -235,7 +235,7 @@ def test_a_server_that_is_killed_in_its_pod_is_a_restart_and_makes_the_run_inval
     into.mkdir()
     with sites.open_site(spec, folder) as site:
         dataset.load_data(site, plan_data(spec))
-        server = site._arms.server(site.chains["pod"].server)
+        server = site.runtime.get(site.chains["pod"].server)
         own = KubernetesCluster()
         kill = ["sh", "-c", "read pid _ </var/lib/benchbook/run/pid && kill -KILL $pid"]
         killing = threading.Timer(2.5, lambda: own.run(site.space.namespace, pod_of(server.part), kill))

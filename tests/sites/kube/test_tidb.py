@@ -109,7 +109,7 @@ def test_a_tidb_that_is_killed_is_a_restart_and_its_data_are_put_back(folder: Pa
     spec = study({name: PODS[name] for name in ("pod", "service")})
     with sites.open_site(spec, folder) as site:
         dataset.load_data(site, plan_data(spec))
-        server = site._arms.server(site.chains["pod"].server)
+        server = site.runtime.get(site.chains["pod"].server)
         before = site.identity("pod")
         server.run("sh", "-c", "read pid _ </var/lib/benchbook/run/pid && kill -KILL $pid")
         deadline = time.monotonic() + 30
@@ -134,7 +134,7 @@ def test_a_run_in_which_a_servers_memory_runs_out_is_invalid(folder: Path, root:
     into.mkdir()
     with sites.open_site(study(arms, plan=plan), folder) as site:
         dataset.load_data(site, plan_data(site.study))
-        server = site._arms.server(site.chains["one"].server)
+        server = site.runtime.get(site.chains["one"].server)
         own = KubernetesCluster()
         # It keeps all that it reads until the pod's limit: the kernel then kills whom it likes in there.
         greedy = ["sh", "-c", "tail /dev/zero"]
@@ -255,7 +255,7 @@ def test_a_cluster_of_the_operators_is_loaded_once_measured_and_gone_with_its_st
             knocked = books["after"]["Aborted_connects"] - books["before"]["Aborted_connects"]
             assert books["own_connections"] == knocked
         leads = seen["service"]["identity_before"]["service_leads_to"]
-        assert leads == site._arms.server(site.chains["service"].server).leads_to
+        assert leads == site.runtime.get(site.chains["service"].server).leads_to
         facts = site.facts("service")["engine"]
         must_be_as_asked(facts, seen["service"], leads)
         assert "no copy" in facts["data"]
@@ -283,7 +283,7 @@ def test_a_store_that_is_killed_in_a_run_voids_it_and_the_books_of_all_tidbs_are
     into.mkdir()
     with sites.open_site(spec, folder) as site, Operator(site.space.namespace, PARTS):
         dataset.load_data(site, plan_data(spec))
-        server = site._arms.server(site.chains["service"].server)
+        server = site.runtime.get(site.chains["service"].server)
         assert len(server.leads_to) == 2
         before, _ = server.books()
         password = site.space.lab.password()

@@ -424,7 +424,7 @@ def test_a_proxy_that_has_changed_places_has_the_settings_that_provision_recorde
         def hashes() -> dict[str, str]:
             found = {}
             for arm in arms:
-                proxy = site._parts.get(site.chains[arm].proxy)
+                proxy = site.runtime.get(site.chains[arm].proxy)
                 proxy.ensure()
                 found[arm] = proxy.config_hash
             site.down()

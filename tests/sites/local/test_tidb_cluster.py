@@ -74,7 +74,7 @@ def site(study: Study, open_folder: Path) -> Iterator[Any]:
 
 
 def cluster_of(site: Any) -> Any:
-    return site._parts.get(site.chains["direct"].server)
+    return site.runtime.get(site.chains["direct"].server)
 
 
 def judged(site: Any, study: Study, arm: str, into: Path, meanwhile: Any = None) -> validity.Judgement:
@@ -237,7 +237,7 @@ def test_proxies_of_clusters_that_changed_places_keep_the_digests_of_their_setti
             site.change_places(block)
             said.append({})
             for arm in arms:
-                proxy = site._parts.get(site.chains[arm].proxy)
+                proxy = site.runtime.get(site.chains[arm].proxy)
                 text = proxy.lasting(proxy.text())
                 said[-1][arm] = "\n".join(line for line in text.splitlines() if "socket" not in line)
     # Two clusters of other sizes: three servers behind the second proxy, in either place.
@@ -254,7 +254,7 @@ def test_clusters_with_zones_find_their_prepared_data_in_each_others_place(study
         made: list[dict[str, Any]] = []
         for block in (1, 2):
             site.change_places(block)
-            clusters = {arm: site._parts.get(site.chains[arm].server) for arm in arms}
+            clusters = {arm: site.runtime.get(site.chains[arm].server) for arm in arms}
             made.append({arm: cluster.made_with for arm, cluster in clusters.items()})
             addresses = {address for one in clusters.values() for address, _ in one.addresses}
             assert addresses <= set(made[0]["near"]["own_hosts"])

@@ -58,7 +58,7 @@ def test_a_proxy_has_room_for_what_any_arm_asks_of_it():
     # Each load has a proxy of its own, whose memory is that of its connections alone; both are set alike.
     assert chains["none"].proxy != chains["idle"].proxy and chains["none"].server == chains["idle"].server
     lab = labs.Lab(Path("none"), "0" * 32)
-    assert runtime.LocalRuntime(lab, None, chains).connections == 9000
+    assert runtime.LocalRuntime(None, lab, chains).connections == 9000
 
 
 def test_lines_of_a_driver_that_ended_in_order():

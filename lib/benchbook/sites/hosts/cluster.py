@@ -83,7 +83,7 @@ class TiupCluster(data_snapshots.Loaded):
 
     @property
     def processes(self) -> dict[str, dict[str, list[int]]]:
-        """The processes of `tidb`, `tikv` and `pd` by host: those that listen on the parts' ports."""
+        """The processes of `tidb`, `tikv` and `pd`: those that listen on the parts' ports."""
         ports = {"tidb": [(place.host, place.port) for place in self.part.where.places], "tikv": self._stores}
         pd = self.part.where.places[0].port + PD_AT
         ports["pd"] = [(host, pd) for role, host in self.part.where.others if role == "pd"]

@@ -158,10 +158,6 @@ class _Makes:
         return self._share(
             *(key, "proxy", host, descriptors.find_proxy(arm.access).ports),
             **dict[str, Any](cpus=cpus, to=servers[0], program=arm.access, arm=name, variant=statement),
-            connections=max(
-                (settings.load.connections for settings in self.study.arms.values() if settings.load),
-                default=0,
-            ),
         )
 
     def _cluster(self, name: str, arm: Arm) -> Part:

@@ -12,15 +12,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from benchbook.core.study import client_sharding, descriptors
+from benchbook.core.study import descriptors
 from benchbook.core.study.engines import engine_of
 from benchbook.core.study.inventory import Target
 from benchbook.core.study.study import Study
 from benchbook.core.study.study_arm import Kernel
-from benchbook.core.study.study_hosts import HostProxy
 from benchbook.core.util.errors import SiteError
 from benchbook.sites import load
-from benchbook.sites import workspace as labs
 from benchbook.sites.agent import kernel
 from benchbook.sites.agent.facts import HostSnapshot
 from benchbook.sites.contract import Start
@@ -31,8 +29,8 @@ from benchbook.sites.hosts.host import AccessRefused, Host, Unreachable
 from benchbook.sites.hosts.machine import OnHost, measure_offset
 from benchbook.sites.hosts.placement import (
     Chain,
+    HostPlacement,
     Part,
-    build_chains,
     client_hosts,
     hosts_of,
     list_endpoints,
@@ -40,7 +38,8 @@ from benchbook.sites.hosts.placement import (
 )
 from benchbook.sites.processes.spawn import ProcessPlacement
 from benchbook.sites.topology import background_load
-from benchbook.sites.workspace import Lab, lab_id
+from benchbook.sites.topology.runtime import ArmRuntime
+from benchbook.sites.workspace import Lab, PartLocation, lab_id
 
 # What a client's start asks of its host, one after the other, and what the program takes to be ready there.
 CALLS, READY_S = 25, 2.0
@@ -48,23 +47,21 @@ CALLS, READY_S = 25, 2.0
 AGAIN_S = (1.0, 3.0)
 
 
-class HostsRuntime:
+class HostsRuntime(ArmRuntime[HostPlacement]):
     """Hosts with their agents, and parts on them."""
 
-    def __init__(self, study: Study, targets: Mapping[str, Target], lab: Lab) -> None:
-        self.study, self.targets, self.lab = study, targets, lab
+    def __init__(
+        self, study: Study, lab: Lab, chains: Mapping[str, Chain], targets: Mapping[str, Target]
+    ) -> None:
+        super().__init__(study, lab, chains)
+        self.targets = targets
         # What others on these hosts are told of us.
         self._owner = f"{getpass.getuser()}@{socket.gethostname()}, {lab.folder}"
-        self.parts: dict[Part, Any] = {}
         self._hosts: dict[str, Host] = {}
         self._looks: dict[str, HostSnapshot] = {}
         self.kernel: dict[str, dict[str, int]] = {}
         """By host the kernel settings that were made there, as it has them."""
         self._over = threading.Event()
-
-    @functools.cached_property
-    def _chains(self) -> dict[str, Chain]:
-        return build_chains(self.study, self.targets)
 
     def host(self, name: str) -> Host:
         """A host with a running agent and a kept lease; begun anew after the host's restart."""
@@ -77,8 +74,9 @@ class HostsRuntime:
             self._hosts[name] = host
             threading.Thread(target=host.keep, args=(self._over,), daemon=True).start()
             # What ran there has ended with the agent.
-            for part in [part for part in self.parts if part.where.host == name]:
-                self.parts[part].child = None
+            for component in self.alive.values():
+                if component.machine.host == name:
+                    component.child = None
         return host
 
     def look(self, name: str) -> HostSnapshot:
@@ -90,44 +88,27 @@ class HostsRuntime:
     def machine(self, name: str) -> OnHost:
         return OnHost(self.host(name), self.look(name), self.lab)
 
-    def part(self, part: Part) -> Any:
-        """Return a part, made but not started."""
+    def get(self, part: Part) -> Any:
         self.host(part.where.host)
-        if part not in self.parts:
-            self.parts[part] = self._make(part)
-        return self.parts[part]
+        return super().get(part)
+
+    def addresses(self, part: Part) -> list[tuple[str, int]]:
+        return [(place.address, place.port) for place in reached_at(part)]
 
     def _make(self, part: Part) -> Any:
         machine, peers = self.machine(part.where.host), functools.partial(self._peers, part)
         nofile = part.kernel.nofile if part.kernel is not None else None
-        where = ProcessPlacement(part.cpus, nofile=nofile)
-        place = labs.PartLocation(
-            *(part.name, part.where.address, part.port, where, peers),
-            connections=part.connections,
-            prepared=part.prepared,
-        )
+        where, address = ProcessPlacement(part.cpus, nofile=nofile), part.where.address
+        place = PartLocation(part.name, address, part.port, where, peers, self.connections, part.prepared)
         if part.kind == "proxy":
-            assert part.to is not None
-            chain = next(item for item in self._chains.values() if part in item.hops)
-            has_standby = client_sharding.has_standby(chain.arm.setting)
-            servers = [
-                f"{host_endpoint.address}:{host_endpoint.port}"
-                for server in ((part.to, *chain.others) if has_standby else (part.to,))
-                for host_endpoint in reached_at(server)
-            ]
-            host_proxy = HostProxy.model_validate_json(part.variant or "{}")
-            proxy = load(descriptors.find_proxy(part.program).code)(
-                machine, place, servers, host_proxy, part.arm
-            )
-            proxy.has_standby = has_standby
-            return proxy
+            return self._make_proxy(part, part.program, machine, place)
         if part.program == "cluster":
             names = {host_endpoint.host for host_endpoint in part.where.places} | {
                 name for _, name in part.where.others
             }
             return TiupCluster(self.study, part, {name: self.machine(name) for name in names}, peers)
         engine = engine_of(self.study, part.arm)
-        chain = next(item for item in self._chains.values() if part in item.servers)
+        chain = next(item for item in self.chains.values() if part in item.servers)
         is_closed = self.study.site.tls == "required"
         tls_from = {"tls_from": lambda: self.machine(chain.client.where.host)} if is_closed else {}
         return load(descriptors.find_engine(part.program).code)(machine, engine, place, **tls_from)
@@ -138,8 +119,8 @@ class HostsRuntime:
             if server.kernel is not None:
                 self._set_kernel(self.host(server.where.host), server.kernel)
         for part in chain.parts:
-            item, was = self.part(part), self.part(part).child
-            server = item if part.kind == "server" else self.part(chain.server)
+            item, was = self.get(part), self.get(part).child
+            server = item if part.kind == "server" else self.get(chain.server)
             item.ensure()
             is_new = item.child != was
             for name, place in itertools.product(client_hosts(chain) if is_new else (), reached_at(part)):
@@ -159,53 +140,18 @@ class HostsRuntime:
                 raise
             except SiteError:
                 # What ran on a host that was started again has ended with its agent: both are started again.
-                lost = [part for part in self.parts.values() if part.child is not None and not part.is_up]
+                lost = [part for part in self.alive.values() if part.child is not None and not part.is_up]
                 is_gone = any(host.is_gone for host in self._hosts.values())
                 if wait_s is None or not (lost or is_gone):
                     raise
             time.sleep(wait_s)
 
-    def stop(self) -> None:
-        """Stop all parts, those nearest to the client first."""
-        for part in reversed(list(self.parts.values())):
-            part.stop()
-
     @property
     def ready_s(self) -> float:
         """Seconds until all clients of an arm can be ready: files sent, clocks compared."""
-        new_dict_values = self._chains.values()
-        hosts = {name for chain in new_dict_values for name in client_hosts(chain)}
+        hosts = {name for chain in self.chains.values() for name in client_hosts(chain)}
         slowest = max(measure_offset(self.host(name), rounds=3).round_trip_s for name in hosts)
-        return READY_S + CALLS * slowest * max(len(chain.clients) for chain in new_dict_values)
-
-    def processes(self, chain: Chain) -> dict[str, dict[str, list[int]]]:
-        """Return the processes of an arm's parts by part and host; a cluster's are the server's too."""
-        results: dict[str, dict[str, list[int]]] = {}
-        for part in chain.parts:
-            item = self.part(part)
-            by_kind = item.processes if part.where.places else {part.kind: item.processes}
-            for kind, by_host in by_kind.items():
-                for name, pids in by_host.items():
-                    for what in dict.fromkeys((kind, part.kind)):
-                        results.setdefault(what, {}).setdefault(name, []).extend(pids)
-        return results
-
-    def families(self, chain: Chain) -> dict[str, list[int]]:
-        """By host, the processes of an arm's parts that leave their work to children."""
-        results: dict[str, list[int]] = {}
-        for part in chain.parts:
-            item = self.part(part)
-            if not part.where.places and item.has_children:
-                results.setdefault(part.where.host, []).append(item.running().pid)
-        return results
-
-    def has_probes(self, chain: Chain) -> bool:
-        """True if a proxy that is up, of any arm, now and then probes these servers."""
-        return any(
-            part.to in chain.servers and item.has_probes and item.child is not None
-            for part, item in self.parts.items()
-            if part.kind == "proxy"
-        )
+        return READY_S + CALLS * slowest * max(len(chain.clients) for chain in self.chains.values())
 
     def end(self) -> None:
         """Stop all, end the agents, and let the hosts go; an unreachable one is reported."""
@@ -227,7 +173,7 @@ class HostsRuntime:
 
     def _peers(self, server: Part) -> list[str]:
         """Source addresses of a server's connections: those of its clients and proxies."""
-        roles = [hosts_of(chain) for chain in self._chains.values() if server in chain.parts]
+        roles = [hosts_of(chain) for chain in self.chains.values() if server in chain.parts]
         used = {
             name
             for hosts in roles
@@ -244,7 +190,7 @@ class HostsRuntime:
     @contextlib.contextmanager
     def beside(self, chain: Chain) -> Iterator[dict[str, Any]]:
         """Keep up an arm's load and capture while the block runs; the record has their results."""
-        proxy = self.part(chain.proxy) if chain.proxy is not None else None
+        proxy = self.get(chain.proxy) if chain.proxy is not None else None
         with self._load(chain) as borne, background_load.capture_traffic(proxy, chain.arm.capture) as taken:
             yield ({"load": borne} if borne else {}) | ({"capture": taken} if taken else {})
 

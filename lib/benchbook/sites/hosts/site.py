@@ -27,12 +27,14 @@ from benchbook.sites.hosts.runtime import HostsRuntime
 from benchbook.sites.hosts.watch import RemoteWatch
 from benchbook.sites.machine import lock
 from benchbook.sites.tidb.status import pools_spent
-from benchbook.sites.topology.parts import ChainPart, of_others
+from benchbook.sites.topology.parts import of_others
 from benchbook.sites.topology.site import ArrangedSite
 
 
 class HostsSite(ArrangedSite[HostPlacement]):
     """The arms of one study on the hosts of its inventory. Nothing connects before the first question."""
+
+    runtime: HostsRuntime
 
     def __init__(self, study: Study, lab: Path) -> None:
         super().__init__(study, lab)
@@ -44,10 +46,11 @@ class HostsSite(ArrangedSite[HostPlacement]):
         return any(lock.is_local_address(target.host) for target in self.targets.values())
 
     def _open(self) -> None:
-        self._running, self._errors_ms = HostsRuntime(self.study, self.targets, self.lab), list[float]()
+        self.runtime = HostsRuntime(self.study, self.lab, self.chains, self.targets)
+        self._errors_ms: list[float] = []
 
     def _close(self, error: BaseException | None) -> None:
-        self._running.end()
+        self.runtime.end()
 
     @classmethod
     def needs(cls, name: str, study: Study) -> str:
@@ -68,7 +71,7 @@ class HostsSite(ArrangedSite[HostPlacement]):
             return infeasible_reasons
         for role, name in placement.hosts_of(self._chain(arm)).items():
             try:
-                look = self._running.look(name)
+                look = self.runtime.look(name)
             except AccessRefused:
                 raise
             except SiteError as error:
@@ -80,15 +83,12 @@ class HostsSite(ArrangedSite[HostPlacement]):
 
     @property
     def ready_s(self) -> float:  # type: ignore[override]  # asked of the hosts, each time
-        return self._running.ready_s
+        return self.runtime.ready_s
 
     def endpoints(self, arm: str) -> list[Endpoint]:
         chain = self._chain(arm)
-        self._running.persevere(lambda: self._running.ensure(chain))
+        self.runtime.persevere(lambda: self.runtime.ensure(chain))
         return [self._endpoint(arm, place.address, place.port) for place in placement.list_endpoints(chain)]
-
-    def down(self) -> None:
-        self._running.stop()
 
     def machines(self) -> dict[str, Any]:
         """Figures of each host of the arms; one that can't be reached is left out."""
@@ -96,7 +96,7 @@ class HostsSite(ArrangedSite[HostPlacement]):
         names = {name for chain in self.chains.values() for name in placement.hosts_of(chain).values()}
         for name in sorted(names):
             with contextlib.suppress(SiteError):
-                there = self._running.machine(name)
+                there = self.runtime.machine(name)
                 results[name] = {
                     "probes": microbenchmarks.parse_figures(
                         there.says(microbenchmarks.build_command(str(there.folder), "python3"))
@@ -110,9 +110,9 @@ class HostsSite(ArrangedSite[HostPlacement]):
         """`machine` is the server's, `servers` are those after it."""
         chain, setting, site = self._chain(arm), self.study.arms[arm], self.study.site
         roles = placement.hosts_of(chain)
-        looks = {role: self._running.host(name).look_again() for role, name in roles.items()}
-        parts = {part.kind: self._running.part(part).facts() for part in reversed(chain.parts)}
-        others = of_others({part.name: self._running.part(part).facts() for part in chain.others})
+        looks = {role: self.runtime.host(name).look_again() for role, name in roles.items()}
+        parts = {part.kind: self.runtime.get(part).facts() for part in reversed(chain.parts)}
+        others = of_others({part.name: self.runtime.get(part).facts() for part in chain.others})
         server = looks["server"].facts
         cluster, entry = parts["server"].pop("cluster", None), placement.list_endpoints(chain)[0]
         return {
@@ -131,7 +131,7 @@ class HostsSite(ArrangedSite[HostPlacement]):
                 for part in (chain.server, chain.proxy, chain.client)
                 if part is not None
             },
-            "kernel": self._running.kernel.get(chain.server.where.host) or None,
+            "kernel": self.runtime.kernel.get(chain.server.where.host) or None,
             "machine": {name: server[name] for name in TOLD}
             | {"sysbench": looks["client"].facts["sysbench"]},
             "hosts": {
@@ -147,20 +147,9 @@ class HostsSite(ArrangedSite[HostPlacement]):
 
     def _clock(self, name: str) -> dict[str, float]:
         """Lead of a host's wall clock over ours in ms."""
-        offset = machine.measure_offset(self._running.host(name), "wall_s", time.time)
+        offset = machine.measure_offset(self.runtime.host(name), "wall_s", time.time)
         ahead_ms, trip_ms = (round(1000 * seconds, 3) for seconds in (offset.ahead_s, offset.round_trip_s))
         return {"offset_ms": ahead_ms, "round_trip_ms": trip_ms}
-
-    def identity(self, arm: str) -> dict[str, Any]:
-        observations: dict[str, Any] = {}
-        chain = self._chain(arm)
-        for part in chain.parts:
-            item = self._running.part(part)
-            statement = item.identity()
-            if not part.where.places:
-                observations[f"{part.name}_place"] = item.machine.place(item.running().pid)
-            observations |= {part.name: statement} if part in chain.others else statement
-        return observations
 
     def admin(self, arm: str | None = None, server: int = 0) -> sqlalchemy.Engine:
         chain = self._chain(arm)
@@ -171,13 +160,13 @@ class HostsSite(ArrangedSite[HostPlacement]):
 
     def allowance(self, arm: str) -> float:
         chain = self._chain(arm)
-        cores = (self._running.look(name).facts["cores"] for name in placement.client_hosts(chain))
+        cores = (self.runtime.look(name).facts["cores"] for name in placement.client_hosts(chain))
         return float(len(chain.client.cpus or ()) or sum(cores))
 
     def client(self, start: Start) -> RemoteClient:
         chain = self._chain(start.arm)
         inputs = tls.read_client(self.lab) if self.study.site.tls != "off" else None
-        host = self._running.host(chain.clients[start.number].where.host)
+        host = self.runtime.host(chain.clients[start.number].where.host)
         remote_client = RemoteClient(host, start, chain.client.cpus, inputs)
         if remote_client.clock is not None:
             self._errors_ms.append(round(500 * remote_client.clock.round_trip_s, 3))
@@ -185,25 +174,21 @@ class HostsSite(ArrangedSite[HostPlacement]):
 
     def watch(self, arm: str, clients: Sequence[RemoteClient], path: Path) -> RemoteWatch:
         chain = self._chain(arm)
-        roles = {role: self._running.host(name) for role, name in placement.hosts_of(chain).items()}
-        pids, hops = self._running.processes(chain), placement.list_hops(chain)
-        return RemoteWatch(roles, pids, clients, path, hops, self._running.families(chain))
+        roles = {role: self.runtime.host(name) for role, name in placement.hosts_of(chain).items()}
+        pids, hops = self.runtime.processes(chain), placement.list_hops(chain)
+        return RemoteWatch(roles, pids, clients, path, hops, self.runtime.families(chain))
 
     @contextlib.contextmanager
     def _run_alongside(self, arm: str) -> Iterator[dict[str, Any]]:
         """Record, beside a run, lost connections to the hosts and the errors of their clocks."""
         chain = self._chain(arm)
         roles = placement.hosts_of(chain)
-        before = {name: len(self._running.host(name).outages) for name in roles.values()}
-        record: dict[str, Any] = {"hosts": roles}
+        before = {name: len(self.runtime.host(name).outages) for name in roles.values()}
+        record: dict[str, Any] = {"hosts": roles, **self.runtime.describe_proxies(chain)}
         self._errors_ms.clear()
-        if self._running.has_probes(chain):
-            record["has_probes"] = True
-        if chain.proxy is not None and self._running.part(chain.proxy).pools_sessions:
-            record["pools_sessions"] = True
         threads = self._server(arm).threads if chain.server.where.places else None
         started = threads() if threads is not None else None
-        with self._running.beside(chain) as kept:
+        with self.runtime.beside(chain) as kept:
             record |= kept
             yield record
         if threads is not None and started is not None and (ended := threads()) is not None:
@@ -211,15 +196,15 @@ class HostsSite(ArrangedSite[HostPlacement]):
         # How far off the beginning of each of several clients may be, as clocks were compared.
         if self._errors_ms:
             record["begun_known_to_ms"] = self._errors_ms
-        lost = {name: self._running.host(name).outages[count:] for name, count in before.items()}
+        lost = {name: self.runtime.host(name).outages[count:] for name, count in before.items()}
         if any(lost.values()):
             record["connection_lost"] = {name: outages for name, outages in lost.items() if outages}
 
     def restore(self, label: str | None = None) -> None:
-        self._running.persevere(lambda: super(HostsSite, self).restore(label))
+        self.runtime.persevere(lambda: super(HostsSite, self).restore(label))
 
     def look(self) -> None:
-        for part in self._running.parts.values():
+        for part in self.runtime.alive.values():
             if part.child is not None:
                 part.running()
 
@@ -229,6 +214,3 @@ class HostsSite(ArrangedSite[HostPlacement]):
             why = "; ".join(roles.infeasible_reasons(self.study, name, self.targets))
             raise SiteError(f"{name}: {why}; leave the arm out, or make it possible")
         return self.chains[name]
-
-    def _made(self, part: ChainPart[HostPlacement]) -> Any:
-        return self._running.part(part)

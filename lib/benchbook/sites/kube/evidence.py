@@ -20,7 +20,7 @@ SYSCTLS = ("net.core.somaxconn", "net.ipv4.tcp_syncookies", "vm.swappiness")
 
 def collect_facts(arms: KubernetesRuntime, arm: str, chain: Chain) -> dict[str, Any]:
     """Facts of an arm by observation."""
-    server = arms.server(chain.server)
+    server = arms.get(chain.server)
     observed, lives = server.facts(), server.ensure()
     mine = arms.pod(chain.client) if chain.clients else None
     far = arms.outside.first if arms.outside is not None and count_outside(chain) else None
@@ -74,8 +74,8 @@ def collect_facts(arms: KubernetesRuntime, arm: str, chain: Chain) -> dict[str, 
 
 def collect_identity(arms: KubernetesRuntime, chain: Chain) -> dict[str, Any]:
     """Marks that tell an arm's pods from any others, and the target of its Service."""
-    identity = arms.server(chain.server).identity()
-    identity |= {part.name: arms.server(part).identity() for part in chain.others}
+    identity = arms.get(chain.server).identity()
+    identity |= {part.name: arms.get(part).identity() for part in chain.others}
     for part in (chain.proxy, *chain.clients):
         if part is None:
             continue
@@ -84,7 +84,7 @@ def collect_identity(arms: KubernetesRuntime, chain: Chain) -> dict[str, Any]:
         messages = wait.pod_identity(pod) if pod is not None else {"pod": "gone"}
         identity |= {f"{kind}_{key}": messages.get(key) for key in ("pod", "node", "restarts")}
     if (service := service_of(chain)) is not None:
-        name, _, _ = arms.server(chain.server).service(service)
+        name, _, _ = arms.get(chain.server).service(service)
         identity["service_leads_to"] = arms.ends(name)
     return identity
 
@@ -98,7 +98,7 @@ def list_manifests(arms: KubernetesRuntime, chain: Chain) -> list[tuple[str, str
 
 def _describe_others(arms: KubernetesRuntime, chain: Chain, node: str) -> dict[str, Any]:
     """Facts of servers and clients after the first: each server reads its own settings back."""
-    statements = {part.name: (arms.server(part).facts(), arms.server(part).ensure()) for part in chain.others}
+    statements = {part.name: (arms.get(part).facts(), arms.get(part).ensure()) for part in chain.others}
     mine = {part.name: arms.pod(part).spec.node_name for part in chain.clients[1:]}
     place = {True: "on the first server's node", False: "on another node"}
     return {

@@ -27,7 +27,7 @@ class ExternalClients:
     def __init__(self, study: Study, lab: labs.Lab, name: str) -> None:
         targets = inventory.load_hosts(name, ("client",))
         self.names = [host for host, target in targets.items() if "client" in target.roles]
-        self._running = HostsRuntime(study, targets, lab)
+        self._running = HostsRuntime(study, lab, {}, targets)
         self._reached: set[tuple[str, str, int]] = set()
 
     @property

@@ -20,9 +20,18 @@ from benchbook.sites.kube import facts, manifests, placement, plan_output, tidb,
 from benchbook.sites.kube.api import wait_for
 from benchbook.sites.kube.external_clients import ExternalClients
 from benchbook.sites.kube.namespace import StudyNamespace
-from benchbook.sites.kube.placement import Chain, Part, count_outside, in_pods, pod_of, service_of
+from benchbook.sites.kube.placement import (
+    Chain,
+    KubernetesPlacement,
+    Part,
+    count_outside,
+    in_pods,
+    pod_of,
+    service_of,
+)
 from benchbook.sites.kube.server import PodServer
 from benchbook.sites.kube.tidb_cluster import TidbCluster
+from benchbook.sites.topology.runtime import ArmRuntime
 
 NO_BALANCER = (
     "no provider behind this cluster gives load balancers; use a cluster of a cloud, or install one such as "
@@ -39,14 +48,14 @@ OTHER_OPERATOR = (
 )
 
 
-class KubernetesRuntime:
-    """All parts of a study's arms by name."""
+class KubernetesRuntime(ArmRuntime[KubernetesPlacement]):
+    """All parts of a study's arms by name; those that are alive are its servers."""
 
     def __init__(
         self, space: StudyNamespace, chains: Mapping[str, Chain], outside: ExternalClients | None = None
     ) -> None:
-        self.space, self.chains, self.outside = space, chains, outside
-        self._servers: dict[str, Any] = {}
+        super().__init__(space.study, space.lab, chains)
+        self.space, self.outside = space, outside
         self._pods: dict[str, Any] = {}
         self._nodes: dict[str, dict[str, Any]] = {}
 
@@ -101,19 +110,18 @@ class KubernetesRuntime:
         is_there = self.space.cluster.raw(f"/apis/{tidb.API}") is not None
         return facts.operator_version(self.space.cluster) or "" if is_there else None
 
-    def server(self, part: Part) -> Any:
-        """Return a server, made but not started."""
-        if part.name not in self._servers:
-            arm = next(name for name, chain in self.chains.items() if part in chain.servers)
-            is_whole = self.space.here.tidb is not None
-            result = TidbCluster(self.space, part, arm) if is_whole else PodServer(self.space, part)
-            self._servers[part.name] = result
-        return self._servers[part.name]
+    def _make(self, part: Part) -> Any:
+        arm = next(name for name, chain in self.chains.items() if part in chain.servers)
+        is_whole = self.space.here.tidb is not None
+        return TidbCluster(self.space, part, arm) if is_whole else PodServer(self.space, part)
+
+    def addresses(self, part: Part) -> list[tuple[str, int]]:
+        return [(self.get(part).place.address, part.port)]
 
     def ensure(self, chain: Chain) -> tuple[str, int]:
         """Bring up all that an arm needs; returns the address for its client."""
-        server = self.server(chain.server)
-        pod, *_ = [self.server(part).ensure() for part in chain.servers]
+        server = self.get(chain.server)
+        pod, *_ = [self.get(part).ensure() for part in chain.servers]
         for part in (*chain.clients, chain.neighbour):
             if part is not None:
                 self.pod(part)
@@ -171,7 +179,7 @@ class KubernetesRuntime:
 
     def cores_in_force(self, chain: Chain) -> dict[str, str]:
         """Return the cores that servers and proxy may use, as their pods say, and those that clients get."""
-        requests = [(part, self.server(part).running().pid) for part in chain.servers]
+        requests = [(part, self.get(part).running().pid) for part in chain.servers]
         requests += [(chain.proxy, 1)] if chain.proxy is not None else []
         find = "grep Cpus_allowed_list /proc/{}/status"
         in_force = {
@@ -184,16 +192,16 @@ class KubernetesRuntime:
             in_force[part.name] = placement.format_cores(cores) if cores is not None else "all"
         return in_force
 
-    def sleep(self) -> None:
-        """Stop every server that serves; with its pod gone, one serves no more."""
-        for server in self._servers.values():
+    def stop(self) -> None:
+        """Put every server to sleep; with its pod gone, one serves no more."""
+        for server in self.alive.values():
             if server.child is not None:
                 with contextlib.suppress(SiteError):
                     server.stop()
 
     def must_be_alive(self) -> None:
         """Raise SiteError if a part that is up is no longer the one it was."""
-        for server in self._servers.values():
+        for server in self.alive.values():
             if server.child is not None and not server.is_alive():
                 events = wait.list_events(self.space.cluster, self.space.namespace, pod_of(server.part))
                 raise SiteError(f"{pod_of(server.part)} ended by itself; its events: {'; '.join(events)}")
@@ -231,7 +239,7 @@ class KubernetesRuntime:
 
     def watch(self, chain: Chain, clients: Sequence[RemoteClient], path: Path) -> RemoteWatch:
         """Watch of an arm's clients and pods; all parts of a TiDB cluster are the server too."""
-        results = [item for part in chain.servers for item in self.server(part).watched()]
+        results = [item for part in chain.servers for item in self.get(part).watched()]
         results += [("proxy", self._pods[chain.proxy.name][0], 1)] if chain.proxy is not None else []
         roles: dict[str, Host] = {}
         pids: dict[str, dict[str, list[int]]] = {}
@@ -259,7 +267,7 @@ class KubernetesRuntime:
                 hops[host.name] = [{**place, "is_own": True}]
             for kind in {part, whole}:
                 pids.setdefault(kind, {}).setdefault(host.name, []).append(pid)
-            if part == "server" and self.server(chain.server).has_children:
+            if part == "server" and self.get(chain.server).has_children:
                 families[host.name] = [pid]
         return RemoteWatch(roles, pids, clients, path, hops, families)
 

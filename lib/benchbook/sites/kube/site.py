@@ -17,10 +17,11 @@ from benchbook.sites.contract import Site, Start, Taker
 from benchbook.sites.hosts import machine
 from benchbook.sites.hosts.client import RemoteClient
 from benchbook.sites.hosts.watch import RemoteWatch
-from benchbook.sites.kube import api, evidence, placement, plan_output, runtime
+from benchbook.sites.kube import api, evidence, placement, plan_output
 from benchbook.sites.kube.external_clients import ExternalClients
 from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.placement import KubernetesPlacement, count_inside, count_outside, pod_of
+from benchbook.sites.kube.runtime import KubernetesRuntime
 from benchbook.sites.machine import data_snapshots, lock
 from benchbook.sites.processes import procfs
 from benchbook.sites.tidb.status import pools_spent
@@ -34,6 +35,7 @@ READY_S, END_S = 1.5, 10.0
 class KubernetesSite(ArrangedSite[KubernetesPlacement]):
     """The arms of one study in a cluster; pods that hold data (`keep_data`) sleep when it is left."""
 
+    runtime: KubernetesRuntime
     # The clients of arms that take turns are asked for over the API one by one, and begin together.
     holds_clients = True
 
@@ -53,7 +55,7 @@ class KubernetesSite(ArrangedSite[KubernetesPlacement]):
         self._outside = (
             ExternalClients(self.study, self.lab, name) if name is not None and is_outside else None
         )
-        self._arms = runtime.KubernetesRuntime(self.space, self.chains, self._outside)
+        self.runtime = KubernetesRuntime(self.space, self.chains, self._outside)
         self.space.prepare()
         # What a killed owner left: load that goes on, and pods of arms that are no more.
         self.space.sweep()
@@ -91,14 +93,14 @@ class KubernetesSite(ArrangedSite[KubernetesPlacement]):
         return list(plan_output.infeasible_reasons(study, placement.build_chains(study)[arm]))
 
     def obstacles(self, arm: str) -> list[str]:
-        return self._arms.obstacles(self._chain(arm))
+        return self.runtime.obstacles(self._chain(arm))
 
     def endpoints(self, arm: str) -> list[Endpoint]:
         chain = self._chain(arm)
-        host, port = self._arms.ensure(chain)
+        host, port = self.runtime.ensure(chain)
         if count_outside(chain):
             self._clients_outside().must_reach(count_outside(chain), host, port, self.space.here.wait_s)
-        others = [(self._arms.server(part).place.address, part.port) for part in chain.others]
+        others = [address for part in chain.others for address in self.runtime.addresses(part)]
         sockets = [server.socket_path if count_inside(chain) else None for server in self._servers_of(arm)]
         ends = zip([(host, port), *others], sockets, strict=True)
         places = [self._endpoint(arm, *address, socket) for address, socket in ends]
@@ -109,17 +111,17 @@ class KubernetesSite(ArrangedSite[KubernetesPlacement]):
         return PodClock(self.lab, takers, requests)
 
     def facts(self, arm: str) -> dict[str, Any]:
-        return evidence.collect_facts(self._arms, arm, self._chain(arm))
+        return evidence.collect_facts(self.runtime, arm, self._chain(arm))
 
     def applied(self, arm: str) -> list[tuple[str, str]]:
         """Return manifests, a file a part, without the contents of Secrets, and the settings of servers."""
         chain = self._chain(arm)
-        servers = [self._arms.server(part) for part in chain.servers]
+        servers = [self.runtime.get(part) for part in chain.servers]
         files = [pair for server in servers for pair in server.applied()]
-        return [*evidence.list_manifests(self._arms, chain), *files]
+        return [*evidence.list_manifests(self.runtime, chain), *files]
 
     def identity(self, arm: str) -> dict[str, Any]:
-        return evidence.collect_identity(self._arms, self._chain(arm))
+        return evidence.collect_identity(self.runtime, self._chain(arm))
 
     @contextlib.contextmanager
     def _run_alongside(self, arm: str) -> Iterator[dict[str, Any]]:
@@ -131,7 +133,7 @@ class KubernetesSite(ArrangedSite[KubernetesPlacement]):
             record["cluster"] = {"is_managed": True, "before": servers[0].look()}
         pods = {} if is_cluster else dict(zip((part.name for part in chain.servers), servers, strict=True))
         held = {name: was for name, pod in pods.items() if (was := pod.throttled()) is not None}
-        with self._arms.neighbour(chain, record):
+        with self.runtime.neighbour(chain, record):
             yield record
         # A container that was started again counts anew: how long it was held back in all is not known.
         now = {name: pods[name].throttled() for name in held if pods[name].is_alive()}
@@ -153,10 +155,10 @@ class KubernetesSite(ArrangedSite[KubernetesPlacement]):
         limit = (chain.client if chain.clients else chain.server).where.resources.limit_cpu
         if limit:
             return limit * max(1, len(chain.clients))
-        pods = [self._arms.pod(part) for part in chain.clients]
+        pods = [self.runtime.pod(part) for part in chain.clients]
         # A look alone: this is asked within a run, whose books a connection of ours would not be in.
         pods = pods or [*filter(None, [self.space.look(pod_of(chain.server))])]
-        nodes = [self._arms.node(name) for name in {pod.spec.node_name for pod in pods}]
+        nodes = [self.runtime.node(name) for name in {pod.spec.node_name for pod in pods}]
         cores = sum(float(node.get("cores") or 1) for node in nodes) or 1.0
         return cores - cores // 2 if self.space.here.split_cores and cores > 1 else cores
 
@@ -167,13 +169,13 @@ class KubernetesSite(ArrangedSite[KubernetesPlacement]):
             return self._clients_outside().client(start)
         if count_inside(chain):
             server = chain.servers[client_sharding.server_of(start.number, len(chain.servers))]
-            return RemoteClient(self._arms.server(server).machine.on, start)
-        pod = self._arms.pod(chain.clients[start.number])
-        cores = self._arms.cores_of("client", pod.spec.node_name)
+            return RemoteClient(self.runtime.get(server).machine.on, start)
+        pod = self.runtime.pod(chain.clients[start.number])
+        cores = self.runtime.cores_of("client", pod.spec.node_name)
         return RemoteClient(self.space.host(pod), start, None if cores is None else tuple(cores))
 
     def watch(self, arm: str, clients: Sequence[Any], path: Path) -> RemoteWatch:
-        return self._arms.watch(self._chain(arm), clients, path)
+        return self.runtime.watch(self._chain(arm), clients, path)
 
     def data_groups(self) -> list[list[str]]:
         """Arms by the data they share: each TiDB cluster has its own; they can't be copied."""
@@ -194,18 +196,11 @@ class KubernetesSite(ArrangedSite[KubernetesPlacement]):
         Site.chill(self, arm)
 
     def look(self) -> None:
-        self._arms.must_be_alive()
-
-    def down(self) -> None:
-        """Put the servers to sleep; proxies and clients hold nothing and stay until the site is left."""
-        self._arms.sleep()
+        self.runtime.must_be_alive()
 
     def _clients_outside(self) -> ExternalClients:
         assert self._outside is not None
         return self._outside
-
-    def _made(self, part: placement.Part) -> Any:
-        return self._arms.server(part)
 
     def _servers(self) -> list[Any]:
         """Every server with its present pod, serving or asleep."""

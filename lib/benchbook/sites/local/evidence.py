@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import statistics
 import time
 from collections.abc import Iterator, Mapping
@@ -73,30 +72,6 @@ def collect_facts(
     return facts
 
 
-def collect_identity(parts: LocalRuntime, chain: Chain) -> dict[str, Any]:
-    """Marks that tell an arm's parts from any others; its arrangement is proven to be in force."""
-    identity: dict[str, Any] = {"place": procfs.describe_placement(os.getpid())}
-    for part in chain.parts:
-        statement = parts.get(part).identity()
-        identity |= {part.name: statement} if part in chain.others else statement
-        child = parts.get(part).child
-        if child is not None:
-            identity[f"{part.name}_place"] = procfs.describe_placement(child.pid)
-        group = parts.group(part)
-        if group is not None:
-            kind = part.name if part in chain.others else part.kind
-            identity[f"{kind}_group"] = group.in_force()
-            inside = (group.folder / "cgroup.procs").read_text(encoding="ascii").split()
-            if str(pid := parts.get(part).child.pid) not in inside:
-                raise SiteError(
-                    f"pid {pid} has left its control group {group.folder}; call site.up(arm) again"
-                )
-    for part in chain.servers if chain.server.where.is_pod else ():
-        name = f"{part.name}_namespace" if part in chain.others else "namespace"
-        identity[name] = _check_namespace(parts, part)
-    return identity
-
-
 def name_neighbour(arm: str) -> str:
     """Role of an arm's neighbour: arms in turns have theirs at the same time."""
     return f"{background_load.NEIGHBOUR}-{arm}"
@@ -126,15 +101,7 @@ def run_alongside(parts: LocalRuntime, chain: Chain, arm: str) -> Iterator[dict[
         record |= {"load": borne} if borne else {}
         record |= {"capture": captured} if captured else {}
         yield record
-    if chain.proxy is not None and parts.get(chain.proxy).pools_sessions:
-        record["pools_sessions"] = True
-    # A proxy that is up, of whichever arm, may ask this server now and then whether it lives.
-    names = {
-        other.proxy.name for other in parts.chains.values() if other.server == chain.server and other.proxy
-    }
-    up = [item for name, item in parts.alive.items() if name in names and item.child is not None]
-    if any(item.has_probes for item in up):
-        record["has_probes"] = True
+    record |= parts.describe_proxies(chain)
     if beside:
         record["neighbour"] = beside
     if service is not None:
@@ -171,16 +138,6 @@ def _check_kernel(parts: LocalRuntime, server: Part) -> dict[str, int]:
             )
         kernel["nofile"] = allowed
     return kernel
-
-
-def _check_namespace(parts: LocalRuntime, part: Part) -> str:
-    """The server's network namespace, as the kernel numbers it; SiteError if it is not the pod's."""
-    child = parts.get(part).child
-    path = parts.network.pod(part.rank + 1)[0]
-    its = os.readlink(f"/proc/{child.pid}/ns/net") if child is not None else ""
-    if its != f"net:[{path.stat().st_ino}]":
-        raise SiteError(f"the server is in namespace {its or 'none'}, not in {path}; call site.up(arm) again")
-    return its
 
 
 def measure_ping(parts: LocalRuntime, part: Part) -> float:

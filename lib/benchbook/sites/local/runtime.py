@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchbook.core.study import client_sharding, descriptors
 from benchbook.core.study.engines import engine_of, program_of
 from benchbook.core.study.study import Study
 from benchbook.core.util.errors import SiteError
@@ -15,23 +15,23 @@ from benchbook.sites import workspace as labs
 from benchbook.sites.agent import kernel
 from benchbook.sites.engines import packages
 from benchbook.sites.local import cgroups, network
-from benchbook.sites.local.placement import Chain, Part
-from benchbook.sites.machine import concurrent_steps, data_snapshots
+from benchbook.sites.local.placement import Chain, LabPlacement, Part
+from benchbook.sites.machine import data_snapshots
 from benchbook.sites.machine.local_machine import LocalMachine
 from benchbook.sites.machine.supervised_process import Component
+from benchbook.sites.processes import procfs
 from benchbook.sites.processes.spawn import ProcessPlacement
 from benchbook.sites.processes.tcp_bytes import Hop
-from benchbook.sites.proxies.proxy import NOTHING
+from benchbook.sites.topology.runtime import ArmRuntime
 
 
-class LocalRuntime:
+class LocalRuntime(ArmRuntime[LabPlacement]):
     """All parts of one lab by name."""
 
-    def __init__(self, lab: labs.Lab, study: Study, chains: dict[str, Chain]) -> None:
-        self.lab, self.study, self.chains = lab, study, chains
+    def __init__(self, study: Study, lab: labs.Lab, chains: dict[str, Chain]) -> None:
+        super().__init__(study, lab, chains)
         self.machine = LocalMachine(lab)
         self.network = network.LabNetwork(lab.token)
-        self.alive: dict[str, Any] = {}
         self._first: dict[str, Part] = {}
         self._groups: dict[str, cgroups.CpuControlGroup] = {}
         # Of each part, the settings that were made for it, as read back.
@@ -53,12 +53,6 @@ class LocalRuntime:
         }
         self.alive.clear()
 
-    def get(self, part: Part) -> Any:
-        """Return a part, made but not started."""
-        if part.name not in self.alive:
-            self.alive[part.name] = self._make(part)
-        return self.alive[part.name]
-
     def ensure(self, chain: Chain) -> None:
         """Start every part of an arm that does not run, from the server to the client."""
         for part in chain.parts:
@@ -71,7 +65,6 @@ class LocalRuntime:
             self.get(part).ensure()
 
     def address(self, part: Part) -> tuple[str, int]:
-        """Address of a part."""
         if part.kind == "service":
             return self.network.virtual(part.rank), part.port
         if (result := self.alive.get(part.name)) is not None and result.addresses:
@@ -79,7 +72,6 @@ class LocalRuntime:
         return (self.network.pod(part.rank + 1)[1] if part.where.is_pod else labs.LOOPBACK), part.port
 
     def addresses(self, part: Part) -> list[tuple[str, int]]:
-        """Addresses of a part; a cluster has several."""
         several = self.get(part).addresses if part.kind == "server" else ()
         return [*several] or [self.address(part)]
 
@@ -102,6 +94,34 @@ class LocalRuntime:
             part.kernel.nofile if part.kernel is not None else None,
         )
 
+    def identity(self, chain: Chain) -> dict[str, Any]:
+        """Marks of an arm's parts; its arrangement is proven to be in force."""
+        identity = {"place": procfs.describe_placement(os.getpid()), **super().identity(chain)}
+        for part in chain.parts:
+            if (group := self.group(part)) is None:
+                continue
+            kind = part.name if part in chain.others else part.kind
+            identity[f"{kind}_group"] = group.in_force()
+            inside = (group.folder / "cgroup.procs").read_text(encoding="ascii").split()
+            if str(pid := self.get(part).child.pid) not in inside:
+                raise SiteError(
+                    f"pid {pid} has left its control group {group.folder}; call site.up(arm) again"
+                )
+        for part in chain.servers if chain.server.where.is_pod else ():
+            name = f"{part.name}_namespace" if part in chain.others else "namespace"
+            identity[name] = self._check_namespace(part)
+        return identity
+
+    def _check_namespace(self, part: Part) -> str:
+        """The server's network namespace, as the kernel numbers it; SiteError if it is not the pod's."""
+        child, path = self.get(part).child, self.network.pod(part.rank + 1)[0]
+        its = os.readlink(f"/proc/{child.pid}/ns/net") if child is not None else ""
+        if its != f"net:[{path.stat().st_ino}]":
+            raise SiteError(
+                f"the server is in namespace {its or 'none'}, not in {path}; call site.up(arm) again"
+            )
+        return its
+
     def hops(self, chain: Chain) -> list[Hop]:
         """Places that count the bytes of server and proxy, hops between as one; over a socket none."""
         if chain.by_socket:
@@ -120,18 +140,6 @@ class LocalRuntime:
         below = self.get(chain.server).below
         return hops + [Hop(kind, *place) for kind, places in below.items() for place in places]
 
-    @property
-    def connections(self) -> int:
-        """The most connections beside sysbench's in any arm: all proxies are set alike, and bear them."""
-        arms = [chain.arm for chain in self.chains.values()]
-        return max((arm.load.connections for arm in arms if arm.load), default=0)
-
-    def stop(self) -> None:
-        """Stop all parts, those nearest to the client first, and clusters at once."""
-        for part in reversed([part for part in self.alive.values() if not part.is_cluster]):
-            part.stop()
-        concurrent_steps.at_once([part.stop for part in self.alive.values() if part.is_cluster])
-
     def clear(self) -> list[str]:
         """Remove all of the lab in the kernel: rules, namespaces, links, groups, settings."""
         self.network = network.LabNetwork(self.lab.token)
@@ -143,8 +151,7 @@ class LocalRuntime:
         if part.kind == "service":
             assert part.to is not None
             return VirtualService(self.network, part, *self.address(part.to))
-        address, port = self.address(part)
-        where, peers = self.where(part), self._peers(part)
+        (address, port), where, peers = self.address(part), self.where(part), self._peers(part)
         place = labs.PartLocation(
             part.name, address, port, where, lambda: peers, self.connections, part.prepared
         )
@@ -161,18 +168,10 @@ class LocalRuntime:
             data_snapshots.repair_data(server)
             return server
         assert part.to is not None
-        behind = [":".join(map(str, address)) for address in self.addresses(part.to)]
         if part.kind == "relay":
-            return network.DelayRelay(self.machine, place, behind[0], part.where.latency_ms or 0.0)
-        traits_of = descriptors.find_intermediary(part.kind)
-        assert traits_of is not None
-        name = next(name for name, chain in self.chains.items() if part in chain.hops)
-        host_proxy = self.chains[name].arm.proxy or NOTHING
-        has_standby = client_sharding.has_standby(self.chains[name].arm.setting)
-        if has_standby:
-            behind += [":".join(map(str, self.address(other))) for other in self.chains[name].others]
-        proxy = load(traits_of.code)(self.machine, place, behind, host_proxy, name)
-        proxy.has_standby = has_standby
+            behind = ":".join(map(str, self.addresses(part.to)[0]))
+            return network.DelayRelay(self.machine, place, behind, part.where.latency_ms or 0.0)
+        proxy = self._make_proxy(part, part.kind, self.machine, place)
         there = self._first.get(part.name, part)
         if there != part:
             assert there.to is not None

@@ -17,7 +17,8 @@ from benchbook.core.util.errors import SiteError
 from benchbook.sites.agent import microbenchmarks
 from benchbook.sites.contract import Start, Taker
 from benchbook.sites.local import evidence, obstacles, placement, runtime
-from benchbook.sites.local.placement import LabPlacement, Part
+from benchbook.sites.local.placement import LabPlacement
+from benchbook.sites.local.runtime import LocalRuntime
 from benchbook.sites.machine import data_snapshots, local_machine
 from benchbook.sites.processes import process
 from benchbook.sites.processes.spawn import ProcessPlacement
@@ -28,6 +29,8 @@ from benchbook.sites.topology.site import ArrangedSite
 class LocalSite(ArrangedSite[LabPlacement]):
     """The arms of one study on this machine; `cpus`: cores of server, proxy, client by default."""
 
+    runtime: LocalRuntime
+
     def __init__(self, study: Study, lab: Path) -> None:
         super().__init__(study, lab)
         self.cpus = placement.split_cpus(study.site.cpus, sorted(os.sched_getaffinity(0)))
@@ -36,9 +39,9 @@ class LocalSite(ArrangedSite[LabPlacement]):
 
     def _open(self) -> None:
         self._looked = time.time()
-        self._parts = runtime.LocalRuntime(self.lab, self.study, self.chains)
+        self.runtime = LocalRuntime(self.study, self.lab, self.chains)
         if runtime.list_leftovers(self.lab.token, self.lab.run):
-            self._parts.clear()
+            self.runtime.clear()
         me = process.identify_child("owner", os.getpid(), self.lab.token)
         process.write_pidfile(self.lab.pidfile("owner"), me)
 
@@ -46,26 +49,26 @@ class LocalSite(ArrangedSite[LabPlacement]):
         try:
             self.down()
             if runtime.list_leftovers(self.lab.token, self.lab.run):
-                self._parts.clear()
+                self.runtime.clear()
         finally:
             self.lab.pidfile("owner").unlink(missing_ok=True)
 
     def change_places(self, block: int) -> None:
         """Effects of a place on a server, such as its data's spot on a disk, then meet each arm alike."""
-        if len({chain.server for chain in self.chains.values()}) < 2 or not self._parts.is_empty:
+        if len({chain.server for chain in self.chains.values()}) < 2 or not self.runtime.is_empty:
             return
         engines = [engine_of(self.study, arm) for arm in self.study.arms]
         # Arms of different engines stay where they are.
         if len({(engine.name, engine.version, engine.binary) for engine in engines}) == 1:
             self.chains = self._laid_out(block - 1)
-            self._parts.forget(self.chains, self._laid_out())
+            self.runtime.forget(self.chains, self._laid_out())
 
     def add_twin(self, name: str, arm: str) -> None:
         """Its data are the same prepared copy."""
-        if name not in self._arms and self._parts.is_empty:
+        if name not in self._arms and self.runtime.is_empty:
             self._arms[name] = self.study.arms[arm]
             self.chains = self._laid_out()
-            self._parts.forget(self.chains, self.chains)
+            self.runtime.forget(self.chains, self.chains)
 
     @classmethod
     def foreseen(cls, study: Study, arm: str) -> list[str]:
@@ -79,12 +82,12 @@ class LocalSite(ArrangedSite[LabPlacement]):
 
     def endpoints(self, arm: str) -> list[Endpoint]:
         chain, engine = self._chain(arm), engine_of(self.study, self.study.deployed(arm))
-        if engine.cluster is not None and not self._parts.get(chain.server).is_up:
+        if engine.cluster is not None and not self.runtime.get(chain.server).is_up:
             # Each waits as long alone, and none is to be loaded while fewer are up than for the others.
             data_snapshots.start_servers(self._servers())
-        self._parts.ensure(chain)
+        self.runtime.ensure(chain)
         others = () if client_sharding.has_standby(chain.arm.setting) else chain.others
-        ends = [(self._parts.address(part), self._parts.get(part)) for part in (chain.entry, *others)]
+        ends = [(self.runtime.address(part), self.runtime.get(part)) for part in (chain.entry, *others)]
         places = [
             self._endpoint(arm, *address, part.socket_path if chain.by_socket else None)
             for address, part in ends
@@ -109,29 +112,18 @@ class LocalSite(ArrangedSite[LabPlacement]):
         return {"probes": microbenchmarks.measure_here(self.lab.folder)}
 
     def facts(self, arm: str) -> dict[str, Any]:
-        return evidence.collect_facts(self._parts, self._chain(arm), self.study, arm, self.cpus)
-
-    def identity(self, arm: str) -> dict[str, Any]:
-        return evidence.collect_identity(self._parts, self._chain(arm))
+        return evidence.collect_facts(self.runtime, self._chain(arm), self.study, arm, self.cpus)
 
     def monitored(self, arm: str) -> dict[str, list[int]]:
         """Processes with the CPU and memory of an arm, by part; a delaying hop is a proxy."""
-        results: dict[str, list[int]] = {}
-        for part in self._chain(arm).parts:
-            child = self._parts.get(part).child
-            if child is not None:
-                kind = "server" if part.kind == "server" else "proxy"
-                pids = self._parts.get(part).pids
-                results.setdefault(kind, []).extend(
-                    [pid for its in pids.values() for pid in its] or [child.pid]
-                )
-                results |= {name: its for name, its in pids.items() if its}
-            if between := [hop.child.pid for hop in self._parts.get(part).hops.values() if hop.child]:
-                results.setdefault("proxy", []).extend(between)
-        return results
+        by_part = self.runtime.processes(self._chain(arm))
+        return {name: pids for name, by_host in by_part.items() for pids in by_host.values()}
+
+    def _families(self, arm: str) -> list[int]:
+        return [pid for pids in self.runtime.families(self._chain(arm)).values() for pid in pids]
 
     def _run_alongside(self, arm: str) -> contextlib.AbstractContextManager[dict[str, Any]]:
-        return evidence.run_alongside(self._parts, self._chain(arm), arm)
+        return evidence.run_alongside(self.runtime, self._chain(arm), arm)
 
     def allowance(self, arm: str) -> float:
         client = self._chain(arm).client
@@ -139,24 +131,19 @@ class LocalSite(ArrangedSite[LabPlacement]):
         return cores if client.where.quota is None else min(cores, client.where.quota)
 
     def client(self, start: Start) -> process.Child:
-        where = self._parts.where(self._chain(start.arm).client)
+        where = self.runtime.where(self._chain(start.arm).client)
         return background_load.start_client(self.lab, start, where)
 
     def watch(self, arm: str, clients: Sequence[process.Child], path: Path) -> local_machine.Monitor:
         driver, pids = background_load.find_pid(self.lab), [child.pid for child in clients]
         watched = {"client": pids, **self.monitored(arm)} | ({"driver": [driver]} if driver else {})
-        hops = self._parts.hops(self._chain(arm))
-        return local_machine.Monitor(watched, path, *pids, hops=hops, families=self._families(arm))
-
-    def _families(self, arm: str) -> list[int]:
-        """Processes of an arm's parts that leave their work to children."""
-        programs = [self._parts.get(part) for part in self._chain(arm).parts]
-        return [program.child.pid for program in programs if program.has_children and program.child]
+        hops, families = self.runtime.hops(self._chain(arm)), self._families(arm)
+        return local_machine.Monitor(watched, path, *pids, hops=hops, families=families)
 
     def look(self) -> None:
         now = time.time()
         programs = [
-            item for part in self._parts.alive.values() for item in (*part.members, *part.hops.values())
+            item for part in self.runtime.alive.values() for item in (*part.members, *part.hops.values())
         ]
         dead = [program for program in programs if program.child is not None and not program.child.is_alive]
         if dead:
@@ -168,9 +155,6 @@ class LocalSite(ArrangedSite[LabPlacement]):
             )
         self._looked = now
 
-    def down(self) -> None:
-        self._parts.stop()
-
     def _laid_out(self, first: int = 0) -> dict[str, placement.Chain]:
         twins = self._arms.keys() - self.study.arms.keys()
         has_netem, port = obstacles.has_netem(self.study.arms), self.study.site.port
@@ -180,9 +164,6 @@ class LocalSite(ArrangedSite[LabPlacement]):
             for arm, engine in engines.items()
         }
         return placement.build_chains(self._arms, port, self.cpus, has_netem, first, ports, twins)
-
-    def _made(self, part: Part) -> Any:
-        return self._parts.get(part)
 
 
 def _describe_exit(child: process.Child) -> str:

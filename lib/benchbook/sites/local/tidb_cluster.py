@@ -139,12 +139,11 @@ class UnistoreCluster(Component):
         return {"tikv": stores, "pd": [(self.pd.place.address, self.pd.place.port)]}
 
     @property
-    def pids(self) -> dict[str, list[int]]:
-        up = [member for member in self.members if member.is_up]
-        return {
-            kind: [cluster_member.child.pid for cluster_member in up if cluster_member.kind == kind]
-            for kind in ("tidb", "tikv", "pd")
-        }
+    def processes(self) -> dict[str, dict[str, list[int]]]:
+        results: dict[str, dict[str, list[int]]] = {}
+        for member in filter(lambda member: member.is_up, self.members):
+            results.setdefault(member.kind, {"": []})[""].append(member.child.pid)
+        return results
 
     @property
     def made_with(self) -> dict[str, Any]:

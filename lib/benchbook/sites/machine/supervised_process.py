@@ -58,8 +58,8 @@ class Component:
         return {}
 
     @property
-    def pids(self) -> Mapping[str, list[int]]:
-        """Its processes by kind, if they are of several."""
+    def processes(self) -> Mapping[str, Mapping[str, list[int]]]:
+        """Its processes by kind (empty: its own) and host (empty: this machine)."""
         return {}
 
     def beside(self) -> contextlib.AbstractContextManager[dict[str, Any]]:
@@ -146,9 +146,8 @@ class Supervised(Component):
         return files + self._beside()
 
     @property
-    def processes(self) -> dict[str, list[int]]:
-        """Its processes by host; that of this machine is empty."""
-        return {self.machine.host or "": [self.running().pid]}
+    def processes(self) -> dict[str, dict[str, list[int]]]:
+        return {"": {self.machine.host or "": [self.child.pid]}} if self.child is not None else {}
 
     def stop(self, signum: int | None = None) -> bool:
         """End it by a signal (None: `gentle`); True if it went by itself, so that its files are whole."""

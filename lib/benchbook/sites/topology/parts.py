@@ -25,8 +25,7 @@ class ChainPart(Generic[Where]):
     """One part: a server or a whole cluster, a hop before it, a client, a neighbour.
 
     `to` is the part behind it, `program` what runs there, `rank` counts parts of its role from 0. `variant`
-    sets a server's engine and data apart, `prepared` is the copy of its data. `connections` are the most
-    beside sysbench's in any arm: all proxies are set alike, and bear them. `arm` is the first that asked.
+    sets a server's engine and data apart, `prepared` is the copy of its data. `arm` is the first that asked.
     """
 
     name: str
@@ -40,7 +39,6 @@ class ChainPart(Generic[Where]):
     kernel: Kernel | None = None
     variant: str = ""
     prepared: str = "snapshot"
-    connections: int = 0
     arm: str = field(default="", compare=False)
 
 

@@ -24,7 +24,8 @@ from benchbook.sites.machine import data_snapshots, lock
 from benchbook.sites.machine import facts as machine
 from benchbook.sites.processes import process, signal_handling
 from benchbook.sites.topology.events import EventInProgress
-from benchbook.sites.topology.parts import HOPS, Chain, ChainPart, Where
+from benchbook.sites.topology.parts import HOPS, Chain, Where
+from benchbook.sites.topology.runtime import ArmRuntime
 
 LOOK_S = 1.0
 LOCK = "lab.lock"
@@ -87,6 +88,7 @@ class ArrangedSite(HeldSite, Generic[Where]):
 
     database = labs.SCHEMA
     chains: dict[str, Chain[Where]]
+    runtime: ArmRuntime[Where]
     _event: EventInProgress | None = None
 
     @contextlib.contextmanager
@@ -110,15 +112,21 @@ class ArrangedSite(HeldSite, Generic[Where]):
     def _run_alongside(self, arm: str) -> contextlib.AbstractContextManager[dict[str, Any]]:
         """Keep an arm's other tasks up beside a run, as `during` does, but for its event."""
 
+    def down(self) -> None:
+        self.runtime.stop()
+
+    def identity(self, arm: str) -> dict[str, Any]:
+        return self.runtime.identity(self._chain(arm))
+
     def server_of(self, arm: str) -> str:
         return self._chain(arm).server.name
 
     def admin(self, arm: str | None = None, server: int = 0) -> sqlalchemy.Engine:
-        engine: sqlalchemy.Engine = self._made(self._chain(arm).servers[server]).admin()
+        engine: sqlalchemy.Engine = self.runtime.get(self._chain(arm).servers[server]).admin()
         return engine
 
     def applied(self, arm: str) -> list[tuple[str, str]]:
-        parts = [self._made(part) for part in self._chain(arm).parts if part.kind not in HOPS]
+        parts = [self.runtime.get(part) for part in self._chain(arm).parts if part.kind not in HOPS]
         return [pair for part in parts for pair in part.applied()]
 
     def log_mark(self, arm: str | None = None) -> list[Any]:
@@ -145,10 +153,6 @@ class ArrangedSite(HeldSite, Generic[Where]):
             data_snapshots.drop_caches(server)
         self.up(arm)
 
-    @abc.abstractmethod
-    def _made(self, part: ChainPart[Where]) -> Any:
-        """The component of a part, created but not started."""
-
     def _endpoint(self, arm: str, host: str, port: int, socket: str | None = None) -> Endpoint:
         driver = descriptors.find_engine(engine_of(self.study, self.study.deployed(arm)).name).driver
         path, its = Path(socket) if socket is not None else None, self.lab.secret_of(driver)
@@ -161,10 +165,10 @@ class ArrangedSite(HeldSite, Generic[Where]):
             raise SiteError(f"{arm}: no such arm; the study has {', '.join(self.study.arms)}") from None
 
     def _server(self, arm: str | None) -> Any:
-        return self._made(self._chain(arm).server)
+        return self.runtime.get(self._chain(arm).server)
 
     def _servers_of(self, arm: str | None) -> list[Any]:
-        return [self._made(part) for part in self._chain(arm).servers]
+        return [self.runtime.get(part) for part in self._chain(arm).servers]
 
     def _servers(self) -> list[Any]:
         """Return every distinct server of the arms that can be made here."""
@@ -172,4 +176,4 @@ class ArrangedSite(HeldSite, Generic[Where]):
         # Twins, which the study does not name, have servers of their own.
         chains = (chain for name, chain in self.chains.items() if self.study.deployed(name) in able)
         parts = dict.fromkeys(part for chain in chains for part in chain.servers)
-        return [self._made(part) for part in parts]
+        return [self.runtime.get(part) for part in parts]
