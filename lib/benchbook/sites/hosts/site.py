@@ -27,7 +27,6 @@ from benchbook.sites.hosts.runtime import HostsRuntime
 from benchbook.sites.hosts.watch import RemoteWatch
 from benchbook.sites.machine import lock
 from benchbook.sites.tidb.status import pools_spent
-from benchbook.sites.topology.parts import of_others
 from benchbook.sites.topology.site import ArrangedSite
 
 
@@ -108,24 +107,15 @@ class HostsSite(ArrangedSite[HostPlacement]):
 
     def facts(self, arm: str) -> dict[str, Any]:
         """`machine` is the server's, `servers` are those after it."""
-        chain, setting, site = self._chain(arm), self.study.arms[arm], self.study.site
+        chain, site, facts = self._chain(arm), self.study.site, super().facts(arm)
         roles = placement.hosts_of(chain)
         looks = {role: self.runtime.host(name).look_again() for role, name in roles.items()}
-        parts = {part.kind: self.runtime.get(part).facts() for part in reversed(chain.parts)}
-        others = of_others({part.name: self.runtime.get(part).facts() for part in chain.others})
-        server = looks["server"].facts
-        cluster, entry = parts["server"].pop("cluster", None), placement.list_endpoints(chain)[0]
-        return {
-            "arm": arm,
-            "access": setting.access,
+        server, entry = looks["server"].facts, placement.list_endpoints(chain)[0]
+        cluster = facts["engine"].pop("cluster", None)
+        return facts | {
             "site": {"kind": "ssh", "port": site.port, "inventory": site.inventory},
             **({"encryption": site.tls} if site.tls != "off" else {}),
             **({"cluster": cluster} if cluster else {}),
-            "engine": parts["server"],
-            **({"servers": others} if others else {}),
-            "proxy": parts.get("proxy"),
-            "network": setting.network,
-            **setting.model_dump(include={"event"}, exclude_none=True),
             "cpu": {
                 part.kind: {"cores": list(part.cpus) if part.cpus else None}
                 for part in (chain.server, chain.proxy, chain.client)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from benchbook.core.artifacts import applied_config
@@ -18,29 +19,24 @@ from benchbook.sites.processes import procfs
 SYSCTLS = ("net.core.somaxconn", "net.ipv4.tcp_syncookies", "vm.swappiness")
 
 
-def collect_facts(arms: KubernetesRuntime, arm: str, chain: Chain) -> dict[str, Any]:
-    """Facts of an arm by observation."""
-    server = arms.get(chain.server)
-    observed, lives = server.facts(), server.ensure()
+def describe_arrangement(
+    arms: KubernetesRuntime, chain: Chain, servers: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Facts of an arm's pods, their nodes and the cluster; `servers` are those of servers after the first."""
+    server, setting = arms.get(chain.server), chain.arm
+    lives = server.ensure()
     mine = arms.pod(chain.client) if chain.clients else None
     far = arms.outside.first if arms.outside is not None and count_outside(chain) else None
-    setting = arms.space.study.arms[arm]
     node, its = arms.node(lives.spec.node_name), arms.node(mine.spec.node_name) if mine is not None else None
-    several = _describe_others(arms, chain, lives.spec.node_name) if chain.others or chain.clients[1:] else {}
+    several = _describe_others(arms, chain, lives.spec.node_name, servers)
     made_by = f"kube-proxy, {node.get('kube_proxy') or 'its mode is not seen'}"
     return {
-        "arm": arm,
-        "access": setting.access,
         "site": {"kind": "kubernetes", **_locate_client(arms, chain, lives, mine)},
-        "engine": observed,
-        "proxy": _describe_proxy(arms, chain),
-        "network": setting.network,
         "service": {"made_by": made_by} if service_of(chain) is not None else None,
         "qos": setting.qos,
         "qos_class": lives.status.qos_class,
         "resources": _format_resources(lives.spec.containers[0].resources),
         "neighbour": setting.neighbour.model_dump() if setting.neighbour is not None else None,
-        **setting.model_dump(include={"event"}, exclude_none=True),
         **({"cores": arms.cores_in_force(chain)} if arms.space.here.split_cores else {}),
         **several,
         "cluster": describe_cluster(arms.space.cluster),
@@ -96,21 +92,27 @@ def list_manifests(arms: KubernetesRuntime, chain: Chain) -> list[tuple[str, str
     return [(f"{name}.yaml", text) for name in names if (text := arms.space.text(name))]
 
 
-def _describe_others(arms: KubernetesRuntime, chain: Chain, node: str) -> dict[str, Any]:
-    """Facts of servers and clients after the first: each server reads its own settings back."""
-    statements = {part.name: (arms.get(part).facts(), arms.get(part).ensure()) for part in chain.others}
-    mine = {part.name: arms.pod(part).spec.node_name for part in chain.clients[1:]}
-    place = {True: "on the first server's node", False: "on another node"}
+def _describe_others(
+    arms: KubernetesRuntime, chain: Chain, node: str, servers: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Versions and places of servers after the first, and places of such clients."""
+    if not chain.others and not chain.clients[1:]:
+        return {}
+    pods = {part.name: arms.get(part).ensure() for part in chain.others}
+    pods |= {part.name: arms.pod(part) for part in chain.clients[1:]}
+    words = {True: "on the first server's node", False: "on another node"}
+    places = {name: words[pod.spec.node_name == node] for name, pod in pods.items()}
     return {
         "servers": {
-            name: {"version": item["version"], "place": place[pod.spec.node_name == node]}
-            for name, (item, pod) in statements.items()
+            name: {"version": values["version"], "place": places.pop(name)}
+            for name, values in servers.items()
         },
-        "clients": {name: place[its == node] for name, its in mine.items()},
+        "clients": places,
     }
 
 
-def _describe_proxy(arms: KubernetesRuntime, chain: Chain) -> dict[str, Any] | None:
+def describe_proxy(arms: KubernetesRuntime, chain: Chain) -> dict[str, Any] | None:
+    """Facts of an arm's proxy, by its pod."""
     if chain.proxy is None:
         return None
     pod, of = arms.pod(chain.proxy), descriptors.find_proxy(chain.proxy.program)

@@ -111,7 +111,11 @@ class KubernetesSite(ArrangedSite[KubernetesPlacement]):
         return PodClock(self.lab, takers, requests)
 
     def facts(self, arm: str) -> dict[str, Any]:
-        return evidence.collect_facts(self.runtime, arm, self._chain(arm))
+        facts, chain = super().facts(arm), self._chain(arm)
+        return facts | evidence.describe_arrangement(self.runtime, chain, facts.get("servers", {}))
+
+    def _describe_proxy(self, chain: placement.Chain) -> dict[str, Any] | None:
+        return evidence.describe_proxy(self.runtime, chain)
 
     def applied(self, arm: str) -> list[tuple[str, str]]:
         """Return manifests, a file a part, without the contents of Secrets, and the settings of servers."""

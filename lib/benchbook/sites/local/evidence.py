@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from benchbook.core.study.study import Study
 from benchbook.core.util.errors import SiteError
 from benchbook.sites import workspace as labs
 from benchbook.sites.local import cgroups
@@ -17,29 +16,17 @@ from benchbook.sites.local.runtime import LocalRuntime
 from benchbook.sites.machine import facts as machine
 from benchbook.sites.processes import procfs
 from benchbook.sites.topology import background_load
-from benchbook.sites.topology.parts import of_others
 
 PINGS = 21
 
 
-def collect_facts(
-    parts: LocalRuntime, chain: Chain, study: Study, arm: str, cpus: Mapping[str, list[int] | None]
+def describe_arrangement(
+    parts: LocalRuntime, chain: Chain, cpus: Mapping[str, list[int] | None]
 ) -> dict[str, Any]:
-    """Facts of an arm by observation: engine, proxy, hops, arrangement, machine, and the moment."""
-    proxy, relay, service = chain.proxy, chain.hop("relay"), chain.hop("service")
-    setting = study.arms[arm]
-    facts = {
-        "arm": arm,
-        "access": setting.access,
-        "site": {
-            "kind": "local",
-            "port": study.site.port,
-            "cpus": dict(cpus),
-            "priority": study.site.priority,
-        },
-        "engine": parts.get(chain.server).facts(),
-        "proxy": parts.get(proxy).facts() if proxy is not None else None,
-        "network": setting.network,
+    """Facts of an arm's hops, arrangement, machine and moment, by observation."""
+    relay, service, setting, site = chain.hop("relay"), chain.hop("service"), chain.arm, parts.study.site
+    facts: dict[str, Any] = {
+        "site": {"kind": "local", "port": site.port, "cpus": dict(cpus), "priority": site.priority},
         "service": parts.get(service).facts() if service is not None else None,
         "zones": _describe_distance(parts, chain),
         "qos": setting.qos,
@@ -52,7 +39,6 @@ def collect_facts(
             for part, map_part in _map_parts(chain).items()
         },
         "kernel": _check_kernel(parts, chain.server) if chain.server.kernel is not None else None,
-        **setting.model_dump(include={"event"}, exclude_none=True),
         "machine": machine.collect_facts(),
         "moment": machine.read_moment(parts.lab.folder),
     }
@@ -65,10 +51,6 @@ def collect_facts(
         facts["moment"]["cluster"] = cluster
     host, port = parts.address(chain.entry)
     facts["moment"]["endpoint"] = "the server's socket" if chain.by_socket else f"{host}:{port}"
-    if chain.others:
-        # Each reads its own settings back, and is refused where it did not take them.
-        statements = {part.name: parts.get(part).facts() for part in chain.others}
-        facts["servers"] = of_others(statements)
     return facts
 
 

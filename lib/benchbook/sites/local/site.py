@@ -112,7 +112,8 @@ class LocalSite(ArrangedSite[LabPlacement]):
         return {"probes": microbenchmarks.measure_here(self.lab.folder)}
 
     def facts(self, arm: str) -> dict[str, Any]:
-        return evidence.collect_facts(self.runtime, self._chain(arm), self.study, arm, self.cpus)
+        chain = self._chain(arm)
+        return super().facts(arm) | evidence.describe_arrangement(self.runtime, chain, self.cpus)
 
     def monitored(self, arm: str) -> dict[str, list[int]]:
         """Processes with the CPU and memory of an arm, by part; a delaying hop is a proxy."""

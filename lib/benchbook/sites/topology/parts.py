@@ -87,14 +87,6 @@ class Chain(Generic[Where]):
         return next((part for part in self.hops if part.kind == kind), None)
 
 
-def of_others(statements: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Facts of an arm's servers after the first; their settings are the same."""
-    return {
-        name: {key: values[key] for key in ("version", "config_hash", "started_with")}
-        for name, values in statements.items()
-    }
-
-
 class Arranged(Generic[Where]):
     """The parts of a study, each made once; ports are counted at each place from `first_port` on."""
 

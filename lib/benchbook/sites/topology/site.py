@@ -118,6 +118,28 @@ class ArrangedSite(HeldSite, Generic[Where]):
     def identity(self, arm: str) -> dict[str, Any]:
         return self.runtime.identity(self._chain(arm))
 
+    def facts(self, arm: str) -> dict[str, Any]:
+        chain = self._chain(arm)
+        # Each reads its own settings back, and is refused where it did not take them.
+        engine, *others = (server.facts() for server in self._servers_of(arm))
+        names = ("version", "config_hash", "started_with")
+        servers = {
+            part.name: {name: values.get(name) for name in names}
+            for part, values in zip(chain.others, others, strict=True)
+        }
+        return {
+            "arm": arm,
+            "access": chain.arm.access,
+            "engine": engine,
+            **({"servers": servers} if servers else {}),
+            "proxy": self._describe_proxy(chain),
+            "network": chain.arm.network,
+            **chain.arm.model_dump(include={"event"}, exclude_none=True),
+        }
+
+    def _describe_proxy(self, chain: Chain[Where]) -> dict[str, Any] | None:
+        return self.runtime.get(chain.proxy).facts() if chain.proxy is not None else None
+
     def server_of(self, arm: str) -> str:
         return self._chain(arm).server.name
 
