@@ -126,10 +126,11 @@ class RemoteClient:
 
 @contextlib.contextmanager
 def run_alongside(
-    host: Host, start: Start, grace_s: float, cpus: tuple[int, ...] | None = None
+    host: Host, argv: Sequence[str], out: Path, grace_s: float, cpus: tuple[int, ...] | None = None
 ) -> Iterator[tuple[RemoteClient, dict[str, Any]]]:
     """Run a program on a host while the block runs; the record has `cpu_s` and whether it `stayed`."""
     record: dict[str, Any] = {}
+    start = Start(argv, out, out.with_suffix(".err"))
     for path in (start.out, start.err):
         path.unlink(missing_ok=True)
     job = RemoteClient(host, start, cpus)

@@ -21,7 +21,6 @@ from benchbook.core.util.errors import SiteError
 from benchbook.sites import load
 from benchbook.sites.agent import kernel
 from benchbook.sites.agent.facts import HostSnapshot
-from benchbook.sites.contract import Start
 from benchbook.sites.hosts import agent_zipapp, clean
 from benchbook.sites.hosts.client import RemoteClient, run_alongside
 from benchbook.sites.hosts.cluster import TiupCluster
@@ -196,16 +195,16 @@ class HostsRuntime(ArmRuntime[HostPlacement]):
 
     def _load(self, chain: Chain) -> contextlib.AbstractContextManager[dict[str, Any]]:
         """Connections held from the first client's host, as `background_load.hold_connections` here."""
-        if (wanted := chain.arm.load) is None:
-            return contextlib.nullcontext({})
         host, to = self.host(chain.client.where.host), list_endpoints(chain)[0]
-        out, err = (self.lab.run / f"{background_load.ROLE}.{name}" for name in ("out", "err"))
-        words = background_load.build_arguments(wanted, (to.address, to.port), self.lab.secret)
-        argv = ["python3", f"../../{agent_zipapp.build_name()}", "drive", *words]
-        # It ends with the agent, and goes on while we are cut off.
-        program = run_alongside(host, Start(argv, out, err), background_load.STOP_S, chain.client.cpus)
+        out = self.lab.run / f"{background_load.ROLE}.out"
 
-        def said(driver: RemoteClient) -> str:
+        def run(words: list[str]) -> background_load.Running:
+            # It ends with the agent, and goes on while we are cut off.
+            argv = ["python3", f"../../{agent_zipapp.build_name()}", "drive", *words]
+            return run_alongside(host, argv, out, background_load.STOP_S, chain.client.cpus)
+
+        def read_output(driver: RemoteClient) -> str:
             return str(host.call("read", name=f"{driver.job}/out") or "")
 
-        return background_load.run_driver(wanted, program, said, out)
+        address = (to.address, to.port)
+        return background_load.run_driver(chain.arm.load, address, self.lab.secret, run, read_output, out)

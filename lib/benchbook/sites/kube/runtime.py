@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from kubernetes import client
 
 from benchbook.core.study.study_kubernetes import operator_versions
-from benchbook.core.util.errors import SiteError
-from benchbook.sites.contract import Start
+from benchbook.core.util.errors import SiteError, require_value
 from benchbook.sites.hosts.client import RemoteClient, run_alongside
 from benchbook.sites.hosts.host import Host
 from benchbook.sites.hosts.watch import RemoteWatch
@@ -31,6 +30,7 @@ from benchbook.sites.kube.placement import (
 )
 from benchbook.sites.kube.server import PodServer
 from benchbook.sites.kube.tidb_cluster import TidbCluster
+from benchbook.sites.topology import background_load
 from benchbook.sites.topology.runtime import ArmRuntime
 
 NO_BALANCER = (
@@ -210,32 +210,14 @@ class KubernetesRuntime(ArmRuntime[KubernetesPlacement]):
             if now is None or not wait.is_same_pod(now, pod):
                 raise SiteError(f"{name} ended by itself")
 
-    @contextlib.contextmanager
-    def neighbour(self, chain: Chain, record: dict[str, Any]) -> Iterator[None]:
-        """Let an arm's neighbour compute; afterwards `record` has its usage and if it stayed."""
-        neighbour = chain.arm.neighbour
-        if chain.neighbour is None or neighbour is None:
-            yield
-            return
-        busy = [
-            "sysbench",
-            "cpu",
-            f"--threads={neighbour.processes}",
-            "--time=0",
-            "--events=0",
-            "run",
-        ]
-        out, err = (self.space.lab.run / f"neighbour.{name}" for name in ("out", "err"))
-        with run_alongside(self.space.host(self.pod(chain.neighbour)), Start(busy, out, err), 1.0) as (
-            _,
-            kept,
-        ):
-            yield
-        record["neighbour"] = {
-            "threads": neighbour.processes,
-            "shares": neighbour.shares,
-            **kept,
-        }
+    def run_neighbour(self, chain: Chain) -> contextlib.AbstractContextManager[dict[str, Any]]:
+        """Let an arm's neighbour compute in its pod, as `background_load.run_neighbour` does."""
+
+        def run(argv: list[str]) -> background_load.Running:
+            host = self.space.host(self.pod(require_value(chain.neighbour)))
+            return run_alongside(host, argv, self.lab.run / "neighbour.out", 1.0)
+
+        return background_load.run_neighbour(chain.arm.neighbour, run)
 
     def watch(self, chain: Chain, clients: Sequence[RemoteClient], path: Path) -> RemoteWatch:
         """Watch of an arm's clients and pods; all parts of a TiDB cluster are the server too."""

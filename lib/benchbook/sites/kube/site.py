@@ -137,8 +137,9 @@ class KubernetesSite(ArrangedSite[KubernetesPlacement]):
             record["cluster"] = {"is_managed": True, "before": servers[0].look()}
         pods = {} if is_cluster else dict(zip((part.name for part in chain.servers), servers, strict=True))
         held = {name: was for name, pod in pods.items() if (was := pod.throttled()) is not None}
-        with self.runtime.neighbour(chain, record):
+        with self.runtime.run_neighbour(chain) as beside:
             yield record
+        record |= {"neighbour": beside} if beside else {}
         # A container that was started again counts anew: how long it was held back in all is not known.
         now = {name: pods[name].throttled() for name in held if pods[name].is_alive()}
         if results := {name: procfs.throttled_since(held[name], its) for name, its in now.items() if its}:

@@ -8,13 +8,14 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from benchbook.core.util.errors import SiteError
+from benchbook.core.util.errors import SiteError, require_value
 from benchbook.sites import workspace as labs
 from benchbook.sites.local import cgroups
 from benchbook.sites.local.placement import Chain, Part
 from benchbook.sites.local.runtime import LocalRuntime
 from benchbook.sites.machine import facts as machine
 from benchbook.sites.processes import procfs
+from benchbook.sites.processes.spawn import ProcessPlacement
 from benchbook.sites.topology import background_load
 
 PINGS = 21
@@ -67,12 +68,15 @@ def run_alongside(parts: LocalRuntime, chain: Chain, arm: str) -> Iterator[dict[
     groups = {name: its for name, part in _map_parts(chain).items() if (its := parts.group(part)) is not None}
     packets = parts.get(service).packets() if service is not None else 0
     held = {name: its.throttled() for name, its in groups.items()}
-    neighbour, group = chain.arm.neighbour, None
-    if neighbour is not None:
-        group = cgroups.create_group(
-            parts.lab.token, name_neighbour(arm), quota=None, shares=neighbour.shares
-        ).folder
-    busy = background_load.run_neighbour(parts.lab, neighbour, chain.server.cpus, group, name_neighbour(arm))
+    neighbour, role = chain.arm.neighbour, name_neighbour(arm)
+
+    def run(argv: list[str]) -> background_load.Running:
+        shares = require_value(neighbour).shares
+        group = cgroups.create_group(parts.lab.token, role, quota=None, shares=shares)
+        where = ProcessPlacement(chain.server.cpus, (group.folder,))
+        return background_load.run_program(parts.lab, role, argv, where, 1.0)
+
+    busy = background_load.run_neighbour(neighbour, run)
     entry = parts.address(chain.entry)
     proxy = parts.get(chain.proxy) if chain.proxy is not None else None
     load = background_load.hold_connections(parts.lab, chain.arm.load, entry, chain.client.cpus)

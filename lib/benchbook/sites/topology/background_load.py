@@ -20,6 +20,8 @@ from benchbook.sites.contract import Start
 from benchbook.sites.processes import process
 from benchbook.sites.processes.spawn import ANYWHERE, ProcessPlacement
 
+# A program beside a run, with a record of its processor seconds and of whether it stayed.
+Running = contextlib.AbstractContextManager[tuple[Any, dict[str, Any]]]
 ROLE, NEIGHBOUR = "driver", "neighbour"
 START_S = 60.0
 # Even a slow server lets in this many a second.
@@ -43,41 +45,36 @@ def start_client(lab: labs.Lab, start: Start, where: ProcessPlacement = ANYWHERE
 def hold_connections(
     lab: labs.Lab, load: Load | None, to: tuple[str, int], cpus: tuple[int, ...] | None
 ) -> contextlib.AbstractContextManager[dict[str, Any]]:
-    """Hold and make connections to an address while the block runs, as `driving` does."""
-    if load is None:
-        return contextlib.nullcontext({})
-    argv = [
-        sys.executable,
-        "-m",
-        "benchbook.sites.agent.connection_load",
-        *build_arguments(load, to, lab.secret),
-    ]
-    log = lab.run / f"{ROLE}.log"
-    program = _run_program(lab, ROLE, argv, ProcessPlacement(cpus), STOP_S)
-    return run_driver(load, program, lambda _: log.read_text("utf-8", "replace"), log)
+    """Hold and make connections from this machine while the block runs, as `run_driver` does."""
+    log, command = lab.run / f"{ROLE}.log", [sys.executable, "-m", "benchbook.sites.agent.connection_load"]
 
+    def run(words: list[str]) -> Running:
+        return run_program(lab, ROLE, [*command, *words], ProcessPlacement(cpus), STOP_S)
 
-def build_arguments(load: Load, to: tuple[str, int], secret: Path) -> list[str]:
-    """Arguments of a driver's command line."""
-    numbers = (load.idle_connections, load.new_connections_per_s)
-    return [f"{to[0]}:{to[1]}", labs.SCHEMA, str(secret), *map(str, numbers)]
+    return run_driver(load, to, lab.secret, run, lambda _: log.read_text("utf-8", "replace"), log)
 
 
 @contextlib.contextmanager
 def run_driver(
-    load: Load,
-    program: contextlib.AbstractContextManager[tuple[Any, dict[str, Any]]],
+    load: Load | None,
+    to: tuple[str, int],
+    secret: Path,
+    run: Callable[[list[str]], Running],
     read_output: Callable[[Any], str],
     out: Path,
 ) -> Iterator[dict[str, Any]]:
     """Keep a driver's program up while the block runs; idle connections are open before it begins.
 
-    `said` is all that the driver has written so far, `out` the file that has it at its end. Yields a record
-    that has at first `idle.opened`, and afterwards what was held to the end, what was made in each second,
-    how many connections the server must have counted, and whether the driver stayed. It says what could not
-    be opened: judging the run decides.
+    `run` starts the driver with its arguments, `read_output` has all that it has written so far, `out` the
+    file that has it at its end. Yields a record that has at first `idle.opened`, and afterwards what was held
+    to the end, what was made in each second, how many connections the server must have counted, and whether
+    the driver stayed. It says what could not be opened: judging the run decides. Empty without a load.
     """
-    with program as (driver, kept):
+    if load is None:
+        yield {}
+        return
+    numbers = (load.idle_connections, load.new_connections_per_s)
+    with run([f"{to[0]}:{to[1]}", labs.SCHEMA, str(secret), *map(str, numbers)]) as (driver, kept):
         first: dict[str, Any] = {"error": "the driver did not begin in time", "opened": 0, "took_s": None}
         deadline = time.monotonic() + START_S + load.idle_connections / SLOWEST_PER_S
         while driver.popen.poll() is None and time.monotonic() < deadline:
@@ -145,21 +142,20 @@ def _parse_lines(text: str) -> list[dict[str, Any]]:
 
 @contextlib.contextmanager
 def run_neighbour(
-    lab: labs.Lab, neighbour: Neighbour | None, cpus: tuple[int, ...] | None, group: Path | None, role: str
+    neighbour: Neighbour | None, run: Callable[[list[str]], Running]
 ) -> Iterator[dict[str, Any]]:
     """Compute beside while the block runs; the record has threads, their CPU seconds, if they stayed."""
     if neighbour is None:
         yield {}
         return
     argv = ["sysbench", "cpu", f"--threads={neighbour.processes}", "--time=0", "--events=0", "run"]
-    where = ProcessPlacement(cpus, (group,) if group is not None else ())
-    with _run_program(lab, role, argv, where, 1.0) as (_, record):
+    with run(argv) as (_, record):
         record |= {"threads": neighbour.processes, "shares": neighbour.shares}
         yield record
 
 
 @contextlib.contextmanager
-def _run_program(
+def run_program(
     lab: labs.Lab, role: str, argv: Sequence[str], where: ProcessPlacement, grace_s: float
 ) -> Iterator[tuple[process.Child, dict[str, Any]]]:
     """Run a program while the block runs; yield it, and a record of the processor seconds that it got and of
