@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import time
@@ -27,7 +28,7 @@ from benchbook.sites.hosts.machine import OnHost
 from benchbook.sites.hosts.placement import PD_AT, TIKV_AT, HostEndpoint, Part
 from benchbook.sites.machine import data_snapshots
 from benchbook.sites.tidb import data
-from benchbook.sites.tidb.status import Status, read_thread_pools
+from benchbook.sites.tidb.status import Status, record_pools
 from benchbook.sites.workspace import ADMIN
 
 LOOK_S = 1.0
@@ -193,9 +194,10 @@ class TiupCluster(data_snapshots.Loaded):
     def applied(self) -> list[tuple[str, str]]:
         return [("topology.yaml", self.config_text)]
 
-    def threads(self) -> list[dict[str, float]] | None:
-        places = ((name, self.machines[name].on.target.address, port + 1) for name, port in self._stores)
-        return read_thread_pools((self.machines[name], address, port) for name, address, port in places)
+    def beside(self, record: dict[str, Any]) -> contextlib.AbstractContextManager[None]:
+        """Record the processor time of TiKV's thread pools."""
+        places = [(self.machines[name], port + 1) for name, port in self._stores]
+        return record_pools([(there, there.on.target.address, port) for there, port in places], record)
 
     def log_mark(self) -> list[int]:
         return [self.machines[place.host].size(self._log(place)) or 0 for place in self.part.where.places]

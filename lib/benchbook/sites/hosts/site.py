@@ -26,7 +26,6 @@ from benchbook.sites.hosts.roles import summarize_needs
 from benchbook.sites.hosts.runtime import HostsRuntime
 from benchbook.sites.hosts.watch import RemoteWatch
 from benchbook.sites.machine import lock
-from benchbook.sites.tidb.status import pools_spent
 from benchbook.sites.topology.site import ArrangedSite
 
 
@@ -176,13 +175,9 @@ class HostsSite(ArrangedSite[HostPlacement]):
         before = {name: len(self.runtime.host(name).outages) for name in roles.values()}
         record: dict[str, Any] = {"hosts": roles, **self.runtime.describe_proxies(chain)}
         self._errors_ms.clear()
-        threads = self._server(arm).threads if chain.server.where.places else None
-        started = threads() if threads is not None else None
         with self.runtime.beside(chain) as kept:
             record |= kept
             yield record
-        if threads is not None and started is not None and (ended := threads()) is not None:
-            record["tikv_threads"] = pools_spent(started, ended)
         # How far off the beginning of each of several clients may be, as clocks were compared.
         if self._errors_ms:
             record["begun_known_to_ms"] = self._errors_ms

@@ -6,7 +6,7 @@ import contextlib
 import re
 import shlex
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from benchbook.core.study import descriptors
@@ -112,6 +112,15 @@ class PodServer:
 
     def run(self, *argv: str) -> str:
         return self.space.run(pod_of(self.part), *argv)
+
+    @contextlib.contextmanager
+    def beside(self, record: dict[str, Any]) -> Iterator[None]:
+        """Record how its container's limit held it back."""
+        before = self.throttled()
+        yield
+        # A container that was started again counts anew: how long it was held back in all is not known.
+        if before is not None and self.is_alive() and (after := self.throttled()) is not None:
+            record.setdefault("throttled", {})[self.part.name] = procfs.throttled_since(before, after)
 
     def throttled(self) -> dict[str, float | int] | None:
         """Count and time of its container's limit holding it back; None if that is not shown."""

@@ -23,8 +23,6 @@ from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.placement import KubernetesPlacement, count_inside, count_outside, pod_of
 from benchbook.sites.kube.runtime import KubernetesRuntime
 from benchbook.sites.machine import data_snapshots, lock
-from benchbook.sites.processes import procfs
-from benchbook.sites.tidb.status import pools_spent
 from benchbook.sites.topology import clock
 from benchbook.sites.topology.site import ArrangedSite
 from benchbook.sites.topology.turns import write_request
@@ -129,28 +127,13 @@ class KubernetesSite(ArrangedSite[KubernetesPlacement]):
 
     @contextlib.contextmanager
     def _run_alongside(self, arm: str) -> Iterator[dict[str, Any]]:
-        chain, servers = self._chain(arm), self._servers_of(arm)
-        record: dict[str, Any] = {}
-        is_cluster = self.space.here.tidb is not None
-        before = servers[0].threads() if is_cluster else None
-        if is_cluster:
-            record["cluster"] = {"is_managed": True, "before": servers[0].look()}
-        pods = {} if is_cluster else dict(zip((part.name for part in chain.servers), servers, strict=True))
-        held = {name: was for name, pod in pods.items() if (was := pod.throttled()) is not None}
+        chain, record = self._chain(arm), dict[str, Any]()
         with self.runtime.run_neighbour(chain) as beside:
             yield record
         record |= {"neighbour": beside} if beside else {}
-        # A container that was started again counts anew: how long it was held back in all is not known.
-        now = {name: pods[name].throttled() for name in held if pods[name].is_alive()}
-        if results := {name: procfs.throttled_since(held[name], its) for name, its in now.items() if its}:
-            record["throttled"] = results
-        if is_cluster:
-            record["cluster"]["after"] = servers[0].look()
-        if before is not None and (after := servers[0].threads()) is not None:
-            record["tikv_threads"] = pools_spent(before, after)
         # Who asks whether a server is ready drops its connection before it logs in: the operator's pods are
         # asked so by the kubelet.
-        if chain.arm.access == "load_balancer" or is_cluster:
+        if chain.arm.access == "load_balancer" or self.space.here.tidb is not None:
             record["has_probes"] = True
 
     def allowance(self, arm: str) -> float:

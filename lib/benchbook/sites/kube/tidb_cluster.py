@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from benchbook.sites.kube.wait import pod_identity
 from benchbook.sites.machine.data_snapshots import Loaded
 from benchbook.sites.machine.local_machine import LocalMachine
 from benchbook.sites.tidb import config, data
-from benchbook.sites.tidb.status import PlacementDriver, Status, read_thread_pools
+from benchbook.sites.tidb.status import PlacementDriver, Status, record_pools
 
 PLURAL = "tidbclusters"
 # Ports that the operator gives the parts.
@@ -160,8 +160,13 @@ class TidbCluster(Loaded):
     def watched(self) -> list[tuple[str, Any, int]]:
         return [(kind, pod, 1) for kind in ("tidb", "tikv", "pd") for pod in self.pods[kind]]
 
-    def threads(self) -> list[dict[str, float]] | None:
-        return read_thread_pools((self._of(pod), labs.LOOPBACK, TIKV_STATUS) for pod in self.pods["tikv"])
+    @contextlib.contextmanager
+    def beside(self, record: dict[str, Any]) -> Iterator[None]:
+        """Look at stores, leaders and TiKV's thread pools before and after."""
+        record["cluster"] = {"is_managed": True, "before": self.look()}
+        with record_pools([(self._of(pod), labs.LOOPBACK, TIKV_STATUS) for pod in self.pods["tikv"]], record):
+            yield
+        record["cluster"]["after"] = self.look()
 
     def look(self) -> dict[str, Any]:
         """Return stores and leaders as PD has them, or `reason`; `ended` are pods that are others now."""

@@ -81,9 +81,7 @@ def run_alongside(parts: LocalRuntime, chain: Chain, arm: str) -> Iterator[dict[
     proxy = parts.get(chain.proxy) if chain.proxy is not None else None
     load = background_load.hold_connections(parts.lab, chain.arm.load, entry, chain.client.cpus)
     caught = background_load.capture_traffic(proxy, chain.arm.capture)
-    server = parts.get(chain.server)
-    with busy as beside, load as borne, caught as captured, server.beside() as cluster:
-        record |= {"cluster": cluster} if cluster else {}
+    with busy as beside, load as borne, caught as captured:
         record |= {"load": borne} if borne else {}
         record |= {"capture": captured} if captured else {}
         yield record

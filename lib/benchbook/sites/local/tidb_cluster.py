@@ -275,13 +275,13 @@ class UnistoreCluster(Component):
         return self.pd.placement.look(ended)
 
     @contextlib.contextmanager
-    def beside(self) -> Iterator[dict[str, Any]]:
+    def beside(self, record: dict[str, Any]) -> Iterator[None]:
         """Look at stores and leaders before and after."""
         with contextlib.suppress(SiteError):
             concurrent_steps.run_steps(self._resting(SETTLE_S, STILL_S), LOOK_S)
-        record = {"before": self.look()}
-        yield record
-        record["after"] = self.look()
+        record["cluster"] = {"before": self.look()}
+        yield
+        record["cluster"]["after"] = self.look()
 
     def log_mark(self) -> dict[str, int]:
         return {member.role: member.log_mark() for member in self.members}

@@ -62,9 +62,9 @@ class Component:
         """Its processes by kind (empty: its own) and host (empty: this machine)."""
         return {}
 
-    def beside(self) -> contextlib.AbstractContextManager[dict[str, Any]]:
-        """Do the tasks that belong to a run while the block runs; the record has them at its end."""
-        return contextlib.nullcontext({})
+    def beside(self, record: dict[str, Any]) -> contextlib.AbstractContextManager[None]:
+        """Do the tasks that belong to a run while the block runs; a run's record has them at its end."""
+        return contextlib.nullcontext()
 
     def moment(self) -> dict[str, Any]:
         """Facts of a cluster that change from hour to hour."""

@@ -6,11 +6,12 @@ loopback. Looking there opens no session on a server and adds nothing to what it
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -141,11 +142,18 @@ def pool_seconds(text: str) -> dict[str, float]:
 def read_thread_pools(stores: Iterable[tuple[Machine, str, int]]) -> list[dict[str, float]] | None:
     """Processor time in s of each thread pool of each TiKV; None if one does not tell."""
     try:
-        return [
-            pool_seconds(store.request(address, port, Request(METRICS))) for store, address, port in stores
-        ]
+        return [pool_seconds(by.request(address, port, Request(METRICS))) for by, address, port in stores]
     except (OSError, ValueError):
         return None
+
+
+@contextlib.contextmanager
+def record_pools(stores: Sequence[tuple[Machine, str, int]], record: dict[str, Any]) -> Iterator[None]:
+    """Record the processor time that each pool of all TiKV used while the block ran, if all tell it."""
+    before = read_thread_pools(stores)
+    yield
+    if before is not None and (after := read_thread_pools(stores)) is not None:
+        record["tikv_threads"] = pools_spent(before, after)
 
 
 def pools_spent(

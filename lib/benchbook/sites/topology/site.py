@@ -96,7 +96,9 @@ class ArrangedSite(HeldSite, Generic[Where]):
         of_server = self._chain(arm).arm.event
         cluster = engine_of(self.study, self.study.deployed(arm)).cluster
         planned = of_server or (cluster.event if cluster is not None else None)
-        with self._run_alongside(arm) as record:
+        with self._run_alongside(arm) as record, contextlib.ExitStack() as stack:
+            for server in self._servers_of(arm):
+                stack.enter_context(server.beside(record))
             if planned is not None:
                 self._event = EventInProgress(planned, self._server(arm).disturb)
                 (record if of_server else record["cluster"])["event"] = self._event.record
