@@ -2,7 +2,6 @@
 
 import ast
 import base64
-import contextlib
 import hashlib
 import io
 import json
@@ -10,7 +9,6 @@ import os
 import shutil
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import threading
@@ -343,43 +341,6 @@ def listening(agents: Agents) -> Listening:
     return Listening(
         OnHost(host, LOOK, labs.Lab(agents.base, "token")), labs.PartLocation("server", "127.0.0.1", number)
     )
-
-
-@contextlib.contextmanager
-def going_out_from(port: int) -> Iterator[socket.socket]:
-    """A connection of another program's goes out from a port, on which nothing listens."""
-    with socket.create_server(("127.0.0.1", 0)) as far, socket.socket() as near:
-        near.bind(("127.0.0.1", port))
-        near.connect(far.getsockname())
-        with far.accept()[0]:
-            near.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            yield near
-
-
-def test_a_port_that_a_connection_goes_out_from_is_tried_again_on_hosts(listening: Listening):
-    log = Path(listening.log)
-    with going_out_from(listening.place.port) as client:
-
-        def let_go() -> None:
-            while not log.exists() or "already in use" not in log.read_text():
-                time.sleep(0.02)
-            client.close()
-
-        watching = threading.Thread(target=let_go, daemon=True)
-        watching.start()
-        listening.ensure()
-        watching.join(timeout=10)
-    assert listening.is_up and listening.ready() and not watching.is_alive()
-
-
-def test_a_port_that_a_connection_keeps_is_said_with_the_remedy_on_hosts(listening: Listening, monkeypatch):
-    monkeypatch.setattr(supervised_process, "TRY_AGAIN_S", 0.01)
-    with (
-        going_out_from(listening.place.port),
-        pytest.raises(SiteError, match=rf"goes out from port {listening.place.port} on here, .*site\.port"),
-    ):
-        listening.ensure()
-    assert not listening.is_up
 
 
 def test_whatever_goes_wrong_while_a_host_starts_a_program_it_is_ended(listening: Listening):

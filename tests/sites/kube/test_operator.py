@@ -22,13 +22,20 @@ from benchbook import sites
 from benchbook.core.util.errors import SiteError
 from benchbook.measure import dataset
 from benchbook.measure.data_plan import plan_data
-from benchbook.measure.statement_counters import open_session
 from benchbook.sites.kube import tidb
 from benchbook.sites.kube.api import KubernetesCluster, wait_for
 from benchbook.sites.topology import teardown
 from tests.sites import kubernetes_study
-from tests.sites.kube.test_site import ours, run
-from tests.sites.kube.test_tidb import CRD, PARTS, defined, must_be_as_asked, operated, withdraw
+from tests.sites.kube.test_site import ours
+from tests.sites.kube.test_tidb import (
+    CRD,
+    PARTS,
+    defined,
+    must_be_measured,
+    must_have_rows,
+    operated,
+    withdraw,
+)
 
 IMAGE = os.environ.get("BENCHBOOK_TEST_OPERATOR_IMAGE")
 pytestmark = [
@@ -192,35 +199,19 @@ def load(spec: Any, folder: Path, cluster: KubernetesCluster, where: Path) -> No
 
 def test_the_operator_itself_makes_our_cluster_which_is_measured_and_removed(operator, cluster, folder, root):
     spec = operated(storage={"storage_class": NAME, "size_gib": 20})
-    into = root / "raw"
-    into.mkdir()
     load(spec, folder, cluster, operator)
     with sites.open_site(spec, folder) as site:
         assert site.able == ["service", "direct"]
         site.restore(plan_data(spec).label)
         namespace = site.space.namespace
-        seen = {}
-        for arm in spec.arms:
-            made, judged = run(site, spec, arm, into)
-            assert judged.status == "valid", (arm, judged.reasons)
-            assert judged.ledger == "agrees"
-            seen[arm] = made.evidence()
-        leads = seen["service"]["identity_before"]["service_leads_to"]
-        assert leads == site.runtime.get(site.chains["service"].server).leads_to and len(leads) == 2
-        facts = site.facts("service")["engine"]
-        must_be_as_asked(facts, seen["direct"], leads)
-        assert {part: one["images"] for part, one in facts["parts"].items()} == {
-            part: [f"pingcap/{part}:v5.0.0"] for part in tidb.PARTS
-        }
+        seen, facts = must_be_measured(site, root / "raw"), site.facts("service")["engine"]
+        images = {part: one["images"] for part, one in facts["parts"].items()}
+        assert images == {part: [f"pingcap/{part}:v5.0.0"] for part in tidb.PARTS}
         assert {one.spec.persistent_volume_reclaim_policy for one in volumes(cluster)} == {"Delete"}
     with sites.open_site(spec, folder) as site:
         # The next stage finds it as it was left: the operator made nothing of it again.
         site.restore(plan_data(spec).label)
-        with open_session(site) as connection:
-            assert dataset.describe_data(connection, plan_data(spec))["rows"] == {
-                "sbtest1": 500,
-                "sbtest2": 500,
-            }
+        must_have_rows(site)
         again = site.identity("service")
         pods = {name for name in again if name.startswith("server-")}
         assert pods and all(again[name] == seen["direct"]["identity_after"][name] for name in pods)
@@ -250,7 +241,5 @@ def test_settings_that_change_between_two_stages_are_in_force_before_the_cluster
         assert remade == {"server-tidb-0", "server-tidb-1"}, told(cluster)
         assert site.facts("direct")["engine"]["settings"]["performance.stmt-count-limit"]["got"] == "4321"
         site.restore(plan_data(changed).label)
-        with open_session(site) as connection:
-            rows = dataset.describe_data(connection, plan_data(changed))["rows"]
-            assert rows == {"sbtest1": 500, "sbtest2": 500}
+        must_have_rows(site)
         assert site.identity("direct") == after

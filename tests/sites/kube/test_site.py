@@ -7,7 +7,6 @@ and python3 (`tools/images/rootfs.sh`), which BENCHBOOK_TEST_IMAGE names; `local
 import csv
 import json
 import os
-import re
 import socket
 import subprocess
 import sys
@@ -20,7 +19,6 @@ import pytest
 from sqlalchemy import text
 
 from benchbook import sites
-from benchbook.core.artifacts import applied_config
 from benchbook.core.util.errors import SiteError
 from benchbook.measure import dataset, servers
 from benchbook.measure.data_plan import plan_data
@@ -109,17 +107,6 @@ def test_every_arm_is_measured_valid_with_an_agreeing_ledger(
             assert judged.status == "valid", (arm, judged.reasons)
             assert judged.ledger == "agrees"
             seen[arm] = (facts, made.evidence())
-            texts = dict(site.applied(arm))
-            assert (
-                applied_config.digest_text(texts["my.cnf"])
-                == made.evidence()["identity_before"]["config_hash"]
-            )
-            assert (
-                applied_config.digest_text(texts["study.yaml"]) == facts["moment"]["manifests"]["study.yaml"]
-            )
-            secrets = [file.read_text() for file in (folder / "secrets").iterdir()]
-            words = [word for text in secrets for word in re.findall(r"[\w-]{30,}", text)]
-            assert words and not any(word in text for word in words for text in texts.values())
         for arm, (facts, evidence) in seen.items():
             server = evidence["identity_before"]
             assert facts["cluster"]["version"].startswith("v1.")
@@ -141,10 +128,7 @@ def test_every_arm_is_measured_valid_with_an_agreeing_ledger(
             beside = seen[arm][1]["arrangement"]["neighbour"]
             assert beside["stayed"] and beside["cpu_s"] > 0.5
         namespace = site.space.namespace
-        kept = "\n".join(dict(site.applied("guaranteed")).values())
-        assert "kind: StatefulSet" in kept
         password = (folder / "secrets" / "sysbench.cnf").read_text().split('password="')[1].split('"')[0]
-        assert password not in kept
         for one in cluster.core.list_namespaced_pod(namespace).items:
             assert password not in json.dumps(cluster.api.sanitize_for_serialization(one))
     # Left: the pods with data, asleep; nothing else.
@@ -185,23 +169,6 @@ def test_several_clients_and_servers_begin_together_and_their_books_agree(folder
         assert evidence["identity_before"]["server-2"]["port"] != evidence["identity_before"]["port"]
     # All four are told, and a server that was killed would be another one.
     assert {f"client-{number}_pod" for number in (2, 3, 4)} <= evidence["identity_before"].keys()
-
-
-def test_a_monitor_shows_every_part_each_second(folder: Path, root: Path):
-    spec = study(("haproxy", "pod"), plan={"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 4})
-    into = root / "raw"
-    into.mkdir()
-    with sites.open_site(spec, folder) as site:
-        dataset.load_data(site, plan_data(spec))
-        made, judged = run(site, spec, "haproxy", into)
-    assert judged.status == "valid", judged.reasons
-    rows = [line.split(",") for line in made.text("monitor.csv").splitlines()[1:]]
-    for part in ("client", "proxy", "server", "machine"):
-        seconds = [float(row[0]) for row in rows if row[1] == part]
-        assert len(seconds) >= 3, part
-        assert 0.5 < seconds[1] - seconds[0] < 3
-        assert any(float(row[2]) > 0 for row in rows if row[1] == part)
-    assert all(float(row[3]) > 10 for row in rows if row[1] == "server")
 
 
 def test_a_pod_that_is_killed_in_a_run_makes_it_invalid_and_the_next_one_is_whole(cluster, folder, root):

@@ -3,14 +3,12 @@
 They need what the other tests of a cluster need, and images with TiDB too (`tools/images/rootfs.sh`):
 BENCHBOOK_TEST_TIDB_IMAGE names one with tidb-server 6.6, BENCHBOOK_TEST_PARTS_IMAGE one with PD, unistore and
 TiDB 5.0. In place of the operator a stand-in of the tests makes its pods, of these real parts; the operator
-itself is asked where BENCHBOOK_TEST_OPERATOR names its controller-manager. BENCHBOOK_TIDB_CRD is its
-definition of a TidbCluster.
+itself is asked in `test_operator`. BENCHBOOK_TIDB_CRD is its definition of a TidbCluster.
 """
 
 import csv
 import json
 import os
-import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -40,7 +38,6 @@ from tests.sites.operator_stand_in import Operator
 IMAGE = os.environ.get("BENCHBOOK_TEST_TIDB_IMAGE")
 PARTS = os.environ.get("BENCHBOOK_TEST_PARTS_IMAGE")
 CRD = os.environ.get("BENCHBOOK_TIDB_CRD")
-OPERATOR = os.environ.get("BENCHBOOK_TEST_OPERATOR")
 pytestmark = kubernetes_study.IN_A_CLUSTER
 needs_tidb = pytest.mark.skipif(
     IMAGE is None, reason="BENCHBOOK_TEST_TIDB_IMAGE names no image with tidb-server 6.6"
@@ -119,11 +116,7 @@ def test_a_tidb_that_is_killed_is_a_restart_and_its_data_are_put_back(folder: Pa
         after = site.identity("pod")
         assert after["restarts"] == before["restarts"] + 1 and after["started"] != before["started"]
         assert after["last_end"] != "none"
-        with open_session(site) as connection:
-            assert dataset.describe_data(connection, plan_data(spec))["rows"] == {
-                "sbtest1": 500,
-                "sbtest2": 500,
-            }
+        must_have_rows(site)
 
 
 @needs_tidb
@@ -214,8 +207,25 @@ def operated(plan: dict[str, Any] | None = None, **site: Any) -> Any:
     return study(arms, section, engine=engine, **other)
 
 
-def must_be_as_asked(facts: dict[str, Any], seen: dict[str, Any], leads: list[str]) -> None:
-    """Hold a cluster of `operated`, by its facts and what a run saw, against what it was asked to be."""
+def must_have_rows(site: Any) -> None:
+    """The tables of a study are there as they were loaded."""
+    with open_session(site) as connection:
+        rows = dataset.describe_data(connection, plan_data(site.study))["rows"]
+    assert rows == {"sbtest1": 500, "sbtest2": 500}
+
+
+def must_be_measured(site: Any, into: Path) -> dict[str, dict[str, Any]]:
+    """Evidence of a valid run of each arm; the cluster of `operated` is what it was asked to be."""
+    into.mkdir()
+    evidence = {}
+    for arm in site.study.arms:
+        made, judged = run(site, site.study, arm, into)
+        assert (judged.status, judged.ledger) == ("valid", "agrees"), (arm, judged.reasons)
+        evidence[arm] = made.evidence()
+    seen, facts = evidence["service"], site.facts("service")["engine"]
+    leads = seen["identity_before"]["service_leads_to"]
+    assert leads == site.runtime.get(site.chains["service"].server).leads_to and len(leads) == 2
+    assert "no copy" in facts["data"]
     assert {part: one["pods"] for part, one in facts["parts"].items()} == {"pd": 1, "tikv": 3, "tidb": 2}
     assert facts["settings"]["tidb_hashagg_final_concurrency"]["got"] == "1"
     assert facts["settings"]["log.level"]["got"] == "error"
@@ -231,6 +241,7 @@ def must_be_as_asked(facts: dict[str, Any], seen: dict[str, Any], leads: list[st
         assert set(looks[when]["leaders"].values()) <= stores
     with pytest.raises(pymysql.err.OperationalError, match="Access denied"):
         pymysql.connect(host=leads[0], port=4000, user="root", password="", ssl_disabled=True)
+    return evidence
 
 
 @needs_parts
@@ -238,38 +249,22 @@ def test_a_cluster_of_the_operators_is_loaded_once_measured_and_gone_with_its_st
     cluster: KubernetesCluster, folder: Path, root: Path, definition: None
 ):
     spec = operated()
-    into = root / "raw"
-    into.mkdir()
     with sites.open_site(spec, folder) as site, Operator(site.space.namespace, PARTS) as operator:
         assert site.able == ["service", "direct"]
         dataset.load_data(site, plan_data(spec))
         assert operator.trouble is None
-        seen = {}
-        for arm in spec.arms:
-            made, judged = run(site, spec, arm, into)
-            assert judged.status == "valid", (arm, judged.reasons)
-            assert judged.ledger == "agrees"
-            seen[arm] = made.evidence()
-            books = seen[arm]["ledger"]
+        for evidence in must_be_measured(site, root / "raw").values():
+            books = evidence["ledger"]
             # The kubelet knocks at the port each second, and what it drops is not taken for sysbench's.
             knocked = books["after"]["Aborted_connects"] - books["before"]["Aborted_connects"]
             assert books["own_connections"] == knocked
-        leads = seen["service"]["identity_before"]["service_leads_to"]
-        assert leads == site.runtime.get(site.chains["service"].server).leads_to
-        facts = site.facts("service")["engine"]
-        must_be_as_asked(facts, seen["service"], leads)
-        assert "no copy" in facts["data"]
         assert site.has_snapshot(plan_data(spec).label) and not site.has_snapshot("another")
         site.restore(plan_data(spec).label)
     with sites.open_site(spec, folder) as site:
         # It has no sleep: what was loaded is there in the next stage.
         assert site.has_snapshot(plan_data(spec).label)
         site.restore(plan_data(spec).label)
-        with open_session(site) as connection:
-            assert dataset.describe_data(connection, plan_data(spec))["rows"] == {
-                "sbtest1": 500,
-                "sbtest2": 500,
-            }
+        must_have_rows(site)
     teardown.tear_down(folder)
     assert ours(cluster, folder) == []
 
@@ -328,30 +323,3 @@ def test_an_operator_that_is_not_there_is_told(folder: Path, root: Path, definit
         pytest.raises(SiteError, match="takes no notice"),
     ):
         site.up("service")
-
-
-@pytest.mark.skipif(
-    OPERATOR is None or CRD is None, reason="BENCHBOOK_TEST_OPERATOR names no controller-manager"
-)
-def test_the_operator_itself_takes_our_cluster_and_begins_with_its_pd(cluster, folder, root):
-    """Without images of PD and without a storage class it gets no further, and says why."""
-    assert OPERATOR is not None and CRD is not None
-    api = client.ApiextensionsV1Api(cluster.api)
-    before = defined(api)
-    define(cluster, *sorted(Path(CRD).parent.glob("pingcap.com_*.yaml")))
-    log = root / "operator.log"
-    with log.open("wb") as out:
-        env = {**os.environ, "NAMESPACE": "default", "KUBECONFIG": str(cluster.file)}
-        operator = subprocess.Popen([OPERATOR], stdout=out, stderr=out, env=env)
-    try:
-        with sites.open_site(operated(wait_s=25), folder) as site:
-            with pytest.raises(SiteError, match=r"server-pd-0: \w+.*its events") as told:
-                site.up("service")
-            sets = client.AppsV1Api(cluster.api).list_namespaced_stateful_set(site.space.namespace).items
-            assert "server-pd" in [one.metadata.name for one in sets], log.read_text()[-2000:]
-            assert "PD(s) are not healthy" in str(told.value)
-    finally:
-        operator.kill()
-        operator.wait()
-        teardown.tear_down(folder)
-        withdraw(api, {name for name in defined(api) - before if name.endswith(".pingcap.com")})

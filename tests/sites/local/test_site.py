@@ -40,19 +40,6 @@ def of_lab(folder: Path) -> list[int]:
     return [child.pid for child in teardown.find_processes(folder, set())]
 
 
-def test_up_is_idempotent_and_both_ways_lead_to_the_same_server(make_study, lab: Path) -> None:
-    with sites.open_site(make_study(), lab) as site:
-        direct, relay = site.up("direct"), site.up("relay")
-        before = site.identity("relay")
-        assert (site.up("direct"), site.up("relay")) == (direct, relay)
-        assert site.identity("relay") == before
-        assert relay.port == direct.port + 1
-        word = query(direct, "SELECT @@report_host")
-        assert query(relay, "SELECT @@report_host") == word
-        assert site.monitored("direct") == {"server": [before["pid"]]}
-        assert site.monitored("relay") == {"server": [before["pid"]], "proxy": [before["proxy_pid"]]}
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to go before others")
 @pytest.mark.parametrize(("priority", "change"), [("raised", -10), ("ordinary", 0)])
 def test_what_is_measured_goes_before_others_only_where_the_study_lets_it(make_study, lab, priority, change):
