@@ -20,11 +20,10 @@ from benchbook.measure import dataset, scheduler
 from benchbook.measure.data_plan import plan_data
 from benchbook.plan import schedule
 from benchbook.sites.hosts.host import AccessRefused
-from benchbook.sites.hosts.watch import RemoteWatch
 from benchbook.sites.workspace import SCHEMA, USER
 from tests import rooms, walks
 from tests.sites import event_runs
-from tests.sites.hosts.test_site import LIMITS, OF_HOSTS, PATIENCE, cut, study
+from tests.sites.hosts.test_site import LIMITS, OF_HOSTS, PATIENCE, study
 from tests.sites.ssh_hosts import Rack, racked, run
 
 pytestmark = OF_HOSTS
@@ -212,34 +211,6 @@ def test_hosts_behind_a_jump_host_are_reached_through_it_alone_and_both_keys_are
         rack.known_hosts.write_text(known)
         for host in behind:
             run("ip", "netns", "exec", host.namespace, "iptables", "-w", "-F", "INPUT")
-
-
-@pytest.mark.slow
-def test_a_lost_connection_to_one_of_several_clients_is_picked_up_and_told(rack, monkeypatch, tmp_path):
-    """The second client's host is out of our reach for longer than the run lasts; its bytes come later."""
-    asked = study(arms={"direct": {}, "two": {"clients": 2}}, threads=(2,))
-    client = rack.hosts["client2"]
-
-    start, watching = RemoteWatch.start, threading.Event()
-    monkeypatch.setattr(RemoteWatch, "start", lambda watch: (start(watch), watching.set()))
-
-    def away() -> None:
-        # What nobody watched is no run: hosts have begun to watch before one is cut off.
-        watching.wait(60)
-        cut(rack, client)
-        time.sleep(8)
-        cut(rack, client, "-D")
-
-    with opened(rack, monkeypatch, "lost", asked) as site:
-        dataset.load_data(site, plan_data(asked))
-        accident = threading.Thread(target=away)
-        accident.start()
-        folder = walks.measured(site, site.study, "two", tmp_path / "raw")
-        accident.join()
-        judged = walks.judge(folder)
-        assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
-        lost = folder.evidence()["arrangement"]["connection_lost"]
-        assert set(lost) == {"client2"} and lost["client2"][0]["lost_s"] > 3
 
 
 @pytest.mark.slow

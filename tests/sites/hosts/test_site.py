@@ -143,51 +143,6 @@ def test_a_run_whose_connections_are_lost_goes_on_and_is_picked_up(rack: Rack, h
 
 
 @pytest.mark.slow
-def test_a_cable_pulled_between_hosts_is_told_and_never_valid(rack: Rack, home: Path, tmp_path: Path):
-    """The client's own cable is out for three seconds: its transactions stall, the run is worth nothing."""
-
-    def trip() -> None:
-        while not list((tmp_path / "raw").glob("*.part")):
-            time.sleep(0.05)
-        time.sleep(2)
-        rack.hosts["client1"].unplug()
-        time.sleep(3)
-        rack.hosts["client1"].plug()
-
-    with sites.open_site(study(), home) as site:
-        dataset.load_data(site, plan_data(site.study))
-        accident = threading.Thread(target=trip, daemon=True)
-        accident.start()
-        folder = make_run(site, "direct", tmp_path / "raw")
-        accident.join()
-        assert walks.judge(folder).status == "invalid"
-
-
-@pytest.mark.slow
-def test_a_server_that_loses_power_voids_the_run_and_comes_back(rack: Rack, home: Path, tmp_path: Path):
-    server = rack.hosts["server1"]
-    with sites.open_site(study(), home) as site:
-        dataset.load_data(site, plan_data(site.study))
-
-        def fail() -> None:
-            time.sleep(2)
-            server.kill()
-            rack.switch_on(server)
-
-        accident = threading.Thread(target=fail)
-        accident.start()
-        folder = make_run(site, "direct", tmp_path / "raw")
-        accident.join()
-        judged = walks.judge(folder)
-        assert judged.status == "invalid" and any(reason.startswith("V1 ") for reason in judged.reasons)
-        # What a walk does after a run that is not valid.
-        site.down()
-        site.restore(plan_data(site.study).label)
-        again = make_run(site, "direct", tmp_path / "raw2", attempt=2)
-        assert walks.judge(again).status == "valid"
-
-
-@pytest.mark.slow
 def test_a_host_started_anew_between_runs_is_taken_up_again(rack: Rack, home: Path):
     server = rack.hosts["server1"]
     with sites.open_site(study(), home) as site:

@@ -10,7 +10,6 @@ import csv
 import json
 import os
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from kubernetes import client
 from ruamel.yaml import YAML
 
 from benchbook import sites
-from benchbook.core.util.errors import SettingsDiffer, SiteError
+from benchbook.core.util.errors import SiteError
 from benchbook.measure import dataset, run_executor, servers
 from benchbook.measure.data_plan import plan_data
 from benchbook.measure.statement_counters import open_session
@@ -102,24 +101,6 @@ def test_a_tidb_in_a_pod_is_measured_valid_on_every_network_with_an_agreeing_led
 
 
 @needs_tidb
-def test_a_tidb_that_is_killed_is_a_restart_and_its_data_are_put_back(folder: Path, root: Path):
-    spec = study({name: PODS[name] for name in ("pod", "service")})
-    with sites.open_site(spec, folder) as site:
-        dataset.load_data(site, plan_data(spec))
-        server = site.runtime.get(site.chains["pod"].server)
-        before = site.identity("pod")
-        server.run("sh", "-c", "read pid _ </var/lib/benchbook/run/pid && kill -KILL $pid")
-        deadline = time.monotonic() + 30
-        while server.is_alive() and time.monotonic() < deadline:
-            time.sleep(0.2)
-        site.restore(plan_data(spec).label)
-        after = site.identity("pod")
-        assert after["restarts"] == before["restarts"] + 1 and after["started"] != before["started"]
-        assert after["last_end"] != "none"
-        must_have_rows(site)
-
-
-@needs_tidb
 def test_a_run_in_which_a_servers_memory_runs_out_is_invalid(folder: Path, root: Path):
     arms = {name: {"network": "pod", "qos": "guaranteed"} for name in ("one", "two")}
     plan = {"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 6}
@@ -137,23 +118,6 @@ def test_a_run_in_which_a_servers_memory_runs_out_is_invalid(folder: Path, root:
         taking.join()
     assert judged.status == "invalid"
     assert made.evidence()["oom_kills"] >= 1
-
-
-@needs_tidb
-def test_a_setting_that_tidb_does_not_know_is_told_and_not_passed_over(folder: Path, root: Path):
-    wrong = ENGINE | {"settings": {"tidb_no_such_variable": 1}}
-    spec = study({name: PODS[name] for name in ("pod", "service")}, engine=wrong)
-    with sites.open_site(spec, folder) as site:
-        site.up("pod")
-        with pytest.raises(SettingsDiffer, match="tidb_no_such_variable"):
-            site.facts("pod")
-
-
-@needs_tidb
-def test_a_tidb_that_lets_anybody_in_at_first_is_refused_by_name(folder: Path, root: Path):
-    spec = study({name: PODS[name] for name in ("pod", "service")}, engine={"name": "tidb", "version": "5.0"})
-    with sites.open_site(spec, folder) as site:
-        assert site.able == [] and "before it has accounts" in site.missing("pod")
 
 
 def withdraw(api: client.ApiextensionsV1Api, names: set[str]) -> None:
