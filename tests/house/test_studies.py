@@ -1,7 +1,6 @@
 """A study of the lab says what changes at the sizes of its source, and nothing but sizes changes."""
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -141,9 +140,3 @@ def test_a_study_names_its_schema_from_where_it_lies():
         file = paths.study_paths(name).file
         (named,) = re.findall(r"^# yaml-language-server: \$schema=(\S+)$", file.read_text(), re.M)
         assert (file.parent / named).resolve() == tree.ROOT / "schemas" / "study.schema.json"
-
-
-def test_the_documentation_names_every_study_of_the_lab():
-    told = Path(tree.ROOT / "docs" / "one-machine-lab.md").read_text(encoding="utf-8")
-    small = {name.removesuffix(SUFFIX) for name in FULL} | WITHOUT
-    assert not [name for name in small if f"`{name}`" not in told and f"/{name}.yaml" not in told]

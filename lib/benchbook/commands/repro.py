@@ -27,11 +27,12 @@ from benchbook.commands import pages as made
 from benchbook.core.study import load
 from benchbook.core.util import git, paths, process_env, yaml_file
 from benchbook.core.util.errors import BenchbookError, InputErrors, did_you_mean
+from benchbook.measure import preflight
 from benchbook.plan import schedule
 from benchbook.sites.machine import facts as machine
 from benchbook.sites.processes import procfs, spawn, supervise
 from benchbook.sites.topology import feasibility
-from benchbook.sites.workspace import free_bytes
+from benchbook.sites.workspace import free_bytes, lab_folder
 
 _PAGE = re.compile(r"(report|runs)@(.+)")
 LOW_BYTES = 500 << 20
@@ -73,6 +74,9 @@ def run_pipeline(arguments: Sequence[str], study: str | None = None) -> int:
             print(f"this machine now: {machine.describe_load()}")
             for line in [line for name in chosen for line in _list_expected(name)]:
                 print(line)
+            for name in chosen:
+                if not any("@" in word and not word.endswith(f"@{name}") for word in arguments):
+                    _refuse_early(root, name)
         code, is_stopped = _run_repro(root, list(arguments), study)
         if is_stopped:
             print(f"\n{terminal_summary.describe_end('stopped', chosen)}", file=sys.stderr)
@@ -95,6 +99,15 @@ def _list_expected(name: str) -> Iterator[str]:
     if study.site.precedence:
         yield f"{name}: measured {schedule.PRIORITY[study.site.precedence]}"
     yield from (f"{name}: {arm} will be skipped: {why}" for arm, why in skipped.items())
+
+
+def _refuse_early(root: Path, name: str) -> None:
+    """Refuse a study whose runs can't be made now before DVC, stages and loading take their minute."""
+    kept, planned = terminal_summary.count_progress(name)
+    if kept < planned or not planned:
+        limits = load.load_params("limits").limits.model_dump()
+        raw = paths.study_paths(name).raw
+        preflight.refuse_before_loading(load.load_study(name), raw, lab_folder(root, name), limits)
 
 
 def rebuild_pages() -> int:

@@ -1,7 +1,6 @@
-"""Refuse foreseeable failures before the first run.
+"""Problems that would make a study fail, found before its first run.
 
-`machine` looks before any server starts, `server` at each of them when its arms are up. Both return all that
-is wrong, each with what was found, what is needed and what to do.
+Each says what was found, what is needed and what to do.
 """
 
 from __future__ import annotations
@@ -20,7 +19,11 @@ from sqlalchemy.exc import SQLAlchemyError
 from benchbook.core.study import interleaving
 from benchbook.core.study.study import Study
 from benchbook.core.util.errors import BenchbookError
+from benchbook.measure import dataset
+from benchbook.sites import kind
 from benchbook.sites.engines import dialect
+from benchbook.sites.machine import lock
+from benchbook.sites.topology import feasibility
 from benchbook.sites.workspace import find_nearest, free_bytes
 
 OWN_SESSIONS = 10
@@ -36,6 +39,23 @@ def refuse_problems(problems: list[str]) -> None:
     """Raise BenchbookError with all problems, if there are any."""
     if problems:
         raise BenchbookError("this can't be measured: " + "; ".join(problems))
+
+
+def refuse_before_loading(study: Study, raw: Path, lab: Path, limits: dict[str, Any]) -> None:
+    """Refuse what no row has to be loaded for: another measurement here, limits of machine and servers.
+
+    Servers are asked where others run them; elsewhere none is up yet. LockHeld or BenchbookError.
+    """
+    refuse_problems(check_machine(study, {"raw logs": raw, "the lab": lab}, limits))
+    if study.site.kind == "local":
+        lock.acquire_lock(lab).release()
+    elif study.site.kind == "existing":
+        # Not by `open_site`, which takes passwords from what this process still starts.
+        with kind(study)(study, lab) as site:
+            feasibility.must_leave_a_pair(study, feasibility.of_site(site, study.arms))
+            for arm in dataset.arm_of_each_copy(site):
+                with site.admin(arm).connect() as connection:
+                    refuse_problems([f"{arm}: {text}" for text in check_server(study, connection)])
 
 
 def check_machine(study: Study, folders: dict[str, Path], limits: dict[str, Any]) -> list[str]:

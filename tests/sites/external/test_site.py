@@ -19,11 +19,11 @@ import sqlalchemy
 
 from benchbook import sites
 from benchbook.commands import cli, site_commands
-from benchbook.core.study import interleaving
+from benchbook.core.study import interleaving, load
 from benchbook.core.study.descriptors import TEXT
 from benchbook.core.study.study import Study
-from benchbook.core.util.errors import BenchbookError, SettingsDiffer, SiteError
-from benchbook.measure import dataset, servers, statement_counters
+from benchbook.core.util.errors import BenchbookError, LockHeld, SettingsDiffer, SiteError
+from benchbook.measure import dataset, preflight, servers, statement_counters
 from benchbook.measure.data_plan import plan_data
 from benchbook.measure.run_executor import RunContext, execute_run
 from benchbook.plan import schedule
@@ -252,6 +252,25 @@ def test_plan_reads_the_buffer_pools_before_anything_is_loaded(study, theirs, mo
     assert "not read" in (wrong := ExistingSite.needs("own", study())) and "not-it" not in wrong
     monkeypatch.delenv("GUEST_PASSWORD")
     assert "data " not in ExistingSite.needs("own", study())
+
+
+def test_a_limit_and_another_measurement_refuse_before_a_row_is_loaded(study, theirs, open_folder, tmp_path):
+    """They came after loading and pilots, a minute later."""
+    limits = load.load_params("limits").limits.model_dump()
+    asked = (study(threads=16), tmp_path / "raw", open_folder / "ours", limits)
+    with theirs[1].admin().connect() as connection:
+        was = connection.exec_driver_sql("SELECT @@max_connections").scalar_one()
+    tell(theirs[1], "SET GLOBAL max_connections = 20")
+    try:
+        with pytest.raises(BenchbookError, match="one: max_connections is 20, 16 sessions at once need 26"):
+            preflight.refuse_before_loading(*asked)
+    finally:
+        tell(theirs[1], f"SET GLOBAL max_connections = {was}")
+    preflight.refuse_before_loading(*asked)
+    with sites.open_site(study(), open_folder / "elsewhere"), pytest.raises(LockHeld, match="being measured"):
+        preflight.refuse_before_loading(*asked)
+    with theirs[1].admin().connect() as connection:
+        assert connection.exec_driver_sql("SHOW TABLES FROM ours").all() == []
 
 
 def test_an_account_file_that_others_may_read_is_refused(study, open_folder, tmp_path):
