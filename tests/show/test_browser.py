@@ -92,6 +92,10 @@ def test_a_study_of_seven_workloads_with_all_their_causes_is_three_screens(brows
     built = conftest.build(made, tmp_path)
     page = _open(browser, built, 1280)
     assert page.evaluate("document.documentElement.scrollHeight") <= 3 * 800
+    # A row for each workload, since none depends on threads; all levels are one click away.
+    rows = "section.answer {} > table > tbody tr:not(.group)"
+    assert page.locator(rows.format("> .scroll")).count() == 7
+    assert page.locator(rows.format("details > .scroll")).count() == 7 * (1 + 3)
     assert (
         page.locator("#cost-of-a-query ~ figure img").count() == page.locator(".forest li").count() - 1 == 7
     )

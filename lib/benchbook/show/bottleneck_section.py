@@ -25,8 +25,8 @@ from benchbook.show.templating import render_template
 
 _MOST_WORDS = 20
 _Place = tuple[str, int, str]
-_EVENTS = {"instructions": "instructions", "llc_misses": "misses of the last cache"}
-"""What the processor counts of a query, with columns of its own where the kernel lets us see it."""
+_EVENTS = {"instructions": "Instructions", "llc_misses": "LLC misses"}
+"""Events that the processor counts of a query, with a column each where the kernel shows them."""
 
 
 def select_causes(findings: Findings) -> list[Cause]:
@@ -176,7 +176,7 @@ def build_tables(findings: Findings) -> list[Table]:
             ]
             rows.append((cause, part, of_arms, not place))
     base = arms.get(findings.baseline, findings.baseline)
-    of_events = [number_column(name, _EVENTS[event]) for event in events for name in (base, "Treatment")]
+    of_events = [number_column(_EVENTS[event]) for event in events]
     inputs = {
         "base": base,
         "level": number_format.format_level(causes.level),

@@ -29,6 +29,8 @@ from benchbook.show.markup import Html, escape_markdown, make_slug
 from benchbook.show.templating import render_template
 
 WIDTH = 110
+# More rows than fill a screen: effects that don't depend on threads then stand in one row first.
+_MANY_ROWS = 20
 # A longer name of a treatment has a line of its own.
 _MOST_OF_A_NAME = 30
 # Columns that equal arms have, too.
@@ -280,11 +282,16 @@ def render_html(table: ResultsTable, conclusions: Sequence[str] = ()) -> Html:
     """The table as HTML, `conclusions` above it."""
     columns, _ = _columns_of((*table.rows, *table.aa))
     notes = _Footnotes()
-    groups = [(_name_group(key, table), rows) for key, rows in _group_rows(table.rows).items()]
+    rows = _drop_levels(table.rows) if len(table.rows) > _MANY_ROWS else table.rows
+    groups, every = (
+        [(_name_group(key, table), several) for key, several in _group_rows(chosen).items()]
+        for chosen in (rows, table.rows)
+    )
     return render_template(
         "results.html.j2",
         table=table,
         groups=groups,
+        every=every if every != groups else [],
         columns=columns,
         caption=caption_of(table),
         mark=notes.mark,
@@ -297,6 +304,12 @@ def render_html(table: ResultsTable, conclusions: Sequence[str] = ()) -> Html:
         slug=make_slug,
         conclusions=conclusions,
     )
+
+
+def _drop_levels(rows: Sequence[ResultRow]) -> list[ResultRow]:
+    """Rows over all levels in place of their levels, where effects don't depend on threads."""
+    whole = {row.finding for row in rows if row.threads is None}
+    return [row for row in rows if row.threads is None or row.finding not in whole]
 
 
 def render_markdown(table: ResultsTable) -> str:
