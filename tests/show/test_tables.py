@@ -6,11 +6,13 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
+from benchbook.compare.stats import stalls
 from benchbook.core.artifacts.run_folder import EVIDENCE
 from benchbook.core.util import number_format
 from benchbook.read import checks_cluster
-from benchbook.show import run_tables, tables, templating
-from tests.found import changed
+from benchbook.show import run_tables, study_answer, tables, templating
+from benchbook.show.table import build_table
+from tests.found import changed, findings
 
 STYLE = (Path(templating.__file__).parent / "templates" / "page" / "style.css").read_text(encoding="utf-8")
 # Where nothing was shown, nothing is coloured.
@@ -243,3 +245,19 @@ def test_an_event_is_told_without_what_else_is_noted_beside_its_run():
     )
     assert tables.find_event(f"{store}; 2 leaders moved") == store
     assert tables.find_event("2 leaders moved") == ""
+
+
+def test_what_an_event_lost_is_a_row_an_arm_on_a_page_and_in_a_terminal():
+    killed = stalls.EventLoss("a", True, [4, 6], [0.54, 12.0], [0, 1200], [3])
+    gone = stalls.EventLoss("b", True, [4], [40.0], [40], [])
+    steady = stalls.EventLoss("c", False, [0], [0.0], [0], [0])
+    named = {"a": "first killed", "b": "both killed", "c": "two servers"}
+    table = build_table("losses", [killed, gone, steady], arms=named)
+    assert table.render_text()[1:] == [
+        "Arm                    Blocks  Failed transactions  As before after s       Lost s    Silent s",
+        "first killed                2               4 to 6     3 in 1 of them  0.5 to 12.0  0 to 1,200",
+        "both killed                 1                    4              never         40.0          40",
+        "two servers, no event       1                    0                  0          0.0           0",
+    ]
+    opening = study_answer.render_opening(findings(), losses=[table]).text
+    assert opening.index("Lost at the event") < opening.index('class="results"')

@@ -8,6 +8,7 @@ import sys
 import textwrap
 from collections.abc import Sequence
 
+from benchbook.compare.stats.stalls import event_seconds
 from benchbook.compare.text.results_table import build_results
 from benchbook.core.artifacts.findings import Findings
 from benchbook.core.artifacts.meta_analysis import MetaAnalysis
@@ -28,7 +29,7 @@ def render_answer(study: str) -> list[str]:
     where = paths.study_paths(study)
     if not where.findings.is_file():
         return []
-    from benchbook.show import bottleneck_section, results_view, setup_section, study_answer
+    from benchbook.show import bottleneck_section, evidence, results_view, setup_section, study_answer, tables
 
     findings = Findings.read(where.findings)
     blocks, (kept, due) = findings.blocks, count_progress(study)
@@ -41,13 +42,16 @@ def render_answer(study: str) -> list[str]:
     ]
     basis = f"{blocks.complete} of {format_count(blocks.planned, 'block')}{runs if due else ''}, "
     basis += f"{format_minutes(findings.machine_minutes)} of machine time"
-    before = [f"{study}: {findings.question}", *study_answer.conclude_study(findings, table)]
+    facts = files.read_json(where.facts)
+    losses = tables.tabulate_losses(evidence.load_evidence(study)) if event_seconds(facts["arms"]) else []
     after = [*why, *describe_place(study), f"({basis})", *five_minutes(findings)]
-    if loaded := setup_section.describe_loaded(files.read_json(where.facts)):
+    if loaded := setup_section.describe_loaded(facts):
         after.append(as_sentence(loaded))
     is_coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     return [
-        *_wrap_lines(before, width),
+        *_wrap_lines([f"{study}: {findings.question}"], width),
+        *(line for lost in losses for line in ["", *_wrap_lines(lost.render_text(), width), ""]),
+        *_wrap_lines(study_answer.conclude_study(findings, table), width),
         "",
         *_wrap_lines([results_view.caption_of(table)], width),
         *results_view.render_text(table, width, is_coloured),

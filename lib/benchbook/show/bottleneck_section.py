@@ -20,7 +20,7 @@ from benchbook.core.artifacts.findings import Findings
 from benchbook.core.util import number_format
 from benchbook.show import theme
 from benchbook.show.picture import Panel, Picture
-from benchbook.show.table import Table, build_table, number_column
+from benchbook.show.table import Notes, Table, TableColumn, build_table
 from benchbook.show.templating import render_template
 
 _MOST_WORDS = 20
@@ -169,21 +169,28 @@ def build_tables(findings: Findings) -> list[Table]:
         pair = [cells[key] for key in keys if key in cells]
         demands = [{part.part: part.a_query for part in cell.parts} for cell in pair]
         use = [{part: place for place in cell.places for part in place.parts} for cell in pair]
-        # The sentence stands once a contrast, beside the first of its parts.
+        # The sentence stands once a contrast, at the first of its parts.
         for place, part in enumerate(dict.fromkeys(itertools.chain(*demands)) if len(pair) > 1 else ()):
             of_arms = [
                 (demand.get(part, {}), used.get(part)) for demand, used in zip(demands, use, strict=True)
             ]
             rows.append((cause, part, of_arms, not place))
     base = arms.get(findings.baseline, findings.baseline)
-    of_events = [number_column(_EVENTS[event]) for event in events]
+    of_events = [_pair_column(_EVENTS[event]) for event in events]
     inputs = {
         "base": base,
         "level": number_format.format_level(causes.level),
         "arms": arms,
         "workloads": workloads,
+        "notes": Notes("costs-of-a-query"),
+        "pairs": _pair_column,
     }
     return [build_table("costs-of-a-query", rows, of_events=of_events, events=events, **inputs)]
+
+
+def _pair_column(label: str, unit: str = "") -> TableColumn:
+    """Column of numbers of both arms, which may stand below each other."""
+    return TableColumn(label, unit, "n pair")
 
 
 def name_place(cause: Cause, findings: Findings) -> str:

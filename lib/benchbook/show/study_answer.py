@@ -11,10 +11,11 @@ from benchbook.compare.text.results_table import ResultsTable, build_results
 from benchbook.core.artifacts.findings import Findings
 from benchbook.core.artifacts.meta_analysis import MetaAnalysis
 from benchbook.core.util.number_format import format_count
-from benchbook.show import bottleneck_section, results_view, templating
+from benchbook.show import bottleneck_section, results_view, tables, templating
 from benchbook.show.caveats_section import CaveatPoint, build_caveats
 from benchbook.show.evidence import ReportInputs
 from benchbook.show.markup import Html
+from benchbook.show.table import Table
 
 _MOST_DOUBTS = 8
 _NOTHING = Html("")
@@ -64,11 +65,12 @@ def render_opening(
     setting: Sequence[str] = (),
     sessions: Html = _NOTHING,
     elsewhere: Html = _NOTHING,
+    losses: Sequence[Table] = (),
 ) -> Html:
     """Title, basis of the answer, and the table of results with its conclusions.
 
     `setting` is that of `setup_section`, `sessions` says which sessions are recorded, `elsewhere` what other
-    studies found.
+    studies found, `losses` what an event cost, which a study with one answers first.
     """
     table = build_results(findings, recorded)
     return templating.render_template(
@@ -79,6 +81,7 @@ def render_opening(
         setting=setting,
         sessions=sessions,
         elsewhere=elsewhere,
+        losses=losses,
     )
 
 
@@ -98,6 +101,7 @@ def render_summary(
         "summary.md.j2",
         found=findings,
         answer=conclude_study(findings, table),
+        losses=[Html("\n".join(lost.render_text())) for lost in tables.tabulate_losses(report_inputs)],
         caption=results_view.caption_of(table),
         table=Html(results_view.render_markdown(table)),
         doubts=list(dict.fromkeys([*first, *(doubt for doubt in caveat_points if doubt.is_care)])),

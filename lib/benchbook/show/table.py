@@ -90,6 +90,17 @@ class Table:
     def __repr__(self) -> str:
         return f"<Table {self.anchor}, {len(self.rows)} rows>"
 
+    def render_text(self) -> list[str]:
+        """Lines for a terminal: title, a line for the headings, one for each row."""
+        head = [f"{column.label} {column.unit}".strip() for column in self.columns]
+        lines = [head, *([str(cell) for cell in row] for row in self.rows)]
+        sizes = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+        texts = [
+            [f"{cell:>{size}}" if place else f"{cell:<{size}}" for place, (cell, size) in enumerate(pairs)]
+            for pairs in (zip(line, sizes, strict=True) for line in lines)
+        ]
+        return [f"{self.title}, {self.caption[:1].lower()}{self.caption[1:]}", *map("  ".join, texts)]
+
     def _narrowed(self) -> tuple[list[TableColumn], list[list[object]], str]:
         """Columns that tell rows apart, the rows without the others, and the values all rows share."""
         kept, shared = [0], []

@@ -194,19 +194,28 @@ def find_event(warnings: str) -> str:
     return noted[0] if noted else ""
 
 
+def _measure_dips(report_inputs: ReportInputs) -> list[stalls.Dip]:
+    planned = stalls.event_seconds(report_inputs.facts["arms"])
+    return stalls.measure_dips(report_inputs.runs, report_inputs.intervals, planned)
+
+
 def tabulate_dips(report_inputs: ReportInputs) -> list[Table]:
-    """List the cost of an event in the middle of each run, beside runs without it (same seconds).
+    """Cost of an event in the middle of each run, beside runs without it over the same seconds.
 
     No table where no arm has an event.
     """
     about = report_inputs.runs.set_index("run_id")
-    dips = stalls.measure_dips(
-        report_inputs.runs, report_inputs.intervals, stalls.event_seconds(report_inputs.facts["arms"])
-    )
     rows = [
-        (run := about.loc[dip.run_id], dip, find_event(run.warnings) if dip.has_event else "") for dip in dips
+        (run := about.loc[dip.run_id], dip, find_event(run.warnings) if dip.has_event else "")
+        for dip in _measure_dips(report_inputs)
     ]
     return [build_table("dips", rows, arms=report_inputs.named)] if rows else []
+
+
+def tabulate_losses(report_inputs: ReportInputs) -> list[Table]:
+    """Loss at an event by arm, over all its runs; no table where no arm has an event."""
+    rows = stalls.summarize_losses(report_inputs.runs, _measure_dips(report_inputs))
+    return [build_table("losses", rows, arms=report_inputs.named)] if rows else []
 
 
 def tabulate_leaders(report_inputs: ReportInputs) -> list[Table]:

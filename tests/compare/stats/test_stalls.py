@@ -90,6 +90,17 @@ def test_depth_silence_recovery_and_loss_are_those_of_the_series() -> None:
     assert (other.before_qps, other.lowest_qps, other.lost_s) == (95.0, 90.0, 0.0)
 
 
+def test_what_an_event_lost_stands_by_arm_with_those_first_that_had_one() -> None:
+    """Of 30 s at 100, then 12 of nothing: 12 s are lost; a run that stays at nothing is not as before."""
+    back, never, steady = [0.0] * 12 + [100.0] * 28, [0.0] * 40, [100.0] * 40
+    runs, intervals = frames({f"r{n}": [100.0] * 30 + rest for n, rest in enumerate((steady, back, never))})
+    runs = runs.assign(arm=["steady", "killed", "killed"], ignored_errors=[0, 4, 6])
+    dips = stalls.measure_dips(runs, intervals, {"killed": 30})
+    killed, other = stalls.summarize_losses(runs, dips)
+    assert killed == stalls.EventLoss("killed", True, [4, 6], [12.0, 40.0], [12, 40], [12])
+    assert (other.arm, other.has_event, other.errors, other.recovered_s) == ("steady", False, [0], [0])
+
+
 def test_a_run_that_never_is_what_it_was_has_not_recovered_and_a_short_rise_is_no_recovery() -> None:
     # Five good seconds, one window, among bad ones are not two windows in a row.
     series = [100.0] * 20 + [10.0] * 10 + [100.0] * 5 + [10.0] * 15

@@ -8,7 +8,7 @@ describes; nothing here decides a claim.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -186,6 +186,40 @@ def measure_dips(runs: pd.DataFrame, intervals: pd.DataFrame, at_s: Mapping[str,
             if before.size >= FEWEST_BEFORE_S and after.size:
                 dips.append(_measure_dip(str(run.run_id), str(run.arm) in at_s, before, after))
     return dips
+
+
+@dataclass(frozen=True)
+class EventLoss:
+    """Loss of one arm from an event on: of each quantity a value a run; `recovered_s` of those that did.
+
+    `errors` are transactions that ended in an error, the others are those of `Dip`.
+    """
+
+    arm: str
+    has_event: bool
+    errors: list[int]
+    lost_s: list[float]
+    silent_s: list[int]
+    recovered_s: list[int]
+
+
+def summarize_losses(runs: pd.DataFrame, dips: Sequence[Dip]) -> list[EventLoss]:
+    """Losses by arm, those with an event first; `runs` has the columns run_id, arm and ignored_errors."""
+    about = runs.set_index("run_id")
+    by_arm: dict[str, list[Dip]] = {}
+    for dip in sorted(dips, key=lambda dip: not dip.has_event):
+        by_arm.setdefault(str(about.arm[dip.run_id]), []).append(dip)
+    return [
+        EventLoss(
+            arm,
+            own[0].has_event,
+            [int(about.ignored_errors[dip.run_id]) for dip in own],
+            [dip.lost_s for dip in own],
+            [int(dip.silent_s) for dip in own],
+            [dip.recovered_s for dip in own if dip.recovered_s is not None],
+        )
+        for arm, own in by_arm.items()
+    ]
 
 
 def _measure_dip(
