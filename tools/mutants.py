@@ -30,6 +30,7 @@ ROOMS = ("measure", "read", "compare", "plan", "show", "commands")
 # Of this one what says the answer in a terminal.
 FILES = {"commands": "terminal_summary.py"}
 MARKS = "not server and not slow and not browser and not faults and not alone"
+EXAMPLES = "tests/house/test_docs.py::test_examples_in_docstrings_come_out_as_they_say"
 LIMIT_S = 240.0
 BOUND = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}
 TURNED = {
@@ -227,7 +228,7 @@ def noticed(tree: Path, room: str, module: str, log: Path, more: list[str]) -> i
     """Run the tests of a floor until one fails, first those named after a module; return the exit code."""
     every = tests_of(tree, room)
     own = [name for name in every if Path(name).stem.startswith(f"test_{module}")]
-    for tests in (own, [name for name in every if name not in own]):
+    for tests in ([*own, EXAMPLES], [name for name in every if name not in own]):
         # 5: none of these is a test without a server.
         if tests and (code := tested(tree, tests, log, ["-x", *more])) not in (0, 5):
             return code

@@ -68,6 +68,12 @@ def test_the_answer_is_words_without_markup_and_says_what_it_rests_on(clone: Pat
     )
     monkeypatch.setenv("COLUMNS", "24")
     assert terminal_summary.render_answer("own")[:2] == ["own: Does it cost", "anything?"]
+    # However wide the terminal, a line has 110 characters at most, and is filled up to that.
+    monkeypatch.setenv("COLUMNS", "200")
+    findings(question=f"{'word ' * 20}{'x' * 5}", blocks={"complete": 1, "planned": 5}, look=look).write(
+        clone / "data" / "own" / "findings.json"
+    )
+    assert len(terminal_summary.render_answer("own")[0]) == 110
     (clone / "data" / "own" / "raw" / "b01-1").rmdir()
     monkeypatch.delenv("COLUMNS")
     assert ", 1 of 2 runs, " in terminal_summary.render_answer("own")[-1]

@@ -2,11 +2,12 @@ from dataclasses import asdict
 from types import SimpleNamespace
 
 import pandas as pd
+import pytest
 
 from benchbook.compare.stats import slice_counts, steady_state
 from benchbook.core.util import number_format
 from benchbook.show import tables
-from benchbook.show.caveats_section import build_caveats
+from benchbook.show.caveats_section import DIFFERS, build_caveats, report_differences
 from tests.found import changed
 
 APART = "arms were voided at different rates: that itself is a finding"
@@ -154,3 +155,14 @@ def test_an_arm_with_a_limit_that_the_baseline_has_not_is_doubted_for_it_alone(m
     for values in ({base: "1", other: None}, {base: "2", other: "1"}):
         both = changed(made.findings, facts_differ=[{"fact": fact, "values": values}])
         assert "Limit of its own" not in _by_name(both, made.runs)
+
+
+@pytest.mark.parametrize(("many", "more"), [(3, ""), (5, "; and 2 more")])
+def test_values_that_came_out_otherwise_are_named_and_those_beyond_three_counted(
+    monkeypatch, tmp_path, many: int, more: str
+):
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
+    (tmp_path / DIFFERS).write_text("".join(f"value {number}\n" for number in range(many)))
+    (caveat,) = report_differences()
+    assert caveat.text == f"Made again here, values differ: value 0; value 1; value 2{more}."
+    assert caveat.is_care

@@ -73,6 +73,14 @@ def test_a_stall_is_told_and_a_discarded_second_is_none(made):
     assert told.count("0\xa0stalled seconds") == 3
 
 
+@pytest.mark.parametrize(("discard_s", "shaded"), [(2.0, [(0.0, 2.0)]), (0.0, [])])
+def test_the_discard_is_shaded_in_the_seconds_of_runs(made, discard_s: float, shaded: list):
+    runs = made.runs.assign(discard_s=discard_s)
+    axes = figures.draw_seconds(made.intervals, runs, made.arms).panels[0].figure.axes[0]
+    assert [(patch.get_x(), patch.get_x() + patch.get_width()) for patch in axes.patches] == shaded
+    assert [text.get_text() for text in axes.texts] == ["discarded"] * len(shaded)
+
+
 def test_a_load_curve_draws_cores_and_latency_against_the_rate_and_leaves_out_unknown_percentiles(
     made, tmp_path
 ):

@@ -4,7 +4,8 @@ import pytest
 from bs4 import BeautifulSoup
 
 from benchbook.compare.meta.meta_analysis import pool_sessions
-from benchbook.compare.text.results_table import build_pooled_results, build_results
+from benchbook.compare.text.results_table import ResultRow, build_pooled_results, build_results, describe_aa
+from benchbook.core.util.estimate import Estimate
 from benchbook.show import results_view
 from tests.compare.sessions import finding, part, session, sessions
 from tests.found import findings
@@ -91,3 +92,18 @@ def test_what_depends_on_the_machine_names_both_machines():
 def test_nothing_found_is_an_empty_table():
     table = build_results(findings())
     assert results_view.caption_of(table) == "" and table.records == []
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "told"),
+    [
+        (-0.01, 0.049, "ok"),
+        (-0.06, 0.01, "detects 6\xa0% or more"),
+        (0.002, 0.023, "zero outside, within 5\xa0%"),
+        (-0.05, -0.01, "detects 5\xa0% or more"),
+        (None, None, "no interval"),
+    ],
+)
+def test_equal_arms_are_ok_only_with_zero_inside_and_within_five_per_cent(low, high, told):
+    row = ResultRow("aa", "a", "a", "w", "qps", 1, None, Estimate(0.0, low, high, 0.98, 5), "not shown")
+    assert describe_aa(row) == told

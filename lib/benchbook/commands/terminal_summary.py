@@ -17,7 +17,7 @@ from benchbook.core.util.errors import BenchbookError
 from benchbook.core.util.number_format import format_count, format_minutes
 from benchbook.core.util.plural import as_sentence
 
-WIDTH, FIVE_MINUTES = 110, 5.0
+FIVE_MINUTES = 5.0
 
 
 def render_answer(study: str) -> list[str]:
@@ -35,7 +35,8 @@ def render_answer(study: str) -> list[str]:
     blocks, (kept, due) = findings.blocks, count_progress(study)
     runs = f", {kept} runs" if kept == due else f", {kept} of {due} runs"
     table = build_results(findings, recorded_sessions(study))
-    width = min(shutil.get_terminal_size((WIDTH, 24)).columns, WIDTH)
+    most = results_view.WIDTH
+    width = min(shutil.get_terminal_size((most, 24)).columns, most)
     why = [
         f"Where the time went: {bottleneck_section.name_place(cause, findings)}: {cause.sentence}."
         for cause in bottleneck_section.select_causes(findings)[:1]

@@ -270,3 +270,11 @@ def test_a_percentile_bounds_the_mean_where_none_is_printed():
     # A printed mean is held against the law itself, and its percentile no more.
     both = cells(rows({8: 4000}, latency_p95_ms={8: 50.0}, latency_avg_ms={8: 2.0}))
     assert [one.passed for one in operational_laws.littles_law(both, {"load": 1.0})] == [True]
+
+
+@pytest.mark.parametrize("law", [UslFit(100.0, -0.02, 0.0), UslFit(100.0, 0.2, -0.0005)])
+def test_neither_contention_nor_coherency_is_negative(law):
+    """Throughput that grows faster than threads has a reason that the law does not know."""
+    threads = np.array([1, 2, 4, 8, 16, 32], dtype=float)
+    fit = fit_usl(threads, law.qps(threads))
+    assert fit.alpha >= 0 and fit.beta >= 0

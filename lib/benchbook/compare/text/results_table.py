@@ -347,14 +347,16 @@ def _bottleneck_of(causes: Causes | None, finding: Contrast, threads: int | None
 
 
 def describe_aa(row: ResultRow) -> str:
-    """Result of equal arms: `ok`, a difference, or the smallest effect that the method detects."""
+    """Result of equal arms: `ok`, a difference, or its margin if zero is outside, or what is detectable."""
     if row.label in ("higher", "lower"):
         return "differs, and should not"
     ends = row.change.ends
     if ends is None:
         return "no interval"
     room = max(abs(ends[0]), abs(ends[1]))
-    return "ok" if room < EQUAL else f"detects {format_percent(room, 0, False)} or more"
+    if room >= EQUAL:
+        return f"detects {format_percent(room, 0, False)} or more"
+    return f"zero outside, within {format_percent(EQUAL, 0, False)}" if row.change.sign else "ok"
 
 
 def describe_range(elsewhere: Elsewhere | None) -> str:
