@@ -16,7 +16,7 @@ from tests.house import tree
 
 TAGS = {"parameters", "hide", "hide-input", "hide-output", "fold"}
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
-MOST_CODE_CELLS, MOST_CODE_LINES = 9, 47
+MOST_CODE_CELLS, MOST_CODE_LINES = 9, 40
 LOGIC = (
     ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, ast.Try, ast.While, ast.Global,
 )  # fmt: skip

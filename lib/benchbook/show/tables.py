@@ -15,7 +15,7 @@ from benchbook.core.artifacts.findings import ByThreads, Contrast, Finding, Find
 from benchbook.core.artifacts.run_folder import EVIDENCE, RunFolder
 from benchbook.core.published.audit import Audit
 from benchbook.core.util import number_format
-from benchbook.show import direction_notes
+from benchbook.show import direction_notes, setup_section
 from benchbook.show.evidence import ReportInputs
 from benchbook.show.markup import make_slug
 from benchbook.show.run_tables import cell_anchor
@@ -97,6 +97,21 @@ def tabulate_scaling(findings: Findings) -> Table:
     entries = findings.scaling or []
     names = {kind: labels.label_by_name(findings, kind) for kind in ("arms", "workloads")}
     return build_table("scaling", entries, is_fitted=any(entry.peak_qps for entry in entries), **names)
+
+
+def tabulate_setup(report_inputs: ReportInputs) -> list[object]:
+    """Facts of a study: loading, leaders, throttling, engines, arms, settings files, data and warm-up."""
+    arms = report_inputs.named
+    return [
+        *tabulate_loading(report_inputs.dataset, arms),
+        *tabulate_leaders(report_inputs),
+        *tabulate_throttling(report_inputs),
+        *setup_section.compare_engines(report_inputs),
+        tabulate_facts(report_inputs.facts, "Arms", "arms", arms),
+        *setup_section.render_files(report_inputs),
+        tabulate_facts(report_inputs.dataset, "Dataset", "dataset"),
+        tabulate_facts(report_inputs.warm_up, "Warm-up", "warm-up"),
+    ]
 
 
 def tabulate_facts(
