@@ -119,36 +119,6 @@ def test_a_cluster_takes_turns_where_a_study_asks_for_them_and_not_unasked():
     assert set(orders(written).values()) == {"turns"}
 
 
-@pytest.mark.parametrize(
-    ("changes", "named"),
-    [
-        ({"here": {"client_in": "server"}}, "site.kubernetes.client_in"),
-        ({"here": {"client": {"cpu": 1}}}, "site.kubernetes.client.cpu"),
-        ({"engine": {"name": "tidb"}}, "engine.name: tidb: a server in a pod"),
-        ({"workloads": {"oltp_read_write": {}}}, "workloads.oltp_read_write: a server in a pod"),
-        (
-            {"arms": {**POD, "far": {"placement": {"nodes": {"client": {"zone": "b"}}}}}},
-            "arms.far.placement.nodes.client",
-        ),
-        (
-            {"arms": {**POD, "limited": {"cpu": {"server": {"quota": 0.5}}}}},
-            "arms.limited.cpu.server.quota: a quota refills",
-        ),
-        (
-            {
-                "here": {"server": {"cpu": 0.5, "memory_mib": 384}},
-                "arms": {**POD, "guaranteed": {"qos": "guaranteed"}},
-            },
-            "arms.guaranteed.qos",
-        ),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-def test_what_the_clock_in_a_load_pod_cant_hold_is_refused_by_name(changes: dict[str, Any], named: str):
-    with pytest.raises(ValidationError, match=f"plan.order: turns: {named}.*write order: runs"):
-        in_cluster(**changes)
-
-
 def test_arms_that_differ_in_access_alone_share_a_server_and_those_with_other_settings_do_not():
     insert = {"oltp_insert": {}}
     own = {"a": {}, "b": {"engine": {"settings": {"innodb_flush_log_at_trx_commit": 2}}}}

@@ -1,8 +1,5 @@
 """Shares of several clients make the whole, and what can't be shared out is refused with its remedy."""
 
-import pytest
-from pydantic import ValidationError
-
 from benchbook.core.study import client_sharding
 from benchbook.core.study.study import Study
 from benchbook.plan import schedule
@@ -65,37 +62,6 @@ def test_the_plan_says_which_arm_has_several_clients():
     assert "  clients " not in schedule.describe_plan(
         "test", study(arms={"a": {}, "b": {"access": "haproxy"}})
     )
-
-
-@pytest.mark.parametrize(
-    "changes, says",
-    [
-        ({"threads": (12, 16)}, r"threads: 16: arm three has 3 clients.*multiples of 3, such as \[12, 15\]"),
-        ({"threads": (1,)}, r"such as \[3\]"),
-        ({"arms": {"a": {}, "b": {"clients": 2, "servers": 3}}}, r"arms.b.servers: 3: 2 clients.*clients: 3"),
-        ({"arms": {"a": {}, "b": {"clients": 4, "servers": 3}}}, r"arms.b.servers: 3: 4 clients"),
-        (
-            {"arms": {"a": {}, "b": {"clients": 3, "servers": 3, "access": "proxysql"}}},
-            r"arms.b.access: proxysql: leads to one server, and the arm has 3; write direct",
-        ),
-        (
-            {"arms": {"a": {}, "b": {"clients": 3, "servers": 3, "load": {"idle_connections": 5}}}},
-            r"arms.b.load: is made for one server.*remove it",
-        ),
-        (
-            {"arms": {name: {"clients": 3, "servers": 3, "zones": {"latency_ms": 1}} for name in "ab"}},
-            r"arms.b.zones: is made for one server",
-        ),
-        ({"workloads": {"oltp_point_select": {"rate": 2}}}, r"oltp_point_select.rate: 2: arm three has 3"),
-        (
-            {"site": {"kind": "existing", "existing": {"host": "db", "account_file": "x"}}},
-            r"arms.three.servers: not supported with site.kind: existing",
-        ),
-    ],
-)
-def test_what_does_not_go_together_is_refused(changes, says):
-    with pytest.raises(ValidationError, match=says):
-        study(**changes)
 
 
 def test_several_clients_of_one_server_may_have_a_proxy_and_a_load():

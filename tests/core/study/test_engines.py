@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from benchbook.core.study.engines import data_groups, data_variant, engine_of, is_analyzed, is_prewarmed
 from benchbook.core.study.model import compute_fingerprint
 from benchbook.core.study.study import Study
@@ -97,23 +95,6 @@ def test_arms_share_data_unless_engine_order_or_statistics_differ() -> None:
     assert not is_analyzed(study, "plain") and is_analyzed(study, "cold")
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"engine": {"settings": {"log-bin": True}}}, "engine.settings.log-bin: no name of a variable"),
-        (
-            {"engine": TIDB, "arms": {"a": {}, "b": {"engine": {"name": "mariadb", "settings": {"a-b": 1}}}}},
-            "arms.b.engine.settings.a-b: no name of a variable",
-        ),
-        ({"arms": {"a": {}, "b": {"engine": {"settings": {"BAD": 1}}}}}, "not the name of a server variable"),
-        ({"arms": {"a": {}, "b": {"engine": {"name": "tibd"}}}}, "tidb"),
-    ],
-)
-def test_what_an_engine_cannot_take_is_refused_by_name(changes: dict[str, Any], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        make(**changes)
-
-
 MAKE = {"repo": "../server", "command": "make", "binary": "out/mariadbd"}
 
 
@@ -123,19 +104,3 @@ def test_two_commits_are_two_arms_of_one_build() -> None:
     assert [engine_of(study, arm).build.ref for arm in study.arms] == ["v1", "main"]
     assert engine_of(study, "after").build.command == "make"
     assert len(data_groups(study.arms)) == 2
-
-
-@pytest.mark.parametrize(
-    ("arms", "engine", "said"),
-    [
-        ({"a": {}, "b": {"engine": {"build": {"ref": "x"}}}}, {}, "arms.b.engine.build.repo: missing"),
-        (
-            {"a": {}, "b": {"access": "haproxy"}},
-            {"build": MAKE | {"ref": "x"}, "version": "11"},
-            "remove binary",
-        ),
-    ],
-)
-def test_a_build_that_says_too_little_or_too_much_is_refused(arms, engine, said) -> None:
-    with pytest.raises(ValueError, match=said):
-        make(arms=arms, engine=engine)

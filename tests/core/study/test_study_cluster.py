@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from benchbook.core.study import interleaving
 from benchbook.core.study.engines import data_groups, engine_of
 from benchbook.core.study.study import Study
@@ -50,58 +48,6 @@ def test_clusters_side_by_side_get_ports_that_do_not_meet() -> None:
     assert chains["three"].entry.port == 24024
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"cluster": {"stores": 2, "replicas": 3}}, "there are 2 stores"),
-        ({"cluster": {"pd": 3}}, "less than or equal to 1"),
-        (
-            {"cluster": {"store_settings": {"engine.block-cache-size": 4194304}}},
-            "engine.block-cache-size: unistore then caches indexes, too; write engine.index-cache-size",
-        ),
-        ({"engine": {"version": "6.6"}}, "engine.version: 6.6: a cluster can be made of 5.0"),
-        ({"engine": {"name": "mariadb", "version": None}}, "engine.cluster: made of TiDB"),
-        ({"engine": {"binary": "/bin/true"}}, "engine.binary: /bin/true: the parts of a cluster"),
-        (
-            {"site": {"kind": "ssh", "inventory": "lab"}},
-            "engine.cluster: not supported with site.kind: ssh; write site.kind: local, or use site.tiup",
-        ),
-        (
-            {"cluster": {"store_settings": {"server.store-addr": "0.0.0.0:1"}}},
-            "engine.cluster.store_settings.server.store-addr: not a study's to set",
-        ),
-        (
-            {"cluster": {"pd_settings": {"replication.max-replicas": 1}}},
-            "engine.cluster.pd_settings.replication.max-replicas: not a study's to set",
-        ),
-        ({"cluster": {"pd_settings": {"data-dir": "here"}}}, "pd_settings.data-dir: not a study's"),
-        ({"cluster": {"pd_settings": {"log.level": "/etc/x"}}}, "pd_settings.log.level: not a study's"),
-        (
-            {"arms": {"one": {}, "other": {"access": "service"}}},
-            "arms.other.access: service: can't reach all TiDB",
-        ),
-        ({"arms": {"one": {}, "other": {"network": "pod"}}}, "arms.other.network: is made for one server"),
-        (
-            {"arms": {"one": {}, "other": {"engine": {"cluster": {"replicas": 5}}}}},
-            "arms.other.engine.cluster.replicas: 5: there are 3 stores",
-        ),
-        (
-            {
-                "arms": {
-                    "one": {},
-                    "other": {"engine": {"cluster": {"stores": 1, "replicas": 1}, "version": "6.6"}},
-                }
-            },
-            "arms.other.engine: another engine beside engine.cluster",
-        ),
-    ],
-)
-def test_what_a_cluster_can_not_be_is_refused_by_its_key(changes: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValueError, match=r"cluster|arms|engine|equal") as refused:
-        study(**changes)
-    assert said in str(refused.value)
-
-
 def test_a_cluster_is_measured_in_whole_runs() -> None:
     made = study()
     assert interleaving.choose_order(made, "oltp_point_select") == interleaving.RUNS
@@ -127,19 +73,3 @@ def test_an_event_is_of_its_arm_alone() -> None:
     lost, steady = (engine_of(made, arm).cluster for arm in ("lost", "steady"))
     assert lost is not None and lost.event is not None and lost.event.at_s == 60
     assert steady is not None and steady.event is None
-
-
-@pytest.mark.parametrize(
-    ("event", "changes", "said"),
-    [
-        # 10 s of discard and the 20 s before it that are counted.
-        ({"at_s": 29}, {}, "leaves less than 20 s before it; write 30 or more"),
-        # 60 + 60 s, 20 s after it, less 10 s of discard: 130.
-        ({"back_after_s": 60}, {}, "plan.run_s: 120: the event of arm lost ends 20 s before .* write 130"),
-        ({}, {"threads": (4, 8)}, "write one workload, one thread level and aa: null"),
-        ({}, {"cluster": {"stores": 3, "replicas": 1}}, "with 1 replicas no majority is left"),
-    ],
-)
-def test_an_event_that_says_nothing_is_refused(event: Any, changes: Any, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
-        soak(EVENT | event, **changes)

@@ -2,9 +2,6 @@
 
 from typing import Any
 
-import pytest
-from pydantic import ValidationError
-
 from benchbook.core.study.engines import data_groups
 from benchbook.core.study.study import Study
 from benchbook.plan import schedule
@@ -24,36 +21,6 @@ def study(arms: dict[str, Any], engine: dict[str, Any] | None = None, **site: An
         threads=(12,),
         plan={"seed": 1, "blocks": 1, "discard_s": 0, "run_s": 2},
     )
-
-
-@pytest.mark.parametrize(
-    ("arm", "engine", "site", "said"),
-    [
-        ({"numa": {"tidb": [0]}}, {"name": "mariadb"}, {}, "arms.odd.numa: binds parts of a cluster"),
-        ({}, {"name": "mariadb"}, {"tiup": TIUP}, "site.tiup: makes TiDB, and engine.name is mariadb"),
-        ({}, {"name": "tidb", "version": "8.0"}, {"tiup": TIUP}, "engine.version: 8.0: tiup needs it whole"),
-        ({"clients": 4, "servers": 4}, None, {"tiup": TIUP}, "servers: 4: the cluster has 3 TiDB"),
-        ({"proxy": {"version": "2.9"}}, None, {}, "arms.odd.proxy: access is direct"),
-        (
-            {"access": "haproxy", "proxy": {"settings": {"bind": "0.0.0.0"}}},
-            None,
-            {},
-            "arms.odd.proxy.settings.bind: not taken; use maxconn",
-        ),
-        ({"access": "tiproxy"}, {"name": "mariadb"}, {"tls": "required"}, "has no certificate of ours"),
-        ({}, None, {"tls": "required"}, "site.tls: required: made for mariadb only, and engine.name is tidb"),
-        (
-            {},
-            {"name": "mariadb"},
-            {"kind": "local", "inventory": None, "tls": "required"},
-            "site.tls: required: not supported with site.kind: local; remove it, or write site.kind: ssh",
-        ),
-    ],
-)
-def test_what_hosts_can_not_give_is_told_with_place_and_remedy(arm, engine, site, said):
-    with pytest.raises(ValidationError) as caught:
-        study({"base": {}, "odd": arm}, engine, **site)
-    assert said in str(caught.value)
 
 
 def test_a_tidb_for_each_node_makes_room_for_more_servers_and_is_another_cluster():
