@@ -52,7 +52,7 @@ function thread_init()
    init()
    local whole = event
    function event(...)
-      ffi.C.usleep(4000)
+      ffi.C.usleep(tonumber(os.getenv("BENCHBOOK_TESTS_WAIT_US") or 4000))
       return whole(...)
    end
 end
