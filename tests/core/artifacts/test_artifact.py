@@ -15,9 +15,10 @@ from benchbook.core.util.errors import BenchbookError
 from benchbook.evidence import archive
 
 
-def test_recorded_findings_are_read_and_written_to_the_byte(tmp_path: Path):
+def test_findings_of_each_recorded_study_are_read_and_written_to_the_byte(tmp_path: Path):
     lost = []
-    for file in record.list_archives():
+    newest = {file.parent: file for file in record.list_archives()}
+    for file in newest.values():
         where = paths.StudyPaths(file.parent.name, tmp_path / file.parent.name / file.name)
         archive.unpack_archive(file, where.base, ("findings.json",))
         before = where.findings.read_bytes()
