@@ -259,51 +259,6 @@ def test_a_site_without_a_ledger_is_excused():
         list(checks_server.check_ledger(run, LIMITS))
 
 
-@pytest.mark.parametrize(("grown", "is_fault"), [(5, True), (6, False), (12, False), (13, True)])
-def test_uptime_may_differ_by_its_rounding_and_our_looks(grown: int, is_fault: bool):
-    """A run of 7 s: 1.5 s less is rounding of either end, 5 s more are the looks before and after it."""
-    run = healthy_run({"uptime_before_s": 50, "uptime_after_s": 50 + grown})
-    fault = f"the server's uptime grew by {grown} s in a run of 7.0 s"
-    assert find_faults(checks_server.check_identity, run) == [fault] * is_fault
-
-
-def test_what_changed_of_a_server_is_named_with_what_it_was():
-    changed = {"identity_before": {"pid": 17}, "identity_after": {"pid": 18}}
-    run = healthy_run(changed)
-    assert next(iter(checks_server.check_identity(run, LIMITS))) == "pid changed from 17 to 18"
-
-
-@pytest.mark.parametrize(
-    ("asked", "had", "fault"),
-    [
-        (0.6, 0.6, None),
-        (None, None, None),
-        (0.6, 0.81, "the server had a quota of 0.81 cores, its arm asks for a quota of 0.6 cores"),
-        (0.6, None, "the server had no quota, its arm asks for a quota of 0.6 cores"),
-        (None, 0.6, "the server had a quota of 0.6 cores, its arm asks for no quota"),
-    ],
-)
-def test_an_arm_with_the_quota_of_another_is_no_run_of_it(asked, had, fault):
-    who = {name: {"server_group": {"quota_cores": had, "shares": 1024}} for name in evidence.IDENTITIES}
-    plan = synthetic.planned(arm_setting={"cpu": {"server": {"quota": asked}}})
-    run = corpus.healthy(synthetic.output(), plan, "", who)
-    assert find_faults(checks_server.check_identity, run) == ([fault] if fault else [])
-
-
-@pytest.mark.parametrize(
-    ("qos", "shares", "is_fault"),
-    [
-        *(("best_effort", 2, False), ("guaranteed", 1024, False), ("none", 1024, False)),
-        *(("best_effort", 1024, True), ("guaranteed", 2, True), ("none", 2, True)),
-    ],
-)
-def test_a_server_has_the_weight_that_its_arm_asks_for(qos: str, shares: int, is_fault: bool):
-    who = {name: {"server_group": {"quota_cores": None, "shares": shares}} for name in evidence.IDENTITIES}
-    run = healthy_run(who, arm_setting={"qos": qos})
-    due = [f"the server had a weight of {shares}, its arm asks for qos {qos}"] if is_fault else []
-    assert find_faults(checks_server.check_identity, run) == due
-
-
 def without_rows_sent(**changed):
     """Return a healthy run on an engine that says that it has no such counter."""
     run = healthy_run(**changed)
@@ -323,10 +278,6 @@ def test_a_counter_that_the_engine_lacks_is_told_as_a_warning_and_one_that_is_ju
     assert find_faults(checks_server.check_ledger, without_rows_sent()) == []
 
 
-def settings(**changed) -> dict:
-    return {"state": {"settings": changed}}
-
-
 def test_a_server_that_stood_still_has_no_faults():
     sound = healthy_run()
     checks = (
@@ -339,67 +290,10 @@ def test_a_server_that_stood_still_has_no_faults():
     assert validity.judge_run(sound).status == "valid"
 
 
-def test_a_setting_names_itself_what_it_was_and_when():
-    seen = settings(
-        before="other", after="third",
-        changed_between={"general_log": ["OFF", "ON"], "new": [None, "1"]},
-        changed_in_run={"gone": ["2", None]},
-    )  # fmt: skip
-    assert [*checks_server.check_settings(healthy_run(seen))] == [
-        "server variable general_log was OFF, is ON between the runs",
-        "server variable new was added (1) between the runs",
-        "server variable gone was removed (it was 2) in the run",
-    ]
-
-
-def test_a_digest_that_differs_counts_without_its_items():
-    """Whoever takes the items out of the evidence has not made the settings the same."""
-    assert [*checks_server.check_settings(healthy_run(settings(after="x")))] == [
-        "server variable settings: the digest changed in the run"
-    ]
-
-
 @pytest.mark.parametrize("kind", ["settings", "tables"])
 @pytest.mark.parametrize("when", ["at_start", "before", "after"])
 def test_a_look_that_is_missing_makes_the_run_indeterminate(kind: str, when: str):
     assert validity.judge_run(healthy_run({"state": {kind: {when: None}}})).status == "indeterminate"
-
-
-def test_without_the_counters_of_the_run_before_a_run_is_indeterminate():
-    with pytest.raises(Missing):
-        list(checks_server.check_between(healthy_run({"state": {"between": None}})))
-
-
-@pytest.mark.parametrize(
-    ("seen", "words"),
-    [
-        ({"connections": 4}, "1 connections that are not ours were made between the runs"),
-        ({"connections": 5, "refused": 2}, "2 connections that are not ours were made between the runs"),
-        ({"counters": {"Com_update": 1}}, "Com_update grew by 1 between the runs"),
-        (
-            {"uptime_s": 0, "seconds": 9.0},
-            "the server was started again between the runs: its uptime lacks 9 s",
-        ),
-    ],
-)
-def test_what_a_server_did_for_others_between_the_runs_is_named(seen: dict, words: str):
-    judged = validity.judge_run(healthy_run({"state": {"between": seen}}))
-    assert judged.status == "invalid" and f"V14 alone: {words}" in judged.reasons
-
-
-def test_probes_of_a_proxy_are_no_foreign_connections():
-    """Three of our own, and two that a proxy dropped before it logged in."""
-    seen = {"state": {"between": {"connections": 5, "refused": 2}}, "arrangement": {"has_probes": True}}
-    assert [*checks_server.check_between(healthy_run(seen))] == []
-
-
-def test_on_a_shared_server_only_its_tables_and_uptime_are_held():
-    shared = {"is_shared": True, "connections": 900, "counters": {"Com_update": 7}}
-    assert [*checks_server.check_between(healthy_run({"state": {"between": shared}}))] == []
-    written = {"written_between": {"sbtest1": ["a", "written b"]}, "between": shared}
-    assert [*checks_server.check_between(healthy_run({"state": written}))] == [
-        "sbtest1 was written to between the runs (written b)"
-    ]
 
 
 def test_what_could_not_be_held_is_said_with_the_run():
@@ -407,42 +301,3 @@ def test_what_could_not_be_held_is_said_with_the_run():
         healthy_run({"state": {"between": {"not_held": {"connections": "others use it"}}}})
     )
     assert judged.warnings == ("not held between the runs: connections (others use it)",)
-
-
-def test_a_part_that_was_moved_between_the_runs_is_named():
-    seen = healthy_run({"identity_at_start": {"pid": 70, "server_place": {"nice": "0"}}})
-    assert "V12 identity: pid changed from 70" in validity.judge_run(seen).reasons[0]
-
-
-def sampled(one: dict, when: str = "before", script: str = "oltp_read_write") -> list[str]:
-    """Judge samples of two tables of 1000 rows, one of them as given before or after the run."""
-    whole = {"first": 1, "last": 1000, "asked": 400, "there": 400}
-    samples = {f"sample_{at}": {"sbtest1": whole, "sbtest2": whole} for at in ("before", "after")}
-    samples[f"sample_{when}"] = {"sbtest1": whole, "sbtest2": whole | one}
-    plan = {"tables": 2, "table_size": 1000, "script": script}
-    return find_faults(
-        checks_server.check_data, healthy_run({"rows_before": None, "rows_after": None, **samples}, **plan)
-    )
-
-
-@pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize(
-    ("one", "words"),
-    [
-        ({}, None),
-        ({"last": 500}, "sbtest2 had ids 1 to 500, 1 to 1000 expected, {} the run"),
-        ({"last": 1200}, "sbtest2 ended at id 1200, 1000 expected, {} the run"),
-        ({"there": 399}, "sbtest2 lacked 1 of 400 rows looked for {} the run"),
-        (
-            {"first": 0, "last": 0, "asked": 0, "there": 0},
-            "sbtest2 had ids 0 to 0, 1 to 1000 expected, {} the run",
-        ),
-    ],
-)
-def test_tables_too_large_to_count_are_held_by_a_sample(one: dict, words: str | None, when: str):
-    assert sampled(one, when) == ([] if words is None else [words.format(when)])
-
-
-def test_rows_that_a_script_adds_lie_beyond_the_last():
-    assert sampled({"last": 1300, "there": 380}, "after", "oltp_insert") == []
-    assert sampled({"last": 900}, "after", "oltp_insert") != []
