@@ -5,9 +5,11 @@ import shutil
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.goldens import assert_golden
 from tests.house import tree
 
 # What a system has before any package of ours; nothing else is in PATH.
@@ -15,11 +17,6 @@ BASE = (
     *("sh", "cat", "cksum", "dirname", "env", "awk", "sed", "grep", "tail", "tr"),
     *("rm", "mv", "cp", "mkdir", "mktemp", "chmod", "stat", "date", "id", "uname", "df"),
 )
-DEBIAN = 'ID=debian\nVERSION_ID="12"\n'
-UBUNTU = "ID=ubuntu\nID_LIKE=debian\n"
-FEDORA = "ID=fedora\n"
-REDHAT = "sysbench mariadb-server haproxy iproute iptables-nft"
-OTHERS = "sysbench mariadb haproxy iproute2 iptables"
 # Answers what set-up asks an interpreter; making .venv itself is left to real machines.
 PYTHON = """#!/bin/sh
 case $* in
@@ -85,8 +82,13 @@ class Machine:
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Machine:
-    made = Machine(tmp_path)
-    made.clone.mkdir()
+    return debian(tmp_path)
+
+
+def debian(folder: Path) -> Machine:
+    """A Debian with Python 3.12 and none of the programs that are measured."""
+    made = Machine(folder)
+    made.clone.mkdir(parents=True)
     made.bin.mkdir()
     shutil.copytree(tree.ROOT / "tools", made.clone / "tools")
     for name in ("requirements.lock", "pyproject.toml"):
@@ -95,7 +97,7 @@ def machine(tmp_path: Path) -> Machine:
         if found := shutil.which(name):
             (made.bin / name).symlink_to(found)
     made.has("python3", script=PYTHON.format(minor=12, venv=0))
-    made.is_a(DEBIAN)
+    made.is_a('ID=debian\nVERSION_ID="12"\n')
     return made
 
 
@@ -109,91 +111,54 @@ def refused(machine: Machine) -> str:
     return done.stderr
 
 
-def test_debian_without_root_or_sudo_gets_the_command(machine: Machine):
-    said = refused(machine)
-    for missing in ("sysbench", "MariaDB", "HAProxy"):
-        assert missing in said
-    assert (
-        "apt-get install -y --no-install-recommends sysbench mariadb-server haproxy iproute2 iptables\n"
-        in said
-    )
+ALL = ("sysbench", "mariadbd", "haproxy", "ip", "iptables")
+# What each has beside that, the release and minor version of its Python, and what its programs do.
+REFUSED: dict[str, dict[str, Any]] = {
+    "Debian without root or sudo": {},
+    "HAProxy alone is missing": {"has": ("sysbench", "mariadbd", "ip", "iptables")},
+    "a sudo that needs a password, without a terminal": {"does": {"sudo": "exit 1"}},
+    "no venv module": {"has": ALL, "python": {"minor": 11, "venv": 1}},
+    "Ubuntu 22.04, where python3 is 3.10 and apt has a newer one": {
+        "is": "ID=ubuntu\nID_LIKE=debian\n",
+        "has": ALL,
+        "python": {"minor": 10, "venv": 0},
+        "does": {"apt-cache": "[ $2 = python3.11-venv ]"},
+    },
+    "an old Python and no newer one": {"python": {"minor": 9, "venv": 0}},
+    "a Python that is too new": {"python": {"minor": 15, "venv": 0}},
+    "no Python": {"python": None},
+    "Fedora": {"is": "ID=fedora\n", "uid": "0"},
+    "Rocky": {"is": 'ID="rocky"\nID_LIKE="rhel centos fedora"\n', "uid": "0"},
+    "Arch": {"is": "ID=arch\n", "uid": "0"},
+    "Alpine": {"is": "ID=alpine\n", "uid": "0"},
+    "openSUSE": {"is": "ID=opensuse-tumbleweed\nID_LIKE='opensuse suse'\n", "uid": "0"},
+    "a system that nobody knows": {"is": "ID=void\n", "uid": "0"},
+    "a Mac": {"is": "", "uname": "Darwin"},
+}
 
 
-def test_only_what_is_missing_is_named(machine: Machine):
-    machine.has("sysbench", "mariadbd", "ip", "iptables")
-    said = refused(machine)
-    assert "--no-install-recommends haproxy\n" in said
-    assert "MariaDB" not in said
+def test_each_system_is_told_what_is_missing_and_gets_its_own_command(tmp_path: Path):
+    told = []
+    for title, one in REFUSED.items():
+        machine = debian(tmp_path / title)
+        machine.has(*one.get("has", ()))
+        for program, does in one.get("does", {}).items():
+            machine.has(program, script=f"#!/bin/sh\n{does}\n")
+        if one.get("python"):
+            machine.has("python3", script=PYTHON.format(**one["python"]))
+        elif "python" in one:
+            (machine.bin / "python3").unlink()
+        if "is" in one:
+            machine.is_a(one["is"])
+        machine.variables |= {f"BENCHBOOK_{key.upper()}": one[key] for key in ("uid", "uname") if key in one}
+        told.append(f"{title}\n\n{refused(machine)}")
+    assert_golden("setup.txt", "\n".join(told))
 
 
 def test_tests_ask_for_the_servers_that_only_they_need(machine: Machine):
     machine.has("mariadbd", "haproxy", "ip", "iptables", "sshd")
     said = machine.set_up("--tests").stderr
     assert "--no-install-recommends sysbench postgresql pgbouncer\n" in said
-
-
-def test_a_sudo_that_needs_a_password_is_no_use_without_a_terminal(machine: Machine):
-    machine.has("sudo", script="#!/bin/sh\nexit 1\n")
-    assert "needs root, or sudo that works here" in refused(machine)
-
-
-def test_debian_without_the_venv_module(machine: Machine):
-    machine.has("sysbench", "mariadbd", "haproxy", "ip", "iptables")
-    machine.has("python3", script=PYTHON.format(minor=11, venv=1))
-    assert "--no-install-recommends python3.11-venv\n" in refused(machine)
-
-
-def test_an_old_python_where_apt_has_a_newer_one(machine: Machine):
-    """Ubuntu 22.04: python3 is 3.10, and python3.11 is one package away."""
-    machine.is_a(UBUNTU)
-    machine.has("sysbench", "mariadbd", "haproxy", "ip", "iptables")
-    machine.has("python3", script=PYTHON.format(minor=10, venv=0))
-    machine.has("apt-cache", script="#!/bin/sh\n[ $2 = python3.11-venv ]\n")
-    said = refused(machine)
-    assert "found Python 3.10.2" in said
-    assert "--no-install-recommends python3.11-venv\n" in said
-
-
-def test_an_old_python_and_no_newer_one(machine: Machine):
-    machine.has("python3", script=PYTHON.format(minor=9, venv=0))
-    said = refused(machine)
-    assert "Python 3.11 to 3.14 (found Python 3.9.2)" in said
-    assert "uv python install" in said
-
-
-def test_a_python_that_is_too_new_is_said_to_be(machine: Machine):
-    machine.has("python3", script=PYTHON.format(minor=15, venv=0))
-    assert "Python 3.11 to 3.14 (found Python 3.15.2)" in refused(machine)
-
-
-def test_no_python_at_all(machine: Machine):
-    (machine.bin / "python3").unlink()
-    assert "there is no python3" in refused(machine)
-
-
-@pytest.mark.parametrize(
-    ("release", "command"),
-    [
-        (FEDORA, f"sudo dnf install -y {REDHAT}\n"),
-        ('ID="rocky"\nID_LIKE="rhel centos fedora"\n', f"sudo dnf install -y {REDHAT}\n"),
-        ("ID=arch\n", f"sudo pacman -S --needed {OTHERS}\n"),
-        ("ID=alpine\n", f"sudo apk add {OTHERS}\n"),
-        ("ID=opensuse-tumbleweed\nID_LIKE='opensuse suse'\n", f"sudo zypper install -y {OTHERS}\n"),
-        ("ID=void\n", "sysbench mariadb-server haproxy iproute2 iptables\n"),
-    ],
-    ids=["fedora", "rocky", "arch", "alpine", "opensuse", "unknown"],
-)  # fmt: skip
-def test_other_systems_get_their_own_command(machine: Machine, release: str, command: str):
-    machine.is_a(release)
-    machine.variables["BENCHBOOK_UID"] = "0"
-    assert command in refused(machine)
-
-
-def test_a_mac_is_told_how_to_measure(machine: Machine):
-    machine.variables["BENCHBOOK_UNAME"] = "Darwin"
-    (machine.folder / "os-release").unlink()
-    said = refused(machine)
-    assert "Linux only" in said and "docker run" in said
 
 
 def apt(machine: Machine, install: str) -> Path:
