@@ -20,7 +20,15 @@ from benchbook.read import tidy, validity
 
 pytestmark = pytest.mark.server
 
+# An event begins with a wait, as those of sysbench's own scripts do here: tests/programs.py.
 COMMON = """
+local ffi = require("ffi")
+ffi.cdef("int usleep(unsigned int);")
+
+function pause()
+   ffi.C.usleep(12000)
+end
+
 function connect()
    drv = sysbench.sql.driver()
    con = drv:connect()
@@ -46,6 +54,7 @@ function thread_init()
 end
 
 function event()
+   pause()
    local id = sysbench.rand.uniform(1, sysbench.opt.accounts)
    con:query("BEGIN")
    con:query("SELECT balance FROM TABLE_NAME WHERE id = " .. id)
