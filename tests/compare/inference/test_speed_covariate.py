@@ -12,15 +12,11 @@ LEVEL = 0.95
 
 def session(random: np.random.Generator, effect: float = 0.0, follows: float = 1.0, blocks: int = 10):
     """Runs of two arms at two levels on a machine whose speed wanders, of which the loop sees nearly all."""
-    rows = []
-    for block in range(1, blocks + 1):
-        for threads in (1, 8):
-            for arm in ("a", "b"):
-                of_machine = random.normal(0, 0.05)
-                log_qps = 8 + follows * of_machine + effect * (arm == "b") + random.normal(0, 0.01)
-                seen = np.exp(of_machine + random.normal(0, 0.005))
-                rows.append((block, "reads", threads, arm, np.exp(log_qps), 30 * seen))
-    return pd.DataFrame(rows, columns=["block", "workload", "threads", "arm", "qps", "machine_speed"])
+    cells = pd.MultiIndex.from_product([range(1, blocks + 1), ["reads"], (1, 8), ("a", "b")])
+    runs = cells.to_frame(index=False, name=["block", "workload", "threads", "arm"])
+    of_machine, of_run, of_loop = random.normal(0, [[0.05], [0.01], [0.005]], size=(3, len(runs)))
+    log_qps = 8 + follows * of_machine + effect * (runs["arm"] == "b") + of_run
+    return runs.assign(qps=np.exp(log_qps), machine_speed=30 * np.exp(of_machine + of_loop))
 
 
 def log_ratios(runs: pd.DataFrame, metric: str) -> pd.DataFrame:
