@@ -49,7 +49,7 @@ def rows(is_full: bool) -> list[Row]:
         def take() -> None:
             """All that taking a session asks of the record itself; its own archive is verified before."""
             known = record.read_index()
-            list(recording.known_already(known, "quick", "20300101T0000Z-0000", manifest))
+            list(recording.known_already(known, "20300101T0000Z-0000", manifest))
             recording.capacity_problem(10)
             newest = known.newest("quick")
             where = paths.recorded_paths("quick", "20300101T0000Z-0000")

@@ -24,7 +24,7 @@ PORT = rooms.port(480)
 # How often each command is killed, and the seconds within which that is drawn; servers take some to come up.
 KILLS, WITHIN_S, HOLDING_S = int(os.environ.get("BENCHBOOK_KILLS", "1")), 6.0, 20.0
 COMMANDS: dict[str, tuple[str, ...]] = {
-    "verify": ("verify", "data/record/lab-ladder/{first}.tar.xz"),
+    "verify": ("verify", "data/record/lab-ladder/{newest}.tar.xz"),
     "remake": ("remake",),
     "pages": ("pages",),
     "findings": ("findings",),
@@ -59,9 +59,9 @@ def clone(open_folder: Path) -> Iterator[Clone]:
     yield found
 
 
-def first() -> str:
-    """Return the first session of `lab-ladder` in the record."""
-    return min(one.name.removesuffix(".tar.xz") for one in (ROOT / "data/record/lab-ladder").iterdir())
+def newest() -> str:
+    """Return the newest session of `lab-ladder` in the record."""
+    return max(one.name.removesuffix(".tar.xz") for one in (ROOT / "data/record/lab-ladder").glob("*.xz"))
 
 
 def prepare(name: str, clone: Clone) -> None:
@@ -118,7 +118,7 @@ def kill(name: str, words: tuple[str, ...], clone: Clone, within_s: float) -> No
         for folder in (clone.path / "data" / "recorded", clone.path / "reports") if name != "publish" else ():
             shutil.rmtree(folder, ignore_errors=True)
         signum, after_s = drawn.choice(SIGNALS), drawn.uniform(0.1, within_s)
-        mark, code, said = stopped([word.format(first=first()) for word in words], clone, signum, after_s)
+        mark, code, said = stopped([word.format(newest=newest()) for word in words], clone, signum, after_s)
         told = f"{name}: {signum.name} after at most {after_s:.2f} s: {said[-500:]}"
         assert left(mark, clone) == [], told
         # 128 and the signal, where what was going on ended by it.

@@ -347,7 +347,7 @@ def test_a_stage_notebook_opened_on_a_bare_clone_reads_the_record(tmp_path, monk
     monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
     index.use_recorded_where_unmeasured("quick", "tidy")
     assert paths.find_root() == tmp_path
-    (index.session_paths("quick").tidy).mkdir(parents=True)
+    index.read_index().newest("quick").where.tidy.mkdir(parents=True)
     index.use_recorded_where_unmeasured("quick", "tidy")
     assert paths.find_root() != tmp_path and paths.study_paths("quick").tidy.is_dir()
     assert (paths.find_root() / "data" / "published" / "a-document").is_dir()

@@ -14,6 +14,7 @@ from benchbook.core.util.errors import BenchbookError
 from benchbook.show.results_view import describe_row
 from tests.compare.sessions import sessions
 from tests.found import changed, finding, findings, level
+from tests.recorded import entry
 from tests.site.conftest import ROOT, STUDY
 
 # Ours is −10 %, −12 to −8 %.
@@ -126,15 +127,15 @@ def test_the_record_is_reviewed_by_sessions_and_what_they_say_together(clone):
         base = clone / "data" / "record"
         entries = {}
         for place, one in enumerate(brought):
-            file = base / "made" / f"{one.session.id}.json"
+            session = f"2026110{place}T0600Z-0001"
+            file = base / "made" / f"{session}.json"
             facts = {"study": "made", "arms": one.facts}
             results = {"findings": one.findings.plain, "facts": facts, "design": {}}
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(json.dumps(results))
-            entries[one.session.id] = {
-                "measured": one.session.measured, "design": one.session.design,
-                "machine": {"cores": 2, "processor": f"P{place}"},
-            }  # fmt: skip
+            machine = {"cores": 2, "processor": f"P{place}", "site": "local"}
+            values = {"measured": f"{one.session.measured}Z", "design": "a" * 12, "machine": machine}
+            entries[session] = entry(**values).model_dump(mode="json")
         (base / "made" / "index.json").write_text(json.dumps({"title": "Made", "sessions": entries}))
 
     both = sessions(-0.2, -0.16)

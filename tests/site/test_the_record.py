@@ -8,7 +8,6 @@ import subprocess
 import tarfile
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 
 from benchbook.commands import rebuild_record, record
 from benchbook.commands.pages import local_links
+from benchbook.compare.meta import recorded_sessions
 from benchbook.core.artifacts import record as index
 from benchbook.core.artifacts.findings import Findings
 from benchbook.core.study import load
@@ -78,9 +78,8 @@ def test_the_index_says_what_was_recorded_where_and_how_it_can_be_checked(at: Pa
     assert len(entry.logs.split()) == 15
     results = packed.with_suffix("").with_suffix(".json")
     assert entry.results == files.digest_file(results)
-    assert index.read_results(index.session_paths("made"), entry).findings == Findings.read(
-        paths.study_paths("made").findings
-    )
+    own = Findings.read(paths.study_paths("made").findings)
+    assert index.read_index().newest("made").results.findings == own
 
 
 def test_recording_one_does_not_keep_the_next_from_being_recorded(at: Path):
@@ -98,7 +97,7 @@ def test_the_record_is_made_again_to_the_byte_with_every_link_leading_somewhere(
     for name in ("index.html", "method.html"):
         assert (at / "reports" / name).is_file()
     assert rebuild_record.rebuild_record() == []
-    again = index.session_paths("made")
+    again = index.read_index().newest("made").where
     own = paths.study_paths("made")
     assert again.findings.read_bytes() == own.findings.read_bytes()
     for table in own.tidy.iterdir():
@@ -138,7 +137,7 @@ def broken(at: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
     With one core none is started for it, which would import everything first.
     """
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
-    archive, entries = index.session_paths("made").archive, index.read_index()
+    archive, entries = index.read_index().newest("made").where.archive, index.read_index()
     shutil.copyfile(archive, tmp_path / "whole")
     shutil.rmtree(at / "data" / "recorded", ignore_errors=True)
     yield archive
@@ -167,14 +166,14 @@ def test_another_archive_than_the_recorded_one_is_refused(broken: Path):
 def test_archives_and_index_name_each_other(at: Path):
     session, entry = only(index.read_index())
     gone = index.Index().with_session("gone", "Gone", session, entry)
-    first, second, _ = sessions.find_unmatched(gone)
+    first, second = sessions.find_unmatched(gone)
     assert f"data/record/made/{session}.tar.xz: not in index.json" in first
-    assert f"there is no data/record/gone/{session}.json" in second
+    assert f"data/record/gone/{session}.json: not there" in second
 
 
 def test_a_session_is_refused_under_another_name_and_named_where_it_lies_twice(at: Path):
     session, entry = only(index.read_index())
-    packed = index.session_paths("made").archive
+    packed = index.read_index().newest("made").where.archive
     with pytest.raises(InputErrors, match=f"it is the session {session}"):
         record.take_archive(packed)
     both = index.read_index().with_session("made", "Made", "20260106T0000Z-0000", entry)
@@ -188,7 +187,8 @@ def test_what_does_not_follow_from_its_archive_in_an_entry_is_named(broken: Path
     index.write_index(
         index.read_index().with_session("made", "Made", session, entry.model_copy(update=wrong))
     )
-    told, shown = "\n".join(rebuild_record.rebuild_record()), index.session_paths("made").report.read_text()
+    told = "\n".join(rebuild_record.rebuild_record())
+    shown = index.read_index().newest("made").where.report.read_text()
     for key, value in wrong.items():
         assert f"{key}: index.json says {value}" in told
         assert f"{key}: index.json says {value}, its raw files" in shown
@@ -201,7 +201,7 @@ def test_a_value_that_came_out_otherwise_is_named_and_its_page_says_so(broken, t
     index.write_index(index.read_index().with_session("made", "Made", session, changed))
     told = "findings.json: blocks.complete: 4 recorded, 5 here"
     assert any(told in text for text in rebuild_record.rebuild_record())
-    assert told in index.session_paths("made").report.read_text()
+    assert told in index.read_index().newest("made").where.report.read_text()
 
 
 def test_an_edited_tree_is_refused_by_the_file(at: Path):
@@ -274,7 +274,7 @@ def test_after_a_change_of_the_code_the_record_is_made_again_and_says_what_chang
     _of_another_code(broken, tmp_path / "root", monkeypatch)
     with pytest.raises(BenchbookError, match=r"not the archive of index\.json; take it from git"):
         rebuild_record.rewrite_sessions()
-    packed = index.session_paths("made").archive
+    packed = index.read_index().newest("made").where.archive
     changed = entry.model_copy(update={"sha256": files.digest_file(packed)})
     index.write_index(index.read_index().with_session("made", "Made", session, changed))
     told = rebuild_record.rewrite_sessions()
@@ -307,7 +307,7 @@ def test_the_explorations_run_on_what_is_recorded_where_nothing_was_measured(at,
     """One's own findings are put aside; what `make lab` unpacks is then what each notebook reads."""
     import matplotlib as mpl
 
-    if not index.session_paths("made").findings.is_file():
+    if not index.read_index().newest("made").where.findings.is_file():
         assert rebuild_record.rebuild_record() == []
     own = paths.study_paths("made").findings
     own.rename(own.with_suffix(".aside"))
@@ -491,15 +491,34 @@ def test_what_stands_behind_the_word_of_who_recorded_is_named(at: Path, tmp_path
     assert list(verify.describe_provenance(elsewhere)) == [verify.UNBOUND]
 
 
-@pytest.mark.parametrize(
-    ("key", "wrong"), [("design", "0" * 12), ("measured", "2026-01-05T23:59Z"), ("runs", 14), ("methods", {})]
-)
-def test_an_earlier_session_is_named_too_where_its_entry_does_not_follow(broken, tmp_path, key, wrong):
+def test_an_earlier_session_is_named_too_where_its_entry_does_not_follow(broken: Path):
     """Earlier sessions are not made again, and pooled by what their entries say."""
-    _, entry = only(index.read_index())
-    whole = index.read_index().newest("made")
-    assert sessions.check_archive(whole, tmp_path / "as-recorded") == []
-    changed = replace(whole, entry=entry.model_copy(update={key: wrong}))
-    named = sessions.check_archive(changed, tmp_path / "changed")
-    told = {"measured": "session", "methods": "design"}.get(key, key)
-    assert any(f"{told}: index.json says" in text for text in named)
+    session, entry = only(index.read_index())
+    shutil.copyfile(broken.with_name(f"{session}.json"), broken.with_name("20260107T0000Z-0000.json"))
+    whole = index.read_index().with_session("made", "Made", "20260107T0000Z-0000", entry)
+    for part, wrong, told in (
+        ("design", "0" * 12, f"made/{session}.json: of another design than index.json says"),
+        ("results", "0" * 64, f"made/{session}.json: not the results of index.json"),
+    ):
+        changed = whole.with_session("made", "Made", session, entry.model_copy(update={part: wrong}))
+        with pytest.raises(BenchbookError, match=told):
+            recorded_sessions.pool_study(changed, "made")
+    other = entry.model_copy(update={"sha256": "0" * 64})
+    (named,) = sessions.find_unmatched(whole.with_session("made", "Made", session, other))
+    assert f"made/{session}.tar.xz: not the archive of index.json" in named
+    assert recorded_sessions.pool_study(whole, "made").left_out == ()
+    broken.with_name("20260107T0000Z-0000.json").unlink()
+
+
+def test_an_archive_that_a_commit_has_leaves_the_folder_and_comes_back_from_git(broken: Path):
+    session, entry = only(index.read_index())
+    clone, whole = broken.parents[3], broken.read_bytes()
+    later = entry.model_copy(update={"measured": "2026-01-06T00:00Z", "logs": ""})
+    index.write_index(index.read_index().with_session("made", "Made", "20260106T0000Z-0000", later))
+    git(clone, "add", "-f", "data/record")
+    git(clone, "commit", "-qm", "Record it")
+    assert "1 archive (" in (told := record.to_remote()) and "in git's history and no longer here" in told
+    git(clone, "commit", "-qam", "Take it out")
+    assert not broken.exists()
+    assert record.fetch_archives([session]) == "1 archive fetched and checked, 0 were here"
+    assert broken.read_bytes() == whole

@@ -52,27 +52,17 @@ def _row(session: record.RecordedSession, newest_design: str) -> dict[str, Any]:
 
 def find_places(study: str, session: str) -> paths.StudyPaths:
     """Places of a recorded session: as `make pages` left them, or unpacked until this process ends."""
-    recorded_paths = record.session_paths(study, session)
-    return (
-        recorded_paths
-        if recorded_paths.findings.is_file()
-        else paths.StudyPaths(study, Path(_unpack(study, session).name))
-    )
+    where = record.read_index().session(study, session).where
+    return where if where.findings.is_file() else paths.StudyPaths(study, Path(_unpack(study, session).name))
 
 
 @cache
 def _unpack(study: str, session: str) -> TemporaryDirectory[str]:
     # The cache keeps the folder; it goes with the process.
-    recorded = next(
-        recorded_session
-        for recorded_session in record.read_index().sessions(study)
-        if recorded_session.id == session
-    )
-    if not recorded.where.archive.is_file() and archive_store.is_configured():
-        archive_store.ArchiveStore().fetch(recorded)
+    packed = archive_store.bring_archive(record.read_index().session(study, session))
     folder = TemporaryDirectory(prefix="benchbook-session-")
     root = Path(folder.name)
-    archive.unpack_archive(recorded.where.archive, root)
+    archive.unpack_archive(packed, root)
     where = paths.StudyPaths(study, root)
     params = validate_document(yaml_file.read_mapping(root / "params.yaml", "params.yaml"), Params)
     runs = files.read_csv(where.schedule, "run_id", "block", "position", "arm", "workload", "threads")

@@ -353,7 +353,9 @@ class Study:
     def _places(self) -> paths.StudyPaths:
         if self.session is not None:
             return find_places(self.name, self.session)
-        return record.session_paths(self.name) if self.is_recorded else paths.study_paths(self.name)
+        return (
+            record.read_index().newest(self.name).where if self.is_recorded else paths.study_paths(self.name)
+        )
 
     def _there(self, leaves: str) -> Path:
         place: Path = getattr(self._places, leaves)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from benchbook.commands import review_record
+from benchbook.compare.meta import recorded_sessions
 from benchbook.compare.text import cpu_models, labels
 from benchbook.compare.text.conclusions import name_metric
 from benchbook.compare.text.results_table import (
@@ -38,10 +38,8 @@ def write_summary(audits: Sequence[Audit]) -> None:
 def pooled_studies() -> list[MetaAnalysis]:
     """Recorded studies, each over the sessions of its newest design, by the results that git has."""
     index = record.read_index()
-    meta_analysises = (
-        review_record.pool_recorded(name, index.newest(name).entry.design) for name in sorted(index.studies)
-    )
-    return [pooled for pooled in meta_analysises if pooled is not None]
+    every = (recorded_sessions.pool_study(index, name) for name in sorted(index.studies))
+    return [pooled for pooled in every if pooled is not None]
 
 
 def render_summary(audits: Sequence[Audit], studies: Sequence[MetaAnalysis]) -> str:

@@ -1,7 +1,8 @@
 """The changed parts of the record made again: sessions, and a page for each study.
 
-The newest session of a study is made from its raw files. Of an earlier one git has the results; its archive
-is held against them where it is in the clone. `make record-again` makes all of them from their raw files.
+The newest session of a study is made from its raw files. Of an earlier one git has the results, held against
+hash and design of its entry; so is the hash of its archive where that is in the clone. `make record-again`
+makes all of them from their raw files.
 """
 
 from __future__ import annotations
@@ -44,23 +45,15 @@ class CodeDigests(NamedTuple):
     pages: str
 
 
-class SessionOutcome(Document):
-    """Outcome of a session: `refused`: it is no evidence, `differs`: values came out otherwise."""
+class RebuildState(Document):
+    """Outcome of a study's newest session, and digests of what it, pooled results and page were made of.
+
+    `refused`: it is no evidence, `differs`: values came out otherwise.
+    """
 
     refused: list[str] = Field(default_factory=list)
     differs: list[str] = Field(default_factory=list)
-    state: str = ""
-
-    @property
-    def all(self) -> list[str]:
-        """Everything that is wrong."""
-        return [*self.refused, *self.differs]
-
-
-class RebuildState(Document):
-    """Outcome of each session of a study, and the inputs of its pooled results and of its page."""
-
-    sessions: dict[str, SessionOutcome] = Field(default_factory=dict)
+    session: str = ""
     pooled: str = ""
     page: str = ""
 
@@ -89,89 +82,55 @@ def rebuild_sessions(submit: parallel.Submit) -> list[str]:
     for folder in (base_folder(), *_page_folders()):
         folder.mkdir(parents=True, exist_ok=True)
     _remove_stale(index)
-    rebuild_states = {name: _read_state(name) for name in index.studies}
-    due = _select_due(list(index.sessions()), rebuild_states, made_with)
+    states = {name: _read_state(name) for name in index.studies}
+    due = [session for session in map(index.newest, states) if not _stands(session, states, made_with)]
     # The largest first, so that all processes end at about the same time.
-    due.sort(key=lambda session: (not session.is_newest, -session.entry.runs, session.archive_name))
+    due.sort(key=lambda session: (-session.entry.runs, session.archive_name))
     tasks = {submit(_rebuild_session, session): session for session in due}
-    refused = [*sessions.find_unmatched(index), *sessions.find_duplicates(index)]
+    wrong = [*sessions.find_unmatched(index), *sessions.find_duplicates(index)]
     for count, done in enumerate(as_completed(tasks), 1):
-        session, outcome = tasks[done], done.result()
-        rebuild_states[session.where.name].sessions[session.id] = outcome
-        message = "its archive is the recorded one, with the results that git has"
-        message = "rebuilt from its raw files: identical" if session.is_newest else message
-        message = "NOT as recorded" if outcome.differs else "refused" if outcome.refused else message
-        print(f"record {count} of {len(due)}: {session.where.name} {session.id}: {message}")
-    again = {session.where.name for session in due if session.is_newest}
-    refused += _pages_of(index, rebuild_states, again, submit, made_with)
-    for session in due:
-        _store_state(session, rebuild_states, made_with)
-    for name, rebuild_state in rebuild_states.items():
-        rebuild_state.write(_state_file(name))
-    print(_summarize_rebuild(index, due))
-    outcomes = [outcome for state in rebuild_states.values() for outcome in state.sessions.values()]
-    refused += [text for outcome in outcomes for text in outcome.refused]
-    return [*refused, *(text for outcome in outcomes for text in outcome.differs)]
+        session, state = tasks[done], done.result()
+        states[session.where.name] = state
+        outcome = "NOT as recorded" if state.differs else "rebuilt from its raw files: identical"
+        outcome = "refused" if state.refused else outcome
+        print(f"record {count} of {len(due)}: {session.where.name} {session.id}: {outcome}")
+    wrong += _pages_of(index, states, {session.where.name for session in due}, submit, made_with)
+    for name, state in states.items():
+        digest = _digest_session(index.newest(name), made_with)
+        state.model_copy(update={"session": digest}).write(_state_file(name))
+    away = sum(not session.where.archive.is_file() for session in index.sessions())
+    print(
+        f"{len(states)} recorded studies: {len(due)} newest sessions made again from their raw files, "
+        f"{len(states) - len(due)} stand as they were made; {away} archives of earlier ones are not here"
+    )
+    wrong += [text for state in states.values() for text in state.refused]
+    return [*wrong, *(text for state in states.values() for text in state.differs)]
 
 
-def _select_due(
-    there: Sequence[RecordedSession], rebuild_states: dict[str, RebuildState], made_with: CodeDigests
-) -> list[RecordedSession]:
-    """Sessions that do not stand as they were made, with the present archive, entry and code.
+def _stands(session: RecordedSession, states: dict[str, RebuildState], made_with: CodeDigests) -> bool:
+    """True if a session stands as it was made, with the present archive, entry and code.
 
-    One that was refused never stands: the machine may have been what failed, such as a disk that was full.
+    One that was refused never does: the machine may have been what failed, such as a disk that was full.
     """
-    due = []
-    for session in there:
-        if not session.is_newest and not session.where.archive.is_file():
-            rebuild_states[session.where.name].sessions.setdefault(session.id, SessionOutcome())
-            continue
-        outcome = rebuild_states[session.where.name].sessions.get(session.id)
-        if outcome is None or outcome.refused or outcome.state != _digest_session(session, made_with):
-            due.append(session)
-    return due
-
-
-def _summarize_rebuild(index: record.Index, due: Sequence[RecordedSession]) -> str:
-    """Number of sessions made again, and the basis of the others, as a sentence."""
-    again = sum(session.is_newest for session in due)
-    messages = [f"{len(index.studies)} recorded studies: {again} sessions made again from their raw files"]
-    if checked := len(due) - again:
-        messages.append(
-            f"{checked} earlier ones held against archives whose SHA-256 is the recorded one "
-            "(`make record-again` makes them again too)"
-        )
-    there = list(index.sessions())
-    if away := sum(not session.where.archive.is_file() for session in there):
-        messages.append(f"{away} have their results in git and their archive in a remote")
-    if (stand := len(there) - len(due) - away) > 0:
-        messages.append(f"{stand} stand as they were made")
-    return "; ".join(messages)
+    state = states[session.where.name]
+    return not state.refused and state.session == _digest_session(session, made_with)
 
 
 def rebuild_study(name: str) -> MetaAnalysis | None:
     """Make a study's newest session again unless it stands; return its sessions' joint results."""
-    index, made_with, rebuild_state = record.read_index(), _digest_code(paths.find_root()), _read_state(name)
-    for session in _select_due([index.newest(name)], {name: rebuild_state}, made_with):
-        rebuild_state.sessions[session.id] = _rebuild_session(session)
-        _store_state(session, {name: rebuild_state}, made_with)
+    index, made_with, state = record.read_index(), _digest_code(paths.find_root()), _read_state(name)
+    newest = index.newest(name)
+    if not _stands(newest, {name: state}, made_with):
+        state = _rebuild_session(newest)
     is_there = pool_study(name, index)
-    rebuild_state.write(_state_file(name))
+    session = _digest_session(newest, made_with)
+    state.model_copy(update={"session": session}).write(_state_file(name))
     return meta_analysis.read_pooled(name) if is_there else None
-
-
-def _store_state(
-    session: RecordedSession, rebuild_states: dict[str, RebuildState], made_with: CodeDigests
-) -> None:
-    """Note the state that a session's outcome holds for, after its page was rendered."""
-    outcomes = rebuild_states[session.where.name].sessions
-    state = _digest_session(session, made_with)
-    outcomes[session.id] = outcomes[session.id].model_copy(update={"state": state})
 
 
 def _pages_of(
     index: record.Index,
-    rebuild_states: dict[str, RebuildState],
+    states: dict[str, RebuildState],
     again: set[str],
     submit: parallel.Submit,
     made_with: CodeDigests,
@@ -182,40 +141,39 @@ def _pages_of(
     """
     from benchbook.compare.meta.cross_study import build_rows, sign_reversals
 
-    wrong, there = list[str](), list[str]()
+    wrong, newest = list[str](), dict[str, RecordedSession]()
     for name in index.studies:
-        target = index.newest(name).where
-        state = _digest_value([files.digest_file(target.archive.with_name(record.INDEX)), made_with.evidence])
-        if target.findings.is_file() and target.pooled.is_file() and rebuild_states[name].pooled == state:
-            there.append(name)
-            continue
+        where = index.newest(name).where
+        digest = files.digest_file(where.archive.with_name(record.INDEX))
+        pooled = _digest_value([digest, made_with.evidence])
+        stands = states[name].pooled == pooled and where.findings.is_file() and where.pooled.is_file()
         try:
-            there += [name] if pool_study(name, index) else []
-            rebuild_states[name] = rebuild_states[name].model_copy(update={"pooled": state})
+            if stands or pool_study(name, index):
+                newest[name] = index.newest(name)
+            states[name] = states[name].model_copy(update={"pooled": pooled})
         except BenchbookError as error:
             wrong.append(f"{name}: {error}")
     # What a page says of other studies' sessions is known when all are pooled.
     rows = build_rows(meta_analysis.read_all())
-    messages = {name: sign_reversals(name, rows) for name in there}
-    newest = {name: index.newest(name) for name in messages}
+    reversals = {name: sign_reversals(name, rows) for name in newest}
 
     def state_of(name: str) -> str:
-        return _page_state(newest[name], made_with, messages[name])
+        return _page_state(newest[name], made_with, reversals[name])
 
-    requests = [name for name in messages if name in again or rebuild_states[name].page != state_of(name)]
-    requests.sort(key=lambda name: (-newest[name].entry.runs, name))
+    due = [name for name in newest if name in again or states[name].page != state_of(name)]
+    due.sort(key=lambda name: (-newest[name].entry.runs, name))
     tasks = {
-        submit(_render_page, newest[name], rebuild_states[name].sessions[newest[name].id].all): name
-        for name in requests
+        submit(_render_page, newest[name], [*states[name].refused, *states[name].differs]): name
+        for name in due
     }
-    failed = dict.fromkeys(again - {*messages}, "not rendered: its newest session could not be made again")
+    failed = dict.fromkeys(again - {*newest}, "not rendered: its newest session could not be made again")
     for done in as_completed(tasks):
         name = tasks[done]
         print(f"page of {name}: {done.result() or 'rendered'}")
-        failed |= {name: done.result()} if done.result() else {}
-        if not done.result():
-            rebuild_states[name] = rebuild_states[name].model_copy(update={"page": state_of(name)})
-            _store_state(newest[name], rebuild_states, made_with)
+        if done.result():
+            failed[name] = done.result()
+        else:
+            states[name] = states[name].model_copy(update={"page": state_of(name)})
     return [*wrong, *(f"page of {name}: {why}" for name, why in failed.items())]
 
 
@@ -265,10 +223,8 @@ def _digest_session(session: RecordedSession, made_with: CodeDigests) -> str:
     """Digest of a session's inputs, and of all its outputs as they are now."""
     where = session.where
     left = [file for file in (where.archive, where.results, *where.base.rglob("*")) if file.is_file()]
-    entry = session.entry.model_dump(mode="json")
-    return _digest_value(
-        [entry, session.is_newest, made_with.evidence, files.digest_stats(where.clone, left)]
-    )
+    looks = files.digest_stats(where.clone, left)
+    return _digest_value([session.id, session.entry.model_dump(mode="json"), made_with.evidence, looks])
 
 
 def _digest_value(value: object) -> str:
@@ -277,30 +233,14 @@ def _digest_value(value: object) -> str:
 
 def pool_study(name: str, index: record.Index) -> bool:
     """Write the joint results of a study's sessions; True if there is anything to show of them."""
-    from benchbook.compare.meta import meta_analysis as compared
-    from benchbook.core.artifacts import design
+    from benchbook.compare.meta import recorded_sessions
 
-    newest, brought = index.newest(name), []
-    if not newest.where.findings.is_file():
-        newest.where.pooled.unlink(missing_ok=True)
+    where = index.newest(name).where
+    pooled = recorded_sessions.pool_study(index, name) if where.findings.is_file() else None
+    if pooled is None:
+        where.pooled.unlink(missing_ok=True)
         return False
-    current = newest.pooled_results.design
-    for session in index.sessions(name):
-        entry, results = session.entry, session.pooled_results
-        is_other = entry.design != newest.entry.design
-        brought.append(
-            compared.build_session(
-                *(session.id, entry.measured, entry.design, results.findings),
-                facts=results.facts.arms,
-                probes=results.facts.probes,
-                superseded=entry.superseded,
-                differs="; ".join(design.describe_differences(results.design, current)) if is_other else "",
-            )
-        )
-    found_all = compared.pool_sessions(name, brought, newest.entry.design)
-    recorded = index.studies[name]
-    more = {"not_recorded": recorded.not_recorded, "retired": recorded.retired}
-    found_all.model_copy(update=more).write(newest.where.pooled)
+    pooled.write(where.pooled)
     return True
 
 
@@ -332,26 +272,21 @@ def _remove_stale(index: record.Index) -> None:
             shutil.rmtree(page) if page.is_dir() else page.unlink()
 
 
-def _rebuild_session(session: RecordedSession) -> SessionOutcome:
-    """Make one session again below its own root, or compare its archive with its results in git."""
+def _rebuild_session(session: RecordedSession) -> RebuildState:
+    """Make one session again below its own root."""
     from benchbook.evidence import archive_store, sessions
 
     where, refused, differs = session.where, list[str](), list[str]()
     shutil.rmtree(where.base, ignore_errors=True)
     try:
-        if session.is_newest:
-            if not where.archive.is_file() and archive_store.is_configured():
-                archive_store.ArchiveStore().fetch(session)
-            where.base.mkdir(parents=True)
-            refused, differs = sessions.from_raw(session, where.base)
-        else:
-            with tempfile.TemporaryDirectory(prefix="benchbook-check-") as folder:
-                refused = sessions.check_archive(session, Path(folder))
+        archive_store.bring_archive(session)
+        where.base.mkdir(parents=True)
+        refused, differs = sessions.from_raw(session, where.base)
     except BenchbookError as error:
-        refused = [f"{session.archive_name}: {error}"] if session.entry.is_pooled else []
+        refused = [f"{session.archive_name}: {error}"]
     more = len(differs) - _SHOWN
     rest = [f"{where.name} {session.id}: and {more} more values"] if more > 0 else []
-    return SessionOutcome(refused=refused, differs=[*differs[:_SHOWN], *rest])
+    return RebuildState(refused=refused, differs=[*differs[:_SHOWN], *rest])
 
 
 def _render_page(session: RecordedSession, wrong: Sequence[str]) -> str:
@@ -395,9 +330,7 @@ def _rewrite_session(
     from benchbook.show import registration
 
     where, entry, place = session.where, session.entry, session.archive_name
-    if not where.archive.is_file():
-        archive_store.ArchiveStore().fetch(session)
-    packed = where.archive
+    packed = archive_store.bring_archive(session)
     if session.other_archive():
         raise BenchbookError(f"{place}: not the archive of {record.INDEX}; take it from git again")
     with tempfile.TemporaryDirectory(prefix=".again-", dir=packed.parent) as folder:

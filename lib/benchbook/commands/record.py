@@ -18,7 +18,7 @@ from ruamel.yaml import YAML
 
 from benchbook.commands import stage, terminal_summary
 from benchbook.compare.inference import caveats
-from benchbook.core.artifacts import record, run_folder
+from benchbook.core.artifacts import record
 from benchbook.core.artifacts.findings import Findings
 from benchbook.core.study import load, study_variants
 from benchbook.core.study.study import Study
@@ -180,7 +180,7 @@ def prepare_session(root: Path, file: Path, folder: Path) -> PreparedSession:
         name = held.name
         with paths.use_root(unpacked):
             session = sessions.session_id(held)
-        _refuse_doubled(record.read_index(), file, name, session, manifest)
+        _refuse_doubled(record.read_index(), file, session, manifest)
         folder.mkdir()
         packed = folder / f"{session}.tar.xz"
         with paths.use_root(unpacked):
@@ -192,11 +192,9 @@ def prepare_session(root: Path, file: Path, folder: Path) -> PreparedSession:
     return PreparedSession(file, name, title, session, manifest, packed, columns, entry, answer)
 
 
-def _refuse_doubled(
-    index: record.Index, file: Path, name: str, session: str, manifest: archive.ArchiveManifest
-) -> None:
+def _refuse_doubled(index: record.Index, file: Path, session: str, manifest: archive.ArchiveManifest) -> None:
     """Doubled if the record has a session, or a run of it, already."""
-    if doubled := list(known_already(index, name, session, manifest)):
+    if doubled := list(known_already(index, session, manifest)):
         raise Doubled([f"{file.name}: not recorded: {reason}" for reason in doubled])
 
 
@@ -204,7 +202,7 @@ def _enter_session(index: record.Index, prepared: PreparedSession) -> tuple[reco
     """Move a session's files into the record; return its study's index with its entry, and a line on it."""
     name, session, entry = prepared.name, prepared.session, prepared.entry
     # Another archive of the same call may have brought it.
-    _refuse_doubled(index, prepared.file, name, session, prepared.manifest)
+    _refuse_doubled(index, prepared.file, session, prepared.manifest)
     if why := capacity_problem(entry.bytes):
         raise BenchbookError(f"{name}: not recorded: {why}")
     where, recorded = paths.recorded_paths(name, session), index.studies.get(name)
@@ -269,32 +267,36 @@ def archive_bytes(name: str) -> int:
 
 
 def to_remote() -> str:
-    """Move archives of earlier sessions from the folder to the DVC remote; return their number.
+    """Take archives of earlier sessions out of the folder that the DVC remote has, or without one a commit.
 
-    The newest session of each study stays in git, so that pages need no network. An archive goes only when it
-    was read back whole.
+    The newest session of each study stays, so that pages need no network. An archive goes only when it was
+    read back whole.
     """
-    store, sent = archive_store.ArchiveStore(), []
+    store, sent = archive_store.open_store(), []
     for session in record.read_index().sessions():
         if not session.is_newest and session.where.archive.is_file():
             store.put(session)
             session.where.archive.unlink()
             sent.append(session)
     moved = sum(session.entry.bytes for session in sent)
-    return f"{count(len(sent), 'archive')} ({moved / 1e6:.1f} MB) in the remote and no longer here; {COMMIT}"
+    return (
+        f"{count(len(sent), 'archive')} ({moved / 1e6:.1f} MB) in {store.name} and no longer here; {COMMIT}"
+    )
 
 
 def fetch_archives(names: Sequence[str]) -> str:
-    """Bring archives of sessions, or of all of a study, from the DVC remote; return their list."""
-    recorded_sessions, store = list(record.read_index().sessions()), archive_store.ArchiveStore()
-    wanted = [session for session in recorded_sessions if {session.id, session.where.name} & {*names}]
-    results = {name for session in wanted for name in (session.id, session.where.name)}
+    """Bring archives of sessions, or of all of a study, to the folder; return their number."""
+    there = list(record.read_index().sessions())
+    known = {name for session in there for name in (session.id, session.where.name)}
     if wrong := [
-        f"--fetch: {name}: no such session or study in the record" for name in names if name not in results
+        f"--fetch: {name}: no such session or study in the record" for name in names if name not in known
     ]:
         raise InputErrors(wrong)
-    brought = [store.fetch(session) for session in wanted if not session.where.archive.is_file()]
-    return f"{count(len(brought), 'archive')} fetched and checked, {len(wanted) - len(brought)} were here"
+    wanted = [session for session in there if {session.id, session.where.name} & {*names}]
+    absent = [session for session in wanted if not session.where.archive.is_file()]
+    for session in absent:
+        archive_store.bring_archive(session)
+    return f"{count(len(absent), 'archive')} fetched and checked, {len(wanted) - len(absent)} were here"
 
 
 def supersede_session(session: str, because: str, arms: Sequence[str] = ()) -> str:
@@ -303,11 +305,11 @@ def supersede_session(session: str, because: str, arms: Sequence[str] = ()) -> s
     InputErrors where no such session or arm is recorded, without a reason, and where nothing of the study
     would be left: its page would have no session to stand on.
     """
-    index = record.read_index()
-    name = next((text for text, study in index.studies.items() if session in study.sessions), None)
+    studies = record.read_index().studies
+    name = next((text for text, study in studies.items() if session in study.sessions), None)
     if name is None:
         raise InputErrors([f"--supersede: {session}: no such session in data/record"])
-    recorded = index.studies[name]
+    recorded = studies[name]
     wrong = [] if because.strip() else ["--because: missing; say in a sentence what is wrong with it"]
     wrong += [
         f"--arms: {arm}: {name} has no such arm; {did_you_mean(arm, list(load.load_study(name).arms))}"
@@ -345,14 +347,9 @@ def retire_study(name: str, because: str) -> str:
     return f"{file}: {name} is retired: {because.strip()}"
 
 
-def known_already(
-    index: record.Index, name: str, session: str, manifest: archive.ArchiveManifest
-) -> Iterator[str]:
+def known_already(index: record.Index, session: str, manifest: archive.ArchiveManifest) -> Iterator[str]:
     """Reasons that the record has a session already, under any file name, or one of its runs."""
-    mine = {
-        digest[: sessions.LOG_DIGITS]: run
-        for run, digest in sessions.runs_of(manifest, run_folder.OUT).items()
-    }
+    mine = sessions.runs_by_log(manifest)
     for other in index.sessions():
         if other.id == session:
             yield f"it is the session {session}, and {other.archive_name} is that"

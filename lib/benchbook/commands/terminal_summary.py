@@ -66,12 +66,13 @@ def _wrap_lines(lines: Sequence[str], width: int) -> list[str]:
 
 def recorded_sessions(study: str) -> MetaAnalysis | None:
     """Recorded sessions with the design of this clone's session, pooled; None if there are none."""
-    from benchbook.commands import review_record
+    from benchbook.compare.meta import recorded_sessions as recorded_results
     from benchbook.core.artifacts import design, meta_analysis, record
     from benchbook.evidence import sessions
     from benchbook.evidence.archive_reader import ArchiveContents
 
-    recorded = record.read_index().studies.get(study)
+    index = record.read_index()
+    recorded = index.studies.get(study)
     if recorded is None or not paths.study_paths(study).raw.is_dir():
         return None
     held = ArchiveContents(paths.find_root(), study)
@@ -79,7 +80,8 @@ def recorded_sessions(study: str) -> MetaAnalysis | None:
     if not recorded.of_design(mine):
         return None
     pooled = meta_analysis.read_pooled(study)
-    return pooled if pooled and pooled.design == mine else review_record.pool_recorded(study, mine)
+    is_pooled = pooled is not None and pooled.design == mine
+    return pooled if is_pooled else recorded_results.pool_study(index, study, mine)
 
 
 def five_minutes(findings: Findings) -> list[str]:
@@ -120,11 +122,8 @@ def describe_place(study: str) -> list[str]:
     )
     alike = recorded.of_design(mine)
     if not alike:
-        newest = record.session_paths(study)
-        session = "`make pages` shows them"
-        if newest.findings.is_file():
-            other = record.read_results(newest).design
-            session = "; ".join(design.describe_differences(other, sessions.describe_design(held))[:3])
+        other = record.read_index().newest(study).pooled_results.design
+        session = "; ".join(design.describe_differences(other, sessions.describe_design(held))[:3])
         return [f"None of the {several} recorded sessions has this design: {session}."]
     pooled = recorded_sessions(study)
     if pooled is None:

@@ -14,7 +14,7 @@ import lzma
 import re
 import unicodedata
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath
@@ -121,12 +121,10 @@ def _list_files(*folders: Path) -> list[Path]:
     return [file for file in below if files.describe_kind(file) != files.FOLDER]
 
 
-def unpack_archive(archive: Path, into: Path, names: Sequence[str] = ()) -> Contents:
+def unpack_archive(archive: Path, into: Path) -> Contents:
     """Check every file of an archive against its manifest and write it below `into`.
 
-    Given `names`, that is done with the study file and with these of its data folder; nothing is read behind
-    the last of them. Raises BenchbookError with all that is wrong; what stands in `into` then is not to be
-    used.
+    Raises BenchbookError with all that is wrong; what stands in `into` then is not to be used.
     """
     with open_archive(archive) as (members, allowed):
         manifest, text = _parse_manifest(next(members, None))
@@ -140,23 +138,18 @@ def unpack_archive(archive: Path, into: Path, names: Sequence[str] = ()) -> Cont
         if wrong := list(_find_misplaced(listed, study)):
             first = "\n  ".join(wrong[:20])
             raise BenchbookError(f"the manifest is not one that Benchbook writes:\n  {first}")
-        requests = {f"studies/{study}.yaml", *(f"data/{study}/{name}" for name in names)}
-        due = requests if names else set(listed)
-        size = sum(listed[name].bytes for name in due if name in listed)
+        size = sum(entry.bytes for entry in listed.values())
         _require_room(size, into, allowed)
-        left = set(due)
+        left = set(listed)
         for member in members:
             name = member.name.removeprefix(f"{study}/")
-            if member.name == f"{study}/{name}" and name in left and name in listed:
-                wrong += _write_member(member, into / name, name, listed[name])
-                left.remove(name)
-            elif not names:
+            if member.name != f"{study}/{name}" or name not in left:
                 raise BenchbookError(f"{member.name!r}: not a file that the manifest lists, or there twice")
-            if names and not left:
-                break
+            wrong += _write_member(member, into / name, name, listed[name])
+            left.remove(name)
         if wrong := [*wrong, *(f"{name}: missing" for name in sorted(left))]:
             first = "\n  ".join(wrong[:20])
-            count = f"{len(wrong)} of {len(due)} files"
+            count = f"{len(wrong)} of {len(listed)} files"
             raise BenchbookError(f"{count} are not those of the manifest:\n  {first}")
         return Contents(study, manifest, hashlib.sha256(text).hexdigest(), size)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from benchbook.core.artifacts.findings import Findings
 from benchbook.core.artifacts.record import RecordedMachine
 from benchbook.core.util import files, numeric_equality, paths
 from benchbook.core.util.errors import BenchbookError
-from benchbook.evidence import archive, archive_store, recompute
+from benchbook.evidence import archive, recompute
 from benchbook.evidence.archive_reader import ArchiveContents
 from benchbook.read import tidy
 
@@ -28,11 +28,11 @@ from benchbook.read import tidy
 LOG_DIGITS = 12
 
 
-def runs_of(manifest: archive.ArchiveManifest, name: str = run_folder.MANIFEST) -> dict[str, str]:
-    """Return the SHA-256 of each raw run's manifest, or another file of it, as an archive's own lists it."""
-    begin, end = f"data/{manifest.study}/raw/", f"/{name}"
+def runs_by_log(manifest: archive.ArchiveManifest) -> dict[str, str]:
+    """Raw runs of an archive by the first digits of the SHA-256 of their logs."""
+    begin, end = f"data/{manifest.study}/raw/", f"/{run_folder.OUT}"
     return {
-        place.removeprefix(begin).removesuffix(end): file.sha256
+        file.sha256[:LOG_DIGITS]: place.removeprefix(begin).removesuffix(end)
         for place, file in sorted(manifest.files.items())
         if place.startswith(begin) and place.endswith(end) and place.count("/") == 4
     }
@@ -56,14 +56,9 @@ def session_id(held: ArchiveContents) -> str:
 
     It follows from the raw runs alone, so it stays what it is under any name of a file.
     """
-    runs = {folder.name: files.digest_file(folder.path / run_folder.MANIFEST) for folder in held.folders}
-    return id_of(format_minute(read_start(held)), runs)
-
-
-def id_of(measured: str, runs: Mapping[str, str]) -> str:
-    """Return a session's id by its first minute and the hashes of its runs' manifests by run."""
-    lines = sorted(f"{name} {digest}\n" for name, digest in runs.items())
-    stamp = measured.replace("-", "").replace(":", "")
+    manifests = {folder.name: folder.path / run_folder.MANIFEST for folder in held.folders}
+    lines = sorted(f"{name} {files.digest_file(file)}\n" for name, file in manifests.items())
+    stamp = format_minute(read_start(held)).replace("-", "").replace(":", "")
     return f"{stamp}-{hashlib.sha256(''.join(lines).encode()).hexdigest()[:4]}"
 
 
@@ -128,26 +123,19 @@ def machine_of(facts: Facts) -> RecordedMachine:
     )
 
 
-# What is checked of an archive that is not made again; the study's file comes with them.
-TAKEN = ("findings.json", "facts.json")
-
-
 def find_unmatched(index: record.Index) -> Iterator[str]:
-    """Archives without an entry, and entries with results or newest archive missing."""
+    """Archives without an entry or of other bytes than its, and entries without results."""
     recorded_sessions = {session.where.archive: session for session in index.sessions()}
     for file in record.list_archives():
         if file not in recorded_sessions:
             place = file.relative_to(paths.find_root()).as_posix()
             yield f"{place}: not in {record.INDEX}; `make record` writes both"
+        # The newest is made again, which says it of itself.
+        elif not recorded_sessions[file].is_newest and (wrong := recorded_sessions[file].other_archive()):
+            yield wrong
     for session in recorded_sessions.values():
-        what = {
-            session.where.results: "results",
-            **({session.where.archive: "archive"} if session.is_newest else {}),
-        }
-        for file in what:
-            if not file.is_file() and not (file == session.where.archive and archive_store.is_configured()):
-                place = file.relative_to(paths.find_root()).as_posix()
-                yield f"{session.index_name}: {session.id}: there is no {place}; take it from git again"
+        if not session.where.results.is_file():
+            yield f"{session.place_of(session.where.results)}: not there; take it from git again"
 
 
 def find_duplicates(index: record.Index) -> Iterator[str]:
@@ -189,41 +177,19 @@ def from_raw(session: record.RecordedSession, root: Path) -> tuple[list[str], li
     with paths.use_root(root):
         held = ArchiveContents(root, study)
         shown, id_here = derive_entry(held), session_id(held)
-    wrong = session.other_archive()
-    refused = [*([wrong] if wrong else []), *_entry_differences(session, id_here, shown)]
-    if (
-        tables_of(session.where.name, session.entry, tidy.load_tables(held.where.tidy))
-        != session.entry.tables
-    ):
+    refused = [*filter(None, [session.other_archive()]), *_entry_differences(session, id_here, shown)]
+    tables = tidy.load_tables(held.where.tidy)
+    if tables_of(study, session.entry, tables) != session.entry.tables:
         differs.append("tidy tables: other values than recorded")
     return refused, [f"{session.archive_name}: {text}" for text in differs]
-
-
-def check_archive(session: record.RecordedSession, root: Path) -> list[str]:
-    """Differences of an earlier session's archive from entry and results; its runs stay packed.
-
-    It was made again when it was recorded, and is the same to the byte. BenchbookError where it is not.
-    """
-    if wrong := session.other_archive():
-        raise BenchbookError(wrong.partition(": ")[2])
-    manifest = archive.unpack_archive(session.where.archive, root, TAKEN).manifest
-    held = ArchiveContents(root, session.where.name)
-    written = session.entry.methods if held.facts.methods is None else held.facts.methods
-    runs = runs_of(manifest)
-    methods = session.entry.methods.items()
-    messages = {name: written.get(name) if name in design.METHODS else number for name, number in methods}
-    shown = _by_facts(held, messages) | {"runs": len(runs), "logs": logs_of(manifest)}
-    other = [*_entry_differences(session, id_of(session.entry.measured, runs), shown)]
-    return [*other, *(f"{session.archive_name}: {text}" for text in _other_results(session, root))]
 
 
 def _other_results(session: record.RecordedSession, root: Path) -> Iterator[str]:
     """Differences of results in git from an unpacked archive, before anything is made of it."""
     inside, in_git = paths.StudyPaths(session.where.name, root), session.results
-    for name, ours in (("findings.json", in_git.findings), ("facts.json", in_git.facts)):
-        theirs = type(ours).read(inside.data / name)
-        if theirs != ours:
-            yield f"{name}: the archive has another than {session.where.results.name}"
+    for file, ours in ((inside.findings, in_git.findings), (inside.facts, in_git.facts)):
+        if type(ours).read(file) != ours:
+            yield f"{file.name}: the archive has another than {session.where.results.name}"
 
 
 def tables_of(study: str, entry: record.Entry, tables: Mapping[str, pd.DataFrame]) -> str:
@@ -236,24 +202,17 @@ def tables_of(study: str, entry: record.Entry, tables: Mapping[str, pd.DataFrame
 
 def derive_entry(held: ArchiveContents) -> dict[str, Any]:
     """Fields of an entry that follow from a session's raw files, by the entry's keys."""
-    logs = (files.digest_file(folder.path / run_folder.OUT) for folder in held.folders)
-    shown = {"measured": format_minute(read_start(held)), "seed": seed_of(held), "runs": len(held.folders)}
-    return shown | {"logs": _shorten_digests(logs)} | _by_facts(held, list_methods(held))
-
-
-def logs_of(manifest: archive.ArchiveManifest) -> str:
-    """First digits of the hashes of an archive's logs, sorted, as an entry has them."""
-    return _shorten_digests(runs_of(manifest, run_folder.OUT).values())
-
-
-def _shorten_digests(digests: Iterable[str]) -> str:
-    return " ".join(sorted(digest[:LOG_DIGITS] for digest in digests))
-
-
-def _by_facts(held: ArchiveContents, methods: Mapping[str, Any]) -> dict[str, Any]:
-    arms = held.facts.arms
-    results = {"methods": methods, "design": design.compute_digest(held.study, arms, methods)}
-    return results | {"machine": machine_of(held.facts)}
+    logs = sorted(files.digest_file(folder.path / run_folder.OUT)[:LOG_DIGITS] for folder in held.folders)
+    methods = list_methods(held)
+    return {
+        "measured": format_minute(read_start(held)),
+        "seed": seed_of(held),
+        "runs": len(logs),
+        "logs": " ".join(logs),
+        "methods": methods,
+        "design": design.compute_digest(held.study, held.facts.arms, methods),
+        "machine": machine_of(held.facts),
+    }
 
 
 def _entry_differences(

@@ -10,7 +10,8 @@ from typing import Any
 from benchbook.compare.claims import transferability
 from benchbook.compare.claims.transferability import Grade, nearest_studies
 from benchbook.compare.meta.cross_study import build_rows, sign_reversals
-from benchbook.compare.meta.meta_analysis import SessionResult, withhold_arms
+from benchbook.compare.meta.meta_analysis import SessionResult
+from benchbook.compare.meta.recorded_sessions import build_recorded
 from benchbook.core.artifacts import record
 from benchbook.core.artifacts.findings import Answer, Finding, Findings
 from benchbook.core.artifacts.meta_analysis import FILE, MetaAnalysis, PooledContrast, read_all
@@ -227,30 +228,26 @@ def load_studies() -> list[MeasuredStudy]:
     data, index = paths.find_root() / "data", record.read_index()
     result, observed = [], set()
     for name in sorted(index.studies):
-        newest = index.studies[name].newest
-        where, entry = paths.recorded_paths(name, newest), index.studies[name].sessions[newest]
+        newest = index.newest(name)
+        where, entry = newest.where, newest.entry
         if where.findings.is_file():
             observed.add((name, where.findings.read_bytes()))
             with paths.use_root(where.base):
                 messages = [doubt.text for doubt in caveats_section.report_differences()]
             measured_study = _build_study(name, where, True, [*messages, *entry.doubts])
-            result.append(replace(measured_study, explained=_explained_findings(name, index.studies[name])))
+            result.append(replace(measured_study, explained=_explained_findings(name, index)))
     for file in sorted(data.glob("*/findings.json")):
         if (file.parent.name, file.read_bytes()) not in observed:
             result.append(_build_study(file.parent.name, paths.study_paths(file.parent.name), False))
     return sorted(result, key=lambda item: item.is_recorded)
 
 
-def _explained_findings(name: str, study: record.Recorded) -> list[Findings]:
+def _explained_findings(name: str, index: record.Index) -> list[Findings]:
     """Findings of the sessions of the present design that give a cause, the newest first."""
-    alike = study.of_design(study.sessions[study.newest].design)
-    newest_first = sorted(alike, key=lambda item: alike[item].measured, reverse=True)
-    there = [where for text in newest_first if (where := paths.recorded_paths(name, text)).results.is_file()]
-    return [
-        findings
-        for where in there
-        if bottleneck_section.select_causes(findings := record.read_results(where).findings)
-    ]
+    alike = index.studies[name].of_design(index.newest(name).entry.design)
+    there = [session for session in index.sessions(name) if session.id in alike]
+    every = (session.results.findings for session in reversed(there) if session.where.results.is_file())
+    return [findings for findings in every if bottleneck_section.select_causes(findings)]
 
 
 def _build_study(
@@ -385,16 +382,12 @@ def is_counted(grade: Grade | None) -> bool:
 
 def _pooled_sessions(study: str) -> list[SessionResult]:
     """Pooled sessions of a study with their findings and facts; none if it has no record."""
-    folder = paths.find_root() / "data" / "recorded" / study
-    if not (folder / FILE).is_file():
+    folder, index = paths.find_root() / "data" / "recorded" / study, record.read_index()
+    if not (folder / FILE).is_file() or study not in index.studies:
         return []
-    sessions, index = [], record.read_index().studies
-    entries = index[study].sessions if study in index else {}
-    for session in MetaAnalysis.read(folder / FILE).sessions:
-        where = paths.recorded_paths(study, session.id)
-        if where.results.is_file():
-            brought = record.read_results(where)
-            why = entries[session.id].superseded if session.id in entries else None
-            findings = withhold_arms(brought.findings, why) if why else brought.findings
-            sessions.append(SessionResult(session, findings, brought.facts.arms))
-    return sessions
+    pooled = {session.id for session in MetaAnalysis.read(folder / FILE).sessions}
+    return [
+        build_recorded(session.id, session.entry, session.pooled_results)
+        for session in index.sessions(study)
+        if session.id in pooled and session.where.results.is_file()
+    ]

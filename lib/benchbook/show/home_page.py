@@ -293,7 +293,8 @@ def _row_of_claim(claim_status: ClaimStatus, claim: AuditedClaim) -> QuestionRow
 
 def _is_recorded_only(study: str) -> bool:
     """Whether a study is in the record and not made from it yet."""
-    return study in record.read_index().studies and not record.session_paths(study).findings.is_file()
+    index = record.read_index()
+    return study in index.studies and not index.newest(study).where.findings.is_file()
 
 
 def _describe_grade(claim_status: ClaimStatus, claim: str) -> dict[str, str]:

@@ -10,22 +10,14 @@ from hypothesis import strategies as st
 
 from benchbook.core.artifacts import artifact, record
 from benchbook.core.artifacts.findings import Findings
-from benchbook.core.util import files, paths
 from benchbook.core.util.errors import BenchbookError
-from benchbook.evidence import archive
+from benchbook.evidence import sessions
 
 
-def test_findings_of_each_recorded_study_are_read_and_written_to_the_byte(tmp_path: Path):
-    lost = []
-    newest = {file.parent: file for file in record.list_archives()}
-    for file in newest.values():
-        where = paths.StudyPaths(file.parent.name, tmp_path / file.parent.name / file.name)
-        archive.unpack_archive(file, where.base, ("findings.json",))
-        before = where.findings.read_bytes()
-        Findings.read(where.findings).write(where.findings)
-        if where.findings.read_bytes() != before:
-            lost.append(str(file))
-    assert not lost
+def test_recorded_results_are_read_and_written_to_the_byte(tmp_path: Path):
+    every = [*record.read_index().sessions()]
+    written = {one.id: sessions.write_results(tmp_path / "results.json", one.results) for one in every}
+    assert written == {one.id: one.entry.results for one in every}
 
 
 @pytest.mark.parametrize(
@@ -34,9 +26,7 @@ def test_findings_of_each_recorded_study_are_read_and_written_to_the_byte(tmp_pa
 )
 def test_findings_of_another_shape_are_refused_by_key_and_remedy(tmp_path: Path, key, value, told):
     file = tmp_path / "findings.json"
-    archived = next(one for one in record.list_archives() if one.parent.name == "quick")
-    archive.unpack_archive(archived, tmp_path, ("findings.json",))
-    found = files.read_json(paths.StudyPaths("quick", tmp_path).findings)
+    found = record.read_index().newest("quick").results.findings.plain
     found[key] = {**found[key], **value} if isinstance(value, dict) else value
     file.write_text(json.dumps(found), encoding="utf-8")
     with pytest.raises(BenchbookError, match=rf"findings\.json: {told}.*run `make pages`"):

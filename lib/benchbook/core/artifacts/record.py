@@ -12,13 +12,13 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from benchbook.core.artifacts.artifact import Document, Facts
 from benchbook.core.artifacts.findings import Findings
@@ -124,12 +124,6 @@ class Entry(Model):
     superseded: Superseded | None = None
     """Why it, or an arm of it, is not pooled; null: all of it is."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _drop_answer(cls, values: Any) -> Any:
-        """Entry without the sentence that earlier versions stored; pages make theirs from the findings."""
-        return {key: values[key] for key in values if key != "answer"} if isinstance(values, dict) else values
-
     @property
     def is_pooled(self) -> bool:
         """True if anything of it is pooled."""
@@ -197,13 +191,18 @@ class Index(Model):
         for study in sorted(self.studies) if name is None else [name]:
             recorded = self.studies[study]
             newest = recorded.newest
-            for session in sorted(recorded.sessions):
-                entry = recorded.sessions[session]
+            for session, entry in sorted(recorded.sessions.items()):
                 yield RecordedSession(paths.recorded_paths(study, session), entry, session == newest)
+
+    def session(self, name: str, session: str) -> RecordedSession:
+        """One session of a study."""
+        study = self.studies[name]
+        where = paths.recorded_paths(name, session)
+        return RecordedSession(where, study.sessions[session], session == study.newest)
 
     def newest(self, name: str) -> RecordedSession:
         """The session that a study's page shows."""
-        return next(session for session in self.sessions(name) if session.is_newest)
+        return self.session(name, self.studies[name].newest)
 
 
 @dataclass(frozen=True)
@@ -222,22 +221,29 @@ class RecordedSession:
     @property
     def archive_name(self) -> str:
         """Place of its archive from the root on, as messages have it."""
-        return self.where.archive.relative_to(self.where.clone).as_posix()
+        return self.place_of(self.where.archive)
 
-    @property
-    def index_name(self) -> str:
-        """Place of the index that has its entry."""
-        return self.where.archive.with_name(INDEX).relative_to(self.where.clone).as_posix()
+    def place_of(self, file: Path) -> str:
+        """Place of a file of the clone, from the root on."""
+        return file.relative_to(self.where.clone).as_posix()
 
     @property
     def results(self) -> Results:
         """Results in git beside the archive; BenchbookError if they are not those of the entry."""
-        return read_results(self.where, self.entry)
+        return self._read_results()
 
     @property
     def pooled_results(self) -> Results:
-        """The same without causes, for work on all sessions."""
-        return read_results(self.where, self.entry, with_causes=False)
+        """The same without causes, which take nine tenths of the time to parse and are never pooled."""
+        return self._read_results(without=("causes",))
+
+    def _read_results(self, without: Iterable[str] = ()) -> Results:
+        file, place = self.where.results, self.place_of(self.where.results)
+        text = file.read_bytes() if file.is_file() else b""
+        if hashlib.sha256(text).hexdigest() != self.entry.results:
+            what = f"not the results of {INDEX}" if text else "not there"
+            raise BenchbookError(f"{place}: {what}; take it from git again")
+        return parse_results(text, file, without)
 
     def other_archive(self) -> str | None:
         """Reason that the archive there is not the one of the entry; None if it is."""
@@ -286,11 +292,6 @@ def list_archives() -> list[Path]:
     return sorted(paths.record_folder().glob("[!.]*/*Z-*.tar.xz"))
 
 
-def session_paths(name: str, session: str | None = None) -> paths.RecordedPaths:
-    """Places of a recorded session of a study; of the newest if none is named."""
-    return paths.recorded_paths(name, session or read_index().studies[name].newest)
-
-
 def use_recorded_where_unmeasured(name: str, leaves: str) -> None:
     """Make a copy of the newest recorded session the root of this process where the clone lacks `leaves`.
 
@@ -298,7 +299,7 @@ def use_recorded_where_unmeasured(name: str, leaves: str) -> None:
     """
     if getattr(paths.study_paths(name), leaves).exists() or name not in read_index().studies:
         return
-    where = session_paths(name)
+    where = read_index().newest(name).where
     if not getattr(where, leaves).exists():
         return
     folder = tempfile.mkdtemp(prefix="benchbook-recorded-")
@@ -323,21 +324,13 @@ class Results(Document):
     """Its design in parts, as `design.describe_design` gives it."""
 
 
-def read_results(where: paths.RecordedPaths, entry: Entry | None = None, with_causes: bool = True) -> Results:
-    """Findings, facts and design of a session; BenchbookError if they are not those of its entry.
-
-    Causes take nine tenths of the time to parse; pooling reads none.
-    """
-    place = where.results.relative_to(where.clone).as_posix()
-    if not where.results.is_file():
-        raise BenchbookError(f"{place}: not there; take it from git again")
-    text = where.results.read_bytes()
-    if entry is not None and hashlib.sha256(text).hexdigest() != entry.results:
-        raise BenchbookError(f"{place}: not the results of {INDEX}; take it from git again")
+def parse_results(text: bytes | str, file: Path, without: Iterable[str] = ()) -> Results:
+    """Results of a session by the text of a file, without parts of the findings; BenchbookError as `read`."""
+    remedy = "`git checkout` of it"
     try:
         document = json.loads(text)
     except ValueError as error:
-        raise BenchbookError(f"{place}: {error}; take it from git again") from None
-    if not with_causes and isinstance(document, dict):
-        document.get("findings", {}).pop("causes", None)
-    return Results.parse(document, where.results, "`git checkout` of it")
+        raise BenchbookError(f"{file.name}: {error}; run {remedy}") from None
+    for part in without:
+        document.get("findings", {}).pop(part, None)
+    return Results.parse(document, file, remedy)
