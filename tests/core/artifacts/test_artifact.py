@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchbook.core.artifacts import artifact, record
@@ -84,6 +84,7 @@ def test_a_dataset_that_lacks_a_key_is_refused(place: Path, key: str):
         artifact.read_dataset("quick")
 
 
+@settings(deadline=None)
 @given(ANYTHING)
 def test_whatever_json_stands_there_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, value: Any):
     """Of what a fuzzer writes, nothing gets through as facts and nothing ends in another error."""
