@@ -56,14 +56,6 @@ def test_runs_of_arms_without_the_keys_are_the_runs_they_were():
     ) == (1, 3)
 
 
-def test_the_plan_says_which_arm_has_several_clients():
-    said = schedule.describe_plan("test", study())
-    assert "clients     three: 3 on 3 servers; they share the threads" in said
-    assert "  clients " not in schedule.describe_plan(
-        "test", study(arms={"a": {}, "b": {"access": "haproxy"}})
-    )
-
-
 def test_several_clients_of_one_server_may_have_a_proxy_and_a_load():
     arms = {
         "a": {},
