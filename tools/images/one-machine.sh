@@ -10,8 +10,8 @@
 #   one-machine.sh image NAME FOLDER  make an image of a folder (rootfs.sh) and load it, as localhost/NAME
 #   one-machine.sh name NAME OTHER    give the image localhost/NAME another name, such as docker.io/pingcap/pd:v5.0.0
 #   one-machine.sh status             nodes and pods
-#   one-machine.sh down               stop all that it started; remove its interfaces, state and images; put the kernel's
-#                                     settings and control groups back as they were. What `build` made stays in bin
+#   one-machine.sh down               stop all that it started; remove its interfaces, state, images, keys and plugins;
+#                                     put the kernel's settings and control groups back. What `build` made stays in bin
 #
 # KUBE_DIR is its folder, /var/lib/benchbook-kube otherwise. The API listens on loopback; its token is in the kubeconfig.
 # Pods reach it by its Service. The kubelet listens on the machine's own address, and answers nobody but this API server;
@@ -21,9 +21,10 @@ V=1.31.4; DNS=1.11.3
 D=${KUBE_DIR:-/var/lib/benchbook-kube}; B=$D/bin; export KUBECONFIG=$D/kubeconfig PATH=$B:$PATH
 SOCK=$D/containerd/containerd.sock
 mkdir -p "$D"/{bin,etcd,certs,logs,kubelet,containerd,run}
-# What kubelet and containerd change of the kernel for everybody.
+# What kubelet, kube-proxy and containerd change of the kernel for everybody.
 SETTINGS="vm.overcommit_memory vm.panic_on_oom kernel.panic kernel.panic_on_oops kernel.keys.root_maxkeys
-  kernel.keys.root_maxbytes net.ipv4.ip_forward net.ipv4.conf.all.forwarding net.ipv4.conf.all.route_localnet"
+  kernel.keys.root_maxbytes net.ipv4.ip_forward net.ipv4.conf.all.forwarding net.ipv4.conf.all.route_localnet
+  net.netfilter.nf_conntrack_tcp_timeout_established net.netfilter.nf_conntrack_tcp_timeout_close_wait"
 runs() { kill -0 "$(cat "$D/run/$1.pid" 2>/dev/null)" 2>/dev/null; }
 start() { # NAME COMMAND...; one that runs already stays
   local n=$1; shift; ! runs "$n" || return 0
@@ -74,6 +75,7 @@ up() {
     echo "another etcd listens on port 2379; stop it: systemctl disable --now etcd" >&2; exit 1
   fi
   if [ ! -f "$D/before" ]; then
+    modprobe -q nf_conntrack || true
     for k in $SETTINGS; do echo "$k=$(sysctl -n "$k")"; done >"$D/before"
     find /sys/fs/cgroup -type d | sort >"$D/cgroups"
   fi
@@ -106,7 +108,12 @@ K
     --leader-elect=false --use-service-account-credentials=true --allocate-node-cidrs=true --cluster-cidr=10.88.0.0/16 \
     --root-ca-file="$D/certs/apiserver.crt"
   start scheduler "$B/kube-scheduler" --kubeconfig="$KUBECONFIG" --leader-elect=false
-  mkdir -p /etc/cni/net.d /opt/cni/bin; cp -n /usr/lib/cni/* /opt/cni/bin/ || true
+  local f # What it makes outside of its folder, for `down`.
+  for f in /etc/cni /etc/cni/net.d /opt/cni /opt/cni/bin; do [ -d "$f" ] || { mkdir "$f"; echo "$f" >>made; }; done
+  for f in /usr/lib/cni/*; do
+    [ -e "/opt/cni/bin/${f##*/}" ] || { cp "$f" /opt/cni/bin; echo "/opt/cni/bin/${f##*/}" >>made; }
+  done
+  echo /etc/cni/net.d/10-rig.conflist >>made
   cat >/etc/cni/net.d/10-rig.conflist <<K
 {"cniVersion":"0.4.0","name":"rig","plugins":[{"type":"bridge","bridge":"cni0","isGateway":true,"ipMasq":true,"ipam":{"type":"host-local","ranges":[[{"subnet":"10.88.0.0/24"}]],"routes":[{"dst":"0.0.0.0/0"}]}},{"type":"portmap","capabilities":{"portMappings":true}}]}
 K
@@ -236,7 +243,10 @@ down() {
       xargs -r rmdir 2>/dev/null || true
   fi
   if [ -f "$D/before" ]; then xargs -r sysctl -q -w <"$D/before" || true; fi
-  rm -rf "$D"/{etcd,kubelet,kubeconfig,tokens.csv,containerd,nodes,buildah,pause,image.tar,before,cgroups,run,logs}
+  # The folders, named before what is in them, go last and only where they are empty.
+  if [ -f "$D/made" ]; then sort -ru "$D/made" | xargs -r rm -df 2>/dev/null || true; fi
+  rm -rf /var/lib/cni/networks/rig /var/lib/cni/results/rig-* "$D"/{etcd,kubelet,containerd,nodes,buildah,run,logs,pause}
+  rm -rf "$D"/{certs,sa.key,sa.pub,token,tokens.csv,kubeconfig,Corefile,containerd.toml,kubelet.yaml,pause.c,image.tar,before,cgroups,made}
 }
 
 case ${1:-} in
