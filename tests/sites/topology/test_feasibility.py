@@ -64,7 +64,7 @@ def test_parts_that_are_asked_for_alike_are_one_and_ports_go_on_at_each_place():
     made = parts.Arranged[str](4000)
 
     def part(key: str, role: str, *places: str, ports: int = 1, **rest: Any) -> parts.ChainPart[str]:
-        return made.once(key, role, role, ports, places, **{"where": places[0], **rest})
+        return made.once(role, role, ports, places, key, **{"where": places[0], **rest})
 
     def told(one: parts.ChainPart[str]) -> tuple[str, int, int, str]:
         return one.name, one.rank, one.port, one.where

@@ -14,7 +14,7 @@ from benchbook.core.study.study_arm import Arm
 from benchbook.core.study.study_hosts import Numa
 from benchbook.sites.hosts import roles
 from benchbook.sites.topology import parts
-from benchbook.sites.topology.parts import Arranged, name_copies, number_role
+from benchbook.sites.topology.parts import Arranged, describe_proxy, name_copies, number_role
 
 # A cluster has the same ports on all its hosts: TiDB's first, then TiKV's, PD's, and those of its exporters.
 CLUSTER_PORTS, TIKV_AT, PD_AT, EXPORTERS_AT = 64, 32, 60, 62
@@ -121,7 +121,7 @@ class _Makes:
             servers = tuple(
                 self._server(name, arm, host, cores.get("server")) for host in (first, *rest)[: arm.servers]
             )
-        proxy = self._proxy(name, arm, servers, cores.get("proxy")) if arm.access != "direct" else None
+        proxy = self._proxy(arm, servers, cores.get("proxy")) if arm.access != "direct" else None
         machines = [roles.host_of(self.hosts, "client", arm)]
         if "client" not in arm.hosts:
             machines += [host for host in roles.find_hosts(self.hosts, "client") if host not in machines]
@@ -138,26 +138,22 @@ class _Makes:
     def _at(self, host: str) -> HostPlacement:
         return HostPlacement(host, self.hosts[host].address)
 
-    def _share(self, key: tuple[object, ...], kind: str, host: str, ports: int, **rest: Any) -> Part:
-        return self.arranged.once(key, kind, kind, ports, [host], where=self._at(host), **rest)
-
     def _server(self, name: str, arm: Arm, host: str, cpus: tuple[int, ...] | None) -> Part:
-        program, result = engine_of(self.study, name).name, data_variant(arm)
-        ports = descriptors.find_engine(program).ports
-        return self._share(
-            *(("server", host, cpus, arm.kernel, result), "server", host, ports),
-            **dict[str, Any](cpus=cpus, kernel=arm.kernel, program=program, arm=name, variant=result),
+        program = engine_of(self.study, name).name
+        return self.arranged.once(
+            *("server", "server", descriptors.find_engine(program).ports, [host]),
+            **dict[str, Any](where=self._at(host), cpus=cpus, kernel=arm.kernel, program=program, arm=name),
+            variant=data_variant(arm),
             prepared=self.prepared[name],
         )
 
-    def _proxy(self, name: str, arm: Arm, servers: tuple[Part, ...], cpus: tuple[int, ...] | None) -> Part:
+    def _proxy(self, arm: Arm, servers: tuple[Part, ...], cpus: tuple[int, ...] | None) -> Part:
         host = roles.host_of(self.hosts, "proxy", arm)
-        statement = arm.proxy.model_dump_json(exclude_defaults=True) if arm.proxy is not None else ""
         # Memory that a proxy took for one arm's connections must not be seen in another's.
-        key = ("proxy", arm.access, host, cpus, servers, statement, arm.load)
-        return self._share(
-            *(key, "proxy", host, descriptors.find_proxy(arm.access).ports),
-            **dict[str, Any](cpus=cpus, to=servers[0], program=arm.access, arm=name, variant=statement),
+        apart = (servers, describe_proxy(arm), arm.load)
+        return self.arranged.once(
+            *("proxy", "proxy", descriptors.find_proxy(arm.access).ports, [host], apart),
+            **dict[str, Any](where=self._at(host), cpus=cpus, to=servers[0], program=arm.access),
         )
 
     def _cluster(self, name: str, arm: Arm) -> Part:
@@ -183,6 +179,4 @@ class _Makes:
             return HostPlacement(places[0].host, places[0].address, places, others)
 
         options = dict[str, Any](arm=name, variant=result, prepared=self.prepared[name], program="cluster")
-        return self.arranged.once(
-            ("cluster", result), "server", "server", CLUSTER_PORTS, used, where=where, **options
-        )
+        return self.arranged.once("server", "server", CLUSTER_PORTS, used, where=where, **options)

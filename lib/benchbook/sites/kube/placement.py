@@ -134,8 +134,8 @@ def build_chains(study: Study) -> dict[str, Chain]:
     def share(
         kind: str, where: KubernetesPlacement, port: int | None = None, number: int = 0, **rest: Any
     ) -> Part:
-        key, ports = (kind, number, where, *rest.values()), of_engine if kind == "server" else 1
-        return arranged.once(key, kind, kind, ports, where=where, port=port, **rest)
+        ports = of_engine if kind == "server" else 1
+        return arranged.once(kind, kind, ports, apart=number, where=where, port=port, **rest)
 
     chains = {}
     for name, arm in study.arms.items():

@@ -13,7 +13,7 @@ from benchbook.core.study.engines import data_variant
 from benchbook.core.study.study_arm import LOWEST_SHARES, Arm, Cpu
 from benchbook.sites.local.cgroups import CORE_SHARES
 from benchbook.sites.topology import parts
-from benchbook.sites.topology.parts import Arranged, name_copies
+from benchbook.sites.topology.parts import Arranged, describe_proxy, name_copies
 
 SERVICE_PORT = 3306
 
@@ -55,9 +55,9 @@ def build_chains(
     is_cable = has_netem and suits_netem(arms)
     arranged, prepared = Arranged[LabPlacement](port), name_copies(arms)
 
-    def share(key: tuple[Any, ...], kind: str, wide: int = 1, **rest: Any) -> Part:
+    def share(kind: str, wide: int = 1, **rest: Any) -> Part:
         role = kind if kind in ("server", "relay", "service") else "proxy"
-        return arranged.once(key, role, kind, wide, port=SERVICE_PORT if kind == "service" else None, **rest)
+        return arranged.once(role, kind, wide, port=SERVICE_PORT if kind == "service" else None, **rest)
 
     names = list(arms)
     turned = names[first % len(names) :] + names[: first % len(names)]
@@ -85,31 +85,23 @@ def _build_chain(
     distance = arm.zones.latency_ms if arm.zones is not None else None
     cable = distance if is_cable else None
     where = LabPlacement(quota, _choose_shares(arm, cores, quota), arm.network == "pod", cable)
-    arguments = {
-        "where": where,
-        "cpus": cores,
-        "kernel": arm.kernel,
-        "variant": data_variant(arm),
-        "prepared": prepared,
-    }
-    key: tuple[Any, ...] = ("server", *arguments.values())
-    servers = [share((*key, *alone), "server", wide, **arguments)]
-    servers += [share((*key, number), "server", wide, **arguments) for number in range(1, arm.servers)]
+    server = {"cpus": cores, "kernel": arm.kernel, "variant": data_variant(arm), "prepared": prepared}
+    servers = [
+        share("server", wide, where=where, apart=number or alone, **server) for number in range(arm.servers)
+    ]
     hops: list[Part] = []
     cores, quota = rooms["proxy"]
     if distance is not None and not is_cable:
-        key = ("relay", distance, cores, servers[0])
-        relay = {"where": LabPlacement(latency_ms=distance), "cpus": cores, "to": servers[0]}
-        hops.append(share(key, "relay", **relay))
+        hops.append(share("relay", where=LabPlacement(latency_ms=distance), cpus=cores, to=servers[0]))
     behind = hops[-1] if hops else servers[0]
     if arm.access in registry.THROUGH_SERVICE:
-        behind = share(("service", behind), "service", where=LabPlacement(), to=behind)
+        behind = share("service", where=LabPlacement(), to=behind)
         hops.append(behind)
     if (of := descriptors.find_intermediary(arm.access)) is not None:
         # Memory that a proxy took for one arm's connections must not be seen in another's.
-        statement = arm.proxy.model_dump_json(exclude_defaults=True) if arm.proxy is not None else ""
-        key = (arm.access, cores, quota, behind, statement, arm.load, *(servers[1:] if of.fails_over else ()))
-        hops.append(share(key, arm.access, of.ports, where=_weigh_part(quota), cpus=cores, to=behind))
+        apart = (describe_proxy(arm), arm.load, *(servers[1:] if of.fails_over else ()))
+        weight = _weigh_part(quota)
+        hops.append(share(arm.access, of.ports, apart=apart, where=weight, cpus=cores, to=behind))
     cores, quota = rooms["client"]
     client = Part("client", "client", 0, _weigh_part(quota), cpus=cores)
     return Chain(arm, tuple(servers), tuple(hops), (client,))

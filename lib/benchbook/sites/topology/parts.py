@@ -1,6 +1,6 @@
 """Parts of an arm on every kind of site, their chain, and parts that arms share.
 
-What only one kind of site knows of a part's place is in its `where` (`InLab`, `OnHosts`, `InPod`). Names and
+What only one kind of site knows of a part's place is in its `where`. Names and
 ports follow the order in which parts are asked for: the first is `server` on the study's own port.
 """
 
@@ -98,17 +98,20 @@ class Arranged(Generic[Where]):
 
     def once(
         self,
-        key: Hashable,
         role: str,
         kind: str,
         ports: int = 1,
         places: Collection[str] = ("",),
+        apart: Hashable = (),
         *,
         where: Where | Callable[[int], Where],
         port: int | None = None,
         **rest: Any,
     ) -> ChainPart[Where]:
-        """The part with this key, made at need; its ports, or its own `port`, are alike at all places."""
+        """The part that is asked for alike, made at need; its ports, or its own `port`, are alike at all
+        places. What is asked for besides, and sets parts apart, is `apart`; by which arm does not."""
+        asked = (value for name, value in rest.items() if name != "arm")
+        key = (kind, apart, None if callable(where) else where, *asked)
         if key not in self._made:
             taken = max(self._ports[place] for place in places)
             for place in places:
@@ -123,6 +126,11 @@ class Arranged(Generic[Where]):
 def number_role(role: str, rank: int) -> str:
     """Name of one of a role: server, server-2, server-3."""
     return role if rank == 0 else f"{role}-{rank + 1}"
+
+
+def describe_proxy(arm: Arm) -> str:
+    """Requests to an arm's proxy, as text that tells proxies apart."""
+    return arm.proxy.model_dump_json(exclude_defaults=True) if arm.proxy is not None else ""
 
 
 def name_copies(arms: Mapping[str, Arm]) -> dict[str, str]:
