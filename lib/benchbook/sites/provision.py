@@ -81,10 +81,8 @@ def verify_facts(site: Site, study: Study, facts: Facts) -> None:
         ]
     if changed:
         raise BenchbookError(
-            "the arms are not what provision recorded: "
-            + "; ".join(changed[:8])
-            + ". To measure them as they are now, "
-            + f"run `dvc repro -f provision@{facts.study}`, then `make repro`"
+            f"the arms are not what provision recorded: {'; '.join(changed[:8])}. To measure them as they "
+            f"are now, run `dvc repro -f provision@{facts.study}`, then `make repro`"
         )
 
 
@@ -127,15 +125,8 @@ def tabulate_differences(facts: Facts) -> pd.DataFrame:
 
 def _select_lasting(facts: Mapping[str, Any]) -> dict[str, Any]:
     """Facts by dotted name, without those that change by the hour and Python's version."""
-    flatten_mapping = numeric_equality.flatten_mapping(
-        {key: value for key, value in facts.items() if key != "moment"}
-    )
-    python = "machine.python."
-    return {
-        key: item
-        for key, item in flatten_mapping.items()
-        if item is not None and not f"{key}.".startswith(python)
-    }
+    flat = numeric_equality.flatten_mapping({**facts, "moment": None})
+    return {key: item for key, item in flat.items() if item is not None and key != "machine.python"}
 
 
 def tabulate_chains(facts: Facts) -> pd.DataFrame:

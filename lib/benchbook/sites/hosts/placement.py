@@ -160,11 +160,10 @@ class _Makes:
         tiup, result = self.study.site.tiup, data_variant(arm)
         assert tiup is not None
         requests = {"server": tiup.tidb.hosts, "tikv": tiup.tikv.hosts, "pd": tiup.pd.hosts, "control": 1}
+        first = {"server": arm.hosts.get("server")}
         chosen = {
-            role: roles.find_hosts(self.hosts, role, arm.hosts.get("server") if role == "server" else None)[
-                :n
-            ]
-            for role, n in requests.items()
+            role: roles.find_hosts(self.hosts, role, first.get(role))[:most]
+            for role, most in requests.items()
         }
         used = {host for named in chosen.values() for host in named}
         nodes = (arm.numa or Numa()).tidb or (None,)

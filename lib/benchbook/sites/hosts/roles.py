@@ -20,12 +20,8 @@ TOOLS = {"client": ("sysbench",), "control": ("tiup",)}
 def list_needed(study: Study, arm: str, role: str) -> tuple[str, ...]:
     """Programs that a host needs for a role of an arm; `server-2` is a server too."""
     role = role.partition("-")[0]
-    if role == "server":
-        return (
-            ()
-            if study.site.tiup is not None
-            else descriptors.find_engine(engine_of(study, arm).name).programs
-        )
+    if role == "server" and study.site.tiup is None:
+        return descriptors.find_engine(engine_of(study, arm).name).programs
     return descriptors.find_proxy(study.arms[arm].access).programs if role == "proxy" else TOOLS.get(role, ())
 
 

@@ -172,19 +172,10 @@ class HostsRuntime(ArmRuntime[HostPlacement]):
 
     def _peers(self, server: Part) -> list[str]:
         """Source addresses of a server's connections: those of its clients and proxies."""
-        roles = [hosts_of(chain) for chain in self.chains.values() if server in chain.parts]
-        used = {
-            name
-            for hosts in roles
-            for role, name in hosts.items()
-            if role.partition("-")[0] in ("client", "proxy")
-        }
-        return sorted(
-            {
-                self.machine(name).source(place.address, place.port)
-                for name, place in itertools.product(used, reached_at(server))
-            }
-        )
+        roles = [hosts_of(chain).items() for chain in self.chains.values() if server in chain.parts]
+        used = {name for role, name in itertools.chain(*roles) if role.startswith(("client", "proxy"))}
+        pairs = itertools.product(used, self.addresses(server))
+        return sorted({self.machine(name).source(*address) for name, address in pairs})
 
     @contextlib.contextmanager
     def beside(self, chain: Chain) -> Iterator[dict[str, Any]]:

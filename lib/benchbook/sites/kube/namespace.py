@@ -42,13 +42,11 @@ class StudyNamespace:
         """Make the namespace, or find it; SiteError if the name is somebody else's."""
 
         def ready() -> bool:
-            namespace = find_namespace(self.cluster, self.namespace)
-            if (
-                namespace is not None
-                and (namespace.metadata.labels or {}).get("benchbook/lab") != self.lab.token
-            ):
+            if (namespace := find_namespace(self.cluster, self.namespace)) is None:
+                return True
+            if (namespace.metadata.labels or {}).get("benchbook/lab") != self.lab.token:
                 raise SiteError(f"the namespace {self.namespace} is there and is not ours; rename the study")
-            return namespace is None or namespace.status.phase == "Active"
+            return bool(namespace.status.phase == "Active")
 
         if not wait_for(ready, GONE_S):
             raise SiteError(f"the namespace {self.namespace} is ending and does not end; look at its objects")

@@ -236,11 +236,8 @@ class PlacementDriver:
         return sorted(f"{item.get('version')} {item.get('state_name')}" for item in stores)
 
     def config(self) -> dict[str, Any]:
-        reported_flatten_mapping = flatten_mapping(self._ask("config"))
-        return {
-            key: value == "true" if str(value) in WORDED else value
-            for key, value in reported_flatten_mapping.items()
-        }
+        messages = flatten_mapping(self._ask("config"))
+        return {key: value == "true" if str(value) in WORDED else value for key, value in messages.items()}
 
     def set(self, requests: Mapping[str, Value]) -> None:
         """Set those settings that PD keeps with its data, if they differ."""
