@@ -21,27 +21,27 @@ from benchbook.sites.kube.api import wait_for
 GREETING_S = 5.0
 
 
-class ExternalClients:
+class ExternalClients(HostsRuntime):
     """The hosts outside a study's cluster. Nothing is connected to before the first question."""
 
     def __init__(self, study: Study, lab: labs.Lab, name: str) -> None:
         targets = inventory.load_hosts(name, ("client",))
         self.names = [host for host, target in targets.items() if "client" in target.roles]
-        self._running = HostsRuntime(study, lab, {}, targets)
+        super().__init__(study, lab, {}, targets)
         self._reached: set[tuple[str, str, int]] = set()
 
     @property
     def first(self) -> HostSnapshot:
-        return self._running.look(self.names[0])
+        return self.look(self.names[0])
 
     def lacking(self, clients: int, nodes: Container[str]) -> str | None:
         """Reason against these hosts as clients of an arm, or None; `nodes` are addresses of nodes."""
         for name in self.names[:clients]:
-            target = self._running.targets[name]
+            target = self.targets[name]
             if target.host in nodes or target.address in nodes:
                 return f"{name}: a node of the cluster, whose kube-proxy leads it past the balancer"
             try:
-                for why in roles.find_missing(("sysbench",), self._running.look(name)):
+                for why in roles.find_missing(("sysbench",), self.look(name)):
                     return f"{name}: {why}"
             except AccessRefused:
                 raise
@@ -53,7 +53,7 @@ class ExternalClients:
         """Wait until a server greets each client's host at an address; SiteError if none does in time."""
         for name in self.names[:clients]:
             # A provider gives the address before it leads anywhere.
-            greeted = functools.partial(_is_greeted, self._running.host(name), address, port)
+            greeted = functools.partial(_is_greeted, self.host(name), address, port)
             if (name, address, port) not in self._reached and not wait_for(greeted, wait_s, 1.0):
                 raise SiteError(
                     f"{name}: no server answers at {address}:{port} after {wait_s:g} s; see that the "
@@ -62,14 +62,11 @@ class ExternalClients:
             self._reached.add((name, address, port))
 
     def cores(self, clients: int) -> float:
-        return float(sum(self._running.look(name).facts["cores"] for name in self.names[:clients]))
+        return float(sum(self.look(name).facts["cores"] for name in self.names[:clients]))
 
     def client(self, start: Start) -> RemoteClient:
         """Start a load client on its host: they have them in turn."""
-        return RemoteClient(self._running.host(self.names[start.number % len(self.names)]), start)
-
-    def end(self) -> None:
-        self._running.end()
+        return RemoteClient(self.host(self.names[start.number % len(self.names)]), start)
 
 
 def _is_greeted(host: Host, address: str, port: int) -> bool:

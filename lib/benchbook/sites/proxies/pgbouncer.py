@@ -101,13 +101,7 @@ class PgBouncer(Proxy):
         """Facts that the proxy tells, over its console; SiteError if a setting was not taken."""
         statements = super().facts()
         results = self._settings()
-        wrong = [
-            f"{key} is {results.get(key)}, asked {self.given[key]}"
-            for key in self.compared
-            if results.get(key) != self.given[key]
-        ]
-        if wrong:
-            raise SiteError(f"PgBouncer did not take its settings: {'; '.join(wrong)}; see {self.log}")
+        self._verify_settings({key: self.given[key] for key in self.compared}, results)
         settings = {"max_connections": int(results["max_client_conn"]), "pool_mode": results["pool_mode"]}
         return statements | {"threads": 1} | settings
 

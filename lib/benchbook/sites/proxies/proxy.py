@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +102,13 @@ class Proxy(Supervised, abc.ABC):
 
     def identity(self) -> dict[str, Any]:
         return self.seen("proxy_")
+
+    def _verify_settings(self, wanted: Mapping[str, str], held: Mapping[str, str]) -> None:
+        """Raise SiteError with each setting that the proxy tells otherwise than it was asked for."""
+        wrong = {name: value for name, value in wanted.items() if held.get(name) != value}
+        if wrong:
+            told = "; ".join(f"{name} is {held.get(name)}, asked {value}" for name, value in wrong.items())
+            raise SiteError(f"{self.traits.product} did not take its settings: {told}; see {self.log}")
 
     def facts(self) -> dict[str, Any]:
         """Facts of the proxy; a class adds its settings, as the proxy itself reports them."""

@@ -80,11 +80,8 @@ class ProxySQL(Proxy):
         return super().identity() | {"proxy_settings": {name: held.get(name) for name in self.given}}
 
     def facts(self) -> dict[str, Any]:
-        held, wanted = self._settings(), self.given
-        differing = {name: value for name, value in wanted.items() if held.get(name) != value}
-        wrong = [f"{name} is {held.get(name)}, asked {value}" for name, value in differing.items()]
-        if wrong:
-            raise SiteError(f"ProxySQL did not take its settings: {'; '.join(wrong)}; see {self.log}")
+        held = self._settings()
+        self._verify_settings(self.given, held)
         limit = int(held["max_connections"])
         return super().facts() | {"threads": int(held["threads"]), "max_connections": limit}
 
