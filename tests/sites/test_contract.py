@@ -23,7 +23,6 @@ from benchbook.core.study.study import Study
 from benchbook.core.util.errors import SiteError
 from benchbook.measure import dataset, statement_counters
 from benchbook.measure.data_plan import plan_data
-from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites import workspace as labs
 from benchbook.sites.contract import Site, Start
@@ -200,7 +199,7 @@ def watched_for(secret: bytes) -> Iterator[set[Path]]:
 
 @pytest.mark.server
 def test_a_run_is_valid_to_the_query_shows_no_password_and_has_the_same_columns(site: Site, tmp_path: Path):
-    planned = next(one for one in schedule.plan_runs("test", site.study, {}) if one.arm == "proxy")
+    planned = walks.planned(site.study, "proxy")
     password = labs.read_secret(site.up("proxy").secret)[1].encode()
     with statement_counters.open_session(site, "proxy") as connection, watched_for(password) as shown:
         folder = walks.made(site, planned, [connection], tmp_path)

@@ -16,7 +16,6 @@ from benchbook.core.study.study_sections import Engine
 from benchbook.core.util.errors import SiteError
 from benchbook.measure import dataset, statement_counters
 from benchbook.measure.data_plan import plan_data
-from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites.agent import files
 from benchbook.sites.engines.mysql import ABSENT, MySQL
@@ -69,7 +68,7 @@ def test_a_mysql_is_held_to_the_query_and_nobody_else_gets_in(open_folder: Path,
         dataset.load_data(site, plan_data(asked))
         for arm in asked.arms:
             endpoint = site.up(arm)
-            planned = next(run for run in schedule.plan_runs("test", asked, {}) if run.arm == arm)
+            planned = walks.planned(asked, arm)
             with statement_counters.open_session(site, arm) as connection:
                 folder = walks.made(site, planned, [connection], tmp_path / arm)
             judged = validity.judge_run(folder, LIMITS)

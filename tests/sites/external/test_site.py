@@ -135,7 +135,7 @@ def test_two_clients_load_one_endpoint_together(study, theirs, open_folder, tmp_
         study(arms={"pair": {"clients": 2, "options_by": "file"}, "one": {}}, threads=2), open_folder / "ours"
     ) as site:
         dataset.ensure_data(site, plan_data(site.study))
-        planned = next(run for run in schedule.plan_runs("test", site.study, {}) if run.arm == "pair")
+        planned = walks.planned(site.study, "pair")
         with statement_counters.open_session(site, planned.arm) as connection:
             folder = execute_run(RunContext(planned, site, planned.arm, connection, LIMITS), tmp_path, 1)
     judged = validity.judge_run(folder, LIMITS | {"start_spread_ms": 10_000.0})
@@ -424,7 +424,7 @@ def test_two_servers_are_loaded_and_proven_each(study, theirs, other, open_folde
         for arm in ("one", "two"):
             with statement_counters.open_session(site, arm) as connection:
                 assert dataset.describe_data(connection, plan_data(asked))["checksums"] == state["checksums"]
-                planned = next(one for one in schedule.plan_runs("test", asked, {}) if one.arm == arm)
+                planned = walks.planned(asked, arm)
                 folder = walks.made(site, planned, [connection], tmp_path / arm)
             judged = validity.judge_run(folder, LIMITS)
             assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
@@ -500,7 +500,7 @@ def test_a_mariadb_and_a_postgresql_of_others_are_one_study(study, theirs, pgsql
         for arm in ("one", "two"):
             with servers.open_sessions(site, asked, [arm]) as connections:
                 dataset.prewarm_all(plan_data(asked), connections)
-                planned = next(one for one in schedule.plan_runs("test", asked, {}) if one.arm == arm)
+                planned = walks.planned(asked, arm)
                 folder = walks.made(site, planned, connections[arm], tmp_path / arm)
             judged = validity.judge_run(folder, LIMITS)
             assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
@@ -527,7 +527,7 @@ def test_a_query_of_somebody_else_on_their_postgresql_makes_a_run_invalid(
             servers.open_sessions(site, asked, ["two"]) as connections,
             site.admin("two").connect() as somebody,
         ):
-            planned = next(one for one in schedule.plan_runs("test", asked, {}) if one.arm == "two")
+            planned = walks.planned(asked, "two")
             began = threading.Timer(1.0, lambda: psql(somebody))
             began.start()
             folder = execute_run(RunContext(planned, site, "two", connections["two"][0], LIMITS), tmp_path, 1)

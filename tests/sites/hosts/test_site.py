@@ -17,9 +17,8 @@ from benchbook.core.artifacts.run_folder import RunFolder
 from benchbook.core.study import inventory
 from benchbook.core.study.study import Study
 from benchbook.core.util.errors import LockHeld, SiteError
-from benchbook.measure import dataset, scheduler, statement_counters
+from benchbook.measure import dataset, scheduler
 from benchbook.measure.data_plan import plan_data
-from benchbook.measure.run_executor import RunContext, execute_run
 from benchbook.plan import schedule
 from benchbook.sites.hosts import clean as hosts
 from benchbook.sites.hosts import doctor
@@ -58,15 +57,6 @@ def study(**changes: Any) -> Study:
     site = {"kind": "ssh", "inventory": "rack", "port": PORT}
     plan = {"seed": 3, "blocks": 1, "discard_s": 1, "run_s": 4}
     return small.study(**{"site": site, "engine": {"settings": SMALL}, "plan": plan} | changes)
-
-
-def make_run(site: Any, arm: str, into: Path, attempt: int = 1) -> RunFolder:
-    """Make the planned run of one arm."""
-    planned = next(one for one in schedule.plan_runs("test", site.study, {}) if one.arm == arm)
-    into.mkdir(exist_ok=True)
-    site.up(arm)
-    with statement_counters.open_session(site, arm) as connection:
-        return execute_run(RunContext(planned, site, arm, connection, LIMITS), into, attempt)
 
 
 def cut(rack: Rack, host: Machine, way: str = "-A") -> None:
@@ -131,7 +121,7 @@ def test_a_run_whose_connections_are_lost_goes_on_and_is_picked_up(rack: Rack, h
         dataset.load_data(site, plan_data(site.study))
         accident = threading.Thread(target=away)
         accident.start()
-        folder = make_run(site, "proxy", tmp_path / "raw")
+        folder = walks.measured(site, site.study, "proxy", tmp_path / "raw")
         accident.join()
         assert (folder.path / "sysbench.out").read_bytes() == held[0].read()
         judged = walks.judge(folder)
@@ -139,7 +129,10 @@ def test_a_run_whose_connections_are_lost_goes_on_and_is_picked_up(rack: Rack, h
         lost = folder.evidence()["arrangement"]["connection_lost"]
         assert sum(one["lost_s"] for one in lost["client1"]) > 3
         # And the next run knows nothing of it.
-        assert "connection_lost" not in make_run(site, "direct", tmp_path / "raw").evidence()["arrangement"]
+        assert (
+            "connection_lost"
+            not in walks.measured(site, site.study, "direct", tmp_path / "raw").evidence()["arrangement"]
+        )
 
 
 @pytest.mark.slow
@@ -208,7 +201,7 @@ def test_a_client_that_does_not_come_back_is_given_up_with_words(rack: Rack, hom
             dataset.load_data(site, plan_data(site.study))
             timer.start()
             with pytest.raises(Unreachable, match=r"client1 \(10\.97\..*\): not reached for \d+ s"):
-                make_run(site, "direct", tmp_path / "raw")
+                walks.measured(site, site.study, "direct", tmp_path / "raw")
     finally:
         timer.join()
         rack.switch_on(client)
@@ -348,7 +341,7 @@ def test_arms_on_other_hosts_hold_the_same_data_and_are_told_apart(rack: Rack, h
         assert found["rows"] == {"sbtest1": 200, "sbtest2": 200}
         # A new look finds both copies, puts both back, and they are the same rows.
         assert dataset.ensure_data(site, plan_data(site.study), found)["fingerprint"] == found["fingerprint"]
-        folders = [make_run(site, arm, tmp_path / "raw") for arm in ("small", "large")]
+        folders = [walks.measured(site, site.study, arm, tmp_path / "raw") for arm in ("small", "large")]
         assert second.listening() == {f"{second.address}:{PORT}"}
         hosts_of = [folder.evidence()["identity_before"]["host"] for folder in folders]
         assert hosts_of == ["server1", "server2"]

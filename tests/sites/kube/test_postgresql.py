@@ -52,7 +52,6 @@ def test_accounts_come_from_anywhere_by_password_and_the_administrator_over_the_
 )
 def test_postgresql_in_a_pod_is_measured_valid_and_its_data_are_put_back(folder: Path, root: Path):
     spec, into = study(), root / "raw"
-    into.mkdir()
     with sites.open_site(spec, folder) as site:
         dataset.load_data(site, plan_data(spec))
         servers.put_back(site, plan_data(spec))

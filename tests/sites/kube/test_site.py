@@ -25,14 +25,13 @@ from benchbook.measure.data_plan import plan_data
 from benchbook.measure.run_executor import RunContext, execute_run
 from benchbook.measure.servers import open_sessions
 from benchbook.measure.statement_counters import open_session
-from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites.kube import facts, placement, plan_output
 from benchbook.sites.kube import namespace as namespaces
 from benchbook.sites.kube.api import KubernetesCluster, wait_for
 from benchbook.sites.kube.placement import pod_of
 from benchbook.sites.topology import teardown
-from tests import rooms
+from tests import rooms, walks
 from tests.limits import LIMITS
 from tests.sites import event_runs, kubernetes_study, ssh_hosts
 from tests.walks import Store
@@ -58,7 +57,8 @@ def run(site: Any, spec: Any, arm: str, into: Path) -> tuple[Any, validity.Judge
 
     Starved of a core, sysbench itself leaves out or repeats lines of its report (V4, V7).
     """
-    planned = next(one for one in schedule.plan_runs("test", spec, {}) if one.arm == arm)
+    planned = walks.planned(spec, arm)
+    into.mkdir(exist_ok=True)
     for attempt in range(1, 5):
         with open_sessions(site, spec, [arm]) as opened:
             first, *others = opened[arm]
@@ -93,7 +93,6 @@ def test_every_arm_is_measured_valid_with_an_agreeing_ledger(
 ):
     spec = study()
     into = root / "raw"
-    into.mkdir()
     with sites.open_site(spec, folder) as site:
         assert site.able == list(ARMS)
         loaded = dataset.load_data(site, plan_data(spec))
@@ -144,7 +143,6 @@ def test_several_clients_and_servers_begin_together_and_their_books_agree(folder
     arms = {"one": {"network": "pod"}, "both": {"network": "pod", "clients": 4, "servers": 2}}
     spec = study(arms, threads=(4,), plan={"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 4})
     into = root / "raw"
-    into.mkdir()
     with sites.open_site(spec, folder) as site:
         dataset.load_data(site, plan_data(spec))
         servers.put_back(site, plan_data(spec))
@@ -174,7 +172,6 @@ def test_several_clients_and_servers_begin_together_and_their_books_agree(folder
 def test_a_pod_that_is_killed_in_a_run_makes_it_invalid_and_the_next_one_is_whole(cluster, folder, root):
     spec = study(("pod", "service"), plan={"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 8})
     into = root / "raw"
-    into.mkdir()
     with sites.open_site(spec, folder) as site:
         dataset.load_data(site, plan_data(spec))
         before = site.identity("pod")
@@ -199,7 +196,6 @@ def test_a_pod_that_is_killed_in_a_run_makes_it_invalid_and_the_next_one_is_whol
 def test_a_server_that_is_killed_in_its_pod_is_a_restart_and_makes_the_run_invalid(folder: Path, root: Path):
     spec = study(("pod", "service"), plan={"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 6})
     into = root / "raw"
-    into.mkdir()
     with sites.open_site(spec, folder) as site:
         dataset.load_data(site, plan_data(spec))
         server = site.runtime.get(site.chains["pod"].server)
@@ -275,7 +271,6 @@ def test_a_script_of_ones_own_runs_in_a_pod_on_tables_that_are_proven(folder: Pa
 def test_load_goes_on_when_the_connection_to_the_api_is_lost(folder: Path, root: Path):
     spec = study(("pod", "service"), plan={"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 6})
     into = root / "raw"
-    into.mkdir()
     with sites.open_site(spec, folder) as site:
         dataset.load_data(site, plan_data(spec))
         started = site.client
@@ -455,7 +450,6 @@ def test_sysbench_in_the_servers_container_shares_its_limits(
         plan={"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 4},
     )
     into = root / "raw"
-    into.mkdir()
     with sites.open_site(spec, folder) as site:
         dataset.load_data(site, plan_data(spec))
         servers.put_back(site, plan_data(spec))
@@ -509,7 +503,6 @@ def test_a_balancer_is_measured_by_a_client_outside_the_cluster(
     address leaves it, and is rewritten on the node."""
     spec = study(("pod", "balancer"), plan={"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 4})
     into = root / "raw"
-    into.mkdir()
     # Sockets of the agent have short paths only.
     hosts = open_folder / "h"
     hosts.mkdir(mode=0o711)

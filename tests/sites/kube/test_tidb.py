@@ -66,7 +66,6 @@ def study(arms: Any, site: dict[str, Any] | None = None, **other: Any) -> Any:
 def test_a_tidb_in_a_pod_is_measured_valid_on_every_network_with_an_agreeing_ledger(cluster, folder, root):
     spec = study(PODS)
     into = root / "raw"
-    into.mkdir()
     with sites.open_site(spec, folder) as site:
         assert site.able == list(PODS)
         loaded = dataset.load_data(site, plan_data(spec))
@@ -105,7 +104,6 @@ def test_a_run_in_which_a_servers_memory_runs_out_is_invalid(folder: Path, root:
     arms = {name: {"network": "pod", "qos": "guaranteed"} for name in ("one", "two")}
     plan = {"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 6}
     into = root / "raw"
-    into.mkdir()
     with sites.open_site(study(arms, plan=plan), folder) as site:
         dataset.load_data(site, plan_data(site.study))
         server = site.runtime.get(site.chains["one"].server)
@@ -180,7 +178,6 @@ def must_have_rows(site: Any) -> None:
 
 def must_be_measured(site: Any, into: Path) -> dict[str, dict[str, Any]]:
     """Evidence of a valid run of each arm; the cluster of `operated` is what it was asked to be."""
-    into.mkdir()
     evidence = {}
     for arm in site.study.arms:
         made, judged = run(site, site.study, arm, into)
@@ -239,7 +236,6 @@ def test_a_store_that_is_killed_in_a_run_voids_it_and_the_books_of_all_tidbs_are
 ):
     spec = operated(plan={"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 6})
     into = root / "raw"
-    into.mkdir()
     with sites.open_site(spec, folder) as site, Operator(site.space.namespace, PARTS):
         dataset.load_data(site, plan_data(spec))
         server = site.runtime.get(site.chains["service"].server)

@@ -28,7 +28,7 @@ from benchbook.read import tidy, validity
 from benchbook.sites import workspace as labs
 from benchbook.sites.tidb import build
 from benchbook.sites.topology import teardown
-from tests import rooms, small
+from tests import rooms, small, walks
 from tests.limits import LIMITS
 from tests.walks import Store
 
@@ -80,7 +80,7 @@ def cluster_of(site: Any) -> Any:
 def judged(site: Any, study: Study, arm: str, into: Path, meanwhile: Any = None) -> validity.Judgement:
     """Make one run as the walk makes it, do something meanwhile, and judge it."""
     into.mkdir(exist_ok=True)
-    run: PlannedRun = next(one for one in schedule.plan_runs("s", study, {}) if one.arm == arm)
+    run: PlannedRun = walks.planned(study, arm)
     begun = site.client
     if meanwhile is not None:
 
