@@ -62,6 +62,12 @@ def judge(folder: RunFolder) -> validity.Judgement:
     return validity.judge_run(folder, LIMITS)
 
 
+def must_agree(folder: RunFolder) -> None:
+    """Assert that a run is valid, and agrees with its server's books to the query."""
+    judged = judge(folder)
+    assert (judged.reasons, judged.status, judged.ledger) == ([], "valid", "agrees")
+
+
 class Store:
     """What a walk is to make and where it goes."""
 

@@ -16,11 +16,9 @@ from benchbook.core.study.study_sections import Engine
 from benchbook.core.util.errors import SiteError
 from benchbook.measure import dataset, statement_counters
 from benchbook.measure.data_plan import plan_data
-from benchbook.read import validity
 from benchbook.sites.agent import files
 from benchbook.sites.engines.mysql import ABSENT, MySQL
 from tests import rooms, small, walks
-from tests.limits import LIMITS
 
 SMALL = {"innodb_buffer_pool_size": "32M", "innodb_redo_log_capacity": "16M"}
 WHY = MySQL.obstacle(Engine(name="mysql"))
@@ -71,8 +69,7 @@ def test_a_mysql_is_held_to_the_query_and_nobody_else_gets_in(open_folder: Path,
             planned = walks.planned(asked, arm)
             with statement_counters.open_session(site, arm) as connection:
                 folder = walks.made(site, planned, [connection], tmp_path / arm)
-            judged = validity.judge_run(folder, LIMITS)
-            assert (judged.reasons, judged.status, judged.ledger) == ([], "valid", "agrees")
+            walks.must_agree(folder)
             assert folder.evidence()["ledger"]["absent"].keys() == ABSENT.keys()
         engine, before = site.facts("direct")["engine"], site.identity("direct")
         assert engine["name"] == "mysql" and engine["settings"]["innodb_redo_log_capacity"]["from"] == "study"

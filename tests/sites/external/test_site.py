@@ -426,8 +426,7 @@ def test_two_servers_are_loaded_and_proven_each(study, theirs, other, open_folde
                 assert dataset.describe_data(connection, plan_data(asked))["checksums"] == state["checksums"]
                 planned = walks.planned(asked, arm)
                 folder = walks.made(site, planned, [connection], tmp_path / arm)
-            judged = validity.judge_run(folder, LIMITS)
-            assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
+            walks.must_agree(folder)
         tell(site, "DROP TABLE ours.sbtest1", arm="two")
         mended = dataset.ensure_data(site, plan_data(asked), state)
         assert "sbtest1 is missing; the prepared copy is put back" in mended["events"]
@@ -502,8 +501,7 @@ def test_a_mariadb_and_a_postgresql_of_others_are_one_study(study, theirs, pgsql
                 dataset.prewarm_all(plan_data(asked), connections)
                 planned = walks.planned(asked, arm)
                 folder = walks.made(site, planned, connections[arm], tmp_path / arm)
-            judged = validity.judge_run(folder, LIMITS)
-            assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
+            walks.must_agree(folder)
         facts = site.facts("two")
         assert facts["engine"]["name"] == "postgresql" and facts["rights"]["sessions"] == "all"
         # What compares with another engine is told though nobody may ask for it there.

@@ -49,8 +49,7 @@ def test_a_proxy_and_an_engine_of_one_module_each_are_measured_on_hosts(rack, ot
         assert site.able == ["direct", "behind"]
         for arm in site.able:
             folder = walks.measured(site, site.study, arm, tmp_path / arm)
-            judged = walks.judge(folder)
-            assert (judged.reasons, judged.status, judged.ledger) == ([], "valid", "agrees")
+            walks.must_agree(folder)
         facts = site.facts("behind")
         assert (facts["engine"]["name"], facts["proxy"]["name"]) == ("small", "socat")
         # Its own default, as the server says it: 32 MB are 33,554,432 bytes.

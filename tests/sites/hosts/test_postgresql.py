@@ -42,8 +42,7 @@ def test_a_postgresql_on_a_host_is_held_to_the_query_and_its_data_are_put_back(s
     server, label = rack.hosts["server1"], plan_data(site.study).label
     for arm in site.able:
         folder = walks.measured(site, site.study, arm, tmp_path / arm)
-        judged = walks.judge(folder)
-        assert (judged.reasons, judged.status, judged.ledger) == ([], "valid", "agrees")
+        walks.must_agree(folder)
         # Its sessions are processes: the first, which begins them, uses next to nothing. On a busy machine
         # client and sessions get little alike.
         used = pd.read_csv(folder.path / "monitor.csv").groupby("part")["cpu_cores"].mean()

@@ -62,8 +62,7 @@ def test_clients_on_two_hosts_begin_together_and_every_statement_is_in_a_servers
         second = rack.hosts["server2"]
         folder = walks.measured(site, site.study, "four", tmp_path / "raw")
         evidence = folder.evidence()
-        judged = walks.judge(folder)
-        assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
+        walks.must_agree(folder)
         assert [one["server"] for one in evidence["clients"]] == [0, 1, 0, 1]
         assert all(one["threads"] == 1 and one["exit_code"] == 0 for one in evidence["clients"])
         # The options went there in a file each, and sysbench says itself that it took them.
@@ -174,8 +173,7 @@ def test_tiproxy_by_its_path_relays_and_its_version_is_held_to(rack, monkeypatch
     with opened(rack, monkeypatch, "tiproxy", study(arms=arms), programs={"tiproxy": TIPROXY}) as site:
         dataset.load_data(site, plan_data(site.study))
         folder = walks.measured(site, site.study, "proxy", tmp_path / "raw")
-        judged = walks.judge(folder)
-        assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
+        walks.must_agree(folder)
         found = site.facts("proxy")["proxy"]
         assert found["binary"] == TIPROXY and len(found["binary_sha256"]) == 64
         text = next(rack.folder.glob("proxy1/lab/*/proxy/tiproxy.toml")).read_text()
@@ -309,8 +307,7 @@ def test_tiproxy_captures_on_its_host_while_its_arm_is_measured(rack, monkeypatc
     with opened(rack, monkeypatch, "capture", study(arms=arms), programs={"tiproxy": TIPROXY}) as site:
         dataset.load_data(site, plan_data(site.study))
         folder = walks.measured(site, site.study, "on", tmp_path / "raw")
-        judged = walks.judge(folder)
-        assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
+        walks.must_agree(folder)
         told = folder.evidence()["arrangement"]["capture"]
         assert told["stayed"] is True and told["error"] == "" and told["written_mib"] > 0
         assert not list(rack.folder.glob("proxy1/lab/*/proxy/capture"))

@@ -124,8 +124,7 @@ def test_a_run_whose_connections_are_lost_goes_on_and_is_picked_up(rack: Rack, h
         folder = walks.measured(site, site.study, "proxy", tmp_path / "raw")
         accident.join()
         assert (folder.path / "sysbench.out").read_bytes() == held[0].read()
-        judged = walks.judge(folder)
-        assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
+        walks.must_agree(folder)
         lost = folder.evidence()["arrangement"]["connection_lost"]
         assert sum(one["lost_s"] for one in lost["client1"]) > 3
         # And the next run knows nothing of it.

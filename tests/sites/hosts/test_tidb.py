@@ -108,8 +108,7 @@ def test_one_tidb_by_its_path_is_measured_and_closed_to_others(rack, monkeypatch
         assert site.missing("direct") is None
         dataset.load_data(site, plan_data(asked))
         folder = walks.measured(site, site.study, "direct", tmp_path / "raw")
-        judged = walks.judge(folder)
-        assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
+        walks.must_agree(folder)
         assert sum(column(folder, "server", "cpu_cores")) > 0
         found = site.facts("direct")["engine"]
         assert found["settings"]["tidb_hashagg_final_concurrency"] == {
@@ -163,8 +162,7 @@ def test_a_cluster_is_deployed_once_started_and_stopped_and_removed_by_purge(
         assert commands[2] == ["display", name, "--format", "json"]
         for arm in ("direct", "two"):
             folder = walks.measured(site, site.study, arm, tmp_path / "raw")
-            judged = walks.judge(folder)
-            assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
+            walks.must_agree(folder)
             for part in ("server", "tidb", "tikv"):
                 assert sum(column(folder, part, "cpu_cores")) > 0, "found by its port"
         facts = site.facts("direct")

@@ -31,8 +31,7 @@ def test_a_proxy_and_an_engine_of_one_module_each_are_measured_here(open_folder:
         with sites.open_site(asked, open_folder / "others") as site:
             dataset.load_data(site, plan_data(site.study))
             for arm in asked.arms:
-                judged = walks.judge(walks.measured(site, asked, arm, tmp_path / arm))
-                assert (judged.reasons, judged.status, judged.ledger) == ([], "valid", "agrees")
+                walks.must_agree(walks.measured(site, asked, arm, tmp_path / arm))
             facts = site.facts("behind")
             assert (facts["engine"]["name"], facts["proxy"]["name"]) == ("small", "socat")
         told = {one.name: one for one in doctor.examine()}
