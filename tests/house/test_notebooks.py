@@ -25,7 +25,9 @@ SHELL = re.compile(r"^\s*[!%]|get_ipython\(|os\.system|subprocess", re.M)
 # A figure with its unit, as a result would have it; "95 %" of an interval is a setting, not a result.
 RESULT = re.compile(r"\d\s*(%|tps\b|qps\b|ms\b|per cent\b|percent\b|times (faster|slower)\b)", re.I)
 
+EXPLORED = sorted((tree.ROOT / "notebooks" / "explore").glob("*.ipynb"))
 every = pytest.mark.parametrize("path", tree.notebooks(), ids=lambda path: path.stem)
+and_explored = pytest.mark.parametrize("path", [*tree.notebooks(), *EXPLORED], ids=lambda path: path.stem)
 stages = pytest.mark.parametrize(
     "path",
     [path for path in tree.notebooks() if path.stem in (*tree.STAGE_NOTEBOOKS, "07_report")],
@@ -41,7 +43,7 @@ def test_the_six_stages_are_there():
     assert set(tree.STAGE_NOTEBOOKS) <= {path.stem for path in tree.notebooks()}
 
 
-@every
+@and_explored
 def test_it_is_stored_without_outputs_or_traces_of_a_run(path: Path):
     notebook = json.loads(path.read_text())
     assert notebook["metadata"] == {"kernelspec": KERNEL}, "make strip"
@@ -52,7 +54,7 @@ def test_it_is_stored_without_outputs_or_traces_of_a_run(path: Path):
             assert cell["outputs"] == [] and cell["execution_count"] is None, "make strip"
 
 
-@every
+@and_explored
 def test_it_is_stored_as_jupyter_stores_it(path: Path):
     """Opening and saving in JupyterLab then changes no byte, so nothing asks to be run again."""
     notebook = json.loads(path.read_text())
@@ -122,10 +124,7 @@ def test_a_stage_tells_a_story(path: Path):
     assert kinds[-1] == "code", "it ends with what it left"
 
 
-EXPLORED = sorted((tree.ROOT / "notebooks" / "explore").glob("*.ipynb"))
-
-
-@pytest.mark.parametrize("path", [*tree.notebooks(), *EXPLORED], ids=lambda path: path.stem)
+@and_explored
 def test_every_figure_has_words_for_who_cannot_see_it(path: Path):
     drawn = [
         cell["source"]
