@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pymysql
 import pytest
+from ruamel.yaml import YAML
 
 from benchbook.measure import server_drift, servers, statement_counters
 from benchbook.read import checks_server
@@ -16,6 +18,8 @@ from benchbook.read.evidence import Evidence
 from benchbook.sites.engines.mariadb import SOCKET
 
 pytestmark = pytest.mark.server
+FILE = Path(__file__).parents[1] / "data" / "server_changes.yaml"
+CHANGES: dict[str, dict[str, Any]] = YAML(typ="safe").load(FILE)
 
 
 class Scene:
@@ -87,95 +91,27 @@ def elsewhere(pid: int) -> None:
     os.sched_setaffinity(pid, {min(cores)} if os.sched_getaffinity(pid) == cores else cores)
 
 
-@pytest.mark.parametrize(
-    ("act", "undo", "words"),
-    [
-        pytest.param(
-            said("SET GLOBAL innodb_flush_log_at_trx_commit = 2"),
-            said("SET GLOBAL innodb_flush_log_at_trx_commit = 1"),
-            "server variable innodb_flush_log_at_trx_commit was 1, is 2 between the runs",
-            id="flush",
-        ),
-        pytest.param(
-            said("SET GLOBAL general_log = ON"),
-            said("SET GLOBAL general_log = OFF"),
-            "server variable general_log was OFF, is ON between the runs",
-            id="general log",
-        ),
-        pytest.param(
-            said("SET GLOBAL query_cache_type = ON", "SET GLOBAL query_cache_size = 16777216"),
-            said("SET GLOBAL query_cache_type = OFF", "SET GLOBAL query_cache_size = 1048576"),
-            "server variable query_cache_type was OFF, is ON between the runs",
-            id="query cache",
-        ),
-        pytest.param(
-            said("CREATE TRIGGER slow BEFORE UPDATE ON sbtest1 FOR EACH ROW SET NEW.pad = REVERSE(NEW.pad)"),
-            said("DROP TRIGGER slow"),
-            "trigger sbtest1.slow was added (BEFORE, UPDATE, SET NEW.pad = REVERSE(NEW.pad)) between the ",
-            id="trigger",
-        ),
-        pytest.param(
-            said("CREATE EVENT burn ON SCHEDULE EVERY 1 SECOND DO SELECT BENCHMARK(1, 1)"),
-            said("DROP EVENT burn"),
-            "event sbtest.burn was added",
-            id="event",
-        ),
-        pytest.param(
-            said("CREATE INDEX more ON sbtest2 (pad)"),
-            said("DROP INDEX more ON sbtest2"),
-            "index sbtest2.more was added (1, pad, 1, BTREE, A) between the runs",
-            id="index more",
-        ),
-        pytest.param(
-            said("DROP INDEX k_1 ON sbtest1"),
-            said("CREATE INDEX k_1 ON sbtest1 (k)"),
-            "index sbtest1.k_1 was removed (it was 1, k, 1, BTREE, A) between the runs",
-            id="index less",
-        ),
-        pytest.param(
-            said("ALTER TABLE sbtest1 ROW_FORMAT = COMPACT"),
-            said("ALTER TABLE sbtest1 ROW_FORMAT = DEFAULT"),
-            "table sbtest1 was BASE TABLE, InnoDB, Dynamic",
-            id="row format",
-        ),
-        pytest.param(
-            said("ALTER TABLE sbtest2 MODIFY pad CHAR(61) NOT NULL DEFAULT ''"),
-            said("ALTER TABLE sbtest2 MODIFY pad CHAR(60) NOT NULL DEFAULT ''"),
-            "column sbtest2.pad was 4, char(60)",
-            id="column",
-        ),
-        pytest.param(
-            said("UPDATE sbtest1 SET k = 1"), None, "Com_update grew by 1 between the runs", id="data"
-        ),
-        pytest.param(
-            said("SELECT SUM(LENGTH(c)) FROM sbtest1"),
-            None,
-            "1 connections that are not ours were made between the runs",
-            id="a reader",
-        ),
-        pytest.param(
-            lambda scene: os.setpriority(os.PRIO_PROCESS, scene.pid, 5),
-            lambda scene: os.setpriority(os.PRIO_PROCESS, scene.pid, 0),
-            "_place changed from",
-            id="renice",
-        ),
-        pytest.param(
-            lambda scene: elsewhere(scene.pid), lambda scene: None, "_place changed from", id="taskset"
-        ),
-    ],
-)
-def test_what_is_changed_between_two_runs_is_named(act, undo, words, scene):
-    if words == "_place changed from" and os.geteuid() != 0:
-        pytest.skip("lowering nice again needs root")
-    cores = os.sched_getaffinity(scene.pid)
+@pytest.mark.parametrize("name", CHANGES)
+def test_what_is_changed_between_two_runs_is_named(name: str, scene: Scene):
+    change = CHANGES[name]
     try:
-        assert words in "\n".join(scene.between(act))
+        assert change["said"] in "\n".join(scene.between(said(*change["do"])))
     finally:
-        os.sched_setaffinity(scene.pid, cores)
-        if undo is None:
+        if change["undo"] is None:
             scene.site.restore()
         else:
-            undo(scene)
+            scene.say(*change["undo"])
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="lowering nice again needs root")
+def test_a_server_that_was_moved_between_two_runs_is_named(scene: Scene):
+    cores = os.sched_getaffinity(scene.pid)
+    try:
+        for act in (lambda _: os.setpriority(os.PRIO_PROCESS, scene.pid, 5), lambda _: elsewhere(scene.pid)):
+            assert "_place changed from" in "\n".join(scene.between(act))
+    finally:
+        os.setpriority(os.PRIO_PROCESS, scene.pid, 0)
+        os.sched_setaffinity(scene.pid, cores)
 
 
 def test_what_is_changed_in_a_run_is_named_too(scene: Scene):
