@@ -1,8 +1,9 @@
 """What programs do in the tests' place of what takes the time of all other tests.
 
 MariaDB's installer copies a data folder that was made with the same words before. In sysbench's closed loops
-each transaction begins with a wait, or one connection takes a core that nobody else uses; slow tests, some of
-which hold what a query costs against what was planted, and `make test-faults` have loops without it.
+each transaction begins with a wait, or one connection takes a core that nobody else uses: 4 ms, or
+BENCHBOOK_TESTS_WAIT_US of `process.PLAIN`. Slow tests, some of which hold what a query costs against what was
+planted, and `make test-faults` have loops without it.
 """
 
 import contextlib
