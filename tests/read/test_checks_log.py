@@ -175,35 +175,6 @@ def with_(name: str, value: str) -> list[str]:
     return [f"--{name}={value}" if word.startswith(f"--{name}=") else word for word in ARGV]
 
 
-@pytest.mark.parametrize(
-    "name, value, asked",
-    [
-        ("threads", "8", "4"),
-        ("time", "70", "7"),
-        ("rate", "100", "0"),
-        ("rand-seed", "8", "7"),
-        ("tables", "1", "4"),
-        ("table-size", "100", "10000"),
-        ("rand-type", "special", "uniform"),
-        ("events", "10", "0"),
-        ("db-ps-mode", "disable", "auto"),
-        ("mysql-ignore-errors", "all", "1213,1020,1205"),
-        ("report-checkpoints", "1", "2"),
-        ("point-selects", "1", "10"),
-        ("skip-trx", "on", "off"),
-    ],
-)
-def test_another_option_than_the_plan_has(name, value, asked):
-    judged = validity.judge_run(run(with_(name, value)))
-    assert judged.reasons == [f"V5 options: --{name} is {value}, {asked} asked"]
-
-
-def test_an_option_that_is_not_there():
-    argv = [word for word in ARGV if not word.startswith("--rand-type")]
-    found = [*checks_log.check_command_line(run(argv))]
-    assert found == ["--rand-type is not on the command line, uniform asked"]
-
-
 def test_an_option_more_and_an_option_twice():
     argv = [*ARGV[:-1], "--warmup-time=5", "--threads=4", "run"]
     assert [*checks_log.check_command_line(run(argv))] == [
