@@ -31,6 +31,7 @@ from benchbook.core.study.study import Study
 from benchbook.core.util import files, numeric_equality, parallel, paths
 from benchbook.core.util.errors import BenchbookError
 from benchbook.plan import schedule
+from benchbook.plan.earlier_rules import lift_warm_up
 from benchbook.read import tidy
 
 CAMPAIGN, STUDY, RAW, VOID = "campaign.json", "study.json", "raw", "void"
@@ -91,8 +92,7 @@ def row_of_campaign(folder: Path, limits: Limits | None = None) -> dict[str, Any
     try:
         json = files.read_json(folder / CAMPAIGN)
         of = read_study(folder)
-        # Without a number they were planned by the first rules.
-        planned = schedule.schedule_table(schedule.plan_runs(NAME, of, {}, {"rules": json.get("rules", 1)}))
+        planned = schedule.schedule_table(schedule.plan_runs(NAME, of, {}, lift_warm_up(of, json)))
         tables = tidy.read_study(folder / RAW, folder / VOID, planned, limits)
         runs = tables["runs"].to_pandas()
         ratios = sorted(ratios_of(of, json["what"], runs).items())

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from benchbook.core.study import interleaving as words
 from benchbook.core.study.model import PlannedRun
 from benchbook.core.study.study import Study
-from benchbook.plan import order, pilot_parameters, schedule
+from benchbook.plan import earlier_rules, order, pilot_parameters, schedule
 from tests.installed import package
 from tests.plan.test_schedule import make
 from tests.read.corpus import PLAN
@@ -229,11 +229,13 @@ def test_sessions_of_before_keep_the_orders_and_lengths_that_they_were_measured_
     lengths = {("oltp_point_select", 1): 50, ("oltp_point_select", 4): 50, ("oltp_read_write", 1): 50}
     settled = pilot_parameters.settle_turns(closed(), pilots(t1=500.0, t4=40.0))
     before = {"turns": [row | {"turn_ms": lengths.get((row["workload"], row["threads"]))} for row in settled]}
-    runs = {(run.workload, run.threads): run for run in schedule.plan_runs("s", closed(), {}, before)}
+    lifted = earlier_rules.lift_warm_up(closed(), before)
+    runs = {(run.workload, run.threads): run for run in schedule.plan_runs("s", closed(), {}, lifted)}
     assert {runs["oltp_read_write", level].order for level in (1, 4)} == {"runs"}
     assert runs["oltp_point_select", 4].turn_ms == 50
     quota = closed(arms={"a": {}, "b": {"cpu": {"server": {"quota": 0.5}}}})
-    assert {run.order for run in schedule.plan_runs("s", quota, {}, {"turns": []})} == {"runs"}
+    lifted = earlier_rules.lift_warm_up(quota, {"turns": []})
+    assert {run.order for run in schedule.plan_runs("s", quota, {}, lifted)} == {"runs"}
 
 
 @pytest.mark.parametrize(

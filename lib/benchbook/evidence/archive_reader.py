@@ -17,7 +17,7 @@ from benchbook.core.study.params import Params
 from benchbook.core.study.study import Study
 from benchbook.core.study.validation_errors import validate_document
 from benchbook.core.util import files, paths, yaml_file
-from benchbook.plan import schedule
+from benchbook.plan import earlier_rules, schedule
 from benchbook.read import validity
 
 
@@ -56,8 +56,8 @@ class ArchiveContents:
 
     @cached_property
     def warm_up(self) -> dict[str, Any]:
-        """Results of the pilots."""
-        return _read_json(self.where.warm_up)
+        """Results of the pilots, by the present rules."""
+        return earlier_rules.lift_warm_up(self.study, _read_json(self.where.warm_up))
 
     @cached_property
     def session(self) -> dict[str, Any]:

@@ -18,7 +18,6 @@ from benchbook.core.study.interleaving import (
     EDGE_S,
     GUARD_S,
     LADDER_MS,
-    RULES,
     STATEMENTS,
     THREAD_MS,
     least_ms,
@@ -180,11 +179,11 @@ def _starting_times(data_frame: pd.DataFrame, threads: int) -> dict[str, float]:
     return {"starting_s": starting_s} | ({"edge_s": edge_s} if edge_s > EDGE_S else {})
 
 
-def length_ms(study: Study, workload: str, threads: int, settled: Lengths, rules: int = RULES) -> int | None:
+def length_ms(study: Study, workload: str, threads: int, settled: Lengths) -> int | None:
     """Milliseconds of a turn; None if a transaction is too long for turns."""
     if study.plan.turn_ms is not None:
         return study.plan.turn_ms
-    return settled.get(workload, {}).get(threads, least_ms(study, rules)) or None
+    return settled.get(workload, {}).get(threads, least_ms(study)) or None
 
 
 KINDS = ("reads", "writes", "other")

@@ -88,7 +88,6 @@ def plan_runs(
     """
     settled = pilot_parameters.settled_rates(study, warm_up) if warm_up is not None else {}
     result, scripts = (warm_up or {}).get("turns", ()), pilot_parameters.carried_scripts(warm_up or {})
-    rules = words.RULES if warm_up is None else int(warm_up.get("rules", 1))
     lengths, edges = (pilot_parameters.by_cell(result, key) for key in ("turn_ms", "edge_s"))
     drawn = study.plan.seed if study.plan.seed is not None else seed
     if drawn is None:
@@ -103,7 +102,7 @@ def plan_runs(
             arms = _group_arms(study, workload, threads, conditions)
             size = len(arms)
             ordered = order.arm_order(arms, drawn, block, counts[size], sizes[size])
-            in_turns = _turn_settings(study, workload, threads, arms, lengths, rules)
+            in_turns = _turn_settings(study, workload, threads, arms, lengths)
             if in_turns and (edge_s := edges.get(workload, {}).get(threads)):
                 in_turns["edge_s"] = edge_s
             group: dict[str, Any] = {
@@ -295,14 +294,11 @@ def _group_arms(study: Study, workload: str, threads: int, there: Collection[str
 
 
 def _turn_settings(
-    study: Study, workload: str, threads: int, arms: list[str], lengths: pilot_parameters.Lengths, rules: int
+    study: Study, workload: str, threads: int, arms: list[str], lengths: pilot_parameters.Lengths
 ) -> dict[str, Any]:
     """Settings of a planned run for turns; nothing for whole runs."""
-    length = pilot_parameters.length_ms(study, workload, threads, lengths, rules)
-    # By the first rules one level with transactions too long for turns made whole runs of them all.
-    every = study.threads if rules == 1 else (threads,)
-    is_short = all(pilot_parameters.length_ms(study, workload, level, lengths, rules) for level in every)
-    if not is_short or len(arms) < 2 or words.choose_order(study, workload, rules) != words.TURNS:
+    length = pilot_parameters.length_ms(study, workload, threads, lengths)
+    if not length or len(arms) < 2 or words.choose_order(study, workload) != words.TURNS:
         return {}
     return {"order": words.TURNS, "turn_ms": length, "partners": tuple(arms)}
 

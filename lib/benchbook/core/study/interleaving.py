@@ -19,10 +19,7 @@ DEFAULT_MS = 20
 LADDER_MS = (20, 50, 100, 200, 500, 1000, 2000)
 """Lengths that are used: pilots that differ a little then ask for the same, and runs that exist are kept."""
 RULES = 2
-"""Number of the rules by which orders and lengths follow, `rules` of `warm_up.json`. By the first (no number)
-turns lasted 50 to 500 ms, all levels of a workload had one order, and nothing took slow turns."""
-OF_RULES = {1: (50, (50, 100, 200, 500)), RULES: (DEFAULT_MS, LADDER_MS)}
-"""The shortest turn and the lengths that are used, by the number of the rules."""
+"""Number of the rules of orders and lengths, `rules` of `warm_up.json`; `plan/earlier_rules` lifts others."""
 STATEMENTS = 10
 """Mean statements that a turn must hold at the least, beside a mean transaction: one on its way at the end of
 a turn is answered in the pause before the next. Read-write transactions of 12 ms at 8 threads spread by 1 to
@@ -70,23 +67,22 @@ def round_seconds(planned: PlannedRun) -> float:
     return len(planned.partners) * planned.turn_ms / 1000
 
 
-def find_obstacles(study: Any, workload: str, rules: int = RULES) -> list[str]:
+def find_obstacles(study: Any, workload: str) -> list[str]:
     """Reasons against measuring a workload in turns, each as `path.to.key: reason`."""
-    waits = [reason for reason, turn_ms in find_slow(study) if rules == 1 or turn_ms is None]
+    waits = [reason for reason, turn_ms in find_slow(study) if turn_ms is None]
     return [*_of_site(study), *waits, *_of_arms(study), *_of_workload(study, workload)]
 
 
-def choose_order(study: Any, workload: str, rules: int = RULES) -> str:
+def choose_order(study: Any, workload: str) -> str:
     """Order of a workload's runs: as `plan.order` says, else in turns if nothing is against it."""
     if study.plan.order is not None:
         return str(study.plan.order)
-    return RUNS if find_obstacles(study, workload, rules) else TURNS
+    return RUNS if find_obstacles(study, workload) else TURNS
 
 
-def least_ms(study: Any, rules: int = RULES) -> int:
+def least_ms(study: Any) -> int:
     """Shortest turn that gives the results of whole runs, in ms; more if something must catch up."""
-    waits = [turn_ms for _, turn_ms in find_slow(study) if turn_ms is not None] if rules > 1 else []
-    return max([OF_RULES[rules][0], *waits])
+    return max([DEFAULT_MS, *(turn_ms for _, turn_ms in find_slow(study) if turn_ms is not None)])
 
 
 def has_separate_twin(study: Any) -> bool:
