@@ -19,7 +19,6 @@ from benchbook.core.artifacts.meta_analysis import MetaAnalysis
 from benchbook.core.published.audit import Audit
 from benchbook.core.util import files, paths, yaml_file
 from benchbook.core.util.number_format import format_count, glance_percent
-from benchbook.show.audit_page import describe_recomputed
 from benchbook.show.claim_status import ClaimStatus, MeasuredStudy
 from benchbook.show.forest import describe_contrast
 from benchbook.show.markup import escape_markdown
@@ -52,7 +51,7 @@ def render_summary(audits: Sequence[Audit], studies: Sequence[MetaAnalysis]) -> 
             claim.claim,
             claim.published,
             claim.verdict,
-            describe_recomputed(claim),
+            claim.recomputed,
             _measured(standing, claim.id),
         ]
         for audit in audits

@@ -9,19 +9,15 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, NullLocator
 
-from benchbook.compare.text import labels
-from benchbook.core.published.audit import Audit, AuditedClaim, AuditedNumber
+from benchbook.core.published.audit import Audit, AuditedNumber
 from benchbook.core.published.audit import AuditedTable as Printed
 from benchbook.core.published.source import PublishedWorkload
 from benchbook.core.util import number_format
-from benchbook.core.util.errors import require_value
 from benchbook.show import theme
 from benchbook.show.markup import Html, join_html, link_addresses, make_element, make_slug
 from benchbook.show.picture import Panel, Picture
 from benchbook.show.table import Table, build_table, number_column, text_column
 from benchbook.show.templating import render_template
-
-_RATIO = re.compile(r"\d+ to 1")
 
 
 def render_opening(audit: Audit) -> Html:
@@ -31,58 +27,12 @@ def render_opening(audit: Audit) -> Html:
     failing = {
         claim.id: dict.fromkeys(text.partition(":")[0] for text in claim.doubts) for claim in audit.claims
     }
-    return render_template(
-        "source.html.j2", audit=audit, failed=failed, recomputed=describe_recomputed, failing=failing
-    )
-
-
-def describe_recomputed(claim: AuditedClaim) -> str:
-    """Result of a document's own numbers: their mean and, for several cells, first and last value.
-
-    Empty where the verdict says all there is.
-    """
-    mean, low, high = claim.mean, claim.low, claim.high
-    if claim.kind not in ("effect", "value") or not number_format.is_known(mean):
-        return "" if claim.recomputed == claim.verdict else claim.recomputed
-    if _RATIO.fullmatch(claim.published):
-        return f"{1 + mean:g} to 1"
-    recomputed = number_format.format_percent(mean) if claim.is_share else _format_amount(mean)
-    if low == high:
-        return recomputed
-    plain = f"{_format_amount(require_value(low))} to {_format_amount(require_value(high))}"
-    ends = number_format.format_percent_range(low, high) if claim.is_share else plain
-    if claim.judged_by == "mean":
-        signs = f", {claim.n_other_sign} of {claim.n_cells} with the other sign" if claim.n_other_sign else ""
-        at = f"; {claim.found_at[0]}" if claim.found_at else ""
-        return f"{recomputed} on average, {ends} by cell{signs}{at}"
-    # Where cells decide, a mean beside the verdict would look like what decided.
-    if claim.judged_by == "most_cells":
-        return f"{claim.n_inside} of {claim.n_cells} cells inside, {ends} by cell"
-    outside = claim.n_cells - (claim.n_inside or 0)
-    count = f"{outside} of {claim.n_cells} outside" if outside else f"all {claim.n_cells} inside"
-    first = f" ({_name_cell(claim.outside[0])})" if claim.outside and outside == 1 else ""
-    return f"{ends} by cell, {count}{first}"
-
-
-def _format_amount(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 1000 else number_format.format_significant(value)
+    return render_template("source.html.j2", audit=audit, failed=failed, failing=failing)
 
 
 def render_arithmetic(audit: Audit) -> Html:
     """Write each claim with its verdict, the rule it was judged by, and the arithmetic of every cell."""
-    return render_template(
-        "arithmetic.html.j2", claims=audit.claims, recomputed=describe_recomputed, named=_name_cell
-    )
-
-
-def _name_cell(where: str) -> str:
-    """Name a cell as readers do.
-
-    >>> _name_cell("workload oltp_point_select, threads 150")
-    'point selects, 150 threads'
-    """
-    named = re.sub(r"\bworkload (\w+)", lambda result: labels.label_workload(result[1]), where)
-    return re.sub(r"\bthreads (\d+)", r"\1 threads", named)
+    return render_template("arithmetic.html.j2", claims=audit.claims)
 
 
 def tabulate_setup(audit: Audit) -> Table:

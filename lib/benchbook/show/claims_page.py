@@ -13,7 +13,6 @@ from benchbook.core.artifacts.findings import Answer, Finding
 from benchbook.core.published.audit import AuditedClaim
 from benchbook.core.util import paths
 from benchbook.show import direction_notes
-from benchbook.show.audit_page import describe_recomputed
 from benchbook.show.bottleneck_section import describe_proxy_cores
 from benchbook.show.claim_status import ClaimStatus, MeasuredStudy
 from benchbook.show.forest import describe_contrast
@@ -63,7 +62,6 @@ def render_claims(claim_status: ClaimStatus) -> Html:
         ]
         rows.append((claim, *judged, shown, graded, without, ways, would))
     inputs = {
-        "recomputed": describe_recomputed,
         "opposite": direction_notes,
         "levels_of": levels_of,
         "decided": SHOWN,

@@ -40,7 +40,8 @@ def test_a_peak_that_runs_of_a_level_outdo_is_not_shown():
     runs = numbers("qps", LEVELS, "threads", "run")
     found = put(runs, kind="peak", metric="qps", along="threads", band={"point": 160})
     assert found["verdict"] == "not derivable"
-    assert "n = 5" in found["reason"] and "which leaves it open" in found["reason"]
+    assert {part["n"] for part in found["repeats"]} == {5}
+    assert "inconclusive" in {part["outcome"] for part in found["repeats"]}
 
 
 @pytest.mark.parametrize(
@@ -58,7 +59,12 @@ def test_an_effect_of_repeated_cells_has_their_interval(band, verdict):
     found = put(runs, "a-5.7", "a-8.0", kind="effect", metric="elapsed_s", band=band)
     assert found["verdict"] == verdict
     assert found["mean"] == pytest.approx(0.915, abs=5e-4)
-    assert "n = 3: +69." in found["reason"] and "to +11" in found["reason"]
+    (part,) = found["repeats"]
+    assert (part["n"], part["low"], part["high"]) == (
+        3,
+        pytest.approx(0.69, abs=0.01),
+        pytest.approx(1.17, abs=0.01),
+    )
 
 
 def test_a_last_step_of_less_than_two_points_refutes_no_trend():
@@ -74,7 +80,7 @@ def test_a_last_step_of_less_than_two_points_refutes_no_trend():
 def test_a_mean_that_holds_names_the_cells_of_the_other_sign():
     cells = numbers("qps", {"a": (100, 100, 100, 100), "b": (110, 118, 120, 98)}, "arm", "threads")
     found = put(cells, "a", "b", kind="effect", metric="qps", band={"point": "10 %"})
-    assert found["verdict"] == "holds" and "1 cell of 4 has the other sign" in found["reason"]
+    assert found["verdict"] == "holds" and found["n_other_sign"] == 1
 
 
 def test_a_mean_is_tried_on_the_new_value_as_its_cells_are():
@@ -94,7 +100,7 @@ def test_a_stored_baseline_names_the_arm_that_was_repeated_beside_the_treatment(
     assert put(runs, "stored", "after", **told)["verdict"] == "holds"
     assert printed_cells.describe_measured_pair(claim, runs) == (
         "The baseline stored is a single number; against before, which was repeated beside it, it is "
-        "−2.54 %. Prefer that pair."
+        "−2.5\xa0%. Prefer that pair."
     )
     beside = claim.model_copy(update={"baseline": {"arm": "before"}})
     assert printed_cells.describe_measured_pair(beside, runs) == ""

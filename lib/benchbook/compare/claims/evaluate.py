@@ -7,7 +7,6 @@ the study is are findings of their own (`effects`).
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,13 +14,12 @@ from dataclasses import dataclass
 from benchbook.compare.claims import effects, estimands
 from benchbook.compare.claims.bands import published_text
 from benchbook.compare.claims.estimands import NotApplicable
-from benchbook.compare.claims.judge import EstimandOutcome, judge_estimands, judge_test
+from benchbook.compare.claims.judge import as_answer_part, judge_estimands, judge_test
 from benchbook.compare.claims.metrics import LOADING, USED, is_known, metric_column
 from benchbook.compare.claims.study_cells import StudyCells, StudyEvidence
-from benchbook.compare.stats.intervals import Interval
 from benchbook.compare.text import labels
 from benchbook.compare.text.sentences import render_paragraphs
-from benchbook.core.artifacts.findings import Answer, AnswerPart
+from benchbook.core.artifacts.findings import Answer
 from benchbook.core.published.claim import Claim
 from benchbook.core.study.study import Study
 
@@ -131,7 +129,7 @@ def _answer_claim(evidence: StudyEvidence, assigned_claim: AssignedClaim) -> Ans
         reason = f"nothing is decided before {min(looks)} blocks; there are {complete}"
     observations = {
         "n": board.n,
-        "parts": [_answer_part(part) for part in estimand_outcomes],
+        "parts": [as_answer_part(part) for part in estimand_outcomes],
         "reason": reason,
     }
     if assigned_claim.is_judged and is_reached:
@@ -150,26 +148,6 @@ def _answer_claim(evidence: StudyEvidence, assigned_claim: AssignedClaim) -> Ans
     }
     timed = ", ".join(f"{name} {load['seconds']:g} s" for name, load in loads.items() if load.get("seconds"))
     return answer.model_copy(update={"sentence": f"{answer.sentence} Each was timed once: {timed}."})
-
-
-def _answer_part(estimand_outcome: EstimandOutcome) -> AnswerPart:
-    def back(log: float | None) -> float | None:
-        if log is None or not math.isfinite(log):
-            return None
-        return estimands.BACK[estimand_outcome.part.scale](log)
-
-    amount: Interval = estimand_outcome.amount
-    return AnswerPart(
-        where=estimand_outcome.part.where,
-        scale=estimand_outcome.part.scale,
-        value=back(amount.log_mean),
-        low=back(amount.log_low),
-        high=back(amount.log_high),
-        band=(back(estimand_outcome.bounds.log_low), back(estimand_outcome.bounds.log_high)),
-        outcome=estimand_outcome.outcome,
-        reason=estimand_outcome.reason,
-        decides=estimand_outcome.part.decides,
-    )
 
 
 def _add_sentence(answer: Answer, names: Mapping[str, str]) -> Answer:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from benchbook.compare.claims.estimands import CellSource, ClaimTest, Estimand, NotApplicable
+from benchbook.compare.claims.estimands import BACK, CellSource, ClaimTest, Estimand, NotApplicable
 from benchbook.compare.stats import tolerance
 from benchbook.compare.stats.equivalence import (
     MARGIN,
@@ -18,6 +18,7 @@ from benchbook.compare.stats.equivalence import (
     decide_verdict,
 )
 from benchbook.compare.stats.intervals import Interval
+from benchbook.core.artifacts.findings import AnswerPart
 from benchbook.core.util.errors import require_value
 
 SAMPLE_P = 0.025
@@ -77,6 +78,28 @@ def judge_test(
     if is_failed and deciding:
         return "contradicted"
     return "confirmed" if is_held and deciding and claim_test.unseen is None else "inconclusive"
+
+
+def as_answer_part(estimand_outcome: EstimandOutcome, repetitions: int | None = None) -> AnswerPart:
+    """Part as a row: its number with its interval, its band and its outcome."""
+
+    def back(log: float | None) -> float | None:
+        is_finite = log is not None and math.isfinite(log)
+        return BACK[estimand_outcome.part.scale](require_value(log)) if is_finite else None
+
+    amount, bounds = estimand_outcome.amount, estimand_outcome.bounds
+    return AnswerPart(
+        where=estimand_outcome.part.where,
+        scale=estimand_outcome.part.scale,
+        value=back(amount.log_mean),
+        low=back(amount.log_low),
+        high=back(amount.log_high),
+        n=repetitions,
+        band=(back(bounds.log_low), back(bounds.log_high)),
+        outcome=estimand_outcome.outcome,
+        reason=estimand_outcome.reason,
+        decides=estimand_outcome.part.decides,
+    )
 
 
 def alike_margin(effect: float) -> float:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Hashable, Sequence
 from typing import Any, get_args
 
-from benchbook.compare.claims import verdict_text
+from benchbook.compare.claims import verdict_row
 from benchbook.compare.claims.bands import claim_limits, is_share, judged_by, published_text
 from benchbook.compare.claims.estimands import CellPair, NoCell, NotApplicable, Series, Terms, build_test
 from benchbook.compare.claims.judge import judge_estimands, judge_test
@@ -169,9 +169,7 @@ def judge_source(published: Published) -> list[dict[str, Any]]:
 def judge_claim(published: Published, name: str) -> dict[str, Any]:
     """Judge one claim.
 
-    The dict has id, claim, stands, kind, published (text), band ([low, high] or None), unit, judged_by,
-    verdict, reason, recomputed (text), mean, low, high, cells (each with its arithmetic and is_inside),
-    n_inside, n_cells, beside, note.
+    The dict is that of an `AuditedClaim` without its doubts.
     """
     claim = published.source.claims[name]
     band = claim_limits(claim)
@@ -200,7 +198,7 @@ def judge_claim(published: Published, name: str) -> dict[str, Any]:
 
 def judge_printed(claim: Claim, numbers: Sequence[Number]) -> dict[str, Any]:
     """Result of a claim on the numbers of its document, as changes to a result without an answer."""
-    nothing = {"verdict": OPEN, "recomputed": OPEN}
+    nothing = {"verdict": OPEN, "recomputed": ""}
     if claim.kind == "text_only":
         return {"verdict": OPEN, "reason": claim.because, "recomputed": "no table"}
     try:
@@ -208,7 +206,7 @@ def judge_printed(claim: Claim, numbers: Sequence[Number]) -> dict[str, Any]:
         claim_test = build_test(claim, board)
         records = {id(item): _record_item(item, claim) for item in claim_test.items}
         estimand_outcomes = judge_estimands(claim_test, board, is_printed=True)
-        verdict = verdict_text.describe_verdict(claim, claim_test, estimand_outcomes, records)
+        verdict = verdict_row.build_verdict(claim, claim_test, estimand_outcomes, records)
         return {"verdict": READ[judge_test(claim_test, estimand_outcomes, None)], **verdict}
     except NoCell as error:
         return {**nothing, "reason": as_sentence(str(error)), "recomputed": "no such cell"}
@@ -265,7 +263,7 @@ def _record_item(cell_pair: CellPair, claim: Claim) -> dict[str, Any]:
         return cell_record(cell_pair.cell)
     several = [key for key, wanted in require_value(claim.treatment).items() if isinstance(wanted, tuple)]
     named = dict(cell_pair.place) | {key: cell_pair.cell.place[key] for key in several}
-    return {**pair_record(verdict_text.as_pair(cell_pair)), "where": describe_place(named) or "all"}
+    return {**pair_record(verdict_row.as_pair(cell_pair)), "where": describe_place(named) or "all"}
 
 
 def _withhold_copied(claim: Claim, published: Published, result: dict[str, Any]) -> dict[str, Any]:
@@ -286,7 +284,7 @@ def _withhold_copied(claim: Claim, published: Published, result: dict[str, Any])
     same = "; ".join(f"the table {name} is the table {of}, number for number" for name, of in copies.items())
     cells = [{**cell, "is_inside": None} for cell in result["cells"]]
     reason = f"Not what it is called: {same}, so what was measured under its name is not known."
-    return {"verdict": OPEN, "reason": reason, "recomputed": OPEN, "cells": cells, **NO_NUMBERS}
+    return {"verdict": OPEN, "reason": reason, "recomputed": "", "cells": cells, **NO_NUMBERS}
 
 
 def _supplementary_record(beside: Supplement, numbers: Sequence[Number]) -> dict[str, Any]:
@@ -305,9 +303,7 @@ def _supplementary_record(beside: Supplement, numbers: Sequence[Number]) -> dict
                 for pair_cell in pair_cells(side(beside.baseline), side(beside.treatment), compared)[0]
             ]
         else:
-            records = [
-                verdict_text.add_quotient(cell_record(table_cell), table_cell) for table_cell in side(None)
-            ]
+            records = list(map(cell_record, side(None)))
     except (Ambiguous, NoNumber) as error:
         return {"says": beside.says, "cells": [], "problem": str(error)}
     return {"says": beside.says, "cells": records, "problem": None}

@@ -95,6 +95,16 @@ def label_key(name: str) -> str:
     return KEYS.get(name, name.replace("_", " "))
 
 
+def label_place(where: str) -> str:
+    """Place of a cell as readers name it.
+
+    >>> label_place("workload oltp_point_select, threads 150")
+    'point selects, 150 threads'
+    """
+    named = re.sub(r"\bworkload (\w+)", lambda result: label_workload(result[1]), where)
+    return re.sub(r"\bthreads (\d+)", r"\1 threads", named)
+
+
 def label_role(contrast: Contrast, role: Role) -> str:
     """Readable name of a finding's value in a role, for a table or a figure."""
     return strip_article(getattr(contrast.names, role))

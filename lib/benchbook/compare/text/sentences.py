@@ -14,6 +14,7 @@ from benchbook.compare.text import labels
 from benchbook.core.artifacts.findings import Contrast, LevelContrast
 from benchbook.core.util.number_format import (
     NBSP,
+    format_amount,
     format_level,
     format_percent,
     format_percent_range,
@@ -64,6 +65,7 @@ def _wording_templates() -> Environment:
         ends=format_percent_range,
         listing=join_words,
         percent=format_percent,
+        plain=format_amount,
         signed=percent_number,
         nbsp=NBSP,
         words=labels,

@@ -17,18 +17,14 @@ def write_percent(fraction: float, digits: int = 2) -> str:
     return f"{percent_number(fraction, digits)} %"
 
 
-def write_amount(value: float, is_share: bool) -> str:
-    """Write an effect, or a plain value with five significant digits."""
-    return write_percent(value) if is_share else format_plain(float(f"{value:.5g}"))
-
-
 def _side_record(cell: TableCell) -> dict[str, object]:
     return {"table": cell.table, "row": cell.row, "value": round_digits(cell.value)}
 
 
 def cell_record(cell: TableCell) -> dict[str, object]:
-    """Return a value as it goes into audit.json."""
-    return {"where": describe_place(cell.place), **_side_record(cell), "arithmetic": cell.working}
+    """Return a value as it goes into audit.json, the quotient behind its division."""
+    arithmetic = f"{cell.working} = {format_plain(cell.value)}" if "/" in cell.working else cell.working
+    return {"where": describe_place(cell.place), **_side_record(cell), "arithmetic": arithmetic}
 
 
 def pair_record(pair: Pair) -> dict[str, object]:

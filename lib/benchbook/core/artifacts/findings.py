@@ -180,6 +180,8 @@ class AnswerPart(DocumentPart):
     value: float | None
     low: float | None
     high: float | None
+    n: Absent[int] = None
+    """Printed repetitions; a study's answer has its blocks."""
     band: Band
     outcome: Verdict
     reason: str | None

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from benchbook.core.artifacts.artifact import Absent, Document, DocumentPart
-from benchbook.core.artifacts.findings import CellCheck
+from benchbook.core.artifacts.findings import AnswerPart, CellCheck
 from benchbook.core.published.source import About, Conduct, PublishedArm, PublishedWorkload, Scalar, Sysbench
 
 Reading = Literal["holds", "does not hold", "not derivable"]
@@ -105,6 +105,8 @@ class AuditedClaim(DocumentPart):
     """Cells with the other sign than their mean, if the mean decides."""
     found_at: Absent[list[str]] = None
     """Where cells have the published number, though what decides is outside."""
+    repeats: Absent[list[AnswerPart]] = None
+    """Parts with an interval by the printed repetitions, at 95 %."""
     takes: str | None
     because: str | None
     note: str | None

@@ -104,6 +104,11 @@ def format_significant(value: float | None, digits: int = 3) -> str:
     return format_decimal(round(value, places), max(places, 0))
 
 
+def format_amount(value: float) -> str:
+    """Published or measured value: whole from a thousand on, else three significant digits."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else format_significant(value)
+
+
 def format_rate(value: float | None) -> str:
     """Rate as a column of a table has it.
 

@@ -1,4 +1,4 @@
-"""Claims of every kind on tables small enough to be judged by hand, to the last word of the record."""
+"""Claims of every kind on tables small enough to be judged by hand, to the last number of the row."""
 
 from typing import Any
 
@@ -35,8 +35,7 @@ def test_a_value_that_rises_at_all_steps_but_one():
     place = "arm a, workload load, threads {}"
     assert found == {
         "verdict": "does not hold",
-        "reason": "It rises at 2 of 3 steps along threads. Not at: arm a, workload load, threads 4 to 8: "
-        "300 to 150.",
+        "reason": "",
         "cells": [
             {"where": place.format(1), **cell("a", 1, 100.0), "arithmetic": "100"},
             {"where": place.format(2), **cell("a", 2, 180.0), "arithmetic": "180", "is_inside": True},
@@ -62,8 +61,6 @@ def test_a_loss_that_becomes_smaller_rises_and_shrinks(direction, holds):
     assert found["verdict"] == ("holds" if holds else "does not hold")
     assert (found["n_inside"], found["n_cells"], found["low"], found["high"]) == (holds, 2, -0.25, -0.1)
     assert found["recomputed"] == f"{direction} at {holds} of 1 steps"
-    wrong = f" Not at: workload load, threads 1 to 2: {MINUS}25.00 % to {MINUS}10.00 %." if not holds else ""
-    assert found["reason"] == f"It {direction} at {holds} of 1 steps along threads.{wrong}"
     assert found["cells"][0]["arithmetic"] == f"150 / 200 {MINUS} 1 = {MINUS}25.00 %"
 
 
@@ -78,30 +75,26 @@ def test_one_level_is_no_trend():
     found = printed_cells.judge_printed(
         claim("trend", metric="qps", along="threads", direction="rises"), table(a={1: "5"})
     )
-    assert (found["verdict"], found["recomputed"]) == ("not derivable", "not derivable")
+    assert (found["verdict"], found["recomputed"]) == ("not derivable", "")
     assert found["reason"] == "It has fewer than two levels of threads."
 
 
 @pytest.mark.parametrize(
-    ("band", "verdict", "ends"),
+    ("band", "verdict"),
     [
-        ({"range": (0.92, 1.08)}, "holds", "in 0.9 to 1.1"),
-        ({"range": (1.12, 1.18)}, "does not hold", "in 1.1 to 1.2"),
-        ({"range": (0.82, 0.88)}, "does not hold", "in 0.8 to 0.9"),
-        ({"below": 0.9}, "does not hold", "below 0.9"),
-        ({"above": 0.9}, "holds", "above 0.9"),
+        ({"range": (0.92, 1.08)}, "holds"),
+        ({"range": (1.12, 1.18)}, "does not hold"),
+        ({"range": (0.82, 0.88)}, "does not hold"),
+        ({"below": 0.9}, "does not hold"),
+        ({"above": 0.9}, "holds"),
     ],
 )
-def test_what_doubles_with_each_doubling_is_proportional(band, verdict, ends):
+def test_what_doubles_with_each_doubling_is_proportional(band, verdict):
     """A range is 0.02 wider on each side."""
     asked = claim("proportional", metric="qps", along="threads", cells=ALL, band=band)
     found = printed_cells.judge_printed(asked, table(a={2: "20", 4: "40", 8: "80"}))
     assert (found["verdict"], found["n_cells"], found["recomputed"]) == (verdict, 3, "power 1.00")
     assert (found["mean"], found["low"], found["high"]) == (pytest.approx(1.0), 10.0, 10.0)
-    assert found["reason"] == (
-        "Least squares on logarithms give QPS proportional to threads to the power 1.000; the power must lie "
-        f"{ends}. Per unit the last cell stands at 0.00 % against the first."
-    )
     assert found["cells"][2] == {
         "where": "arm a, workload load, threads 8", "table": "of a", "row": 8, "value": 10.0,
         "arithmetic": "80 / 8 = 10 for each, 0.00 % against the first",
@@ -122,16 +115,16 @@ def test_what_doubles_with_each_doubling_is_proportional(band, verdict, ends):
 def test_a_proportion_needs_two_levels_and_no_zero(by, reason):
     asked = claim("proportional", metric="qps", along="threads", cells=ALL, band={"range": (0.9, 1.1)})
     found = printed_cells.judge_printed(asked, table(a=by))
-    assert found == {"verdict": "not derivable", "recomputed": "not derivable", "reason": reason}
+    assert found == {"verdict": "not derivable", "recomputed": "", "reason": reason}
 
 
 @pytest.mark.parametrize(
     ("by", "band", "verdict", "reason"),
     [
-        ({1: "10", 4: "30", 2: "20", 8: "25"}, {"point": 4}, "holds", "Highest at threads 4, with 30."),
-        ({1: "10", 4: "30", 8: "25"}, {"range": (5, 9)}, "does not hold", "Highest at threads 4, with 30."),
-        ({1: "10", 4: "30", 8: "25"}, {"range": (1, 3)}, "does not hold", "Highest at threads 4, with 30."),
-        ({1: "10", 4: "30", 8: "25"}, {"above": 1}, "holds", "Highest at threads 4, with 30."),
+        ({1: "10", 4: "30", 2: "20", 8: "25"}, {"point": 4}, "holds", ""),
+        ({1: "10", 4: "30", 8: "25"}, {"range": (5, 9)}, "does not hold", ""),
+        ({1: "10", 4: "30", 8: "25"}, {"range": (1, 3)}, "does not hold", ""),
+        ({1: "10", 4: "30", 8: "25"}, {"above": 1}, "holds", ""),
         ({1: "10", 8: "25"}, {"range": (8, 16)}, "not derivable",
          "Highest at the last level, threads 8: whether it rises further is not known."),
         ({1: "10", 8: "25"}, {"above": 2}, "not derivable",
@@ -152,7 +145,7 @@ def test_a_peak_is_seen_only_if_it_falls_after_it(by, band, verdict, reason):
 def test_one_level_is_no_peak_and_neither_are_levels_outside_alone(by):
     asked = claim("peak", metric="qps", along="threads", cells=ALL, band={"point": 4})
     assert printed_cells.judge_printed(asked, table(a=by)) == {
-        "verdict": "not derivable", "recomputed": "not derivable",
+        "verdict": "not derivable", "recomputed": "",
         "reason": "It has no level of threads inside the band, or none outside.",
     }  # fmt: skip
 
@@ -164,16 +157,12 @@ def test_two_changes_are_alike_where_one_over_the_other_is_near_one():
     found = printed_cells.judge_printed(asked, numbers)
     assert (found["verdict"], found["n_inside"], found["n_cells"]) == ("does not hold", 1, 2)
     assert (found["low"], found["high"]) == (0.5, 1.0)
-    assert found["recomputed"] == "+50.0 % beside +45.0 %; +100.0 % beside +60.0 %"
-    assert found["reason"] == (
-        "One group over the other must not change by more than a fifth of the effect (of small effects by "
-        "2 %, never by more than a fifth); it changes by +3.45 %, +25.00 %, and 1 of 2 hold."
-    )
+    assert found["recomputed"] == "+50.0\xa0% beside +45.0\xa0%; +100.0\xa0% beside +60.0\xa0%"
     assert found["cells"][0] == {
         "where": "threads 2", "value": 0.5, "is_inside": True,
         "baseline": cell("a", 1, 100.0), "treatment": cell("a", 2, 150.0),
         "other_baseline": cell("b", 1, 200.0), "other_treatment": cell("b", 2, 290.0),
-        "arithmetic": f"150 / 100 {MINUS} 1 = +50.00 %, beside 290 / 200 {MINUS} 1 = +45.00 %",
+        "arithmetic": f"150 / 100 {MINUS} 1 = +50.00 %, beside 290 / 200 {MINUS} 1 = +45.00 %; +3.45 % apart",
     }  # fmt: skip
     assert found["cells"][1]["is_inside"] is False
     alone = printed_cells.judge_printed(asked, table(a={1: "100", 2: "150"}, b={1: "200", 4: "320"}))
@@ -184,24 +173,20 @@ def test_two_changes_are_alike_where_one_over_the_other_is_near_one():
 
 
 @pytest.mark.parametrize(
-    ("metric", "verdict", "recomputed", "reason"),
-    [
-        ("qps", "does not hold", "fits TPS, not QPS", "Published as QPS. It fits TPS."),
-        ("tps", "holds", "fits TPS, as written", "Published as TPS. It fits TPS."),
-    ],
+    ("metric", "verdict", "recomputed"),
+    [("qps", "does not hold", "fits TPS, not QPS"), ("tps", "holds", "fits TPS, as written")],
 )
-def test_a_unit_is_the_metric_in_whose_band_the_number_lies(metric, verdict, recomputed, reason):
+def test_a_unit_is_the_metric_in_whose_band_the_number_lies(metric, verdict, recomputed):
     rows = [("t", "a", 4, "qps", "2000"), ("t", "a", 4, "tps", "100")]
     asked = claim("unit", metric=metric, candidates=("qps", "tps"), cells=ALL, band={"point": 99})
     found = printed_cells.judge_printed(asked, cells(rows))
-    assert (found["verdict"], found["recomputed"], found["reason"]) == (verdict, recomputed, reason)
+    assert (found["verdict"], found["recomputed"]) == (verdict, recomputed)
     assert (found["n_cells"], found["n_inside"]) == (2, 1)
     assert found["cells"][0] == {
         "where": "as qps", "table": "t", "row": 4, "value": 2000.0, "is_inside": False,
         "arithmetic": "2000: 20.202 times the published number",
     }  # fmt: skip
     none = printed_cells.judge_printed(asked.model_copy(update={"band": ClaimedBand(point=20)}), cells(rows))
-    assert none["reason"] == f"Published as {metric.upper()}. It fits none of the metrics printed."
     assert none["recomputed"] == f"fits none, not {metric.upper()}"
 
 
@@ -234,30 +219,24 @@ def test_an_effect_of_several_cells_is_judged_by_its_mean_or_by_each():
     found = effect({"point": "15 %"}, numbers)
     assert (found["verdict"], found["n_inside"], found["n_cells"]) == ("holds", 0, 2)
     assert found["mean"] == pytest.approx((1.1 * 1.21) ** 0.5 - 1)
-    assert found["reason"] == (
-        "The geometric mean must lie between +12.00 % and +18.00 %. Of 2 cells 0 lie there. Geometric mean "
-        "+15.37 %, range +10.00 % to +21.00 %. Left out: 1 cell of these arms without a counterpart."
-    )
-    assert found["recomputed"] == "+15.37 % (+10.00 % to +21.00 %)"
+    assert found["recomputed"] == "+15.4\xa0% on average, +10.0 to +21.0\xa0% by cell"
+    assert found["reason"] == "Left out: 1 cell of these arms without a counterpart."
     each = effect({"point": "15 %"}, numbers, judged_by="every_cell")
-    assert each["verdict"] == "does not hold"
-    assert each["reason"].startswith(
-        "Every cell must lie between +12.00 % and +18.00 %. Of 2 cells 0 lie there."
-    )
-    assert each["reason"].endswith(
-        "+10.00 % to +21.00 %. Outside: workload load, threads 1 +10.00 % and "
-        "workload load, threads 2 +21.00 %. Left out: 1 cell of these arms without a counterpart."
+    assert (each["verdict"], each["recomputed"]) == (
+        "does not hold",
+        "+10.0 to +21.0\xa0% by cell, 2 of 2 outside",
     )
     most = effect({"above": "15 %"}, numbers, judged_by="most_cells")
-    assert most["verdict"] == "does not hold", "one of two is not more than half"
-    assert most["reason"].startswith("More than half of the cells must lie above +15.00 %. Of 2 cells 1 lies")
+    assert (most["verdict"], most["recomputed"]) == (
+        "does not hold",
+        "1 of 2 cells inside, +10.0 to +21.0\xa0% by cell",
+    ), "one of two is not more than half"
 
 
 def test_an_effect_of_one_cell_is_that_cell():
     found = effect({"below": "-5 %"}, table(a={1: "200"}, b={1: "150"}))
-    assert (found["verdict"], found["recomputed"]) == ("holds", f"{MINUS}25.00 %")
-    assert found["reason"] == f"The one cell must lie below {MINUS}5.00 %; it does."
-    assert effect({"above": "-5 %"}, table(a={1: "200"}, b={1: "150"}))["reason"].endswith("; it does not.")
+    assert (found["verdict"], found["recomputed"]) == ("holds", f"{MINUS}25.0\xa0%")
+    assert effect({"above": "-5 %"}, table(a={1: "200"}, b={1: "150"}))["verdict"] == "does not hold"
 
 
 def test_conditions_leave_cells_out_and_say_which_there_were():
@@ -284,4 +263,3 @@ def test_values_that_are_ratios_show_their_division():
     found = printed_cells.judge_printed(asked, cells(rows))
     assert (found["verdict"], found["mean"]) == ("holds", 0.25)
     assert found["cells"][0]["arithmetic"] == "50 / 200 = 0.25"
-    assert found["reason"] == "The one cell must lie between 0.245 and 0.255; it does."

@@ -1,0 +1,257 @@
+"""Row of the verdict on a claim by a document's own tables: cells, the numbers of all of them, caveats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from statistics import geometric_mean
+from typing import Any
+
+from benchbook.compare.claims.bands import claim_limits, is_share, judged_by
+from benchbook.compare.claims.estimands import CellPair, ClaimTest
+from benchbook.compare.claims.judge import EstimandOutcome, as_answer_part, judge_test
+from benchbook.compare.stats.equivalence import EquivalenceBand
+from benchbook.compare.text import labels
+from benchbook.compare.text.sentences import render_paragraphs
+from benchbook.compare.text.worked_arithmetic import pair_record, round_digits, write_percent
+from benchbook.core.published.claim import Claim, parse_amount
+from benchbook.core.published.table_cells import Pair
+from benchbook.core.util.errors import require_value
+from benchbook.core.util.number_format import format_plain
+from benchbook.core.util.numeric_equality import round_document
+
+Record = dict[str, Any]
+Records = Mapping[int, Record]
+_NUMBERS = ("mean", "low", "found_at", "n_other_sign", "other_base")
+
+
+def build_verdict(
+    claim: Claim, claim_test: ClaimTest, estimand_outcomes: Sequence[EstimandOutcome], records: Records
+) -> Record:
+    """Verdict as a row: cells, their numbers together, `recomputed` in few words, `reason` for care.
+
+    `records` are those of the test's items, by their `id`.
+    """
+    row, words = _KINDS[claim.kind](claim, claim_test, estimand_outcomes, records)
+    recomputed, *caveats = render_paragraphs(
+        "claim.j2",
+        claim=claim,
+        row={**dict.fromkeys(_NUMBERS), **row},
+        rule=judged_by(claim),
+        share=is_share(claim),
+        all_held=all(outcome.outcome == "confirmed" for outcome in estimand_outcomes),
+        is_open=judge_test(claim_test, estimand_outcomes, None) == "inconclusive",
+        of=len(estimand_outcomes),
+        flat=[outcome.part.where for outcome in estimand_outcomes if outcome.is_flat],
+        unseen=claim_test.unseen,
+        alone=claim_test.alone,
+        along=labels.label_key(claim.along or ""),
+        **words,
+    )
+    repeats = [
+        as_answer_part(outcome, outcome.amount.n)
+        for outcome in estimand_outcomes
+        if outcome.amount.is_known and outcome.part.scale != "power"
+    ]
+    return {
+        **{key: value for key, value in row.items() if value != []},
+        "n_cells": len(row["cells"]),
+        "recomputed": recomputed,
+        "reason": " ".join(caveats),
+        **({"repeats": [round_document(part.plain) for part in repeats]} if repeats else {}),
+    }
+
+
+def as_pair(cell_pair: CellPair) -> Pair:
+    """Return two cells as the pair that they are."""
+    return Pair(cell_pair.place, require_value(cell_pair.baseline), cell_pair.cell)
+
+
+def _is_held(claim_test: ClaimTest, estimand_outcomes: Sequence[EstimandOutcome]) -> bool:
+    return judge_test(claim_test, estimand_outcomes, None) == "confirmed"
+
+
+def _mark_cells(
+    items: Sequence[CellPair], estimand_outcomes: Sequence[EstimandOutcome], records: Records
+) -> list[Record]:
+    """Cells with `is_inside` where one cell alone supports a claim or contradicts it."""
+    held = {
+        id(outcome.part.items[0]): outcome.outcome == "confirmed"
+        for outcome in estimand_outcomes
+        if len(outcome.part.items) == 1
+    }
+    return [
+        {**records[id(item)], **({"is_inside": held[id(item)]} if id(item) in held else {})} for item in items
+    ]
+
+
+def _number_of(cell_pair: CellPair) -> float:
+    return float(cell_pair.cell.value if cell_pair.baseline is None else as_pair(cell_pair).effect)
+
+
+def _value_row(
+    claim: Claim, claim_test: ClaimTest, estimand_outcomes: Sequence[EstimandOutcome], records: Records
+) -> tuple[Record, Record]:
+    """Numbers of an effect or a value: cells in the band, mean and range."""
+    is_effect, rule = claim.kind == "effect", judged_by(claim)
+    cells = _mark_cells(claim_test.items, estimand_outcomes, records)
+    numbers = [_number_of(item) for item in claim_test.items]
+    less = 1 if is_effect else 0
+    # With a value of zero or below there is none.
+    mean = geometric_mean(number + less for number in numbers) - less if min(numbers) + less > 0 else None
+    if rule == "mean" and mean is None:
+        return {"cells": cells, "verdict": "not derivable"}, {}
+    is_failed = is_effect and not _is_held(claim_test, estimand_outcomes)
+    found_at = _find_published(claim, cells, numbers) if is_failed else []
+    other = _divide_by_new(claim_test, claim_limits(claim), rule) if is_failed and not found_at else None
+    row: Record = {
+        "cells": cells,
+        "n_inside": sum(cell["is_inside"] for cell in cells),
+        "mean": round_digits(mean),
+        "low": round_digits(min(numbers)),
+        "high": round_digits(max(numbers)),
+        "found_at": found_at,
+        "outside": [cell["where"] for cell in cells if rule == "every_cell" and not cell["is_inside"]],
+        **({"other_base": None if other is None else list(map(round_digits, other))} if is_effect else {}),
+    }
+    if is_effect and rule == "mean" and mean is not None:
+        signs = sum(number * mean < 0 for number in numbers)
+        row |= {"n_other_sign": signs} if signs else {}
+    return row, {}
+
+
+def _divide_by_new(
+    claim_test: ClaimTest, band: EquivalenceBand | None, rule: str | None
+) -> list[float] | None:
+    """Growths divided by the new value, of cells or of their mean as the rule says, if all that
+    decides then lies in the band, and a mean within a tenth of its middle; else None."""
+    pairs = [as_pair(item) for item in claim_test.items]
+    inverse = [1 - pair.baseline.value / pair.treatment.value for pair in pairs if pair.treatment.value]
+    if band is None or band.low is None or band.high is None:
+        return None
+    if len(inverse) != len(pairs) or max(inverse) >= 1:
+        return None
+    if rule != "mean" or len(inverse) == 1:
+        return inverse if all(band.low <= value <= band.high for value in inverse) else None
+    mean, middle = 1 - geometric_mean(1 - value for value in inverse), (band.low + band.high) / 2
+    return [mean] if abs(mean - middle) <= abs(middle) / 10 else None
+
+
+def _find_published(claim: Claim, cells: Sequence[Record], numbers: Sequence[float]) -> list[str]:
+    """Places of cells with the published number, rounded as it was published."""
+    point = require_value(claim.band).point
+    if not isinstance(point, str) or len(cells) < 2:
+        return []
+    digits = len(point.partition(".")[2].rstrip(" %"))
+    wanted = round(100 * parse_amount(point), digits)
+    return [
+        f"{write_percent(effect)} at {cell['where']}"
+        for cell, effect in zip(cells, numbers, strict=True)
+        if round(100 * effect, digits) == wanted
+    ]
+
+
+def _trend_row(
+    claim: Claim, claim_test: ClaimTest, estimand_outcomes: Sequence[EstimandOutcome], records: Records
+) -> tuple[Record, Record]:
+    numbers = [_number_of(item) for item in claim_test.items]
+    row = {
+        "cells": _mark_cells(claim_test.items, estimand_outcomes, records),
+        "n_inside": sum(outcome.outcome == "confirmed" for outcome in estimand_outcomes),
+        "low": round_digits(min(numbers)),
+        "high": round_digits(max(numbers)),
+    }
+    return row, {}
+
+
+def _proportion_row(
+    claim: Claim, claim_test: ClaimTest, estimand_outcomes: Sequence[EstimandOutcome], records: Records
+) -> tuple[Record, Record]:
+    key, each, cells = require_value(claim.along), [], []
+    for outcome in estimand_outcomes:
+        shares = [item.cell.value / item.place[key] for item in outcome.part.items]
+        for item, share in zip(outcome.part.items, shares, strict=True):
+            record = records[id(item)]
+            work = (
+                f"{record['arithmetic']} / {float(item.place[key]):g} = {format_plain(share)} for each, "
+                f"{write_percent(share / shares[0] - 1)} against the first"
+            )
+            cells.append({**record, "value": round_digits(share), "arithmetic": work})
+        each += shares
+    powers = [round_digits(outcome.amount.log_mean) for outcome in estimand_outcomes]
+    ends = {"low": round_digits(min(each)), "high": round_digits(max(each))}
+    return {"cells": cells, "mean": powers[0] if len(powers) == 1 else None, **ends}, {"powers": powers}
+
+
+def _peak_row(
+    claim: Claim, claim_test: ClaimTest, estimand_outcomes: Sequence[EstimandOutcome], records: Records
+) -> tuple[Record, Record]:
+    key = require_value(claim.along)
+    top = max(claim_test.items, key=lambda item: item.cell.value)
+    best = [outcome.part.items[1] for outcome in estimand_outcomes]
+    cells = [{**records[id(item)], "is_inside": item is top} for item in claim_test.items]
+    other = [item.place[key] for item in best[:1] if top not in best]
+    return {"cells": cells}, {"level": top.place[key], "other": other}
+
+
+def _same_effect_row(
+    claim: Claim, claim_test: ClaimTest, estimand_outcomes: Sequence[EstimandOutcome], records: Records
+) -> tuple[Record, Record]:
+    key, effects = require_value(claim.along), []
+    cells: list[Record] = []
+    for outcome in estimand_outcomes:
+        (mine, first), (its, other) = ([term[0] for term in terms] for terms in outcome.part.of)
+        place: Mapping[str, Any] = outcome.part.items[0].place
+        pairs: list[Any] = [Pair(place, first, mine), Pair(place, other, its)]
+        this, that = map(pair_record, pairs)
+        effects.append((pairs[0].effect, pairs[1].effect))
+        gap = write_percent((1 + pairs[0].effect) / (1 + pairs[1].effect) - 1)
+        cells.append(
+            {
+                **this,
+                "is_inside": outcome.outcome == "confirmed",
+                "other_baseline": that["baseline"],
+                "other_treatment": that["treatment"],
+                "where": f"{labels.label_key(key)} {place[key]}",
+                "arithmetic": f"{this['arithmetic']}, beside {that['arithmetic']}; {gap} apart",
+            }
+        )
+    ends = [round_digits(end(mine for mine, _ in effects)) for end in (min, max)]
+    inside = sum(cell["is_inside"] for cell in cells)
+    return {"cells": cells, "n_inside": inside, "low": ends[0], "high": ends[1]}, {"effects": effects}
+
+
+def _unit_row(
+    claim: Claim, claim_test: ClaimTest, estimand_outcomes: Sequence[EstimandOutcome], records: Records
+) -> tuple[Record, Record]:
+    point = require_value(claim.band).point
+    claimed = float(point) if isinstance(point, int | float) else None
+    times = "{}: {} times the published number" if claimed else "{}"
+    cells = [
+        {
+            **records[id(item)],
+            "where": outcome.part.where,
+            "is_inside": outcome.outcome == "confirmed",
+            "arithmetic": times.format(
+                records[id(item)]["arithmetic"], format_plain(item.cell.value / (claimed or 1))
+            ),
+        }
+        for outcome in estimand_outcomes
+        for item in outcome.part.items
+    ]
+    fits = [
+        outcome.part.where.removeprefix("as ")
+        for outcome in estimand_outcomes
+        if outcome.outcome == "confirmed"
+    ]
+    return {"cells": cells, "n_inside": len(fits)}, {"fits": fits}
+
+
+_KINDS: dict[str, Callable[[Claim, ClaimTest, Sequence[EstimandOutcome], Records], tuple[Record, Record]]] = {
+    "effect": _value_row,
+    "value": _value_row,
+    "same_effect": _same_effect_row,
+    "trend": _trend_row,
+    "proportional": _proportion_row,
+    "peak": _peak_row,
+    "unit": _unit_row,
+}
