@@ -47,7 +47,7 @@ def finding(**given: Any) -> Finding:
     made = {
         "id": "w.b.qps", "workload": "w", "baseline": "a", "treatment": "b", "metric": "qps", "threads": [4],
         "effect": -0.10, "low": -0.12, "high": -0.08, "level": 0.98, "n": 5, "reason": None, "label": "lower",
-        "headline": True, "withheld": None, "levels": [], "warnings": [], "sentence": "b is lower.",
+        "headline": True, "withheld": None, "levels": [], "warnings": [],
         "blocks_to_useful": None, "by_threads": [], "depends_on_threads": None, "second_opinion": None,
         "claim": None, "band": None, "verdict": None, "direction": None, "more_blocks": None,
         "detectable_effect": None, "runs": [], "pairs": 0,
@@ -60,7 +60,7 @@ def finding(**given: Any) -> Finding:
 def contrast(**given: Any) -> Contrast:
     """Return the contrast of a ladder."""
     whole = finding(**given).plain
-    return Contrast.model_validate({key: whole[key] for key in Contrast.model_fields})
+    return Contrast.model_validate({key: whole[key] for key in Contrast.model_fields if key in whole})
 
 
 def doubt(text: str) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def answer(*parts: dict[str, Any], **given: Any) -> Answer:
     each = [{**rest, "value": one["low"], **one} for one in parts]
     made = {
         "claim": "s/c", "kind": "effect", "metric": "qps", "published": "some", "read_as": None,
-        "judged": False, "n": 5, "level": 0.98, "verdict": None, "reason": None, "sentence": "It was seen.",
+        "judged": False, "n": 5, "level": 0.98, "verdict": None, "reason": None,
     }  # fmt: skip
     return Answer.model_validate({**made, "parts": each, **given})
 

@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from benchbook.compare.stats import pairs
-from benchbook.compare.text import conclusions, labels
+from benchbook.compare.text import labels
 from benchbook.core.artifacts.findings import Finding, Findings
 from benchbook.show.evidence import ReportInputs
 from tests.found import changed, finding
@@ -260,8 +260,7 @@ def _finding(runs: pd.DataFrame, workload: str, baseline: str, treatment: str) -
         "runs": list(own["run_id"]),
         "pairs": len(own) // 2,
     }
-    found = finding(**made)
-    return found.model_copy(update={"sentence": conclusions.describe_finding(found)})
+    return finding(**made)
 
 
 def _level(ratios: pd.Series) -> dict[str, Any]:

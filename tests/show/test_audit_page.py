@@ -171,7 +171,7 @@ def test_an_illustration_says_where_other_studies_have_the_other_sign(site: Path
 
 def test_an_illustration_that_goes_the_other_way_says_so(site: Path):
     illustrate(site, effect=-0.05, low=-0.07, high=-0.03)
-    assert "The direction is opposite to the published one." in shown_of_host(claim_status.load_status())
+    assert ", the other way." in shown_of_host(claim_status.load_status())
 
 
 def test_an_illustration_judges_nothing_and_says_what_would(site: Path):
@@ -182,7 +182,7 @@ def test_an_illustration_judges_nothing_and_says_what_would(site: Path):
     )
     seen = claim_status.load_status()
     host = shown_of_host(seen)
-    assert "opposite" not in host
+    assert "the other way" not in host
     assert "Illustrated, not judged:" in host and "one machine, namespaces, MariaDB" in host
     assert "Stand-in: the network of a cloud." in host
     told = "would answer it (a cluster, TiDB, not measured here yet)."

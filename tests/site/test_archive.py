@@ -1,5 +1,6 @@
 """An archive is whole, the same each time, checked to the byte, and never writes where it should not."""
 
+import copy
 import gzip
 import hashlib
 import io
@@ -11,6 +12,7 @@ import pytest
 
 from benchbook.core.util.errors import BenchbookError
 from benchbook.evidence import archive, recompute, verify
+from tests import found
 
 
 @pytest.fixture(scope="module")
@@ -224,3 +226,33 @@ def test_findings_of_another_kind_are_other_findings_and_no_traceback(findings: 
     (tmp_path / "findings.json").write_text('{"made_by": "here", "study": "own"}')
     (said,) = recompute.find_differences({"findings.json": findings}, tmp_path)
     assert said.startswith("findings.json: ")
+
+
+def test_other_numbers_and_labels_are_other_findings_and_other_words_are_not(tmp_path: Path):
+    """Texts follow from values, so that a later release may word them otherwise; their number counts."""
+    noisy = {"title": "Steal", "text": "The host took 3 % of the time.", "favours": ["b"]}
+    one = found.findings(found.finding(label="lower", withheld="It is too wide."), warnings=[noisy]).plain
+    one["findings"][0]["sentence"] = "An earlier release wrote this."
+    (tmp_path / "findings.json").write_text(json.dumps(one))
+
+    def differences(*place: str | int, value: object) -> list[str]:
+        recorded = copy.deepcopy(one)
+        inner = recorded
+        for key in place[:-1]:
+            inner = inner[key]
+        inner[place[-1]] = value
+        claimed = {"findings.json": json.dumps(recorded).encode()}
+        return [*recompute.find_differences(claimed, tmp_path)]
+
+    words = [
+        ("findings", 0, "sentence"), ("findings", 0, "withheld"), ("warnings", 0, "text"),
+        ("findings", 0, "names", "treatment"), ("scope",), ("quiet", "line"),
+    ]  # fmt: skip
+    for place in words:
+        assert differences(*place, value="Other words.") == []
+    assert differences("findings", 0, "label", value="higher") == [
+        'findings.json: findings[0].label: "higher" recorded, "lower" here'
+    ]
+    assert differences("findings", 0, "effect", value=-0.2) and differences("findings", 0, "n", value=9)
+    assert differences("warnings", 0, "title", value="BBR") and differences("warnings", value=[noisy] * 2)
+    assert differences("findings", 0, "withheld", value=None) and differences("unknown", value="words")

@@ -12,11 +12,11 @@ from benchbook.api.columns import document_table, frame_html
 from benchbook.api.lookup import NamedCollection, NotThere
 from benchbook.api.source import Source
 from benchbook.api.study import Study
+from benchbook.compare.text.results_table import DECIDED, build_results
 from benchbook.core.artifacts import effects as dataset
 from benchbook.core.artifacts import record as index
 from benchbook.core.util import paths, source_files
 from benchbook.core.util.errors import BenchbookError
-from benchbook.show import study_answer
 from benchbook.show.markup import Html, make_element
 
 HERE = "here"
@@ -69,9 +69,11 @@ def record() -> NamedCollection[Study]:
 
     def row(name: str) -> dict[str, Any]:
         newest = recordeds[name].sessions[recordeds[name].newest]
+        rows = build_results(recorded.newest(name).pooled_results.findings).rows
         return {
             "study": name,
-            "answer": study_answer.sentence_of_session(recorded.newest(name).pooled_results.findings),
+            "effects": len(rows),
+            "decided": sum(row.label in DECIDED for row in rows),
             "sessions": len(recordeds[name].sessions),
             "measured": newest.measured[:10],
             "machine": newest.machine.told,

@@ -11,13 +11,14 @@ from benchbook.api.columns import document_table, of_parts
 from benchbook.api.lookup import Delegated, NamedCollection
 from benchbook.api.study import Finding
 from benchbook.compare.claims import audit
-from benchbook.compare.text.conclusions import describe_finding
+from benchbook.compare.text.results_table import ResultsTable
 from benchbook.core.published import audit as of_source
 from benchbook.core.published import source
 from benchbook.core.published.source import Published
 from benchbook.core.util import number_format
 from benchbook.read import published
 from benchbook.show import claim_status
+from benchbook.show.results_view import render_html, render_text
 from benchbook.show.templating import render_template
 
 
@@ -60,11 +61,12 @@ class Claim:
         ]
 
     @property
-    def _here(self) -> list[str]:
-        status = claim_status.load_status(self.source)
-        answers = [("Measured", *answer) for answer in status.answers(self.id)]
-        answers = answers or [("Illustrated", *show) for show in status.shows(self.id)]
-        return [f"{how} here ({study.name}): {describe_finding(finding)}" for how, study, finding in answers]
+    def _here(self) -> list[tuple[str, ResultsTable]]:
+        """Results of studies here, each under what it is to the claim."""
+        measured = [(f"Measured here ({finding.study})", finding.table) for finding in self.measured]
+        return measured or [
+            (f"Illustrated here ({finding.study})", finding.table) for finding in self.illustrated
+        ]
 
     def __repr__(self) -> str:
         lines = [
@@ -73,10 +75,16 @@ class Claim:
             f"  published {self.published}; recomputed {self.recomputed}",
             *(f"  ! {text}" for text in self.doubts),
         ]
-        return "\n".join([*lines, *(f"  {message}" for message in self._here)])
+        for title, table in self._here:
+            lines += [f"  {title}:", *(f"  {line}" for line in render_text(table))]
+        return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        return render_template("objects/claim.html.j2", claim=self, here=self._here).text
+        return render_template(
+            "objects/claim.html.j2",
+            claim=self,
+            here={title: render_html(table) for title, table in self._here},
+        ).text
 
 
 @dataclass(frozen=True, repr=False)

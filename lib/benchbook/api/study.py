@@ -18,7 +18,6 @@ from benchbook.compare.bottlenecks.load_curve import build_load_curve
 from benchbook.compare.stats import equivalence
 from benchbook.compare.stats.intervals import block_interval
 from benchbook.compare.stats.pairs import block_ratios
-from benchbook.compare.text.conclusions import describe_finding
 from benchbook.compare.text.results_table import ResultsTable, build_results, rows_of_finding
 from benchbook.core.artifacts import findings, meta_analysis, record, run_folder
 from benchbook.core.artifacts.findings import Findings
@@ -71,7 +70,6 @@ class Finding:
     verdict = Delegated[str | None](
         "data.verdict", "Confirmed, contradicted or inconclusive; None without a claim."
     )
-    sentence = Delegated[str](lambda item: describe_finding(item.data), "All of it in one sentence.")
     warnings = Delegated[list[str]](lambda item: list(item.data.warnings), "What speaks against it.")
     levels = Delegated[pd.DataFrame](
         lambda item: of_parts("levels", item.data.levels),

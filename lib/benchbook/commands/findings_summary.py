@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 from benchbook.compare.meta import recorded_sessions
 from benchbook.compare.text import cpu_models, labels
-from benchbook.compare.text.conclusions import name_metric
 from benchbook.compare.text.results_table import (
     MEANINGS,
     build_pooled_results,
@@ -129,7 +128,7 @@ def _list_effects(pooled: MetaAnalysis) -> Iterator[list[object]]:
                     labels.strip_article(row.baseline),
                     row.workload,
                 ),
-                *(name_metric(row.metric), "all" if row.threads is None else row.threads),
+                *(labels.name_metric(row.metric), "all" if row.threads is None else row.threads),
                 glance_percent(elsewhere.mean.value) if is_one_number else "",
                 *(describe_range(elsewhere), elsewhere.sessions, processors, elsewhere.label),
             ]

@@ -167,7 +167,7 @@ class PreparedSession(NamedTuple):
     packed: Path
     columns: dict[str, dict[str, str]]
     entry: record.Entry
-    answer: str
+    answer: list[str]
 
 
 def prepare_session(root: Path, file: Path, folder: Path) -> PreparedSession:
@@ -188,7 +188,7 @@ def prepare_session(root: Path, file: Path, folder: Path) -> PreparedSession:
         columns, tables = describe_tables(held)
         results = sessions.write_results(folder / f"{session}.json", sessions.results_of(held))
         entry = entry_of(held, packed, tables | {"results": results})
-        answer, title = study_answer.sentence_of_session(findings), findings.title
+        answer, title = study_answer.render_session(findings), findings.title
     return PreparedSession(file, name, title, session, manifest, packed, columns, entry, answer)
 
 
@@ -216,8 +216,9 @@ def _enter_session(index: record.Index, prepared: PreparedSession) -> tuple[reco
         else record.Recorded(title=prepared.title, sessions={session: entry}, columns=columns)
     )
     place = where.archive.relative_to(paths.find_root()).as_posix()
-    line = f"{place}: {entry.bytes / 1e3:.0f} kB, {entry.runs} runs; {prepared.answer}"
-    return study, "\n".join([line, *(f"  recorded with a doubt: {doubt}" for doubt in entry.doubts)])
+    line = f"{place}: {entry.bytes / 1e3:.0f} kB, {entry.runs} runs"
+    doubts = (f"  recorded with a doubt: {doubt}" for doubt in entry.doubts)
+    return study, "\n".join([line, *prepared.answer, *doubts])
 
 
 def describe_tables(held: ArchiveContents) -> tuple[dict[str, dict[str, str]], dict[str, str]]:

@@ -9,7 +9,6 @@ import textwrap
 from collections.abc import Sequence
 
 from benchbook.compare.stats.stalls import event_seconds
-from benchbook.compare.text.results_table import build_results
 from benchbook.core.artifacts.findings import Findings
 from benchbook.core.artifacts.meta_analysis import MetaAnalysis
 from benchbook.core.util import files, paths
@@ -34,7 +33,6 @@ def render_answer(study: str) -> list[str]:
     findings = Findings.read(where.findings)
     blocks, (kept, due) = findings.blocks, count_progress(study)
     runs = f", {kept} runs" if kept == due else f", {kept} of {due} runs"
-    table = build_results(findings, recorded_sessions(study))
     most = results_view.WIDTH
     width = min(shutil.get_terminal_size((most, 24)).columns, most)
     why = [
@@ -50,18 +48,12 @@ def render_answer(study: str) -> list[str]:
         after.append(as_sentence(loaded))
     is_coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     return [
-        *_wrap_lines([f"{study}: {findings.question}"], width),
-        *(line for lost in losses for line in ["", *_wrap_lines(lost.render_text(), width), ""]),
-        *_wrap_lines(study_answer.conclude_study(findings, table), width),
+        *textwrap.wrap(f"{study}: {findings.question}", width),
+        *(line for lost in losses for line in ["", *study_answer.wrap_lines(lost.render_text(), width), ""]),
         "",
-        *_wrap_lines([results_view.caption_of(table)], width),
-        *results_view.render_text(table, width, is_coloured),
-        *_wrap_lines(after, width),
+        *study_answer.render_session(findings, recorded_sessions(study), width, is_coloured),
+        *(part for line in after for part in textwrap.wrap(line, width)),
     ]
-
-
-def _wrap_lines(lines: Sequence[str], width: int) -> list[str]:
-    return [part for line in lines for part in textwrap.wrap(line, width)]
 
 
 def recorded_sessions(study: str) -> MetaAnalysis | None:

@@ -11,6 +11,8 @@ from pathlib import Path
 from benchbook.compare.claims import evaluate
 from benchbook.compare.inference import findings, metrics_export, setup_notes
 from benchbook.core.artifacts import artifact
+from benchbook.core.artifacts.artifact import blank_wording
+from benchbook.core.artifacts.findings import Findings
 from benchbook.core.study import load
 from benchbook.core.study.params import Params
 from benchbook.core.study.validation_errors import validate_document
@@ -80,12 +82,18 @@ def analyze_study(where: paths.StudyPaths, params: Params) -> None:
 
 
 def find_differences(claimed: Mapping[str, bytes], data: Path) -> Iterator[str]:
-    """Name every value of findings and metrics that is not as it was, as `canonical` holds them."""
+    """Name every value of findings and metrics that is not as it was, by `numeric_equality`.
+
+    Texts that follow from other values are no values: a later release words them otherwise.
+    """
     for name, before in claimed.items():
-        recorded_, here = (files.parse_json(text) for text in (before, (data / name).read_bytes()))
-        for item in (recorded_, here):
+        pair = [files.parse_json(text) for text in (before, (data / name).read_bytes())]
+        if name == "findings.json":
+            pair = [blank_wording(Findings, document) for document in pair]
+        for item in pair:
             # With which release findings were made is no finding: a new one would leave nothing as recorded.
             if isinstance(item, dict):
                 item.pop("made_by", None)
-        for text in numeric_equality.diff_documents(recorded_, here, numeric_equality.DECIMALS.get(name)):
+        decimals = numeric_equality.DECIMALS.get(name)
+        for text in numeric_equality.diff_documents(pair[0], pair[1], decimals):
             yield f"{name}: {text}"

@@ -12,8 +12,8 @@ from benchbook.core.artifacts import findings
 from benchbook.core.artifacts.findings import Answer, Finding
 from benchbook.core.published.audit import AuditedClaim
 from benchbook.core.util import paths
-from benchbook.show import direction_notes
 from benchbook.show.bottleneck_section import describe_proxy_cores
+from benchbook.show.claim_rows import is_opposite, list_claim_rows
 from benchbook.show.claim_status import ClaimStatus, MeasuredStudy
 from benchbook.show.forest import describe_contrast
 from benchbook.show.markup import ADDRESS, Html, make_element
@@ -62,7 +62,8 @@ def render_claims(claim_status: ClaimStatus) -> Html:
         ]
         rows.append((claim, *judged, shown, graded, without, ways, would))
     inputs = {
-        "opposite": direction_notes,
+        "claim_rows": list_claim_rows,
+        "is_opposite": is_opposite,
         "levels_of": levels_of,
         "decided": SHOWN,
         "reversals": claim_status.reversals,

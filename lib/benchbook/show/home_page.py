@@ -18,7 +18,8 @@ from benchbook.core.artifacts.meta_analysis import LABELS, PooledContrast
 from benchbook.core.published.audit import AuditedClaim
 from benchbook.core.study import descriptors
 from benchbook.core.util import number_format, paths
-from benchbook.show import bottleneck_section, direction_notes, forest
+from benchbook.show import bottleneck_section, forest
+from benchbook.show.claim_rows import is_opposite
 from benchbook.show.claim_status import ClaimStatus, MeasuredStudy
 from benchbook.show.markup import Html, make_slug
 from benchbook.show.templating import render_template
@@ -267,7 +268,7 @@ def _row_of_claim(claim_status: ClaimStatus, claim: AuditedClaim) -> QuestionRow
             line,
             name=f"{study.whole_name}: {line.name}",
             band=claim.shares,
-            told=line.told + ", the other way" * direction_notes.is_opposite(finding, claim.shares),
+            told=line.told + ", the other way" * is_opposite(finding, claim.shares),
         )
         for study, finding in answers
         for line in _lines_of_finding(claim_status, study, finding)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from benchbook.compare.text import labels
-from benchbook.compare.text.conclusions import name_metric
 from benchbook.compare.text.results_table import (
     MEANINGS,
     ResultRow,
@@ -125,7 +124,7 @@ def caption_of(table: ResultsTable) -> str:
     rows = table.rows or table.aa
     if not rows:
         return ""
-    metrics = list(dict.fromkeys(name_metric(row.metric) for row in rows))
+    metrics = list(dict.fromkeys(labels.name_metric(row.metric) for row in rows))
     baselines = list(dict.fromkeys(labels.in_sentence(row.baseline) for row in rows))
     _, shared = _columns_of((*table.rows, *table.aa))
     what = f"Change in {metrics[0]}" if len(metrics) == 1 else "Change"
@@ -142,12 +141,12 @@ def _name_group(key: tuple[str, str, str], table: ResultsTable) -> str:
     if len({row.baseline for row in table.rows}) > 1:
         name += f" against {labels.in_sentence(baseline)}"
     if len({row.metric for row in table.rows}) > 1:
-        name += f", {name_metric(metric)}"
+        name += f", {labels.name_metric(metric)}"
     return name[:1].upper() + name[1:] if name.split(" ")[0].islower() else name
 
 
 def _name_aa(row: ResultRow) -> str:
-    metric = "" if row.metric == "qps" else f", {name_metric(row.metric)}"
+    metric = "" if row.metric == "qps" else f", {labels.name_metric(row.metric)}"
     return f"A/A: {labels.strip_article(row.baseline)}, twice{metric}"
 
 
@@ -278,8 +277,8 @@ def _width_of(table: ResultsTable, columns: Sequence[ResultColumn]) -> int:
 # HTML, Markdown, data frame --------------------------------------------------------------------------------
 
 
-def render_html(table: ResultsTable, conclusions: Sequence[str] = ()) -> Html:
-    """The table as HTML, `conclusions` above it."""
+def render_html(table: ResultsTable) -> Html:
+    """The table as HTML."""
     columns, _ = _columns_of((*table.rows, *table.aa))
     notes = _Footnotes()
     rows = _drop_levels(table.rows) if len(table.rows) > _MANY_ROWS else table.rows
@@ -302,7 +301,6 @@ def render_html(table: ResultsTable, conclusions: Sequence[str] = ()) -> Html:
         name_aa=_name_aa,
         describe_aa=describe_aa,
         slug=make_slug,
-        conclusions=conclusions,
     )
 
 

@@ -1,18 +1,18 @@
-"""The top of a study's page and its summary in Markdown: conclusions, table of results, claims."""
+"""The top of a study's page and its summary in Markdown: table of results, claims, notes."""
 
 from __future__ import annotations
 
-import re
+import textwrap
 from collections.abc import Sequence
 
 from benchbook.compare.bottlenecks import operational_laws
-from benchbook.compare.text import conclusions
-from benchbook.compare.text.results_table import ResultsTable, build_results
+from benchbook.compare.text.results_table import build_results
 from benchbook.core.artifacts.findings import Findings
 from benchbook.core.artifacts.meta_analysis import MetaAnalysis
 from benchbook.core.util.number_format import format_count
 from benchbook.show import bottleneck_section, results_view, tables, templating
 from benchbook.show.caveats_section import CaveatPoint, build_caveats
+from benchbook.show.claim_rows import render_claims
 from benchbook.show.evidence import ReportInputs
 from benchbook.show.markup import Html
 from benchbook.show.table import Table
@@ -38,25 +38,23 @@ def describe_progress(findings: Findings) -> str:
     )
 
 
-def conclude_study(findings: Findings, table: ResultsTable | None = None) -> list[str]:
-    """Sentences that answer a study: its ladder, each treatment, then trends; nothing may be left out."""
-    if early := describe_progress(findings):
-        return [early]
-    if broken := operational_laws.list_violations(findings.causes):
-        return [f"The measurements contradict each other, so no effect is an answer: {broken[0]}."]
-    rows = (table or build_results(findings)).rows
+def describe_obstacle(findings: Findings) -> str:
+    """Why no effect is an answer: too few blocks, or measurements that contradict each other; else empty."""
+    broken = operational_laws.list_violations(findings.causes)
+    contradiction = (
+        f"The measurements contradict each other, so no effect is an answer: {broken[0]}." if broken else ""
+    )
+    return describe_progress(findings) or contradiction
+
+
+def list_notes(findings: Findings) -> list[str]:
+    """What a table of results can't say: the best arm of a ladder, costs of a proxy."""
+    if describe_obstacle(findings):
+        return []
     return [
         *(rungs.sentence for rungs in (findings.ladder.workloads if findings.ladder else ())),
-        *(conclusion.text for conclusion in conclusions.summarize_rows(rows)),
-        *_list_trends(findings),
         *bottleneck_section.describe_proxy_cores(findings),
     ]
-
-
-def _list_trends(findings: Findings) -> list[str]:
-    """Outcomes of trends and proportions; no contrast of two arms states them."""
-    kinds = ("trend", "proportional")
-    return [claim.sentence for claim in findings.claims or () if claim.kind in kinds and claim.sentence]
 
 
 def render_opening(
@@ -67,17 +65,17 @@ def render_opening(
     elsewhere: Html = _NOTHING,
     losses: Sequence[Table] = (),
 ) -> Html:
-    """Title, basis of the answer, and the table of results with its conclusions.
+    """Title, basis of the answer, and the table of results with its notes.
 
     `setting` is that of `setup_section`, `sessions` says which sessions are recorded, `elsewhere` what other
     studies found, `losses` what an event cost, which a study with one answers first.
     """
-    table = build_results(findings, recorded)
     return templating.render_template(
         "answer.html.j2",
         found=findings,
-        early=describe_progress(findings),
-        table=results_view.render_html(table, conclude_study(findings, table)),
+        obstacle=describe_obstacle(findings),
+        notes=list_notes(findings),
+        table=results_view.render_html(build_results(findings, recorded)),
         setting=setting,
         sessions=sessions,
         elsewhere=elsewhere,
@@ -100,8 +98,10 @@ def render_summary(
     return templating.render_markdown(
         "summary.md.j2",
         found=findings,
-        answer=conclude_study(findings, table),
         losses=[Html("\n".join(lost.render_text())) for lost in tables.tabulate_losses(report_inputs)],
+        obstacle=describe_obstacle(findings),
+        claims=Html("\n".join(render_claims(findings))),
+        notes=list_notes(findings),
         caption=results_view.caption_of(table),
         table=Html(results_view.render_markdown(table)),
         doubts=list(dict.fromkeys([*first, *(doubt for doubt in caveat_points if doubt.is_care)])),
@@ -109,6 +109,22 @@ def render_summary(
     )
 
 
-def sentence_of_session(findings: Findings) -> str:
-    """Answer of a session in one paragraph of plain text."""
-    return re.sub(r"\s+", " ", " ".join(conclude_study(findings)))
+def render_session(
+    findings: Findings,
+    recorded: MetaAnalysis | None = None,
+    width: int = results_view.WIDTH,
+    is_coloured: bool = False,
+) -> list[str]:
+    """Answer of a session as lines of text: what stands against it, its table of results, and notes."""
+    table = build_results(findings, recorded)
+    return [
+        *wrap_lines([describe_obstacle(findings), results_view.caption_of(table)], width),
+        *results_view.render_text(table, width, is_coloured),
+        *render_claims(findings),
+        *wrap_lines(list_notes(findings), width),
+    ]
+
+
+def wrap_lines(lines: Sequence[str], width: int) -> list[str]:
+    """Lines of at most so many characters."""
+    return [part for line in lines for part in textwrap.wrap(line, width)]

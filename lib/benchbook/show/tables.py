@@ -15,7 +15,8 @@ from benchbook.core.artifacts.findings import ByThreads, Contrast, Finding, Find
 from benchbook.core.artifacts.run_folder import EVIDENCE, RunFolder
 from benchbook.core.published.audit import Audit
 from benchbook.core.util import number_format
-from benchbook.show import direction_notes, setup_section
+from benchbook.show import setup_section
+from benchbook.show.claim_rows import list_claim_rows
 from benchbook.show.evidence import ReportInputs
 from benchbook.show.markup import make_slug
 from benchbook.show.run_tables import cell_anchor
@@ -39,7 +40,8 @@ def tabulate_effects(findings: Findings) -> Table:
 
 def tabulate_claims(findings: Findings) -> list[Table]:
     """List the study's outcomes for claims that its findings do not answer as they stand."""
-    return [build_table("claims", findings.claims, opposite=direction_notes)] if findings.claims else []
+    rows = list_claim_rows(findings)
+    return [build_table("claims", rows, notes=Notes("claims"))] if rows else []
 
 
 def name_contrast(contrast: Contrast) -> str:

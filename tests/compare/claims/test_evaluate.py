@@ -61,7 +61,7 @@ def test_a_trend_is_a_step_at_each_pair_of_levels_and_every_step_counts(make_stu
     found = _judge(study, claim, runs)
     assert [part.value for part in found.parts] == pytest.approx([0.5, 1.0], abs=0.01)
     assert (found.verdict, found.n, found.level) == ("confirmed", 5, 0.98)
-    assert "direct connections, point selects, threads 4 to 8" in found.sentence
+    assert found.parts[0].where == "direct, oltp_point_select, threads 4 to 8"
     assert _judge(study, claim.model_copy(update={"direction": "falls"}), runs).verdict == "contradicted"
 
 
@@ -159,7 +159,6 @@ def test_a_value_may_be_one_metric_over_another(make_study):
     # 2 % of the value around the ends: 4.9 to 12.24.
     assert part.band == pytest.approx([4.9, 12.24])
     assert (found.verdict, part.where) == ("confirmed", "direct, oltp_point_select, 4 threads")
-    assert found.sentence.startswith("Processor use of TiDB over processor use of the proxy: direct conn")
 
 
 def test_beyond_a_number_of_connections_nothing_may_be_gained(make_study):
@@ -212,7 +211,7 @@ def test_seconds_of_a_run_are_put_together_first(make_study):
         -0.08, abs=0.005
     )
     in_turns = _judge(make_study(), claim, runs.assign(order="turns"), intervals=table)
-    assert in_turns.parts == [] and "in turns a second belongs to several arms" in in_turns.sentence
+    assert in_turns.parts == [] and "in turns a second belongs to several arms" in in_turns.reason
 
 
 def test_loading_was_timed_once_so_it_shows_a_direction_and_decides_nothing(make_study):
@@ -224,8 +223,9 @@ def test_loading_was_timed_once_so_it_shows_a_direction_and_decides_nothing(make
     )
     (part,) = found.parts
     assert (part.value, part.low, found.verdict) == (pytest.approx(-0.2), None, None)
-    assert found.reason == "loading was timed once, so there is no interval"
-    assert found.sentence.endswith(" Each was timed once: HAProxy 8 s, direct connections 10 s.")
+    assert found.reason == (
+        "loading was timed once, so there is no interval: HAProxy 8 s, direct connections 10 s"
+    )
 
 
 def test_what_only_illustrates_has_no_verdict(make_study):
@@ -264,7 +264,7 @@ def test_conditions_on_processor_time_choose_the_cells(make_study):
     assert found.parts[0].value == pytest.approx(-0.1, abs=0.005)
     none = claim.where[0].model_copy(update={"above": 390.0, "below": 400.0})
     nothing = _judge(study, claim.model_copy(update={"where": (none,)}), runs, facts=facts)
-    assert "no cell has the proxy at 98% to 100% of its CPU" in nothing.sentence
+    assert "no cell has the proxy at 98% to 100% of its CPU" in nothing.reason
 
 
 @pytest.mark.parametrize(

@@ -58,8 +58,8 @@ def test_a_load_of_eleven_on_two_cores_favours_the_arm_with_fewer_programs(names
     found = _by_title(_runs(cpu_machine_pct=52.0), names, LOADED)["Load"]
     assert found.favours == ["direct"]
     assert found.text == (
-        "The load was 11.0 on 2 cores before measuring began, so other programs, or what it took to start "
-        "the arms, wanted the same cores. During the runs other programs used 0.04 cores. This can favour "
+        "The load was 11.0 on 2 cores before measuring, so other programs, or the start of the arms, "
+        "wanted the same cores. During the runs other programs used 0.04 cores. This can favour "
         "direct connections, because fewer programs take part in a query there."
     )
 

@@ -46,16 +46,16 @@ def test_an_arm_that_has_a_name_keeps_its_key_beside_it_where_it_is_introduced()
     ("arm", "words"),
     [
         ({"cpu": {"server": {"quota": 0.5}}}, "not another processor"),
-        ({"network": "pod"}, "no wire"),
+        ({"network": "pod"}, "without wire"),
         ({"access": "service"}, "one DNAT rule"),
         ({"access": "load_balancer"}, "HAProxy on the client's cores"),
         ({"neighbour": {"processes": 2}}, "computes in 2 threads"),
         ({"zones": {"latency_ms": 0.5}}, "0.5 ms each way is made by a relay"),
         ({"kernel": {"somaxconn": 9}}, "the whole machine"),
-        ({"load": {"idle_connections": 5000}}, "5,000 idle connections are held by one program"),
-        ({"load": {"new_connections_per_s": 200}}, "200 short connections a second log in and leave"),
+        ({"load": {"idle_connections": 5000}}, "holds 5,000 idle connections"),
+        ({"load": {"new_connections_per_s": 200}}, "logs in and leaves 200 times a second"),
         ({"access": "tiproxy", "capture": True}, "nothing is replayed"),
-        ({"clients": 3}, "3 clients with a share of the threads each began at one moment"),
+        ({"clients": 3}, "3 clients share the threads and begin together"),
     ],
 )
 def test_what_an_arrangement_is_made_of_is_said_once_for_all_arms_that_have_it(arm: dict, words: str) -> None:
@@ -66,14 +66,14 @@ def test_what_an_arrangement_is_made_of_is_said_once_for_all_arms_that_have_it(a
 def test_servers_that_share_a_machine_are_not_sold_as_machines() -> None:
     facts = {"arms": {"one": {"site": {"kind": "local"}}, "three": {"site": {"kind": "local"}}}}
     found = notes({"one": {}, "three": {"clients": 3, "servers": 3}}, facts)
-    assert "Arm three: 3 servers, each with data of its own, share the cores that one server has" in found[0]
+    assert "Arm three: 3 servers, each with its own data, share the cores that one server has" in found[0]
     hosts = {"arms": {name: {"site": {"kind": "ssh"}} for name in ("one", "three")}}
     assert "share the cores" not in " ".join(notes({"one": {}, "three": {"clients": 3, "servers": 3}}, hosts))
 
 
 def test_cores_of_client_and_server_are_told_when_they_are_kept_apart() -> None:
     facts = {"arms": {"one": {"site": {"cpus": {"server": [0, 1], "proxy": [2], "client": [2]}}}}}
-    assert "server 0, 1; client 2, and a proxy with it" in notes({"one": {}}, facts)[0]
+    assert "on cores 2 and server on cores 0, 1" in notes({"one": {}}, facts)[0]
     facts["arms"]["one"]["site"]["cpus"] = {"server": None, "proxy": None, "client": None}
     assert notes({"one": {}}, facts) == []
 
@@ -98,7 +98,7 @@ def test_what_tidb_is_here_and_is_not_is_said_once_and_only_where_it_is() -> Non
     mariadb, cluster = {"engine": {"name": "mariadb"}}, {"engine": {"name": "tidb", "storage": "tikv"}}
     assert notes({"whole": {}}, {"arms": {"whole": cluster}}) == []
     found = notes({"old": {}, "new": {}, "other": {}}, {"arms": {"old": tidb, "new": tidb, "other": mariadb}})
-    assert len(found) == 1 and found[0].startswith("Arms old, new: TiDB here is one process")
+    assert len(found) == 1 and found[0].startswith("Arms old, new: TiDB is one process")
     assert "no TiKV, no replication" in found[0]
 
 
@@ -106,6 +106,7 @@ def test_a_cluster_is_not_taken_for_what_stands_in_for_it_on_one_machine() -> No
     arms = {"pod": {"network": "pod"}, "service": {"network": "pod", "access": "service"}}
     beside = {"kind": "kubernetes", "client": "on the server's node"}
     found = notes(arms, {"arms": {name: {"site": beside} for name in arms}})
-    assert len(found) == 1 and "no wire" in found[0] and found[0].startswith("Arms pod, service:")
+    assert len(found) == 1 and "no wire between them" in found[0]
+    assert found[0].startswith("Arms pod, service:")
     apart = {"kind": "kubernetes", "client": "on another node"}
     assert notes(arms, {"arms": {name: {"site": apart} for name in arms}}) == []

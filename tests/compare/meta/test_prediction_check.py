@@ -39,13 +39,11 @@ def test_a_session_far_off_is_outside_and_what_is_different_is_said():
     (found,) = compare_with_prediction(far, known)
     assert found.place == "outside what was expected"
     assert describe_session(far, known) == (
-        "The effect here lies outside what was expected: HAProxy on point selects +11\xa0% "
+        "1 of 1\xa0effect outside what was expected: HAProxy on point selects +11\xa0% "
         "(expected −17 to −13\xa0%). "
         "Different here: EPYC Zen 3, a processor that no recorded session had."
     )
-    assert (
-        describe_session(here(-0.16), known) == "The effect here is as expected from the recorded sessions."
-    )
+    assert describe_session(here(-0.16), known) == "1\xa0effect as expected from the recorded sessions."
 
 
 def test_with_too_few_processors_nothing_is_expected():

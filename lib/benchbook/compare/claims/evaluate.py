@@ -7,18 +7,16 @@ the study is are findings of their own (`effects`).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from benchbook.compare.claims import effects, estimands
 from benchbook.compare.claims.bands import published_text
 from benchbook.compare.claims.estimands import NotApplicable
-from benchbook.compare.claims.judge import as_answer_part, judge_estimands, judge_test
-from benchbook.compare.claims.metrics import LOADING, USED, is_known, metric_column
+from benchbook.compare.claims.judge import EstimandOutcome, as_answer_part, judge_estimands, judge_test
+from benchbook.compare.claims.metrics import LOADING, USED, is_known
 from benchbook.compare.claims.study_cells import StudyCells, StudyEvidence
 from benchbook.compare.text import labels
-from benchbook.compare.text.sentences import render_paragraphs
 from benchbook.core.artifacts.findings import Answer
 from benchbook.core.published.claim import Claim
 from benchbook.core.study.study import Study
@@ -75,7 +73,7 @@ def required_tables(several: Sequence[AssignedClaim]) -> tuple[str, ...]:
 
 
 def answer_claims(evidence: StudyEvidence, several: Sequence[AssignedClaim]) -> list[Answer]:
-    """Answer to each claim: its parts with intervals, a verdict if it is judged, a sentence."""
+    """Answer to each claim: its parts with intervals, and a verdict if it is judged."""
     return [_answer_claim(evidence, assigned_claim) for assigned_claim in several]
 
 
@@ -113,7 +111,6 @@ def _answer_claim(evidence: StudyEvidence, assigned_claim: AssignedClaim) -> Ans
         parts=[],
         verdict=None,
         reason=None,
-        sentence="",
     )
     try:
         board = StudyCells(evidence.study, evidence)
@@ -121,10 +118,11 @@ def _answer_claim(evidence: StudyEvidence, assigned_claim: AssignedClaim) -> Ans
         complete, reason = board.settle(what)
         estimand_outcomes = judge_estimands(what, board, is_printed=False)
     except NotApplicable as error:
-        return _add_sentence(new_answer.model_copy(update={"reason": str(error)}), {})
+        return new_answer.model_copy(update={"reason": str(error)})
     is_reached, reason = complete >= min(looks), reason or what.unseen
     if claim.metric == LOADING:
-        reason = "loading was timed once, so there is no interval"
+        times = _list_load_times(evidence, estimand_outcomes)
+        reason = f"loading was timed once, so there is no interval: {times}"
     elif not is_reached:
         reason = f"nothing is decided before {min(looks)} blocks; there are {complete}"
     observations = {
@@ -134,43 +132,14 @@ def _answer_claim(evidence: StudyEvidence, assigned_claim: AssignedClaim) -> Ans
     }
     if assigned_claim.is_judged and is_reached:
         observations["verdict"] = judge_test(what, estimand_outcomes, level)
-    display_names = labels.readable_names(evidence.study)
-    answer = _add_sentence(
-        new_answer.model_copy(update=observations), {**display_names.arms, **display_names.workloads}
-    )
-    if claim.metric != LOADING:
-        return answer
+    return new_answer.model_copy(update=observations)
+
+
+def _list_load_times(evidence: StudyEvidence, estimand_outcomes: Sequence[EstimandOutcome]) -> str:
+    """Seconds that loading took, by the arms of a claim's numbers."""
+    names = labels.readable_names(evidence.study).arms
     arms = dict.fromkeys(
         arm for part in estimand_outcomes for arm in part.part.where.partition(", ")[0].split(" against ")
     )
-    loads = {
-        display_names.arms.get(arm, arm): load for arm in arms if (load := (evidence.loads or {}).get(arm))
-    }
-    timed = ", ".join(f"{name} {load['seconds']:g} s" for name, load in loads.items() if load.get("seconds"))
-    return answer.model_copy(update={"sentence": f"{answer.sentence} Each was timed once: {timed}."})
-
-
-def _add_sentence(answer: Answer, names: Mapping[str, str]) -> Answer:
-    """Answer with its sentence: each part's value, and for a judged claim the number as claimed.
-
-    `names` has the readable ones of arms and workloads.
-    """
-    alternatives = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
-    answer_parts = [part for part in answer.parts if part.value is not None] if answer.metric else []
-    column = metric_column(answer.metric or "")
-    (text,) = render_paragraphs(
-        "answer.j2",
-        made=answer,
-        seen=[
-            (
-                re.sub(rf"(?<![\w-])(?:{alternatives})(?![\w-])", lambda match: names[match[0]], part.where),
-                part,
-            )
-            for part in answer_parts
-        ],
-        metric=labels.label_metric(column),
-        has_unit=column.endswith("_ms") and any(part.scale != "share" for part in answer_parts),
-        deciding=[part for part in answer.parts if part.decides],
-        is_counted=answer.judged and answer.n and answer.parts[0].low is not None,
-    )
-    return answer.model_copy(update={"sentence": text})
+    loads = {names.get(arm, arm): (evidence.loads or {}).get(arm) or {} for arm in arms}
+    return ", ".join(f"{name} {load['seconds']:g} s" for name, load in loads.items() if load.get("seconds"))

@@ -15,7 +15,6 @@ from benchbook.compare.inference.decisions import Effect, EffectDecision, Hypoth
 from benchbook.compare.meta import sample_size
 from benchbook.compare.stats.equivalence import USEFUL_RATIO, benjamini_hochberg, p_value
 from benchbook.compare.stats.latency import dense_counts, percentile_ms
-from benchbook.compare.text.conclusions import describe_finding
 from benchbook.core.artifacts.findings import (
     BlocksNeeded,
     ByThreads,
@@ -53,55 +52,46 @@ def build_finding(judged: EffectDecision, context: Context, q_values: Mapping[Ce
     runs = [run_id for ids in contrast.run_ids.values() for run_id in ids]
     arms, workloads = context.names.arms, context.names.workloads
     more = _blocks_needed(candidate, context, context.analysis.half_width)
-    return _add_sentence(
-        Finding(
-            id=_finding_id(candidate, context.baseline),
-            **{key: getattr(contrast, key) for key in ("workload", "baseline", "treatment", "metric")},
-            names=ContrastNames(
-                workload=workloads.get(contrast.workload, contrast.workload),
-                baseline=arms.get(contrast.baseline, contrast.baseline),
-                treatment=arms.get(contrast.treatment, contrast.treatment),
-            ),
-            threads=list(contrast.threads),
-            **interval.numbers,
-            reason=interval.reason,
-            label=judged.label,
-            headline=effect.has_headline,
-            withheld=judged.withheld,
-            blocks_to_useful=_blocks_needed(candidate, context, math.sqrt(USEFUL_RATIO) - 1)
-            if judged.withheld
-            else None,
-            levels=list(judged.levels),
-            by_threads=[
-                ByThreads(threads=threads, **interval.numbers, q=q_values.get(_cell_key(effect, threads)))
-                for threads, interval in (() if contrast.is_pooled else effect.by_threads)
-            ],
-            depends_on_threads=effect.depends_on_threads,
-            second_opinion=None
-            if second is None
-            else SecondOpinion(
-                method="signed-rank", low=second.low, high=second.high, agrees=judged.second_opinion_agrees
-            ),
-            claim=claim.id if claim else None,
-            band=(claim.band.low, claim.band.high) if claim else None,
-            verdict=judged.verdict,
-            direction=judged.direction,
-            more_blocks=more and more.model_copy(update={"for_half_width": context.analysis.half_width}),
-            detectable_effect=None
-            if effect.spread is None
-            else sample_size.detectable_effect(effect.spread, interval.n, interval.level),
-            runs=runs,
-            pairs=len(runs) // 2,
-            warnings=[*judged.notes, *_list_warnings(candidate)],
-            sentence="",
-        )
+    return Finding(
+        id=_finding_id(candidate, context.baseline),
+        **{key: getattr(contrast, key) for key in ("workload", "baseline", "treatment", "metric")},
+        names=ContrastNames(
+            workload=workloads.get(contrast.workload, contrast.workload),
+            baseline=arms.get(contrast.baseline, contrast.baseline),
+            treatment=arms.get(contrast.treatment, contrast.treatment),
+        ),
+        threads=list(contrast.threads),
+        **interval.numbers,
+        reason=interval.reason,
+        label=judged.label,
+        headline=effect.has_headline,
+        withheld=judged.withheld,
+        blocks_to_useful=_blocks_needed(candidate, context, math.sqrt(USEFUL_RATIO) - 1)
+        if judged.withheld
+        else None,
+        levels=list(judged.levels),
+        by_threads=[
+            ByThreads(threads=threads, **interval.numbers, q=q_values.get(_cell_key(effect, threads)))
+            for threads, interval in (() if contrast.is_pooled else effect.by_threads)
+        ],
+        depends_on_threads=effect.depends_on_threads,
+        second_opinion=None
+        if second is None
+        else SecondOpinion(
+            method="signed-rank", low=second.low, high=second.high, agrees=judged.second_opinion_agrees
+        ),
+        claim=claim.id if claim else None,
+        band=(claim.band.low, claim.band.high) if claim else None,
+        verdict=judged.verdict,
+        direction=judged.direction,
+        more_blocks=more and more.model_copy(update={"for_half_width": context.analysis.half_width}),
+        detectable_effect=None
+        if effect.spread is None
+        else sample_size.detectable_effect(effect.spread, interval.n, interval.level),
+        runs=runs,
+        pairs=len(runs) // 2,
+        warnings=[*judged.notes, *_list_warnings(candidate)],
     )
-
-
-def _add_sentence(finding: Finding, **changed: Any) -> Finding:
-    """Finding with its sentence, and with any other fields changed."""
-    changed_finding = finding.model_copy(update=changed)
-    return changed_finding.model_copy(update={"sentence": describe_finding(changed_finding)})
 
 
 def blocks_to_match_aa(finding: Finding, aa: Finding | None) -> Finding:
@@ -109,7 +99,7 @@ def blocks_to_match_aa(finding: Finding, aa: Finding | None) -> Finding:
     both = [each.blocks_to_useful for each in (finding, aa) if each and each.blocks_to_useful]
     if not finding.withheld or not both:
         return finding
-    return _add_sentence(finding, blocks_to_useful=max(both, key=lambda more: more.blocks))
+    return finding.model_copy(update={"blocks_to_useful": max(both, key=lambda more: more.blocks)})
 
 
 def _blocks_needed(candidate: Hypothesis, context: Context, half_width: float) -> BlocksNeeded | None:

@@ -26,7 +26,7 @@ from benchbook.core.artifacts.meta_analysis import (
     PooledEffect,
     StudySession,
 )
-from benchbook.core.util.number_format import glance_percent, glance_range
+from benchbook.core.util.number_format import format_count, glance_percent, glance_range
 
 Place = Literal["as expected", "outside what was expected", "nothing to expect yet", "no number here"]
 # Steal of a quiet guest is below a tenth of a per cent; so much more than elsewhere is worth a word.
@@ -136,15 +136,17 @@ def describe_session(here: SessionResult, record: MetaAnalysis) -> str:
         f"{glance_range(*(check.expected or (0, 0)))})"
         for check in outside
     ]
-    others = machine_differences(here.session, record.sessions)
-    inputs = {
-        "effects": effects,
-        "judged": judged,
-        "outside": outside,
-        "different": others,
-        "percent": glance_percent,
-    }
-    return " ".join(render_paragraphs("placed.j2", **inputs))
+    if not judged:
+        return ""
+    if effects:
+        others = machine_differences(here.session, record.sessions)
+        return (
+            f"{len(effects)} of {format_count(len(judged), 'effect')} outside what was expected: "
+            f"{'; '.join(effects)}. Different here: {'; '.join(others) or 'nothing that is known'}."
+        )
+    coarse = [check.own_half or 0.0 for check in judged if check.is_coarse]
+    wide = f", of which {len(coarse)} with an interval twice as wide as the record's" if coarse else ""
+    return f"{format_count(len(judged), 'effect')} as expected from the recorded sessions{wide}."
 
 
 def _check_effect(

@@ -18,6 +18,7 @@ NAMES: Mapping[str, Mapping[str, str]]
 NAMES = yaml_file.read_mapping(Path(__file__).parent / "templates" / "names.yaml", is_ours=True).data
 """What a stranger calls workloads, metrics, moderators, processors, and the silence of a document."""
 WORKLOADS, METRICS, KEYS = NAMES["workloads"], NAMES["metrics"], NAMES["keys"]
+RATES = {"qps": "queries/s", "tps": "transactions/s"}
 # An arm that is called after its way of access, under the field's own term for it.
 WAYS = {("service", "service"): "Service", ("load-balancer", "load_balancer"): "load balancer"}
 WITH_ARTICLE = (" network", *WAYS.values())
@@ -86,6 +87,11 @@ def label_metric(name: str) -> str:
     return " over ".join(METRICS.get(text) or label_key(text) for text in name.split(" / "))
 
 
+def name_metric(metric: str) -> str:
+    """Metric as a table names it: queries/s, p95 latency."""
+    return RATES.get(metric) or label_metric(metric)
+
+
 def label_key(name: str) -> str:
     """Name of a key of cells in a sentence.
 
@@ -103,6 +109,14 @@ def label_place(where: str) -> str:
     """
     named = re.sub(r"\bworkload (\w+)", lambda result: label_workload(result[1]), where)
     return re.sub(r"\bthreads (\d+)", r"\1 threads", named)
+
+
+def label_part(where: str, names: DisplayNames) -> str:
+    """Place of a claim's number under the readable names of arms and workloads."""
+    known = {**names.arms, **names.workloads}
+    alternatives = "|".join(map(re.escape, sorted(known, key=len, reverse=True)))
+    pattern = rf"(?<![\w-])(?:{alternatives})(?![\w-])"
+    return re.sub(pattern, lambda match: known[match[0]], where) if known else where
 
 
 def label_role(contrast: Contrast, role: Role) -> str:

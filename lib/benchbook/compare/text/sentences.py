@@ -19,7 +19,6 @@ from benchbook.core.util.number_format import (
     format_percent,
     format_percent_range,
     join_words,
-    percent_number,
 )
 from benchbook.core.util.plural import count
 
@@ -32,12 +31,13 @@ SHOWN = ("higher", "lower")
 
 
 def render_paragraphs(template: str, **values: object) -> list[str]:
-    """Text of a template of `templates`, such as `finding.j2`: one string a paragraph.
+    """Text of a template of `templates`, such as `quiet.j2`: one string a paragraph.
 
-    Lines are joined. A name that the template uses and that is not given is an error.
+    A paragraph ends at a blank line or before a bullet (•), and its lines are joined. A name that the
+    template uses and that is not given is an error.
     """
     text = _wording_templates().get_template(template).render(values)
-    return [part for item in re.split(r"\n[ \n]*\n", text) if (part := _on_one_line(item).strip(" "))]
+    return [part for item in re.split(r"\n[ \n]*\n|•", text) if (part := _on_one_line(item).strip(" "))]
 
 
 def load_templates(folder: Path, **how: Any) -> Environment:
@@ -66,7 +66,6 @@ def _wording_templates() -> Environment:
         listing=join_words,
         percent=format_percent,
         plain=format_amount,
-        signed=percent_number,
         nbsp=NBSP,
         words=labels,
     )

@@ -5,10 +5,11 @@ What a stage left for the next one is checked before anything starts, for people
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Self, TypeVar
+from typing import Annotated, Any, Self, TypeVar, get_args, get_origin
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from benchbook.core.study.study_base import Described
 from benchbook.core.util import files, paths
@@ -25,6 +26,51 @@ def describe_error(error: ValidationError) -> str:
 
 Absent = Annotated[T | None, Field(exclude_if=lambda value: value is None)]
 """A value whose key is left out of the file where there is none."""
+
+
+@dataclass(frozen=True)
+class Wording:
+    """Mark of a field whose text follows from other fields; a retired one is read and never written."""
+
+    is_retired: bool = False
+
+
+Text = Annotated[T, Wording()]
+"""Words for numbers, labels and codes that stand in other fields, so that they may change with a release."""
+RetiredText = Annotated[str | None, Wording(is_retired=True), Field(exclude=True)]
+"""Words that earlier releases wrote."""
+
+
+def blank_wording(kind: Any, document: Any) -> Any:
+    """JSON of a model, or of a field's type, without its wording; how many texts there are stays."""
+    if isinstance(document, list):
+        return [blank_wording(kind, item) for item in document]
+    if not isinstance(document, dict) or (model := _model_in(kind)) is None:
+        return document
+    if dict in {get_origin(part) for part in (kind, *get_args(kind))}:
+        return {key: blank_wording(model, item) for key, item in document.items()}
+    blanked = {}
+    for key, value in document.items():
+        field = model.model_fields.get(key)
+        marks = [mark for mark in field.metadata if isinstance(mark, Wording)] if field else []
+        if not any(mark.is_retired for mark in marks):
+            blanked[key] = _blank_texts(value) if marks else blank_wording(field and field.annotation, value)
+    return blanked
+
+
+def _blank_texts(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_blank_texts(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _blank_texts(item) for key, item in value.items()}
+    return bool(value) if isinstance(value, str) else value
+
+
+def _model_in(kind: Any) -> type[BaseModel] | None:
+    """First model in a type such as `list[Finding] | None`."""
+    if isinstance(kind, type) and not get_origin(kind) and issubclass(kind, BaseModel):
+        return kind
+    return next((model for part in get_args(kind) if (model := _model_in(part))), None)
 
 
 class DocumentPart(Described):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from benchbook.core.artifacts.artifact import Text
 from benchbook.core.study.study_base import Model
 
 Quantity = Literal["latency", "capacity", "cost"]
@@ -75,15 +76,15 @@ class Cause(Model):
     added_latency_us: CostEstimate | None
     added_cpu_us: CostEstimate | None
     """Processor time of all parts together."""
-    sentence: str | None
+    sentence: Text[str | None]
     """Where the time went, in words; null where `reason` says why."""
-    short: str | None = None
+    short: Text[str | None] = None
     """The same in about six words."""
     predicted: CostEstimate | None = None
     """What the named cause gives by itself: the change of queries a second, or us a query takes longer."""
-    beside: tuple[str, ...] = ()
+    beside: Text[tuple[str, ...]] = ()
     """What else of the server's work for a query differed, in words."""
-    reason: str | None = None
+    reason: Text[str | None] = None
 
 
 class Law(Model):
@@ -92,7 +93,7 @@ class Law(Model):
     law: str
     passed: bool | None
     """Null where nothing recorded can tell."""
-    detail: str
+    detail: Text[str]
 
 
 class Causes(Model):

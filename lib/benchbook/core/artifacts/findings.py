@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from benchbook.core.artifacts.artifact import Absent, Document, DocumentPart
+from benchbook.core.artifacts.artifact import Absent, Document, DocumentPart, RetiredText, Text
 from benchbook.core.artifacts.bottlenecks import Causes
 from benchbook.core.util.estimate import Estimate
 
@@ -29,7 +29,7 @@ class CellCheck(DocumentPart):
     passed: bool | None
     where: str
     tables: list[str]
-    detail: str
+    detail: Text[str]
     row: Absent[int] = None
     """That of the only table, where one row alone is concerned."""
 
@@ -37,16 +37,16 @@ class CellCheck(DocumentPart):
 class DisplayNames(DocumentPart):
     """Readable names of arms and workloads, by their own."""
 
-    arms: dict[str, str]
-    workloads: dict[str, str]
+    arms: Text[dict[str, str]]
+    workloads: Text[dict[str, str]]
 
 
 class ContrastNames(DocumentPart):
     """Readable names of a contrast's arms, workload and metric."""
 
-    workload: str
-    baseline: str
-    treatment: str
+    workload: Text[str]
+    baseline: Text[str]
+    treatment: Text[str]
 
 
 class _Effect(DocumentPart):
@@ -70,7 +70,7 @@ class LevelContrast(_Effect):
 
     threads: int
     label: Label
-    note: str | None
+    note: Text[str | None]
 
 
 class ByThreads(_Effect):
@@ -115,15 +115,15 @@ class Contrast(_Effect):
     names: ContrastNames
     metric: str
     threads: list[int]
-    reason: str | None
+    reason: Text[str | None]
     """Why there is no number, or no interval."""
     label: Label
     headline: bool
     """Whether one number stands for all numbers of threads."""
-    withheld: str | None
+    withheld: Text[str | None]
     levels: list[LevelContrast]
-    warnings: list[str]
-    sentence: str
+    warnings: Text[list[str]]
+    sentence: RetiredText = None
 
 
 class PercentileSupport(DocumentPart):
@@ -184,7 +184,7 @@ class AnswerPart(DocumentPart):
     """Printed repetitions; a study's answer has its blocks."""
     band: Band
     outcome: Verdict
-    reason: str | None
+    reason: Text[str | None]
     decides: Annotated[bool, Field(exclude_if=lambda value: value)] = True
 
     @property
@@ -199,15 +199,15 @@ class Answer(DocumentPart):
     claim: str
     kind: str
     metric: str | None
-    published: str
-    read_as: str | None
+    published: Text[str]
+    read_as: Text[str | None]
     judged: bool
     n: int
     level: float
     parts: list[AnswerPart]
     verdict: Verdict | None
-    reason: str | None
-    sentence: str
+    reason: Text[str | None]
+    sentence: RetiredText = None
 
 
 class Best(DocumentPart):
@@ -226,7 +226,7 @@ class Rungs(DocumentPart):
     against_neighbour: list[Contrast]
     pairs: list[Contrast]
     best: list[Best] | None
-    sentence: str
+    sentence: Text[str]
 
 
 class Ladder(DocumentPart):
@@ -259,7 +259,7 @@ class InterimLook(DocumentPart):
     n: int
     level: float
     next: int | None
-    note: str
+    note: Text[str]
 
 
 class Attempts(DocumentPart):
@@ -274,7 +274,7 @@ class Voids(DocumentPart):
 
     by_arm: dict[str, Attempts]
     fisher_p: float | None
-    note: str
+    note: Text[str]
 
 
 class Difference(DocumentPart):
@@ -292,7 +292,7 @@ class Interference(DocumentPart):
     others_cores: float | None
     psi_cpu_pct: float | None
     steal_pct: float | None
-    line: str
+    line: Text[str]
 
 
 class Partners(DocumentPart):
@@ -302,7 +302,7 @@ class Partners(DocumentPart):
     median_s: float
     max_s: float
     is_far: bool
-    left_out: str | None
+    left_out: Text[str | None]
 
 
 class Verdicts(DocumentPart):
@@ -316,7 +316,7 @@ class ValidityThreat(DocumentPart):
     """A caveat against the study, and the arms that it can favour."""
 
     title: str
-    text: str
+    text: Text[str]
     favours: list[str]
 
 
@@ -349,7 +349,7 @@ class Scaling(DocumentPart):
     usl: UslParameters | None
     peak_threads: Peak | None
     peak_qps: Peak | None
-    reason: str | None
+    reason: Text[str | None]
 
 
 class Findings(Document):
@@ -361,7 +361,7 @@ class Findings(Document):
     question: str
     baseline: str
     made_by: dict[str, str]
-    scope: str
+    scope: Text[str]
     names: DisplayNames
     order: str
     turns: Turns | None
@@ -381,7 +381,7 @@ class Findings(Document):
     causes: Absent[Causes] = None
     claims: Absent[list[Answer]] = None
     ladder: Absent[Ladder] = None
-    described: Absent[list[str]] = None
+    described: Text[Absent[list[str]]] = None
     client_full: Absent[list[int]] = None
     """Numbers of threads at which the client's cores were full, so that runs were set aside."""
 

@@ -1,0 +1,124 @@
+"""Rows of claims that a study answers beside its findings: one for each number that a claim asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from benchbook.compare.claims.metrics import metric_column
+from benchbook.compare.text import labels
+from benchbook.core.artifacts.findings import Answer, AnswerPart, Finding, Findings
+from benchbook.core.util import number_format
+from benchbook.core.util.errors import require_value
+
+_OUTCOMES = {"confirmed": "inside", "contradicted": "outside", "inconclusive": "open"}
+_COMPARED = {
+    "same_effect": "the share that one arm keeps over the other's",
+    "trend": "the ratio of the two arms at the second level over the first",
+}
+
+
+@dataclass(frozen=True)
+class ClaimRow:
+    """One number for a claim, beside what was claimed; `part` is None where nothing was measured."""
+
+    answer: Answer
+    part: AnswerPart | None
+    where: str
+    is_first: bool = True
+
+    @property
+    def metric(self) -> str:
+        """Metric, with what the number compares where it is a ratio of two ratios."""
+        column = metric_column(self.answer.metric or "")
+        name = labels.name_metric(column) if self.answer.metric else ""
+        is_nested = self.answer.kind == "same_effect" or " against " in self.where
+        compared = _COMPARED.get(self.answer.kind) if is_nested else None
+        unit = " (ms)" if column.endswith("_ms") and self.part and self.part.scale == "value" else ""
+        return f"{name}{unit}{f', {compared}' if compared else ''}"
+
+    @property
+    def value(self) -> str:
+        """Its number."""
+        return self._write(self.part.value) if self.part else ""
+
+    @property
+    def interval(self) -> str:
+        """Its interval; empty without one."""
+        return self._join(self.part.low, self.part.high) if self.part and self.part.estimate.ends else ""
+
+    @property
+    def band(self) -> str:
+        """Both ends of what was claimed, or the one that there is."""
+        low, high = self.part.band if self.part else (None, None)
+        if low is not None and high is not None:
+            return self._join(low, high)
+        if low is not None:
+            return f"above {self._write(low)}"
+        return "" if high is None else f"below {self._write(high)}"
+
+    @property
+    def outcome(self) -> str:
+        """Place of the number against its band; of an illustration only the other direction."""
+        if self.part is None or not self.part.decides:
+            return ""
+        if self.answer.judged:
+            return _OUTCOMES[self.part.outcome]
+        is_effect = self.answer.kind == "effect" and self.part.scale == "share"
+        return "the other way" if is_effect and is_opposite(self.part, self.part.band) else ""
+
+    @property
+    def line(self) -> str:
+        """Row on a line: place, metric, number, interval, outcome."""
+        interval = f" ({self.interval})" if self.interval else ""
+        outcome = f", {self.outcome}" if self.outcome else ""
+        return f"{self.where}, {self.metric}: {self.value}{interval}{outcome}" if self.value else self.reason
+
+    @property
+    def reason(self) -> str:
+        """Why there is no number, or no verdict."""
+        return self.answer.reason or (self.part.reason if self.part else None) or ""
+
+    def _write(self, value: float | None) -> str:
+        is_share = self.part is not None and self.part.scale == "share"
+        return number_format.format_percent(value) if is_share else format(value or 0.0, ",.4g")
+
+    def _join(self, low: float | None, high: float | None) -> str:
+        is_share = self.part is not None and self.part.scale == "share"
+        if is_share:
+            return number_format.format_percent_range(low, high)
+        return f"{self._write(low)} to {self._write(high)}"
+
+
+def list_claim_rows(findings: Findings, answers: Sequence[Answer] | None = None) -> list[ClaimRow]:
+    """Rows of a study's claims, or of some of them, those without a number too."""
+    chosen = findings.claims or [] if answers is None else answers
+    return [
+        ClaimRow(answer, part, labels.label_part(part.where, findings.names) if part else "", number == 0)
+        for answer in chosen
+        for number, part in enumerate([part for part in answer.parts if part.value is not None] or [None])
+    ]
+
+
+def render_claims(findings: Findings) -> list[str]:
+    """Lines of claims that no contrast of two arms answers: a head for each, and a row for each number."""
+    rows = [row for row in list_claim_rows(findings) if row.answer.kind in ("trend", "proportional")]
+    width = max((len(row.where) for row in rows), default=0)
+    lines = []
+    for row in rows:
+        answer = row.answer
+        if row.is_first:
+            verdict = answer.verdict or "not judged" if answer.judged else "illustrated"
+            lines.append(f"{answer.claim} ({answer.published}), {row.metric}: {verdict}")
+        cells = [f"  {row.where:<{width}}", f"{row.value:>8}", row.interval, row.outcome]
+        lines.append("  ".join(filter(None, cells)) if row.value else f"  {row.reason}")
+    return lines
+
+
+def is_opposite(result: AnswerPart | Finding, band: Sequence[float | None] | None) -> bool:
+    """True if an effect lies wholly on the other side of zero than all that a claim allows."""
+    if (isinstance(result, Finding) and not result.headline) or not number_format.is_known(result.low):
+        return False
+    low, high = band or (None, None)
+    rises, falls = low is not None and low >= 0, high is not None and high <= 0
+    return (rises and require_value(result.high) < 0) or (falls and require_value(result.low) > 0)

@@ -1,0 +1,62 @@
+"""Rows of results: every decided level has its own, and every sentence of a cause is true of its cell."""
+
+import re
+
+import pytest
+
+from benchbook.compare.text.results_table import build_results, rows_of_finding
+from tests.found import finding
+from tests.recorded_findings import recorded_findings
+
+
+def test_every_level_of_the_record_has_one_row_with_its_own_number():
+    known = recorded_findings()
+    assert len(known) > 100
+    for found in known.values():
+        rows = {(row.finding, row.threads): row for row in build_results(found).rows}
+        for one in found.findings:
+            for level in one.levels:
+                if level.effect is None:
+                    continue
+                row = rows[one.id, level.threads] if len(one.threads) > 1 else rows[one.id, one.threads[0]]
+                assert (row.change.value, row.metric) == (level.effect, one.metric)
+                if level.label in ("higher", "lower", "no practical difference"):
+                    assert row.label == level.label
+            # A row over all levels stands only where the levels do not differ.
+            if (whole := rows.get((one.id, None))) and len(one.levels) > 1:
+                decided = {level.label for level in one.levels} & {"higher", "lower"}
+                assert decided <= {whole.label}
+
+
+def test_every_number_of_a_recorded_cause_is_that_of_its_cell():
+    """Time that a query takes longer, and the change of its CPU time, against the fields beside them."""
+    checked = 0
+    for found in recorded_findings().values():
+        for cause in found.causes.contrasts if found.causes else ():
+            text = (cause.sentence or "").replace("\xa0", " ")
+            if longer := re.search(r"a query takes ([\d.]+) µs (longer|less) with", text):
+                added = cause.added_latency_us.value
+                assert float(longer[1]) == pytest.approx(abs(added), abs=0.51)
+                assert (added > 0) == (longer[2] == "longer")
+                checked += 1
+            if changed := re.search(r"^(\S+) CPU-bound; .*its CPU time per query (\w+) by (\d+) %", text):
+                share = cause.cost[changed[1]].value
+                assert float(changed[3]) == pytest.approx(abs(100 * share), abs=0.51)
+                assert (share > 0) == (changed[2] == "rises")
+                checked += 1
+    assert checked > 150
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "label"), [(0.91, 2.61, "higher"), (-0.1, 2.61, "no useful interval")]
+)
+def test_a_sure_direction_is_said_though_the_size_is_not(low, high, label):
+    one = finding(
+        effect=1.6, low=low, high=high, label="no useful interval", withheld="The interval is too wide."
+    )
+    (row,) = rows_of_finding(one)
+    assert row.label == label and row.notes
+    noisy = finding(
+        effect=1.6, low=low, high=high, label="no useful interval", withheld="Equal arms (A/A) ..."
+    )
+    assert next(rows_of_finding(noisy)).label == "no useful interval"
