@@ -57,7 +57,7 @@ def test_the_pull_request_gets_answer_interval_and_reason(found: gate.GateResult
     )
     assert "gate: slower (margin −3.0 % QPS, baseline before" in rest
     # exp(-0.0408) - 1 = -4.00 %, exp(-0.0512) - 1 = -4.99 %, exp(-0.0305) - 1 = -3.00 %.
-    assert "| After | oltp\\_point\\_select | all | −4.0 % | [−5.0, −3.0] | ▼¹ |" in text
+    assert "| after | oltp\\_point\\_select | all | −4.0 % | [−5.0, −3.0] | ▼¹ |" in text
     assert "▼ slower · ≈ not slower · ? undecided" in text
     assert "³ Undecided: a <reason> & more." in text.replace("\\", "")
     assert "- `before`: mariadb 10.11.6" in text

@@ -142,7 +142,7 @@ def _name_group(key: tuple[str, str, str], table: ResultsTable) -> str:
         name += f" against {labels.in_sentence(baseline)}"
     if len({row.metric for row in table.rows}) > 1:
         name += f", {labels.name_metric(metric)}"
-    return name[:1].upper() + name[1:] if name.split(" ")[0].islower() else name
+    return name
 
 
 def _name_aa(row: ResultRow) -> str:
