@@ -243,10 +243,19 @@ def load_studies() -> list[MeasuredStudy]:
 
 
 def _explained_findings(name: str, index: record.Index) -> list[Findings]:
-    """Findings of the sessions of the present design that give a cause, the newest first."""
+    """Findings of the sessions of the present design that give a cause, the newest first.
+
+    What was made again here comes before what git has: no check holds recorded wording against ours.
+    """
     alike = index.studies[name].of_design(index.newest(name).entry.design)
     there = [session for session in index.sessions(name) if session.id in alike]
-    every = (session.results.findings for session in reversed(there) if session.where.results.is_file())
+    every = (
+        Findings.read(session.where.findings)
+        if session.where.findings.is_file()
+        else session.results.findings
+        for session in reversed(there)
+        if session.where.results.is_file()
+    )
     return [findings for findings in every if bottleneck_section.select_causes(findings)]
 
 

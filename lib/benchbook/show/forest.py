@@ -154,7 +154,7 @@ def of_findings(
     if aa and by_workload:
         rows.append(_row_of_finding(aa, f"{name_contrast(aa)}{beside_queries(aa.metric)}"))
     bases = dict.fromkeys(
-        labels.label_in_sentence(item, "baseline") for several in by_workload.values() for item in several
+        labels.in_sentence(item.names.baseline) for several in by_workload.values() for item in several
     )
     against = f"Against {number_format.join_words([*bases])}. " if bases else ""
     has_band = any(row.band for row in rows)

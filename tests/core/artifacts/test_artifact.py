@@ -1,4 +1,4 @@
-"""Documents come back as they were: what the record holds, read and written again, with each of its values."""
+"""Documents come back as they were: what the record holds, read and written again, with each value."""
 
 import json
 from pathlib import Path

@@ -1,0 +1,30 @@
+"""What stands behind a claim here: causes in the words of this code, not in those that git has."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from benchbook.core.artifacts import record
+from benchbook.core.util import files, paths
+from benchbook.show import bottleneck_section, claim_status
+
+
+def test_a_cause_is_told_in_the_words_of_the_session_as_it_was_made_again_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    session = record.read_index().newest("lab-access")
+    folder = tmp_path / "data" / "record" / "lab-access"
+    folder.mkdir(parents=True)
+    for file in (session.where.results, session.where.results.with_name(record.INDEX)):
+        shutil.copyfile(file, folder / file.name)
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
+    where = paths.recorded_paths("lab-access", session.id)
+    again = record.read_results(where).findings.plain
+    for cause in again["causes"]["contrasts"]:
+        cause["sentence"] = cause["sentence"] and "worded here"
+    files.write_json(where.findings, again)
+    told = claim_status._explained_findings("lab-access", record.read_index())
+    assert {cause.sentence for one in told for cause in bottleneck_section.select_causes(one)} == {
+        "worded here"
+    }
