@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchbook.core.artifacts import record
-from benchbook.core.util import files, paths
+from benchbook.core.util import files
 from benchbook.show import bottleneck_section, claim_status
 
 
@@ -19,11 +19,11 @@ def test_a_cause_is_told_in_the_words_of_the_session_as_it_was_made_again_here(
     for file in (session.where.results, session.where.results.with_name(record.INDEX)):
         shutil.copyfile(file, folder / file.name)
     monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
-    where = paths.recorded_paths("lab-access", session.id)
-    again = record.read_results(where).findings.plain
+    session = record.read_index().newest("lab-access")
+    again = session.results.findings.plain
     for cause in again["causes"]["contrasts"]:
         cause["sentence"] = cause["sentence"] and "worded here"
-    files.write_json(where.findings, again)
+    files.write_json(session.where.findings, again)
     told = claim_status._explained_findings("lab-access", record.read_index())
     assert {cause.sentence for one in told for cause in bottleneck_section.select_causes(one)} == {
         "worded here"
