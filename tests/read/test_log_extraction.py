@@ -116,6 +116,14 @@ def test_each_packing_of_a_whole_log_is_taken_off(name):
     assert [read(pack(dressed)) for pack in PACKERS] == [read(SAMPLES[name])] * len(PACKERS)
 
 
+@pytest.mark.parametrize(
+    ("encoding", "undone"),
+    [("utf-8", []), ("utf-8-sig", ["byte order mark"]), ("utf-16", ["UTF-16"]), ("utf-16-be", ["UTF-16"])],
+)
+def test_an_encoding_that_is_undone_is_named(encoding: str, undone: list[str]):
+    assert decode_text("sysbench 1.0.20\n".encode(encoding)) == ("sysbench 1.0.20\n", undone)
+
+
 def test_dresses_over_dresses():
     chance = random.Random(54)
     for _ in range(500 if depth.IS_DEEP else 60):

@@ -82,6 +82,18 @@ def test_causes_beyond_four_are_folded_and_none_is_left_out():
     assert "HAProxy, point selects, 1, 2 and 3\xa0threads: it is full." in why.text
 
 
+def test_six_contrasts_of_a_workload_are_drawn_those_with_a_cause_first():
+    """Eight levels; of the last two alone the cause is known: they stand beside the first four."""
+    levels = range(1, 9)
+    cells = [{**cell(arm, cpu_us=30.0), "threads": n} for n in levels for arm in ("direct", "haproxy")]
+    (one,) = (first := found(*cells)).causes.contrasts
+    several = [one.model_copy(update={"threads": n, "sentence": "full" if n > 6 else None}) for n in levels]
+    causes = first.causes.model_copy(update={"contrasts": tuple(several)})
+    (panel,) = bottleneck_section.costs_of_a_query(causes, first).panels
+    drawn = [label.get_text() for label in panel.figure.axes[0].get_yticklabels()]
+    assert [label.split(" · ")[1] for label in drawn[::2]] == ["1", "2", "3", "4", "7", "8"]
+
+
 def test_an_earlier_session_tells_why_where_the_newest_does_not_and_says_which_it_is():
     both = cell("direct", cpu_us=40.0), cell("haproxy", cpu_us=28.0)
     first = found(*both)
