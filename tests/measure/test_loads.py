@@ -162,14 +162,14 @@ def test_a_server_stopped_for_a_second_shows_in_the_latency_finding(open_store, 
         os.kill(pid, signal.SIGCONT)
         stops.append(pid)
 
-    def waiting(running: Any, deadline_s: float) -> None:
+    def waiting(running: Any, deadline_s: float, advance: Any) -> None:
         thread = None
         if list(store.raw.glob("*-stopped-*.part")):
             (pid,) = store.site.monitored("stopped")["server"]
             thread = threading.Thread(target=stop_once, args=(pid,))
             thread.start()
         try:
-            wait(running, deadline_s)
+            wait(running, deadline_s, advance)
         finally:
             if thread is not None:
                 thread.join()
