@@ -15,6 +15,7 @@ from benchbook.compare.claims.study_cells import StudyEvidence
 from benchbook.compare.stats import stalls, tolerance
 from benchbook.compare.stats.equivalence import adjust_holm
 from benchbook.compare.text import sentences
+from benchbook.compare.text.labels import sentence_case
 from benchbook.core.artifacts.findings import (
     Attempts,
     CellCheck,
@@ -191,4 +192,4 @@ def describe_runs(evidence: StudyEvidence, names: Mapping[str, str]) -> list[str
         in_arms.setdefault(names[arms[dip.run_id]], []).append(dip)
     long_runs = () if cost else stalls.long_runs(runs, intervals)
     long = [(names[arms[long_run.run_id]], long_run) for long_run in long_runs]
-    return sentences.render_paragraphs("described.j2", dips=in_arms, long=long) or None
+    return [*map(sentence_case, sentences.render_paragraphs("described.j2", dips=in_arms, long=long))] or None

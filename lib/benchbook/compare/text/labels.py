@@ -124,6 +124,11 @@ def label_role(contrast: Contrast, role: Role) -> str:
     return strip_article(getattr(contrast.names, role))
 
 
+def label_in_sentence(contrast: Contrast, role: Role) -> str:
+    """Readable name of a finding's `treatment` or `baseline` as it stands inside a sentence."""
+    return in_sentence(getattr(contrast.names, role))
+
+
 def label_by_name(findings: Findings, kind: Kind) -> dict[str, str]:
     """Readable names of the `arms` or `workloads` that findings.json has, for tables and
     figures."""
@@ -156,3 +161,16 @@ def name_effect(contrast: PooledContrast, effect: PooledEffect) -> str:
     """Name of an effect over sessions: `HAProxy on point selects at 8 threads`."""
     at = "" if effect.threads is None else f" at {count(effect.threads, 'thread')}"
     return f"{contrast.names.treatment} on {contrast.names.workload}{at}"
+
+
+def sentence_case(text: str) -> str:
+    """Begin a sentence with a capital, unless it begins with a name that is written otherwise.
+
+    >>> sentence_case("the pod network served"), sentence_case("best-effort served")
+    ('The pod network served', 'Best-effort served')
+    >>> sentence_case("p95 latency was"), sentence_case("v5.0 served"), sentence_case("eBPF served")
+    ('P95 latency was', 'v5.0 served', 'eBPF served')
+    """
+    first = text.partition(" ")[0]
+    is_word = first.islower() and first.replace("-", "").isalpha()
+    return text[:1].upper() + text[1:] if is_word or text.startswith(tuple(METRICS.values())) else text
