@@ -83,7 +83,8 @@ def rebuild_sessions(submit: parallel.Submit) -> list[str]:
         folder.mkdir(parents=True, exist_ok=True)
     _remove_stale(index)
     states = {name: _read_state(name) for name in index.studies}
-    due = [session for session in map(index.newest, states) if not _stands(session, states, made_with)]
+    newest = map(index.newest, states)
+    due = [session for session in newest if not _stands(session, states[session.where.name], made_with)]
     # The largest first, so that all processes end at about the same time.
     due.sort(key=lambda session: (-session.entry.runs, session.archive_name))
     tasks = {submit(_rebuild_session, session): session for session in due}
@@ -107,12 +108,11 @@ def rebuild_sessions(submit: parallel.Submit) -> list[str]:
     return [*wrong, *(text for state in states.values() for text in state.differs)]
 
 
-def _stands(session: RecordedSession, states: dict[str, RebuildState], made_with: CodeDigests) -> bool:
+def _stands(session: RecordedSession, state: RebuildState, made_with: CodeDigests) -> bool:
     """True if a session stands as it was made, with the present archive, entry and code.
 
     One that was refused never does: the machine may have been what failed, such as a disk that was full.
     """
-    state = states[session.where.name]
     return not state.refused and state.session == _digest_session(session, made_with)
 
 
@@ -120,7 +120,7 @@ def rebuild_study(name: str) -> MetaAnalysis | None:
     """Make a study's newest session again unless it stands; return its sessions' joint results."""
     index, made_with, state = record.read_index(), _digest_code(paths.find_root()), _read_state(name)
     newest = index.newest(name)
-    if not _stands(newest, {name: state}, made_with):
+    if not _stands(newest, state, made_with):
         state = _rebuild_session(newest)
     is_there = pool_study(name, index)
     session = _digest_session(newest, made_with)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import textwrap
 from collections.abc import Sequence
 
 from benchbook.compare.stats.stalls import event_seconds
@@ -48,11 +47,11 @@ def render_answer(study: str) -> list[str]:
         after.append(as_sentence(loaded))
     is_coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     return [
-        *textwrap.wrap(f"{study}: {findings.question}", width),
+        *study_answer.wrap_lines([f"{study}: {findings.question}"], width),
         *(line for lost in losses for line in ["", *study_answer.wrap_lines(lost.render_text(), width), ""]),
         "",
         *study_answer.render_session(findings, recorded_sessions(study), width, is_coloured),
-        *(part for line in after for part in textwrap.wrap(line, width)),
+        *study_answer.wrap_lines(after, width),
     ]
 
 

@@ -24,11 +24,11 @@ def pool_study(index: Index, name: str, of_design: str | None = None) -> MetaAna
 
     None where nothing can be pooled; BenchbookError where results are not those of the index.
     """
-    newest = index.newest(name)
-    current = newest.pooled_results.design
+    recorded = [(session, session.pooled_results) for session in index.sessions(name)]
+    newest, current = next((session, results.design) for session, results in recorded if session.is_newest)
     brought = []
-    for session in index.sessions(name):
-        entry, results = session.entry, session.pooled_results
+    for session, results in recorded:
+        entry = session.entry
         # The newest is made again, and its page says what of it is not as recorded.
         if not session.is_newest and compute_fingerprint(results.design, 12) != entry.design:
             place = session.place_of(session.where.results)

@@ -23,6 +23,7 @@ from benchbook.core.util.number_format import (
     format_percent,
     format_percent_range,
 )
+from benchbook.core.util.plural import as_sentence
 
 MARKS = {
     "higher": "▲", "slower": "▼", "lower": "▼", "no practical difference": "≈", "not slower": "≈",
@@ -247,9 +248,9 @@ def _decide_label(
     label = part.label if isinstance(part, Finding | LevelContrast) else "not shown"
     reason = part.note if isinstance(part, LevelContrast) else None
     if estimate.value is None:
-        return "not computed", (_as_sentence(finding.reason or "there is no number"),)
+        return "not computed", (as_sentence(finding.reason or "there is no number"),)
     if estimate.ends is None:
-        return "not shown", (_as_sentence(finding.reason or "too few blocks for an interval"),)
+        return "not shown", (as_sentence(finding.reason or "too few blocks for an interval"),)
     is_noisy = "A/A" in (finding.withheld or "") or "A/A" in (reason or "")
     if label == "no useful interval" and is_noisy:
         return label, (" ".join(filter(None, [finding.withheld or reason, _describe_help(finding)])),)
@@ -262,7 +263,7 @@ def _decide_label(
     if label == "depends on threads":
         return "not shown", ("It depends on threads.",)
     if label == "not shown" and estimate.sign:
-        return label, (_as_sentence(reason) if reason and "Holm" not in reason else HOLM,)
+        return label, (as_sentence(reason) if reason and "Holm" not in reason else HOLM,)
     return label, ()
 
 
@@ -284,10 +285,6 @@ def _sign_among(estimate: Estimate, comparisons: int) -> int:
     wider = float(stdtrit(df, 1 - alpha / comparisons / 2) / stdtrit(df, 1 - alpha / 2))
     middle, half = (low + high) / 2, (high - low) / 2 * wider
     return 1 if middle - half > 0 else -1 if middle + half < 0 else 0
-
-
-def _as_sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
 
 
 def describe_elsewhere(effect: PooledEffect, recorded: MetaAnalysis) -> Elsewhere | None:

@@ -13,9 +13,9 @@ def count(number: int, noun: str) -> str:
 
 
 def as_sentence(text: str) -> str:
-    """Write a reason as a sentence.
+    """Write a reason as a sentence, whether or not it ends as one.
 
-    >>> as_sentence("it is a text")
-    'It is a text.'
+    >>> as_sentence("it is a text"), as_sentence("It is a text.")
+    ('It is a text.', 'It is a text.')
     """
-    return f"{text[:1].upper()}{text[1:]}."
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
