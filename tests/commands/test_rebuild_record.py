@@ -25,7 +25,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0})
     monkeypatch.setattr(sessions, "from_raw", make)
     monkeypatch.setattr(record.RecordedSession, "other_archive", lambda _: None)
-    monkeypatch.setattr(rebuild_record, "pool_study", pool)
+    monkeypatch.setattr(rebuild_record, "write_joint_results", pool)
     monkeypatch.setattr(record_pages, "render_pages", render)
     shutil.copytree(tree.ROOT / "notebooks", tmp_path / "notebooks")
     for name, session in (("ant", FIRST), ("ant", NEXT), ("bee", FIRST)):

@@ -122,7 +122,7 @@ def rebuild_study(name: str) -> MetaAnalysis | None:
     newest = index.newest(name)
     if not _stands(newest, state, made_with):
         state = _rebuild_session(newest)
-    is_there = pool_study(name, index)
+    is_there = write_joint_results(name, index)
     session = _digest_session(newest, made_with)
     state.model_copy(update={"session": session}).write(_state_file(name))
     return meta_analysis.read_pooled(name) if is_there else None
@@ -148,7 +148,7 @@ def _pages_of(
         pooled = _digest_value([digest, made_with.evidence])
         stands = states[name].pooled == pooled and where.findings.is_file() and where.pooled.is_file()
         try:
-            if stands or pool_study(name, index):
+            if stands or write_joint_results(name, index):
                 newest[name] = index.newest(name)
             states[name] = states[name].model_copy(update={"pooled": pooled})
         except BenchbookError as error:
@@ -231,7 +231,7 @@ def _digest_value(value: object) -> str:
     return hashlib.sha256(json.dumps(value).encode()).hexdigest()
 
 
-def pool_study(name: str, index: record.Index) -> bool:
+def write_joint_results(name: str, index: record.Index) -> bool:
     """Write the joint results of a study's sessions; True if there is anything to show of them."""
     from benchbook.compare.meta import recorded_sessions
 

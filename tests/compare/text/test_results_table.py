@@ -5,7 +5,7 @@ import re
 import pytest
 
 from benchbook.compare.text.results_table import build_results, rows_of_finding
-from tests.found import finding
+from tests.found import changed, finding, level
 from tests.recorded_findings import recorded_findings
 
 
@@ -15,16 +15,16 @@ def test_every_level_of_the_record_has_one_row_with_its_own_number():
     for found in known.values():
         rows = {(row.finding, row.threads): row for row in build_results(found).rows}
         for one in found.findings:
-            for level in one.levels:
-                if level.effect is None:
+            for part in one.levels:
+                if part.effect is None:
                     continue
-                row = rows[one.id, level.threads] if len(one.threads) > 1 else rows[one.id, one.threads[0]]
-                assert (row.change.value, row.metric) == (level.effect, one.metric)
-                if level.label in ("higher", "lower", "no practical difference"):
-                    assert row.label == level.label
+                row = rows[one.id, part.threads] if len(one.threads) > 1 else rows[one.id, one.threads[0]]
+                assert (row.change.value, row.metric) == (part.effect, one.metric)
+                if part.label in ("higher", "lower", "no practical difference"):
+                    assert row.label == part.label
             # A row over all levels stands only where the levels do not differ.
             if (whole := rows.get((one.id, None))) and len(one.levels) > 1:
-                decided = {level.label for level in one.levels} & {"higher", "lower"}
+                decided = {part.label for part in one.levels} & {"higher", "lower"}
                 assert decided <= {whole.label}
 
 
@@ -51,12 +51,21 @@ def test_every_number_of_a_recorded_cause_is_that_of_its_cell():
     ("low", "high", "label"), [(0.91, 2.61, "higher"), (-0.1, 2.61, "no useful interval")]
 )
 def test_a_sure_direction_is_said_though_the_size_is_not(low, high, label):
-    one = finding(
-        effect=1.6, low=low, high=high, label="no useful interval", withheld="The interval is too wide."
-    )
+    one = finding(effect=1.6, low=low, high=high, label="no useful interval", withheld="Too wide.")
     (row,) = rows_of_finding(one)
     assert row.label == label and row.notes
-    noisy = finding(
-        effect=1.6, low=low, high=high, label="no useful interval", withheld="Equal arms (A/A) ..."
+    # Equal arms that came out too far apart leave no direction, however wide the interval itself is.
+    noisy = changed(
+        one, levels=[level(4, 1.6, low, high, label="no useful interval", note="Equal arms came out apart.")]
     )
-    assert next(rows_of_finding(noisy)).label == "no useful interval"
+    (row,) = rows_of_finding(noisy)
+    assert row.label == "no useful interval" and row.notes[0].startswith("Equal arms came out apart. ")
+    narrow = changed(one, low=1.5, high=1.7, withheld="Equal arms came out apart.")
+    assert next(rows_of_finding(narrow)).notes[0].startswith("Equal arms")
+
+
+@pytest.mark.parametrize(("agrees", "reason"), [(False, "Heavy-tailed"), (True, "Holm"), (None, "Holm")])
+def test_an_interval_without_zero_that_shows_nothing_has_its_reason(agrees, reason):
+    second = {"method": "ranks", "low": -0.2, "high": 0.1, "agrees": agrees}
+    (row,) = rows_of_finding(finding(label="not shown", second_opinion=second))
+    assert row.label == "not shown" and reason in row.notes[0]

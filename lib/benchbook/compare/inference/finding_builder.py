@@ -13,7 +13,7 @@ import pandas as pd
 from benchbook.compare.inference.contrasts import PERCENTILES
 from benchbook.compare.inference.decisions import Effect, EffectDecision, Hypothesis
 from benchbook.compare.meta import sample_size
-from benchbook.compare.stats.equivalence import USEFUL_RATIO, benjamini_hochberg, p_value
+from benchbook.compare.stats.equivalence import benjamini_hochberg, p_value
 from benchbook.compare.stats.latency import dense_counts, percentile_ms
 from benchbook.core.artifacts.findings import (
     BlocksNeeded,
@@ -26,6 +26,7 @@ from benchbook.core.artifacts.findings import (
 )
 from benchbook.core.study.params import Analysis
 from benchbook.core.util import histogram
+from benchbook.core.util.estimate import USEFUL_RATIO
 from benchbook.core.util.plural import count
 
 Cell = tuple[str, str, str, str, int]

@@ -17,14 +17,13 @@ from benchbook.compare.stats import tolerance
 from benchbook.compare.stats.intervals import Interval
 from benchbook.core.artifacts.findings import Direction, Label, Verdict
 from benchbook.core.util.errors import require_value
+from benchbook.core.util.estimate import USEFUL_RATIO
 
 DECIDED = frozenset({"higher", "lower", "no practical difference"})
 
 MARGIN = 0.02
 RELATIVE_MARGIN = 0.2
 PRACTICAL = 0.01
-# An interval whose upper ratio is more than this many times its lower one answers no question worth asking.
-USEFUL_RATIO = 1.5
 
 
 @dataclass(frozen=True)

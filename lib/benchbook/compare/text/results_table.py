@@ -13,7 +13,7 @@ from typing import Any, Literal
 from scipy.special import stdtrit
 
 from benchbook.compare.text import cpu_models, labels
-from benchbook.core.artifacts.bottlenecks import Causes
+from benchbook.core.artifacts.bottlenecks import Causes, CellCosts
 from benchbook.core.artifacts.findings import ByThreads, Contrast, Finding, Findings, LevelContrast
 from benchbook.core.artifacts.meta_analysis import MetaAnalysis, PooledContrast, PooledEffect
 from benchbook.core.util.estimate import Estimate
@@ -41,6 +41,7 @@ DECIDED = ("higher", "lower", "no practical difference")
 # Answers of a gate, which say more than their mark.
 _ANSWERS = ("slower", "not slower", "undecided")
 _WIDE = "The interval is too wide to be of use."
+_HEAVY = "Heavy-tailed: an interval by ranks leads to another outcome."
 HOLM = "The interval leaves zero out, but not once all contrasts are counted (Holm)."
 Range = Literal["expected", "depends on the machine", "seen"]
 # Equal arms that come out no further apart than this are as good as equal.
@@ -207,64 +208,77 @@ def rows_of_finding(
 ) -> Iterator[ResultRow]:
     """Rows of one finding: one a level, and all levels together unless it depends on threads."""
     levels = [part for part in levels_of(finding) if part.effect is not None]
-    parts: list[tuple[int | None, Finding | LevelContrast | ByThreads]] = [
-        (part.threads, part) for part in levels
-    ]
-    if len(levels) < 2 and (len(finding.threads) < 2 or not levels):
-        parts = [(finding.threads[0] if len(finding.threads) == 1 else None, finding)]
-    elif len(levels) > 1 and not depends_on_threads(finding):
-        parts.append((None, finding))
-    for threads, part in parts:
+    names = finding.names
+    for threads, part in _parts_of(finding, levels):
         label, notes = _decide_label(finding, part, len(levels) or 1)
         effect = contrast and (
             contrast.at(threads) or (contrast.whole if len(finding.threads) == 1 else None)
         )
         yield ResultRow(
-            finding.id,
-            finding.names.treatment,
-            finding.names.baseline,
-            finding.names.workload,
-            finding.metric,
-            threads,
-            _rate_of(causes, finding, threads),
-            Estimate(part.effect, part.low, part.high, part.level, part.n),
-            label,
-            notes,
+            finding.id, names.treatment, names.baseline, names.workload, finding.metric, threads,
+            _rate_of(causes, finding, threads), part.estimate, label, notes,
             describe_elsewhere(effect, recorded) if effect and recorded else None,
-            _bottleneck_of(causes, finding, threads),
-            is_aa,
-        )
+            _bottleneck_of(causes, finding, threads), is_aa,
+        )  # fmt: skip
+
+
+def _parts_of(
+    finding: Finding, levels: Sequence[LevelContrast | ByThreads]
+) -> list[tuple[int | None, Finding | LevelContrast | ByThreads]]:
+    """Effects that stand for themselves, with their thread level; None is all levels."""
+    if len(levels) < 2 and (len(finding.threads) < 2 or not levels):
+        return [(finding.threads[0] if len(finding.threads) == 1 else None, finding)]
+    whole = [(None, finding)] if len(levels) > 1 and not depends_on_threads(finding) else []
+    return [*((part.threads, part) for part in levels), *whole]
 
 
 def _decide_label(
     finding: Finding, part: Finding | LevelContrast | ByThreads, comparisons: int
 ) -> tuple[str, tuple[str, ...]]:
-    """Label of a row and the reasons that belong beside it.
-
-    Where only the size is unknown, the direction is kept: an interval that is too wide to be of use, but lies
-    on one side of zero even at a level that is divided by the number of comparisons.
-    """
-    estimate = Estimate(part.effect, part.low, part.high, part.level, part.n)
-    label = part.label if isinstance(part, Finding | LevelContrast) else "not shown"
-    reason = part.note if isinstance(part, LevelContrast) else None
+    """Label of a row and the reasons that belong beside it."""
+    estimate = part.estimate
+    label = "not shown" if isinstance(part, ByThreads) else part.label
     if estimate.value is None:
         return "not computed", (as_sentence(finding.reason or "there is no number"),)
     if estimate.ends is None:
         return "not shown", (as_sentence(finding.reason or "too few blocks for an interval"),)
-    is_noisy = "A/A" in (finding.withheld or "") or "A/A" in (reason or "")
-    if label == "no useful interval" and is_noisy:
-        return label, (" ".join(filter(None, [finding.withheld or reason, _describe_help(finding)])),)
     if label == "no useful interval":
-        if finding.second_opinion and finding.second_opinion.agrees is False:
-            return label, (f"{_WIDE} {_describe_help(finding)}",)
-        if sign := _sign_among(estimate, comparisons):
-            return "higher" if sign > 0 else "lower", ("The direction is sure; the size is not.",)
-        return label, (f"{_WIDE} {_describe_help(finding)}",)
+        return _decide_wide(finding, estimate, comparisons)
     if label == "depends on threads":
         return "not shown", ("It depends on threads.",)
-    if label == "not shown" and estimate.sign:
-        return label, (as_sentence(reason) if reason and "Holm" not in reason else HOLM,)
-    return label, ()
+    if label != "not shown" or not estimate.sign:
+        return label, ()
+    if isinstance(part, LevelContrast):
+        return label, (as_sentence(part.note),) if part.note else ()
+    return label, (_HEAVY if isinstance(part, Finding) and _is_heavy(part) else HOLM,)
+
+
+def _decide_wide(finding: Finding, estimate: Estimate, comparisons: int) -> tuple[str, tuple[str, ...]]:
+    """Label and reason where an interval is of no use.
+
+    Where only the size is unknown, the direction is kept: an interval that is too wide to be of use, but lies
+    on one side of zero even at a level that is divided by the number of comparisons.
+    """
+    noise = _describe_noise(finding)
+    sign = 0 if noise or _is_heavy(finding) else _sign_among(estimate, comparisons)
+    if sign:
+        return "higher" if sign > 0 else "lower", ("The direction is sure; the size is not.",)
+    return "no useful interval", (f"{noise or _WIDE} {_describe_help(finding)}",)
+
+
+def _describe_noise(finding: Finding) -> str | None:
+    """Distance of equal arms, where that is the reason that no effect of a finding is of use.
+
+    A level has a note of no other reason. Without levels, the interval itself would be narrow enough.
+    """
+    if finding.levels:
+        of_no_use = (level.note for level in finding.levels if level.label == "no useful interval")
+        return next(filter(None, of_no_use), None)
+    return finding.withheld if finding.estimate.is_useful else None
+
+
+def _is_heavy(finding: Finding) -> bool:
+    return finding.second_opinion is not None and finding.second_opinion.agrees is False
 
 
 def _describe_help(finding: Finding) -> str:
@@ -309,38 +323,32 @@ def describe_elsewhere(effect: PooledEffect, recorded: MetaAnalysis) -> Elsewher
 
 def _rate_of(causes: Causes | None, finding: Contrast, threads: int | None) -> float | None:
     """Rate of the baseline if the cost of a query was measured; None over several levels."""
-    if finding.metric != "qps" or causes is None:
-        return None
-    return next(
-        (
-            cell.qps.value
-            for cell in causes.cells
-            if (cell.workload, cell.arm, cell.threads) == (finding.workload, finding.baseline, threads)
-        ),
-        None,
-    )
+    cell = _find_cell(causes, finding, finding.baseline, threads)
+    return cell.qps.value if cell and finding.metric == "qps" else None
 
 
-def _bottleneck_of(causes: Causes | None, finding: Contrast, threads: int | None) -> str:
+def _bottleneck_of(causes: Causes | None, finding: Finding, threads: int | None) -> str:
     """Parts with saturated cores: `server`, or by arm `server → none` if the two differ."""
+    saturated = [
+        _saturated_parts(_find_cell(causes, finding, arm, threads))
+        for arm in (finding.baseline, finding.treatment)
+    ]
+    return " → ".join(dict.fromkeys(saturated)) if all(saturated) else ""
+
+
+def _find_cell(causes: Causes | None, finding: Contrast, arm: str, threads: int | None) -> CellCosts | None:
+    where = (finding.workload, arm, threads)
     cells = causes.cells if causes else ()
-    saturated = []
-    for arm in (finding.baseline, finding.treatment):
-        cell = next(
-            (
-                cell_costs
-                for cell_costs in cells
-                if (cell_costs.workload, cell_costs.threads, cell_costs.arm)
-                == (finding.workload, threads, arm)
-            ),
-            None,
-        )
-        if cell is None or not cell.places:
-            return ""
-        full = [part for place in cell.places if place.is_full for part in place.parts]
-        is_open = any(place.is_full is None for place in cell.places)
-        saturated.append("+".join(full) or ("not known" if is_open else "none"))
-    return saturated[0] if saturated[0] == saturated[1] else " → ".join(saturated)
+    return next((cell for cell in cells if (cell.workload, cell.arm, cell.threads) == where), None)
+
+
+def _saturated_parts(cell: CellCosts | None) -> str:
+    """Parts on saturated cores: `server`, `none` or `not known`; empty if no part's cores are known."""
+    if cell is None or not cell.places:
+        return ""
+    full = [part for place in cell.places if place.is_full for part in place.parts]
+    is_open = any(place.is_full is None for place in cell.places)
+    return "+".join(full) or ("not known" if is_open else "none")
 
 
 def describe_aa(row: ResultRow) -> str:

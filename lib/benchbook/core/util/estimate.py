@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+USEFUL_RATIO = 1.5
+"""An interval whose upper ratio is as many times its lower one, or more, answers no question worth asking."""
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -30,6 +33,12 @@ class Estimate:
         if self.low is None or self.high is None or math.isnan(self.low) or math.isnan(self.high):
             return None
         return self.low, self.high
+
+    @property
+    def is_useful(self) -> bool:
+        """True if the interval of an effect is narrow enough to be quoted."""
+        low, high = self.ends or (-1.0, 0.0)
+        return 1 + high < USEFUL_RATIO * (1 + low)
 
     @property
     def sign(self) -> int:
