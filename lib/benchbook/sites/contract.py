@@ -83,9 +83,7 @@ class Watch(abc.ABC):
     @property
     def runqueue_wait_s(self) -> float | None:
         """Seconds that the threads of all clients have waited for a core."""
-        waits_s = [
-            runqueue_waits_ for runqueue_waits_ in self.runqueue_waits_s if runqueue_waits_ is not None
-        ]
+        waits_s = [wait_s for wait_s in self.runqueue_waits_s if wait_s is not None]
         return sum(waits_s) if waits_s and len(waits_s) == len(self.runqueue_waits_s) else None
 
     @abc.abstractmethod

@@ -34,10 +34,8 @@ def find_obstacle(engine: Engine) -> str | None:
         return None if _find_commit(engine.build) is not None else _describe_unknown(engine.build)
     if not _is_missing(engine) or _laid_out(engine) is not None:
         return None
-    listed = [
-        _strip_revision(version)
-        for version in _list_versions(descriptors.find_engine(engine.name).apart[0], engine)
-    ]
+    of = descriptors.find_engine(engine.name)
+    listed = [_strip_revision(version) for version in _list_versions(of.apart[0], engine)]
     if any(sql.is_version(text, engine.version) for text in listed):
         return None
     there = ", ".join(dict.fromkeys(listed)) or "none"
@@ -53,10 +51,9 @@ def resolve_engine(engine: Engine) -> Engine:
     if engine.build is not None:
         if (commit := _find_commit(engine.build)) is None:
             raise SiteError(_describe_unknown(engine.build))
-        new_commit = build_commit(
-            _locate_repo(engine.build), locate_engines() / "commits", engine.build, commit
-        )
-        return engine.model_copy(update={"binary": str(new_commit), "build": None})
+        work = locate_engines() / "commits"
+        program = build_commit(_locate_repo(engine.build), work, engine.build, commit)
+        return engine.model_copy(update={"binary": str(program), "build": None})
     if not _is_missing(engine) or find_obstacle(engine) is not None:
         return engine
     program = _laid_out(engine) or _fetch_packages(engine)
@@ -82,20 +79,15 @@ def _is_missing(engine: Engine) -> bool:
 
 def _fetch_packages(engine: Engine) -> Path:
     of = descriptors.find_engine(engine.name)
-    fits = (
-        listed
-        for listed in _list_versions(of.apart[0], engine)
-        if sql.is_version(_strip_revision(listed), engine.version)
-    )
-    version = next(fits)
+    listed = _list_versions(of.apart[0], engine)
+    version = next(text for text in listed if sql.is_version(_strip_revision(text), engine.version))
     place = _locate_packages() / f"{engine.name}-{version.partition(':')[2] or version}"
     place.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
     names = [_format_package(name, engine) for name in of.apart]
     print(f"fetching {', '.join(names)} {version} from this system's packages, once", flush=True)
     with tempfile.TemporaryDirectory(dir=place.parent) as scratch:
-        _run_command(
-            ["apt-get", "download", "--quiet", *(f"{name}={version}" for name in names)], Path(scratch)
-        )
+        wanted = [f"{name}={version}" for name in names]
+        _run_command(["apt-get", "download", "--quiet", *wanted], Path(scratch))
         tree = Path(scratch) / "tree"
         for package in sorted(Path(scratch).glob("*.deb")):
             _run_command(["dpkg-deb", "-x", str(package), str(tree)], Path(scratch))

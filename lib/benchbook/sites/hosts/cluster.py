@@ -91,10 +91,8 @@ class TiupCluster(data_snapshots.Loaded):
         results: dict[str, dict[str, list[int]]] = {}
         for role, places in ports.items():
             for host, port in places:
-                there = [
-                    listener["pid"] for listener in self.machines[host].listeners(port) if listener["pid"]
-                ]
-                results.setdefault(role, {}).setdefault(host, []).extend(there)
+                there = [listener["pid"] for listener in self.machines[host].listeners(port)]
+                results.setdefault(role, {}).setdefault(host, []).extend(filter(None, there))
         return results
 
     @property
@@ -156,9 +154,7 @@ class TiupCluster(data_snapshots.Loaded):
 
     def seen_from(self, machine: OnHost, address: str, port: int) -> bool:
         mine = [place for place in self.part.where.places if (place.address, place.port) == (address, port)]
-        connects = [
-            partial(self._connect, host_endpoint) for host_endpoint in (mine or self.part.where.places)
-        ]
+        connects = [partial(self._connect, place) for place in (mine or self.part.where.places)]
         return data.is_seen(connects, machine, address, port)
 
     def identity(self) -> dict[str, Any]:

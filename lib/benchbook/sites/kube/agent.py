@@ -103,11 +103,8 @@ class PodHost(Host):
         restarts = self.pod.status.container_statuses[0].restart_count
         name = f"agent-{restarts}-{hashlib.sha256(image.encode()).hexdigest()[:6]}"
         # An operator's pod has no volume of ours.
-        has_ours = any(
-            volume_mount.mount_path == HOME
-            for volume_mount in self.pod.spec.containers[0].volume_mounts or ()
-        )
-        mounts = [{"name": "data", "mountPath": HOME}] if has_ours else []
+        there = [mount.mount_path for mount in self.pod.spec.containers[0].volume_mounts or ()]
+        mounts = [{"name": "data", "mountPath": HOME}] if HOME in there else []
         results: dict[str, Any] = {"name": name, "image": image, "imagePullPolicy": "IfNotPresent"}
         results |= {"command": IDLE, "targetContainerName": target, "volumeMounts": mounts}
         body = {"spec": {"ephemeralContainers": [results]}}

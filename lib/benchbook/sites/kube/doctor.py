@@ -29,19 +29,13 @@ def examine() -> list[Ability]:
     try:
         version = cluster.version()
     except SiteError as error:
-        return [
-            _judge_optional(
-                "kubernetes", False, str(error), f"look at {file}, or name another in {VARIABLES[0]}"
-            )
-        ]
+        remedy = f"look at {file}, or name another in {VARIABLES[0]}"
+        return [_judge_optional("kubernetes", False, str(error), remedy)]
     abilities = [_judge_optional("kubernetes", True, f"{version}, by {file}", "")]
-    lacking = [
-        f"{verb} {what}" for verb, group, what in RIGHTS if not _is_allowed(cluster, verb, group, what)
-    ]
+    lacking = [f"{right[0]} {right[2]}" for right in RIGHTS if not _is_allowed(cluster, *right)]
     remedy = "ask who runs the cluster for these rights"
-    abilities.append(
-        _judge_optional("cluster rights", not lacking, ", ".join(lacking) or "all that studies need", remedy)
-    )
+    detail = ", ".join(lacking) or "all that studies need"
+    abilities.append(_judge_optional("cluster rights", not lacking, detail, remedy))
     has = facts.has_balancers(cluster)
     remedy = "use a cluster of a cloud, or install MetalLB; without it `load_balancer` arms are skipped"
     detail = {True: "given", False: "nothing gives them", None: "nodes may not be looked at"}[has]
@@ -58,13 +52,9 @@ def _is_allowed(cluster: KubernetesCluster, verb: str, group: str, what: str) ->
     from kubernetes import client
 
     resource, _, sub = what.partition("/")
-    requested_v1_resource_attributes = client.V1ResourceAttributes(
-        verb=verb, group=group, resource=resource, subresource=sub or None
-    )
-    review = client.V1SelfSubjectAccessReview(
-        spec=client.V1SelfSubjectAccessReviewSpec(resource_attributes=requested_v1_resource_attributes)
-    )
-    api = client.AuthorizationV1Api(cluster.api)
+    asked = {"verb": verb, "group": group, "resource": resource, "subresource": sub or None}
+    spec = client.V1SelfSubjectAccessReviewSpec(resource_attributes=client.V1ResourceAttributes(**asked))
+    review, api = client.V1SelfSubjectAccessReview(spec=spec), client.AuthorizationV1Api(cluster.api)
     try:
         return bool(cluster.ask(api.create_self_subject_access_review, review).status.allowed)
     except SiteError:

@@ -73,16 +73,12 @@ def parse_kubelet(statement: str | None) -> dict[str, Any] | str:
 
 def has_balancers(of: KubernetesCluster) -> bool | None:
     """True if a provider behind the cluster gives load balancers; None if it can't be seen."""
-    nodes, services = (
-        _list_items(of, of.core.list_node),
-        _list_items(of, of.core.list_service_for_all_namespaces),
-    )
+    nodes = _list_items(of, of.core.list_node)
+    services = _list_items(of, of.core.list_service_for_all_namespaces)
     if nodes is None or services is None:
         return None
-    argument = any(
-        service.status.load_balancer and service.status.load_balancer.ingress for service in services
-    )
-    return argument or any(node.spec.provider_id for node in nodes)
+    balancers = filter(None, (service.status.load_balancer for service in services))
+    return any(it.ingress for it in balancers) or any(node.spec.provider_id for node in nodes)
 
 
 def cpu_managers(of: KubernetesCluster, selector: Mapping[str, str]) -> dict[str, str | None]:

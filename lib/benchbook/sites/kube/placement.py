@@ -155,14 +155,12 @@ def build_chains(study: Study) -> dict[str, Chain]:
             where = KubernetesPlacement("pod", _make_limited(quota), nodes.get("proxy", ()))
             hops.append(share("proxy", where, to=servers[0], program=arm.access))
         quota = arm.cpu["client"].quota if "client" in arm.cpu else here.client.cpu
-        where = KubernetesPlacement(
-            "pod", _make_equal(quota, here.client.memory_mib), nodes.get("client", ())
-        )
+        room = _make_equal(quota, here.client.memory_mib)
+        where = KubernetesPlacement("pod", room, nodes.get("client", ()))
         has_pods = arm.access != "load_balancer" and here.client_in != "server"
         clients = [share("client", where, 0, number) for number in range(arm.clients if has_pods else 0)]
-        chains[name] = Chain(
-            arm, servers, tuple(hops), tuple(clients), _place_neighbour(arm, servers[0], share)
-        )
+        neighbour = _place_neighbour(arm, servers[0], share)
+        chains[name] = Chain(arm, servers, tuple(hops), tuple(clients), neighbour)
     return chains
 
 

@@ -294,9 +294,7 @@ def describe_lack(resource: Mapping[str, Any], results: Mapping[str, list[Any]])
     statements: Mapping[str, Any] = next(ready, {})
     # Pods may still be made again with other settings.
     sets = [(status.get(part) or {}).get("statefulSet") or {} for part in PARTS]
-    is_moving = any(
-        stateful_set.get("currentRevision") != stateful_set.get("updateRevision") for stateful_set in sets
-    )
+    is_moving = any(each.get("currentRevision") != each.get("updateRevision") for each in sets)
     if statements.get("status") == "True" and running == wanted and not is_moving:
         return None
     counts = ", ".join(f"{NAMES[part]} {running[part]} of {wanted[part]}" for part in PARTS)

@@ -171,9 +171,7 @@ class UnistoreCluster(Component):
                 )
                 # TiDB would wait for leaders as well, and say less of why.
                 yield from self._resting(READY_S, 0.0)
-                served = concurrent_steps.interleave_steps(
-                    *(tidb_member.starting() for tidb_member in self.servers)
-                )
+                served = concurrent_steps.interleave_steps(*(tidb.starting() for tidb in self.servers))
                 yield from concurrent_steps.interleave_steps(served, self._resting(READY_S, QUIET_S, EVEN_S))
                 # Each port is proven to be of the TiDB that was started for it.
                 data.admit_clients(

@@ -112,9 +112,8 @@ class Throttling(NamedTuple):
 def held_back(pids: Iterable[int]) -> dict[str, Throttling]:
     """Throttling of the groups of some processes so far, by path; our own groups are left out."""
     throttlings: dict[str, Throttling] = {}
-    for group in {
-        control_group.folder: control_group for pid in pids for control_group in list_groups(pid)
-    }.values():
+    groups = {group.folder: group for pid in pids for group in list_groups(pid)}
+    for group in groups.values():
         counts = _parse_counts(group.read("cpu.stat")) | _parse_counts(group.read("memory.events"))
         seconds = counts.get("throttled_time", 0) / 1e9 + counts.get("throttled_usec", 0) / 1e6
         memory = counts.get("high", 0) + counts.get("max", 0) + int(group.read("memory.failcnt") or 0)
