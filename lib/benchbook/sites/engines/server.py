@@ -241,8 +241,7 @@ class Server(Supervised, abc.ABC):
         seen_by = "" if machine.host is None else f" {machine.host}"
         return SiteError(
             f"{address}:{port} does not answer{seen_by}: {statement}; look at the end of {self.log}, at "
-            "firewalls "
-            "between hosts, and at `address` in the inventory"
+            "firewalls between hosts, and at `address` in the inventory"
         )
 
     @property

@@ -322,9 +322,8 @@ def _open_verified(target: Target, jump: fabric.Connection | None) -> fabric.Con
     except paramiko.SSHException as error:
         if "not found in known_hosts" in str(error):
             raise AccessRefused(
-                f"{where}: its key is not in {keys_path}; compare the fingerprint on the host, then add "
-                "the line "
-                f"that `ssh-keyscan -p {target.port} {target.host}` prints"
+                f"{where}: its key is not in {keys_path}; compare the fingerprint on the host, then add the "
+                f"line that `ssh-keyscan -p {target.port} {target.host}` prints"
             ) from None
         raise ConnectionError(str(error)) from None
     except EOFError:

@@ -151,8 +151,7 @@ class LocalSite(ArrangedSite[LabPlacement]):
             message = "; ".join(f"{item.role}{_describe_exit(item.child)}, see {item.log}" for item in dead)
             raise SiteError(
                 f"ended by itself between {_format_clock(self._looked)} and {_format_clock(now)} UTC: "
-                f"{message}; "
-                "the same command makes again what is missing"
+                f"{message}; the same command makes again what is missing"
             )
         self._looked = now
 

@@ -98,9 +98,8 @@ def save_data(server: Any, servers: Sequence[Any], label: str) -> None:
         return
     if not server.stop():
         raise SiteError(
-            f"the server{_format_host(server.machine)} did not shut down by itself, so its data cannot "
-            "be copied; "
-            f"see {server.log} and run the prepare stage again"
+            f"the server{_format_host(server.machine)} did not shut down by itself, so its data cannot be "
+            f"copied; see {server.log} and run the prepare stage again"
         )
     _save_copy(server, label)
     mine = [item for item in servers if item.has_copies and item is not server]
@@ -129,9 +128,8 @@ def put_back(servers: Sequence[Any], label: str | None) -> None:
     """Put the prepared data back on every server and start it: cold, the same bytes every time."""
     if lacking := [server for server in servers if not is_kept(server, label)]:
         raise SiteError(
-            f"{_format_place(lacking[0].machine)} holds no prepared data of this engine and data set; "
-            "run the "
-            "prepare stage again"
+            f"{_format_place(lacking[0].machine)} holds no prepared data of this engine and data set; run "
+            "the prepare stage again"
         )
     waiting = [server for server in servers if hasattr(server, "starting")]
     for server in servers:

@@ -311,9 +311,8 @@ class Supervised(Component):
         results = self.machine.strays(self.child.pid, self.place.address) if self.is_up else []
         if results:
             raise SiteError(
-                f"{self._named} listens on {', '.join(results)}, and may on {self.place.address} alone; "
-                "it was "
-                "stopped before anything connected. Look for a setting that opens it: bind_address, "
+                f"{self._named} listens on {', '.join(results)}, and may on {self.place.address} alone; it "
+                "was stopped before anything connected. Look for a setting that opens it: bind_address, "
                 "extra_port, status-host and their like are not a study's to set"
             )
 

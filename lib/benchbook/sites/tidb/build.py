@@ -148,9 +148,8 @@ def find_obstacle(version: str | None, binary: str | None) -> str | None:
     versions = list_versions()
     if version is not None and version not in versions:
         return (
-            f"engine.version: {version}: TiDB can be built as {' or '.join(versions)}; write one of "
-            "these, or "
-            "name a program in engine.binary"
+            f"engine.version: {version}: TiDB can be built as {' or '.join(versions)}; write one of these, "
+            "or name a program in engine.binary"
         )
     return _lacks_go(version or versions[0], [SERVER], "TiDB is built from its Go module")
 
