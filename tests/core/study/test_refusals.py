@@ -32,11 +32,11 @@ def test_what_contradicts_itself_is_refused_with_key_and_remedy():
     for group, table in yaml_file.read_mapping(DATA / "refused_studies.yaml").data.items():
         sections = small.sections(**table["study"])
         assert answer(sections) == [], f"{group}: the study itself is good"
-        answers.append(f"{group}\n")
+        answers += [*[""] * bool(answers), group]
         for change in table["refused"]:
             study_variants.apply_patch(changed := deepcopy(sections), change)
             lines = answer(changed)
             taken += [] if lines else [change]
-            answers.append("".join(f"  {line}\n" for line in lines))
+            answers.append("  - " + "\n    ".join(lines))
     assert taken == []
-    assert_golden("refused_studies.txt", "\n".join(answers))
+    assert_golden("refused_studies.txt", "\n".join([*answers, ""]))

@@ -12,7 +12,6 @@ from typing import Any
 
 import psycopg
 import pytest
-from pydantic import ValidationError
 
 from benchbook import sites
 from benchbook.core.artifacts import applied_config
@@ -97,42 +96,6 @@ def test_a_setting_that_waits_for_a_restart_or_is_not_there_was_not_taken() -> N
         server_settings.verify_settings({"shared_buffers": "64MB"}, {}, [waiting])
     with pytest.raises(SettingsDiffer, match="no_such"):
         server_settings.verify_settings({"no_such": 1}, {}, [waiting])
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"listen_addresses": "0.0.0.0"},
-        {"hba_file": "x"},
-        {"log_directory": "x"},
-        {"archive_command": "x"},
-        {"restore_command": "x"},
-        {"ssl_key_file": "x"},
-        {"dynamic_library_path": "x"},
-        {"shared_preload_libraries": "pg_stat_statements,evil"},
-        {"shared_preload_libraries": ""},
-        {"unix_socket_directories": "x"},
-        {"temp_tablespaces": "x"},
-        {"primary_conninfo": "x"},
-        {"work_mem": "../x"},
-    ],
-)
-def test_a_setting_that_opens_it_or_writes_files_is_refused(settings: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError, match=f"engine.settings.{next(iter(settings))}: not a study's"):
-        study(engine={"name": "postgresql", "settings": settings})
-
-
-def test_what_it_does_not_go_with_is_refused_by_name() -> None:
-    with pytest.raises(
-        ValidationError, match=r"arms.t.access: tiproxy: not supported with engine.name: post"
-    ):
-        study(arms={"direct": {}, "t": {"access": "tiproxy"}})
-    with pytest.raises(
-        ValidationError, match=r"arms.t.access: pgbouncer: not supported with engine.name: mar"
-    ):
-        study(engine={"name": "mariadb"}, arms={"direct": {}, "t": {"access": "pgbouncer"}})
-    with pytest.raises(ValidationError, match=r"arms.t.load: not supported with engine.name: postgresql"):
-        study(arms={"direct": {}, "t": {"load": {"idle_connections": 5}}})
 
 
 def test_arms_take_turns_on_one_server_and_slow_ones_on_two() -> None:

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
 from benchbook import sites
 from benchbook.core.study.study import Study
@@ -24,16 +23,6 @@ SMALL = {"shared_buffers": "32MB", "max_wal_size": "256MB"}
 def study(arms: Any = ("pod", "host", "service", "haproxy"), **settings: Any) -> Study:
     images = {"images": {**kubernetes_study.IMAGES, "server": IMAGE}} if IMAGE else None
     return kubernetes_study.make(arms, images, engine={"name": "postgresql", "settings": SMALL | settings})
-
-
-def test_a_setting_of_the_site_is_no_study_s_to_make():
-    with pytest.raises(ValidationError, match="not a study's to set"):
-        study(hba_file="/tmp/mine")
-
-
-def test_a_pooler_is_not_made_in_a_cluster():
-    with pytest.raises(ValidationError, match=r"arms\.b\.access: pgbouncer: not supported with site.kind: k"):
-        study({"a": {"network": "pod"}, "b": {"network": "pod", "access": "pgbouncer"}})
 
 
 def test_accounts_come_from_anywhere_by_password_and_the_administrator_over_the_socket_alone():

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
 
 from benchbook import sites
 from benchbook.sites.processes import process
@@ -12,10 +11,9 @@ from tests.sites import event_runs
 from tests.sites.local.test_socket import study
 
 
-def asked(arm: dict, workload: str = "oltp_read_only", site: dict | None = None, **event):
+def asked(arm: dict, workload: str, **event):
     arms = {"steady": {**arm, "load": None}, "event": arm | {"event": event}}
-    own = {"port": rooms.port(70)} if site is None else {"site": site}
-    return study(arms=arms, **own, **event_runs.sections(workload))
+    return study(arms=arms, port=rooms.port(70), **event_runs.sections(workload))
 
 
 @pytest.mark.server
@@ -54,23 +52,3 @@ def test_a_run_goes_on_through_an_event_and_says_what_it_cost(
     event_runs.must_tell_the_loss(judged, event, gone_s)
     if event["what"] == "set":
         assert judged.evidence.seen["arrangement"]["event"]["was"] == {"innodb_io_capacity": "200"}
-
-
-STANDBY = {"access": "haproxy", "servers": 2}
-TIUP = {"kind": "ssh", "inventory": "rack", "tiup": {}}
-
-
-@pytest.mark.parametrize(
-    ("arm", "workload", "site", "event", "refusal"),
-    [
-        ({}, "oltp_read_only", None, {"what": "set", "at_s": 21}, "settings: go with what: set"),
-        ({}, "oltp_read_only", None, {"at_s": 2}, "leaves less than 20 s before it"),
-        (STANDBY, "oltp_read_write", None, {"at_s": 21}, "don't replicate"),
-        (STANDBY, "oltp_read_only", {"kind": "kubernetes"}, {"at_s": 21}, "its proxies lead to one server"),
-        ({}, "oltp_read_only", TIUP, {"at_s": 21}, "not for a TiDB cluster of ssh"),
-        ({}, "oltp_read_only", {"kind": "existing"}, {"at_s": 21}, "event: not supported with site.kind"),
-    ],
-)
-def test_an_event_that_would_say_nothing_is_refused_by_key(arm, workload, site, event, refusal):
-    with pytest.raises(ValidationError, match=refusal):
-        asked(arm, workload, site, **event)

@@ -5,7 +5,6 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from pydantic import ValidationError
 
 from benchbook import sites
 from benchbook.core.study import descriptors
@@ -34,22 +33,6 @@ def study(name: str = "mariadb", port: int | None = None, **changes: Any) -> Stu
         "plan": {"seed": 3, "blocks": 1} | TURNS,
     }
     return small.study(**own | changes)
-
-
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"site": {"kind": "ssh", "inventory": "rack"}}, "not supported with site.kind: ssh"),
-        ({"engine": {"name": "tidb"}}, "not supported with engine.name: tidb"),
-        (
-            {"arms": {"direct": {}, "s": {"access": "socket", "load": {"idle_connections": 5}}}},
-            "s.load: goes over",
-        ),
-    ],
-)
-def test_what_a_socket_does_not_go_with_is_refused_by_name(changes: dict[str, Any], said: str):
-    with pytest.raises(ValidationError, match=said):
-        study(**changes)
 
 
 @pytest.mark.server

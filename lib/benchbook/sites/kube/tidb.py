@@ -13,7 +13,6 @@ from typing import Any
 
 from benchbook.core.study.study import Study
 from benchbook.core.study.study_kubernetes import Kubernetes, Role, parse_release
-from benchbook.core.util.errors import SiteError
 from benchbook.sites.kube import manifests, placement
 from benchbook.sites.kube.manifests import HOSTNAME, format_resources, format_tolerations
 from benchbook.sites.kube.placement import Chain, StudyNames, choose_resources, get_section, service_of
@@ -44,14 +43,9 @@ def build_arm(study: Study, names: StudyNames, name: str, chain: Chain) -> list[
 
 
 def build_cluster(study: Study, names: StudyNames, name: str) -> dict[str, Any]:
-    """TidbCluster of an arm; SiteError if the study asks for none, or for an impossible one."""
+    """TidbCluster of an arm, of a study that asks for one."""
     here, arm, server = get_section(study), study.arms[name], placement.build_chains(study)[name].server
-    if here.tidb is None:
-        raise SiteError("site.kubernetes.tidb: missing; say how many PD, TiKV and TiDB there are to be")
-    if arm.access not in ("direct", "service", "load_balancer"):
-        raise SiteError(
-            f"arms.{name}.access: {arm.access}: a TiDB cluster is reached by service or load_balancer"
-        )
+    assert here.tidb is not None
     spec: dict[str, Any] = {
         "version": here.tidb.version,
         "timezone": "UTC",
