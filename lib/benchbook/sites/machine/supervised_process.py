@@ -132,9 +132,9 @@ class Supervised(Component):
         return {name: applied_config.digest_text(text) for name, text in self._beside()}
 
     def program_facts(self, binary: str) -> dict[str, Any]:
-        """Its program and the digests of its settings and command line."""
+        """Its program by name, wherever it lies here, and the digests of its settings and command line."""
         return {
-            "binary": binary,
+            "binary": PurePosixPath(binary).name,
             "binary_sha256": self.machine.sha256(binary),
             "config_hash": self.config_hash,
             "started_with": self.started_with,
