@@ -137,7 +137,7 @@ def test_a_study_that_answers_a_claim_fills_its_row(site: Path):
     seen = claim_status.load_status()
     filled = [row for row in rows(claims_page.render_claims(seen)._repr_html_()) if "Measured: " in row[4]]
     assert len(filled) == 1 and "Host network gives" in filled[0][0]
-    for part in ("+6.1", "+4.9 to +7.9", "5 blocks", "confirmed", "studies/networks.html"):
+    for part in ("+6.1", "[+4.9, +7.9]", "(n = 5)", "confirmed", "studies/networks.html"):
         assert part in filled[0][4].replace("\N{NO-BREAK SPACE}", " ")
     assert "1 is confirmed, 0 are contradicted" in claims_page.render_opening(seen).text
     assert "Networks" in claims_page.tabulate_studies(seen)._repr_html_()

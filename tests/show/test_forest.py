@@ -35,8 +35,8 @@ def test_every_effect_is_text_with_its_interval_and_leads_to_its_table(made):
     )
     for found in [made.findings.aa, *made.findings.findings]:
         line = soup.find("a", href=f"#finding-{found.id}").find_parent("li").get_text(" ", strip=True)
-        ends = number_format.format_percent_range(found.low, found.high)
-        assert f"{number_format.format_percent(found.effect)} ({ends})" in line
+        ends = number_format.format_interval(found.low, found.high)
+        assert f"{number_format.format_percent(found.effect)} {ends}" in line
     assert "A/A" in soup.find_all("li")[-1].get_text()
     assert soup.select_one(".axis img")["alt"].startswith("scale from −")
 

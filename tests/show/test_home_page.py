@@ -54,7 +54,7 @@ def test_a_single_effect_is_one_number_with_its_interval_and_says_that_nobody_re
     (line,) = row.lines
     assert (line.name, told(line.told)) == (
         "HAProxy on point selects, 4\xa0threads",
-        "−19.6 % (−20.4 to −18.7 %)",
+        "−19.6 % [−20.4, −18.7]",
     )
     assert row.sessions == "one session on one machine" and not row.carries and not row.why
     assert row.lines[0].way == "record/studies/lab.html#finding-oltp_point_select.haproxy.qps"
@@ -67,8 +67,8 @@ def test_each_thread_level_has_its_line_and_no_number_stands_for_both():
     ]
     known = finding(0.045, 0.01, 0.08, "depends on threads", headline=False, levels=levels, threads=[1, 8])
     assert [(told(one.name), told(one.told), one.direction) for one in lines(known)] == [
-        ("HAProxy on point selects, 1 thread", "−17.9 % (−22.0 to −13.0 %)", "lower"),
-        ("HAProxy on point selects, 8 threads", "+33.0 % (+21.0 to +45.0 %)", "higher"),
+        ("HAProxy on point selects, 1 thread", "−17.9 % [−22.0, −13.0]", "lower"),
+        ("HAProxy on point selects, 8 threads", "+33.0 % [+21.0, +45.0]", "higher"),
     ]
     quiet = lines(finding(-0.015, -0.047, 0.04, "not shown"))
     assert [one.direction for one in quiet] == [""]

@@ -44,10 +44,13 @@ def test_what_several_sessions_measured_for_a_claim_is_their_mean_as_on_the_firs
     (of_one,) = story.tabulate_measured(seen).rows
     assert (
         of_sessions[4].replace("\N{NO-BREAK SPACE}", " ") == "−19 %, seen −19 to −18 % (2 sessions)"
-        and of_sessions[5].replace("\N{NO-BREAK SPACE}", " ") == "−18.9 %"
+        and of_sessions[5].replace("\N{NO-BREAK SPACE}", " ") == "4 threads: −18.9 % [−12.0, −8.0] ▼ (n = 5)"
         and contrast.whole.label in of_sessions[6].text
     )
-    assert of_one[4].replace("\N{NO-BREAK SPACE}", " ") == "−18.9 %" and "lower" in of_one[6].text
+    assert (
+        of_one[4].replace("\N{NO-BREAK SPACE}", " ") == "4 threads: −18.9 % [−12.0, −8.0] ▼ (n = 5)"
+        and "lower" in of_one[6].text
+    )
 
 
 def test_what_no_session_shows_is_counted_as_not_shown_and_not_drawn():

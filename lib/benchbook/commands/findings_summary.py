@@ -9,18 +9,17 @@ from benchbook.compare.text import cpu_models, labels
 from benchbook.compare.text.results_table import (
     MEANINGS,
     build_pooled_results,
+    describe_contrast,
     describe_range,
-    rows_of_finding,
 )
 from benchbook.core.artifacts import record
-from benchbook.core.artifacts.findings import Finding
 from benchbook.core.artifacts.meta_analysis import MetaAnalysis
 from benchbook.core.published.audit import Audit
 from benchbook.core.util import files, paths, yaml_file
-from benchbook.core.util.number_format import format_count, glance_percent
+from benchbook.core.util.number_format import glance_percent
 from benchbook.show.claim_status import ClaimStatus, MeasuredStudy
-from benchbook.show.forest import describe_contrast
 from benchbook.show.markup import escape_markdown
+from benchbook.show.results_view import describe_session
 
 FILE = "FINDINGS.md"
 _CLAIMS = ("claim", "published", "its own tables", "computed again", "measured here")
@@ -98,20 +97,9 @@ def _measured(standing: ClaimStatus, claim: str) -> str:
         contrast = standing.over_sessions(study, finding)
         if contrast is not None and standing.pooled[study.name].made_by(contrast):
             continue
-        number = describe_contrast(contrast) if contrast else _describe_session(finding)
+        number = describe_contrast(contrast) if contrast else f"{describe_session(finding)} (1 session)"
         texts.append(f"{study.name}, {labels.label_role(finding, 'workload')}: {number}")
     return "; ".join(texts)
-
-
-def _describe_session(finding: Finding) -> str:
-    """Effects of one session with their marks: `1 thread: −21 % ▼; 8 threads: +18 % ~ (1 session)`."""
-    parts = [
-        ("" if row.threads is None else f"{format_count(row.threads, 'thread')}: ")
-        + f"{glance_percent(row.change.value)} {row.mark}"
-        for row in rows_of_finding(finding)
-        if row.change.value is not None
-    ]
-    return f"{'; '.join(parts)} (1 session)" if parts else "no number"
 
 
 def _list_effects(pooled: MetaAnalysis) -> Iterator[list[object]]:

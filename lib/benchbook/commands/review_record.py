@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from benchbook.compare.meta import meta_analysis, recorded_sessions
+from benchbook.compare.text.labels import name_place
+from benchbook.compare.text.results_table import describe_effect
 from benchbook.core.artifacts import record
 from benchbook.core.artifacts.meta_analysis import MetaAnalysis, PooledEffect
 from benchbook.core.util import git, number_format, numeric_equality, paths
 from benchbook.core.util.errors import BenchbookError
 from benchbook.core.util.plural import count
-from benchbook.show.forest import name_place
 from benchbook.show.table import Table, build_table
 
 Sessions = Mapping[str, record.Entry]
@@ -76,7 +77,11 @@ def _compare_pooled(name: str, commit: str, then: Sessions, now: Sessions) -> Ta
         (of, [pooled_effects.get(of) for pooled_effects in (old, again, new)])
         for of in dict.fromkeys([*new, *old])
     ]
-    inputs = {"study": name, "many": [count(len(values), "session") for values in (then, now)]}
+    inputs = {
+        "study": name,
+        "describe_effect": describe_effect,
+        "many": [count(len(values), "session") for values in (then, now)],
+    }
     return build_table("record-then-and-now", rows, f"record-{name}", change=_describe_change, **inputs)
 
 

@@ -15,7 +15,7 @@ from benchbook.compare.stats.equivalence import MARGIN
 from benchbook.compare.text import labels
 from benchbook.core.util import number_format, paths
 from benchbook.core.util.plural import as_sentence
-from benchbook.show import forest, templating
+from benchbook.show import templating
 from benchbook.show.evidence import ReportInputs
 from benchbook.show.markup import Html
 
@@ -96,7 +96,7 @@ def build_caveats(report_inputs: ReportInputs, more: Sequence[CaveatPoint] = ())
     ours = {
         "leaves_zero_out": leaves_zero_out,
         "span": pairs.format_span,
-        "beside_queries": forest.beside_queries,
+        "beside_queries": labels.beside_queries,
     }
     templating.render_text(
         "points.j2", point=point, found=findings, warm_up=warm_up, more=more, **inputs, **ours

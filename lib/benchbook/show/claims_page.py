@@ -6,8 +6,7 @@ from typing import get_args
 from urllib.parse import urlsplit
 
 from benchbook.compare.text import labels
-from benchbook.compare.text.results_table import levels_of
-from benchbook.compare.text.sentences import SHOWN
+from benchbook.compare.text.results_table import describe_contrast
 from benchbook.core.artifacts import findings
 from benchbook.core.artifacts.findings import Answer, Finding
 from benchbook.core.published.audit import AuditedClaim
@@ -15,8 +14,8 @@ from benchbook.core.util import paths
 from benchbook.show.bottleneck_section import describe_proxy_cores
 from benchbook.show.claim_rows import is_opposite, list_claim_rows
 from benchbook.show.claim_status import ClaimStatus, MeasuredStudy
-from benchbook.show.forest import describe_contrast
 from benchbook.show.markup import ADDRESS, Html, make_element
+from benchbook.show.results_view import describe_session
 from benchbook.show.table import Table, build_table
 from benchbook.show.templating import render_template
 
@@ -64,12 +63,11 @@ def render_claims(claim_status: ClaimStatus) -> Html:
     inputs = {
         "claim_rows": list_claim_rows,
         "is_opposite": is_opposite,
-        "levels_of": levels_of,
-        "decided": SHOWN,
         "reversals": claim_status.reversals,
         "cores_by_rate": describe_proxy_cores,
         "over_sessions": claim_status.over_sessions,
         "describe_contrast": describe_contrast,
+        "describe_session": describe_session,
     }
     return render_template(
         "claims.html.j2", rows=rows, measured={study.name for study in claim_status.studies}, **inputs

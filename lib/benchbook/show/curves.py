@@ -103,7 +103,7 @@ def of_findings(findings: Sequence[Finding]) -> tuple[Curves | None, set[str]]:
     results = [
         (
             finding.id,
-            f"{labels.label_role(finding, 'workload')}{forest.beside_queries(finding.metric)}",
+            f"{labels.label_role(finding, 'workload')}{labels.beside_queries(finding.metric)}",
             _curve_of_finding(finding),
         )
         for finding in findings
@@ -117,7 +117,7 @@ def over_sessions(pooled: MetaAnalysis) -> tuple[Curves | None, set[str]]:
     results = [
         (
             contrast.id,
-            f"{contrast.names.workload}{forest.beside_queries(contrast.metric)}",
+            f"{contrast.names.workload}{labels.beside_queries(contrast.metric)}",
             _curve_of_sessions(contrast),
         )
         for contrast in pooled.contrasts

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from benchbook.compare.text import cpu_models, labels
-from benchbook.compare.text.results_table import levels_of
+from benchbook.compare.text.results_table import describe_effect, levels_of, range_of
 from benchbook.compare.text.sentences import SHOWN
 from benchbook.core.artifacts import meta_analysis
 from benchbook.core.artifacts.findings import ByThreads, Contrast, Finding, LevelContrast, Rungs
@@ -152,7 +152,7 @@ def of_findings(
         else:
             rows += [ForestRow(workload, kind="heading"), *lines]
     if aa and by_workload:
-        rows.append(_row_of_finding(aa, f"{name_contrast(aa)}{beside_queries(aa.metric)}"))
+        rows.append(_row_of_finding(aa, f"{name_contrast(aa)}{labels.beside_queries(aa.metric)}"))
     bases = dict.fromkeys(
         labels.in_sentence(item.names.baseline) for several in by_workload.values() for item in several
     )
@@ -165,7 +165,7 @@ def of_findings(
 def of_twins(pairs: Iterable[tuple[str, str, Finding]]) -> Forest:
     """Draw A/A pairs of several studies by (study, way to it, pair), each over all threads."""
     rows = [
-        replace(_row_of_finding(aa, f"{study}{beside_queries(aa.metric)}"), way=way, band=None)
+        replace(_row_of_finding(aa, f"{study}{labels.beside_queries(aa.metric)}"), way=way, band=None)
         for study, way, aa in pairs
     ]
     caption = "Each line is one study: an arm against itself. All of them should hold zero."
@@ -199,7 +199,7 @@ def by_session(
         if effect.sessions
     )
     for of, effect in effects:
-        rows.append(ForestRow(name_place(of, effect), kind="heading"))
+        rows.append(ForestRow(labels.name_place(of, effect), kind="heading"))
         for observed_effect in sorted(
             effect.sessions, key=lambda each: recorded.session(each.session).measured
         ):
@@ -231,14 +231,9 @@ def draw_ordered_arms(rungs: Rungs) -> Forest:
     return Forest("ladder", title, rows, CAPTION)
 
 
-def beside_queries(metric: str) -> str:
-    """Name of a metric after its subject, empty for queries a second: `, p95 latency`."""
-    return "" if metric == "qps" else f", {labels.label_metric(metric)}"
-
-
 def _build_rows(finding: Finding, with_levels: bool) -> Iterator[ForestRow]:
     yield _row_of_finding(
-        finding, f"{labels.label_role(finding, 'treatment')}{beside_queries(finding.metric)}"
+        finding, f"{labels.label_role(finding, 'treatment')}{labels.beside_queries(finding.metric)}"
     )
     if with_levels or not finding.headline:
         for point in levels_of(finding):
@@ -268,8 +263,7 @@ def row_of_estimate(
     if not estimate.has_value or estimate.value is None:
         return ForestRow(name, number_format.NOT_COMPUTED, band=band, way=way)
     ends = estimate.ends
-    digits = 0 if ends and max(map(abs, ends)) >= 1 else 1
-    span = f" ({number_format.format_percent_range(*ends, digits)})" if ends else ", no interval"
+    span = f" {number_format.format_interval(*ends)}" if ends else ", no interval"
     decided = bool(estimate.sign) if is_decided is None else is_decided
     message = f"{number_format.format_percent(estimate.value)}{span}"
     return ForestRow(name, message, ((estimate.value, decided),), ends, band=band, way=way)
@@ -286,22 +280,13 @@ def on_throughput(
                 yield from ((study, of, pooled_effect) for pooled_effect in of.told)
 
 
-def name_place(pooled_contrast: meta_analysis.PooledContrast, effect: PooledEffect) -> str:
-    """Name an effect over sessions: HAProxy on point selects, 8 threads."""
-    at = "" if effect.threads is None else f", {count(effect.threads, 'thread')}"
-    return (
-        f"{labels.strip_article(pooled_contrast.names.treatment)} on "
-        f"{pooled_contrast.names.workload}{beside_queries(pooled_contrast.metric)}{at}"
-    )
-
-
 def row_of_sessions(pooled_contrast: meta_analysis.PooledContrast, effect: PooledEffect) -> ForestRow:
     """Line of an effect over sessions: its sessions, their mean, the range of a further one."""
     dots = tuple(
         (session.effect, _is_decided(session)) for session in effect.sessions if session.effect is not None
     )
     row = ForestRow(
-        name_place(pooled_contrast, effect),
+        labels.name_place(pooled_contrast, effect),
         describe_effect(effect),
         dots,
         expected_range(effect),
@@ -309,31 +294,6 @@ def row_of_sessions(pooled_contrast: meta_analysis.PooledContrast, effect: Poole
     )
     is_one = effect.k > 1 and effect.label != "depends on the machine"
     return replace(row, square=effect.effect if is_one else None)
-
-
-def describe_contrast(contrast: meta_analysis.PooledContrast) -> str:
-    """What several sessions say of a contrast: `4 threads: −15 %, expected −18 to −13 % (6 sessions)`."""
-    parts = [
-        ("" if effect.threads is None else f"{count(effect.threads, 'thread')}: ") + describe_effect(effect)
-        for effect in contrast.told
-    ]
-    return f"{'; '.join(parts)} ({count(len(contrast.whole.sessions), 'session')})"
-
-
-def describe_effect(effect: PooledEffect) -> str:
-    """Effect over sessions in a few words: `−15 %, expected −18 to −13 %`."""
-    if effect.effect is None or effect.range_low is None or effect.range_high is None:
-        return effect.label
-    if effect.standing == "depends on the machine":
-        return f"{number_format.glance_range(effect.range_low, effect.range_high)}, {effect.standing}"
-    if effect.label == "one session":
-        is_shown = effect.occasions[0].sign
-        return f"{number_format.glance_percent(effect.effect) if is_shown else 'not shown'}, one session"
-    if effect.prediction_low is not None and effect.prediction_high is not None:
-        ends = number_format.glance_range(effect.prediction_low, effect.prediction_high)
-        return f"{number_format.glance_percent(effect.effect)}, expected {ends}"
-    ends = number_format.glance_range(effect.range_low, effect.range_high)
-    return f"{number_format.glance_percent(effect.effect)}, seen {ends}"
 
 
 def _is_decided(observed: Any) -> bool:
@@ -345,13 +305,10 @@ def expected_range(effect: PooledEffect) -> Ends | None:
     """Range expected for a further session; with too few sessions, their range or their interval."""
     if effect.k <= 1 and len(effect.sessions) == 1:
         return effect.sessions[0].estimate.ends
-    for low, high in (
-        (effect.prediction_low, effect.prediction_high),
-        (effect.range_low, effect.range_high),
-    ):
-        if low is not None and high is not None:
-            return low, high
-    return None
+    if effect.prediction_low is not None and effect.prediction_high is not None:
+        return effect.prediction_low, effect.prediction_high
+    span = range_of(effect)
+    return span and span[1:]
 
 
 def scale_of(rows: Sequence[ForestRow]) -> Scale:

@@ -10,7 +10,6 @@ from typing import Any
 from benchbook.compare.bottlenecks import operational_laws
 from benchbook.compare.claims.transferability import nearest_studies
 from benchbook.compare.text import cpu_models
-from benchbook.compare.text import labels as labels_module
 from benchbook.compare.text.results_table import DECIDED, rows_of_finding
 from benchbook.core.artifacts import record
 from benchbook.core.artifacts.findings import Finding, Findings
@@ -355,9 +354,4 @@ def _lines_of_finding(
             )
         return
     for row in rows_of_finding(finding):
-        name = (
-            f"{labels_module.strip_article(row.treatment)} on "
-            f"{row.workload}{forest.beside_queries(row.metric)}"
-        )
-        at = "" if row.threads is None else f", {number_format.format_count(row.threads, 'thread')}"
-        yield forest.row_of_estimate(row.change, f"{name}{at}", way, None, row.label in DECIDED)
+        yield forest.row_of_estimate(row.change, row.name, way, None, row.label in DECIDED)

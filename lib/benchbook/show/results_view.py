@@ -15,7 +15,9 @@ from benchbook.compare.text.results_table import (
     ResultsTable,
     describe_aa,
     describe_range,
+    rows_of_finding,
 )
+from benchbook.core.artifacts.findings import Finding
 from benchbook.core.util.number_format import (
     format_count,
     format_interval,
@@ -175,12 +177,8 @@ def machine_notes(table: ResultsTable) -> Iterator[str]:
     for row in table.rows:
         elsewhere = row.elsewhere
         if elsewhere and elsewhere.kind == "depends on the machine" and elsewhere.machines[0]:
-            at = "" if row.threads is None else f", {format_count(row.threads, 'thread')}"
-            yield (
-                f"{labels.strip_article(row.treatment)}, {row.workload}{at}: "
-                f"{glance_percent(elsewhere.low)} on "
-                f"{elsewhere.machines[0]}, {glance_percent(elsewhere.high)} on {elsewhere.machines[1]}"
-            )
+            low, high = glance_percent(elsewhere.low), glance_percent(elsewhere.high)
+            yield f"{row.name}: {low} on {elsewhere.machines[0]}, {high} on {elsewhere.machines[1]}"
 
 
 # Text ------------------------------------------------------------------------------------------------------
@@ -337,6 +335,14 @@ def describe_row(row: ResultRow) -> str:
     keys = ("change", "interval", "mark", "n")
     cells = [column.text(row) for key in keys for column in COLUMNS if column.key == key]
     return " ".join([*filter(None, cells[:3]), f"(n = {cells[3]})" if cells[3] else ""]).rstrip()
+
+
+def describe_session(finding: Finding) -> str:
+    """Effects of a finding in one session: `1 thread: −21.0 % [−28.9, −18.0] ▼ (n = 5); 8 threads: …`."""
+    return "; ".join(
+        ("" if row.threads is None else f"{format_count(row.threads, 'thread')}: ") + describe_row(row)
+        for row in rows_of_finding(finding)
+    )
 
 
 def results_frame(table: ResultsTable) -> pd.DataFrame:

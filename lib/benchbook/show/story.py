@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from benchbook.compare.text import cpu_models
+from benchbook.compare.text import cpu_models, labels
+from benchbook.compare.text.results_table import describe_contrast
 from benchbook.core.artifacts.meta_analysis import LABELS
 from benchbook.show import bottleneck_section
 from benchbook.show.claim_status import ClaimStatus
 from benchbook.show.forest import (
     SEVERAL,
     Forest,
-    describe_contrast,
-    name_place,
     on_throughput,
     row_of_sessions,
 )
 from benchbook.show.markup import Html, make_slug
+from benchbook.show.results_view import describe_session
 from benchbook.show.table import Table, build_table
 from benchbook.show.templating import render_badge, render_template
 
@@ -54,7 +54,9 @@ def tabulate_measured(claim_status: ClaimStatus) -> Table:
         for claim in claim_status.claims
         for study, finding in [*claim_status.answers(claim.id), *claim_status.shows(claim.id)][:1]
     ]
-    return build_table("measured", rows, describe_contrast=describe_contrast)
+    return build_table(
+        "measured", rows, describe_contrast=describe_contrast, describe_session=describe_session
+    )
 
 
 def tabulate_labels(claim_status: ClaimStatus) -> Table:
@@ -76,7 +78,7 @@ def draw_forest(claim_status: ClaimStatus) -> Forest:
     rows = tuple(
         replace(
             row_of_sessions(contrast, pooled_effect),
-            name=f"{name_place(contrast, pooled_effect)} ({study.study})",
+            name=f"{labels.name_place(contrast, pooled_effect)} ({study.study})",
             way=f"record/studies/{make_slug(study.study)}.html#finding-{make_slug(contrast.id)}",
         )
         for study, contrast, pooled_effect in effects

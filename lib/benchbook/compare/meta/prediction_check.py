@@ -16,7 +16,7 @@ from benchbook.compare.meta.meta_analysis import SessionResult, pool_sessions
 from benchbook.compare.meta.random_effects import FEWEST_PROCESSORS, ProcessorPool, pool_by_processor
 from benchbook.compare.stats import tolerance
 from benchbook.compare.text import cpu_models
-from benchbook.compare.text.labels import name_effect
+from benchbook.compare.text.labels import name_place
 from benchbook.compare.text.sentences import render_paragraphs
 from benchbook.core.artifacts.meta_analysis import (
     MetaAnalysis,
@@ -153,7 +153,7 @@ def _check_effect(
     contrast: PooledContrast, effect: PooledEffect, mine: ObservedEffect, session: str
 ) -> PredictionCheck:
     others = [each for each in effect.occasions if session not in each.sessions]
-    name = name_effect(contrast, effect)
+    name = name_place(contrast, effect)
     if mine.effect is None or mine.standard_error is None or mine.low is None or mine.high is None:
         return PredictionCheck(contrast.id, name, None, None, "no number here")
     own_half = math.sqrt((1 + mine.high) / (1 + mine.low)) - 1

@@ -11,7 +11,7 @@ from scipy.special import chdtri, stdtrit
 from benchbook.compare.meta.random_effects import FEWEST_PROCESSORS, group_occasions
 from benchbook.compare.stats import tolerance
 from benchbook.compare.stats.intervals import t_quantile
-from benchbook.compare.text.labels import name_effect
+from benchbook.compare.text.labels import name_place
 from benchbook.core.artifacts.findings import BlocksNeeded
 from benchbook.core.artifacts.meta_analysis import MetaAnalysis, PooledContrast, PooledEffect, StudySession
 from benchbook.core.util.plural import count
@@ -74,7 +74,7 @@ def _advise_effect(contrast: PooledContrast, effect: PooledEffect) -> Advice:
     variances = [math.fsum(squares) / len(squares) ** 2 for squares in of_model.values()]
     error = math.sqrt(math.fsum(variances) / k) if k else None
     tau = None if effect.tau_pct is None else effect.tau_pct / 100
-    name = name_effect(contrast, effect)
+    name = name_place(contrast, effect)
     if k < FEWEST_PROCESSORS or tau is None or error is None:
         return Advice(name, effect.k, missing=FEWEST_PROCESSORS - k)
     now, processors = half_width(tau, error, k), half_width(tau, error, 2 * k)

@@ -12,7 +12,7 @@ from benchbook.core.artifacts.meta_analysis import PooledContrast, PooledEffect
 from benchbook.core.study import descriptors
 from benchbook.core.study.study import Study
 from benchbook.core.util import yaml_file
-from benchbook.core.util.plural import count
+from benchbook.core.util.number_format import format_count
 
 NAMES: Mapping[str, Mapping[str, str]]
 NAMES = yaml_file.read_mapping(Path(__file__).parent / "templates" / "names.yaml", is_ours=True).data
@@ -157,10 +157,25 @@ def in_sentence(name: str) -> str:
     )
 
 
-def name_effect(contrast: PooledContrast, effect: PooledEffect) -> str:
-    """Name of an effect over sessions: `HAProxy on point selects at 8 threads`."""
-    at = "" if effect.threads is None else f" at {count(effect.threads, 'thread')}"
-    return f"{contrast.names.treatment} on {contrast.names.workload}{at}"
+def name_effect(treatment: str, workload: str, metric: str = "qps", threads: int | None = None) -> str:
+    """Name of an effect by readable names.
+
+    >>> name_effect("HAProxy", "point selects", "latency_p95_ms", 8)
+    'HAProxy on point selects, p95 latency, 8\xa0threads'
+    """
+    at = "" if threads is None else f", {format_count(threads, 'thread')}"
+    return f"{strip_article(treatment)} on {workload}{beside_queries(metric)}{at}"
+
+
+def name_place(contrast: PooledContrast, effect: PooledEffect) -> str:
+    """Name of an effect over sessions: `HAProxy on point selects, 8 threads`."""
+    names = contrast.names
+    return name_effect(names.treatment, names.workload, contrast.metric, effect.threads)
+
+
+def beside_queries(metric: str) -> str:
+    """Name of a metric after its subject, empty for queries a second: `, p95 latency`."""
+    return "" if metric == "qps" else f", {label_metric(metric)}"
 
 
 def sentence_case(text: str) -> str:

@@ -15,13 +15,14 @@ from scipy.special import stdtrit
 from benchbook.compare.text import cpu_models, labels
 from benchbook.core.artifacts.bottlenecks import Causes, CellCosts
 from benchbook.core.artifacts.findings import ByThreads, Contrast, Finding, Findings, LevelContrast
-from benchbook.core.artifacts.meta_analysis import MetaAnalysis, PooledContrast, PooledEffect
+from benchbook.core.artifacts.meta_analysis import MetaAnalysis, ObservedEffect, PooledContrast, PooledEffect
 from benchbook.core.util.estimate import Estimate
 from benchbook.core.util.number_format import (
     format_count,
     format_minutes,
     format_percent,
-    format_percent_range,
+    glance_percent,
+    glance_range,
 )
 from benchbook.core.util.plural import as_sentence
 
@@ -86,6 +87,11 @@ class ResultRow:
     elsewhere: Elsewhere | None = None
     bottleneck: str = ""
     is_aa: bool = False
+
+    @property
+    def name(self) -> str:
+        """Name of the effect: `HAProxy on point selects, 8 threads`."""
+        return labels.name_effect(self.treatment, self.workload, self.metric, self.threads)
 
     @property
     def mark(self) -> str:
@@ -301,24 +307,34 @@ def _sign_among(estimate: Estimate, comparisons: int) -> int:
     return 1 if middle - half > 0 else -1 if middle + half < 0 else 0
 
 
+def range_of(effect: PooledEffect) -> tuple[Range, float, float] | None:
+    """Kind and ends of the range of a further session: the expected one, or that of the sessions."""
+    low, high = effect.range_low, effect.range_high
+    if effect.effect is None or low is None or high is None:
+        return None
+    if effect.standing == "depends on the machine":
+        return effect.standing, low, high
+    if effect.prediction_low is not None and effect.prediction_high is not None:
+        return "expected", effect.prediction_low, effect.prediction_high
+    return "seen", low, high
+
+
 def describe_elsewhere(effect: PooledEffect, recorded: MetaAnalysis) -> Elsewhere | None:
     """Effect by recorded sessions; None if none of them has it."""
-    observed_effects = [session for session in effect.sessions if session.effect is not None]
-    if not observed_effects or effect.effect is None:
+    if (span := range_of(effect)) is None:
         return None
-    ends = [pick(observed_effects, key=lambda observed: observed.effect or 0.0) for pick in (min, max)]
-    machines = [cpu_models.name_processor(recorded.session(end.session).processor) for end in ends]
-    low, high = ends[0].effect or 0.0, ends[1].effect or 0.0
-    kind: Range = "seen"
-    if effect.standing == "depends on the machine":
-        kind = "depends on the machine"
-    elif effect.prediction_low is not None and effect.prediction_high is not None:
-        kind = "expected"
-        low, high = effect.prediction_low, effect.prediction_high
+    observed = sorted((each for each in effect.sessions if each.effect is not None), key=_effect_of)
+    low, high = (
+        cpu_models.name_processor(recorded.session(end.session).processor)
+        for end in (observed[0], observed[-1])
+    )
     mean = Estimate(effect.effect, effect.low, effect.high, recorded.level, effect.k)
-    ends_on = machines[0], machines[1]
-    counts = len(observed_effects), effect.processors
-    return Elsewhere(mean, kind, low, high, effect.standing, *counts, ends_on, effect.elsewhere)
+    counts = len(observed), effect.processors
+    return Elsewhere(mean, *span, effect.standing, *counts, (low, high), effect.elsewhere)
+
+
+def _effect_of(observed: ObservedEffect) -> float:
+    return observed.effect or 0.0
 
 
 def _rate_of(causes: Causes | None, finding: Contrast, threads: int | None) -> float | None:
@@ -370,7 +386,28 @@ def describe_range(elsewhere: Elsewhere | None) -> str:
         return ""
     if elsewhere.kind != "depends on the machine" and elsewhere.sessions == 1:
         return "one session"
-    digits = 0 if max(abs(elsewhere.low), abs(elsewhere.high)) >= 0.0995 else 1
-    text = format_percent_range(elsewhere.low, elsewhere.high, digits)
     words = {"expected": "", "seen": "seen: "}
-    return f"{words.get(elsewhere.kind, 'by machine: ')}{text}"
+    return f"{words.get(elsewhere.kind, 'by machine: ')}{glance_range(elsewhere.low, elsewhere.high)}"
+
+
+def describe_effect(effect: PooledEffect) -> str:
+    """Effect over sessions on a line: `−15 %, expected −18 to −13 %`."""
+    if (span := range_of(effect)) is None:
+        return effect.label
+    kind, low, high = span
+    mean, ends = glance_percent(effect.effect or 0.0), glance_range(low, high)
+    if kind == "depends on the machine":
+        return f"{ends}, {kind}"
+    if effect.label == "one session":
+        return f"{mean if effect.occasions[0].sign else 'not shown'}, one session"
+    return f"{mean}, {kind} {ends}"
+
+
+def describe_contrast(contrast: PooledContrast) -> str:
+    """What several sessions say of a contrast: `4 threads: −15 %, expected −18 to −13 % (6 sessions)`."""
+    parts = [
+        ("" if effect.threads is None else f"{format_count(effect.threads, 'thread')}: ")
+        + describe_effect(effect)
+        for effect in contrast.told
+    ]
+    return f"{'; '.join(parts)} ({format_count(len(contrast.whole.sessions), 'session')})"
