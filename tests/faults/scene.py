@@ -19,6 +19,7 @@ from benchbook.measure import scheduler, sysbench
 from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites.contract import Start
+from tests import beside
 from tests.faults import leftovers
 from tests.faults.book import Book
 from tests.limits import LIMITS
@@ -139,9 +140,7 @@ class Scene:
             return look(arm)
 
         def disturb(out: Path) -> None:
-            deadline = time.monotonic() + 30
-            while b"Threads started" not in out.read_bytes() and time.monotonic() < deadline:
-                time.sleep(0.02)
+            beside.until(lambda: b"Threads started" in out.read_bytes())
             time.sleep(0.5)
             try:
                 fault(self)

@@ -24,7 +24,7 @@ from benchbook.core.util.errors import BenchbookError, SiteError
 from benchbook.measure import dataset, preflight, scheduler
 from benchbook.measure.statement_counters import open_session
 from benchbook.sites.processes import procfs
-from tests import ports
+from tests import beside, ports
 from tests.faults import leftovers
 from tests.faults.scene import Scene
 from tests.limits import LIMITS
@@ -213,9 +213,7 @@ def _another_server(here: Scene, folder: Path) -> Iterator[int]:
         [binary, f"--defaults-file={config}", *user], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
-        deadline = time.monotonic() + 60
-        while not ports.listeners(here.study.site.port) and time.monotonic() < deadline:
-            time.sleep(0.1)
+        beside.until(lambda: ports.listeners(here.study.site.port))
         yield other.pid
     finally:
         other.kill()

@@ -14,10 +14,10 @@ import pytest
 from benchbook.core.artifacts import run_folder
 from benchbook.core.artifacts.run_folder import RunFolder
 from benchbook.read import validity
-from tests import rooms
+from tests import beside, rooms
 from tests.faults import leftovers
 from tests.limits import LIMITS
-from tests.pipeline.clone import Clone, make, wait_until
+from tests.pipeline.clone import Clone, make
 
 pytestmark = pytest.mark.server
 PORT = rooms.port(400)
@@ -107,9 +107,9 @@ def forget_a_run(clone: Clone) -> None:
 
 def wait_for_work(process: subprocess.Popen[str], clone: Clone, stage: str, pause_s: float) -> None:
     """Wait until a stage's kernel is at work, or until the stage has ended."""
-    assert wait_until(lambda: "kernel" in chain(process) or process.poll() is not None, 120)
+    assert beside.until(lambda: "kernel" in chain(process) or process.poll() is not None, 120)
     if stage == "run-matrix":
-        assert wait_until(lambda: measuring(clone) or process.poll() is not None, 120)
+        assert beside.until(lambda: measuring(clone) or process.poll() is not None, 120)
     else:
         time.sleep(pause_s)
 
@@ -201,7 +201,7 @@ def test_a_second_repro_in_a_clone_and_one_in_another_clone_are_refused(clone, f
     clone.study(blocks=6, port=PORT)
     first = clone.start("dvc", "repro", "-f", "-s", "run-matrix@tiny")
     try:
-        assert wait_until(lambda: measuring(clone) or first.poll() is not None, 120)
+        assert beside.until(lambda: measuring(clone) or first.poll() is not None, 120)
         shared = fresh.environment() | {"BENCHBOOK_LOCK": clone.environment()["BENCHBOOK_LOCK"]}
         other = subprocess.run(
             ["benchbook", "stage", "provision", "tiny"],

@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -157,13 +156,3 @@ def _compiled(module: Path, copy: Path) -> None:
     if module.suffix == ".py" and there.is_file():
         here.parent.mkdir(exist_ok=True)
         shutil.copy2(there, here)
-
-
-def wait_until(happened, seconds: float, step: float = 0.1) -> bool:
-    """Wait until something has happened, at most some seconds; say whether it did."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if happened():
-            return True
-        time.sleep(step)
-    return bool(happened())

@@ -8,7 +8,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from tests.pipeline.clone import Clone, make, wait_until
+from tests import beside
+from tests.pipeline.clone import Clone, make
 
 pytestmark = pytest.mark.server
 # One workload and thread level, baseline, treatment and twin, three blocks.
@@ -26,13 +27,13 @@ def measured(open_folder):
     clone.study(**SHORT)
     process = clone.start("dvc", "repro")
     try:
-        assert wait_until(lambda: len(clone.runs()) >= GROUP or process.poll() is not None, 300)
+        assert beside.until(lambda: len(clone.runs()) >= GROUP or process.poll() is not None, 300)
     finally:
         process.kill()
         said, _ = process.communicate()
     before = {path.name: _digest(path) for path in clone.runs()}
     assert len(before) >= GROUP, said
-    assert wait_until(lambda: not clone.processes(), 60), "something of ours lived on after SIGKILL of dvc"
+    assert beside.until(lambda: not clone.processes(), 60), "something of ours lived on after SIGKILL of dvc"
     code, said = clone.run("dvc", "repro")
     assert code == 0, said
     return clone, before, said

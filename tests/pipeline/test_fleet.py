@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import rooms
+from tests import beside, rooms
 from tests.pipeline import clone as clones
 from tests.sites.ssh_hosts import Machine, Rack, unable
 
@@ -54,7 +54,7 @@ def test_a_lost_host_costs_its_own_session_and_one_that_comes_back_goes_on(rack)
     watched = {name: hosts.hosts[name] for name in ("server2", "server3")}
 
     def lose(name: str) -> None:
-        if clones.wait_until(lambda: len(runs(watched[name])) >= 3 or process.poll() is not None, 300):
+        if beside.until(lambda: len(runs(watched[name])) >= 3 or process.poll() is not None, 300):
             watched[name].kill()
             if name == "server2":
                 hosts.switch_on(watched[name])
@@ -72,17 +72,17 @@ def test_a_lost_host_costs_its_own_session_and_one_that_comes_back_goes_on(rack)
     assert "server3: its session is lost, at the second attempt" in said
     assert "2 of 3 sessions are recorded" in said and "tiny, over 2 sessions:" in said
     for host in ("server1", "server2"):
-        assert clones.wait_until(lambda: idle(hosts.hosts[host]), 60), hosts.hosts[host].commands()  # noqa: B023
+        assert beside.until(lambda: idle(hosts.hosts[host]), 60), hosts.hosts[host].commands()  # noqa: B023
 
 
 def test_ctrl_c_ends_what_runs_on_the_hosts(rack):
     clone, hosts, asked = rack
     process, host = clone.start(*asked, "--sessions", "1"), hosts.hosts["server1"]
-    assert clones.wait_until(lambda: any("mariadbd" in one for one in host.commands().values()), 300)
+    assert beside.until(lambda: any("mariadbd" in one for one in host.commands().values()), 300)
     process.send_signal(signal.SIGINT)
     said, _ = process.communicate(timeout=60)
     assert process.returncode == 130, said
-    assert clones.wait_until(lambda: idle(host), 60), host.commands()
+    assert beside.until(lambda: idle(host), 60), host.commands()
 
 
 def test_what_a_killed_fleet_began_goes_on_with_its_word_or_is_counted(rack):
@@ -92,10 +92,10 @@ def test_what_a_killed_fleet_began_goes_on_with_its_word_or_is_counted(rack):
         lost, before = not_recorded(clone), fleet_of(host)
         process = clone.start(*asked, "--sessions", "1")
         # The runs of the fleet before lie there until this one's script has begun.
-        assert clones.wait_until(lambda: fleet_of(host) != before and len(runs(host)) >= 2, 300)  # noqa: B023
+        assert beside.until(lambda: fleet_of(host) != before and len(runs(host)) >= 2, 300)  # noqa: B023
         process.kill()
         token = fleet_of(host)
-        assert clones.wait_until(lambda: idle(host), 30), host.commands()
+        assert beside.until(lambda: idle(host), 30), host.commands()
         words = ["--resume", token] if resumed else []
         code, said = clone.run(*asked, "--sessions", "1", *words, timeout_s=600)
         assert code == 0 and "1 of 1 session are recorded" in said.replace("sessions", "session"), said

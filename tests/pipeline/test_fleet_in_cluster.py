@@ -21,6 +21,7 @@ from ruamel.yaml import YAML
 from benchbook.commands.fleet_kubernetes import INDEX, LABEL
 from benchbook.core.util.errors import SiteError
 from benchbook.sites.kube.api import VARIABLES, KubernetesCluster
+from tests import beside
 from tests.pipeline import clone as clones
 from tests.sites import kubernetes_study
 
@@ -83,7 +84,7 @@ class Fleet:
 
     def wait_for(self, what: Callable[[], bool]) -> None:
         """Wait until something has happened in the cluster while the fleet goes on."""
-        clones.wait_until(lambda: what() or self.process.poll() is not None, 400, 1.0)
+        beside.until(lambda: what() or self.process.poll() is not None, 400)
         assert self.process.poll() is None, self.end()
 
     def end(self) -> str:

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from tests.pipeline.clone import Clone, make, wait_until
+from tests import beside
+from tests.pipeline.clone import Clone, make
 
 pytestmark = pytest.mark.server
 # The arms of a block are kept together; a twin of one would only take longer.
@@ -18,11 +19,11 @@ def recorded(clone: Clone) -> dict:
 def killed_after_a_group(clone: Clone, *argv: str) -> str:
     before, process = {*clone.runs()}, clone.start(*argv)
     try:
-        assert wait_until(lambda: len({*clone.runs()} - before) >= GROUP or process.poll() is not None, 300)
+        assert beside.until(lambda: len({*clone.runs()} - before) >= GROUP or process.poll() is not None, 300)
     finally:
         process.kill()
         said, _ = process.communicate()
-    assert wait_until(lambda: not clone.processes(), 60)
+    assert beside.until(lambda: not clone.processes(), 60)
     return said
 
 
