@@ -88,22 +88,6 @@ def setting(name: str, value: int, usual: int) -> Callable[[Scene], None]:
     return act
 
 
-def renice(scene: Scene) -> None:
-    """Let the server's threads stand behind all others."""
-    # The tests may be niced themselves, and so is what they start.
-    behind = min(19, os.getpriority(os.PRIO_PROCESS, scene.server) + 5)
-    for thread in os.listdir(f"/proc/{scene.server}/task"):
-        os.setpriority(os.PRIO_PROCESS, int(thread), behind)
-
-
-def elsewhere_on_the_machine(scene: Scene) -> None:
-    """Let the server use all cores, or one where it has them all already."""
-    cores = os.sched_getaffinity(0)
-    now = os.sched_getaffinity(scene.server)
-    for thread in os.listdir(f"/proc/{scene.server}/task"):
-        os.sched_setaffinity(int(thread), {min(cores)} if now == cores else cores)
-
-
 def limit(part: str, kind: str) -> Callable[[Scene], None]:
     """Put a part, or this process and what it starts (`stage`), into a group that others have limited."""
 
@@ -230,11 +214,6 @@ def few_files(scene: Scene) -> None:
 def reader(scene: Scene) -> None:
     """Look what the client's output goes into; a pipe could lose it."""
     scene.seen = [os.readlink(f"/proc/{scene.client.pid}/fd/{number}") for number in (0, 1, 2)]
-
-
-def is_there(pid: int) -> bool:
-    """Say whether a process is alive."""
-    return procfs.is_alive(pid)
 
 
 def clock(scene: Scene, module: Any, patch: Any, step_s: float) -> None:

@@ -29,8 +29,6 @@ from tests.pipeline.clone import Clone, make
 
 pytestmark = pytest.mark.server
 PORT = rooms.port(420)
-# Characters that a URL, JSON or a shell would write differently.
-CANARY = "c4n4ry-/+ %40\"'\\$x`~ü"
 
 
 def forms(secret: str) -> dict[str, bytes]:
