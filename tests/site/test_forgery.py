@@ -23,13 +23,18 @@ pytestmark = pytest.mark.usefixtures("logs_parsed_once")
 Forgery = Callable[[paths.StudyPaths], None]
 
 
-@pytest.fixture(scope="module")
-def honest(tmp_path_factory) -> Path:
-    """An archive of the made-up study as it is unpacked, before any stage runs there."""
-    root = tmp_path_factory.mktemp("honest") / "root"
+def clone(root: Path) -> Path:
+    """Write the made-up study into an empty clone."""
     (root / "studies").mkdir(parents=True)
     (root / "studies" / "made.yaml").write_text(STUDY)
     (root / "params.yaml").write_text("studies: [made]\nsources: []\nanalysis: {}\nlimits: {}\n")
+    return root
+
+
+@pytest.fixture(scope="module")
+def honest(tmp_path_factory) -> Path:
+    """An archive of the made-up study as it is unpacked, before any stage runs there."""
+    root = clone(tmp_path_factory.mktemp("honest") / "root")
     (root / archive.README).write_text(archive.ABOUT.format(study="made"))
     conftest.measure(root)
     (root / "aside").rmdir()
@@ -39,11 +44,13 @@ def honest(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def here(tmp_path_factory) -> Path:
     """This clone with the same study in it."""
-    root = tmp_path_factory.mktemp("here")
-    (root / "studies").mkdir()
-    (root / "studies" / "made.yaml").write_text(STUDY)
-    (root / "params.yaml").write_text("studies: [made]\nsources: []\nanalysis: {}\nlimits: {}\n")
-    return root
+    return clone(tmp_path_factory.mktemp("here"))
+
+
+@pytest.fixture
+def root(honest: Path, tmp_path: Path) -> Path:
+    """A copy of the archive that a test may forge."""
+    return shutil.copytree(honest, tmp_path / "root")
 
 
 def seal(folder: Path) -> None:
@@ -77,11 +84,6 @@ def text(old: str, new: str) -> Callable[[Path], None]:
     return edit
 
 
-def settings_file(where: paths.StudyPaths) -> Path:
-    (found,) = where.applied.glob("my-*")
-    return found
-
-
 def runs(where: paths.StudyPaths) -> list[Path]:
     return [folder.path for folder in run_folder.list_folders(where.raw)]
 
@@ -111,15 +113,6 @@ def of_study(old: str, new: str) -> Forgery:
     return lambda where: text(old, new)(where.file)
 
 
-def of_evidence(edit: Callable[[Any], Any], at: int = 3, place: str = "raw") -> Forgery:
-    def forge(where: paths.StudyPaths) -> None:
-        folder = [one.path for one in run_folder.list_folders(getattr(where, place))][at]
-        change(folder / "evidence.json", edit)
-        seal(folder)
-
-    return forge
-
-
 def of_file(name: str, edit: Callable[[Path], None], at: int = 3, place: str = "raw") -> Forgery:
     def forge(where: paths.StudyPaths) -> None:
         folder = [one.path for one in run_folder.list_folders(getattr(where, place))][at]
@@ -127,6 +120,14 @@ def of_file(name: str, edit: Callable[[Path], None], at: int = 3, place: str = "
         seal(folder)
 
     return forge
+
+
+def of_plan(edit: Callable[[Any], Any]) -> Forgery:
+    return of_file("plan.json", lambda file: change(file, edit))
+
+
+def of_evidence(edit: Callable[[Any], Any]) -> Forgery:
+    return of_file("evidence.json", lambda file: change(file, edit))
 
 
 def of_rows(edit: Callable[[list[str]], list[str]]) -> Forgery:
@@ -243,12 +244,7 @@ NAMED: dict[str, tuple[Forgery, str]] = {
     "swapped rows of the schedule": (of_rows(swapped), "schedule.csv:2: run_id is"),
     "a row less": (of_rows(lambda rows: rows[:-1]), "schedule.csv: 14 runs, the study gives 15"),
     "queries in a log": (
-        of_file(
-            "sysbench.out",
-            lambda file: text(
-                "total number of events:              ", "total number of events:              9"
-            )(file),
-        ),
+        of_file("sysbench.out", text("events:              ", "events:              9")),
         "raw/b02.*: invalid: V4 totals",
     ),
     "the seed in a log": (of_file("sysbench.out", text("from seed (", "from seed (1")), r"V5 \w+: seed"),
@@ -261,13 +257,11 @@ NAMED: dict[str, tuple[Forgery, str]] = {
         "V5 options: --rand-seed is 1, ",
     ),
     "a seed in a plan": (
-        of_file("plan.json", lambda file: change(file, lambda plan: plan.update(seed=5))),
+        of_plan(lambda plan: plan.update(seed=5)),
         "plan.json gives the name",
     ),
     "conditions in a plan": (
-        of_file(
-            "plan.json", lambda file: change(file, lambda plan: plan["conditions"].update(facts="0" * 10))
-        ),
+        of_plan(lambda plan: plan["conditions"].update(facts="0" * 10)),
         "were made under 0000000000|was made under 0000000000",
     ),
     "a plan with its name": (another_plan, "no run that the study, the facts and the data ask for"),
@@ -321,20 +315,17 @@ NAMED: dict[str, tuple[Forgery, str]] = {
 
 
 @pytest.mark.parametrize("what", NAMED)
-def test_what_is_forged_is_named(what, honest, here, tmp_path):
+def test_what_is_forged_is_named(what, root, here):
     forge, said = NAMED[what]
-    root = tmp_path / "root"
-    shutil.copytree(honest, root)
     forge(paths.StudyPaths("made", root))
     found = prove(root, here)
     assert found.wrong, "nothing was noticed"
     assert re.search(said, "\n".join(found.wrong)), found.wrong
 
 
-def test_a_settings_file_that_is_gone_is_named_with_its_arms(honest, here, tmp_path):
-    root = tmp_path / "root"
-    shutil.copytree(honest, root)
-    settings_file(paths.StudyPaths("made", root)).unlink()
+def test_a_settings_file_that_is_gone_is_named_with_its_arms(root, here):
+    (settings,) = paths.StudyPaths("made", root).applied.glob("my-*")
+    settings.unlink()
     found = prove(root, here)
     assert found.wrong == []
     gone = "engine.config_hash of direct, engine.config_hash of haproxy"
@@ -372,27 +363,21 @@ NOTED: dict[str, tuple[Forgery, str]] = {
 
 
 @pytest.mark.parametrize("what", NOTED)
-def test_what_an_archive_brings_along_stands_beside_ours(what, honest, here, tmp_path):
+def test_what_an_archive_brings_along_stands_beside_ours(what, root, here):
     forge, said = NOTED[what]
-    root = tmp_path / "root"
-    shutil.copytree(honest, root)
     forge(paths.StudyPaths("made", root))
     found = prove(root, here)
     assert found.wrong == []
     assert re.search(said, "\n".join(found.noted)), found.noted
 
 
-def test_a_good_run_that_was_set_aside_is_named_by_the_checks_it_passes(honest, here, tmp_path):
-    root = tmp_path / "root"
-    shutil.copytree(honest, root)
+def test_a_good_run_that_was_set_aside_is_named_by_the_checks_it_passes(root, here):
     set_aside(paths.StudyPaths("made", root))
     assert "passes every check of this version" in "\n".join(prove(root, here).noted)
 
 
-def test_a_partner_of_a_run_with_earlier_settings_is_no_forgery(honest, tmp_path):
+def test_a_partner_of_a_run_with_earlier_settings_is_no_forgery(root):
     """A run of a changed arm has another name, so the one that failed is planned no more."""
-    root = tmp_path / "root"
-    shutil.copytree(honest, root)
     where = paths.StudyPaths("made", root)
     (failed,) = [RunFolder(path) for path in where.void.iterdir() if path.is_dir()]
     group, name = failed.planned().group, failed.planned().run_id
@@ -409,9 +394,7 @@ def test_an_honest_archive_has_nothing_wrong_and_nothing_to_note(honest, here):
     assert (found.wrong, found.noted) == ([], [])
 
 
-def test_a_run_may_carry_further_files_that_its_manifest_lists(honest, here, tmp_path):
-    root = tmp_path / "root"
-    shutil.copytree(honest, root)
+def test_a_run_may_carry_further_files_that_its_manifest_lists(root, here):
     folder = runs(paths.StudyPaths("made", root))[3]
     (folder / "turns.parquet").write_bytes(b"PAR1")
     manifest = RunFolder(folder).manifest().plain
