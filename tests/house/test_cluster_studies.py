@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from benchbook.commands import site_commands
-from benchbook.core.study.study import Study
 from benchbook.core.util import paths
 from benchbook.plan import schedule
 from benchbook.sites.kube import placement as placement_module
@@ -26,10 +25,6 @@ SMALL = ("cluster-access", "cluster-network", "cluster-qos")
 SMALL_MINUTES = 12
 
 
-def study(name: str) -> Study:
-    return tree.study(name)
-
-
 def origin(name: str) -> str:
     return "tidb-kubernetes" if name.startswith("tidb") else "mysql-kubernetes"
 
@@ -45,7 +40,7 @@ def test_no_study_for_a_cluster_is_left_out():
 
 @pytest.mark.parametrize("name", SMALL)
 def test_a_small_one_is_done_in_minutes_and_tells_how_to_get_its_cluster(name: str):
-    asked = study(name)
+    asked = tree.study(name)
     runs = schedule.sketch_runs(name, asked)
     assert schedule.estimate_seconds(asked, runs) + schedule.pilot_seconds(asked) <= 60 * SMALL_MINUTES
     assert {run.order for run in runs} == {"runs" if name == "cluster-qos" else "turns"}
@@ -65,7 +60,7 @@ def test_a_cluster_that_was_not_built_is_not_started(tmp_path: Path):
 
 @pytest.mark.parametrize("name", PUBLISHED_MINUTES)
 def test_sizes_levels_and_time_are_those_that_the_source_prints(name: str):
-    asked, options = study(name), tree.document(origin(name)).sysbench.options
+    asked, options = tree.study(name), tree.document(origin(name)).sysbench.options
     assert (asked.dataset.tables, asked.dataset.table_size) == (options["tables"], options["table-size"])
     assert set(asked.threads) <= tree.printed_levels(origin(name)) | {options.get("threads")}
     seconds = schedule.estimate_seconds(asked, schedule.sketch_runs(name, asked))
@@ -75,7 +70,7 @@ def test_sizes_levels_and_time_are_those_that_the_source_prints(name: str):
 @pytest.mark.parametrize("name", [name for name in PUBLISHED_MINUTES if name.startswith("tidb")])
 def test_settings_of_cluster_and_nodes_are_the_sources(name: str):
     printed = tree.document("tidb-kubernetes").configuration
-    here = placement_module.get_section(study(name))
+    here = placement_module.get_section(tree.study(name))
     assert here.tidb is not None and here.gke is not None
     kernel = {"net.core.somaxconn": 32768, "vm.swappiness": 0, "net.ipv4.tcp_syncookies": 0}
     assert here.gke.sysctls == kernel == {key: printed["kernel"][key] for key in kernel}
@@ -83,14 +78,14 @@ def test_settings_of_cluster_and_nodes_are_the_sources(name: str):
     assert dict(here.tidb.tikv.config) == printed["TiKV"]
     told = dict(here.tidb.tidb.config)
     assert {"level": told.pop("log.level"), **told} == printed["TiDB"]
-    assert study(name).engine.settings == printed["TiDB variables"]
+    assert tree.study(name).engine.settings == printed["TiDB variables"]
     # "In this test, the iSCSI interface type is used for all local SSD disks."
     assert {pool.ssd_interface for pool in here.gke.pools.values() if pool.local_ssds} == {"scsi"}
 
 
 @pytest.mark.parametrize("name", [name for name in PUBLISHED_MINUTES if name.startswith("tidb")])
 def test_every_cluster_of_an_arm_has_nodes_of_its_own(name: str):
-    asked = study(name)
+    asked = tree.study(name)
     here, chains = placement_module.get_section(asked), placement_module.build_chains(asked)
     used: dict[str, set[str]] = {}
     for arm, chain in chains.items():
@@ -102,7 +97,7 @@ def test_every_cluster_of_an_arm_has_nodes_of_its_own(name: str):
 
 
 def test_the_zones_have_three_clients_and_one_in_each_zone():
-    asked = study("tidb-kubernetes-zones")
+    asked = tree.study("tidb-kubernetes-zones")
     assert {arm.clients for arm in asked.arms.values()} == {3}
     gke = placement_module.get_section(asked).gke
     assert gke is not None
@@ -114,7 +109,7 @@ def test_the_zones_have_three_clients_and_one_in_each_zone():
 
 def test_a_pod_of_the_baselines_own_class_without_a_neighbour_shows_nothing_of_classes():
     """Of MySQL without Kubernetes a cluster can make a pod alone: it is BestEffort, as the arm beside it."""
-    asked = study("mysql-kubernetes-qos")
+    asked = tree.study("mysql-kubernetes-qos")
     classes = {
         arm: chain.server.where.resources.qos_class
         for arm, chain in placement_module.build_chains(asked).items()
@@ -127,11 +122,11 @@ def test_a_pod_of_the_baselines_own_class_without_a_neighbour_shows_nothing_of_c
 
 @pytest.mark.parametrize("name", PUBLISHED_MINUTES)
 def test_plan_and_manifests_of_each_are_made(name: str):
-    text = plan_output.render_plan(name, study(name)) + site_commands.cluster_summary(study(name))
+    text = plan_output.render_plan(name, tree.study(name)) + site_commands.cluster_summary(tree.study(name))
     assert "needs" in text and "makes in namespace" in text
-    assert "kind: " in plan_output.render_manifests(name, study(name))
+    assert "kind: " in plan_output.render_manifests(name, tree.study(name))
     if name.startswith("tidb"):
         assert "TiDB Operator 1.3.10 for TiDB v3.0.1" in text
         # 16 × 10,000,000 rows of 250 bytes, three times over three TiKVs.
         assert "about 37 GiB in each TiKV of a cluster, of which no copy is kept" in text
-        assert "enableDynamicConfiguration: false" in plan_output.render_manifests(name, study(name))
+        assert "enableDynamicConfiguration: false" in plan_output.render_manifests(name, tree.study(name))

@@ -36,14 +36,10 @@ def section(name: str, word: str) -> str:
     return found.group(1)
 
 
-def targets() -> set[str]:
-    return set(re.findall(r"^([a-z][a-z-]*):", page("Makefile"), re.M))
-
-
 @pages
 def test_make_targets_named_in_a_page_exist(name: str):
     named = set(re.findall(r"(?<![\w-])make ([a-z][a-z-]*)\b", "\n".join(_code(page(name)))))
-    assert named <= targets()
+    assert named <= tree.make_targets()
 
 
 def _code(text: str) -> list[str]:

@@ -2,7 +2,6 @@
 
 import pytest
 
-from benchbook.core.study.study import Study
 from benchbook.core.util import paths
 from benchbook.plan import schedule
 from benchbook.sites.hosts import roles
@@ -19,10 +18,6 @@ PUBLISHED_MINUTES = {
 }
 
 
-def study(name: str) -> Study:
-    return tree.study(name)
-
-
 def origin(name: str) -> str:
     return next(one for one in ("tiproxy-haproxy", "tidb-sysbench-howto", "tidb-upgrade") if one in name)
 
@@ -34,21 +29,21 @@ def test_no_study_for_hosts_is_left_out():
 
 @pytest.mark.parametrize("name", PUBLISHED_MINUTES)
 def test_sizes_and_levels_are_those_that_the_source_prints(name: str):
-    asked, options = study(name), tree.document(origin(name)).sysbench.options
+    asked, options = tree.study(name), tree.document(origin(name)).sysbench.options
     assert (asked.dataset.tables, asked.dataset.table_size) == (options["tables"], options["table-size"])
     assert set(asked.threads) <= tree.printed_levels(origin(name)) | {768}
 
 
 @pytest.mark.parametrize("name", PUBLISHED_MINUTES)
 def test_it_takes_no_longer_than_what_was_published(name: str):
-    asked, most = study(name), PUBLISHED_MINUTES[name]
+    asked, most = tree.study(name), PUBLISHED_MINUTES[name]
     seconds = schedule.estimate_seconds(asked, schedule.sketch_runs(name, asked))
     assert seconds <= 60 * (most if most is not None else 400)
     assert most is None or seconds > 0.9 * 60 * most, "and the time is used"
 
 
 def test_the_open_files_that_the_study_of_idle_connections_asks_for_are_those_that_hosts_are_held_to():
-    asked = study("tiproxy-haproxy-idle")
+    asked = tree.study("tiproxy-haproxy-idle")
     text = paths.study_paths("tiproxy-haproxy-idle").file.read_text(encoding="utf-8")
     most = max((arm for arm in asked.arms.values() if arm.load), key=lambda arm: arm.load.connections)
     # 15,000 connections, two files each at a proxy, and 1,024 for all else: 31,024 and 16,024.

@@ -29,10 +29,6 @@ MINUTES = 20
 full = pytest.mark.parametrize("name", FULL)
 
 
-def study(name: str) -> Study:
-    return tree.study(name)
-
-
 # The source whose sizes a study has that puts none of its claims to the test.
 SIZED_AS = {"lab-howto-full": ("tidb-sysbench-howto",)}
 
@@ -53,7 +49,7 @@ def test_a_study_of_the_lab_with_a_section_of_sizes_has_the_one_of_its_source_th
 def test_every_study_of_the_lab_that_answers_a_source_has_its_sizes():
     studies = {name for name in paths.list_studies() if name.startswith("lab-")}
     # No source has a cluster on one machine; on hosts it is a study of its own.
-    asked = {name for name in studies - WITHOUT if study(name).engine.cluster is None and named(study(name))}
+    asked = {name for name in studies - WITHOUT if not (s := tree.study(name)).engine.cluster and named(s)}
     assert {f"{name}{SUFFIX}" for name in asked} <= set(FULL)
 
 
@@ -68,7 +64,7 @@ def test_no_study_is_another_one_at_another_size():
 
 @full
 def test_a_full_variant_asks_the_same_of_the_same_arms(name: str):
-    small, whole = study(name.removesuffix(SUFFIX)), study(name)
+    small, whole = tree.study(name.removesuffix(SUFFIX)), tree.study(name)
     assert whole.workloads == small.workloads
     assert whole.engine.name == small.engine.name
     # A stand-in that is another product illustrates no claim; at full size the product itself does.
@@ -85,7 +81,7 @@ def test_a_full_variant_asks_the_same_of_the_same_arms(name: str):
 
 @full
 def test_its_sizes_are_those_that_the_source_prints(name: str):
-    whole = study(name)
+    whole = tree.study(name)
     (origin,) = named(whole) or SIZED_AS[name]
     options = tree.document(origin).sysbench.options
     assert (whole.dataset.tables, whole.dataset.table_size) == (options["tables"], options["table-size"])
@@ -98,7 +94,7 @@ def test_its_sizes_are_those_that_the_source_prints(name: str):
 def test_the_small_one_is_done_in_twenty_minutes(name: str):
     from benchbook.plan import schedule
 
-    small = study(name.removesuffix(SUFFIX))
+    small = tree.study(name.removesuffix(SUFFIX))
     seconds = schedule.estimate_seconds(small, schedule.sketch_runs(name, small)) + schedule.pilot_seconds(
         small
     )
@@ -106,7 +102,7 @@ def test_the_small_one_is_done_in_twenty_minutes(name: str):
 
 
 def test_engines_are_compared_with_the_same_memory_durability_log_and_isolation():
-    asked = study("lab-engines")
+    asked = tree.study("lab-engines")
     for arm in asked.arms:
         engine = engine_of(asked, arm)
         meanings = descriptors.find_engine(engine.name).meanings

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 import subprocess
 from collections.abc import Collection, Mapping
 from functools import cache
@@ -145,6 +146,11 @@ def printed_levels(name: str) -> set[int]:
 def claims_of(names: tuple[str, ...]) -> Mapping[str, Claim]:
     """Return published claims by their names, read once for all tests."""
     return published.resolve_claims(names)
+
+
+def make_targets() -> set[str]:
+    """Return the targets of the Makefile."""
+    return set(re.findall(r"^([a-z][a-z-]*):", text(ROOT / "Makefile"), re.M))
 
 
 def notebooks() -> list[Path]:
