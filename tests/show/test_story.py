@@ -4,9 +4,8 @@ from dataclasses import replace
 
 from benchbook.compare.meta.meta_analysis import pool_sessions
 from benchbook.show import story
-from benchbook.show.claim_status import ClaimStatus, MeasuredStudy
+from benchbook.show.claim_status import ClaimStatus
 from benchbook.show.forest import on_throughput
-from tests import found, sources
 from tests.compare.sessions import sessions
 
 NOTHING = ClaimStatus([], [], {})
@@ -28,29 +27,6 @@ def test_an_effect_of_several_sessions_is_drawn_and_counted_by_how_far_it_carrie
     (row,) = story.draw_forest(seen).rows
     assert row.name == "HAProxy on point selects (made)" and len(row.dots) == 2
     assert "2 sessions" in story.render_opening(seen).text.replace("\N{NO-BREAK SPACE}", " ")
-
-
-def test_what_several_sessions_measured_for_a_claim_is_their_mean_as_on_the_first_page():
-    """Log ratios −0.2 and −0.21: −18.1 and −18.9 %, the newest; exp(−0.205) − 1 = −18.5 % is their mean."""
-    over = pool_sessions("quick", sessions(-0.2, -0.21))
-    (contrast,) = over.contrasts
-    ours = {key: getattr(contrast, key) for key in ("id", "workload", "baseline", "treatment", "metric")}
-    own = found.findings(found.finding(**ours, effect=-0.189, label="lower"), baseline=contrast.baseline)
-    shown = {contrast.treatment: ["tidb-kubernetes/host-network"]}
-    seen = ClaimStatus(
-        [sources.audited("tidb-kubernetes")], [MeasuredStudy("quick", own, True, illustrates=shown)], {}
-    )
-    (of_sessions,) = story.tabulate_measured(replace(seen, pooled={"quick": over})).rows
-    (of_one,) = story.tabulate_measured(seen).rows
-    assert (
-        of_sessions[4].replace("\N{NO-BREAK SPACE}", " ") == "−19 %, seen −19 to −18 % (2 sessions)"
-        and of_sessions[5].replace("\N{NO-BREAK SPACE}", " ") == "4 threads: −18.9 % [−12.0, −8.0] ▼ (n = 5)"
-        and contrast.whole.label in of_sessions[6].text
-    )
-    assert (
-        of_one[4].replace("\N{NO-BREAK SPACE}", " ") == "4 threads: −18.9 % [−12.0, −8.0] ▼ (n = 5)"
-        and "lower" in of_one[6].text
-    )
 
 
 def test_what_no_session_shows_is_counted_as_not_shown_and_not_drawn():

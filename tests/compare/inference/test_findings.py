@@ -176,7 +176,7 @@ def test_an_aa_pair_that_differs_casts_doubt_on_every_finding(found, make_runs, 
     runs = make_runs({"haproxy": {4: LOWER}, "direct_again": {4: [1.05, 1.06, 1.055, 1.052, 1.058]}})
     made = found(runs, make_study(aa=AA))
     assert made.aa.label == "higher"
-    assert any("Equal arms differ by +5.5" in warning.text for warning in made.warnings)
+    assert any("Equal arms differ on point selects by +5.5" in warning.text for warning in made.warnings)
     assert any("A/A pair differs" in warning for warning in made.findings[0].warnings)
 
 

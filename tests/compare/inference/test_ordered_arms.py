@@ -54,13 +54,6 @@ def test_a_step_that_is_not_shown_does_not_move_the_best(laddered):
     assert own.sentence.endswith("5 blocks); large made no practical difference to it.")
 
 
-def test_a_fall_after_the_best_is_said(laddered):
-    fallen = [one * 0.9 for one in STEP]
-    (own,) = laddered({"middle": STEP, "large": fallen[::-1]}).ladder.workloads
-    assert own.best[-1] == Best(arm="large", best="middle")
-    assert own.sentence.endswith("; large was shown to be worse.")
-
-
 def test_more_contrasts_in_one_question_need_more_evidence(laddered):
     """Log ratios with mean 0.05, s 0.0234, n 5: t = 4.78, p = 0.0088 with 4 degrees of freedom.
 
