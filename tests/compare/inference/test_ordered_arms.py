@@ -7,7 +7,6 @@ import pytest
 
 from benchbook.compare.inference import findings
 from benchbook.compare.inference.ordered_arms import find_best_arms
-from benchbook.core.artifacts.findings import Best
 from benchbook.core.study.params import Analysis
 
 ARMS = ("small", "middle", "large")
