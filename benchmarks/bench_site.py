@@ -11,7 +11,7 @@ from unittest import mock
 
 from benchbook import sites
 from benchbook.commands import machine_noise
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.measure import dataset
 from benchbook.measure.data_plan import plan_data
 
@@ -23,9 +23,9 @@ LIMITS = {
 }  # fmt: skip
 
 
-def study(**changes: Any) -> Study:
+def study(**changes: Any) -> StudySpec:
     """Return a study of the baseline and a proxy with short runs, with other sections as given."""
-    return Study.model_validate(
+    return StudySpec.model_validate(
         {
             "title": "A benchmark of the benchmark",
             "question": "What does a run cost?",
@@ -53,7 +53,7 @@ def place() -> Iterator[Path]:
 
 
 @contextmanager
-def opened(of: Study) -> Iterator[tuple[Any, Path]]:
+def opened(of: StudySpec) -> Iterator[tuple[Any, Path]]:
     """Yield the site of a study with its data loaded, and a folder for results."""
     with place() as base, sites.open_site(of, base / "lab") as site:
         dataset.load_data(site, plan_data(of))

@@ -26,7 +26,7 @@ from benchbook.commands import machine_noise, stage
 from benchbook.commands import record as recording
 from benchbook.core.study.interleaving import RULES, RUNS, TURNS
 from benchbook.core.study.params import Limits
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util import files, yaml_file
 from benchbook.core.util.errors import BenchbookError, LockHeld
 from benchbook.core.util.plural import count as counted
@@ -62,7 +62,7 @@ class Campaign:
     name: str
     kind: str
     what: str
-    of: Study
+    of: StudySpec
 
 
 def same() -> Iterator[Campaign]:

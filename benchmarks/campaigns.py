@@ -27,7 +27,7 @@ from benchbook.compare.meta.prediction_check import SHARE_LEVEL, Share, share_of
 from benchbook.compare.stats import tolerance
 from benchbook.compare.stats.intervals import Interval, t_interval
 from benchbook.core.study.params import Limits
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util import files, numeric_equality, parallel, paths
 from benchbook.core.util.errors import BenchbookError
 from benchbook.plan import schedule
@@ -47,14 +47,14 @@ DECIMALS = 8
 GONE = ("price_per_hour",)
 
 
-def read_study(folder: Path) -> Study:
+def read_study(folder: Path) -> StudySpec:
     """Study of a campaign; ValueError or KeyError if it is none."""
     reported_json = files.read_json(folder / STUDY)
     for arm in reported_json["arms"].values():
         for key in GONE:
             if key in arm and arm[key] is None:
                 del arm[key]
-    return Study.model_validate_json(json.dumps(reported_json))
+    return StudySpec.model_validate_json(json.dumps(reported_json))
 
 
 def clone_folder() -> Path:
@@ -132,7 +132,7 @@ def row_of_campaign(folder: Path, limits: Limits | None = None) -> dict[str, Any
     }
 
 
-def ratios_of(of: Study, what: str, runs: pd.DataFrame) -> pd.Series:
+def ratios_of(of: StudySpec, what: str, runs: pd.DataFrame) -> pd.Series:
     """Return the log ratio of each block of a campaign, between its arms or, for `rows`, its workloads."""
     side, names = ("workload", of.workloads) if what == ROWS else ("arm", of.arms)
     baseline, treatment = names

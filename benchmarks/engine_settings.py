@@ -18,7 +18,7 @@ import numpy as np
 from benchbook import sites
 from benchbook.compare.stats.equivalence import label_interval
 from benchbook.compare.stats.intervals import Interval, t_interval
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.measure import dataset, statement_counters, sysbench
 from benchbook.measure.data_plan import plan_data
 from benchbook.plan import order, schedule
@@ -74,7 +74,7 @@ def _told(interval: Interval) -> str:
     return f"{interval.effect:+.1%} [{interval.low:+.1%}, {interval.high:+.1%}], n = {interval.n}"
 
 
-def _study(asked: dict[str, Any], is_full: bool) -> Study:
+def _study(asked: dict[str, Any], is_full: bool) -> StudySpec:
     return bench_site.study(
         engine={"settings": asked},
         arms={"direct": {}, "haproxy": {"access": "haproxy"}},

@@ -20,7 +20,7 @@ import numpy as np
 
 from benchbook.compare.stats.intervals import t_interval
 from benchbook.core.artifacts import run_folder
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.measure import scheduler, sysbench
 from benchbook.plan import schedule
 from benchbook.read import tidy, validity
@@ -79,7 +79,7 @@ def _reading(blocks: int) -> list[Row]:
     ]  # fmt: skip
 
 
-def _compare(name: str, study: Study) -> list[Row]:
+def _compare(name: str, study: StudySpec) -> list[Row]:
     with bench_site.opened(study) as (site, base):
         state, wall_s, cpu_s = _walk(site, study, base)
         loop_s, loop_sysbench_s = _loop(site, study, base)
@@ -98,7 +98,7 @@ def _compare(name: str, study: Study) -> list[Row]:
     ]  # fmt: skip
 
 
-def _walk(site: Any, study: Study, base: Path) -> tuple[scheduler.MatrixRunner, float, float]:
+def _walk(site: Any, study: StudySpec, base: Path) -> tuple[scheduler.MatrixRunner, float, float]:
     runs = schedule.plan_runs("bench", study, {})
     judge = partial(validity.judge_run, limits=bench_site.LIMITS)
     state = scheduler.MatrixRunner(
@@ -109,7 +109,7 @@ def _walk(site: Any, study: Study, base: Path) -> tuple[scheduler.MatrixRunner, 
     return state, time.monotonic() - began, time.process_time() - cpu
 
 
-def _loop(site: Any, study: Study, base: Path) -> tuple[float, float]:
+def _loop(site: Any, study: StudySpec, base: Path) -> tuple[float, float]:
     """Run the same commands from a bash script; return its wall seconds, and those of its sysbench alone."""
     lines = ["set -u", f"cd {shlex.quote(str(base))}"]
     runs = schedule.plan_runs("bench", study, {})

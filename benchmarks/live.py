@@ -17,7 +17,7 @@ import numpy as np
 
 from benchbook.commands.machine_noise import log_ratios
 from benchbook.core.study.params import Limits
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.measure import dataset, scheduler, statement_counters, sysbench
 from benchbook.plan import order, schedule
 from benchbook.read import tidy, validity
@@ -69,7 +69,7 @@ def rows(is_full: bool) -> list[Row]:
     ]  # fmt: skip
 
 
-def _error_in_turns(site: Any, study: Study, number: int, into: Path) -> float:
+def _error_in_turns(site: Any, study: StudySpec, number: int, into: Path) -> float:
     """Let both arms take turns once and return the difference of their log throughput."""
     asked = study.model_copy(update={"plan": study.plan.model_copy(update={"seed": SEED + number})})
     limits = Limits(**bench_site.LIMITS)

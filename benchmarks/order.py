@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from benchbook.compare.inference import findings
 from benchbook.compare.stats.intervals import t_interval
 from benchbook.core.study.params import Analysis
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.plan import schedule
 from benchbook.read.schemas import SCHEMAS
 from benchmarks.machines import STEP_S, Scenario, speed
@@ -22,9 +22,9 @@ BLOCK_S = DEPLOY_S + 2 * LEVELS * (DISCARD_S + RUN_S)
 ARMS = ("direct", "haproxy")
 
 
-def study(seed: int, blocks: int = BLOCKS) -> Study:
+def study(seed: int, blocks: int = BLOCKS) -> StudySpec:
     """Return a study of two arms at six thread levels, with the lengths of a campaign."""
-    return Study.model_validate(
+    return StudySpec.model_validate(
         {
             "title": "A simulated study",
             "question": "How exact is it?",

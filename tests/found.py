@@ -7,7 +7,7 @@ import pandas as pd
 
 from benchbook.compare.text import labels
 from benchbook.core.artifacts.artifact import DocumentPart
-from benchbook.core.artifacts.findings import Answer, Contrast, Finding, Findings, LevelContrast
+from benchbook.core.artifacts.findings import Answer, Contrast, FindingData, Findings, LevelContrast
 from benchbook.read.schemas import SCHEMAS
 
 P = TypeVar("P", bound=DocumentPart)
@@ -42,7 +42,7 @@ def level(
     return LevelContrast(**{**made, "threads": threads, "effect": effect, "low": low, "high": high, **given})
 
 
-def finding(**given: Any) -> Finding:
+def finding(**given: Any) -> FindingData:
     """Return a finding; unless given, an arm b that is shown to be 10 % lower than a."""
     made = {
         "id": "w.b.qps", "workload": "w", "baseline": "a", "treatment": "b", "metric": "qps", "threads": [4],
@@ -54,7 +54,7 @@ def finding(**given: Any) -> Finding:
     }  # fmt: skip
     made |= _plain(given)
     names = {role: name(made[role]) for role, name in _NAMES.items()}
-    return Finding.model_validate(_filled({**made, "names": {**names, **(made.get("names") or {})}}))
+    return FindingData.model_validate(_filled({**made, "names": {**names, **(made.get("names") or {})}}))
 
 
 def contrast(**given: Any) -> Contrast:
@@ -79,7 +79,7 @@ def answer(*parts: dict[str, Any], **given: Any) -> Answer:
     return Answer.model_validate({**made, "parts": each, **given})
 
 
-def findings(*found: Finding, **given: Any) -> Findings:
+def findings(*found: FindingData, **given: Any) -> Findings:
     """Return the findings of a study."""
     made = {
         "study": "made", "title": "Made up", "question": "Is it?", "baseline": "a",

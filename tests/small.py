@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 
 
 def sections(**changes: Any) -> dict[str, Any]:
@@ -23,6 +23,6 @@ def sections(**changes: Any) -> dict[str, Any]:
     } | changes
 
 
-def study(**changes: Any) -> Study:
+def study(**changes: Any) -> StudySpec:
     """Return the study with other sections as given."""
-    return Study.model_validate(sections(**changes), strict=False)
+    return StudySpec.model_validate(sections(**changes), strict=False)

@@ -10,7 +10,7 @@ from unittest import mock
 from benchbook.core.artifacts import run_folder
 from benchbook.core.artifacts.run_folder import RunFolder
 from benchbook.core.study.model import PlannedRun
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util import files
 from benchbook.measure import scheduler, servers
 from benchbook.measure.run_executor import RunContext, execute_run
@@ -34,7 +34,7 @@ def is_starved(reasons: Sequence[str]) -> bool:
     return bool(reasons) and all(map(STARVED.search, reasons))
 
 
-def planned(study: Study, arm: str) -> PlannedRun:
+def planned(study: StudySpec, arm: str) -> PlannedRun:
     """Return the first planned run of an arm."""
     return next(run for run in schedule.plan_runs("test", study, {}) if run.arm == arm)
 
@@ -51,7 +51,7 @@ def made(site: Any, run: PlannedRun, connections: Sequence[Any], into: Path) -> 
     return folder
 
 
-def measured(site: Any, study: Study, arm: str, into: Path) -> RunFolder:
+def measured(site: Any, study: StudySpec, arm: str, into: Path) -> RunFolder:
     """Bring an arm up and make its first planned run."""
     site.up(arm)
     with servers.open_sessions(site, study, [arm]) as connections:
@@ -71,7 +71,7 @@ def must_agree(folder: RunFolder) -> None:
 class Store:
     """What a walk is to make and where it goes."""
 
-    def __init__(self, site: Any, study: Study, base: Path) -> None:
+    def __init__(self, site: Any, study: StudySpec, base: Path) -> None:
         self.site, self.study, self.raw, self.void = site, study, base / "raw", base / "void"
         self.runs = schedule.plan_runs("test", study, {})
         self.said: list[str] = []

@@ -10,7 +10,7 @@ from ruamel.yaml import YAML
 
 from benchbook.commands import code_fingerprint
 from benchbook.core.study import descriptors, registry
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util import files, paths
 from tests import forked
 from tests.house import tree
@@ -37,7 +37,7 @@ def module(target: str) -> Path:
     return found
 
 
-def targets(study: Study) -> list[str]:
+def targets(study: StudySpec) -> list[str]:
     """Return the lines of the registry that a study names."""
     engines = {study.engine.name, *(arm.engine.name for arm in study.arms.values() if arm.engine)}
     found = [
@@ -101,7 +101,7 @@ def test_an_engine_and_a_proxy_of_another_package_are_in_it_with_what_they_stand
         "plan": {"blocks": 5, "discard_s": 1, "run_s": 2},
     }
     with package(tmp_path):
-        found = code_fingerprint.of_study(Study.model_validate(asked))
+        found = code_fingerprint.of_study(StudySpec.model_validate(asked))
     others = {tree.ROOT / "tests" / "others" / f"{name}.py" for name in ("small_engine", "socat_proxy")}
     stands_on = {module(descriptors.find_engine("mariadb").code), module("benchbook.sites.proxies.proxy")}
     assert others | stands_on <= set(found)

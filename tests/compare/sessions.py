@@ -6,7 +6,7 @@ from itertools import count
 from scipy.special import stdtrit
 
 from benchbook.compare.meta.meta_analysis import SessionResult, build_session
-from benchbook.core.artifacts.findings import Finding
+from benchbook.core.artifacts.findings import FindingData
 from tests import found
 
 LEVEL = 0.98
@@ -38,7 +38,7 @@ def part(log_effect: float, error: float, n: int = 5, label: str = "higher", **m
 
 def finding(
     whole: dict, levels: dict[int, dict] | None = None, treatment: str = "haproxy", **more
-) -> Finding:
+) -> FindingData:
     """Make a finding of a treatment against direct connections, on point selects."""
     names = {"haproxy": "HAProxy", "direct_again": "direct connections again"}
     made = {
@@ -57,10 +57,10 @@ def finding(
 
 
 def session(
-    *findings: Finding,
+    *findings: FindingData,
     measured: str,
     processor: str = XEON,
-    aa: Finding | None = None,
+    aa: FindingData | None = None,
     design: str = "a1",
     name: str = "",
     **more,

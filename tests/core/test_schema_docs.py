@@ -12,7 +12,7 @@ from benchbook.commands import cli
 from benchbook.core import schema_docs
 from benchbook.core.study import registry
 from benchbook.core.study.params import Params
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.study.study_arm import ArmBuild, ArmEngine
 from benchbook.core.study.study_cluster import ArmCluster
 from benchbook.core.study.study_kubernetes import Gke, Toleration
@@ -31,7 +31,9 @@ def models_in(annotation: Any) -> list[type[BaseModel]]:
 # An arm's have the keys of the study's own; the last two are described with the key that holds them.
 HELD = {ArmBuild, ArmCluster, ArmEngine, Rate, Toleration}
 # A forward reference leads to Gke.
-MODELS = {tuple(model.model_fields): model for model in {*models_in(Study | Params), *models_in(Gke)} - HELD}
+MODELS = {
+    tuple(model.model_fields): model for model in {*models_in(StudySpec | Params), *models_in(Gke)} - HELD
+}
 CHECKED = [
     ("reference", "docs/parameters.md"),
     ("reference", "studies/README.md"),

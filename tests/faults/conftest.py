@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from benchbook import sites
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.measure import dataset
 from benchbook.measure.data_plan import plan_data
 from benchbook.sites.topology import teardown
@@ -57,10 +57,10 @@ def inject(request: pytest.FixtureRequest, book: Book) -> Iterator[Callable[...,
 
 
 @pytest.fixture(scope="session")
-def make_study() -> Callable[..., Study]:
+def make_study() -> Callable[..., StudySpec]:
     """Return a function that makes the study of these tests with other sections as given."""
 
-    def make(**changes: Any) -> Study:
+    def make(**changes: Any) -> StudySpec:
         return small.study(**{**STUDY, "site": {"port": PORT}, **changes})
 
     return make
@@ -107,7 +107,7 @@ def lab() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def site(lab: Path, make_study: Callable[..., Study], book: Book) -> Iterator[Any]:
+def site(lab: Path, make_study: Callable[..., StudySpec], book: Book) -> Iterator[Any]:
     """The site with its data prepared; when it is closed, nothing of it is left some seconds later."""
     lock = lab.parent / "machine.lock"
     study = make_study()

@@ -13,7 +13,7 @@ from typing import Any
 from benchbook.core.artifacts import run_folder
 from benchbook.core.artifacts.run_folder import RunFolder
 from benchbook.core.study.model import Endpoint, PlannedRun
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util import files
 from benchbook.measure import scheduler, sysbench
 from benchbook.plan import schedule
@@ -40,7 +40,7 @@ class Scene:
     """One run, the store it goes to, and who may disturb it."""
 
     site: Any
-    study: Study
+    study: StudySpec
     base: Path
     book: Book
     arm: str = "direct"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchbook import sites
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.measure import dataset, scheduler
 from benchbook.measure.data_plan import plan_data
 from benchbook.plan import schedule
@@ -26,7 +26,7 @@ from tests.limits import LIMITS
 PLAN = {"seed": 5, "blocks": 1, "discard_s": 0, "run_s": 2, "max_repeats": 5}
 
 
-def study(port: int) -> Study:
+def study(port: int) -> StudySpec:
     """Return the study: two runs of two seconds."""
     return small.study(**{**STUDY, "site": {"port": port}, "plan": PLAN})
 

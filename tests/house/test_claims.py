@@ -10,7 +10,7 @@ from benchbook.compare.claims import evaluate
 from benchbook.compare.inference import findings, setup_notes
 from benchbook.core.study import study_variants
 from benchbook.core.study.params import Analysis
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util import paths, source_files
 from tests.found import runs as runs_of
 from tests.house import tree
@@ -49,7 +49,7 @@ def ways() -> dict[str, list[str]]:
     }
 
 
-def made_up(study: Study) -> dict[str, pd.DataFrame]:
+def made_up(study: StudySpec) -> dict[str, pd.DataFrame]:
     """Return tidy tables of five blocks in which each arm after the first is 10 % slower, with some noise."""
     runs = runs_of(_rows(study))
     seconds = [
@@ -65,7 +65,7 @@ def made_up(study: Study) -> dict[str, pd.DataFrame]:
     return {"runs": runs, "voids": voids, "histograms": histograms, "intervals": pd.DataFrame(seconds)}
 
 
-def _rows(study: Study) -> Iterator[dict[str, object]]:
+def _rows(study: StudySpec) -> Iterator[dict[str, object]]:
     position = 0
     for block in range(1, 6):
         for workload in study.workloads:

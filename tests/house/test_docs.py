@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from benchbook.core.study.params import Params
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.study.study_base import key_descriptions
 from tests.house import tree
 
@@ -120,7 +120,7 @@ def _models(annotation: object) -> list[type[BaseModel]]:
 
 
 def test_every_parameter_is_documented():
-    found = keys(Study) + keys(Params, "params.yaml: ")
+    found = keys(StudySpec) + keys(Params, "params.yaml: ")
     assert not [key for key, said in found if not said or not said.strip().endswith((".", ";", ")"))]
 
 
@@ -128,7 +128,7 @@ def test_every_parameter_with_a_unit_says_it():
     units = {"_s": "second", "_ms": "millisecond", "_pct": "percent", "_mib": "MiB"}
     silent = [
         key
-        for key, said in keys(Study) + keys(Params)
+        for key, said in keys(StudySpec) + keys(Params)
         for suffix, unit in units.items()
         if key.endswith(suffix) and unit.lower() not in (said or "").lower()
     ]

@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 
 from benchbook.commands import rebuild_record
 from benchbook.core.study.params import Params
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from tests.house import tree
 
 STUDY_STAGES = ["provision", "prepare", "warm-up", "run-matrix", "parse", "analyze", "report"]
@@ -193,13 +193,13 @@ def test_params_are_exactly_the_sections_the_notebook_asks_for(name: str):
 @every
 def test_declared_sections_exist(name: str):
     declared = params(name)
-    assert declared.get(STUDY_FILE, set()) <= set(Study.model_fields)
+    assert declared.get(STUDY_FILE, set()) <= set(StudySpec.model_fields)
     assert declared.get("params.yaml", set()) <= set(Params.model_fields)
 
 
 def test_every_section_of_a_study_is_read_by_a_stage():
     read = set().union(*(params(name).get(STUDY_FILE, set()) for name in pipeline()["stages"]))
-    assert set(Study.model_fields) - FOR_SIZES - read == set()
+    assert set(StudySpec.model_fields) - FOR_SIZES - read == set()
 
 
 def test_every_section_of_params_is_read():

@@ -6,7 +6,7 @@ import pytest
 
 from benchbook.core.study import descriptors, load, study_variants
 from benchbook.core.study.engines import engine_of
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util import paths
 from tests.house import tree
 
@@ -33,7 +33,7 @@ full = pytest.mark.parametrize("name", FULL)
 SIZED_AS = {"lab-howto-full": ("tidb-sysbench-howto",)}
 
 
-def named(one: Study) -> set[str]:
+def named(one: StudySpec) -> set[str]:
     """Return the sources whose claims a study answers or illustrates."""
     shown = [claim for arm in one.arms.values() for claim in arm.illustrates]
     return {claim.split("/")[0] for claim in (*one.claims, *shown)}

@@ -1,4 +1,4 @@
-"""The words that made readers decode are leaving: in texts, docstrings and comments they only get fewer."""
+"""Words that made readers decode only get fewer in texts, and a class name stands once."""
 
 import ast
 import io
@@ -49,3 +49,12 @@ def test_notebooks_and_documents_are_free_of_them():
             continue
         words += [f"{name}: {word}" for word in IDIOM.findall(text)]
     assert len(words) <= MOST_IN_PROSE, words
+
+
+def test_a_class_name_stands_once():
+    modules: dict[str, list[str]] = {}
+    for file in tree.modules():
+        for node in ast.walk(tree.parsed(tree.text(file))):
+            if isinstance(node, ast.ClassDef):
+                modules.setdefault(node.name, []).append(tree.dotted(file))
+    assert not {name: places for name, places in modules.items() if len(places) > 1}

@@ -12,10 +12,10 @@ from typing import Any
 import pandas as pd
 
 from benchbook.core.published import source
-from benchbook.core.published.claim import Claim
-from benchbook.core.published.source import Source
+from benchbook.core.published.claim import ClaimSpec
+from benchbook.core.published.source import SourceSpec
 from benchbook.core.study import load
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.read import published
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -116,13 +116,13 @@ def floors(names: Collection[str]) -> set[str]:
 
 
 @cache
-def study(name: str) -> Study:
+def study(name: str) -> StudySpec:
     """Return a study, at the size that its name asks for; read once for all tests."""
     return load.load_study(name)
 
 
 @cache
-def document(name: str) -> Source:
+def document(name: str) -> SourceSpec:
     """Return a published source, read once for all tests."""
     return source.load_source(name)
 
@@ -143,7 +143,7 @@ def printed_levels(name: str) -> set[int]:
 
 
 @cache
-def claims_of(names: tuple[str, ...]) -> Mapping[str, Claim]:
+def claims_of(names: tuple[str, ...]) -> Mapping[str, ClaimSpec]:
     """Return published claims by their names, read once for all tests."""
     return published.resolve_claims(names)
 

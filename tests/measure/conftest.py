@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from benchbook import sites
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.measure import dataset
 from benchbook.measure.data_plan import plan_data
 from benchbook.sites.topology import teardown
@@ -19,10 +19,10 @@ PORT = rooms.port(200)
 
 
 @pytest.fixture(scope="session")
-def make_study() -> Callable[..., Study]:
+def make_study() -> Callable[..., StudySpec]:
     """Return a function that makes a study of seconds with other sections as given."""
 
-    def make(**changes: Any) -> Study:
+    def make(**changes: Any) -> StudySpec:
         engine = {"settings": {"innodb_buffer_pool_size": "32M", "innodb_log_file_size": "8M"}}
         return small.study(**{"site": {"port": PORT}, "engine": engine, **changes})
 
@@ -40,7 +40,7 @@ def lab() -> Iterator[Path]:
 
 
 @pytest.fixture
-def site(lab: Path, make_study: Callable[..., Study], monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def site(lab: Path, make_study: Callable[..., StudySpec], monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The site of the study, with its data prepared; the server is started by the first who asks."""
     monkeypatch.setenv("BENCHBOOK_LOCK", str(lab.parent / "machine.lock"))
     study = make_study()

@@ -18,7 +18,7 @@ from sqlalchemy.exc import OperationalError
 
 from benchbook.core.artifacts import run_folder
 from benchbook.core.study.model import Endpoint
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util import files
 from benchbook.measure import clients, run_executor, statement_counters
 from benchbook.read.sysbench_log import parse_log
@@ -244,7 +244,7 @@ class Site(contract.Site):
 
     ready_s, database = 0.25, "sbtest"
 
-    def __init__(self, study: Study) -> None:
+    def __init__(self, study: StudySpec) -> None:
         self.study, self.clock = study, Clock()
         self.in_the_way: dict[str, str] = {}
         self.servers: dict[tuple[str, int], Server] = {}

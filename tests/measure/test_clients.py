@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from benchbook import sites
 from benchbook.core.artifacts import run_folder
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.measure import dataset
 from benchbook.measure.data_plan import plan_data
 from benchbook.read import validity
@@ -26,7 +26,7 @@ PORT = rooms.port(220)
 
 
 @pytest.fixture(scope="module")
-def study(make_study: Callable[..., Study]) -> Study:
+def study(make_study: Callable[..., StudySpec]) -> StudySpec:
     return make_study(
         site={"port": PORT},
         arms={"one": {}, "pair": {"clients": 2, "options_by": "file"}, "three": {"clients": 3, "servers": 3}},
@@ -38,7 +38,7 @@ def study(make_study: Callable[..., Study]) -> Study:
 
 
 @pytest.fixture(scope="module")
-def site(lab: Path, study: Study) -> Iterator[Any]:
+def site(lab: Path, study: StudySpec) -> Iterator[Any]:
     before = os.environ.get("BENCHBOOK_LOCK")
     os.environ["BENCHBOOK_LOCK"] = str(lab.parent / "machine.lock")
     try:
@@ -52,7 +52,7 @@ def site(lab: Path, study: Study) -> Iterator[Any]:
             os.environ["BENCHBOOK_LOCK"] = before
 
 
-def made(site: Any, study: Study, arm: str, into: Path) -> run_folder.RunFolder:
+def made(site: Any, study: StudySpec, arm: str, into: Path) -> run_folder.RunFolder:
     """Make the first planned run of an arm."""
     return run_folder.move_to_raw(measured(site, study, arm, into / "made"), into)
 
@@ -70,7 +70,7 @@ def counted(site: Any, arm: str, name: str) -> list[int]:
     return found
 
 
-def test_sums_of_three_clients_are_what_three_servers_counted(site: Any, study: Study, tmp_path: Path):
+def test_sums_of_three_clients_are_what_three_servers_counted(site: Any, study: StudySpec, tmp_path: Path):
     names = ("Com_update", "Com_stmt_execute")
     site.up("three")
     before = {name: counted(site, "three", name) for name in names}
@@ -97,7 +97,7 @@ def test_sums_of_three_clients_are_what_three_servers_counted(site: Any, study: 
     assert not [path for path in folder.path.rglob("*") if path.is_file() and word in path.read_bytes()]
 
 
-def test_two_clients_of_one_server_share_its_books(site: Any, study: Study, tmp_path: Path):
+def test_two_clients_of_one_server_share_its_books(site: Any, study: StudySpec, tmp_path: Path):
     judged = validity.judge_run(made(site, study, "pair", tmp_path), LIMITS)
     assert judged.status == "valid", judged.reasons
     assert judged.ledger == "agrees" and "servers" not in judged.evidence.seen

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from benchbook import sites
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.measure import dataset, statement_counters
 from benchbook.measure.data_plan import plan_data
 from benchbook.read import validity
@@ -19,14 +19,14 @@ from tests.walks import Store
 
 pytestmark = pytest.mark.server
 
-Make = Callable[..., Study]
+Make = Callable[..., StudySpec]
 # 200,000 rows of at least 206 bytes: 41 MB, a tenth of which and 8 MiB are 12.5 MB.
 DATA = {"tables": 2, "table_size": 100_000}
 ARMS = {"warm": {"data": {"prewarm": True}}, "cold": {"data": {"prewarm": False}}}
 
 
 @pytest.fixture(scope="module")
-def asked(make_study: Make) -> Study:
+def asked(make_study: Make) -> StudySpec:
     settings = {
         "innodb_buffer_pool_size": "96M",
         "innodb_log_file_size": "8M",
@@ -53,7 +53,7 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.fixture
-def store(asked: Study, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+def store(asked: StudySpec, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     monkeypatch.setenv("BENCHBOOK_LOCK", str(folder / "machine.lock"))
     with sites.open_site(asked, folder / "cold") as opened:
         if not opened.has_snapshot(plan_data(asked).label):

@@ -10,7 +10,7 @@ import pytest
 
 from benchbook import sites
 from benchbook.core.study.params import Limits
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util import paths
 from benchbook.core.util.errors import BenchbookError
 from benchbook.measure import dataset, scheduler, warm_up
@@ -88,13 +88,13 @@ ONE = {"direct": {}, "relay": {"access": "haproxy"}}
 
 
 @pytest.fixture
-def of_scripts(make_study, tmp_path: Path) -> Callable[..., Study]:
+def of_scripts(make_study, tmp_path: Path) -> Callable[..., StudySpec]:
     """Return a function that makes a study of own scripts, by name, with what else the event of each does.
 
     Each has a table of its own, called after it.
     """
 
-    def make(scripts: Mapping[str, str], rate: int = 0, **changes: Any) -> Study:
+    def make(scripts: Mapping[str, str], rate: int = 0, **changes: Any) -> StudySpec:
         (tmp_path / "common.lua").write_text(COMMON)
         workloads = {}
         for name, extra in scripts.items():
@@ -109,7 +109,7 @@ def of_scripts(make_study, tmp_path: Path) -> Callable[..., Study]:
 
 
 def measured(
-    study: Study, lab: Path, into: Path, monkeypatch
+    study: StudySpec, lab: Path, into: Path, monkeypatch
 ) -> tuple[scheduler.MatrixRunner, dict[str, Any], list[Any]]:
     monkeypatch.setenv("BENCHBOOK_LOCK", str(lab.parent / "machine.lock"))
     limits = Limits(client_wait=10, pause_ms=10_000, steal_pct=100).model_dump()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from benchbook import sites
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util.errors import BenchbookError
 from benchbook.measure import dataset, statement_counters
 from benchbook.measure.data_plan import plan_data
@@ -18,7 +18,7 @@ from tests.sites.hosts.test_postgresql import SMALL
 from tests.sites.local.test_socket import study
 from tests.walks import judge, measured
 
-Make = Callable[..., Study]
+Make = Callable[..., StudySpec]
 
 
 def state(rows: dict[str, int], indexes: dict[str, list[str]] | None = None) -> dict[str, Any]:

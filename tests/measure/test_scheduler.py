@@ -10,7 +10,7 @@ import pytest
 
 from benchbook.core.artifacts import run_folder
 from benchbook.core.artifacts.run_folder import RunFolder
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.plan import schedule
 from benchbook.read import validity
 from tests import beside
@@ -18,7 +18,7 @@ from tests.walks import Store, judge
 
 pytestmark = pytest.mark.server
 
-Make = Callable[..., Study]
+Make = Callable[..., StudySpec]
 
 
 @pytest.fixture

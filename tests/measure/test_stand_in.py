@@ -13,7 +13,7 @@ import pytest
 from benchbook.core.artifacts import run_folder
 from benchbook.core.artifacts.artifact import Facts
 from benchbook.core.artifacts.run_folder import RunFolder
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util import files, paths
 from benchbook.core.util.errors import BenchbookError
 from benchbook.measure import dataset, scheduler, servers, statement_counters, warm_up
@@ -23,14 +23,14 @@ from benchbook.read import validity
 from benchbook.sites.engines import dialect
 from tests.measure import stand_in
 
-Make = Callable[..., Study]
+Make = Callable[..., StudySpec]
 SHORT = {"seed": 3, "blocks": 1, "discard_s": 1, "run_s": 2, "order": "runs"}
 
 
 class Store:
     """A walk's runs, its folders, and what it says."""
 
-    def __init__(self, study: Study, base: Path) -> None:
+    def __init__(self, study: StudySpec, base: Path) -> None:
         self.study, self.site = study, stand_in.Site(study)
         self.raw, self.void = base / "raw", base / "void"
         self.runs, self.said = schedule.plan_runs("test", study, {}), []
@@ -466,7 +466,7 @@ def test_a_run_brings_the_site_up_only_if_something_is_missing(store, monkeypatc
     opened, proven = [], []
 
     @contextmanager
-    def open_site(study: Study, lab: Path) -> Any:
+    def open_site(study: StudySpec, lab: Path) -> Any:
         opened.append((study, lab))
         yield made.site
 

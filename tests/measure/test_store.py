@@ -12,7 +12,7 @@ import pytest
 
 from benchbook.core.artifacts import run_folder
 from benchbook.core.study.model import PlannedRun
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util import files, paths
 from benchbook.core.util.errors import BenchbookError
 from benchbook.measure import store
@@ -154,7 +154,7 @@ def test_a_copy_under_another_name_is_no_run(kept: Store):
 
 
 def test_runs_of_other_settings_step_aside_and_come_back(kept: Store):
-    changed = Study.model_validate(STUDY.model_dump() | {"plan": STUDY.plan.model_dump() | {"run_s": 3}})
+    changed = StudySpec.model_validate(STUDY.model_dump() | {"plan": STUDY.plan.model_dump() | {"run_s": 3}})
     others = schedule.plan_runs("s", changed, {})
     before = kept.digests()
     assert kept.tidy_up(others) == ids(others)
@@ -262,7 +262,7 @@ def test_strange_files_do_no_harm(kept: Store):
 PLAN = {"blocks": 2, "discard_s": 0, "run_s": 2, "order": "runs"}
 
 
-def study(**changes: Any) -> Study:
+def study(**changes: Any) -> StudySpec:
     return small.study(site={}, engine={"name": "mariadb"}, **changes)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from benchbook import sites
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.measure import dataset, servers
 from benchbook.measure.data_plan import plan_data
 from tests import strangers
@@ -21,7 +21,7 @@ from tests.measure.test_turns import PLAN
 from tests.walks import Store
 
 pytestmark = pytest.mark.server
-Make = Callable[..., Study]
+Make = Callable[..., StudySpec]
 RUNS = {"seed": 3, "blocks": 1, "discard_s": 0, "run_s": 3, "order": "runs", "max_repeats": 3}
 # What a stranger does shows at any load; turns have no rate.
 CALM = {"oltp_read_write": {"rate": 50}}
@@ -29,7 +29,7 @@ CALM = {"oltp_read_write": {"rate": 50}}
 
 def walked(
     site: Any,
-    study: Study,
+    study: StudySpec,
     folder: Path,
     act: Callable[[], AbstractContextManager[Any]],
     lasts_s: float = 1.5,
@@ -47,12 +47,12 @@ def walked(
 
 
 @pytest.fixture(params=["runs", "turns"])
-def study(request: pytest.FixtureRequest, make_study: Make) -> Study:
+def study(request: pytest.FixtureRequest, make_study: Make) -> StudySpec:
     asked = {"runs": {"plan": RUNS, "workloads": CALM}, "turns": {"plan": {**PLAN, "run_s": 2}}}
     return make_study(**asked[request.param], threads=(1,), aa=None)
 
 
-def test_a_tracer_of_a_server_voids_the_run_it_met(site: Any, study: Study, tmp_path: Path):
+def test_a_tracer_of_a_server_voids_the_run_it_met(site: Any, study: StudySpec, tmp_path: Path):
     site.up("direct")
 
     def trace() -> AbstractContextManager[Any]:
@@ -62,7 +62,7 @@ def test_a_tracer_of_a_server_voids_the_run_it_met(site: Any, study: Study, tmp_
     assert "the server was traced by python" in walked(site, study, tmp_path, trace)
 
 
-def test_stops_of_a_stranger_void_the_run_they_met(site: Any, study: Study, tmp_path: Path):
+def test_stops_of_a_stranger_void_the_run_they_met(site: Any, study: StudySpec, tmp_path: Path):
     site.up("direct")
 
     def stop() -> AbstractContextManager[Any]:

@@ -11,7 +11,7 @@ import pytest
 
 from benchbook.core.study import sysbench_workloads
 from benchbook.core.study.model import Endpoint, PlannedRun
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.study.study_sections import Workload
 from benchbook.measure import sysbench
 from benchbook.measure.data_plan import plan_data
@@ -182,7 +182,7 @@ def test_an_index_that_is_asked_for_before_the_rows_is_made_before_them(make_stu
     assert [argv[-1] for argv in found] == ["run", "run"]
 
 
-def test_the_loader_gives_each_table_its_own_seed(make_study: Callable[..., Study]):
+def test_the_loader_gives_each_table_its_own_seed(make_study: Callable[..., StudySpec]):
     study = make_study(dataset={"tables": 3, "table_size": 1000, "seed": 7})
     endpoint = Endpoint("127.0.0.1", 33061, "sbtest", "/run/secret")
     assert sysbench.loader_argvs(plan_data(study), "direct", endpoint)[2] == [

@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import text
 
 from benchbook.core.artifacts import run_folder
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.plan import schedule
 from benchbook.read import tidy
 from benchbook.read.evidence import turns_of
@@ -25,7 +25,7 @@ from tests.walks import Store
 
 pytestmark = pytest.mark.server
 
-Make = Callable[..., Study]
+Make = Callable[..., StudySpec]
 PLAN = {"seed": 3, "blocks": 1, "discard_s": 0.3, "run_s": 1, "order": "turns", "max_repeats": 3}
 
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.measure import dataset, warm_up
 from benchbook.measure.data_plan import plan_data
 from benchbook.measure.statement_counters import open_session
 from tests import beside
 from tests.limits import LIMITS
 
-Make = Callable[..., Study]
+Make = Callable[..., StudySpec]
 
 
 def test_a_study_without_pilots_says_so_and_keeps_none(make_study: Make, tmp_path: Path):

@@ -16,7 +16,7 @@ from benchbook.compare.claims import consistency
 from benchbook.compare.inference import findings
 from benchbook.core.artifacts.findings import Findings
 from benchbook.core.study.params import Analysis
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.measure import dataset, server_drift
 from benchbook.measure.data_plan import plan_data
 from benchbook.plan import schedule
@@ -83,7 +83,7 @@ def laboratory() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-def asked(arms: Mapping[str, Any], **changes: Any) -> Study:
+def asked(arms: Mapping[str, Any], **changes: Any) -> StudySpec:
     """Return a study of two threads levels in turns, with other sections as given."""
     engine = {"settings": {"innodb_buffer_pool_size": "96M", "innodb_log_file_size": "8M"}}
     return small.study(
@@ -107,7 +107,7 @@ def ranges(rows: int) -> dict[str, Any]:
     return {"rows": {**only, **NO_QUERIES}}
 
 
-def cold(**changes: Any) -> Study:
+def cold(**changes: Any) -> StudySpec:
     """Return a study whose planted arm begins each run with an empty pool, and ends before it has filled."""
     return asked(
         {"plain": {"data": {"prewarm": True}}, "planted": {"data": {"prewarm": False}}},
@@ -118,7 +118,7 @@ def cold(**changes: Any) -> Study:
     )
 
 
-def measured(study: Study, lab: Path, base: Path) -> Findings:
+def measured(study: StudySpec, lab: Path, base: Path) -> Findings:
     """Measure a study and return its findings."""
     with sites.open_site(study, lab / "lab") as site:
         if not site.has_snapshot(plan_data(study).label):

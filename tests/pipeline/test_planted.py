@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchbook.core.artifacts.bottlenecks import Cause
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.show import bottleneck_section
 from tests.pipeline import planted
 
@@ -35,7 +35,7 @@ class Plant:
 
     what: str
     part: str
-    study: Callable[[], Study] = field(default=lambda: planted.asked(planted.ARMS))
+    study: Callable[[], StudySpec] = field(default=lambda: planted.asked(planted.ARMS))
     plant: Planting = field(default=lambda patch, lab: True)
     us: float | None = None
 
@@ -48,15 +48,15 @@ def _trigger(body: str) -> Planting:
     return lambda patch, lab: planted.triggered(patch, lab, 2, body)
 
 
-def _updates() -> Study:
+def _updates() -> StudySpec:
     return planted.asked(planted.ARMS, workloads=UPDATES, engine={"settings": RELAXED})
 
 
-def _small_buffer(rows: int) -> Callable[[], Study]:
+def _small_buffer(rows: int) -> Callable[[], StudySpec]:
     return lambda: planted.asked(planted.SMALL_BUFFER, workloads=planted.ranges(rows))
 
 
-def _small_pool() -> Study:
+def _small_pool() -> StudySpec:
     """Return a study whose planted arm has memory for a tenth of the data."""
     small = {"innodb_buffer_pool_size": "12M", "innodb_lru_scan_depth": 100}
     arms = {"plain": {}, "planted": {"engine": {"settings": small}}}

@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util.errors import BenchbookError
 from benchbook.plan import pilot_parameters, schedule
 from tests import small
@@ -13,7 +13,7 @@ from tests import small
 WARM = {"pilot_s": 10}
 
 
-def make(**changes: Any) -> Study:
+def make(**changes: Any) -> StudySpec:
     return small.study(
         **{
             "aa": {},

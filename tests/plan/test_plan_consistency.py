@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from benchbook.core.study.model import compute_fingerprint
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.plan import plan_consistency, schedule
 from tests.plan.test_schedule import make
 
@@ -72,7 +72,7 @@ def shown(**settings: Any) -> dict[str, Any]:
     return {"direct": {"engine": {"settings": found | {"port": {"asked": "1", "from": "benchbook"}}}}}
 
 
-def asking(**settings: Any) -> Study:
+def asking(**settings: Any) -> StudySpec:
     return make(engine={"settings": settings})
 
 

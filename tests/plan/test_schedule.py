@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchbook.core.study.model import PlannedRun
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.plan import schedule
 from tests import depth, small
 from tests.goldens import assert_golden
@@ -19,7 +19,7 @@ from tests.goldens import assert_golden
 DATA = {"fingerprint": "da7a000000"}
 
 
-def make(**changes: Any) -> Study:
+def make(**changes: Any) -> StudySpec:
     """Return a study of two arms, a reading and a writing workload, with other sections as given."""
     plan = {"seed": 7, "blocks": 2, "discard_s": 5, "run_s": 30, "order": "runs"}
     return small.study(
@@ -33,7 +33,7 @@ def make(**changes: Any) -> Study:
     )
 
 
-def ids(study: Study, conditions: dict[str, Any] | None = None) -> list[str]:
+def ids(study: StudySpec, conditions: dict[str, Any] | None = None) -> list[str]:
     return [run.run_id for run in schedule.plan_runs("s", study, conditions or {})]
 
 
@@ -106,7 +106,7 @@ def test_a_study_that_grows_keeps_every_run_it_has(grown: dict[str, Any]):
 
 
 @pytest.mark.parametrize("study", [make(aa={}), make(aa={"threads": (4,)})], ids=["all", "some"])
-def test_a_new_arm_keeps_the_runs_of_the_twin(study: Study):
+def test_a_new_arm_keeps_the_runs_of_the_twin(study: StudySpec):
     grown = study.model_copy(update={"arms": {**study.arms, "more": study.arms["proxy"]}})
     assert set(ids(study)) <= set(ids(grown))
 

@@ -13,18 +13,18 @@ from pydantic import ValidationError
 
 from benchbook.core.study import interleaving as words
 from benchbook.core.study.model import PlannedRun
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.plan import earlier_rules, order, pilot_parameters, schedule
 from tests.installed import package
 from tests.plan.test_schedule import make
 from tests.read.corpus import PLAN
 
 
-def closed(**changes: Any) -> Study:
+def closed(**changes: Any) -> StudySpec:
     return make(**changes | {"plan": {"order": None, **changes.get("plan", {})}})
 
 
-def orders(study: Study) -> dict[str, str]:
+def orders(study: StudySpec) -> dict[str, str]:
     return {run.workload: run.order for run in schedule.plan_runs("s", study, {})}
 
 
@@ -104,7 +104,7 @@ def test_a_proxy_whose_children_do_its_work_gets_whole_runs(tmp_path: Path):
             closed(arms=arms, plan={"order": "turns"})
 
 
-def in_cluster(here: dict[str, Any] | None = None, **changes: Any) -> Study:
+def in_cluster(here: dict[str, Any] | None = None, **changes: Any) -> StudySpec:
     site = {"kind": "kubernetes", "kubernetes": here or {}}
     plan = {"order": "turns", **changes.pop("plan", {})}
     asked = {"arms": POD, "workloads": {"oltp_point_select": {}}, **changes}

@@ -9,7 +9,7 @@ from ruamel.yaml import YAML
 
 from benchbook.compare.claims.audit import audit_source
 from benchbook.core.published import source
-from benchbook.core.published.claim import Claim
+from benchbook.core.published.claim import ClaimSpec
 from benchbook.core.published.source import Published
 from benchbook.core.util import paths
 from benchbook.core.util.errors import InputErrors
@@ -216,8 +216,8 @@ def test_a_table_stands_for_the_arm_and_the_workload_that_it_is_about():
     """Somebody else's study has no such table; a claim on it is put to the arms and the workload."""
     loaded = source.load_source("tiproxy-haproxy")
 
-    def told(baseline: object, treatment: object) -> Claim:
-        claim = Claim.model_validate(
+    def told(baseline: object, treatment: object) -> ClaimSpec:
+        claim = ClaimSpec.model_validate(
             {
                 "kind": "effect", "claim": "It costs a third.", "stands": "Summary", "metric": "qps",
                 "baseline": {"table": baseline}, "treatment": {"table": treatment},

@@ -11,7 +11,7 @@ from scipy.special import stdtrit
 
 from benchbook.compare.stats import pairs
 from benchbook.compare.text import labels
-from benchbook.core.artifacts.findings import Finding, Findings
+from benchbook.core.artifacts.findings import FindingData, Findings
 from benchbook.show.evidence import ReportInputs
 from tests.found import changed, finding
 from tests.found import findings as whole
@@ -215,7 +215,7 @@ def findings(runs: pd.DataFrame, blocks: int, treatment: str = "haproxy") -> Fin
     return whole(*listed, **made)
 
 
-def _finding(runs: pd.DataFrame, workload: str, baseline: str, treatment: str) -> Finding:
+def _finding(runs: pd.DataFrame, workload: str, baseline: str, treatment: str) -> FindingData:
     own = runs[(runs["workload"] == workload) & runs["arm"].isin([baseline, treatment])]
     wide = own.assign(log=np.log(own["qps"])).pivot(index="block", columns=["threads", "arm"], values="log")
     ratios = pd.DataFrame(

@@ -9,7 +9,7 @@ import pytest
 
 from benchbook.compare.claims.audit import audit_source
 from benchbook.core.artifacts import record as index
-from benchbook.core.artifacts.findings import Finding
+from benchbook.core.artifacts.findings import FindingData
 from benchbook.core.published.audit import Audit
 from benchbook.core.util import files, paths
 from benchbook.core.util.source_files import source_names as names
@@ -94,7 +94,7 @@ def test_figures_hold_the_numbers_they_show(audits: dict[str, Audit], name: str)
     assert all(f"{line.value:g}" in told for line in measured)
 
 
-def finding(claim: str | None, **more: object) -> Finding:
+def finding(claim: str | None, **more: object) -> FindingData:
     made = {
         "id": "oltp_point_select.host.qps", "workload": "oltp_point_select", "effect": 0.061,
         "low": 0.049, "high": 0.079, "claim": claim, "verdict": "confirmed", "label": "higher",

@@ -4,14 +4,14 @@ import re
 
 import pytest
 
-from benchbook.core.artifacts.findings import Finding
+from benchbook.core.artifacts.findings import FindingData
 from benchbook.show import claim_rows, tables
 from tests import found, sources
 from tests.found import answer, changed
 from tests.recorded_findings import recorded_findings
 
 
-def finding(low: float, high: float, is_headline: bool = True, **more: str) -> Finding:
+def finding(low: float, high: float, is_headline: bool = True, **more: str) -> FindingData:
     return found.finding(effect=(low + high) / 2, low=low, high=high, headline=is_headline, **more)
 
 

@@ -8,14 +8,14 @@ import pytest
 from bs4 import BeautifulSoup
 
 from benchbook.compare.meta.meta_analysis import pool_sessions
-from benchbook.core.artifacts.findings import Finding
+from benchbook.core.artifacts.findings import FindingData
 from benchbook.show import curves, forest
 from tests import found
 from tests.compare.sessions import finding, part, session
 from tests.found import level
 
 
-def over(*levels: tuple[int, float], **more) -> Finding:
+def over(*levels: tuple[int, float], **more) -> FindingData:
     """Return a finding with a decided effect at each thread level, a tenth to either side."""
     points = [
         level(threads, effect, effect - 0.1, effect + 0.1,

@@ -5,7 +5,7 @@ import re
 from itertools import pairwise
 from typing import Any
 
-from benchbook.core.artifacts.findings import Finding
+from benchbook.core.artifacts.findings import FindingData
 from benchbook.core.artifacts.meta_analysis import (
     MetaAnalysis,
     ObservedEffect,
@@ -28,18 +28,18 @@ CONTRAST = {
 }  # fmt: skip
 
 
-def finding(effect: float, low: float, high: float, label: str, **more: Any) -> Finding:
+def finding(effect: float, low: float, high: float, label: str, **more: Any) -> FindingData:
     return found.finding(**{**CONTRAST, "effect": effect, "low": low, "high": high, "label": label, **more})
 
 
-def groups(*own: Finding, pooled: dict[str, MetaAnalysis] | None = None) -> list[home_page.QuestionGroup]:
+def groups(*own: FindingData, pooled: dict[str, MetaAnalysis] | None = None) -> list[home_page.QuestionGroup]:
     study = MeasuredStudy("lab", found.findings(*own, **STUDY), True)
     return home_page.group_questions(
         ClaimStatus([], [study], {}, pooled=pooled or {}), {"lab": "tidb-cluster"}
     )
 
 
-def lines(*own: Finding, pooled: dict[str, MetaAnalysis] | None = None) -> list[forest.ForestRow]:
+def lines(*own: FindingData, pooled: dict[str, MetaAnalysis] | None = None) -> list[forest.ForestRow]:
     return [*groups(*own, pooled=pooled)[0].rows[0].lines]
 
 

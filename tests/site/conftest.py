@@ -15,7 +15,7 @@ from benchbook.commands import pages
 from benchbook.compare.stats import steady_state
 from benchbook.core.artifacts import applied_config, run_folder
 from benchbook.core.study.model import Endpoint, PlannedRun, compute_fingerprint
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.study.validation_errors import validate_document
 from benchbook.core.util import files, paths, yaml_file
 from benchbook.measure import sysbench
@@ -65,9 +65,9 @@ DATA = {
 }  # fmt: skip
 
 
-def study() -> Study:
+def study() -> StudySpec:
     """The made-up study as a type."""
-    return validate_document(yaml_file.parse_mapping(STUDY.encode(), "studies/made.yaml"), Study)
+    return validate_document(yaml_file.parse_mapping(STUDY.encode(), "studies/made.yaml"), StudySpec)
 
 
 def fact_file() -> dict:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.sites.proxies.haproxy import HAProxy
 from tests import rooms, small
 
@@ -28,7 +28,7 @@ def port() -> int:
 def make_study(port: int):
     """Return a function that makes a study with the given engine settings and other engine keys."""
 
-    def make(settings: dict | None = None, **engine) -> Study:
+    def make(settings: dict | None = None, **engine) -> StudySpec:
         little = {"innodb_buffer_pool_size": "16M", "innodb_log_file_size": "8M"}
         return small.study(
             site={"port": port},

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.sites.kube.api import VARIABLES
 from tests import small
 
@@ -30,7 +30,7 @@ ARMS: dict[str, dict[str, Any]] = {
 }
 
 
-def make(arms: Any = tuple(ARMS), site: dict[str, Any] | None = None, **other: Any) -> Study:
+def make(arms: Any = tuple(ARMS), site: dict[str, Any] | None = None, **other: Any) -> StudySpec:
     """Return a study with some of these arms by name, or with others; `site` goes into `site.kubernetes`."""
     section = {"images": IMAGES, "server": {"cpu": 0.5, "memory_mib": 384}, "wait_s": 120}
     if "balancer" in arms:

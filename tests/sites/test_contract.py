@@ -19,7 +19,7 @@ import pytest
 from benchbook import sites
 from benchbook.core.artifacts import applied_config
 from benchbook.core.study import inventory, registry
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util.errors import SiteError
 from benchbook.measure import dataset, statement_counters
 from benchbook.measure.data_plan import plan_data
@@ -41,7 +41,7 @@ KINDS = ("local", "ssh", "kubernetes", "existing")
 DIRECT = {"direct": {}, "proxy": {"access": "haproxy"}}
 
 
-def study(kind: str, port: int, arms: dict[str, Any], engine: dict[str, Any], **site: Any) -> Study:
+def study(kind: str, port: int, arms: dict[str, Any], engine: dict[str, Any], **site: Any) -> StudySpec:
     return small.study(
         site={"kind": kind, **({"port": port} if kind != "existing" else {}), **site},
         engine={"settings": engine},
@@ -53,7 +53,7 @@ def study(kind: str, port: int, arms: dict[str, Any], engine: dict[str, Any], **
     )
 
 
-def of_hosts(port: int, stack: ExitStack, patch: pytest.MonkeyPatch) -> tuple[Study, Path]:
+def of_hosts(port: int, stack: ExitStack, patch: pytest.MonkeyPatch) -> tuple[StudySpec, Path]:
     """Three hosts in namespaces, each with a real sshd."""
     if (reason := unable()) is not None:
         pytest.skip(str(reason))
@@ -63,7 +63,7 @@ def of_hosts(port: int, stack: ExitStack, patch: pytest.MonkeyPatch) -> tuple[St
     return asked, rack.folder / "home" / "study"
 
 
-def of_cluster(port: int, stack: ExitStack, folder: Path) -> tuple[Study, Path]:
+def of_cluster(port: int, stack: ExitStack, folder: Path) -> tuple[StudySpec, Path]:
     """The cluster that a variable names, with an image of all programs; what is left in it is removed."""
     if not any(os.environ.get(name) for name in VARIABLES):
         pytest.skip(f"no cluster: neither {' nor '.join(VARIABLES)} is set")
@@ -75,7 +75,7 @@ def of_cluster(port: int, stack: ExitStack, folder: Path) -> tuple[Study, Path]:
 
 def of_endpoint(
     port: int, stack: ExitStack, patch: pytest.MonkeyPatch, folder: Path, lock: Path
-) -> tuple[Study, Path]:
+) -> tuple[StudySpec, Path]:
     """A server that another owner runs, under another lock, with an account and an empty schema for us."""
     # Searched for in every process of this machine, so no other program may say it by chance.
     password = secrets.token_hex()

@@ -94,7 +94,7 @@ class Source:
     name: str
 
     @cached_property
-    def document(self) -> source.Source:
+    def document(self) -> source.SourceSpec:
         """Its `source.yaml`: versions, machines, settings, arms, workloads."""
         return source.load_source(self.name)
 

@@ -41,7 +41,7 @@ class Finding:
     """
 
     study: str
-    data: findings.Finding
+    data: findings.FindingData
 
     id = Delegated[str](
         "data.id", "Its name, workload.treatment.metric; also its anchor on the study's page."
@@ -129,7 +129,7 @@ class Study:
         )
 
     @cached_property
-    def spec(self) -> core_study.Study:
+    def spec(self) -> core_study.StudySpec:
         """The study file, checked; of a recorded study the one it was measured by."""
         return load.study_file(self._there("file")) if self.is_recorded else load.load_study(self.name)
 

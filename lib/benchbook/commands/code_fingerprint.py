@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from benchbook.core.study import descriptors, load, registry
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util import files, paths
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -32,7 +32,7 @@ def write_fingerprints() -> int:
     return 0
 
 
-def of_study(study: Study) -> list[Path]:
+def of_study(study: StudySpec) -> list[Path]:
     """Return the files of `sites` that measuring a study may run, and those of other packages, sorted.
 
     All modules that lie in `sites` itself, and what its kind of site, engines and ways of access import: of

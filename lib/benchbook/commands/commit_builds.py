@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.study.study_sections import Build
 from benchbook.core.util import git, paths
 from benchbook.core.util.errors import InputErrors
@@ -19,7 +19,7 @@ from benchbook.sites.engines import packages
 OPTIONS = {"repo": "repo", "build": "command", "binary": "binary"}
 
 
-def resolve_build(study: Study, **inputs: str | None) -> Build:
+def resolve_build(study: StudySpec, **inputs: str | None) -> Build:
     """Build settings of a commit; InputErrors with each of `OPTIONS` that words and study lack."""
     build = study.engine.build.model_dump() if study.engine.build is not None else {"ref": "HEAD"}
     if study.engine.build is not None:
@@ -35,13 +35,13 @@ def resolve_build(study: Study, **inputs: str | None) -> Build:
     return Build(**build)
 
 
-def build_arms(study: Study, binaries: Mapping[str, Path]) -> Study:
+def build_arms(study: StudySpec, binaries: Mapping[str, Path]) -> StudySpec:
     """The study with its baseline arm once for each binary, the first as the new baseline."""
     first = study.arms[study.baseline].model_dump(exclude_unset=True)
     of_arm = {key: value for key, value in (first.get("engine") or {}).items() if key != "build"}
     results = {name: first | {"engine": of_arm | {"binary": str(path)}} for name, path in binaries.items()}
     engine = study.engine.model_copy(update={"build": None})
-    return Study.model_validate(dict(study) | {"engine": engine, "arms": results})
+    return StudySpec.model_validate(dict(study) | {"engine": engine, "arms": results})
 
 
 @contextmanager
@@ -63,8 +63,8 @@ def open_builder(build: Build, work: Path | None) -> Iterator[Callable[[str], Pa
 
 @contextmanager
 def compare_commits(
-    study: Study, base: str | None, head: str | None, work: Path | None, **built_by: Any
-) -> Iterator[Study]:
+    study: StudySpec, base: str | None, head: str | None, work: Path | None, **built_by: Any
+) -> Iterator[StudySpec]:
     """Build the two commits to be compared; the study of them, or the study unchanged without any."""
     refs = {"base": base, "head": head}
     if not any(refs.values()):

@@ -28,7 +28,7 @@ from benchbook.core.artifacts import run_folder
 from benchbook.core.study import interleaving as words
 from benchbook.core.study import load
 from benchbook.core.study.params import Analysis, Limits
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util import files, paths
 from benchbook.core.util.errors import BenchbookError, InputErrors
 from benchbook.measure import dataset, preflight, store, warm_up
@@ -55,7 +55,7 @@ class GateRequest:
     """Request for a gate: study, margin as a fraction of QPS, minutes, treatments in question."""
 
     name: str
-    study: Study
+    study: StudySpec
     margin: float
     minutes: float
     limits: Limits
@@ -149,7 +149,7 @@ def read_request(
         if arm == study.baseline or not arms or arm in arms
     }
     plan = study.plan.model_copy(update={"seed": study.plan.seed or store.draw_seed()})
-    study = Study.model_validate(dict(study) | {"arms": kept, "aa": None, "claims": (), "plan": plan})
+    study = StudySpec.model_validate(dict(study) | {"arms": kept, "aa": None, "claims": (), "plan": plan})
     return GateRequest(name, study, float(margin[1]) / 100, float(length[0]), params.limits, params.analysis)
 
 
@@ -256,7 +256,7 @@ def allot_blocks(looks: Sequence[int], left_s: float, spent_s: float) -> tuple[i
 
 def _run_trial(
     gate_request: GateRequest, site: Any, base: Path, ready: Ready, say: Callable[[str], None]
-) -> tuple[Study, list[Any], float]:
+) -> tuple[StudySpec, list[Any], float]:
     """Make a block that is not counted; return its study, plan and the seconds that it takes beside its runs.
 
     On a machine so busy that turns can't be kept, longer ones are tried, of which a switch is a smaller
@@ -315,7 +315,7 @@ def _run_pilots(gate_request: GateRequest, site: Any, base: Path) -> dict[str, A
     }
 
 
-def _read_facts(site: Any, study: Study) -> dict[str, Any]:
+def _read_facts(site: Any, study: StudySpec) -> dict[str, Any]:
     """Bring every arm up and return its facts; an arm that can't be made leaves nothing to decide."""
     missing = feasibility.of_site(site, study.arms)
     if missing:
@@ -329,11 +329,11 @@ def _read_facts(site: Any, study: Study) -> dict[str, Any]:
     return facts
 
 
-def _replan_study(study: Study, blocks: int, run_s: int, turn_ms: int | None = None) -> Study:
+def _replan_study(study: StudySpec, blocks: int, run_s: int, turn_ms: int | None = None) -> StudySpec:
     """The study with other blocks, seconds of a run, and milliseconds of a turn (None: as it has)."""
     plan = study.plan.model_dump() | {"blocks": blocks, "run_s": run_s, "budget_minutes": 100_000}
     plan |= {"turn_ms": turn_ms} if turn_ms else {}
-    return Study.model_validate(dict(study) | {"plan": plan})
+    return StudySpec.model_validate(dict(study) | {"plan": plan})
 
 
 def _block_seconds(runs: Sequence[Any]) -> float:

@@ -19,7 +19,7 @@ import pandas as pd
 from benchbook.compare.meta import sample_size
 from benchbook.core.study.model import PlannedRun
 from benchbook.core.study.params import Limits
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util import paths
 from benchbook.measure import dataset, scheduler
 from benchbook.measure.data_plan import plan_data
@@ -51,14 +51,14 @@ BLOCK_S = 13.0
 """Seconds of a block of one pair with a fresh start of its server, for the forecast."""
 
 
-def build_study(parts: Mapping[str, Any] | None = None, port: int = 23990, **plan: Any) -> Study:
+def build_study(parts: Mapping[str, Any] | None = None, port: int = 23990, **plan: Any) -> StudySpec:
     """A study of one cell: equal arms, unless `parts`, sections of a study, say otherwise."""
     inputs = {"site": {"port": port}, "plan": EQUAL_ARMS["plan"] | plan, **(parts or {})}
-    return Study.model_validate(EQUAL_ARMS | inputs)
+    return StudySpec.model_validate(EQUAL_ARMS | inputs)
 
 
 def measure_runs(
-    of: Study, lab: Path, into: Path, limits: Limits | None = None, say: Callable[[str], None] = print
+    of: StudySpec, lab: Path, into: Path, limits: Limits | None = None, say: Callable[[str], None] = print
 ) -> pd.DataFrame:
     """Make all runs of a study in a lab, their folders below `into`; return the table of valid `runs`."""
     bounds = limits or Limits()
@@ -73,7 +73,7 @@ def measure_runs(
 
 
 def run_planned(
-    of: Study,
+    of: StudySpec,
     runs: list[PlannedRun],
     site: Site,
     into: Path,

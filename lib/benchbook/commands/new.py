@@ -16,7 +16,7 @@ from typing import Any
 
 from benchbook.core.study import descriptors, load
 from benchbook.core.study.custom_scripts import CustomScript
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.study.study_base import NAME
 from benchbook.core.study.sysbench_workloads import SCRIPTS
 from benchbook.core.study.validation_errors import validate_document
@@ -104,11 +104,11 @@ def write_study(answers: Answers) -> None:
     """Write the study file, complete and valid or not at all. InputErrors with every mistake in it."""
     where, content = paths.study_paths(answers.name), render_study(answers)
     try:
-        validate_document(yaml_file.parse_mapping(content.encode(), where.shown), Study)
+        validate_document(yaml_file.parse_mapping(content.encode(), where.shown), StudySpec)
     except InputErrors:
         # Turns can't be had, so it gets the lengths of whole runs.
         content = render_study(answers, IN_RUNS)
-        validate_document(yaml_file.parse_mapping(content.encode(), where.shown), Study)
+        validate_document(yaml_file.parse_mapping(content.encode(), where.shown), StudySpec)
     where.file.parent.mkdir(parents=True, exist_ok=True)
     # Exclusive: another program may have made it meanwhile.
     with where.file.open("x", encoding="utf-8") as stream:

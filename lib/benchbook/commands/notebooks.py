@@ -76,7 +76,7 @@ class _Publisher(DisplayPublisher):
         self.shell.show("display_data", data=_encode_data(data), metadata=metadata or {})
 
 
-class _Stream(io.TextIOBase):
+class _CellOutput(io.TextIOBase):
     """Printed output of a cell."""
 
     encoding, errors = "utf-8", "strict"
@@ -140,7 +140,7 @@ def _open_shell() -> Iterator[Shell]:
 def _run_cell(shell: Shell, cell: NotebookNode, number: int) -> list[NotebookNode]:
     shell.shown, shell.execution_count = [], number
     before = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = _Stream(shell, "stdout"), _Stream(shell, "stderr")  # type: ignore[assignment]
+    sys.stdout, sys.stderr = _CellOutput(shell, "stdout"), _CellOutput(shell, "stderr")  # type: ignore[assignment]
     try:
         done = shell.run_cell(cell.source)
     finally:

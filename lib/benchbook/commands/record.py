@@ -21,7 +21,7 @@ from benchbook.compare.inference import caveats
 from benchbook.core.artifacts import record
 from benchbook.core.artifacts.findings import Findings
 from benchbook.core.study import load, study_variants
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util import files, git, number_format, numeric_equality, parallel, paths, yaml_file
 from benchbook.core.util.errors import BenchbookError, InputErrors, did_you_mean
 from benchbook.core.util.plural import count
@@ -396,7 +396,7 @@ def find_edits(name: str) -> Iterator[str]:
         yield f"the tree is edited: {', '.join(changed[:5])}{more}; commit, measure with that, then record"
 
 
-def find_unfinished(name: str, study: Study) -> Iterator[str]:
+def find_unfinished(name: str, study: StudySpec) -> Iterator[str]:
     """Reasons that a study is not whole and valid."""
     where = paths.study_paths(name)
     if not where.findings.is_file() or not (where.tidy / "runs.parquet").is_file():

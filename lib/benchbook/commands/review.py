@@ -13,7 +13,7 @@ import nbformat
 
 from benchbook.commands import repro, review_record
 from benchbook.compare.text.results_table import ResultRow, rows_of_finding
-from benchbook.core.artifacts.findings import Finding, Findings
+from benchbook.core.artifacts.findings import FindingData, Findings
 from benchbook.core.util import files, git, number_format, paths
 from benchbook.core.util.errors import BenchbookError
 from benchbook.show import page
@@ -144,7 +144,9 @@ def side_by_side(then: Findings | None, now: Findings | None) -> Iterator[list[o
         yield [finding, row, old, new, _describe_change(old, new)]
 
 
-def _describe_change(old: tuple[Finding, ResultRow] | None, new: tuple[Finding, ResultRow] | None) -> str:
+def _describe_change(
+    old: tuple[FindingData, ResultRow] | None, new: tuple[FindingData, ResultRow] | None
+) -> str:
     if old is None or new is None:
         return "new" if old is None else "gone"
     (was, old_row), (now, new_row) = old, new

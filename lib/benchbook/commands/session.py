@@ -19,7 +19,7 @@ from benchbook.core.artifacts import design, meta_analysis, record
 from benchbook.core.artifacts.artifact import Facts
 from benchbook.core.artifacts.meta_analysis import Processor, StudySession
 from benchbook.core.study import interleaving, load
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util import paths
 from benchbook.core.util.errors import BenchbookError, InputErrors
 from benchbook.evidence import sessions
@@ -170,7 +170,7 @@ def _build_session(name: str, entry: record.Entry) -> StudySession:
     return StudySession(id=name, measured=entry.measured, design=entry.design, processor=processor)
 
 
-def _estimate_seconds(study: Study) -> float:
+def _estimate_seconds(study: StudySpec) -> float:
     return schedule.estimate_seconds(study, schedule.sketch_runs("", study)) + schedule.pilot_seconds(study)
 
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from benchbook.core.study import load
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util import paths
 
 
@@ -85,7 +85,7 @@ def run_cluster(study: str, act: str) -> int | str:
     return gke.remove_cluster(folder) if act == "down" else gke.make_cluster(of, folder)
 
 
-def cluster_summary(study: Study) -> str:
+def cluster_summary(study: StudySpec) -> str:
     """Way to make a study's cluster, as `plan` shows it; empty if it names no cluster to make."""
     if study.site.kubernetes is None or study.site.kubernetes.gke is None:
         return ""

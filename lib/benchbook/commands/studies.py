@@ -12,7 +12,7 @@ from typing import Any
 from benchbook.commands import site_commands
 from benchbook.core.published import source
 from benchbook.core.study import load, study_variants
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util import files, paths, source_files, yaml_file
 from benchbook.core.util.errors import InputErrors
 
@@ -186,7 +186,7 @@ def _list_answers() -> dict[str, dict[str, list[str]]]:
     return answers
 
 
-def _list_claims(study: Study) -> dict[str, str]:
+def _list_claims(study: StudySpec) -> dict[str, str]:
     """Claims of a study, each with the study's use of it."""
     shown = {claim: "illustrates" for arm in study.arms.values() for claim in arm.illustrates}
     return {**shown, **dict.fromkeys(study.claims, "judges")}

@@ -12,9 +12,9 @@ from pydantic import BaseModel
 
 from benchbook.core.artifacts.findings import Findings
 from benchbook.core.published.audit import Audit
-from benchbook.core.published.source import Source
+from benchbook.core.published.source import SourceSpec
 from benchbook.core.study.params import Params
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.study.validation_errors import named_entries, resolve_node
 from benchbook.core.util import files
 
@@ -30,7 +30,7 @@ key is when it is left out, or that it is required; without them it is null, emp
 
 def render_page() -> str:
     """Page in Markdown: for each section a list of its keys with value, default and meaning."""
-    pages = [*_render_model("studies/NAME.yaml", Study), *_render_model("params.yaml", Params)]
+    pages = [*_render_model("studies/NAME.yaml", StudySpec), *_render_model("params.yaml", Params)]
     return "\n".join([INTRODUCTION, *pages])
 
 
@@ -115,8 +115,11 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 def build_schemas() -> dict[str, dict[str, Any]]:
     """Every schema by the name of its file; each key carries its meaning and unit."""
     return {
-        f"{kind.__name__.lower()}.schema.json": {"$schema": DIALECT, **kind.model_json_schema()}
-        for kind in (Study, Source, Audit, Findings)
+        f"{kind.__name__.lower().removesuffix('spec')}.schema.json": {
+            "$schema": DIALECT,
+            **kind.model_json_schema(),
+        }
+        for kind in (StudySpec, SourceSpec, Audit, Findings)
     }
 
 

@@ -26,7 +26,7 @@ from benchbook.core.artifacts import run_folder
 from benchbook.core.artifacts.artifact import Document, describe_error
 from benchbook.core.artifacts.run_folder import Listed
 from benchbook.core.study import load
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.study.study_base import NAME
 from benchbook.core.util import files, paths
 from benchbook.core.util.errors import BenchbookError
@@ -110,7 +110,7 @@ def pack_study(study: str, target: Path, commit: str | None = None) -> Path:
     return tarball.write_tar(target, ((f"{study}/{name}", contents[name]) for name in (MANIFEST, *listed)))
 
 
-def list_sources(spec: Study) -> list[str]:
+def list_sources(spec: StudySpec) -> list[str]:
     """Sources of every claim of a study, illustrated ones too: its file can't be read without."""
     claims = [*spec.claims, *(claim for arm in spec.arms.values() for claim in arm.illustrates)]
     return sorted({claim.partition("/")[0] for claim in claims})

@@ -14,7 +14,7 @@ from benchbook.core.artifacts.artifact import Facts, describe_error
 from benchbook.core.artifacts.run_folder import RunFolder
 from benchbook.core.study.model import PlannedRun
 from benchbook.core.study.params import Params
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.study.validation_errors import validate_document
 from benchbook.core.util import files, paths, yaml_file
 from benchbook.plan import earlier_rules, schedule
@@ -29,9 +29,11 @@ class ArchiveContents:
         self.where = paths.StudyPaths(name, root)
 
     @cached_property
-    def study(self) -> Study:
+    def study(self) -> StudySpec:
         """The study file; its claims need not be in a source."""
-        return validate_document(yaml_file.read_mapping(self.where.file, f"studies/{self.name}.yaml"), Study)
+        return validate_document(
+            yaml_file.read_mapping(self.where.file, f"studies/{self.name}.yaml"), StudySpec
+        )
 
     @cached_property
     def params(self) -> Params:

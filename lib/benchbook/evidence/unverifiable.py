@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchbook.core.study.params import Params
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.study.validation_errors import validate_document
 from benchbook.core.util import files, paths, yaml_file
 from benchbook.core.util.numeric_equality import diff_mappings, truncate_text
@@ -76,7 +76,7 @@ def _of_study_here(held: ArchiveContents, ours: Path) -> Iterator[str]:
     if not here.file.is_file():
         yield f"{here.shown}: this clone has no such study to hold it against"
         return
-    own_values = validate_document(yaml_file.read_mapping(here.file, here.shown), Study).model_dump(
+    own_values = validate_document(yaml_file.read_mapping(here.file, here.shown), StudySpec).model_dump(
         mode="json"
     )
     theirs = held.study.model_dump(mode="json")

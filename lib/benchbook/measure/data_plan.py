@@ -9,7 +9,7 @@ from benchbook.core.study import custom_scripts, descriptors
 from benchbook.core.study.custom_scripts import CustomScript
 from benchbook.core.study.engines import cache_start, engine_of, is_analyzed, is_prewarmed
 from benchbook.core.study.model import compute_fingerprint
-from benchbook.core.study.study import TWIN, Study
+from benchbook.core.study.study import TWIN, StudySpec
 from benchbook.core.util.errors import BenchbookError
 
 
@@ -53,7 +53,7 @@ class DataPlan:
         return self.arms[arm.removesuffix(TWIN)]
 
 
-def plan_data(study: Study) -> DataPlan:
+def plan_data(study: StudySpec) -> DataPlan:
     """The data plan of a study; warming of arms only for stages that declare `warm_up`."""
     data, scripts = study.dataset, custom_scripts.load_scripts(study)
     prepared = tuple(custom_scripts.prepared_by(study))
@@ -66,7 +66,7 @@ def plan_data(study: Study) -> DataPlan:
     )
 
 
-def _plan_arm(study: Study, arm: str) -> ArmLoad:
+def _plan_arm(study: StudySpec, arm: str) -> ArmLoad:
     data = study.arms[arm].data
     index = "after" if data is None else data.index
     leaves_gaps = descriptors.find_engine(engine_of(study, arm).name).leaves_gaps
@@ -78,7 +78,7 @@ def _plan_arm(study: Study, arm: str) -> ArmLoad:
     return ArmLoad(index, leaves_gaps, *warmed)
 
 
-def _checksum_kind(study: Study) -> str:
+def _checksum_kind(study: StudySpec) -> str:
     """Kind of checksum: an engine's own if all columns are alike, else one that all can make."""
     of_arms = [engine_of(study, arm) for arm in study.arms]
     engines = {engine.name: descriptors.find_engine(engine.name) for engine in of_arms}

@@ -17,7 +17,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from benchbook.core.study import interleaving
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util.errors import BenchbookError
 from benchbook.measure import dataset
 from benchbook.sites import kind
@@ -41,7 +41,7 @@ def refuse_problems(problems: list[str]) -> None:
         raise BenchbookError("this can't be measured: " + "; ".join(problems))
 
 
-def refuse_before_loading(study: Study, raw: Path, lab: Path, limits: dict[str, Any]) -> None:
+def refuse_before_loading(study: StudySpec, raw: Path, lab: Path, limits: dict[str, Any]) -> None:
     """Refuse what no row has to be loaded for: another measurement here, limits of machine and servers.
 
     Servers are asked where others run them; elsewhere none is up yet. LockHeld or BenchbookError.
@@ -58,7 +58,7 @@ def refuse_before_loading(study: Study, raw: Path, lab: Path, limits: dict[str, 
                     refuse_problems([f"{arm}: {text}" for text in check_server(study, connection)])
 
 
-def check_machine(study: Study, folders: dict[str, Path], limits: dict[str, Any]) -> list[str]:
+def check_machine(study: StudySpec, folders: dict[str, Path], limits: dict[str, Any]) -> list[str]:
     """Problems of the A/A pair, this process's limits, and rights and space in output folders."""
     most = study.sessions
     machine = [*interleaving.find_misleading(study)]
@@ -82,7 +82,7 @@ def check_machine(study: Study, folders: dict[str, Path], limits: dict[str, Any]
     return machine
 
 
-def check_server(study: Study, connection: Connection) -> list[str]:
+def check_server(study: StudySpec, connection: Connection) -> list[str]:
     """Hold the server's limits against the needs of the highest thread level."""
     most, tables = study.sessions, study.dataset.tables
     needed = {

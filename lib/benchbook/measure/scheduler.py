@@ -16,7 +16,7 @@ from benchbook.core.artifacts import run_folder
 from benchbook.core.artifacts.artifact import Facts
 from benchbook.core.study import interleaving
 from benchbook.core.study.model import PlannedRun
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util import files, paths
 from benchbook.core.util.errors import BenchbookError, SiteError
 from benchbook.core.util.plural import count
@@ -40,7 +40,7 @@ Stop = Callable[[int], str | None]
 class MatrixRunner:
     """State of one walk: its runs, their destination, and their judge; `site` once it is open."""
 
-    study: Study
+    study: StudySpec
     runs: list[PlannedRun]
     site: Site | None
     raw: Path
@@ -93,7 +93,7 @@ class MatrixRunner:
 
 def complete_schedule(
     name: str,
-    study: Study,
+    study: StudySpec,
     runs: list[PlannedRun],
     facts: Facts,
     data: dict[str, Any],

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util.errors import BenchbookError
 from benchbook.measure import dataset, preflight, server_drift, statement_counters
 from benchbook.measure.data_plan import DataPlan
@@ -25,7 +25,7 @@ class Ready:
 
 
 def restart_servers(
-    site: Site, study: Study, data: DataPlan, arms: Sequence[str], twin: str | None, block: int
+    site: Site, study: StudySpec, data: DataPlan, arms: Sequence[str], twin: str | None, block: int
 ) -> dict[str, list[statement_counters.Record]]:
     """Start the servers of arms again with the prepared data, and hold them against the study.
 
@@ -53,7 +53,7 @@ def restart_servers(
 
 
 def _verify_server(
-    connection: Connection, study: Study, data: DataPlan, block: int, is_cold: bool
+    connection: Connection, study: StudySpec, data: DataPlan, block: int, is_cold: bool
 ) -> statement_counters.Record:
     """Hold a server and its data against the study; return its rows if they are needed."""
     preflight.refuse_problems(preflight.check_server(study, connection))
@@ -63,7 +63,7 @@ def _verify_server(
     return statement_counters.rows_of(connection, tables) if is_cold else {}
 
 
-def _identify_servers(site: Site, study: Study, arm: str) -> list[tuple[str, int]]:
+def _identify_servers(site: Site, study: StudySpec, arm: str) -> list[tuple[str, int]]:
     """Marks that tell each server of an arm from all others."""
     return [(site.server_of(arm), number) for number in range(study.arms[study.deployed(arm)].servers)]
 
@@ -71,7 +71,7 @@ def _identify_servers(site: Site, study: Study, arm: str) -> list[tuple[str, int
 @contextmanager
 def open_servers(
     site: Site,
-    study: Study,
+    study: StudySpec,
     data: DataPlan,
     arms: Sequence[str],
     cold: Mapping[str, Sequence[statement_counters.Record]],
@@ -91,7 +91,7 @@ def open_servers(
 
 @contextmanager
 def open_sessions(
-    site: Site, study: Study, arms: Iterable[str]
+    site: Site, study: StudySpec, arms: Iterable[str]
 ) -> Iterator[dict[str, tuple[Connection, ...]]]:
     """Open one session for each distinct server of some arms; return the sessions of every arm, one a server.
 

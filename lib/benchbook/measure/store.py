@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from benchbook.core.artifacts import run_folder
 from benchbook.core.artifacts.run_folder import RunFolder
 from benchbook.core.study.model import PlannedRun
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.study.study_sections import MAX_INT32
 from benchbook.core.util import files, paths
 
@@ -135,7 +135,7 @@ def count_attempts(void: Path, run_id: str) -> int:
 VERSION = 1
 
 
-def begin_session(where: paths.StudyPaths, study: Study) -> int:
+def begin_session(where: paths.StudyPaths, study: StudySpec) -> int:
     """Return the seed of the session: that of the study file, else the one drawn when the session began.
 
     What was drawn stands in `session.json` with version, study, begun_utc, seed and blocks; it is drawn from

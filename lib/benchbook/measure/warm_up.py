@@ -11,7 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from benchbook.core.artifacts import run_folder
 from benchbook.core.study.model import PlannedRun
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util.errors import BenchbookError
 from benchbook.core.util.plural import count
 from benchbook.measure import custom_data, dataset, servers
@@ -22,7 +22,7 @@ from benchbook.plan import schedule
 from benchbook.sites.contract import Site
 
 
-def warm_up_data(site: Site, study: Study) -> list[dict[str, str]]:
+def warm_up_data(site: Site, study: StudySpec) -> list[dict[str, str]]:
     """Run ANALYZE TABLE if the study asks for it, keep it in the copy, prewarm; return answers."""
     answers: list[dict[str, str]] = []
     data = plan_data(study)
@@ -41,7 +41,7 @@ def warm_up_data(site: Site, study: Study) -> list[dict[str, str]]:
 
 def run_pilots(
     name: str,
-    study: Study,
+    study: StudySpec,
     site: Site,
     into: Path,
     limits: dict[str, Any],
@@ -74,7 +74,7 @@ def run_pilots(
 
 def _run_pilot(
     pilot: PlannedRun,
-    study: Study,
+    study: StudySpec,
     site: Site,
     into: Path,
     limits: dict[str, Any],
@@ -119,7 +119,7 @@ def _describe_failure(new_run_folder: run_folder.RunFolder) -> str:
     return "" if (observations["ended_by"], observations["exit_code"]) == ("itself", 0) else ended
 
 
-def record_custom_scripts(site: Any, study: Study) -> dict[str, Any]:
+def record_custom_scripts(site: Any, study: StudySpec) -> dict[str, Any]:
     """Record of own scripts and of the tables made by their prepare; empty without any."""
     data = plan_data(study)
     if not data.scripts:

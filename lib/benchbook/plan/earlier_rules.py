@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from benchbook.core.study import interleaving
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 
 SHORTEST_MS = 50
 """Turns that pilots gave no length, by the first rules."""
 
 
-def lift_warm_up(study: Study, warm_up: Mapping[str, Any]) -> dict[str, Any]:
+def lift_warm_up(study: StudySpec, warm_up: Mapping[str, Any]) -> dict[str, Any]:
     """`warm_up.json` that gives the recorded plan by the present rules, `interleaving.RULES`.
 
     By the first rules (no number) one level with transactions too long for turns made whole runs of a

@@ -22,7 +22,7 @@ from benchbook.core.study.interleaving import (
     THREAD_MS,
     least_ms,
 )
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.study.study_sections import Rate
 from benchbook.core.util.errors import BenchbookError
 from benchbook.core.util.plural import count
@@ -33,7 +33,7 @@ DIGITS = 2
 Rates = Mapping[str, Mapping[int, int]]
 
 
-def pilot_workload_of(study: Study, workload: str) -> str:
+def pilot_workload_of(study: StudySpec, workload: str) -> str:
     """Workload with pilots for this one: the first that differs in nothing but its rate."""
     workload_asked = study.workloads[workload]
     # A workload with a number as its rate has pilots of its own, at that rate.
@@ -49,7 +49,7 @@ def pilot_workload_of(study: Study, workload: str) -> str:
     )
 
 
-def pilot_levels(study: Study, workload: str) -> list[int]:
+def pilot_levels(study: StudySpec, workload: str) -> list[int]:
     """Thread levels of a workload's pilots: all if a rate depends on them, else the ends."""
     depends = any(
         isinstance(study.workloads[other].rate, Rate) and pilot_workload_of(study, other) == workload
@@ -58,7 +58,7 @@ def pilot_levels(study: Study, workload: str) -> list[int]:
     return sorted(set(study.threads) if depends else {min(study.threads), max(study.threads)})
 
 
-def settle_rates(study: Study, pilots: pd.DataFrame) -> list[dict[str, Any]]:
+def settle_rates(study: StudySpec, pilots: pd.DataFrame) -> list[dict[str, Any]]:
     """Rate of every workload with a share, at each thread level, and its origin.
 
     `pilots` has the columns arm, workload, threads, second (from 1) and tps. An arm's saturation is its mean
@@ -94,7 +94,7 @@ def rates_told(settled: list[dict[str, Any]]) -> list[str]:
     ]
 
 
-def settled_rates(study: Study, warm_up: Mapping[str, Any]) -> Rates:
+def settled_rates(study: StudySpec, warm_up: Mapping[str, Any]) -> Rates:
     """Settled rates by workload and threads from `warm_up.json`; BenchbookError if one lacks."""
     rates = by_cell(warm_up.get("rates", ()), "rate")
     for name, workload in study.workloads.items():
@@ -130,7 +130,7 @@ EDGE_STEP_S = 0.5
 Lengths = Mapping[str, Mapping[int, int | None]]
 
 
-def settle_turns(study: Study, pilots: pd.DataFrame) -> list[dict[str, Any]]:
+def settle_turns(study: StudySpec, pilots: pd.DataFrame) -> list[dict[str, Any]]:
     """Length of a turn of each workload and thread level in milliseconds, the same for all arms.
 
     A turn holds a mean transaction and ten mean statements of the slowest arm, 1.5 ms for each thread, and
@@ -179,7 +179,7 @@ def _starting_times(data_frame: pd.DataFrame, threads: int) -> dict[str, float]:
     return {"starting_s": starting_s} | ({"edge_s": edge_s} if edge_s > EDGE_S else {})
 
 
-def length_ms(study: Study, workload: str, threads: int, settled: Lengths) -> int | None:
+def length_ms(study: StudySpec, workload: str, threads: int, settled: Lengths) -> int | None:
     """Milliseconds of a turn; None if a transaction is too long for turns."""
     if study.plan.turn_ms is not None:
         return study.plan.turn_ms

@@ -15,7 +15,7 @@ from benchbook.core.artifacts.artifact import Arms
 from benchbook.core.study import descriptors
 from benchbook.core.study.engines import engine_of
 from benchbook.core.study.model import PlannedRun, compute_fingerprint, run_id_of
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util import numeric_equality
 from benchbook.plan import schedule
 
@@ -25,7 +25,7 @@ FILES = {"facts": "facts.json", "data": "dataset.json"}
 Plans = Mapping[str, Mapping[str, Any]]
 
 
-def check_dataset(data: Mapping[str, Any], study: Study) -> Iterator[str]:
+def check_dataset(data: Mapping[str, Any], study: StudySpec) -> Iterator[str]:
     """Errors of dataset.json against its own fingerprint and against the study."""
     fingerprint = compute_fingerprint({name: data[name] for name in data if name not in BESIDE_DATA})
     if fingerprint != data["fingerprint"]:
@@ -38,7 +38,7 @@ def check_dataset(data: Mapping[str, Any], study: Study) -> Iterator[str]:
             yield f"dataset.json: {name} has {rows} rows, the study has {study.dataset.table_size}"
 
 
-def check_conditions(arms: Arms, data: Mapping[str, Any], study: Study, plans: Plans) -> Iterator[str]:
+def check_conditions(arms: Arms, data: Mapping[str, Any], study: StudySpec, plans: Plans) -> Iterator[str]:
     """Files with another digest than the one in each run's conditions."""
     for arm, run_condition in schedule.run_conditions(arms, data).items():
         arm_plans = {name: plan for name, plan in plans.items() if study.deployed(plan["arm"]) == arm}
@@ -53,7 +53,7 @@ def check_conditions(arms: Arms, data: Mapping[str, Any], study: Study, plans: P
                 )
 
 
-def check_settings(arms: Arms, study: Study) -> Iterator[str]:
+def check_settings(arms: Arms, study: StudySpec) -> Iterator[str]:
     """Yield settings of a server that the study asks for and the facts do not show, and the reverse."""
     for arm, arm_facts in arms.items():
         settings = arm_facts.get("engine", {}).get("settings")

@@ -13,7 +13,7 @@ from benchbook.core.study import interleaving as words
 from benchbook.core.study.engines import engine_of
 from benchbook.core.study.model import PlannedRun, compute_fingerprint
 from benchbook.core.study.params import Analysis
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.study.study_sections import Rate
 from benchbook.core.util.errors import BenchbookError
 from benchbook.core.util.plural import count
@@ -75,7 +75,7 @@ def value_at(tree: Any, name: str) -> Any:
 
 def plan_runs(
     name: str,
-    study: Study,
+    study: StudySpec,
     conditions: dict[str, dict[str, Any]],
     warm_up: Mapping[str, Any] | None = None,
     seed: int | None = None,
@@ -125,13 +125,13 @@ def plan_runs(
 
 
 def sketch_runs(
-    name: str, study: Study, conditions: dict[str, dict[str, Any]] | None = None, seed: int | None = None
+    name: str, study: StudySpec, conditions: dict[str, dict[str, Any]] | None = None, seed: int | None = None
 ) -> list[PlannedRun]:
     """Runs as far as they are known before a session has drawn its seed: not in their order."""
     return plan_runs(name, study, conditions or {}, seed=seed or SKETCHED)
 
 
-def pilot_runs(name: str, study: Study, arms: Collection[str] | None = None) -> list[PlannedRun]:
+def pilot_runs(name: str, study: StudySpec, arms: Collection[str] | None = None) -> list[PlannedRun]:
     """Return the pilots, block 0 without discard: each arm and workload at the lowest and highest threads.
 
     `arms` are those that can be made; None: all. Where a rate is a share of saturation they run in a closed
@@ -165,7 +165,7 @@ def schedule_table(runs: list[PlannedRun]) -> pd.DataFrame:
     return pd.DataFrame([[getattr(run, column) for column in COLUMNS] for run in runs], columns=list(COLUMNS))
 
 
-def estimate_seconds(study: Study, runs: list[PlannedRun]) -> float:
+def estimate_seconds(study: StudySpec, runs: list[PlannedRun]) -> float:
     """Estimated duration of run-matrix, in seconds, without repeats."""
     each = (sum(words.clock_seconds(run)) / max(1, len(run.partners)) for run in runs)
     # Beside its runs a block takes what the slowest of its engines does.
@@ -178,7 +178,7 @@ def estimate_seconds(study: Study, runs: list[PlannedRun]) -> float:
     return sum(value + RUN_OVERHEAD_S for value in each) + study.plan.blocks * beside_s
 
 
-def describe_orders(study: Study) -> list[str]:
+def describe_orders(study: StudySpec) -> list[str]:
     """Sentences on the order of a study's workloads, with the reason for whole runs or slow turns."""
     workloads: dict[str, list[str]] = {}
     for name in study.workloads:
@@ -194,7 +194,7 @@ def describe_orders(study: Study) -> list[str]:
     return [f"{', '.join(names)}: {text}" for text, names in workloads.items()]
 
 
-def _turns_text(study: Study) -> str:
+def _turns_text(study: StudySpec) -> str:
     least_ms, rest = words.least_ms(study), "the arms are connected at once and run one at a time"
     if study.plan.turn_ms:
         return f"turns of {study.plan.turn_ms} ms: {rest}"
@@ -204,7 +204,7 @@ def _turns_text(study: Study) -> str:
     return f"slow turns of {least_ms} ms or more: {rest}; {waits[0]}"
 
 
-def orders_of_levels(study: Study, warm_up: Mapping[str, Any]) -> list[str]:
+def orders_of_levels(study: StudySpec, warm_up: Mapping[str, Any]) -> list[str]:
     """Sentences on the thread levels of workloads in turns that pilots gave another order or slower turns."""
     lengths = pilot_parameters.by_cell(warm_up.get("turns", ()), "turn_ms")
     times = pilot_parameters.by_cell(warm_up.get("turns", ()), "transaction_ms")
@@ -224,20 +224,20 @@ def orders_of_levels(study: Study, warm_up: Mapping[str, Any]) -> list[str]:
     return of_levels
 
 
-def pilot_seconds(study: Study) -> float:
+def pilot_seconds(study: StudySpec) -> float:
     """Estimated duration of the pilots of warm-up, in seconds."""
     if study.warm_up.pilot_s == 0:
         return 0.0
     return sum(run.run_s + RUN_OVERHEAD_S for run in pilot_runs("", study))
 
 
-def describe_duration(name: str, study: Study) -> str:
+def describe_duration(name: str, study: StudySpec) -> str:
     """Duration of the runs of a study in words, without repeats, pilots and loading."""
     return _format_duration(estimate_seconds(study, sketch_runs(name, study)))
 
 
 def describe_plan(
-    name: str, study: Study, conditions: dict[str, dict[str, Any]] | None = None, seed: int | None = None
+    name: str, study: StudySpec, conditions: dict[str, dict[str, Any]] | None = None, seed: int | None = None
 ) -> str:
     """Plan of a study and its duration in a few lines; `conditions` lacks skipped arms."""
     runs, drawn = sketch_runs(name, study, conditions, seed), study.plan.seed or seed
@@ -287,14 +287,14 @@ def _format_duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-def _group_arms(study: Study, workload: str, threads: int, there: Collection[str]) -> list[str]:
+def _group_arms(study: StudySpec, workload: str, threads: int, there: Collection[str]) -> list[str]:
     twin = [study.twin] if study.twin and study.has_twin(workload, threads) else []
     arms = [study.baseline, *twin, *study.treatments]
     return [arm for arm in arms if not there or study.deployed(arm) in there]
 
 
 def _turn_settings(
-    study: Study, workload: str, threads: int, arms: list[str], lengths: pilot_parameters.Lengths
+    study: StudySpec, workload: str, threads: int, arms: list[str], lengths: pilot_parameters.Lengths
 ) -> dict[str, Any]:
     """Settings of a planned run for turns; nothing for whole runs."""
     length = pilot_parameters.length_ms(study, workload, threads, lengths)
@@ -303,7 +303,7 @@ def _turn_settings(
     return {"order": words.TURNS, "turn_ms": length, "partners": tuple(arms)}
 
 
-def _seed_place(study: Study, workload: str, arm: str) -> int:
+def _seed_place(study: StudySpec, workload: str, arm: str) -> int:
     script = study.script(workload)
     if script not in sysbench_workloads.WRITING and not custom_scripts.is_own(script):
         return 0
@@ -312,7 +312,7 @@ def _seed_place(study: Study, workload: str, arm: str) -> int:
 
 
 def _cell_settings(
-    name: str, study: Study, arm: str, workload: str, threads: int, settled: pilot_parameters.Rates
+    name: str, study: StudySpec, arm: str, workload: str, threads: int, settled: pilot_parameters.Rates
 ) -> dict[str, Any]:
     options = study.workloads[workload].model_dump(mode="json")
     request = options.pop("rate")

@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 
 from benchbook.core.published import source
-from benchbook.core.published.claim import Claim
-from benchbook.core.published.source import SCALES, Number, Published, Source, cell_keys
+from benchbook.core.published.claim import ClaimSpec
+from benchbook.core.published.source import SCALES, Number, Published, SourceSpec, cell_keys
 from benchbook.core.published.table_cells import both_metrics, select_numbers, selector_errors
 from benchbook.core.study.validation_errors import validate_document
 from benchbook.core.util import paths, source_files
@@ -19,7 +19,7 @@ from benchbook.read.published_table import TableReader, unit_suffix
 Place = tuple[str | int, ...]
 
 
-def resolve_claims(ids: Sequence[str]) -> dict[str, Claim]:
+def resolve_claims(ids: Sequence[str]) -> dict[str, ClaimSpec]:
     """Claims that a study names as `source/claim`; that they exist its reading has checked."""
     split = {id: id.partition("/") for id in ids}
     return {
@@ -30,7 +30,7 @@ def resolve_claims(ids: Sequence[str]) -> dict[str, Claim]:
 def load_source(name: str) -> Published:
     """Content of `data/published/NAME`; raises `InputErrors` with every mistake in its files."""
     folder, document = paths.source_paths(name).published, source_files.read_source(name)
-    loaded = validate_document(document, Source)
+    loaded = validate_document(document, SourceSpec)
     errors: list[str] = list(_source_errors(loaded, document.at))
     numbers: list[Number] = []
     texts: dict[str, pd.DataFrame] = {}
@@ -69,7 +69,7 @@ def load_source(name: str) -> Published:
     return Published(name, loaded, ordered, texts)
 
 
-def _source_errors(loaded: Source, line: Callable[[Place, str], str]) -> Iterator[str]:
+def _source_errors(loaded: SourceSpec, line: Callable[[Place, str], str]) -> Iterator[str]:
     """Names in source.yaml that point nowhere."""
     used = {heading for table in loaded.tables.values() for heading in table.columns}
     for heading, column in loaded.columns.items():
@@ -111,14 +111,14 @@ def _source_errors(loaded: Source, line: Callable[[Place, str], str]) -> Iterato
 
 
 def _place_errors(
-    loaded: Source, path: Place, at: Mapping[str, object], line: Callable[[Place, str], str]
+    loaded: SourceSpec, path: Place, at: Mapping[str, object], line: Callable[[Place, str], str]
 ) -> Iterator[str]:
     for key, names in (("arm", loaded.arms), ("workload", loaded.workloads)):
         if key in at and at[key] not in names:
             yield line((*path, key), f"{at[key]}: no such {key}; {did_you_mean(str(at[key]), names)}")
 
 
-def _claim_errors(claim: Claim, numbers: Sequence[Number]) -> Iterator[tuple[Place, str]]:
+def _claim_errors(claim: ClaimSpec, numbers: Sequence[Number]) -> Iterator[tuple[Place, str]]:
     metrics = {number.metric for number in numbers}
     parts: list[tuple[Place, Any]] = [((), claim)]
     parts += [(("where", index), condition) for index, condition in enumerate(claim.where)]

@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.core.published.source import SCALES, Number, PublishedTable, Source
+from benchbook.core.published.source import SCALES, Number, PublishedTable, SourceSpec
 from benchbook.core.published.table_cells import THREADS
 from benchbook.core.util.errors import did_you_mean
 from benchbook.read.intervals import SERIES, parse_interval_line
@@ -35,7 +35,7 @@ def unit_suffix(metric: str) -> str | None:
 class TableReader:
     """Turn one file into cells, collecting every mistake."""
 
-    def __init__(self, loaded: Source, name: str, table: PublishedTable, file: str) -> None:
+    def __init__(self, loaded: SourceSpec, name: str, table: PublishedTable, file: str) -> None:
         self.source, self.name, self.table, self.file = loaded, name, table, file
         self.errors: list[str] = []
         self.unknown: set[tuple[str, str]] = set()

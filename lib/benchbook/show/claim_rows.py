@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from benchbook.compare.claims.metrics import metric_column
 from benchbook.compare.text import labels
-from benchbook.core.artifacts.findings import Answer, AnswerPart, Finding, Findings
+from benchbook.core.artifacts.findings import Answer, AnswerPart, FindingData, Findings
 from benchbook.core.util import number_format
 from benchbook.core.util.errors import require_value
 
@@ -115,9 +115,9 @@ def render_claims(findings: Findings) -> list[str]:
     return lines
 
 
-def is_opposite(result: AnswerPart | Finding, band: Sequence[float | None] | None) -> bool:
+def is_opposite(result: AnswerPart | FindingData, band: Sequence[float | None] | None) -> bool:
     """True if an effect lies wholly on the other side of zero than all that a claim allows."""
-    if (isinstance(result, Finding) and not result.headline) or not number_format.is_known(result.low):
+    if (isinstance(result, FindingData) and not result.headline) or not number_format.is_known(result.low):
         return False
     low, high = band or (None, None)
     rises, falls = low is not None and low >= 0, high is not None and high <= 0

@@ -13,11 +13,11 @@ from benchbook.compare.meta.cross_study import build_rows, sign_reversals
 from benchbook.compare.meta.meta_analysis import SessionResult
 from benchbook.compare.meta.recorded_sessions import build_recorded
 from benchbook.core.artifacts import record
-from benchbook.core.artifacts.findings import Answer, Finding, Findings
+from benchbook.core.artifacts.findings import Answer, FindingData, Findings
 from benchbook.core.artifacts.meta_analysis import FILE, MetaAnalysis, PooledContrast, read_all
 from benchbook.core.published import source
 from benchbook.core.published.audit import Audit, AuditedClaim
-from benchbook.core.published.claim import Claim
+from benchbook.core.published.claim import ClaimSpec
 from benchbook.core.study import descriptors
 from benchbook.core.study import load as study_files
 from benchbook.core.study.study_arm import UNMEASURED, without_presentation
@@ -73,11 +73,11 @@ class MeasuredStudy:
         """Place and programs of the measurement, and the word for one of two measurements."""
         return ", ".join(filter(None, [self.place, self.whose]))
 
-    def answers(self, claim: str) -> list[Finding]:
+    def answers(self, claim: str) -> list[FindingData]:
         """Return the findings that were judged by a claim."""
         return [finding for finding in self.found.findings if finding.claim == claim]
 
-    def shows(self, claim: str) -> list[Finding]:
+    def shows(self, claim: str) -> list[FindingData]:
         """Return the findings that only illustrate a claim: of the arms that say so, on QPS if they have it.
 
         One for each treatment and workload, never one that was judged by a claim of its own; none where the
@@ -142,7 +142,7 @@ class ClaimStatus:
         """Every claim of every source."""
         return [claim for audit in self.audits for claim in audit.claims]
 
-    def over_sessions(self, study: MeasuredStudy, finding: Finding) -> PooledContrast | None:
+    def over_sessions(self, study: MeasuredStudy, finding: FindingData) -> PooledContrast | None:
         """What several recorded sessions say of a finding, the number that all pages show; else None."""
         pooled = self.pooled.get(study.name) if study.is_recorded else None
         contrast = (
@@ -155,11 +155,11 @@ class ClaimStatus:
         )
         return contrast if contrast and len(contrast.whole.sessions) > 1 else None
 
-    def answers(self, claim: str) -> list[tuple[MeasuredStudy, Finding]]:
+    def answers(self, claim: str) -> list[tuple[MeasuredStudy, FindingData]]:
         """Return (study, finding) for every finding that answers a claim."""
         return [(study, answer) for study in self.studies for answer in study.answers(claim)]
 
-    def shows(self, claim: str) -> list[tuple[MeasuredStudy, Finding]]:
+    def shows(self, claim: str) -> list[tuple[MeasuredStudy, FindingData]]:
         """Return (study, finding) for every finding that illustrates a claim and judges nothing.
 
         The nearest study comes first; one whose number says nothing of the claim is not among them.
@@ -356,7 +356,7 @@ def grade_studies(studies: Mapping[str, Sequence[str]]) -> dict[str, dict[str, G
     return graded
 
 
-def _printed_dose(document: str, name: str, claim: Claim) -> float | None:
+def _printed_dose(document: str, name: str, claim: ClaimSpec) -> float | None:
     """Mean of the numbers that a document printed of a claim's dose, at its baseline; None without any."""
     file, metric = paths.source_paths(document).audit, transferability.dose_metric(claim)
     if metric is None or not file.is_file():

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from benchbook.compare.text import labels
 from benchbook.compare.text.results_table import describe_contrast
 from benchbook.core.artifacts import findings
-from benchbook.core.artifacts.findings import Answer, Finding
+from benchbook.core.artifacts.findings import Answer, FindingData
 from benchbook.core.published.audit import AuditedClaim
 from benchbook.core.util import paths
 from benchbook.show.bottleneck_section import describe_proxy_cores
@@ -39,7 +39,7 @@ def render_opening(claim_status: ClaimStatus) -> Html:
     )
 
 
-Illustration = tuple[MeasuredStudy, Answer | None, list[Finding]]
+Illustration = tuple[MeasuredStudy, Answer | None, list[FindingData]]
 """A study with what it came to for a claim, or else with effects of a pair of its arms."""
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from benchbook.compare.text import labels
 from benchbook.compare.text.results_table import depends_on_threads, levels_of
-from benchbook.core.artifacts.findings import ByThreads, Finding
+from benchbook.core.artifacts.findings import ByThreads, FindingData
 from benchbook.core.artifacts.meta_analysis import MetaAnalysis, PooledContrast
 from benchbook.core.util import number_format
 from benchbook.core.util.plural import count
@@ -98,7 +98,7 @@ class Curves:
         return "\n".join(lines)
 
 
-def of_findings(findings: Sequence[Finding]) -> tuple[Curves | None, set[str]]:
+def of_findings(findings: Sequence[FindingData]) -> tuple[Curves | None, set[str]]:
     """Return the effects of a session that are drawn against threads, and the ids of their findings."""
     results = [
         (
@@ -143,7 +143,7 @@ def _build_curves(results: Iterable[tuple[str, str, Curve]], caption: str) -> tu
     return (Curves(panels, caption) if panels else None), drawn
 
 
-def _curve_of_finding(finding: Finding) -> Curve:
+def _curve_of_finding(finding: FindingData) -> Curve:
     points = []
     for level in levels_of(finding):
         if number_format.is_known(level.effect):

@@ -15,7 +15,7 @@ from benchbook.compare.text import cpu_models, labels
 from benchbook.compare.text.results_table import describe_effect, levels_of, range_of
 from benchbook.compare.text.sentences import SHOWN
 from benchbook.core.artifacts import meta_analysis
-from benchbook.core.artifacts.findings import ByThreads, Contrast, Finding, LevelContrast, Rungs
+from benchbook.core.artifacts.findings import ByThreads, Contrast, FindingData, LevelContrast, Rungs
 from benchbook.core.artifacts.meta_analysis import MetaAnalysis, PooledEffect
 from benchbook.core.util import number_format
 from benchbook.core.util.estimate import Estimate
@@ -127,8 +127,8 @@ class Forest:
 
 
 def of_findings(
-    findings: Iterable[Finding],
-    aa: Finding | None = None,
+    findings: Iterable[FindingData],
+    aa: FindingData | None = None,
     without: Container[str] = (),
     with_levels: bool = False,
 ) -> Forest:
@@ -136,7 +136,7 @@ def of_findings(
 
     `without` has the ids of those that are drawn elsewhere.
     """
-    by_workload: dict[str, list[Finding]] = {}
+    by_workload: dict[str, list[FindingData]] = {}
     for finding in findings:
         if finding.id not in without:
             by_workload.setdefault(labels.label_role(finding, "workload"), []).append(finding)
@@ -162,7 +162,7 @@ def of_findings(
     return Forest("effects", "Effects and their intervals", tuple(rows), message)
 
 
-def of_twins(pairs: Iterable[tuple[str, str, Finding]]) -> Forest:
+def of_twins(pairs: Iterable[tuple[str, str, FindingData]]) -> Forest:
     """Draw A/A pairs of several studies by (study, way to it, pair), each over all threads."""
     rows = [
         replace(_row_of_finding(aa, f"{study}{labels.beside_queries(aa.metric)}"), way=way, band=None)
@@ -231,7 +231,7 @@ def draw_ordered_arms(rungs: Rungs) -> Forest:
     return Forest("ladder", title, rows, CAPTION)
 
 
-def _build_rows(finding: Finding, with_levels: bool) -> Iterator[ForestRow]:
+def _build_rows(finding: FindingData, with_levels: bool) -> Iterator[ForestRow]:
     yield _row_of_finding(
         finding, f"{labels.label_role(finding, 'treatment')}{labels.beside_queries(finding.metric)}"
     )
@@ -244,7 +244,7 @@ def _build_rows(finding: Finding, with_levels: bool) -> Iterator[ForestRow]:
 def _row_of_finding(result: Contrast | LevelContrast | ByThreads, name: str) -> ForestRow:
     """Give the line of a finding, or of one of its thread levels."""
     band, way = None, ""
-    if isinstance(result, Finding):
+    if isinstance(result, FindingData):
         band, way = result.band, f"#finding-{make_slug(result.id)}"
     if number_format.is_known(result.effect) and isinstance(result, Contrast) and not result.headline:
         return ForestRow(name, "by threads", band=band, way=way)

@@ -12,7 +12,7 @@ from benchbook.compare.claims.transferability import nearest_studies
 from benchbook.compare.text import cpu_models
 from benchbook.compare.text.results_table import DECIDED, rows_of_finding
 from benchbook.core.artifacts import record
-from benchbook.core.artifacts.findings import Finding, Findings
+from benchbook.core.artifacts.findings import FindingData, Findings
 from benchbook.core.artifacts.meta_analysis import LABELS, PooledContrast
 from benchbook.core.published.audit import AuditedClaim
 from benchbook.core.study import descriptors
@@ -161,7 +161,7 @@ def _arms_above(claim_status: ClaimStatus, claims: Sequence[str]) -> dict[str, s
 
 
 def _pooled_contrasts(
-    claim_status: ClaimStatus, study: MeasuredStudy, findings: Sequence[Finding]
+    claim_status: ClaimStatus, study: MeasuredStudy, findings: Sequence[FindingData]
 ) -> list[PooledContrast]:
     """Contrasts of several sessions for findings; empty if one of them has a single session."""
     several = [contrast for finding in findings if (contrast := claim_status.over_sessions(study, finding))]
@@ -171,7 +171,7 @@ def _pooled_contrasts(
 def _describe_sessions(
     claim_status: ClaimStatus,
     studies: Sequence[MeasuredStudy],
-    answers: Sequence[tuple[MeasuredStudy, Finding]],
+    answers: Sequence[tuple[MeasuredStudy, FindingData]],
 ) -> dict[str, Any]:
     """Sessions behind a row, and the label on carrying over, as far as they say it."""
     if not studies:
@@ -324,7 +324,7 @@ def _lines_of_parts(study: MeasuredStudy, claim: AuditedClaim) -> Iterator[fores
 def _row_of_study(
     claim_status: ClaimStatus,
     study: MeasuredStudy,
-    findings: Sequence[Finding],
+    findings: Sequence[FindingData],
     claims: Sequence[AuditedClaim],
 ) -> QuestionRow:
     """Row of a study by its findings, with those of the claims that it speaks to."""
@@ -343,7 +343,7 @@ def _row_of_study(
 
 
 def _lines_of_finding(
-    claim_status: ClaimStatus, study: MeasuredStudy, finding: Finding
+    claim_status: ClaimStatus, study: MeasuredStudy, finding: FindingData
 ) -> Iterator[forest.ForestRow]:
     """A line for each effect: over sessions if several are recorded, else each row of the finding."""
     way = f"{study.page}#finding-{make_slug(finding.id)}"

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pydantic import BaseModel
 
 from benchbook.compare.inference.caveats import leaves_zero_out
-from benchbook.core.artifacts.findings import Finding, Findings
+from benchbook.core.artifacts.findings import FindingData, Findings
 from benchbook.core.util import paths
 from benchbook.show import claim_status, forest
 from benchbook.show.markup import Html, make_slug
@@ -66,5 +66,5 @@ def _name_study(way: str, findings: Findings) -> str:
     return f"{findings.study}{' (recorded)' if way.startswith('record/') else ''}"
 
 
-def _aa_pairs(findings_list: Studies) -> list[tuple[str, Finding]]:
+def _aa_pairs(findings_list: Studies) -> list[tuple[str, FindingData]]:
     return [(way, findings.aa) for way, findings in findings_list.items() if findings.aa]

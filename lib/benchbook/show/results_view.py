@@ -17,7 +17,7 @@ from benchbook.compare.text.results_table import (
     describe_range,
     rows_of_finding,
 )
-from benchbook.core.artifacts.findings import Finding
+from benchbook.core.artifacts.findings import FindingData
 from benchbook.core.util.number_format import (
     format_count,
     format_interval,
@@ -337,7 +337,7 @@ def describe_row(row: ResultRow) -> str:
     return " ".join([*filter(None, cells[:3]), f"(n = {cells[3]})" if cells[3] else ""]).rstrip()
 
 
-def describe_session(finding: Finding) -> str:
+def describe_session(finding: FindingData) -> str:
     """Effects of a finding in one session: `1 thread: −21.0 % [−28.9, −18.0] ▼ (n = 5); 8 threads: …`."""
     return "; ".join(
         ("" if row.threads is None else f"{format_count(row.threads, 'thread')}: ") + describe_row(row)

@@ -11,7 +11,7 @@ from typing import Any
 from benchbook.compare.stats import stalls
 from benchbook.compare.text import labels
 from benchbook.compare.text.results_table import levels_of
-from benchbook.core.artifacts.findings import ByThreads, Contrast, Finding, Findings, LevelContrast
+from benchbook.core.artifacts.findings import ByThreads, Contrast, FindingData, Findings, LevelContrast
 from benchbook.core.artifacts.run_folder import EVIDENCE, RunFolder
 from benchbook.core.published.audit import Audit
 from benchbook.core.util import number_format
@@ -53,7 +53,7 @@ def name_contrast(contrast: Contrast) -> str:
     return f"{treatment} against {baseline} on {workload}"
 
 
-def _link_below(finding: Finding) -> str:
+def _link_below(finding: FindingData) -> str:
     """Link from an effect to its components: its thread counts if they are listed, else its cells."""
     levels = levels_of(finding)
     if len(levels) > 1 and not finding.treatment.endswith(labels.AGAIN):
@@ -61,7 +61,7 @@ def _link_below(finding: Finding) -> str:
     return f"#{cell_anchor(finding.workload, min(finding.threads))}"
 
 
-def _level_anchor(finding: Finding, point: LevelContrast | ByThreads) -> str:
+def _level_anchor(finding: FindingData, point: LevelContrast | ByThreads) -> str:
     return f"level-{make_slug(finding.id)}-{point.threads}"
 
 

@@ -22,7 +22,7 @@ from benchbook.core.util.errors import LockHeld, SettingsDiffer, SiteError
 from benchbook.sites.processes import supervise
 
 if TYPE_CHECKING:
-    from benchbook.core.study.study import Study
+    from benchbook.core.study.study import StudySpec
     from benchbook.sites.contract import Site
 
 __all__ = ["LockHeld", "SettingsDiffer", "SiteError", "kind", "load", "open_site", "rooms"]
@@ -34,7 +34,7 @@ def load(target: str) -> Any:
     return getattr(import_module(module), name)
 
 
-def kind(study: Study) -> type[Site]:
+def kind(study: StudySpec) -> type[Site]:
     """Return the class of a study's kind of site."""
     site_type: type[Site] = load(registry.SITES[study.site.kind])
     return site_type
@@ -49,7 +49,7 @@ def rooms(module: str) -> Iterator[ModuleType]:
 
 
 @contextmanager
-def open_site(study: Study, lab: Path) -> Iterator[Site]:
+def open_site(study: StudySpec, lab: Path) -> Iterator[Site]:
     """Open the site of a study in a lab folder; on leaving, whatever the reason, all it started is stopped.
 
     Takes the machine's lock (LockHeld within a second if another holds it). In a stage's notebook the kernel

@@ -14,7 +14,7 @@ import sqlalchemy
 
 from benchbook.core.study.engines import data_groups
 from benchbook.core.study.model import Endpoint
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util.errors import SiteError
 
 
@@ -126,7 +126,7 @@ class Site(abc.ABC):
     for it are refused.
     """
 
-    study: Study
+    study: StudySpec
     database: str
     """The one schema that the benchmark's account may use."""
     ready_s: float
@@ -144,22 +144,22 @@ class Site(abc.ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
 
-    def __init__(self, study: Study, lab: Path) -> None:
+    def __init__(self, study: StudySpec, lab: Path) -> None:
         """Nothing is asked or started before the site is entered; `lab` is its folder on this machine."""
         self.study = study
 
     @classmethod
-    def needs(cls, name: str, study: Study) -> str:
+    def needs(cls, name: str, study: StudySpec) -> str:
         """Needs of a study at such a site and objects it makes, as `plan` shows them; empty: none."""
         return ""
 
     @classmethod
-    def manifests(cls, name: str, study: Study) -> str:
+    def manifests(cls, name: str, study: StudySpec) -> str:
         """Objects that a study would apply, as text for another program; empty if there are none."""
         return ""
 
     @classmethod
-    def foreseen(cls, study: Study, arm: str) -> list[str]:
+    def foreseen(cls, study: StudySpec, arm: str) -> list[str]:
         """Reasons against an arm, as far as they are clear before anything is asked of the site."""
         return []
 

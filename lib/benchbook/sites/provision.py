@@ -13,7 +13,7 @@ from benchbook.core.artifacts import applied_config
 from benchbook.core.artifacts.artifact import Facts
 from benchbook.core.artifacts.design import METHODS
 from benchbook.core.study.engines import engine_of
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util import files, numeric_equality, paths
 from benchbook.core.util.errors import BenchbookError
 from benchbook.sites import open_site, sql
@@ -22,7 +22,7 @@ from benchbook.sites.topology import feasibility
 from benchbook.sites.workspace import lab_folder
 
 
-def write_facts(name: str, study: Study, path: Path) -> Facts:
+def write_facts(name: str, study: StudySpec, path: Path) -> Facts:
     """Start each arm of a study, collect its facts, write `facts.json` and return it.
 
     It has `study`, `machine`, what `site.machines` says, `methods`, the numbers of how arms are measured,
@@ -49,7 +49,7 @@ def write_facts(name: str, study: Study, path: Path) -> Facts:
     return Facts.read(path)
 
 
-def must_have_sysbench(study: Study, arm: str, facts: Mapping[str, Any]) -> None:
+def must_have_sysbench(study: StudySpec, arm: str, facts: Mapping[str, Any]) -> None:
     """Raise BenchbookError unless an arm's client has the version of sysbench that the study asks for."""
     wanted, result = study.site.sysbench, (facts.get("machine") or {}).get("sysbench")
     # Some programs print more behind their version: "1.0.20 (using system LuaJIT 2.1.0)".
@@ -61,14 +61,14 @@ def must_have_sysbench(study: Study, arm: str, facts: Mapping[str, Any]) -> None
         )
 
 
-def find_skipped(site: Site, study: Study) -> dict[str, str]:
+def find_skipped(site: Site, study: StudySpec) -> dict[str, str]:
     """Arms that this machine can't make, with the reason, before anything is started."""
     skipped = feasibility.of_site(site, study.arms)
     feasibility.must_leave_a_pair(study, skipped)
     return skipped
 
 
-def verify_facts(site: Site, study: Study, facts: Facts) -> None:
+def verify_facts(site: Site, study: StudySpec, facts: Facts) -> None:
     """Start each arm and hold it against the recorded facts; BenchbookError names every fact that changed."""
     changed = []
     for arm in facts.arms:
@@ -86,7 +86,7 @@ def verify_facts(site: Site, study: Study, facts: Facts) -> None:
         )
 
 
-def tabulate_arms(study: Study) -> pd.DataFrame:
+def tabulate_arms(study: StudySpec) -> pd.DataFrame:
     """The study's arms as a table, one row an arm."""
     rows = {}
     for name, arm in study.arms.items():

@@ -7,15 +7,15 @@ import pytest
 from benchbook.compare.claims import bands
 from benchbook.compare.stats.equivalence import Bounds
 from benchbook.compare.stats.equivalence import EquivalenceBand as Limits
-from benchbook.core.published.claim import Claim
+from benchbook.core.published.claim import ClaimSpec
 
 TOLD = {"claim": "So it is.", "stands": "Here", "metric": "qps"}
 SIDES = {"baseline": {"arm": "a"}, "treatment": {"arm": "b"}}
 
 
-def claim(kind: str, **given) -> Claim:
+def claim(kind: str, **given) -> ClaimSpec:
     more = SIDES if kind == "effect" else {"cells": {"arm": "a"}} if kind == "value" else {"along": "threads"}
-    return Claim.model_validate({"kind": kind, **TOLD, **more, **given})
+    return ClaimSpec.model_validate({"kind": kind, **TOLD, **more, **given})
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from benchbook.compare.claims import evaluate
 from benchbook.compare.claims.metrics import DERIVED
 from benchbook.compare.claims.study_cells import StudyEvidence
 from benchbook.compare.inference.contrasts import contrast_candidates
-from benchbook.core.published.claim import Claim
+from benchbook.core.published.claim import ClaimSpec
 from benchbook.core.study.params import Analysis
 
 
@@ -27,7 +27,7 @@ def _claim(**changes):
         "treatment": {"arm": "haproxy"},
         "band": {"point": "-30 %"},
     }
-    return Claim.model_validate({**fields, **changes})
+    return ClaimSpec.model_validate({**fields, **changes})
 
 
 def test_a_claim_about_two_arms_of_the_study_is_put_to_them(make_study):

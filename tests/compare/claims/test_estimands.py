@@ -10,7 +10,7 @@ import pytest
 
 from benchbook.compare.claims import evaluate, printed_cells
 from benchbook.compare.claims.study_cells import StudyEvidence
-from benchbook.core.published.claim import KINDS, Claim
+from benchbook.core.published.claim import KINDS, ClaimSpec
 from benchbook.core.published.source import Number
 from benchbook.core.study.params import Analysis
 from tests.found import runs as runs_of
@@ -182,7 +182,7 @@ def runs(table: dict[tuple[str, str, int], float]) -> pd.DataFrame:
     return runs_of(rows)
 
 
-def by_blocks(make_study, claim: Claim, table: dict[tuple[str, str, int], float]) -> str:
+def by_blocks(make_study, claim: ClaimSpec, table: dict[tuple[str, str, int], float]) -> str:
     arms = {arm: {"plays": {"vcpus": int(arm[5:])}} if arm[:5] == "cpus-" else {} for arm, _, _ in table}
     study = make_study(
         arms={**arms, "never-measured": {}},
@@ -199,7 +199,7 @@ def by_blocks(make_study, claim: Claim, table: dict[tuple[str, str, int], float]
                          ids=[case[0] for case in CASES])  # fmt: skip
 def test_both_makers_of_cells_say_the_same(make_study, kind, given, table, expected):
     told = {"claim": "So it is.", "stands": "Here", "metric": "qps"}
-    claim = Claim.model_validate({"kind": kind, **told, **given})
+    claim = ClaimSpec.model_validate({"kind": kind, **told, **given})
     assert READ[printed_cells.judge_printed(claim, tables(table))["verdict"]] == expected
     assert by_blocks(make_study, claim, table) == expected
 
@@ -210,7 +210,9 @@ def test_every_kind_is_among_them():
 
 
 def test_a_text_is_a_text_for_both(make_study):
-    claim = Claim(kind="text_only", claim="It is fast.", stands="Here", published="fast", because="No table.")
+    claim = ClaimSpec(
+        kind="text_only", claim="It is fast.", stands="Here", published="fast", because="No table."
+    )
     assert printed_cells.judge_printed(claim, tables(SAME))["verdict"] == "not derivable"
     (left,) = evaluate.assign_claims(make_study(), {"s/c": claim}, {}).left
     assert left == "Claim s/c is not answered: it is a text without a number."
@@ -219,7 +221,7 @@ def test_a_text_is_a_text_for_both(make_study):
 @pytest.mark.parametrize(("direction", "by_print"), [("rises", NO), ("falls", NO)])
 def test_equal_values_go_nowhere_and_blocks_leave_that_open(make_study, direction, by_print):
     """A printed number has no spread; of blocks within 0.02 % nobody can say that there is no step at all."""
-    claim = Claim(kind="trend", claim="So.", stands="Here", metric="qps", direction=direction, **ALONG)
+    claim = ClaimSpec(kind="trend", claim="So.", stands="Here", metric="qps", direction=direction, **ALONG)
     table = levels(t1=100, t2=100)
     assert READ[printed_cells.judge_printed(claim, tables(table))["verdict"]] == by_print
     assert by_blocks(make_study, claim, table) == OPEN

@@ -9,7 +9,7 @@ from benchbook.compare.claims import evaluate
 from benchbook.compare.claims.evaluate import AssignedClaim
 from benchbook.compare.claims.study_cells import StudyEvidence
 from benchbook.compare.inference import findings
-from benchbook.core.published.claim import Claim
+from benchbook.core.published.claim import ClaimSpec
 from benchbook.core.study.params import Analysis
 from tests.found import runs as runs_of
 
@@ -19,7 +19,7 @@ TOLD = {"claim": "It is so.", "stands": "Summary"}
 
 
 def _claim(kind, **fields):
-    return Claim.model_validate({"kind": kind, "metric": "qps", **TOLD, **fields})
+    return ClaimSpec.model_validate({"kind": kind, "metric": "qps", **TOLD, **fields})
 
 
 def _runs(values, **columns):
@@ -279,7 +279,7 @@ def test_conditions_on_processor_time_choose_the_cells(make_study):
         (_claim("value", cells={"table": "best"}, band={"point": 1}), "does not vary table"),
         (_claim("proportional", along="vcpus", cells={}), "does not vary vCPUs"),
         (_claim("peak", along="threads", cells={"arm": "direct"}, band={"below": 500}), "none outside"),
-        (Claim(kind="text_only", published="4 to 1", because="No table.", **TOLD), "without a number"),
+        (ClaimSpec(kind="text_only", published="4 to 1", because="No table.", **TOLD), "without a number"),
         (
             _claim("value", cells={"arm": "direct"}, band={"point": 1}).model_copy(update={"metric": "gb"}),
             "gb is not measured",

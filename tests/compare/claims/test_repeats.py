@@ -3,7 +3,7 @@
 import pytest
 
 from benchbook.compare.claims import printed_cells
-from benchbook.core.published.claim import Claim
+from benchbook.core.published.claim import ClaimSpec
 from benchbook.core.published.source import Number
 
 # Five runs a level of one server, from a document: at each level runs 1 and 5 are low, 2 and 3 high.
@@ -33,7 +33,7 @@ def numbers(metric: str, by: dict, key: str, along: str) -> list[Number]:
 def put(cells: list[Number], baseline: str = "", treatment: str = "", **given) -> dict:
     sides = {"baseline": {"arm": baseline}, "treatment": {"arm": treatment}} if baseline else {}
     told = {"claim": "So it is.", "stands": "Here", **sides, **given}
-    return printed_cells.judge_printed(Claim.model_validate(told), cells)
+    return printed_cells.judge_printed(ClaimSpec.model_validate(told), cells)
 
 
 def test_a_peak_that_runs_of_a_level_outdo_is_not_shown():
@@ -93,7 +93,7 @@ def test_a_mean_is_tried_on_the_new_value_as_its_cells_are():
 def test_a_stored_baseline_names_the_arm_that_was_repeated_beside_the_treatment():
     by = {"stored": (191278,), "before": (181879, 187167), "after": (180146, 179519)}
     told = {"kind": "effect", "metric": "qps", "band": {"point": "-5.8 %"}}
-    claim = Claim.model_validate(
+    claim = ClaimSpec.model_validate(
         {"claim": "So.", "baseline": {"arm": "stored"}, "treatment": {"arm": "after"}, **told}
     )
     runs = numbers("qps", by, "arm", "run")

@@ -10,7 +10,7 @@ from benchbook.compare.stats.intervals import t_quantile
 from benchbook.compare.text import cpu_models
 from benchbook.core.artifacts.meta_analysis import StudySession
 from benchbook.core.published import source
-from benchbook.core.published.claim import Claim
+from benchbook.core.published.claim import ClaimSpec
 from tests import found
 from tests.compare.sessions import PROCESSORS
 
@@ -22,10 +22,10 @@ NAME = "tiproxy-haproxy/of-ours"
 T = t_quantile(0.99, 4)
 
 
-def claim(**given) -> Claim:
+def claim(**given) -> ClaimSpec:
     told = {"kind": "effect", "claim": "So it is.", "stands": "Here", "metric": "qps"}
     sides = {"baseline": {"arm": "haproxy"}, "treatment": {"arm": "tiproxy"}, "band": {"point": "-10 %"}}
-    return Claim.model_validate({**told, **sides, **given})
+    return ClaimSpec.model_validate({**told, **sides, **given})
 
 
 def facts(tidb="8.0.0", tiproxy="1.0.0", haproxy="2.9.0", engine="tidb", **more):
@@ -93,7 +93,7 @@ def test_closeness_follows_from_programs_and_their_versions(graded, given, near,
 )
 def test_a_course_is_near_with_another_version_where_a_value_is_not(make_study, given, near):
     told = {"claim": "So it is.", "stands": "Here", "metric": "qps"}
-    asked = Claim.model_validate({**told, **given})
+    asked = ClaimSpec.model_validate({**told, **given})
     study = make_study(arms=ARMS, threads=(4, 8))
     seen = transferability.judge_closeness(
         asked, source.load_source("tiproxy-haproxy"), study, facts(tidb="5.0.0")

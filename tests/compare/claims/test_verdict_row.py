@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from benchbook.compare.claims import bands, printed_cells
-from benchbook.core.published.claim import Claim, ClaimedBand
+from benchbook.core.published.claim import ClaimedBand, ClaimSpec
 from benchbook.core.util.number_format import MINUS
 from tests.compare.claims.test_consistency import cells
 
@@ -19,8 +19,8 @@ def table(**arms: dict[int, str]) -> pd.DataFrame:
     return cells(rows)
 
 
-def claim(kind: str, **given: Any) -> Claim:
-    return Claim.model_validate({"kind": kind, "claim": "So it is.", "stands": "Summary", **given})
+def claim(kind: str, **given: Any) -> ClaimSpec:
+    return ClaimSpec.model_validate({"kind": kind, "claim": "So it is.", "stands": "Summary", **given})
 
 
 def cell(arm: str, row: int, value: float) -> dict[str, Any]:

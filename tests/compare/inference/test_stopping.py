@@ -8,7 +8,7 @@ from benchbook.compare.claims.effects import ClaimedEffect
 from benchbook.compare.inference.stopping import StoppingRule
 from benchbook.compare.stats.equivalence import point_band
 from benchbook.core.study.params import Analysis
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 
 CLEAR = [0.69, 0.70, 0.68, 0.69, 0.70]
 OPEN = [0.96, 1.05, 0.93, 1.06, 0.99]
@@ -23,7 +23,7 @@ def ask(make_study, make_runs, no_histograms):
         study["plan"]["stop"] = stop
         runs = make_runs({arm: {4: values} for arm, values in ratios.items()})
         tables = {"runs": runs, "histograms": no_histograms}
-        rule = StoppingRule(Study.model_validate(study), Analysis(), claims, lambda: tables, {}, say=say)
+        rule = StoppingRule(StudySpec.model_validate(study), Analysis(), claims, lambda: tables, {}, say=say)
         return rule(max(len(values) for values in ratios.values()))
 
     return asked
@@ -62,7 +62,7 @@ def test_before_the_first_look_nothing_is_even_read(make_study):
     study = make_study(blocks=20).model_dump()
     study["plan"]["stop"] = "decided"
     rule = StoppingRule(
-        Study.model_validate(study), Analysis(), (), lambda: pytest.fail("the runs were read"), {}
+        StudySpec.model_validate(study), Analysis(), (), lambda: pytest.fail("the runs were read"), {}
     )
     assert [rule(blocks) for blocks in range(5)] == [None] * 5
 
@@ -97,7 +97,7 @@ def test_a_look_that_left_something_open_is_not_taken_again(make_study, make_run
         reads.append(number)
         return {"runs": make_runs({"haproxy": {4: (OPEN * 3)[:number]}}), "histograms": no_histograms}
 
-    rule = StoppingRule(Study.model_validate(study), Analysis(), (), read_tables, {})
+    rule = StoppingRule(StudySpec.model_validate(study), Analysis(), (), read_tables, {})
     for number in blocks:
         assert rule(number) is None
     assert reads == [5, 10]
@@ -113,7 +113,7 @@ def test_the_report_says_that_and_why_it_stopped(make_study, make_runs, no_voids
     study = make_study(blocks=20).model_dump()
     study["plan"]["stop"] = "decided"
     tidy = {"runs": make_runs({"haproxy": {4: CLEAR}}), "voids": no_voids, "histograms": no_histograms}
-    made = findings.build_findings("s", Study.model_validate(study), tidy, Analysis())
+    made = findings.build_findings("s", StudySpec.model_validate(study), tidy, Analysis())
     (said,) = [one.text for one in made.warnings if "20 planned blocks" in one.text]
     assert said.startswith("Stopped after 5 of 20 planned blocks: everything was decided at the look at 5")
     assert made.look.n == 5

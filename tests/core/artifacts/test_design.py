@@ -7,7 +7,7 @@ import pytest
 
 from benchbook.core.artifacts import design
 from benchbook.core.study import load
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 
 ROOT = Path(__file__).parents[3]
 METHODS = {"local": 2, "pod": 1, "turns": 2}
@@ -21,12 +21,12 @@ def facts(engine: str = "10.11.19-MariaDB", haproxy: str = "2.6.12-1+deb12u4") -
     return {"direct": direct, "haproxy": {"engine": server, "proxy": proxy}, "pod": direct}
 
 
-def study(change: dict[str, Any] | None = None) -> Study:
+def study(change: dict[str, Any] | None = None) -> StudySpec:
     """Return the shipped study `quick`, with sections changed."""
     plain = load.study_file(ROOT / "studies" / "quick.yaml").model_dump(mode="json")
     for section, keys in (change or {}).items():
         plain[section] = plain[section] | keys if isinstance(keys, dict) else keys
-    return Study.model_validate(plain)
+    return StudySpec.model_validate(plain)
 
 
 def test_words_names_blocks_and_seeds_are_no_part_of_a_design():
@@ -38,7 +38,7 @@ def test_words_names_blocks_and_seeds_are_no_part_of_a_design():
     port = study({"site": {"port": 24000}})
     named = study().model_dump(mode="json")
     named["arms"]["haproxy"] |= {"name": "the proxy", "stands_in_for": "something else"}
-    for same in (other, more, port, Study.model_validate(named)):
+    for same in (other, more, port, StudySpec.model_validate(named)):
         assert design.compute_digest(same, facts(), METHODS) == one
     patch = facts("10.11.20-MariaDB", "2.6.13")
     patch["direct"]["machine"] = {"cpu_model": "another"}

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from benchbook.core.published.claim import KINDS, Claim, ClaimedBand, parse_amount
+from benchbook.core.published.claim import KINDS, ClaimedBand, ClaimSpec, parse_amount
 from benchbook.core.util import source_files
 
 
@@ -35,10 +35,10 @@ def test_a_band_that_can_be_read_two_ways_is_refused(band: dict, said: str):
         ClaimedBand(**band)
 
 
-def claim(**given: object) -> Claim:
+def claim(**given: object) -> ClaimSpec:
     shared = {"kind": "effect", "claim": "More is more.", "stands": "Somewhere", "metric": "qps"}
     sides = {"baseline": {"arm": "a"}, "treatment": {"arm": "b"}, "band": ClaimedBand(point="7 %")}
-    return Claim(**{**shared, **sides, **given})
+    return ClaimSpec(**{**shared, **sides, **given})
 
 
 def test_an_effect_needs_both_sides_and_its_unit():
@@ -56,7 +56,7 @@ def test_a_field_of_another_kind_is_refused_instead_of_ignored():
 
 def test_a_claim_without_table_must_say_why():
     with pytest.raises(ValidationError, match="needs because, published"):
-        Claim(kind="text_only", claim="It is fast.", stands="Somewhere")
+        ClaimSpec(kind="text_only", claim="It is fast.", stands="Somewhere")
 
 
 def test_every_kind_is_judged():

@@ -1,12 +1,12 @@
 """Shares of several clients make the whole, and what can't be shared out is refused with its remedy."""
 
 from benchbook.core.study import client_sharding
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.plan import schedule
 from tests import small
 
 
-def study(**changes) -> Study:
+def study(**changes) -> StudySpec:
     return small.study(
         **{
             "arms": {"one": {}, "three": {"clients": 3, "servers": 3}},

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchbook.core.study.custom_scripts import CustomScript
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util.errors import BenchbookError
 from tests import small
 
@@ -17,7 +17,7 @@ def script(folder: Path, **modules: str) -> CustomScript:
     return CustomScript("mine", folder / "mine.lua", {})
 
 
-def study(**changes: object) -> Study:
+def study(**changes: object) -> StudySpec:
     return small.study(
         **{
             "arms": {"one": {}, "other": {"access": "haproxy"}},

@@ -4,12 +4,12 @@ from typing import Any
 
 from benchbook.core.study.engines import data_groups, data_variant, engine_of, is_analyzed, is_prewarmed
 from benchbook.core.study.model import compute_fingerprint
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.plan import earlier_rules, schedule
 from tests import small
 
 
-def make(**changes: Any) -> Study:
+def make(**changes: Any) -> StudySpec:
     return small.study(
         **{
             "site": {"port": 34000},

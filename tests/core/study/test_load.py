@@ -16,7 +16,7 @@ from benchbook.commands import cli, studies
 from benchbook.core.study import load, validation_errors
 from benchbook.core.study.load import Sections
 from benchbook.core.study.params import Params
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util import yaml_file
 from benchbook.core.util.errors import BenchbookError, InputErrors
 from tests import depth
@@ -271,7 +271,7 @@ def test_any_value_in_any_place_is_taken_or_refused(data: st.DataObject):
         good = changed(good, data.draw(st.sampled_from(places(good)[1:])), data.draw(VALUES))
     document = yaml_file.YamlDocument("x.yaml", good, dict.fromkeys(places(good), 1), {})
     try:
-        validation_errors.validate_document(document, Study if kind == "study" else Params)
+        validation_errors.validate_document(document, StudySpec if kind == "study" else Params)
     except InputErrors as error:
         assert error.errors
         assert all(line.startswith("x.yaml:1: ") and "; " in line for line in error.errors)
@@ -289,7 +289,9 @@ def test_a_damaged_file_is_taken_or_refused(data: st.DataObject):
             text[:at] + data.draw(st.text(alphabet=" \n\t:-[]{}&*!'\"#0aé~", max_size=3)) + text[at + lost :]
         )
     try:
-        study = validation_errors.validate_document(yaml_file.parse_mapping(text.encode(), "x.yaml"), Study)
+        study = validation_errors.validate_document(
+            yaml_file.parse_mapping(text.encode(), "x.yaml"), StudySpec
+        )
     except InputErrors as error:
         assert all(line.startswith("x.yaml") for line in error.errors)
     else:

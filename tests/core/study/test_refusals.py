@@ -7,7 +7,7 @@ from pathlib import Path
 from ruamel.yaml import YAML
 
 from benchbook.core.study import study_variants, validation_errors
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util import yaml_file
 from benchbook.core.util.errors import InputErrors
 from tests import small
@@ -21,7 +21,7 @@ def answer(sections: dict) -> list[str]:
     text = io.BytesIO()
     YAML(typ="safe").dump(sections, text)
     try:
-        validation_errors.validate_document(yaml_file.parse_mapping(text.getvalue(), "study.yaml"), Study)
+        validation_errors.validate_document(yaml_file.parse_mapping(text.getvalue(), "study.yaml"), StudySpec)
     except InputErrors as error:
         return [line.partition(": ")[2] for line in error.errors]
     return []

@@ -4,7 +4,7 @@ from typing import Any
 
 from benchbook.core.study import interleaving
 from benchbook.core.study.engines import data_groups, engine_of
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.sites.local import placement
 from tests import small
 
@@ -13,7 +13,7 @@ CLUSTER = {"stores": 3, "tidb": 1, "replicas": 3, "store_settings": {"engine.syn
 
 def study(
     cluster: dict[str, Any] | None = None, engine: dict[str, Any] | None = None, **changes: Any
-) -> Study:
+) -> StudySpec:
     return small.study(
         **{
             "engine": {"name": "tidb", "version": "5.0", "cluster": cluster or CLUSTER} | (engine or {}),
@@ -64,7 +64,7 @@ SOAK = {
 }
 
 
-def soak(event: dict[str, Any], **changes: Any) -> Study:
+def soak(event: dict[str, Any], **changes: Any) -> StudySpec:
     return study(arms={"steady": {}, "lost": {"engine": {"cluster": {"event": event}}}}, **SOAK | changes)
 
 

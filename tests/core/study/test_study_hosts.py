@@ -3,14 +3,14 @@
 from typing import Any
 
 from benchbook.core.study.engines import data_groups
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.plan import schedule
 from tests import small
 
 TIUP = {part: {"hosts": 3} for part in ("pd", "tikv", "tidb")}
 
 
-def study(arms: dict[str, Any], engine: dict[str, Any] | None = None, **site: Any) -> Study:
+def study(arms: dict[str, Any], engine: dict[str, Any] | None = None, **site: Any) -> StudySpec:
     """Return a study on hosts, of TiDB unless it says otherwise."""
     return small.study(
         site={"kind": "ssh", "inventory": "rack", "port": 4000} | site,

@@ -10,7 +10,7 @@ import pymysql
 import pytest
 
 from benchbook import sites
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.study.study_sections import Engine
 from benchbook.core.util.errors import SiteError
 from benchbook.measure import dataset, statement_counters
@@ -23,7 +23,7 @@ SMALL = {"innodb_buffer_pool_size": "32M", "innodb_redo_log_capacity": "16M"}
 WHY = MySQL.obstacle(Engine(name="mysql"))
 
 
-def study(port: int | None = None, **changes: Any) -> Study:
+def study(port: int | None = None, **changes: Any) -> StudySpec:
     own = {
         "site": {"port": rooms.port(90) if port is None else port},
         "engine": {"name": "mysql", "settings": SMALL | {"innodb_flush_log_at_trx_commit": 2}},

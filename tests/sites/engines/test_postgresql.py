@@ -18,7 +18,7 @@ from benchbook.core.artifacts import applied_config
 from benchbook.core.artifacts.run_folder import RunFolder
 from benchbook.core.study import interleaving
 from benchbook.core.study.model import Endpoint
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util.errors import SettingsDiffer, SiteError
 from benchbook.measure import dataset, servers, sysbench
 from benchbook.measure.data_plan import plan_data
@@ -39,7 +39,7 @@ MISSING = "PostgreSQL is not installed: apt-get install postgresql"
 needs = pytest.mark.skipif(not files.find_programs(accounts.PROGRAM), reason=MISSING)
 
 
-def study(port: int | None = None, **changes: Any) -> Study:
+def study(port: int | None = None, **changes: Any) -> StudySpec:
     own = {
         "site": {"port": rooms.port(90) if port is None else port},
         "engine": {"name": "postgresql", "settings": SMALL},

@@ -19,7 +19,7 @@ import pytest
 
 from benchbook import sites
 from benchbook.core.study.model import PlannedRun
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util import files
 from benchbook.core.util.errors import SettingsDiffer, SiteError
 from benchbook.measure import dataset, run_executor, statement_counters
@@ -46,7 +46,7 @@ RUN = {"plan": {"seed": 3, "blocks": 1, "discard_s": 1, "run_s": 2, "order": "ru
 def study(port: int):
     """Return a function that makes a study on TiDB."""
 
-    def make(**changes: Any) -> Study:
+    def make(**changes: Any) -> StudySpec:
         own = {
             "site": {"port": port},
             "engine": {"name": "tidb", "version": (BUILT or ["6.6"])[0]},
@@ -64,7 +64,7 @@ def opened(open_folder: Path):
     """Return a context manager that opens the site of a study in the one lab of these tests."""
 
     @contextlib.contextmanager
-    def site(study: Study) -> Iterator[Any]:
+    def site(study: StudySpec) -> Iterator[Any]:
         with sites.open_site(study, open_folder / "tidb") as one:
             yield one
 
@@ -86,12 +86,12 @@ def listening(pid: int) -> set[tuple[str, int]]:
     return {(one.laddr.ip, one.laddr.port) for one in found if one.status == psutil.CONN_LISTEN}
 
 
-def planned(made: Study, name: str = "oltp_read_write") -> PlannedRun:
+def planned(made: StudySpec, name: str = "oltp_read_write") -> PlannedRun:
     runs = schedule.plan_runs("s", made, {})
     return next(run for run in runs if run.workload == name and run.arm == made.baseline)
 
 
-def measured(site: Any, made: Study, run: PlannedRun, into: Path) -> validity.Judgement:
+def measured(site: Any, made: StudySpec, run: PlannedRun, into: Path) -> validity.Judgement:
     """Make one run as the walk makes it, and judge it."""
     into.mkdir(exist_ok=True)
     with statement_counters.open_session(site, run.arm) as connection:

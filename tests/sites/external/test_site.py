@@ -21,7 +21,7 @@ from benchbook import sites
 from benchbook.commands import cli, site_commands
 from benchbook.core.study import interleaving, load
 from benchbook.core.study.descriptors import TEXT
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util.errors import BenchbookError, LockHeld, SettingsDiffer, SiteError
 from benchbook.measure import dataset, preflight, servers, statement_counters
 from benchbook.measure.data_plan import plan_data
@@ -101,13 +101,13 @@ TLS = {"ca": "cacert.pem", "cert": "server-cert.pem", "key": "server-key.pem"}
 
 
 @pytest.fixture
-def study(theirs: Any) -> Callable[..., Study]:
+def study(theirs: Any) -> Callable[..., StudySpec]:
     """Return a function that makes a study on that server."""
     endpoint, _ = theirs
 
     def make(
         arms: dict | None = None, settings: dict | None = None, threads: int = 1, **existing: Any
-    ) -> Study:
+    ) -> StudySpec:
         account = {} if "account_file" in existing else {"user": "guest", "password_env": "GUEST_PASSWORD"}
         place = {"host": endpoint.host, "port": endpoint.port, "database": "ours"}
         return small.study(
@@ -388,7 +388,7 @@ def test_sqlalchemy_never_shows_the_account(study, open_folder):
 
 
 @pytest.fixture
-def other(open_folder: Path, make_study: Callable[..., Study], theirs: Any) -> Iterator[Any]:
+def other(open_folder: Path, make_study: Callable[..., StudySpec], theirs: Any) -> Iterator[Any]:
     """A second server of somebody's, with the same account and schema."""
     asked = make_study({"innodb_flush_log_at_trx_commit": 2})
     place = asked.site.model_copy(update={"port": rooms.port(80)})
@@ -454,7 +454,7 @@ def test_what_was_loaded_is_taken_away_by_one_command_and_nothing_else(
 
 
 @pytest.fixture
-def pgsql(open_folder: Path, make_study: Callable[..., Study], theirs: Any) -> Iterator[Any]:
+def pgsql(open_folder: Path, make_study: Callable[..., StudySpec], theirs: Any) -> Iterator[Any]:
     """Somebody's PostgreSQL, with the same account; its one database is empty."""
     asked = make_study({"synchronous_commit": False})
     engine = asked.engine.model_copy(update={"name": "postgresql", "settings": {"fsync": "off"}})

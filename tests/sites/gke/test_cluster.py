@@ -8,7 +8,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from benchbook.commands import site_commands
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.study.study_kubernetes import Gke
 from benchbook.sites.gke import cluster
 from benchbook.sites.topology import teardown
@@ -41,7 +41,7 @@ def asked(zones: tuple[str, ...] = ZONES[:1], **other: object) -> Gke:
     return Gke.model_validate(whole | {"sysctls": {"net.core.somaxconn": 32768}} | other)
 
 
-def gke_study(tidb: dict[str, object] | None = None, **other: object) -> Study:
+def gke_study(tidb: dict[str, object] | None = None, **other: object) -> StudySpec:
     site = {"gke": asked(**other).model_dump(), "storage": {"size_gib": 300}}  # type: ignore[arg-type]
     return kubernetes_study.make(
         ("pod", "host"),

@@ -4,7 +4,7 @@ import pytest
 
 from benchbook.core.study import inventory, load
 from benchbook.core.study.inventory import Target
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.sites.agent.facts import HostSnapshot
 from benchbook.sites.hosts import doctor
 from tests.sites.hosts.test_placement import HOSTS, study
@@ -12,7 +12,7 @@ from tests.sites.hosts.test_placement import HOSTS, study
 LOAD = inventory.load_hosts
 
 
-def made(engine: str) -> Study:
+def made(engine: str) -> StudySpec:
     return study({"direct": {}, "proxy": {"access": "haproxy"}}, name=engine)
 
 
@@ -30,7 +30,7 @@ def there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inventory, "load_hosts", lambda name: HOSTS)
 
 
-def told(*studies: Study) -> dict[str, bool]:
+def told(*studies: StudySpec) -> dict[str, bool]:
     """Return for each host's program whether it is there; other abilities are left out."""
     others = {"ssh", "disk", "open files", "clock", "rights"}
     found = {one.name: one.ok for one in doctor.of_inventory("rack", studies)}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from benchbook.core.study.inventory import Target
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.study.study_hosts import Tiup
 from benchbook.sites import workspace as labs
 from benchbook.sites.hosts import client, placement, roles
@@ -40,7 +40,7 @@ def test_a_client_is_the_program_that_the_inventory_names():
     assert client.carry_arguments(SimpleNamespace(target=HOSTS["gen1"]), asked) == asked
 
 
-def study(arms: dict[str, Any], **engine: Any) -> Study:
+def study(arms: dict[str, Any], **engine: Any) -> StudySpec:
     return small.study(
         site={"kind": "ssh", "inventory": "rack", "port": 4000},
         engine=engine,

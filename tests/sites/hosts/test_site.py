@@ -15,7 +15,7 @@ import pytest
 from benchbook import sites
 from benchbook.core.artifacts.run_folder import RunFolder
 from benchbook.core.study import inventory
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util.errors import LockHeld, SiteError
 from benchbook.measure import dataset, scheduler
 from benchbook.measure.data_plan import plan_data
@@ -53,7 +53,7 @@ def home(rack: Rack, monkeypatch: pytest.MonkeyPatch) -> Path:
     return rack.folder / "home" / "study"
 
 
-def study(**changes: Any) -> Study:
+def study(**changes: Any) -> StudySpec:
     site = {"kind": "ssh", "inventory": "rack", "port": PORT}
     plan = {"seed": 3, "blocks": 1, "discard_s": 1, "run_s": 4}
     return small.study(**{"site": site, "engine": {"settings": SMALL}, "plan": plan} | changes)

@@ -7,7 +7,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from benchbook.core.study.inventory import Target
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.sites.hosts import placement, tiup
 from benchbook.sites.hosts.watch import merge_rows, sum_events
 from benchbook.sites.machine.local_machine import COLUMNS
@@ -39,7 +39,7 @@ def hosts() -> dict[str, Target]:
     }
 
 
-def made(arm: str, study: Study | None = None) -> dict[str, Any]:
+def made(arm: str, study: StudySpec | None = None) -> dict[str, Any]:
     """Return the topology of an arm as tiup would read it."""
     asked = study or tree.study("tidb-sysbench-howto")
     part = placement.build_chains(asked, hosts())[arm].server

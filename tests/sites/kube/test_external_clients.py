@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.sites import workspace as labs
 from benchbook.sites.contract import Start
 from benchbook.sites.hosts.watch import RemoteWatch
@@ -20,7 +20,7 @@ BALANCER = {"pod": {"network": "pod"}, "balancer": {"network": "pod", "access": 
 NUMBER = 180 + rooms.number()
 
 
-def study(**site: object) -> Study:
+def study(**site: object) -> StudySpec:
     return kubernetes_study.make(BALANCER, {"outside": "outside", **site})
 
 

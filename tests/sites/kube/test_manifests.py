@@ -10,7 +10,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from benchbook.commands import cli
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.sites.kube import manifests, placement, plan_output, tidb
 from benchbook.sites.kube.placement import count_inside, count_outside
 from benchbook.sites.kube.tidb_cluster import PodPlacementDriver
@@ -23,7 +23,7 @@ PASSWORD = "pa55-of-the-test"
 CRD = "BENCHBOOK_TIDB_CRD"
 
 
-def arm(name: str, study: Study | None = None) -> dict[tuple[str, str], dict[str, Any]]:
+def arm(name: str, study: StudySpec | None = None) -> dict[tuple[str, str], dict[str, Any]]:
     study = study or kubernetes_study.make()
     made = manifests.build_arm(study, NAMES, placement.build_chains(study)[name])
     return {(one["kind"], one["metadata"]["name"]): one for one in made}
@@ -199,7 +199,7 @@ def test_no_pod_is_given_an_account_and_what_is_kept_is_what_was_applied():
     assert [one["kind"] for one in YAML(typ="safe").load_all(text)] == [one["kind"] for one in everything]
 
 
-def tidb_study(**arms: dict[str, Any]) -> Study:
+def tidb_study(**arms: dict[str, Any]) -> StudySpec:
     parts = {
         "version": "v3.0.1",
         "pd": {"config": {"log.level": "info", "replication.location-labels": ("region", "zone")}},

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from benchbook import sites
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.measure import dataset, servers
 from benchbook.measure.data_plan import plan_data
 from benchbook.measure.statement_counters import open_session
@@ -20,7 +20,7 @@ IMAGE = os.environ.get("BENCHBOOK_TEST_POSTGRESQL_IMAGE")
 SMALL = {"shared_buffers": "32MB", "max_wal_size": "256MB"}
 
 
-def study(arms: Any = ("pod", "host", "service", "haproxy"), **settings: Any) -> Study:
+def study(arms: Any = ("pod", "host", "service", "haproxy"), **settings: Any) -> StudySpec:
     images = {"images": {**kubernetes_study.IMAGES, "server": IMAGE}} if IMAGE else None
     return kubernetes_study.make(arms, images, engine={"name": "postgresql", "settings": SMALL | settings})
 

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from benchbook import sites
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.sites import workspace as labs
 from benchbook.sites.contract import Start
 from benchbook.sites.local import cgroups, network, obstacles, runtime
@@ -47,8 +47,8 @@ def folder(open_folder: Path) -> Path:
 def arranged(make_study, folder: Path) -> Any:
     """Return a context manager that opens a site with the arms given."""
 
-    def study(**arms: dict) -> Study:
-        return Study.model_validate(make_study().model_dump() | {"arms": arms})
+    def study(**arms: dict) -> StudySpec:
+        return StudySpec.model_validate(make_study().model_dump() | {"arms": arms})
 
     @contextlib.contextmanager
     def opened(**arms: dict) -> Iterator[Any]:
@@ -333,8 +333,8 @@ OWNER = """
 import sys, time
 from pathlib import Path
 from benchbook import sites
-from benchbook.core.study.study import Study
-study = Study.model_validate_json(Path(sys.argv[1]).read_text(), strict=False)
+from benchbook.core.study.study import StudySpec
+study = StudySpec.model_validate_json(Path(sys.argv[1]).read_text(), strict=False)
 with sites.open_site(study, Path(sys.argv[2])) as site:
     for arm in study.arms:
         site.up(arm)

@@ -304,9 +304,9 @@ OWNER = """
 import sys, time
 from pathlib import Path
 from benchbook import sites
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.sites.contract import Start
-study = Study.model_validate_json(Path(sys.argv[1]).read_text(), strict=False)
+study = StudySpec.model_validate_json(Path(sys.argv[1]).read_text(), strict=False)
 with sites.open_site(study, Path(sys.argv[2])) as site:
     site.up("relay")
     site.client(Start(["/bin/sleep", "60"], Path(sys.argv[1] + ".out"), Path(sys.argv[1] + ".err")))

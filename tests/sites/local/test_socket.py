@@ -8,7 +8,7 @@ import pytest
 
 from benchbook import sites
 from benchbook.core.study import descriptors
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.measure import dataset
 from benchbook.measure.data_plan import plan_data
 from tests import rooms, small
@@ -23,7 +23,7 @@ TURNS = {"discard_s": 0.3, "run_s": 1}
 OVER = {"mariadb": "--mysql-socket=", "mysql": "--mysql-socket=", "postgresql": "--pgsql-host=/"}
 
 
-def study(name: str = "mariadb", port: int | None = None, **changes: Any) -> Study:
+def study(name: str = "mariadb", port: int | None = None, **changes: Any) -> StudySpec:
     own = {
         "site": {"port": rooms.port(90) if port is None else port},
         "engine": {"name": name, "settings": SETTINGS[name]},

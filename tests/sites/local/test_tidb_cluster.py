@@ -20,7 +20,7 @@ import pytest
 from benchbook import sites
 from benchbook.core.artifacts import applied_config
 from benchbook.core.study.model import PlannedRun
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.measure import dataset, run_executor, statement_counters
 from benchbook.measure.data_plan import plan_data
 from benchbook.plan import schedule
@@ -49,7 +49,7 @@ STORES = ["store-1", "store-2", "store-3"]
 
 
 @pytest.fixture(scope="module")
-def study() -> Study:
+def study() -> StudySpec:
     cluster = {"tidb": 2, "pd_settings": {"schedule.leader-schedule-limit": 2}}
     return small.study(
         site={"port": rooms.port(100), "cpus": "shared"},
@@ -63,7 +63,7 @@ def study() -> Study:
 
 
 @pytest.fixture
-def site(study: Study, open_folder: Path) -> Iterator[Any]:
+def site(study: StudySpec, open_folder: Path) -> Iterator[Any]:
     """The cluster, up and loaded, both ways of access open."""
     with sites.open_site(study, open_folder / "cluster") as one:
         for arm in study.arms:
@@ -77,7 +77,7 @@ def cluster_of(site: Any) -> Any:
     return site.runtime.get(site.chains["direct"].server)
 
 
-def judged(site: Any, study: Study, arm: str, into: Path, meanwhile: Any = None) -> validity.Judgement:
+def judged(site: Any, study: StudySpec, arm: str, into: Path, meanwhile: Any = None) -> validity.Judgement:
     """Make one run as the walk makes it, do something meanwhile, and judge it."""
     into.mkdir(exist_ok=True)
     run: PlannedRun = walks.planned(study, arm)
@@ -105,7 +105,7 @@ def of(verdict: validity.Judgement, id: str) -> validity.Check:
     return next(check for check in verdict.checks if check.id == id)
 
 
-def test_it_is_whole_closed_and_counted_over_all_tidb(site: Any, study: Study, tmp_path: Path) -> None:
+def test_it_is_whole_closed_and_counted_over_all_tidb(site: Any, study: StudySpec, tmp_path: Path) -> None:
     cluster = cluster_of(site)
     state = cluster.pd.placement.state()
     assert sorted(state.stores) == STORES
@@ -143,7 +143,7 @@ def test_it_is_whole_closed_and_counted_over_all_tidb(site: Any, study: Study, t
     assert not any(site.lab.password() in text for _, text in texts)
 
 
-def test_a_store_killed_in_a_run_is_named_and_voids_it(site: Any, study: Study, tmp_path: Path) -> None:
+def test_a_store_killed_in_a_run_is_named_and_voids_it(site: Any, study: StudySpec, tmp_path: Path) -> None:
     store = cluster_of(site).stores["store-2"]
     verdict = judged(
         site, study, "direct", tmp_path / "killed", lambda: os.kill(store.child.pid, signal.SIGKILL)
@@ -154,7 +154,7 @@ def test_a_store_killed_in_a_run_is_named_and_voids_it(site: Any, study: Study, 
 
 
 def test_stores_that_are_killed_one_by_one_while_a_study_runs_void_their_groups_and_nothing_is_counted(
-    study: Study, open_folder: Path, tmp_path: Path
+    study: StudySpec, open_folder: Path, tmp_path: Path
 ) -> None:
     repeated = study.model_copy(update={"plan": study.plan.model_copy(update={"max_repeats": 3})})
     left = list(STORES)
@@ -192,7 +192,7 @@ def test_a_store_that_the_plan_kills_is_back_in_the_same_run_and_the_run_counts(
         "arms": {"steady": {}, "lost": {"engine": {"cluster": {"event": event}}}},
         "plan": {"seed": 3, "blocks": 1, "discard_s": 1, "run_s": 60, "order": "runs"},
     }
-    planned = Study.model_validate(study.model_dump(exclude_defaults=True) | changes)
+    planned = StudySpec.model_validate(study.model_dump(exclude_defaults=True) | changes)
     with sites.open_site(planned, open_folder / "event") as site:
         site.up("lost")
         dataset.ensure_data(site, plan_data(planned))
@@ -208,7 +208,9 @@ def test_a_store_that_the_plan_kills_is_back_in_the_same_run_and_the_run_counts(
     assert teardown.tear_down(open_folder / "event").is_clean
 
 
-def test_leaders_that_are_evicted_from_a_store_void_the_run(site: Any, study: Study, tmp_path: Path) -> None:
+def test_leaders_that_are_evicted_from_a_store_void_the_run(
+    site: Any, study: StudySpec, tmp_path: Path
+) -> None:
     cluster = cluster_of(site)
     led = cluster.pd.placement.state().leaders
     store = max(STORES, key=list(led.values()).count)
@@ -230,7 +232,9 @@ def test_leaders_that_are_evicted_from_a_store_void_the_run(site: Any, study: St
 def test_proxies_of_clusters_that_changed_places_keep_the_digests_of_their_settings(study, open_folder):
     arms = {"one": {"access": "haproxy"}, "three": {"access": "haproxy", "engine": {"cluster": {"tidb": 3}}}}
     engine = {"name": "tidb", "version": VERSION, "cluster": {"stores": 3, "tidb": 1}}
-    apart = Study.model_validate(study.model_dump(exclude_defaults=True) | {"arms": arms, "engine": engine})
+    apart = StudySpec.model_validate(
+        study.model_dump(exclude_defaults=True) | {"arms": arms, "engine": engine}
+    )
     with sites.open_site(apart, open_folder / "proxies") as site:
         said: list[dict[str, str]] = []
         for block in (1, 2):
@@ -249,7 +253,9 @@ def test_proxies_of_clusters_that_changed_places_keep_the_digests_of_their_setti
 def test_clusters_with_zones_find_their_prepared_data_in_each_others_place(study, open_folder) -> None:
     arms = {"near": {}, "far": {"engine": {"cluster": {"zones_ms": 0.5}}}}
     engine = {"name": "tidb", "version": VERSION, "cluster": {"stores": 3, "tidb": 2, "zones_ms": 0}}
-    apart = Study.model_validate(study.model_dump(exclude_defaults=True) | {"arms": arms, "engine": engine})
+    apart = StudySpec.model_validate(
+        study.model_dump(exclude_defaults=True) | {"arms": arms, "engine": engine}
+    )
     with sites.open_site(apart, open_folder / "zones") as site:
         made: list[dict[str, Any]] = []
         for block in (1, 2):
@@ -270,7 +276,7 @@ def test_clusters_with_zones_find_their_prepared_data_in_each_others_place(study
     assert teardown.tear_down(open_folder / "zones").is_clean
 
 
-def test_prepared_data_come_back_and_nothing_is_left(study: Study, open_folder: Path) -> None:
+def test_prepared_data_come_back_and_nothing_is_left(study: StudySpec, open_folder: Path) -> None:
     folder = open_folder / "cluster"
     with sites.open_site(study, folder) as one:
         one.restore()

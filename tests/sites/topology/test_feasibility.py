@@ -8,7 +8,7 @@ import pytest
 
 from benchbook.commands import cli
 from benchbook.core.study import inventory, load
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.sites.topology import feasibility, parts
 from tests.sites import kubernetes_study
 from tests.sites.hosts import test_placement
@@ -17,7 +17,7 @@ ABSENT = 1000 + (os.cpu_count() or 1)
 
 
 @pytest.fixture
-def listed(make_study, monkeypatch: pytest.MonkeyPatch) -> Study:
+def listed(make_study, monkeypatch: pytest.MonkeyPatch) -> StudySpec:
     """A study of this machine, one of whose arms asks for a core that is not there, as params.yaml has it."""
     arm = {"access": "direct", "cpu": {"server": {"cores": [ABSENT]}}}
     study = make_study()
@@ -28,7 +28,7 @@ def listed(make_study, monkeypatch: pytest.MonkeyPatch) -> Study:
     return study
 
 
-def test_plan_and_doctor_name_the_arm_and_the_reason(listed: Study, capsys: pytest.CaptureFixture):
+def test_plan_and_doctor_name_the_arm_and_the_reason(listed: StudySpec, capsys: pytest.CaptureFixture):
     (arm,) = found = feasibility.find_infeasible(listed)
     assert arm == "far_core" and found[arm].startswith(f"core {ABSENT} is not there or not ours; write cores")
     assert cli.main(["plan", "quick"]) == 0

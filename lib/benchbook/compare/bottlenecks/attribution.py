@@ -17,7 +17,7 @@ import pandas as pd
 from benchbook.compare.bottlenecks import explanation, operational_laws
 from benchbook.compare.bottlenecks.service_demand import PARTS, ArmCell, summarize_cell
 from benchbook.core.artifacts.bottlenecks import CLIENT_USED, Causes
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.study.sysbench_workloads import ROW_BYTES
 
 # As an arm asks for itself: the stage that analyzes declares no other section that says it.
@@ -25,7 +25,7 @@ _BEGINS: Mapping[bool | None, str] = {True: "warm", False: "cold"}
 
 
 def build_causes(
-    study: Study,
+    study: StudySpec,
     runs: pd.DataFrame,
     costs: pd.DataFrame | None,
     facts: Mapping[str, Mapping[str, Any]],
@@ -72,7 +72,7 @@ def set_aside(voids: pd.DataFrame) -> list[int]:
 
 
 def _build_cell(
-    study: Study,
+    study: StudySpec,
     key: tuple[str, int, str],
     runs: pd.DataFrame,
     costs: pd.DataFrame,

@@ -9,7 +9,7 @@ from benchbook.compare.stats.equivalence import MARGIN, Bounds, at_least, at_mos
 from benchbook.compare.stats.equivalence import EquivalenceBand as Limits
 from benchbook.compare.text import labels
 from benchbook.compare.text.worked_arithmetic import write_percent
-from benchbook.core.published.claim import Claim, ClaimedBand, parse_amount
+from benchbook.core.published.claim import ClaimedBand, ClaimSpec, parse_amount
 from benchbook.core.util.errors import require_value
 from benchbook.core.util.number_format import format_plain
 
@@ -37,7 +37,7 @@ def power_bounds(band: Limits) -> Bounds:
     return Bounds(-math.inf if low is None else low, math.inf if high is None else high, band.is_strict)
 
 
-def claim_limits(claim: Claim) -> Limits | None:
+def claim_limits(claim: ClaimSpec) -> Limits | None:
     """Band of a claim: the project's rule for effects, 2 % of the value around values."""
     band = claim.band
     if band is None:
@@ -67,19 +67,19 @@ def claim_limits(claim: Claim) -> Limits | None:
     return Limits(low - VALUE_MARGIN * abs(low), high + VALUE_MARGIN * abs(high))
 
 
-def is_share(claim: Claim) -> bool:
+def is_share(claim: ClaimSpec) -> bool:
     """True if the numbers of a claim are shares; these have a direction."""
     return claim.kind in ("effect", "same_effect") or bool(claim.band and claim.band.is_share)
 
 
-def judged_by(claim: Claim) -> str | None:
+def judged_by(claim: ClaimSpec) -> str | None:
     """Rule of a claim: a point is judged by the mean of cells, a range or bound by each cell."""
     if claim.kind not in ("effect", "value"):
         return None
     return claim.judged_by or ("mean" if require_value(claim.band).point is not None else "every_cell")
 
 
-def published_text(claim: Claim) -> str:
+def published_text(claim: ClaimSpec) -> str:
     """Published figure: the source's own text, or a description of the kind of claim."""
     if claim.published is not None:
         return claim.published

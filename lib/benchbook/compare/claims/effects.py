@@ -12,7 +12,7 @@ from benchbook.compare.claims.bands import claim_limits
 from benchbook.compare.claims.estimands import ClaimTest
 from benchbook.compare.claims.metrics import LOADING, is_compared, metric_column
 from benchbook.compare.stats.equivalence import EquivalenceBand
-from benchbook.core.published.claim import Claim, parse_amount
+from benchbook.core.published.claim import ClaimSpec, parse_amount
 from benchbook.core.util.errors import require_value
 
 
@@ -36,13 +36,13 @@ class ClaimedEffect:
     metric: str = "qps"
 
 
-def is_contrast(claim: Claim) -> bool:
+def is_contrast(claim: ClaimSpec) -> bool:
     """True for an effect of runs; false for values of single seconds and for loading time."""
     is_mean = claim.across is None or (claim.by == "mean" and claim.baseline_by in (None, "mean"))
     return claim.kind == "effect" and is_mean and claim.metric != LOADING and not claim.where
 
 
-def match_contrasts(name: str, claim: Claim, claim_test: ClaimTest) -> list[ClaimedEffect]:
+def match_contrasts(name: str, claim: ClaimSpec, claim_test: ClaimTest) -> list[ClaimedEffect]:
     """Contrasts that answer a claim, each by one number; none if only cells answer it.
 
     A mean must be that of one contrast, over its thread levels. Where each cell must lie in the band, each

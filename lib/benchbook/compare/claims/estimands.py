@@ -17,7 +17,7 @@ from benchbook.compare.claims.bands import claim_limits, judged_by, power_bounds
 from benchbook.compare.stats.equivalence import PRACTICAL, Bounds
 from benchbook.compare.stats.intervals import Interval
 from benchbook.compare.text import labels
-from benchbook.core.published.claim import Claim, Condition, Selector
+from benchbook.core.published.claim import ClaimSpec, Condition, Selector
 from benchbook.core.util.errors import require_value
 
 BACK: Mapping[str, Callable[[float], float]] = {"share": math.expm1, "value": math.exp, "power": float}
@@ -59,7 +59,7 @@ Series = list[tuple[str, list[tuple[Any, CellPair]]]]
 class CellSource(Protocol):
     """Cells of one origin, their grouping into pairs and series, and their values."""
 
-    def cells(self, claim: Claim, metric: str, side: Selector | None, by: str | None) -> list[Cell]:
+    def cells(self, claim: ClaimSpec, metric: str, side: Selector | None, by: str | None) -> list[Cell]:
         """Return the cells of a metric that a claim's `cells` and one of its sides select."""
 
     def pairs(
@@ -67,10 +67,10 @@ class CellSource(Protocol):
     ) -> tuple[list[CellPair], int]:
         """Pair cells that differ only in the keys compared; pairs, and the number of unpaired cells."""
 
-    def meets(self, claim: Claim, condition: Condition, cell: Cell) -> bool:
+    def meets(self, claim: ClaimSpec, condition: Condition, cell: Cell) -> bool:
         """True if a cell meets a condition of a claim."""
 
-    def none_left(self, claim: Claim, cell_pairs: Sequence[CellPair]) -> str:
+    def none_left(self, claim: ClaimSpec, cell_pairs: Sequence[CellPair]) -> str:
         """Reason that no cell is left of these items."""
 
     def series(self, items: Sequence[CellPair], key: str, free: tuple[str, ...] = ()) -> Series:
@@ -131,12 +131,12 @@ class ClaimTest:
     is_sample: bool = False
 
 
-def build_test(claim: Claim, board: CellSource) -> ClaimTest:
+def build_test(claim: ClaimSpec, board: CellSource) -> ClaimTest:
     """Test of a claim on these cells; Unfit with the reason if it does not apply to them."""
     return _KINDS[claim.kind](claim, board)
 
 
-def _test_values(claim: Claim, board: CellSource) -> ClaimTest:
+def _test_values(claim: ClaimSpec, board: CellSource) -> ClaimTest:
     """Ask for values, or treatment over baseline: their mean, each or most, as the claim is judged by.
 
     "10 to 30 %" is false of a cell with +40 %, whatever the mean over cells, so that a range and a bound are
@@ -183,7 +183,7 @@ def _test_values(claim: Claim, board: CellSource) -> ClaimTest:
     return ClaimTest(parts, items, "all", alone)
 
 
-def _test_trend(claim: Claim, board: CellSource) -> ClaimTest:
+def _test_trend(claim: ClaimSpec, board: CellSource) -> ClaimTest:
     """Ask for a rise or a fall at every step along a key.
 
     `grows` and `shrinks` follow the size of an effect, which is its distance from nothing on the logarithmic
@@ -209,7 +209,7 @@ def _test_trend(claim: Claim, board: CellSource) -> ClaimTest:
     return ClaimTest(parts, ordered, alone=alone)
 
 
-def _test_proportion(claim: Claim, board: CellSource) -> ClaimTest:
+def _test_proportion(claim: ClaimSpec, board: CellSource) -> ClaimTest:
     """Ask for the exponent b of y = a x^b, by least squares on logarithms, wherever all else is the same.
 
     "The highest rate grows in proportion to the processors" speaks of what each number of processors can do.
@@ -247,7 +247,7 @@ def _test_proportion(claim: Claim, board: CellSource) -> ClaimTest:
     return ClaimTest(parts, used)
 
 
-def _test_same_effect(claim: Claim, board: CellSource) -> ClaimTest:
+def _test_same_effect(claim: ClaimSpec, board: CellSource) -> ClaimTest:
     """Test that the changes along a key from its first level on are alike in two groups."""
     key = require_value(claim.along)
     sides = [
@@ -275,7 +275,7 @@ def _test_same_effect(claim: Claim, board: CellSource) -> ClaimTest:
     return ClaimTest(parts, [item for part in parts for item in part.items])
 
 
-def _test_peak(claim: Claim, board: CellSource) -> ClaimTest:
+def _test_peak(claim: ClaimSpec, board: CellSource) -> ClaimTest:
     """Ask that no level outside the band has more than the best level inside it.
 
     "More than 500 connections bring nothing" is about the best that was reached on either side: what the last
@@ -310,7 +310,7 @@ def _test_peak(claim: Claim, board: CellSource) -> ClaimTest:
     return ClaimTest(parts, [place for _, levels in series for _, place in levels], unseen=unseen)
 
 
-def _test_unit(claim: Claim, board: CellSource) -> ClaimTest:
+def _test_unit(claim: ClaimSpec, board: CellSource) -> ClaimTest:
     """Test the unit of a number: the written metric decides, the others stand beside it."""
     bounds, parts = value_bounds(require_value(claim_limits(claim))), []
     for metric in dict.fromkeys((*claim.candidates, require_value(claim.metric))):
@@ -324,18 +324,18 @@ def _test_unit(claim: Claim, board: CellSource) -> ClaimTest:
     return ClaimTest(parts, [item for part in parts for item in part.items])
 
 
-def _text_only(claim: Claim, board: CellSource) -> ClaimTest:
+def _text_only(claim: ClaimSpec, board: CellSource) -> ClaimTest:
     raise NotApplicable("it is a text without a number")
 
 
-def _claim_pairs(claim: Claim, board: CellSource) -> tuple[list[CellPair], int]:
+def _claim_pairs(claim: ClaimSpec, board: CellSource) -> tuple[list[CellPair], int]:
     metric = require_value(claim.metric)
     baseline = board.cells(claim, metric, claim.baseline, claim.baseline_by or claim.by)
     treatment = board.cells(claim, metric, claim.treatment, claim.by)
     return board.pairs(baseline, treatment, {*require_value(claim.baseline), *require_value(claim.treatment)})
 
 
-def _claim_values(claim: Claim, board: CellSource) -> list[CellPair]:
+def _claim_values(claim: ClaimSpec, board: CellSource) -> list[CellPair]:
     return _unpaired_items(board.cells(claim, require_value(claim.metric), None, claim.by))
 
 
@@ -397,7 +397,7 @@ def _format_level(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-_KINDS: dict[str, Callable[[Claim, CellSource], ClaimTest]] = {
+_KINDS: dict[str, Callable[[ClaimSpec, CellSource], ClaimTest]] = {
     "effect": _test_values,
     "value": _test_values,
     "unit": _test_unit,

@@ -18,8 +18,8 @@ from benchbook.compare.claims.metrics import LOADING, USED, is_known
 from benchbook.compare.claims.study_cells import StudyCells, StudyEvidence
 from benchbook.compare.text import labels
 from benchbook.core.artifacts.findings import Answer
-from benchbook.core.published.claim import Claim
-from benchbook.core.study.study import Study
+from benchbook.core.published.claim import ClaimSpec
+from benchbook.core.study.study import StudySpec
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class AssignedClaim:
     """Claim tested on a study beside its findings; `is_judged` is false for an illustration."""
 
     id: str
-    claim: Claim
+    claim: ClaimSpec
     is_judged: bool
 
 
@@ -40,7 +40,9 @@ class ClaimAssignment:
     left: list[str]
 
 
-def assign_claims(study: Study, judged: Mapping[str, Claim], shown: Mapping[str, Claim]) -> ClaimAssignment:
+def assign_claims(
+    study: StudySpec, judged: Mapping[str, ClaimSpec], shown: Mapping[str, ClaimSpec]
+) -> ClaimAssignment:
     """Assign all claims to a study: those that it names are judged, illustrated ones are shown.
 
     The ids are `source/claim`. An effect that one contrast answers becomes a finding; an illustrated one of
@@ -77,7 +79,7 @@ def answer_claims(evidence: StudyEvidence, several: Sequence[AssignedClaim]) -> 
     return [_answer_claim(evidence, assigned_claim) for assigned_claim in several]
 
 
-def _build_test(study: Study, claim: Claim) -> estimands.ClaimTest:
+def _build_test(study: StudySpec, claim: ClaimSpec) -> estimands.ClaimTest:
     """Test of a claim on a study; Unfit if it does not apply to the study."""
     if claim.metric is not None and not is_known(claim.metric, claim.across):
         raise NotApplicable(f"its metric {claim.metric} is not measured")
@@ -86,14 +88,14 @@ def _build_test(study: Study, claim: Claim) -> estimands.ClaimTest:
     return estimands.build_test(claim, StudyCells(study))
 
 
-def _is_in_findings(study: Study, claim: Claim, what: estimands.ClaimTest) -> bool:
+def _is_in_findings(study: StudySpec, claim: ClaimSpec, what: estimands.ClaimTest) -> bool:
     """True if the findings themselves show a claim: an effect of throughput over their baseline."""
     baselines = {item.baseline.at[0] for item in what.items if item.baseline is not None}
     treatments = {item.cell.at[0] for item in what.items}
     return _is_rate(claim) and study.baseline not in treatments and baselines <= {study.baseline}
 
 
-def _is_rate(claim: Claim) -> bool:
+def _is_rate(claim: ClaimSpec) -> bool:
     return effects.is_contrast(claim) and claim.metric in estimands.RATES
 
 

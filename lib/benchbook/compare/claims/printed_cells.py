@@ -19,7 +19,7 @@ from benchbook.compare.text import labels
 from benchbook.compare.text.worked_arithmetic import cell_record, pair_record
 from benchbook.core.artifacts.findings import Verdict
 from benchbook.core.published.audit import Reading
-from benchbook.core.published.claim import Claim, Condition, Selector, Supplement
+from benchbook.core.published.claim import ClaimSpec, Condition, Selector, Supplement
 from benchbook.core.published.source import Number, Published
 from benchbook.core.published.table_cells import (
     THREADS,
@@ -52,7 +52,7 @@ class Printed:
     def __init__(self, numbers: Sequence[Number]) -> None:
         self._numbers = numbers
 
-    def cells(self, claim: Claim, metric: str, side: Selector | None, by: str | None) -> list[TableCell]:
+    def cells(self, claim: ClaimSpec, metric: str, side: Selector | None, by: str | None) -> list[TableCell]:
         """Cells of one printed number each, or of several combined `across` a key."""
         chosen = select_numbers(self._numbers, claim.cells, side)
         is_named = any(RUN in (each or {}) for each in (claim.cells, side))
@@ -66,7 +66,7 @@ class Printed:
         pairs, alone = pair_cells(list(baseline), list(treatment), compared)
         return [CellPair(pair.place, pair.treatment, pair.baseline) for pair in pairs], len(alone)
 
-    def meets(self, claim: Claim, condition: Condition, cell: TableCell) -> bool:
+    def meets(self, claim: ClaimSpec, condition: Condition, cell: TableCell) -> bool:
         """True if a key of a cell, or a metric printed for it, lies between the ends of a condition."""
         if condition.key is not None:
             value: object = cell.place.get(condition.key)
@@ -83,7 +83,7 @@ class Printed:
             condition.below is None or value < condition.below
         )
 
-    def none_left(self, claim: Claim, cell_pairs: Sequence[CellPair]) -> str:
+    def none_left(self, claim: ClaimSpec, cell_pairs: Sequence[CellPair]) -> str:
         """Say that no cells can be compared, or that none meets the conditions."""
         request = []
         for condition in claim.where:
@@ -196,7 +196,7 @@ def judge_claim(published: Published, name: str) -> dict[str, Any]:
     return result
 
 
-def judge_printed(claim: Claim, numbers: Sequence[Number]) -> dict[str, Any]:
+def judge_printed(claim: ClaimSpec, numbers: Sequence[Number]) -> dict[str, Any]:
     """Result of a claim on the numbers of its document, as changes to a result without an answer."""
     nothing = {"verdict": OPEN, "recomputed": ""}
     if claim.kind == "text_only":
@@ -218,7 +218,7 @@ def judge_printed(claim: Claim, numbers: Sequence[Number]) -> dict[str, Any]:
         return {**nothing, "reason": f"No number: {error}."}
 
 
-def describe_measured_pair(claim: Claim, numbers: Sequence[Number]) -> str:
+def describe_measured_pair(claim: ClaimSpec, numbers: Sequence[Number]) -> str:
     """Sentence on the repeated arms beside a baseline that is a single, stored number.
 
     Such a number is from another day, so arms that were repeated with the treatment make the better baseline.
@@ -257,7 +257,7 @@ def _group_series(items: Sequence[CellPair], key: str, bound: set[str]) -> Serie
     return [(where, sorted(group, key=lambda entry: entry[0])) for where, group in groups.items()]
 
 
-def _record_item(cell_pair: CellPair, claim: Claim) -> dict[str, Any]:
+def _record_item(cell_pair: CellPair, claim: ClaimSpec) -> dict[str, Any]:
     """Write a cell or a pair; one of several treatments is named."""
     if cell_pair.baseline is None:
         return cell_record(cell_pair.cell)
@@ -266,7 +266,7 @@ def _record_item(cell_pair: CellPair, claim: Claim) -> dict[str, Any]:
     return {**pair_record(verdict_row.as_pair(cell_pair)), "where": describe_place(named) or "all"}
 
 
-def _withhold_copied(claim: Claim, published: Published, result: dict[str, Any]) -> dict[str, Any]:
+def _withhold_copied(claim: ClaimSpec, published: Published, result: dict[str, Any]) -> dict[str, Any]:
     """Result without a verdict if a table in use is another document's; its arithmetic stays."""
     if not result["cells"]:
         return {}

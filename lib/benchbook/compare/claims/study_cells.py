@@ -17,10 +17,10 @@ from benchbook.compare.claims.metrics import COLUMNS, LOADING, USED, is_known
 from benchbook.compare.stats.equivalence import reached_look
 from benchbook.compare.stats.intervals import Interval, t_interval
 from benchbook.compare.text import labels
-from benchbook.core.published.claim import Claim, Condition, Selector
+from benchbook.core.published.claim import ClaimSpec, Condition, Selector
 from benchbook.core.published.table_cells import both_metrics
 from benchbook.core.study.params import Analysis
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util.errors import require_value
 
 OF_THREADS = ("threads", "threads_per_process", "threads_per_server")
@@ -33,7 +33,7 @@ class StudyEvidence:
     """Input of findings and claims: tidy `runs` and `histograms`, the `intervals` of their
     seconds, `loads` by arm, facts."""
 
-    study: Study
+    study: StudySpec
     runs: pd.DataFrame
     analysis: Analysis
     intervals: pd.DataFrame | None = None
@@ -78,7 +78,7 @@ class StudyCells:
     A block counts for a claim only if it has all numbers that the claim asks for (`settle`).
     """
 
-    def __init__(self, study: Study, evidence: StudyEvidence | None = None) -> None:
+    def __init__(self, study: StudySpec, evidence: StudyEvidence | None = None) -> None:
         self._study, self._evidence = study, evidence
         self._rows: pd.Index | None = None
         self._values: dict[tuple[str, str | None], pd.DataFrame] = {}
@@ -88,7 +88,7 @@ class StudyCells:
         """Blocks that count for the claim."""
         return 0 if self._rows is None else len(self._rows)
 
-    def cells(self, claim: Claim, metric: str, side: Selector | None, by: str | None) -> list[StudyCell]:
+    def cells(self, claim: ClaimSpec, metric: str, side: Selector | None, by: str | None) -> list[StudyCell]:
         """Cells of a selection, in the study's order; none if the metric is not measured."""
         if not is_known(metric, claim.across):
             return []
@@ -114,7 +114,7 @@ class StudyCells:
                 result.append(CellPair({**cell.place, "name": name}, cell, other))
         return result, alone
 
-    def meets(self, claim: Claim, condition: Condition, cell: StudyCell) -> bool:
+    def meets(self, claim: ClaimSpec, condition: Condition, cell: StudyCell) -> bool:
         """True if a cell has a key between the ends of a condition, or the required use.
 
         Cells are chosen by what was used there in the mean over all blocks, never by what came out.
@@ -129,7 +129,7 @@ class StudyCells:
         share = used_share(self._evidence.runs, self._evidence.facts or {}, condition, cell.at)
         return share is not None and low < share < high
 
-    def none_left(self, claim: Claim, cell_pairs: Sequence[CellPair]) -> str:
+    def none_left(self, claim: ClaimSpec, cell_pairs: Sequence[CellPair]) -> str:
         """Say that the study has no such cell, or that none meets the conditions."""
         requests = [
             f"no cell has the {USED[str(condition.metric)]} at {condition_band(condition)} of its CPU"
@@ -302,7 +302,7 @@ def _of_seconds(runs: pd.DataFrame, metric: str, by: str, intervals: pd.DataFram
     return runs.run_id.map(together)
 
 
-def _loading_logs(study: Study, loads: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
+def _loading_logs(study: StudySpec, loads: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
     """Logarithm of the loading time, s; it is timed once for each arm, so in one row."""
     seconds = {arm: float(load["seconds"]) for arm, load in loads.items() if load.get("seconds")}
     if not seconds:

@@ -30,13 +30,13 @@ from benchbook.compare.meta.random_effects import (
 from benchbook.compare.stats import tolerance
 from benchbook.compare.stats.intervals import t_quantile
 from benchbook.compare.text import cpu_models
-from benchbook.core.artifacts.findings import Answer, Finding, Findings, LevelContrast
+from benchbook.core.artifacts.findings import Answer, FindingData, Findings, LevelContrast
 from benchbook.core.artifacts.meta_analysis import StudySession
-from benchbook.core.published.claim import Claim
-from benchbook.core.published.source import Source
+from benchbook.core.published.claim import ClaimSpec
+from benchbook.core.published.source import SourceSpec
 from benchbook.core.study import descriptors
 from benchbook.core.study.engines import engine_of
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util.errors import require_value
 from benchbook.core.util.number_format import join_words
 
@@ -97,9 +97,9 @@ class Grade:
 
 def grade_claim(
     name: str,
-    claim: Claim,
-    source: Source,
-    study: Study,
+    claim: ClaimSpec,
+    source: SourceSpec,
+    study: StudySpec,
     sessions: Sequence[SessionResult],
     printed: float | None = None,
 ) -> Grade:
@@ -132,7 +132,7 @@ def grade_claim(
 
 
 def judge_closeness(
-    claim: Claim, source: Source, study: Study, facts: Facts, dose: str = ""
+    claim: ClaimSpec, source: SourceSpec, study: StudySpec, facts: Facts, dose: str = ""
 ) -> tuple[Closeness, str]:
     """Similarity of a study's arms to those that a claim compares, and the reason in a few words.
 
@@ -179,7 +179,7 @@ OTHER_DOSE = 2.0
 """How many times as many of them a query, or as much CPU, is another dose."""
 
 
-def dose_metric(claim: Claim) -> str | None:
+def dose_metric(claim: ClaimSpec) -> str | None:
     """Metric at the baseline on which the size of a claim's effect depends: queries/s, or CPU of a part.
 
     A part that hardly works spends most of its CPU time on what it does without any query.
@@ -190,7 +190,7 @@ def dose_metric(claim: Claim) -> str | None:
     return numerator if denominator == "qps" and numerator in USED else None
 
 
-def other_dose(claim: Claim, printed: float, findings: Findings) -> str:
+def other_dose(claim: ClaimSpec, printed: float, findings: Findings) -> str:
     """Difference of dose between study and document, in words; empty without one.
 
     `printed` is the document's mean of `dose_metric`; of the study it is the mean over its baseline's
@@ -217,7 +217,7 @@ def other_dose(claim: Claim, printed: float, findings: Findings) -> str:
     return f"another dose: as many {DOSES[key]} {beside}"
 
 
-def _ends_over_rates(name: str, study: Study, findings: Findings) -> tuple[float, float] | None:
+def _ends_over_rates(name: str, study: StudySpec, findings: Findings) -> tuple[float, float] | None:
     """Ends of a claim's cells where they differ in the offered rate alone, and two exclude each other.
 
     Then the effect depends on the rate, and its mean over the study's rates is no size of anything.
@@ -277,7 +277,9 @@ def _of_parts(put: Answer) -> Iterator[_Number]:
         yield _Number(part.where, middle, least, most, put.n, put.level, band, part.scale)
 
 
-def _of_contrasts(claim: Claim, source: Source, study: Study, findings: Findings) -> Iterator[_Number]:
+def _of_contrasts(
+    claim: ClaimSpec, source: SourceSpec, study: StudySpec, findings: Findings
+) -> Iterator[_Number]:
     """Yield the numbers of the contrasts that show a claim, under the loads of its document's tables."""
     band = claim_limits(claim)
     if claim.kind != "effect" or band is None or claim.where:
@@ -294,7 +296,9 @@ def _of_contrasts(claim: Claim, source: Source, study: Study, findings: Findings
         if contrast not in meant or finding.workload not in workloads or finding.metric != metric:
             continue
         is_each = judged_by(claim) != "mean"
-        parts: Sequence[Finding | LevelContrast] = finding.levels if is_each and finding.levels else [finding]
+        parts: Sequence[FindingData | LevelContrast] = (
+            finding.levels if is_each and finding.levels else [finding]
+        )
         for part in parts:
             if part.low is not None and part.n > 1:
                 at = f", at threads {part.threads}" if part is not finding else ""
@@ -306,7 +310,7 @@ def _of_contrasts(claim: Claim, source: Source, study: Study, findings: Findings
                 yield _Number(where, middle, low, high, part.n, part.level, ends)
 
 
-def _table_loads(claim: Claim, source: Source) -> set[str]:
+def _table_loads(claim: ClaimSpec, source: SourceSpec) -> set[str]:
     """Loads of the tables about the arms of a claim; none if tables don't say."""
     sides = [side or {} for side in (claim.baseline, claim.treatment)]
     named = [side.get("arm") for side in sides]
@@ -378,7 +382,7 @@ def _band_sign(band: tuple[float, float]) -> int:
     return -1 if band[1] <= 0 and band[0] < 0 else 0
 
 
-def _dose_settings(study: Study, baseline: str, treatment: str) -> set[str]:
+def _dose_settings(study: StudySpec, baseline: str, treatment: str) -> set[str]:
     """Differences of two arms that set the size of their effect: a share of time, or a delay."""
     base, other = study.arms[baseline], study.arms[treatment]
     results = {key for key in ("zones", "neighbour") if getattr(base, key) != getattr(other, key)}
@@ -389,7 +393,9 @@ def _dose_settings(study: Study, baseline: str, treatment: str) -> set[str]:
     return results | ({"zones"} if apart[0] != apart[1] else set())
 
 
-def _is_compared(claim: Claim, part: tuple[str, str], of_arms: Sequence[Sequence[tuple[str, str]]]) -> bool:
+def _is_compared(
+    claim: ClaimSpec, part: tuple[str, str], of_arms: Sequence[Sequence[tuple[str, str]]]
+) -> bool:
     """True if a claim is about a program: its arms differ in it, or it is a plain value.
 
     What all arms have in common, and what stays the same along a key, is what they are compared in.
@@ -412,7 +418,7 @@ def _list_programs(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _program_closeness(
-    program: str, version: str, source: Source, is_compared: bool
+    program: str, version: str, source: SourceSpec, is_compared: bool
 ) -> tuple[Closeness, str]:
     """Similarity of a program to that of a document, and the reason if it is not the same.
 

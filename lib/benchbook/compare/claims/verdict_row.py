@@ -13,7 +13,7 @@ from benchbook.compare.stats.equivalence import EquivalenceBand
 from benchbook.compare.text import labels
 from benchbook.compare.text.sentences import render_paragraphs
 from benchbook.compare.text.worked_arithmetic import pair_record, round_digits, write_percent
-from benchbook.core.published.claim import Claim, parse_amount
+from benchbook.core.published.claim import ClaimSpec, parse_amount
 from benchbook.core.published.table_cells import Pair
 from benchbook.core.util.errors import require_value
 from benchbook.core.util.number_format import format_plain
@@ -25,7 +25,7 @@ _NUMBERS = ("mean", "low", "found_at", "n_other_sign", "other_base")
 
 
 def build_verdict(
-    claim: Claim, claim_test: ClaimTest, estimand_outcomes: Sequence[EstimandOutcome], records: Records
+    claim: ClaimSpec, claim_test: ClaimTest, estimand_outcomes: Sequence[EstimandOutcome], records: Records
 ) -> Record:
     """Verdict as a row: cells, their numbers together, `recomputed` in few words, `reason` for care.
 
@@ -89,7 +89,7 @@ def _number_of(cell_pair: CellPair) -> float:
 
 
 def _value_row(
-    claim: Claim, claim_test: ClaimTest, estimand_outcomes: Sequence[EstimandOutcome], records: Records
+    claim: ClaimSpec, claim_test: ClaimTest, estimand_outcomes: Sequence[EstimandOutcome], records: Records
 ) -> tuple[Record, Record]:
     """Numbers of an effect or a value: cells in the band, mean and range."""
     is_effect, rule = claim.kind == "effect", judged_by(claim)
@@ -136,7 +136,7 @@ def _divide_by_new(
     return [mean] if abs(mean - middle) <= abs(middle) / 10 else None
 
 
-def _find_published(claim: Claim, cells: Sequence[Record], numbers: Sequence[float]) -> list[str]:
+def _find_published(claim: ClaimSpec, cells: Sequence[Record], numbers: Sequence[float]) -> list[str]:
     """Places of cells with the published number, rounded as it was published."""
     point = require_value(claim.band).point
     if not isinstance(point, str) or len(cells) < 2:
@@ -151,7 +151,7 @@ def _find_published(claim: Claim, cells: Sequence[Record], numbers: Sequence[flo
 
 
 def _trend_row(
-    claim: Claim, claim_test: ClaimTest, estimand_outcomes: Sequence[EstimandOutcome], records: Records
+    claim: ClaimSpec, claim_test: ClaimTest, estimand_outcomes: Sequence[EstimandOutcome], records: Records
 ) -> tuple[Record, Record]:
     numbers = [_number_of(item) for item in claim_test.items]
     row = {
@@ -164,7 +164,7 @@ def _trend_row(
 
 
 def _proportion_row(
-    claim: Claim, claim_test: ClaimTest, estimand_outcomes: Sequence[EstimandOutcome], records: Records
+    claim: ClaimSpec, claim_test: ClaimTest, estimand_outcomes: Sequence[EstimandOutcome], records: Records
 ) -> tuple[Record, Record]:
     key, each, cells = require_value(claim.along), [], []
     for outcome in estimand_outcomes:
@@ -183,7 +183,7 @@ def _proportion_row(
 
 
 def _peak_row(
-    claim: Claim, claim_test: ClaimTest, estimand_outcomes: Sequence[EstimandOutcome], records: Records
+    claim: ClaimSpec, claim_test: ClaimTest, estimand_outcomes: Sequence[EstimandOutcome], records: Records
 ) -> tuple[Record, Record]:
     key = require_value(claim.along)
     top = max(claim_test.items, key=lambda item: item.cell.value)
@@ -194,7 +194,7 @@ def _peak_row(
 
 
 def _same_effect_row(
-    claim: Claim, claim_test: ClaimTest, estimand_outcomes: Sequence[EstimandOutcome], records: Records
+    claim: ClaimSpec, claim_test: ClaimTest, estimand_outcomes: Sequence[EstimandOutcome], records: Records
 ) -> tuple[Record, Record]:
     key, effects = require_value(claim.along), []
     cells: list[Record] = []
@@ -221,7 +221,7 @@ def _same_effect_row(
 
 
 def _unit_row(
-    claim: Claim, claim_test: ClaimTest, estimand_outcomes: Sequence[EstimandOutcome], records: Records
+    claim: ClaimSpec, claim_test: ClaimTest, estimand_outcomes: Sequence[EstimandOutcome], records: Records
 ) -> tuple[Record, Record]:
     point = require_value(claim.band).point
     claimed = float(point) if isinstance(point, int | float) else None
@@ -246,7 +246,9 @@ def _unit_row(
     return {"cells": cells, "n_inside": len(fits)}, {"fits": fits}
 
 
-_KINDS: dict[str, Callable[[Claim, ClaimTest, Sequence[EstimandOutcome], Records], tuple[Record, Record]]] = {
+_KINDS: dict[
+    str, Callable[[ClaimSpec, ClaimTest, Sequence[EstimandOutcome], Records], tuple[Record, Record]]
+] = {
     "effect": _value_row,
     "value": _value_row,
     "same_effect": _same_effect_row,

@@ -21,12 +21,12 @@ from benchbook.core.artifacts.findings import (
     CellCheck,
     Contrast,
     Difference,
-    Finding,
+    FindingData,
     ValidityThreat,
     Voids,
 )
 from benchbook.core.study.params import Analysis
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util import numeric_equality
 from benchbook.core.util.errors import require_value
 
@@ -121,7 +121,7 @@ def leaves_zero_out(contrast: Contrast) -> bool:
     return tolerance.sign_of_interval(contrast.low, contrast.high) != 0
 
 
-def wide_contrasts(findings: Iterable[Finding]) -> list[str]:
+def wide_contrasts(findings: Iterable[FindingData]) -> list[str]:
     """Contrasts in queries a second with an interval of their own too wide to say much.
 
     Its half-width is above 3 %, and above half of its effect: −50 ± 8 % says enough, and +1 ± 8 % does not.
@@ -144,7 +144,7 @@ def wide_contrasts(findings: Iterable[Finding]) -> list[str]:
 
 
 def study_caveats(
-    study: Study,
+    study: StudySpec,
     runs: pd.DataFrame,
     voids: Voids,
     checks: Sequence[CellCheck],
@@ -171,7 +171,7 @@ def study_caveats(
     )
 
 
-def only_describes(study: Study, analysis: Analysis) -> bool:
+def only_describes(study: StudySpec, analysis: Analysis) -> bool:
     """True if a study plans fewer blocks than the first look needs, so only describes its runs."""
     return study.plan.blocks < min(analysis.looks)
 

@@ -18,13 +18,13 @@ from benchbook.compare.inference.decisions import (
 from benchbook.compare.stats.equivalence import reached_look
 from benchbook.compare.stats.latency import POOLED, compute_percentiles, metric_name
 from benchbook.compare.stats.pairs import BlockRatios, block_ratios
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util.errors import require_value
 
 PERCENTILES = {metric_name(percentile): percentile for percentile in (50.0, 95.0, 99.0)}
 
 
-def compared_metrics(study: Study, workload: str) -> tuple[str, ...]:
+def compared_metrics(study: StudySpec, workload: str) -> tuple[str, ...]:
     """Metrics compared at a workload: QPS of a closed loop, latency percentiles at a fixed rate.
 
     At a fixed rate QPS is what was asked for; in a closed loop latency is just threads over throughput. So
@@ -102,7 +102,7 @@ def judge_contrasts(
     )
 
 
-def _speaks_of(claim: ClaimedEffect, workload: str, metric: str, study: Study) -> bool:
+def _speaks_of(claim: ClaimedEffect, workload: str, metric: str, study: StudySpec) -> bool:
     return (
         claim.metric == metric
         and (claim.workloads is None or workload in claim.workloads)
@@ -110,7 +110,7 @@ def _speaks_of(claim: ClaimedEffect, workload: str, metric: str, study: Study) -
     )
 
 
-def _claimed_cell(claim: ClaimedEffect, study: Study) -> tuple[str, str, set[int]]:
+def _claimed_cell(claim: ClaimedEffect, study: StudySpec) -> tuple[str, str, set[int]]:
     return claim.baseline, claim.treatment, set(claim.threads or study.threads)
 
 

@@ -20,7 +20,7 @@ from benchbook.core.artifacts.findings import (
     ByThreads,
     ContrastNames,
     DisplayNames,
-    Finding,
+    FindingData,
     PercentileSupport,
     SecondOpinion,
 )
@@ -45,7 +45,7 @@ class Context:
     names: DisplayNames
 
 
-def build_finding(judged: EffectDecision, context: Context, q_values: Mapping[Cell, float]) -> Finding:
+def build_finding(judged: EffectDecision, context: Context, q_values: Mapping[Cell, float]) -> FindingData:
     """Finding of one judged effect, warnings included, numbers not yet rounded."""
     candidate = judged.candidate
     effect, claim = candidate.effect, candidate.claim
@@ -53,7 +53,7 @@ def build_finding(judged: EffectDecision, context: Context, q_values: Mapping[Ce
     runs = [run_id for ids in contrast.run_ids.values() for run_id in ids]
     arms, workloads = context.names.arms, context.names.workloads
     more = _blocks_needed(candidate, context, context.analysis.half_width)
-    return Finding(
+    return FindingData(
         id=_finding_id(candidate, context.baseline),
         **{key: getattr(contrast, key) for key in ("workload", "baseline", "treatment", "metric")},
         names=ContrastNames(
@@ -95,7 +95,7 @@ def build_finding(judged: EffectDecision, context: Context, q_values: Mapping[Ce
     )
 
 
-def blocks_to_match_aa(finding: Finding, aa: Finding | None) -> Finding:
+def blocks_to_match_aa(finding: FindingData, aa: FindingData | None) -> FindingData:
     """Finding that needs as many blocks as its A/A pair, if the pair is the reason to withhold it."""
     both = [each.blocks_to_useful for each in (finding, aa) if each and each.blocks_to_useful]
     if not finding.withheld or not both:
@@ -154,8 +154,8 @@ ONE_PAUSE_S = 2
 
 
 def with_support(
-    entries: Sequence[Finding], tidy: Mapping[str, pd.DataFrame], names: Mapping[str, str]
-) -> list[Finding]:
+    entries: Sequence[FindingData], tidy: Mapping[str, pd.DataFrame], names: Mapping[str, str]
+) -> list[FindingData]:
     """Findings with `support` by arm if they are of a percentile beyond the median."""
     support = []
     for entry in entries:
@@ -172,7 +172,7 @@ def with_support(
     return support
 
 
-def _support_by_arm(entry: Finding, tidy: Mapping[str, pd.DataFrame]) -> Iterator[PercentileSupport]:
+def _support_by_arm(entry: FindingData, tidy: Mapping[str, pd.DataFrame]) -> Iterator[PercentileSupport]:
     used = set(" ".join(entry.runs).split())
     runs, *tables = (
         tidy[name][tidy[name]["run_id"].isin(used)] for name in ("runs", "histograms", "intervals")

@@ -37,17 +37,17 @@ from benchbook.core.artifacts.artifact import Facts
 from benchbook.core.artifacts.bottlenecks import Causes
 from benchbook.core.artifacts.findings import (
     CellCheck,
-    Finding,
+    FindingData,
     Findings,
     InterimLook,
     Partners,
     Scaling,
     ValidityThreat,
 )
-from benchbook.core.published.claim import Claim
+from benchbook.core.published.claim import ClaimSpec
 from benchbook.core.study.interleaving import RUNS
 from benchbook.core.study.params import Analysis
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util import numeric_equality
 from benchbook.core.util.errors import require_value
 from benchbook.core.util.number_format import format_percent
@@ -57,7 +57,7 @@ WHERE = {"ssh": "these hosts", "kubernetes": "this cluster"}
 FALSE_VERDICTS = 0.05
 
 
-def required_tables(study: Study, analysis: Analysis, put: evaluate.ClaimAssignment) -> tuple[str, ...]:
+def required_tables(study: StudySpec, analysis: Analysis, put: evaluate.ClaimAssignment) -> tuple[str, ...]:
     """Tidy tables that `build_from_stages` takes for a study with these claims."""
     usual = ["runs", "voids", "histograms", "monitor", "costs"]
     at_a_rate = any(workload.rate for workload in study.workloads.values())
@@ -68,11 +68,11 @@ def required_tables(study: Study, analysis: Analysis, put: evaluate.ClaimAssignm
 
 def build_from_stages(
     name: str,
-    study: Study,
+    study: StudySpec,
     tidy: Mapping[str, pd.DataFrame],
     analysis: Analysis,
     put: evaluate.ClaimAssignment,
-    shown: Mapping[str, Claim],
+    shown: Mapping[str, ClaimSpec],
     facts: Facts,
     dataset: Mapping[str, Any],
 ) -> Findings:
@@ -92,7 +92,7 @@ def build_from_stages(
 
 def build_findings(
     name: str,
-    study: Study,
+    study: StudySpec,
     tidy: Mapping[str, pd.DataFrame],
     analysis: Analysis,
     claims: Sequence[ClaimedEffect] = (),
@@ -174,7 +174,7 @@ def _build_entries(
     twins: Sequence[EffectDecision],
     context: Context,
     tidy: Mapping[str, pd.DataFrame],
-) -> tuple[list[Finding], Finding | None]:
+) -> tuple[list[FindingData], FindingData | None]:
     """Entries of all findings, and that of the A/A pair, the doubt of all others."""
     q = q_values([decision.candidate for decision in effect_decisions])
     equal = [build_finding(twin, context, {}) for twin in twins]
@@ -237,12 +237,12 @@ def _current_look(complete: int, looks: Sequence[int], level: float) -> InterimL
     return InterimLook(n=look or 0, level=level, next=following, note=note)
 
 
-def _is_aa_different(aa: Finding) -> bool:
+def _is_aa_different(aa: FindingData) -> bool:
     """True if an A/A interval leaves zero out, even by no practical difference."""
     return aa.label in SHOWN or caveats.leaves_zero_out(aa)
 
 
-def _is_within_aa(finding: Finding, aa: Finding) -> bool:
+def _is_within_aa(finding: FindingData, aa: FindingData) -> bool:
     """True if an effect may be as small as the difference of equal arms in the A/A pair."""
     if not caveats.leaves_zero_out(finding):
         return False
@@ -251,11 +251,11 @@ def _is_within_aa(finding: Finding, aa: Finding) -> bool:
 
 
 def _collect_warnings(
-    study: Study,
+    study: StudySpec,
     complete: int,
     first_look: int,
-    aa: Finding | None,
-    entries: Sequence[Finding],
+    aa: FindingData | None,
+    entries: Sequence[FindingData],
     judged: Sequence[EffectDecision],
 ) -> list[ValidityThreat]:
     is_inside = (
@@ -278,7 +278,7 @@ def _collect_warnings(
     )
 
 
-def _describe_scalings(study: Study, runs: pd.DataFrame) -> list[Scaling]:
+def _describe_scalings(study: StudySpec, runs: pd.DataFrame) -> list[Scaling]:
     """Scaling of each arm with threads, workload by workload, in closed loops."""
     return [
         describe_scaling(runs, arm, workload)

@@ -13,10 +13,10 @@ import pandas as pd
 from benchbook.compare.inference.caveats import STEAL_PCT, caveats_from_template
 from benchbook.compare.stats import tolerance
 from benchbook.compare.text import sentences
-from benchbook.core.artifacts.findings import DisplayNames, Finding, Interference, ValidityThreat
+from benchbook.core.artifacts.findings import DisplayNames, FindingData, Interference, ValidityThreat
 from benchbook.core.study import descriptors
 from benchbook.core.study.interleaving import TURNS
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util.plural import as_sentence
 
 Facts = Mapping[str, Mapping[str, Any]]
@@ -33,7 +33,7 @@ LARGE_KIB = 16.0
 PARTS = ["cpu_client_cores", "cpu_proxy_cores", "cpu_server_cores"]
 
 
-def arms_with_side_load(study: Study) -> list[str]:
+def arms_with_side_load(study: StudySpec) -> list[str]:
     """Arms with programs of unmeasured processor time beside them: neighbours and loads."""
     return [name for name, arm in study.arms.items() if arm.neighbour is not None or arm.load is not None]
 
@@ -42,7 +42,7 @@ def measure_interference(
     runs: pd.DataFrame,
     facts: Facts,
     monitor: pd.DataFrame | None,
-    aa: Finding | None,
+    aa: FindingData | None,
     unmeasured: Collection[str] = (),
 ) -> Interference:
     """Interference on the machine: values, and all of it in one line.

@@ -10,7 +10,7 @@ import pandas as pd
 from benchbook.compare.stats import pairs, slice_counts
 from benchbook.compare.stats.pairs import block_ratios
 from benchbook.core.artifacts.findings import Contrast, Findings, LevelContrast
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util import numeric_equality
 
 
@@ -42,7 +42,7 @@ def by_threads(findings: Findings) -> pd.DataFrame:
     )
 
 
-def by_block(study: Study, runs: pd.DataFrame) -> pd.DataFrame:
+def by_block(study: StudySpec, runs: pd.DataFrame) -> pd.DataFrame:
     """Return workload, treatment, block, effect_pct of QPS, the mean over thread levels, one row a complete
     block that counts."""
     runs, _ = pairs.select_usable(slice_counts.select_order(runs, study)[0])

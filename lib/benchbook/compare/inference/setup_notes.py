@@ -13,16 +13,16 @@ from benchbook.compare.inference import caveats
 from benchbook.compare.text import sentences
 from benchbook.core.artifacts.artifact import Facts
 from benchbook.core.artifacts.findings import ValidityThreat
-from benchbook.core.published.claim import Claim
-from benchbook.core.study.study import Study
+from benchbook.core.published.claim import ClaimSpec
+from benchbook.core.study.study import StudySpec
 
 
-def illustrated_claims(study: Study) -> list[str]:
+def illustrated_claims(study: StudySpec) -> list[str]:
     """Claims that arms of a study show without judging them, each once."""
     return list(dict.fromkeys(claim for arm in study.arms.values() for claim in arm.illustrates))
 
 
-def setup_caveats(study: Study, facts: Facts, claims: Mapping[str, Claim]) -> list[ValidityThreat]:
+def setup_caveats(study: StudySpec, facts: Facts, claims: Mapping[str, ClaimSpec]) -> list[ValidityThreat]:
     """Return a doubt for each skipped arm, for each thing that stands in for another, and for where server
     and client ran, if they were kept apart.
 

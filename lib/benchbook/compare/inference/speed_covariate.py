@@ -17,7 +17,7 @@ from scipy.special import fdtrc
 
 from benchbook.compare.stats import pairs
 from benchbook.compare.stats.intervals import Interval, t_interval
-from benchbook.core.artifacts.findings import Finding, SpeedAdjusted
+from benchbook.core.artifacts.findings import FindingData, SpeedAdjusted
 from benchbook.core.util.errors import require_value
 from benchbook.core.util.number_format import format_percent, format_percent_range
 
@@ -73,7 +73,7 @@ def adjusted_interval(ratios: pd.DataFrame, speeds: pd.DataFrame, slope: Slope, 
     return t_interval((ratios - slope.slope * speeds.loc[ratios.index]).mean(axis=1).to_numpy(), level)
 
 
-def with_adjusted(findings: Sequence[Finding], runs: pd.DataFrame) -> list[Finding]:
+def with_adjusted(findings: Sequence[FindingData], runs: pd.DataFrame) -> list[FindingData]:
     """Effects; those on throughput get an interval adjusted for machine speed, if that helps."""
     slope = speed_slope(runs)
     if slope is None or not slope.is_used:
@@ -81,7 +81,7 @@ def with_adjusted(findings: Sequence[Finding], runs: pd.DataFrame) -> list[Findi
     return [_adjust_finding(finding, runs, slope) for finding in findings]
 
 
-def _adjust_finding(finding: Finding, runs: pd.DataFrame, slope: Slope) -> Finding:
+def _adjust_finding(finding: FindingData, runs: pd.DataFrame, slope: Slope) -> FindingData:
     if finding.metric != "qps" or finding.low is None:
         return finding
     cell = (runs, finding.baseline, finding.treatment, finding.workload, finding.threads)

@@ -19,9 +19,9 @@ from benchbook.compare.inference.contrasts import judge_contrasts as judged_stud
 from benchbook.compare.inference.decisions import EffectDecision
 from benchbook.compare.stats import pairs, slice_counts
 from benchbook.compare.stats.equivalence import DECIDED
-from benchbook.core.published.claim import Claim
+from benchbook.core.published.claim import ClaimSpec
 from benchbook.core.study.params import Analysis
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util.errors import require_value
 from benchbook.core.util.number_format import format_percent, format_percent_range
 from benchbook.core.util.plural import count
@@ -63,7 +63,7 @@ def so_far(judged: Sequence[EffectDecision]) -> str:
     return "; ".join(dict.fromkeys(report))
 
 
-def stopped_at(study: Study, judged: Sequence[EffectDecision]) -> int | None:
+def stopped_at(study: StudySpec, judged: Sequence[EffectDecision]) -> int | None:
     """Look that a study may end at, None if it must go on.
 
     It may if it asks for that (`plan.stop: decided`), every contrast has reached the same look, and all that
@@ -84,7 +84,7 @@ class StoppingRule:
     What a look shows is printed at once.
     """
 
-    study: Study
+    study: StudySpec
     analysis: Analysis
     claims: Sequence[ClaimedEffect]
     tables: Callable[[], Mapping[str, Any]]
@@ -121,9 +121,9 @@ class StoppingRule:
 
 
 def build_rule(
-    study: Study,
+    study: StudySpec,
     analysis: Analysis,
-    claims: Mapping[str, Claim],
+    claims: Mapping[str, ClaimSpec],
     tables: Callable[[], Mapping[str, Any]],
     facts: Mapping[str, Mapping[str, Any]],
 ) -> StoppingRule:

@@ -27,7 +27,7 @@ from benchbook.compare.stats import tolerance
 from benchbook.compare.stats.equivalence import MARGIN
 from benchbook.compare.stats.intervals import t_quantile
 from benchbook.compare.text import cpu_models
-from benchbook.core.artifacts.findings import ByThreads, Finding, Findings, LevelContrast
+from benchbook.core.artifacts.findings import ByThreads, FindingData, Findings, LevelContrast
 from benchbook.core.artifacts.meta_analysis import (
     EqualArms,
     ExcludedSession,
@@ -111,7 +111,7 @@ def withhold_arms(findings: Findings, superseded: Superseded) -> Findings:
     blank: dict[str, Any] = dict.fromkeys(("effect", "low", "high", "label"))
     blank["reason"] = f"superseded: {superseded.reason}"
 
-    def one(finding: Finding) -> Finding:
+    def one(finding: FindingData) -> FindingData:
         if not {finding.treatment, finding.baseline} & {*superseded.arms}:
             return finding
         levels = [part.model_copy(update=blank) for part in _finding_levels(finding)]
@@ -183,10 +183,10 @@ def _left_out(result: SessionResult, chosen: str) -> ExcludedSession:
     )
 
 
-def _distinct_contrasts(results: Sequence[SessionResult]) -> list[Finding]:
+def _distinct_contrasts(results: Sequence[SessionResult]) -> list[FindingData]:
     """Return each contrast once, in the order of the newest session; those made for a further claim repeat
     one and are left out."""
-    findings: dict[str, Finding] = {}
+    findings: dict[str, FindingData] = {}
     for result in reversed(results):
         for entry in result.findings.findings:
             if entry.id.count(".") == 2:
@@ -194,7 +194,7 @@ def _distinct_contrasts(results: Sequence[SessionResult]) -> list[Finding]:
     return list(findings.values())
 
 
-def _pool_contrast(entry: Finding, results: Sequence[SessionResult]) -> PooledContrast:
+def _pool_contrast(entry: FindingData, results: Sequence[SessionResult]) -> PooledContrast:
     """Pool a contrast; `entry` is that of the newest session."""
     entries = {
         result.session.id: next((each for each in result.findings.everything if each.id == entry.id), None)
@@ -223,11 +223,11 @@ def _pool_contrast(entry: Finding, results: Sequence[SessionResult]) -> PooledCo
     )
 
 
-def _finding_levels(finding: Finding) -> Sequence[LevelContrast | ByThreads]:
+def _finding_levels(finding: FindingData) -> Sequence[LevelContrast | ByThreads]:
     return finding.levels or finding.by_threads
 
 
-def _has_one_number(levels: Sequence[PooledEffect], entries: Iterable[Finding | None]) -> bool:
+def _has_one_number(levels: Sequence[PooledEffect], entries: Iterable[FindingData | None]) -> bool:
     """True if one number may stand for all levels: not if a session's may not, if a level depends
     on the machine, or where the means of two levels leave zero out on both sides."""
     signs = {tolerance.sign_of_interval(level.low, level.high) for level in levels}
@@ -239,10 +239,10 @@ def _has_one_number(levels: Sequence[PooledEffect], entries: Iterable[Finding | 
 
 
 def _pool_effect(
-    entry: Finding,
+    entry: FindingData,
     threads: int | None,
     sessions: Sequence[StudySession],
-    parts: Mapping[str, Finding | LevelContrast | ByThreads | None],
+    parts: Mapping[str, FindingData | LevelContrast | ByThreads | None],
 ) -> PooledEffect:
     observed = tuple(_session_effect(session, parts[session.id]) for session in sessions)
     fields = {"session", "n", "level", "label", "standard_error"}
@@ -328,7 +328,7 @@ def describe_elsewhere(sessions: Sequence[StudySession]) -> str:
     return f"on other virtual machines of {cores.pop() or 0:g} cores"
 
 
-def standard_error(part: Finding | LevelContrast | ByThreads) -> float | None:
+def standard_error(part: FindingData | LevelContrast | ByThreads) -> float | None:
     """Return the standard error of a mean log ratio from its interval: half its width on the log scale over t
     with n − 1 degrees of freedom; None without an interval, or where an end is no ratio."""
     if part.low is None or part.high is None or part.n < 2 or part.low <= -1:
@@ -338,7 +338,7 @@ def standard_error(part: Finding | LevelContrast | ByThreads) -> float | None:
 
 
 def _session_effect(
-    session: StudySession, part: Finding | LevelContrast | ByThreads | None
+    session: StudySession, part: FindingData | LevelContrast | ByThreads | None
 ) -> ObservedEffect:
     if part is None:
         return ObservedEffect(session=session.id, effect=None, reason="not in this session")

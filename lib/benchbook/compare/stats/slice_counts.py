@@ -12,7 +12,7 @@ import pandas as pd
 
 from benchbook.core.artifacts.findings import Turns
 from benchbook.core.study.interleaving import TURNS
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util.plural import count
 
 PERCENTILES = ("latency_p95_ms", "latency_p99_ms")
@@ -22,7 +22,7 @@ ABSENT = (
 )
 
 
-def select_order(runs: pd.DataFrame, study: Study) -> tuple[pd.DataFrame, list[str]]:
+def select_order(runs: pd.DataFrame, study: StudySpec) -> tuple[pd.DataFrame, list[str]]:
     """Runs of one order at each workload and thread level, the study's own (else most), and runs
     left out.
 

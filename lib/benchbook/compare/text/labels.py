@@ -10,7 +10,7 @@ from typing import Literal
 from benchbook.core.artifacts.findings import Contrast, DisplayNames, Findings
 from benchbook.core.artifacts.meta_analysis import PooledContrast, PooledEffect
 from benchbook.core.study import descriptors
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util import yaml_file
 from benchbook.core.util.number_format import format_count
 
@@ -28,7 +28,7 @@ Kind = Literal["arms", "workloads"]
 Role = Literal["treatment", "baseline", "workload"]
 
 
-def readable_names(study: Study) -> DisplayNames:
+def readable_names(study: StudySpec) -> DisplayNames:
     """Readable names of a study's `arms` (the A/A twin too) and `workloads`, by their own names."""
     arms = {
         name: setting.name or label_arm(name, setting.access, setting.network)

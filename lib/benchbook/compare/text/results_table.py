@@ -14,7 +14,7 @@ from scipy.special import stdtrit
 
 from benchbook.compare.text import cpu_models, labels
 from benchbook.core.artifacts.bottlenecks import Causes, CellCosts
-from benchbook.core.artifacts.findings import ByThreads, Contrast, Finding, Findings, LevelContrast
+from benchbook.core.artifacts.findings import ByThreads, Contrast, FindingData, Findings, LevelContrast
 from benchbook.core.artifacts.meta_analysis import MetaAnalysis, ObservedEffect, PooledContrast, PooledEffect
 from benchbook.core.util.estimate import Estimate
 from benchbook.core.util.number_format import (
@@ -160,7 +160,7 @@ def build_results(findings: Findings, recorded: MetaAnalysis | None = None) -> R
     )
 
 
-def _name_skipped_arm(finding: Finding, findings: Findings) -> Finding:
+def _name_skipped_arm(finding: FindingData, findings: Findings) -> FindingData:
     """Finding with the reason that an arm was skipped: `there is no mysqld; install a MySQL`."""
     skipped = [warning.text for warning in findings.warnings if warning.title == "Skipped arm"]
     for arm in (finding.treatment, finding.baseline):
@@ -192,12 +192,12 @@ def build_pooled_results(recorded: MetaAnalysis) -> ResultsTable:
     )
 
 
-def levels_of(finding: Finding) -> Sequence[LevelContrast | ByThreads]:
+def levels_of(finding: FindingData) -> Sequence[LevelContrast | ByThreads]:
     """Decided thread levels; exploratory ones if none was decided."""
     return finding.levels or finding.by_threads
 
 
-def depends_on_threads(finding: Finding) -> bool:
+def depends_on_threads(finding: FindingData) -> bool:
     """True if an effect was shown to depend on threads, or its levels were decided differently."""
     test = finding.depends_on_threads
     decided = {part.label for part in finding.levels if part.label in DECIDED}
@@ -206,7 +206,7 @@ def depends_on_threads(finding: Finding) -> bool:
 
 
 def rows_of_finding(
-    finding: Finding,
+    finding: FindingData,
     causes: Causes | None = None,
     contrast: PooledContrast | None = None,
     recorded: MetaAnalysis | None = None,
@@ -229,8 +229,8 @@ def rows_of_finding(
 
 
 def _parts_of(
-    finding: Finding, levels: Sequence[LevelContrast | ByThreads]
-) -> list[tuple[int | None, Finding | LevelContrast | ByThreads]]:
+    finding: FindingData, levels: Sequence[LevelContrast | ByThreads]
+) -> list[tuple[int | None, FindingData | LevelContrast | ByThreads]]:
     """Effects that stand for themselves, with their thread level; None is all levels."""
     if len(levels) < 2 and (len(finding.threads) < 2 or not levels):
         return [(finding.threads[0] if len(finding.threads) == 1 else None, finding)]
@@ -239,7 +239,7 @@ def _parts_of(
 
 
 def _decide_label(
-    finding: Finding, part: Finding | LevelContrast | ByThreads, comparisons: int
+    finding: FindingData, part: FindingData | LevelContrast | ByThreads, comparisons: int
 ) -> tuple[str, tuple[str, ...]]:
     """Label of a row and the reasons that belong beside it."""
     estimate = part.estimate
@@ -256,10 +256,10 @@ def _decide_label(
         return label, ()
     if isinstance(part, LevelContrast):
         return label, (as_sentence(part.note),) if part.note else ()
-    return label, (_HEAVY if isinstance(part, Finding) and _is_heavy(part) else HOLM,)
+    return label, (_HEAVY if isinstance(part, FindingData) and _is_heavy(part) else HOLM,)
 
 
-def _decide_wide(finding: Finding, estimate: Estimate, comparisons: int) -> tuple[str, tuple[str, ...]]:
+def _decide_wide(finding: FindingData, estimate: Estimate, comparisons: int) -> tuple[str, tuple[str, ...]]:
     """Label and reason where an interval is of no use.
 
     Where only the size is unknown, the direction is kept: an interval that is too wide to be of use, but lies
@@ -272,7 +272,7 @@ def _decide_wide(finding: Finding, estimate: Estimate, comparisons: int) -> tupl
     return "no useful interval", (f"{noise or _WIDE} {_describe_help(finding)}",)
 
 
-def _describe_noise(finding: Finding) -> str | None:
+def _describe_noise(finding: FindingData) -> str | None:
     """Distance of equal arms, where that is the reason that no effect of a finding is of use.
 
     A level has a note of no other reason. Without levels, the interval itself would be narrow enough.
@@ -283,11 +283,11 @@ def _describe_noise(finding: Finding) -> str | None:
     return finding.withheld if finding.estimate.is_useful else None
 
 
-def _is_heavy(finding: Finding) -> bool:
+def _is_heavy(finding: FindingData) -> bool:
     return finding.second_opinion is not None and finding.second_opinion.agrees is False
 
 
-def _describe_help(finding: Finding) -> str:
+def _describe_help(finding: FindingData) -> str:
     """Remedy for an interval of no use: so many more blocks, or a quieter machine."""
     more = finding.blocks_to_useful
     if more is None or more.blocks < 1:
@@ -343,7 +343,7 @@ def _rate_of(causes: Causes | None, finding: Contrast, threads: int | None) -> f
     return cell.qps.value if cell and finding.metric == "qps" else None
 
 
-def _bottleneck_of(causes: Causes | None, finding: Finding, threads: int | None) -> str:
+def _bottleneck_of(causes: Causes | None, finding: FindingData, threads: int | None) -> str:
     """Parts with saturated cores: `server`, or by arm `server → none` if the two differ."""
     saturated = [
         _saturated_parts(_find_cell(causes, finding, arm, threads))

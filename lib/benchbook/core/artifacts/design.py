@@ -13,7 +13,7 @@ from typing import Any
 from benchbook.core.artifacts.artifact import Arms
 from benchbook.core.study import interleaving
 from benchbook.core.study.model import compute_fingerprint
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.study.study_arm import UNMEASURED
 from benchbook.core.util import numeric_equality
 
@@ -57,12 +57,12 @@ _PLACE = {
 _OF_PLAN = ("order", "turn_ms", "discard_s", "run_s")
 
 
-def compute_digest(study: Study, arms: Arms, methods: Mapping[str, int]) -> str:
+def compute_digest(study: StudySpec, arms: Arms, methods: Mapping[str, int]) -> str:
     """The design's 12 hex digits."""
     return compute_fingerprint(describe_design(study, arms, methods), 12)
 
 
-def describe_design(study: Study, arms: Arms, methods: Mapping[str, int]) -> dict[str, Any]:
+def describe_design(study: StudySpec, arms: Arms, methods: Mapping[str, int]) -> dict[str, Any]:
     """Settings that change the measurement: only non-defaults, under the study file's keys.
 
     `arms` are those of facts.json; what was skipped is left out, as it was when measuring.
@@ -93,7 +93,7 @@ def describe_design(study: Study, arms: Arms, methods: Mapping[str, int]) -> dic
     }
 
 
-def methods_used(study: Study, orders: set[str]) -> list[str]:
+def methods_used(study: StudySpec, orders: set[str]) -> list[str]:
     """Names of the methods that a study's sessions use; `orders` has those of its runs."""
     arms = study.arms.values()
     data = [arm.data.prewarm for arm in arms if arm.data and arm.data.prewarm is not None]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchbook.core.artifacts import record
-from benchbook.core.artifacts.findings import Finding
+from benchbook.core.artifacts.findings import FindingData
 from benchbook.core.util import files, paths
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def _build_rows(index: record.Index, name: str) -> Iterator[dict[str, Any]]:
             )
 
 
-def _exclusion_reason(entry: record.Entry, finding: Finding) -> str | None:
+def _exclusion_reason(entry: record.Entry, finding: FindingData) -> str | None:
     """Reason that a finding of a session is not pooled; None if it is."""
     why = entry.superseded
     if why is None or (why.arms and not {finding.treatment, finding.baseline} & {*why.arms}):

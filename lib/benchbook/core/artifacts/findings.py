@@ -150,7 +150,7 @@ class SpeedAdjusted(DocumentPart):
     share: float
 
 
-class Finding(Contrast):
+class FindingData(Contrast):
     """A contrast of the study itself, judged by a claim if one is put to it."""
 
     id: str
@@ -368,8 +368,8 @@ class Findings(Document):
     blocks: BlockCounts
     look: InterimLook
     machine_minutes: float
-    aa: Finding | None
-    findings: list[Finding]
+    aa: FindingData | None
+    findings: list[FindingData]
     checks: list[CellCheck]
     voids: Voids
     facts_differ: list[Difference]
@@ -386,6 +386,6 @@ class Findings(Document):
     """Numbers of threads at which the client's cores were full, so that runs were set aside."""
 
     @property
-    def everything(self) -> list[Finding]:
+    def everything(self) -> list[FindingData]:
         """All findings, the A/A pair last."""
         return [*self.findings, *([self.aa] if self.aa else [])]

@@ -186,7 +186,7 @@ class StudyOverrides(Question):
     """How the claim was read for that, in a sentence."""
 
 
-class Claim(Question):
+class ClaimSpec(Question):
     """One claim of the document."""
 
     claim: str
@@ -207,7 +207,7 @@ class Claim(Question):
     """Computations shown next to the claim."""
 
     @model_validator(mode="after")
-    def _fits_its_kind(self) -> Claim:
+    def _fits_its_kind(self) -> ClaimSpec:
         needed, allowed = KINDS[self.kind]
         shared = {"kind", "claim", "stands", "published", "put", "takes", "note", "beside"}
         inputs = {key for key in self.model_fields_set if getattr(self, key) not in (None, (), {})}
@@ -224,10 +224,10 @@ class Claim(Question):
         return self
 
     @property
-    def as_put(self) -> Claim:
+    def as_put(self) -> ClaimSpec:
         """The claim as a study is asked for it."""
         if self.put is None:
             return self
         inputs = self.put.model_dump(exclude={"says"}, exclude_defaults=True)
         messages = {"claim": self.claim, "stands": self.stands, "published": self.published}
-        return Claim.model_validate({**messages, **inputs, "note": self.put.says})
+        return ClaimSpec.model_validate({**messages, **inputs, "note": self.put.says})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
-from benchbook.core.published.claim import Claim, Scalar, SourcePart
+from benchbook.core.published.claim import ClaimSpec, Scalar, SourcePart
 from benchbook.core.study.validation_errors import validate_document
 from benchbook.core.util import source_files
 
@@ -166,7 +166,7 @@ class About(SourcePart):
     """What the document measures, in a sentence."""
 
 
-class Source(About):
+class SourceSpec(About):
     """A published document: its origin, its measurements and its claims."""
 
     versions: Mapping[str, str | None] = {}
@@ -189,7 +189,7 @@ class Source(About):
     """Every heading of the CSV files."""
     tables: Mapping[Slug, PublishedTable]
     """Every table of the document, in its order."""
-    claims: Mapping[Slug, Claim] = {}
+    claims: Mapping[Slug, ClaimSpec] = {}
     """What the document claims, in its order; none where its tables alone are carried."""
     leaves_open: tuple[str, ...] = ()
     """What else the document leaves open, in our words."""
@@ -248,7 +248,7 @@ class Published:
     """A source with its tables read; `texts` holds every file's rows as printed, by table."""
 
     name: str
-    source: Source
+    source: SourceSpec
     numbers: Sequence[Number]
     texts: Mapping[str, pd.DataFrame] = field(default_factory=dict)
 
@@ -263,12 +263,12 @@ class Published:
         return result.astype({"row": int, "value": float, "half_unit": float})
 
 
-def load_source(name: str) -> Source:
+def load_source(name: str) -> SourceSpec:
     """Read `data/published/NAME/source.yaml`; raise `InputErrors` with every mistake."""
-    return validate_document(source_files.read_source(name), Source)
+    return validate_document(source_files.read_source(name), SourceSpec)
 
 
-def claim_for_study(loaded: Source, name: str) -> Claim:
+def claim_for_study(loaded: SourceSpec, name: str) -> ClaimSpec:
     """Claim of a document in its form for studies, by its name in the document.
 
     Of an effect each table that it names is replaced by what holds for all of its cells: a study of other

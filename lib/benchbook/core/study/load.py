@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from benchbook.core.study import interleaving, study_variants
 from benchbook.core.study.params import Params
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.study.study_base import NAME
 from benchbook.core.study.validation_errors import locate_error, validate_document
 from benchbook.core.util import paths, source_files, yaml_file
@@ -23,7 +23,7 @@ TAKEN = ("calibration", "fleet", "published", "record", "recorded", "review", "s
 """Folders of `data` that are no study's."""
 
 
-def load_study(name: str, *sections: str) -> Study:
+def load_study(name: str, *sections: str) -> StudySpec:
     """Read the file NAME.yaml below `studies`, or a size of a study by the name STUDY-SIZE.
 
     `InputErrors` lists every mistake. With `sections` only these can be read from the result, so that a
@@ -33,7 +33,7 @@ def load_study(name: str, *sections: str) -> Study:
     return Sections(loaded, sections) if sections else loaded  # type: ignore[return-value]
 
 
-def load_for_measuring(name: str) -> Study:
+def load_for_measuring(name: str) -> StudySpec:
     """Read a study about to be measured; a misleading one is refused, though not in old evidence."""
     document = _parse_study(name)
     loaded = _validate_study(document)
@@ -69,15 +69,15 @@ def _parse_study(name: str) -> yaml_file.YamlDocument:
     return yaml_file.read_mapping(where.file, where.shown)
 
 
-def study_file(file: Path) -> Study:
+def study_file(file: Path) -> StudySpec:
     """Read a study from any file; a claim that it names must be in a source."""
     return _validate_study(yaml_file.read_mapping(file, f"studies/{file.name}"))
 
 
-def _validate_study(document: yaml_file.YamlDocument) -> Study:
+def _validate_study(document: yaml_file.YamlDocument) -> StudySpec:
     wrong = list(_unknown_claims(document))
     try:
-        loaded = validate_document(document, Study)
+        loaded = validate_document(document, StudySpec)
     except InputErrors as error:
         raise InputErrors([*error.errors, *wrong]) from None
     if wrong:

@@ -40,7 +40,7 @@ TWIN = "_again"
 PILOT_S = 5
 
 
-class Study(Model):
+class StudySpec(Model):
     """One question: arms, workloads, threads, dataset, run plan, claims."""
 
     title: str = Field(min_length=3, max_length=120)
@@ -120,7 +120,7 @@ class Study(Model):
         return value
 
     @model_validator(mode="after")
-    def _whole(self) -> Study:
+    def _whole(self) -> StudySpec:
         conflicts = list(self._conflicts())
         if conflicts:
             raise ValueError("\n".join(conflicts))

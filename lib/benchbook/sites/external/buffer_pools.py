@@ -8,7 +8,7 @@ from functools import partial
 
 import sqlalchemy
 
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.study.sysbench_workloads import ROW_BYTES
 from benchbook.core.util import process_env
 from benchbook.core.util.errors import BenchbookError
@@ -18,7 +18,7 @@ from benchbook.sites.external import server
 MIB = 1 << 20
 
 
-def describe_buffer_pools(study: Study, theirs: Mapping[str, server.ExternalServer]) -> list[str]:
+def describe_buffer_pools(study: StudySpec, theirs: Mapping[str, server.ExternalServer]) -> list[str]:
     """Lines for `plan`: whether the data fit into the buffer pool of each arm's server.
 
     None without a password, or with certificates; a server that can't be asked is named.
@@ -57,7 +57,7 @@ def compare_sizes(tables: int, table_size: int, pools: Mapping[str, int]) -> str
     return f"  data        {size / MIB:,.0f} MiB; buffer pools: {shown}; the data {where}"
 
 
-def _read(theirs: server.ExternalServer, place: tuple[str, int], study: Study) -> int:
+def _read(theirs: server.ExternalServer, place: tuple[str, int], study: StudySpec) -> int:
     asked = study.site.existing
     assert asked is not None
     if asked.password_env is not None:

@@ -17,7 +17,7 @@ import sqlalchemy
 from benchbook.core.study import custom_scripts, descriptors
 from benchbook.core.study.engines import engine_of
 from benchbook.core.study.model import Endpoint
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util import files
 from benchbook.core.util.errors import SiteError
 from benchbook.sites import sql
@@ -43,7 +43,7 @@ class ExistingSite(HeldSite):
 
     needs_account = True
 
-    def __init__(self, study: Study, lab: Path) -> None:
+    def __init__(self, study: StudySpec, lab: Path) -> None:
         assert study.site.existing is not None
         super().__init__(study, lab)
         self.asked = study.site.existing
@@ -66,13 +66,13 @@ class ExistingSite(HeldSite):
         self._scratch.cleanup()
 
     @classmethod
-    def needs(cls, name: str, study: Study) -> str:
+    def needs(cls, name: str, study: StudySpec) -> str:
         """How busy this machine is, and whether the data fit into the servers' buffer pools."""
         theirs = {arm: choose_server(study, arm) for arm in study.arms}
         return "\n".join([super().needs(name, study), *describe_buffer_pools(study, theirs)])
 
     @classmethod
-    def foreseen(cls, study: Study, arm: str) -> list[str]:
+    def foreseen(cls, study: StudySpec, arm: str) -> list[str]:
         """Without a password nobody is let in."""
         assert study.site.existing is not None
         return server.check_password(study.site.existing)
@@ -281,7 +281,7 @@ class ExistingSite(HeldSite):
         return context
 
 
-def choose_server(study: Study, arm: str) -> server.ExternalServer:
+def choose_server(study: StudySpec, arm: str) -> server.ExternalServer:
     """The reader of an arm's server, by the protocol of its engine."""
     if descriptors.find_engine(engine_of(study, arm).name).driver == descriptors.MYSQL:
         return server.ExternalServer()

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.study.study_kubernetes import Gke
 from benchbook.core.util.errors import InputErrors, SiteError
 from benchbook.sites import workspace as labs
@@ -19,7 +19,7 @@ NO_LAB = "0" * 32
 SCRIPT = Path(__file__).with_name("cluster.sh")
 
 
-def render_script(study: Study, folder: Path) -> str:
+def render_script(study: StudySpec, folder: Path) -> str:
     """Script of a study's cluster; `folder` is its lab, with a zero id if there is none yet."""
     section = _get_section(study)
     token = str(labs.read_record(folder / "lab.json").get("token", NO_LAB))
@@ -27,7 +27,7 @@ def render_script(study: Study, folder: Path) -> str:
     return SCRIPT.read_text(encoding="utf-8").replace("@STUDY@", lines)
 
 
-def make_cluster(study: Study, folder: Path) -> int:
+def make_cluster(study: StudySpec, folder: Path) -> int:
     """Run a study's script, kept in its lab from before its first command on; exit code."""
     _get_section(study)
     labs.open_lab(folder)
@@ -46,7 +46,7 @@ def remove_cluster(folder: Path) -> int:
     return code
 
 
-def summarize_cluster(study: Study) -> list[str]:
+def summarize_cluster(study: StudySpec) -> list[str]:
     """Lines for `plan`: the pools that would be made."""
     section = _get_section(study)
     lines = [f"cluster     {section.name} on GKE; `benchbook cluster` shows each command, but no price"]
@@ -65,14 +65,14 @@ def _run_script(folder: Path, act: str) -> int:
         raise SiteError(f"sh: {error.strerror}") from None
 
 
-def _get_section(study: Study) -> Gke:
+def _get_section(study: StudySpec) -> Gke:
     section = placement.get_section(study).gke
     if section is None:
         raise InputErrors(["site.kubernetes.gke: missing; describe the cluster, or use one that is there"])
     return section
 
 
-def _render_assignments(study: Study, section: Gke, folder: Path, token: str) -> Iterator[str]:
+def _render_assignments(study: StudySpec, section: Gke, folder: Path, token: str) -> Iterator[str]:
     """Lines of shell that the script begins with."""
     here, names, zones = placement.get_section(study), placement.build_names("disks", token), section.zones
     place = [f"--location={zones[0] if len(zones) == 1 else section.region}"]

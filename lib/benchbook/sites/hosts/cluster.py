@@ -18,7 +18,7 @@ from pymysql.constants import ER
 
 from benchbook.core.artifacts import applied_config
 from benchbook.core.study.engines import engine_of
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.study.study_hosts import Numa
 from benchbook.core.util.errors import SiteError
 from benchbook.sites import sql
@@ -39,7 +39,7 @@ class TiupCluster(data_snapshots.Loaded):
     """One cluster. `machines` are all of its hosts by name, `peers` as for a server."""
 
     def __init__(
-        self, study: Study, part: Part, machines: Mapping[str, OnHost], peers: Callable[[], list[str]]
+        self, study: StudySpec, part: Part, machines: Mapping[str, OnHost], peers: Callable[[], list[str]]
     ) -> None:
         self.part, self.machines, self.peers, self.role = part, machines, peers, part.name
         self.machine = machines[part.where.host]

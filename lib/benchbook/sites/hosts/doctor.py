@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from benchbook.core.study import descriptors, inventory, load
 from benchbook.core.study.inventory import Target
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util import paths
 from benchbook.core.util.errors import InputErrors, SiteError
 from benchbook.sites.agent.facts import HostSnapshot
@@ -23,7 +23,7 @@ CLOCK_S = 0.5
 
 def examine() -> list[Ability]:
     """Abilities of all hosts in inventories that study files name; none without any."""
-    named: dict[str, dict[str, Study]] = {}
+    named: dict[str, dict[str, StudySpec]] = {}
     chosen: set[str] = set()
     with contextlib.suppress(InputErrors):
         chosen = set(load.load_params().studies)
@@ -44,7 +44,7 @@ def examine() -> list[Ability]:
     return abilities
 
 
-def of_inventory(name: str, studies: Sequence[Study] = ()) -> list[Ability]:
+def of_inventory(name: str, studies: Sequence[StudySpec] = ()) -> list[Ability]:
     """Return the abilities of an inventory's hosts, with the programs that studies need for their roles."""
     is_outside = any(map(_find_outside, studies))
     try:
@@ -64,7 +64,7 @@ def of_inventory(name: str, studies: Sequence[Study] = ()) -> list[Ability]:
     ]
 
 
-def _find_outside(study: Study) -> str | None:
+def _find_outside(study: StudySpec) -> str | None:
     return study.site.kubernetes.outside if study.site.kubernetes is not None else None
 
 

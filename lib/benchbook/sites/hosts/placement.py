@@ -9,7 +9,7 @@ from typing import Any
 from benchbook.core.study import descriptors
 from benchbook.core.study.engines import data_variant, engine_of
 from benchbook.core.study.inventory import Target
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.study.study_arm import Arm
 from benchbook.core.study.study_hosts import Numa
 from benchbook.sites.hosts import roles
@@ -80,7 +80,7 @@ def hosts_of(chain: Chain) -> dict[str, str]:
     return {number_role(role, rank): name for role, names in named.items() for rank, name in enumerate(names)}
 
 
-def build_chains(study: Study, hosts: Mapping[str, Target]) -> dict[str, Chain]:
+def build_chains(study: StudySpec, hosts: Mapping[str, Target]) -> dict[str, Chain]:
     """Chain of each arm that can be made; arms that ask for the same server share it."""
     makes = _Makes(study, hosts)
     return {
@@ -104,7 +104,7 @@ def list_hops(chain: Chain) -> dict[str, list[dict[str, Any]]]:
 
 
 class _Makes:
-    def __init__(self, study: Study, hosts: Mapping[str, Target]) -> None:
+    def __init__(self, study: StudySpec, hosts: Mapping[str, Target]) -> None:
         self.study, self.hosts = study, hosts
         self.arranged = Arranged[HostPlacement](study.site.port)
         self.prepared = name_copies(study.arms)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from benchbook.core.study import descriptors, inventory, registry
 from benchbook.core.study.engines import engine_of
 from benchbook.core.study.inventory import Target
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.study.study_arm import Arm
 from benchbook.core.util.errors import InputErrors
 from benchbook.sites.agent.facts import HostSnapshot
@@ -17,7 +17,7 @@ from benchbook.sites.topology.background_load import too_few_files
 TOOLS = {"client": ("sysbench",), "control": ("tiup",)}
 
 
-def list_needed(study: Study, arm: str, role: str) -> tuple[str, ...]:
+def list_needed(study: StudySpec, arm: str, role: str) -> tuple[str, ...]:
     """Programs that a host needs for a role of an arm; `server-2` is a server too."""
     role = role.partition("-")[0]
     if role == "server" and study.site.tiup is None:
@@ -26,7 +26,7 @@ def list_needed(study: Study, arm: str, role: str) -> tuple[str, ...]:
 
 
 def list_programs(
-    studies: Iterable[Study], of_role: Callable[[Study, str, str], Iterable[str]] = list_needed
+    studies: Iterable[StudySpec], of_role: Callable[[StudySpec, str, str], Iterable[str]] = list_needed
 ) -> dict[str, tuple[str, ...]]:
     """Programs that hosts need for each role in some studies, in the words of `of_role`."""
     results: dict[str, dict[str, None]] = {}
@@ -37,7 +37,7 @@ def list_programs(
     return {role: tuple(wanted) for role, wanted in results.items()}
 
 
-def count_roles(study: Study, arm: Arm) -> dict[str, int]:
+def count_roles(study: StudySpec, arm: Arm) -> dict[str, int]:
     """Number of hosts of each role that an arm needs; one host may have several roles."""
     tiup = study.site.tiup
     roles = {"server": arm.servers if tiup is None else tiup.tidb.hosts, "client": 1}
@@ -48,7 +48,7 @@ def count_roles(study: Study, arm: Arm) -> dict[str, int]:
     return roles
 
 
-def summarize_needs(study: Study) -> str:
+def summarize_needs(study: StudySpec) -> str:
     """Hosts and programs that a study needs, and the inventory's hosts by role, as text."""
     assert study.site.inventory is not None
     lines = ["  needs"]
@@ -86,7 +86,7 @@ def host_of(hosts: Mapping[str, Target], role: str, arm: Arm) -> str:
     return (find_hosts(hosts, role, arm.hosts.get(role)) or [""])[0]  # type: ignore[call-overload]
 
 
-def _describe_needs(study: Study, name: str, role: str) -> list[str]:
+def _describe_needs(study: StudySpec, name: str, role: str) -> list[str]:
     """Needs of a host for a role in words, with the required version."""
     arm = study.arms[name]
     if role == "proxy" and arm.proxy is not None and arm.proxy.version is not None:
@@ -96,7 +96,7 @@ def _describe_needs(study: Study, name: str, role: str) -> list[str]:
     return list(list_needed(study, name, role))
 
 
-def infeasible_reasons(study: Study, name: str, hosts: Mapping[str, Target]) -> Iterator[str]:
+def infeasible_reasons(study: StudySpec, name: str, hosts: Mapping[str, Target]) -> Iterator[str]:
     """Reasons against an arm on these hosts, by study and inventory."""
     arm = study.arms[name]
     if engine_of(study, name).binary is not None:
@@ -121,7 +121,7 @@ def infeasible_reasons(study: Study, name: str, hosts: Mapping[str, Target]) -> 
             yield f"{number} hosts with the role {needed_role} are needed, the inventory has {there}"
 
 
-def obstacles_of(study: Study, arm: str, role: str, look: HostSnapshot) -> Iterator[str]:
+def obstacles_of(study: StudySpec, arm: str, role: str, look: HostSnapshot) -> Iterator[str]:
     """Missing needs of a host for a role of an arm, by the host's own facts."""
     yield from find_missing(list_needed(study, arm, role), look)
     if (what := of_root(study, arm, role)) and not look.is_root:
@@ -140,7 +140,7 @@ def find_missing(programs: Iterable[str], look: HostSnapshot) -> Iterator[str]:
             )
 
 
-def of_root(study: Study, arm: str, role: str) -> str | None:
+def of_root(study: StudySpec, arm: str, role: str) -> str | None:
     """Actions on a host with a role that need root, or None."""
     role = role.partition("-")[0]
     if study.site.tiup is not None and role in ("server", "tikv", "pd"):

@@ -15,7 +15,7 @@ from typing import Any
 from benchbook.core.study import descriptors
 from benchbook.core.study.engines import engine_of
 from benchbook.core.study.inventory import Target
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.study.study_arm import Kernel
 from benchbook.core.util.errors import SiteError
 from benchbook.sites import load
@@ -50,7 +50,7 @@ class HostsRuntime(ArmRuntime[HostPlacement]):
     """Hosts with their agents, and parts on them."""
 
     def __init__(
-        self, study: Study, lab: Lab, chains: Mapping[str, Chain], targets: Mapping[str, Target]
+        self, study: StudySpec, lab: Lab, chains: Mapping[str, Chain], targets: Mapping[str, Target]
     ) -> None:
         super().__init__(study, lab, chains)
         self.targets = targets

@@ -12,7 +12,7 @@ import sqlalchemy
 
 from benchbook.core.study import inventory
 from benchbook.core.study.model import Endpoint
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util.errors import InputErrors, SiteError
 from benchbook.sites.agent import microbenchmarks
 from benchbook.sites.agent.facts import TOLD
@@ -34,7 +34,7 @@ class HostsSite(ArrangedSite[HostPlacement]):
 
     runtime: HostsRuntime
 
-    def __init__(self, study: Study, lab: Path) -> None:
+    def __init__(self, study: StudySpec, lab: Path) -> None:
         super().__init__(study, lab)
         assert study.site.inventory is not None
         self.targets = inventory.load_hosts(study.site.inventory)
@@ -51,11 +51,11 @@ class HostsSite(ArrangedSite[HostPlacement]):
         self.runtime.end()
 
     @classmethod
-    def needs(cls, name: str, study: Study) -> str:
+    def needs(cls, name: str, study: StudySpec) -> str:
         return summarize_needs(study)
 
     @classmethod
-    def foreseen(cls, study: Study, arm: str) -> list[str]:
+    def foreseen(cls, study: StudySpec, arm: str) -> list[str]:
         """Reasons against an arm by study and inventory; an unreadable inventory is reported itself."""
         assert study.site.inventory is not None
         try:

@@ -10,7 +10,7 @@ from ruamel.yaml import YAML
 
 from benchbook.core.study.engines import engine_of
 from benchbook.core.study.inventory import Target
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.study.study_hosts import Numa
 from benchbook.sites.hosts.placement import EXPORTERS_AT, PD_AT, TIKV_AT, Part
 from benchbook.sites.tidb import config
@@ -18,7 +18,7 @@ from benchbook.sites.tidb import config
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
-def build_settings(study: Study, part: Part) -> config.TidbSettings:
+def build_settings(study: StudySpec, part: Part) -> config.TidbSettings:
     """Settings asked of each TiDB of a cluster: its items, and its variables."""
     engine = engine_of(study, part.arm)
     assert engine.version is not None
@@ -27,13 +27,13 @@ def build_settings(study: Study, part: Part) -> config.TidbSettings:
     )
 
 
-def merge_configs(study: Study, arm: str) -> dict[str, dict[str, Any]]:
+def merge_configs(study: StudySpec, arm: str) -> dict[str, dict[str, Any]]:
     """Settings of each part of an arm's cluster: the site's, with the arm's on top."""
     return config.of_parts(study.site.tiup, study.arms[arm].parts)
 
 
 def build_topology(
-    study: Study,
+    study: StudySpec,
     part: Part,
     targets: Mapping[str, Target],
     folders: Mapping[str, str],

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Container
 
 from benchbook.core.study import inventory
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util.errors import SiteError
 from benchbook.sites import workspace as labs
 from benchbook.sites.agent.facts import HostSnapshot
@@ -24,7 +24,7 @@ GREETING_S = 5.0
 class ExternalClients(HostsRuntime):
     """The hosts outside a study's cluster. Nothing is connected to before the first question."""
 
-    def __init__(self, study: Study, lab: labs.Lab, name: str) -> None:
+    def __init__(self, study: StudySpec, lab: labs.Lab, name: str) -> None:
         targets = inventory.load_hosts(name, ("client",))
         self.names = [host for host, target in targets.items() if "client" in target.roles]
         super().__init__(study, lab, {}, targets)

@@ -13,7 +13,7 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.scalarstring import LiteralScalarString
 
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.study.study_kubernetes import Kubernetes
 from benchbook.sites.kube.placement import (
     SERVICE_PORT,
@@ -44,7 +44,7 @@ def build_study(names: StudyNames) -> list[dict[str, Any]]:
     return [{"apiVersion": "v1", "kind": "Namespace", "metadata": whole}]
 
 
-def build_server(study: Study, names: StudyNames, server: Part) -> list[dict[str, Any]]:
+def build_server(study: StudySpec, names: StudyNames, server: Part) -> list[dict[str, Any]]:
     """Return a server's Service, and the StatefulSet that holds it."""
     storage, whole = get_section(study).storage, build_stateful(study, names, server)
     if storage.storage_class is not None:
@@ -71,7 +71,7 @@ def build_service(names: StudyNames, server: Part, balancer: str | None = None) 
     return names.manifest("Service", balancer or server.name, server.name, spec=spec)
 
 
-def build_arm(study: Study, names: StudyNames, chain: Chain) -> list[dict[str, Any]]:
+def build_arm(study: StudySpec, names: StudyNames, chain: Chain) -> list[dict[str, Any]]:
     """Return all manifests of one arm; its proxy leads to the server's Service."""
     arm = [manifest for server in chain.servers for manifest in build_server(study, names, server)]
     if chain.arm.access == "load_balancer":
@@ -85,7 +85,7 @@ def build_arm(study: Study, names: StudyNames, chain: Chain) -> list[dict[str, A
 
 
 def build_stateful(
-    study: Study, names: StudyNames, part: Part, files: Mapping[str, str] = MappingProxyType({})
+    study: StudySpec, names: StudyNames, part: Part, files: Mapping[str, str] = MappingProxyType({})
 ) -> dict[str, Any]:
     """The StatefulSet that holds a part's pod; `files` are those of its settings."""
     spec = build_pod(study, part)
@@ -103,7 +103,7 @@ def build_stateful(
 
 
 def build_proxy(
-    study: Study, names: StudyNames, proxy: Part, address: str | None = None
+    study: StudySpec, names: StudyNames, proxy: Part, address: str | None = None
 ) -> list[dict[str, Any]]:
     """A proxy's settings and its StatefulSet; it leads to `address`, None: the server's Service."""
     assert proxy.to is not None
@@ -116,7 +116,7 @@ def build_proxy(
     ]
 
 
-def build_pod(study: Study, part: Part) -> dict[str, Any]:
+def build_pod(study: StudySpec, part: Part) -> dict[str, Any]:
     """Spec of a part's pod: a server waits for its orders, a client for its agent."""
     here, is_host = get_section(study), part.where.network == "host"
     image, command, grace_s = here.images.client, IDLE, GRACE_S

@@ -9,7 +9,7 @@ from typing import Any
 
 from kubernetes import client
 
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util.errors import SiteError
 from benchbook.sites import workspace as labs
 from benchbook.sites.hosts.machine import OnHost
@@ -25,7 +25,7 @@ GONE_S = 180.0
 class StudyNamespace:
     """A study's place in a cluster; nothing is asked of the cluster before `prepare`."""
 
-    def __init__(self, study: Study, lab: labs.Lab) -> None:
+    def __init__(self, study: StudySpec, lab: labs.Lab) -> None:
         self.study, self.lab = study, lab
         self.here = placement.get_section(study)
         self.cluster = KubernetesCluster(self.here.context)

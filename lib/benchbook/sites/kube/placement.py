@@ -10,7 +10,7 @@ from typing import Any
 
 from benchbook.core.study import descriptors
 from benchbook.core.study.engines import data_variant
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.study.study_arm import Arm
 from benchbook.core.study.study_kubernetes import Kubernetes, Role
 from benchbook.sites.topology import parts
@@ -119,12 +119,12 @@ def build_names(study: str, token: str) -> StudyNames:
     return StudyNames(f"{MANAGER}-{middle}-{id}", tuple(sorted(tags.items())))
 
 
-def get_section(study: Study) -> Kubernetes:
+def get_section(study: StudySpec) -> Kubernetes:
     """The study's section for clusters; its defaults if it has none."""
     return study.site.kubernetes or Kubernetes()
 
 
-def build_chains(study: Study) -> dict[str, Chain]:
+def build_chains(study: StudySpec) -> dict[str, Chain]:
     """Parts of each arm."""
     here = get_section(study)
     arranged = Arranged[KubernetesPlacement](study.site.port)

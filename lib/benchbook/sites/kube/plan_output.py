@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from benchbook.core.study import descriptors
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.sites.kube import manifests, placement, tidb
 from benchbook.sites.kube.placement import (
     Chain,
@@ -28,7 +28,7 @@ ROW_BYTES = 250
 REPLICAS = 3
 
 
-def render_plan(name: str, study: Study) -> str:
+def render_plan(name: str, study: StudySpec) -> str:
     """Needs and objects of a study in a cluster, in lines indented as the rest of the plan."""
     here, names = get_section(study), placement.build_names(name, NO_TOKEN)
     chains = placement.build_chains(study)
@@ -57,12 +57,12 @@ def render_plan(name: str, study: Study) -> str:
     return "\n".join(f"  {line}" for line in results)
 
 
-def render_manifests(name: str, study: Study) -> str:
+def render_manifests(name: str, study: StudySpec) -> str:
     """All manifests of a study as YAML, with nothing of it secret."""
     return manifests.render_yaml(list_manifests(study, placement.build_names(name, NO_TOKEN)))
 
 
-def list_manifests(study: Study, names: StudyNames) -> list[dict[str, Any]]:
+def list_manifests(study: StudySpec, names: StudyNames) -> list[dict[str, Any]]:
     """Everything a study applies, each once, with nothing of it secret."""
     results: dict[tuple[str, str], dict[str, Any]] = {}
     for name, chain in placement.build_chains(study).items():
@@ -75,7 +75,7 @@ def list_manifests(study: Study, names: StudyNames) -> list[dict[str, Any]]:
     return [*manifests.build_study(names), *results.values()]
 
 
-def _list_images(study: Study) -> list[str]:
+def _list_images(study: StudySpec) -> list[str]:
     here, chains = get_section(study), placement.build_chains(study).values()
     clients = [here.images.client] if any(chain.clients for chain in chains) else []
     if here.tidb is not None:
@@ -84,7 +84,7 @@ def _list_images(study: Study) -> list[str]:
     return [here.images.server, *clients, *proxies]
 
 
-def _describe_data(study: Study) -> str:
+def _describe_data(study: StudySpec) -> str:
     """Room that the tables take, and its place: no copy of a TiKV's is kept."""
     data, cluster = study.dataset, get_section(study).tidb
     whole = data.tables * data.table_size * ROW_BYTES / GIB
@@ -108,7 +108,7 @@ def _describe_room(part: Part) -> str:
 OPERATOR_KEY = "kubernetes.tidb"
 
 
-def infeasible_reasons(study: Study, chain: Chain) -> Iterator[str]:
+def infeasible_reasons(study: StudySpec, chain: Chain) -> Iterator[str]:
     """Reasons against an arm's parts in any cluster."""
     if get_section(study).tidb is None:
         arm_engine = chain.arm.engine

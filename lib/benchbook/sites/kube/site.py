@@ -10,7 +10,7 @@ from typing import Any
 
 from benchbook.core.study import client_sharding
 from benchbook.core.study.model import Endpoint
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util.errors import SiteError
 from benchbook.sites import workspace as labs
 from benchbook.sites.contract import Site, Start, Taker
@@ -37,7 +37,7 @@ class KubernetesSite(ArrangedSite[KubernetesPlacement]):
     # The clients of arms that take turns are asked for over the API one by one, and begin together.
     holds_clients = True
 
-    def __init__(self, study: Study, lab: Path) -> None:
+    def __init__(self, study: StudySpec, lab: Path) -> None:
         super().__init__(study, lab)
         self.chains = placement.build_chains(study)
         # Each client is asked for over the API, and its node's clock is read.
@@ -79,15 +79,15 @@ class KubernetesSite(ArrangedSite[KubernetesPlacement]):
                 self._outside.end()
 
     @classmethod
-    def needs(cls, name: str, study: Study) -> str:
+    def needs(cls, name: str, study: StudySpec) -> str:
         return plan_output.render_plan(name, study)
 
     @classmethod
-    def manifests(cls, name: str, study: Study) -> str:
+    def manifests(cls, name: str, study: StudySpec) -> str:
         return plan_output.render_manifests(name, study)
 
     @classmethod
-    def foreseen(cls, study: Study, arm: str) -> list[str]:
+    def foreseen(cls, study: StudySpec, arm: str) -> list[str]:
         return list(plan_output.infeasible_reasons(study, placement.build_chains(study)[arm]))
 
     def obstacles(self, arm: str) -> list[str]:

@@ -11,7 +11,7 @@ import hashlib
 import json
 from typing import Any
 
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.study.study_kubernetes import Kubernetes, Role, parse_release
 from benchbook.sites.kube import manifests, placement
 from benchbook.sites.kube.manifests import HOSTNAME, format_resources, format_tolerations
@@ -35,14 +35,14 @@ TELLS_STATUS_ADDRESS = (4, 0, 1)
 MADE_AS = "BENCHBOOK_MADE_AS"
 
 
-def build_arm(study: Study, names: StudyNames, name: str, chain: Chain) -> list[dict[str, Any]]:
+def build_arm(study: StudySpec, names: StudyNames, name: str, chain: Chain) -> list[dict[str, Any]]:
     """Return the manifests of one arm: its cluster, the Service reached from outside, and its clients."""
     outside = [build_balancer(names, chain)] if chain.arm.access == "load_balancer" else []
     clients = [manifests.build_stateful(study, names, part) for part in chain.clients]
     return [build_cluster(study, names, name), *outside, *clients]
 
 
-def build_cluster(study: Study, names: StudyNames, name: str) -> dict[str, Any]:
+def build_cluster(study: StudySpec, names: StudyNames, name: str) -> dict[str, Any]:
     """TidbCluster of an arm, of a study that asks for one."""
     here, arm, server = get_section(study), study.arms[name], placement.build_chains(study)[name].server
     assert here.tidb is not None
@@ -75,7 +75,7 @@ def build_cluster(study: Study, names: StudyNames, name: str) -> dict[str, Any]:
     return names.manifest(KIND, server.name, api=API, spec=spec)
 
 
-def build_settings(study: Study, arm: str) -> config.TidbSettings:
+def build_settings(study: StudySpec, arm: str) -> config.TidbSettings:
     """Settings asked of every TiDB of an arm, with those of its own part on top."""
     here = get_section(study)
     assert here.tidb is not None

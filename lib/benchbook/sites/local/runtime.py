@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.core.study.engines import engine_of, program_of
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util.errors import SiteError
 from benchbook.sites import load
 from benchbook.sites import workspace as labs
@@ -28,7 +28,7 @@ from benchbook.sites.topology.runtime import ArmRuntime
 class LocalRuntime(ArmRuntime[LabPlacement]):
     """All parts of one lab by name."""
 
-    def __init__(self, study: Study, lab: labs.Lab, chains: dict[str, Chain]) -> None:
+    def __init__(self, study: StudySpec, lab: labs.Lab, chains: dict[str, Chain]) -> None:
         super().__init__(study, lab, chains)
         self.machine = LocalMachine(lab)
         self.network = network.LabNetwork(lab.token)

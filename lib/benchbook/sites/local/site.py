@@ -12,7 +12,7 @@ from typing import Any
 from benchbook.core.study import client_sharding, descriptors
 from benchbook.core.study.engines import engine_of
 from benchbook.core.study.model import Endpoint
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util.errors import SiteError
 from benchbook.sites.agent import microbenchmarks
 from benchbook.sites.contract import Start, Taker
@@ -31,7 +31,7 @@ class LocalSite(ArrangedSite[LabPlacement]):
 
     runtime: LocalRuntime
 
-    def __init__(self, study: Study, lab: Path) -> None:
+    def __init__(self, study: StudySpec, lab: Path) -> None:
         super().__init__(study, lab)
         self.cpus = placement.split_cpus(study.site.cpus, sorted(os.sched_getaffinity(0)))
         self._arms = dict(study.arms)
@@ -71,7 +71,7 @@ class LocalSite(ArrangedSite[LabPlacement]):
             self.runtime.forget(self.chains, self.chains)
 
     @classmethod
-    def foreseen(cls, study: Study, arm: str) -> list[str]:
+    def foreseen(cls, study: StudySpec, arm: str) -> list[str]:
         """Return all obstacles: this machine needs no asking."""
         return cls(study, Path()).obstacles(arm)
 

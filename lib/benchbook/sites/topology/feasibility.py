@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from benchbook.core.study import load as study_files
 from benchbook.core.study.engines import engine_of, program_of
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util.errors import BenchbookError, InputErrors
 from benchbook.sites import kind, load
 from benchbook.sites.contract import Site
 from benchbook.sites.machine.capabilities import Ability
 
 
-def find_infeasible(study: Study) -> dict[str, str]:
+def find_infeasible(study: StudySpec) -> dict[str, str]:
     """Arms that can't be made, with the reason, as far as it is known beforehand."""
     if study.site.kind == "local" and (wrong := list(_find_misspelt(study))):
         raise InputErrors(wrong)
@@ -23,14 +23,14 @@ def find_infeasible(study: Study) -> dict[str, str]:
     return {arm: why for arm, why in messages.items() if why}
 
 
-def must_leave_a_pair(study: Study, skipped: Mapping[str, str]) -> None:
+def must_leave_a_pair(study: StudySpec, skipped: Mapping[str, str]) -> None:
     """BenchbookError if the baseline is among the arms that can't be made, or no treatment is left."""
     if study.baseline in skipped or all(arm in skipped for arm in study.treatments):
         message = "; ".join(f"{arm}: {reason}" for arm, reason in skipped.items())
         raise BenchbookError(f"nothing is left to compare: {message}")
 
 
-def _find_misspelt(study: Study) -> Iterator[str]:
+def _find_misspelt(study: StudySpec) -> Iterator[str]:
     for arm in study.arms:
         engine = engine_of(study, arm)
         places = study.arms[arm].engine

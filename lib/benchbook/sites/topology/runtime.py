@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Generic
 
 from benchbook.core.study import client_sharding, descriptors
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util.errors import require_value
 from benchbook.sites import load
 from benchbook.sites.machine import concurrent_steps
@@ -22,7 +22,7 @@ from benchbook.sites.workspace import Lab, PartLocation
 class ArmRuntime(abc.ABC, Generic[Where]):
     """The components of one lab; `alive` has them by their parts' names, started or not."""
 
-    def __init__(self, study: Study, lab: Lab, chains: Mapping[str, Chain[Where]]) -> None:
+    def __init__(self, study: StudySpec, lab: Lab, chains: Mapping[str, Chain[Where]]) -> None:
         self.study, self.lab, self.chains = study, lab, chains
         self.alive: dict[str, Any] = {}
 

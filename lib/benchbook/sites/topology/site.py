@@ -16,7 +16,7 @@ import sqlalchemy
 from benchbook.core.study import descriptors
 from benchbook.core.study.engines import engine_of
 from benchbook.core.study.model import Endpoint
-from benchbook.core.study.study import Study
+from benchbook.core.study.study import StudySpec
 from benchbook.core.util.errors import SiteError
 from benchbook.sites import workspace as labs
 from benchbook.sites.contract import Site
@@ -36,7 +36,7 @@ class HeldSite(Site):
 
     ready_s = 1.0
 
-    def __init__(self, study: Study, lab: Path) -> None:
+    def __init__(self, study: StudySpec, lab: Path) -> None:
         super().__init__(study, lab)
         self._folder = lab
 
@@ -60,7 +60,7 @@ class HeldSite(Site):
             self._close(error)
 
     @classmethod
-    def needs(cls, name: str, study: Study) -> str:
+    def needs(cls, name: str, study: StudySpec) -> str:
         """Present load of this machine, as text."""
         return f"  machine     {machine.describe_load()}"
 
