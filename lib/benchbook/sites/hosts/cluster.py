@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import PurePath
 from typing import Any
 
 import pymysql
-import sqlalchemy
 from pymysql.constants import ER
 
 from benchbook.core.artifacts import applied_config
@@ -21,22 +20,23 @@ from benchbook.core.study.engines import engine_of
 from benchbook.core.study.study import StudySpec
 from benchbook.core.study.study_hosts import Numa
 from benchbook.core.util.errors import SiteError
-from benchbook.sites import sql
 from benchbook.sites.engines.tidb import CRASH
 from benchbook.sites.hosts import tiup
 from benchbook.sites.hosts.machine import OnHost
 from benchbook.sites.hosts.placement import PD_AT, TIKV_AT, HostEndpoint, Part
 from benchbook.sites.machine import data_snapshots
 from benchbook.sites.tidb import data
+from benchbook.sites.tidb.cluster import TidbServers
 from benchbook.sites.tidb.status import Status, record_pools
 from benchbook.sites.workspace import ADMIN
 
 LOOK_S = 1.0
-STORAGE = "TiKV, as tiup made it; no copy of the tables is kept"
 
 
-class TiupCluster(data_snapshots.Loaded):
+class TiupCluster(TidbServers, data_snapshots.Loaded):
     """One cluster. `machines` are all of its hosts by name, `peers` as for a server."""
+
+    storage = "TiKV, as tiup made it; no copy of the tables is kept"
 
     def __init__(
         self, study: StudySpec, part: Part, machines: Mapping[str, OnHost], peers: Callable[[], list[str]]
@@ -59,12 +59,10 @@ class TiupCluster(data_snapshots.Loaded):
         for folder in folders.values():  # It is what it is wherever ours are.
             self.config_text = self.config_text.replace(folder, "FOLDER")
         self.config_hash = applied_config.digest_text(self.config_text)
+        places = part.where.places
+        self.statuses = [Status(place.address, place.port + 1, machines[place.host]) for place in places]
         self.name = f"{self.control.on.lab}-{part.name}"
         self.binary, self.env = str(self.control.program("tiup")), {"HOME": self.control.look.home}
-        self.statuses = [
-            Status(place.address, place.port + 1, machines[place.host]) for place in part.where.places
-        ]
-        self._admins: dict[int, sqlalchemy.Engine] = {}
 
     @property
     def id(self) -> str | None:
@@ -121,9 +119,9 @@ class TiupCluster(data_snapshots.Loaded):
         self._await()
         self.child = uuid.uuid4().hex
         try:
-            for place in self.part.where.places:
-                self._close(place)
-                connect = partial(self._connect, place)
+            for number in range(len(self.statuses)):
+                self._close(number)
+                connect = functools.partial(self.connect, number)
                 data.admit_clients(connect, self.asked.variables, self.lab.password(), self.peers())
         except BaseException:
             self.stop()
@@ -143,18 +141,10 @@ class TiupCluster(data_snapshots.Loaded):
                 raise SiteError(f"TiDB on {place.host}, port {place.port}, does not answer")
         return str(self.child)
 
-    def admin(self, number: int | None = None) -> sqlalchemy.Engine:
-        """Return the administrative account on one TiDB with its books; None: the first, with all books."""
-        key = -1 if number is None else number
-        if key not in self._admins:
-            place = self.part.where.places[number or 0]
-            statuses = self.statuses if number is None else [self.statuses[number]]
-            self._admins[key] = data.open_admin(lambda: self._connect(place), statuses)
-        return self._admins[key]
-
     def seen_from(self, machine: OnHost, address: str, port: int) -> bool:
-        mine = [place for place in self.part.where.places if (place.address, place.port) == (address, port)]
-        connects = [partial(self._connect, place) for place in (mine or self.part.where.places)]
+        places = self.part.where.places
+        mine = [rank for rank, place in enumerate(places) if (place.address, place.port) == (address, port)]
+        connects = [functools.partial(self.connect, rank) for rank in mine or range(len(places))]
         return data.is_seen(connects, machine, address, port)
 
     def identity(self) -> dict[str, Any]:
@@ -168,22 +158,19 @@ class TiupCluster(data_snapshots.Loaded):
         """SettingsDiffer if a setting of the study's was not taken."""
         self.running()
         mine = {**self.engine.settings, **self.configs["tidb"]}
-        read = [
-            self.asked.taken(mine, status.config(), sql.read_variables(self.admin(number)), may_lack=True)
-            for number, status in enumerate(self.statuses)
-        ]
-        shown, variables = self._shown(), sql.read_variables(self.admin())
-        with self.admin().connect() as connection:
-            kept = data.read_stored(connection, self.configs)
+        facts, shown = (
+            self.read_facts(self.engine.version, PurePath("DATA"), mine, may_lack=True),
+            self._shown(),
+        )
         parts = [{key: item.get(key) for key in ("id", "role", "status")} for item in shown["instances"]]
-        return data.collect_facts(self.engine.version, STORAGE, read[0], variables, PurePath("DATA")) | {
+        return facts | {
             "config_hash": self.config_hash,
             "cluster": {
                 "version": shown["cluster_meta"].get("cluster_version"),
                 "topology_sha256": self.config_hash,
                 "tiup": self.control.look.facts["tiup"],
                 "parts": parts,
-                "stored": kept,
+                "stored": data.read_stored(self.admin(), self.configs),
             },
         }
 
@@ -243,19 +230,20 @@ class TiupCluster(data_snapshots.Loaded):
                 raise SiteError(f"the cluster {self.name} did not get up: {', '.join(down)}")
             time.sleep(LOOK_S)
 
-    def _close(self, place: HostEndpoint) -> None:
+    def _close(self, number: int) -> None:
         """Give the administrator, whom a new cluster lets in without a password, the lab's."""
         try:
-            with self._connect(place, "") as connection, connection.cursor() as cursor:
+            with self.connect(number, "") as connection, connection.cursor() as cursor:
                 cursor.execute(f"ALTER USER '{ADMIN}'@'%%' IDENTIFIED BY %s", (self.lab.admin_password(),))
         except pymysql.err.OperationalError as error:
             if error.args[0] != ER.ACCESS_DENIED_ERROR:
-                raise SiteError(f"TiDB on {place.host} does not answer: {error.args[-1]}") from None
+                where = self.part.where.places[number].host
+                raise SiteError(f"TiDB on {where} does not answer: {error.args[-1]}") from None
 
-    def _connect(self, place: HostEndpoint, password: str | None = None) -> pymysql.Connection:
+    def connect(self, number: int = 0, password: str | None = None) -> pymysql.Connection:
         secret = self.lab.admin_password() if password is None else password
-        where = (place.address, place.port)
-        return self.machines[place.host].connect(where, user=ADMIN, password=secret)
+        place = self.part.where.places[number]
+        return self.machines[place.host].connect((place.address, place.port), user=ADMIN, password=secret)
 
     def _log(self, host_endpoint: HostEndpoint) -> str:
         return f"{self.part.name}/tidb-{host_endpoint.port}/log/tidb.log"

@@ -10,16 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pymysql
-import sqlalchemy
 from pymysql.constants import ER
 
 from benchbook.core.util.errors import SiteError
-from benchbook.sites import sql
 from benchbook.sites import workspace as labs
 from benchbook.sites.engines.tidb import CRASH
 from benchbook.sites.hosts.machine import OnHost
 from benchbook.sites.kube import tidb, wait
-from benchbook.sites.kube.api import wait_for
 from benchbook.sites.kube.manifests import HOME
 from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.placement import Chain, Part
@@ -28,12 +25,13 @@ from benchbook.sites.kube.wait import pod_identity
 from benchbook.sites.machine.data_snapshots import Loaded
 from benchbook.sites.machine.local_machine import LocalMachine
 from benchbook.sites.tidb import config, data
+from benchbook.sites.tidb.cluster import TidbServers
 from benchbook.sites.tidb.status import PlacementDriver, Status, record_pools
 
 PLURAL = "tidbclusters"
 # Ports that the operator gives the parts.
 PORT, STATUS, PD, TIKV_STATUS = tidb.MYSQL_PORT, 10080, 2379, 20180
-LISTENING_S, SETTLED_S = 60.0, 5.0
+LISTENING_S = 60.0
 NOT_SHOWN = "not available: PD's own port does not answer"
 NAMES = {"pd": "PD", "tikv": "TiKV", "tidb": "TiDB"}
 # An operator that is there does something within this.
@@ -41,7 +39,7 @@ SILENT_S = 30.0
 UNSEEN = "the operator takes no notice of it: does it run, and does it look at this namespace?"
 
 
-class TidbCluster(Loaded):
+class TidbCluster(TidbServers, Loaded):
     """One TidbCluster, made by `ensure`; `pods` are its pods by part as they were when it was ready."""
 
     port = PORT
@@ -75,10 +73,6 @@ class TidbCluster(Loaded):
     def leads_to(self) -> list[str]:
         return sorted(str(pod.status.pod_ip) for pod in self.pods["tidb"])
 
-    @property
-    def statuses(self) -> list[Status]:
-        return [Status(labs.LOOPBACK, STATUS, self._of(pod)) for pod in self.pods["tidb"]]
-
     def ensure(self) -> Any:
         """Bring the cluster up unless it is, set its accounts and variables; return its first pod."""
         if self.child is not None and self.is_alive():
@@ -87,8 +81,10 @@ class TidbCluster(Loaded):
         space.apply(self.role, [tidb.build_cluster(space.study, space.names, self.arm)])
         self.pods = self._ready()
         self._machines = {pod.metadata.name: self.space.machine(pod) for pod in self.all}
+        self.statuses = [Status(labs.LOOPBACK, STATUS, self._of(pod)) for pod in self.pods["tidb"]]
+        self.storage = f"{len(self.pods['tikv'])} TiKV, {len(self.pods['pd'])} PD, by TiDB Operator"
         self._close()
-        data.admit_clients(self._connect, self.asked.variables, self.lab.password(), (labs.ANYWHERE_AT,))
+        data.admit_clients(self.connect, self.asked.variables, self.lab.password(), (labs.ANYWHERE_AT,))
         self.child = self.id
         return self.first
 
@@ -104,15 +100,6 @@ class TidbCluster(Loaded):
 
     def balancer(self, chain: Chain) -> dict[str, Any]:
         return tidb.build_balancer(self.space.names, chain)
-
-    def admin(self) -> sqlalchemy.Engine:
-        """Return the administrative account on the first TiDB; each connection is new, and tells of all."""
-        return data.open_admin(self._connect, self.statuses, books=self.books)
-
-    def books(self) -> tuple[dict[str, int], float]:
-        """Return the added counters of all TiDBs, once only our session is left, and the shortest uptime."""
-        wait_for(lambda: sum(status.connected() for status in self.statuses) <= 1, SETTLED_S, 0.05)
-        return data.sum_counters(self.statuses)
 
     def identity(self) -> dict[str, Any]:
         """Every pod as the cluster sees it now, and the identity that each TiDB answers."""
@@ -132,25 +119,19 @@ class TidbCluster(Loaded):
 
     def facts(self) -> dict[str, Any]:
         """Return versions, placement and settings; SettingsDiffer if one of the TiDBs did not take them."""
-        study, pods, variables = self.space.study, self.pods, sql.read_variables(self.admin())
-        with self.admin().connect() as connection:
-            kept = data.read_stored(
-                connection, config.of_parts(self.space.here.tidb, study.arms[self.arm].parts)
-            )
-        mine = study.engine.settings
-        read = [self.asked.taken(mine, status.config(), variables) for status in self.statuses]
+        study, pods = self.space.study, self.pods
+        configs = config.of_parts(self.space.here.tidb, study.arms[self.arm].parts)
         version = self.statuses[0].who()["version"].partition("TiDB-v")[2] or None
-        storage = f"{len(pods['tikv'])} TiKV, {len(pods['pd'])} PD, by TiDB Operator"
         stores: list[str] | str = NOT_SHOWN
         with contextlib.suppress(OSError, ValueError, KeyError):
             stores = self._placement.stores()
         images = {part: sorted({pod_identity(pod)["image"] for pod in pods[part]}) for part in PARTS}
-        return data.collect_facts(version, storage, read[0], variables, Path(HOME)) | {
+        return self.read_facts(version, Path(HOME), study.engine.settings) | {
             "parts": {part: {"pods": len(pods[part]), "images": images[part]} for part in PARTS},
             "stores": stores,
             "nodes": {pod.metadata.name: pod.spec.node_name for pod in self.all},
             "data": "loaded once and taken as they are: no copy can be put back",
-            "cluster": {"stored": kept},
+            "cluster": {"stored": data.read_stored(self.admin(), configs)},
         }
 
     def applied(self) -> list[tuple[str, str]]:
@@ -196,9 +177,10 @@ class TidbCluster(Loaded):
     def _of(self, pod: Any) -> OnHost:
         return self._machines[pod.metadata.name]
 
-    def _connect(self, password: str | None = None) -> pymysql.Connection:
+    def connect(self, number: int = 0, password: str | None = None) -> pymysql.Connection:
         secret = self.lab.admin_password() if password is None else password
-        return self._of(self.first).connect((labs.LOOPBACK, PORT), user=labs.ADMIN, password=secret)
+        there = self._of(self.pods["tidb"][number])
+        return there.connect((labs.LOOPBACK, PORT), user=labs.ADMIN, password=secret)
 
     def _close(self) -> None:
         """Let the administrator in from the pod itself alone, its agent's, and with a password."""
@@ -207,7 +189,7 @@ class TidbCluster(Loaded):
             refused = []
             for password in (None, ""):
                 try:
-                    with self._connect(password) as connection, connection.cursor() as cursor:
+                    with self.connect(password=password) as connection, connection.cursor() as cursor:
                         data.secure_admin(cursor, self.lab.admin_password(), (labs.LOOPBACK,))
                     return
                 except pymysql.err.OperationalError as error:

@@ -15,20 +15,19 @@ from pathlib import PurePath
 from typing import Any
 
 import pymysql
-import sqlalchemy
 
 from benchbook.core.study.study_cluster import Cluster as Asked
 from benchbook.core.study.study_cluster import Event
 from benchbook.core.util import files
 from benchbook.core.util.errors import SiteError
-from benchbook.sites import settings, sql
+from benchbook.sites import settings
 from benchbook.sites import workspace as labs
 from benchbook.sites.local import tidb_members
 from benchbook.sites.local.network import ClusterZones, DelayRelay
 from benchbook.sites.machine import concurrent_steps, data_snapshots
 from benchbook.sites.machine.local_machine import LocalMachine
-from benchbook.sites.machine.supervised_process import Component
 from benchbook.sites.tidb import build, config, data, status
+from benchbook.sites.tidb.cluster import TidbServers
 
 STORAGE = "unistore, not TiKV: {stores} stores, each row on {replicas}, replicated by Raft"
 READY_S, SETTLE_S = 240.0, 60.0
@@ -37,14 +36,14 @@ LOOK_S = 0.1
 QUIET_S, STILL_S = 3.0, 0.3
 # PD moves a leader where two stores differ by more, and is waited for so long to have done it.
 EVEN, EVEN_S = 2, 30.0
-GONE_S = 5.0
 TRIES = 4
 
 
-class UnistoreCluster(Component):
+class UnistoreCluster(TidbServers):
     """The parts of one cluster at ports from a place on; programs that are missing are built now."""
 
     is_cluster = True
+    opened: int = 0
     hops: dict[str, DelayRelay]
     # Each store sets 512 MiB of logs aside, and a small study fills a few of them.
     is_sparse = True
@@ -64,8 +63,6 @@ class UnistoreCluster(Component):
         self.log = lab.run / f"{place.name}-tidb-1.log"
         self.lies_in = "data"
         self.zones, self.hops = zones, {}
-        self._opened = 0
-        self._admin: sqlalchemy.Engine | None = None
         self._make()
 
     @staticmethod
@@ -103,6 +100,8 @@ class UnistoreCluster(Component):
             tidb_members.TidbMember(self, f"tidb-{rank + 1}", at(rank, port + 2 * rank), self.asked.items)
             for rank in range(size.tidb)
         ]
+        self.statuses = [server.status for server in self.servers]
+        self.storage = STORAGE.format(stores=size.stores, replicas=size.replicas)
         if self.zones is not None:
             members = [(0, self.pd), *enumerate(self.stores.values())]
             for number, (zone, member) in enumerate(members):
@@ -174,13 +173,12 @@ class UnistoreCluster(Component):
                 served = concurrent_steps.interleave_steps(*(tidb.starting() for tidb in self.servers))
                 yield from concurrent_steps.interleave_steps(served, self._resting(READY_S, QUIET_S, EVEN_S))
                 # Each port is proven to be of the TiDB that was started for it.
-                data.admit_clients(
-                    self._connect, self.asked.variables, self.lab.password(), self.place.peers()
-                )
-                for server in self.servers:
-                    with self._connect(server) as connection, connection.cursor() as cursor:
+                requests, password = self.asked.variables, self.lab.password()
+                data.admit_clients(self.connect, requests, password, self.place.peers())
+                for number, server in enumerate(self.servers):
+                    with self.connect(number) as connection, connection.cursor() as cursor:
                         cursor.execute("FLUSH PRIVILEGES")
-                    data.verify_identity(server, partial(self._connect, server), self.pd.at)
+                    data.verify_identity(server, partial(self.connect, number), self.pd.at)
         except BaseException:
             self.stop()
             raise
@@ -201,13 +199,6 @@ class UnistoreCluster(Component):
             member.running()
         return self.child
 
-    def admin(self) -> sqlalchemy.Engine:
-        """Return the administrative account over the first TiDB's socket, with the books of all."""
-        if self._admin is None:
-            statuses = [server.status for server in self.servers]
-            self._admin = data.open_admin(self._connect, statuses, self._books, opened=lambda: self._opened)
-        return self._admin
-
     def identity(self) -> dict[str, Any]:
         child = self.servers[0].running()
         results: dict[str, Any] = {"pid": child.pid, "started": child.started, "port": self.place.port}
@@ -226,14 +217,8 @@ class UnistoreCluster(Component):
 
     def facts(self) -> dict[str, Any]:
         self.running()
-        variables = sql.read_variables(self.admin())
-        read = [
-            self.asked.taken(self.engine.settings, server.status.config(), variables)
-            for server in self.servers
-        ]
         size = self.size
-        storage = STORAGE.format(stores=size.stores, replicas=size.replicas)
-        return data.collect_facts(self.version, storage, read[0], variables, self.folder) | {
+        return self.read_facts(self.version, self.folder, self.engine.settings) | {
             "config_hash": self.servers[0].config_hash,
             "started_with": self.servers[0].started_with,
             "programs": {
@@ -358,13 +343,6 @@ class UnistoreCluster(Component):
                 )
             yield
 
-    def _connect(self, tidb_member: tidb_members.TidbMember | None = None) -> pymysql.Connection:
-        self._opened += 1
-        return data.connect_admin(tidb_member or self.servers[0])
-
-    def _books(self) -> tuple[dict[str, int], float]:
-        # Once clients have left those that we don't look at.
-        deadline = time.monotonic() + GONE_S
-        while any(server.status.connected() for server in self.servers[1:]) and time.monotonic() < deadline:
-            time.sleep(0.02)
-        return data.sum_counters(server.status for server in self.servers)
+    def connect(self, number: int = 0, password: str | None = None) -> pymysql.Connection:
+        self.opened += 1
+        return data.connect_admin(self.servers[number], password=password)

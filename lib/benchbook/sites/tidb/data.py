@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import PurePath
 from typing import Any
@@ -28,6 +28,7 @@ from benchbook.sites.tidb.status import NOT_COUNTED, Status
 # Of a server's sockets the one that it keeps, and that of its first start.
 SOCKET, FIRST = "t.sock", "b.sock"
 FIRST_START_S, STOP_S, LAST_LINES = 180.0, 60.0, 5
+GONE_S = 5.0
 NOT_READ = "not read back: this version doesn't tell"
 
 
@@ -160,18 +161,19 @@ def is_seen(
         ) from None
 
 
-def sum_counters(statuses: Iterable[Status]) -> tuple[dict[str, int], float]:
-    """Counters of some servers, added up, and the shortest uptime in seconds."""
+def sum_counters(statuses: Sequence[Status]) -> tuple[dict[str, int], float]:
+    """Counters of some servers, added up once clients have left all but the first, and the shortest uptime
+    in seconds; measuring itself waits for those of the first."""
+    deadline = time.monotonic() + GONE_S
+    while any(status.connected() for status in statuses[1:]) and time.monotonic() < deadline:
+        time.sleep(0.02)
     each = [status.books() for status in statuses]
     counters = {name: sum(values.get(name, 0) for values, _ in each) for name in each[0][0]}
     return counters, min(uptime for _, uptime in each)
 
 
 def open_admin(
-    connect: Callable[[], pymysql.Connection],
-    statuses: Sequence[Status],
-    books: Callable[[], tuple[dict[str, int], float]] | None = None,
-    **info: Any,
+    connect: Callable[[], pymysql.Connection], statuses: Sequence[Status], **info: Any
 ) -> sqlalchemy.Engine:
     """An administrative account with the counters of some servers, added up.
 
@@ -179,7 +181,7 @@ def open_admin(
     (`connected`), what reads counters and uptime (`books`), the counters that there are not (`absent`), and
     those that old versions do not have (`uncounted`), beside what is given.
     """
-    info |= {"books": books or partial(sum_counters, statuses), **NOT_COUNTED}
+    info |= {"books": partial(sum_counters, statuses), **NOT_COUNTED}
     admin = sql.make_engine(connect, connected=lambda: sum(status.connected() for status in statuses), **info)
 
     def inform(connection: pymysql.Connection, record: Any) -> None:
@@ -208,20 +210,19 @@ def collect_facts(
     }
 
 
-def read_stored(
-    connection: sqlalchemy.Connection, configs: Mapping[str, Mapping[str, Any]]
-) -> dict[str, Any]:
+def read_stored(admin: sqlalchemy.Engine, configs: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Asked and got of the settings of TiKV and PD; SQL tells them since 4.0."""
     stored: dict[str, Any] = {}
     text = sqlalchemy.text("SHOW CONFIG WHERE type = :role AND name = :name")
-    for role in ("tikv", "pd"):
-        for name, value in configs[role].items():
-            try:
-                rows = connection.execute(text, {"role": role, "name": name}).mappings().all()
-                got: Any = sorted({str(row["Value"]) for row in rows}) or NOT_READ
-            except sqlalchemy.exc.SQLAlchemyError:
-                got = NOT_READ
-            stored[f"{role}.{name}"] = {"asked": settings.format_value(value), "got": got}
+    with admin.connect() as connection:
+        for role in ("tikv", "pd"):
+            for name, value in configs[role].items():
+                try:
+                    rows = connection.execute(text, {"role": role, "name": name}).mappings().all()
+                    got: Any = sorted({str(row["Value"]) for row in rows}) or NOT_READ
+                except sqlalchemy.exc.SQLAlchemyError:
+                    got = NOT_READ
+                stored[f"{role}.{name}"] = {"asked": settings.format_value(value), "got": got}
     return stored
 
 

@@ -1,0 +1,48 @@
+"""A TiDB cluster as one server, whoever starts it: this machine, `tiup` on hosts, or an operator in pods."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import PurePath
+from typing import Any
+
+import pymysql
+import sqlalchemy
+
+from benchbook.sites import sql
+from benchbook.sites.machine.supervised_process import Component
+from benchbook.sites.settings import Value
+from benchbook.sites.tidb import config, data
+from benchbook.sites.tidb.status import Status
+
+
+class TidbServers(Component, abc.ABC):
+    """Several TiDB over one storage; `statuses` and `connect` have them in the same order.
+
+    `opened` is the number of connections to them that this process has opened, None where it is not counted.
+    """
+
+    asked: config.TidbSettings
+    storage: str
+    statuses: Sequence[Status]
+    opened: int | None = None
+
+    @abc.abstractmethod
+    def connect(self, number: int = 0, password: str | None = None) -> pymysql.Connection:
+        """Open the administrator's connection to one TiDB; `password` is another than the lab's."""
+
+    def admin(self, number: int | None = None) -> sqlalchemy.Engine:
+        """Administrative account on one TiDB with its counters; None: the first, with those of all."""
+        statuses = self.statuses if number is None else [self.statuses[number]]
+        return data.open_admin(partial(self.connect, number or 0), statuses, opened=lambda: self.opened)
+
+    def read_facts(
+        self, version: str | None, folder: PurePath, mine: Mapping[str, Value], may_lack: bool = False
+    ) -> dict[str, Any]:
+        """Facts that its TiDB tell of themselves; SettingsDiffer if one did not take its settings."""
+        variables = [sql.read_variables(self.admin(number)) for number in range(len(self.statuses))]
+        each = zip(self.statuses, variables, strict=True)
+        read = [self.asked.taken(mine, status.config(), known, may_lack) for status, known in each]
+        return data.collect_facts(version, self.storage, read[0], variables[0], folder)
