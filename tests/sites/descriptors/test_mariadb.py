@@ -7,7 +7,6 @@ import pytest
 
 from benchbook.sites import settings
 from benchbook.sites.descriptors import mariadb, tidb
-from tests import small
 
 
 @pytest.mark.parametrize(
@@ -96,14 +95,6 @@ def test_what_we_start_from_ourselves_is_not_refused() -> None:
     for version in ("3.0.1", "5.2", "6.6"):
         asked = settings.complete_settings({}, "tidb", version=version)
         assert len(asked) >= 4 and tidb.find_reserved(asked) == []
-
-
-def test_plan_names_the_setting_and_what_to_write() -> None:
-    with pytest.raises(ValueError, match=r"engine.settings.loose_bind_address: not a study's to set"):
-        small.study(engine={"settings": {"loose_bind_address": "0.0.0.0"}})
-    arms = {"direct": {}, "other": {"engine": {"settings": {"bind_addres": "0.0.0.0"}}}}
-    with pytest.raises(ValueError, match=r"arms.other.engine.settings.bind_addres: not a study's to set"):
-        small.study(arms=arms)
 
 
 @pytest.mark.server

@@ -364,23 +364,6 @@ def test_an_endpoint_that_does_not_answer_is_told(study, open_folder):
             assert f"127.0.0.1:{port}" in site.missing("two")
 
 
-@pytest.mark.parametrize(
-    ("existing", "arm", "said"),
-    [
-        ({"host": "localhost"}, {}, "leads to a socket"),
-        ({"user": None}, {}, "write either user and password_env, or account_file"),
-        ({"tls": "required"}, {}, "go together"),
-        ({}, {"access": "haproxy"}, "access: haproxy: not supported with site.kind: existing"),
-        ({}, {"engine": {"binary": "/bin/x"}}, "names a program, and the server is started by others"),
-        ({}, {"cpu": {"server": {"quota": 1.0}}}, "two.cpu.server.quota: not supported with site.kind: ex"),
-    ],
-)
-def test_what_can_not_be_is_refused_before_anything_is_asked(existing: dict, arm: dict, said: str):
-    place = {"host": "192.0.2.1", "user": "u", "password_env": "X"} | existing
-    with pytest.raises(ValueError, match=said):
-        small.study(site={"kind": "existing", "existing": place}, arms={"one": {}, "two": arm})
-
-
 def test_sqlalchemy_never_shows_the_account(study, open_folder):
     with sites.open_site(study(), open_folder / "ours") as site:
         assert PASSWORD not in repr(site.admin("one")) + str(site.admin("one").url)

@@ -1,6 +1,5 @@
 """Arms that ask for the same part share it; what differs gets a part of its own."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -85,20 +84,6 @@ def test_a_load_balancer_stands_in_front_of_the_service_and_the_distance_behind_
 def test_the_weight_of_a_server(arm: dict, shares: int | None) -> None:
     """Kubernetes: 1024 shares a core that is requested, 2 for a pod that requests nothing."""
     assert chains(one=arm)["one"].server.where.shares == shares
-
-
-@pytest.mark.parametrize(
-    ("arms", "words"),
-    [
-        ([{"zones": {"latency_ms": 1}}, {}], r"arms.b.zones: null: .* write \{latency_ms: 0\}"),
-        ([{"kernel": {"swappiness": 0}}, {"network": "pod"}], "arms.b.kernel.swappiness: None: .* all arms"),
-        ([{"kernel": {"somaxconn": 9}}, {}], "arms.b.kernel.somaxconn: None: .* on the host network"),
-    ],
-)
-def test_what_would_compare_something_else_is_refused(arms: list[dict], words: str) -> None:
-    found = list(find_conflicts(dict(zip("ab", map(Arm.model_validate, arms), strict=True))))
-    assert len(found) == 1
-    assert re.search(words, found[0])
 
 
 def test_a_pod_has_kernel_settings_of_its_own() -> None:

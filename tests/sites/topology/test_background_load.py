@@ -108,16 +108,3 @@ def test_a_proxy_that_cannot_capture_is_known_by_its_program(tmp_path: Path, mon
     )
     monkeypatch.setenv(local_machine.name_variable("tiproxy"), str(new))
     assert obstacles.infeasible_reasons(arm, chain) == []
-
-
-@pytest.mark.parametrize(
-    ("arm", "said"),
-    [
-        ({"load": {}}, "a load of nothing"),
-        ({"access": "haproxy", "capture": True}, "capture needs a proxy that can; write access: tiproxy"),
-        ({"load": {"idle_connections": -1}}, "greater than or equal to 0"),
-    ],
-)
-def test_loads_that_mean_nothing_are_refused(arm: dict, said: str):
-    with pytest.raises(ValueError, match=said):
-        Arm.model_validate(arm)
