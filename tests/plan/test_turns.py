@@ -242,7 +242,6 @@ def test_sessions_of_before_keep_the_orders_and_lengths_that_they_were_measured_
     ("other", "arm", "turn_ms"),
     [
         ({}, {"cpu": {"server": {"quota": 0.5}}}, 500),
-        ({"cpu": {"server": {"quota": 0.6}}}, {"cpu": {"server": {"quota": 0.5}}}, 200),
         ({}, {"neighbour": {"processes": 1}}, 200),
         ({}, {"qos": "guaranteed"}, 200),
         ({"zones": {"latency_ms": 0}}, {"zones": {"latency_ms": 0.5}}, 100),

@@ -188,10 +188,10 @@ def _of_cluster(study: Any) -> Iterator[str]:
             )
 
 
-QUOTA_MS, QUOTAS_MS, WEIGHT_MS, SESSIONS_MS = 500, 200, 200, 100
-"""Milliseconds of a slow turn: fifty periods of a quota (`sites.local.cgroups`), twenty where each arm has
-one, so that the half period which a turn begins with is a gain of all; some dozen slices in which a weight
-is paid back; for the processes of some dozen sessions to stand still."""
+QUOTA_MS, WEIGHT_MS, SESSIONS_MS = 500, 200, 100
+"""Milliseconds of a slow turn: fifty periods of a quota (`sites.local.cgroups`), for one may be had twice (in
+turns of 200 ms arms used 1 to 6 % more than their quota, the smaller one more); some dozen slices in which a
+weight is paid back; for the processes of some dozen sessions to stand still."""
 LEAST_QUOTA = 0.1
 """Cores below which a quota has longer periods: the kernel takes none of less than a millisecond."""
 DELAYS = 100
@@ -203,17 +203,12 @@ def find_slow(study: Any) -> Iterator[tuple[str, int | None]]:
     that is less than a per cent; None where there are none."""
     has_own_work = any(descriptors.find_engine(name).has_own_work for name in registry.engine_names(study))
     is_here = study.site.kind == "local" and not has_own_work
-    quota_ms = (
-        QUOTAS_MS
-        if all(any(cpu.quota for cpu in arm.cpu.values()) for arm in study.arms.values())
-        else QUOTA_MS
-    )
     for name, arm in study.arms.items():
         for part, cpu in arm.cpu.items():
             if cpu.quota is not None:
                 yield (
                     f"arms.{name}.cpu.{part}.quota: a quota refills while the arm stands still",
-                    quota_ms if is_here and cpu.quota >= LEAST_QUOTA else None,
+                    QUOTA_MS if is_here and cpu.quota >= LEAST_QUOTA else None,
                 )
         if arm.qos != "none":
             why = f"arms.{name}.qos: a control group's weight is paid back after the arm has stood still"
