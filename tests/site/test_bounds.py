@@ -161,83 +161,43 @@ def xz_zeros() -> bytes:
 BOMBS: dict[str, tuple[str, Callable[[], bytes], str]] = {
     "a sparse file of 8 GB": ("gz", sparse, "is a sparse file; only plain files are taken"),
     "a sparse file by pax": ("gz", pax_sparse, "a pax header says 'GNU.sparse.major'"),
-    "a pax header of 6.9 MB": (
-        "gz",
-        lambda: FIRST + member("x", pax({"path": "a" * 6_900_000}), b"x") + END,
-        "a header of 69000.. bytes beside a member",
-    ),
-    "a long name of 6.9 MB": (
-        "gz",
-        lambda: FIRST + member("././@LongLink", b"a" * 6_900_000, b"L") + END,
-        "a header of 6900000 bytes",
-    ),
-    "a size by pax": (
-        "gz",
-        lambda: FIRST + member("x", pax({"size": "8000000000"}), b"x") + END,
-        "a pax header says 'size'",
-    ),
-    "a header for all members": (
-        "gz",
-        lambda: member("g", pax({"path": "x"}), b"g") + WHOLE,
-        "is a header for all members",
-    ),
-    "an honest bomb of 1 GB": (
-        "gz",
-        lambda: member("made/manifest.json", manifest({PLACE: 10**9})) + END,
-        "1000000000 bytes, at most",
-    ),
-    "an honest bomb of many files": (
-        "gz",
-        lambda: member("made/manifest.json", manifest({f"{PLACE}{i}": 200 * MB for i in range(9)})) + END,
-        "its manifest lists 1887 MB, more than the 64 MB",
-    ),
-    "99,000 empty files": (
-        "gz",
-        lambda: member("made/manifest.json", manifest({f"{PLACE}{i}": b"" for i in range(99_000)})) + END,
-        "its manifest lists 99000 files, more than the",
-    ),
-    "a size of 8 GB in a header": (
-        "raw",
-        lambda: bomb(zeros(8**11 - 1), 100 * MB),
-        "unpacks to more than its size",
-    ),
-    "a name that the manifest lists, with more in it": (
-        "raw",
-        lambda: bomb(zeros(100 * MB), 100 * MB, END),
-        "104857600 bytes, the manifest says 6|unpacks to more than",
-    ),
+    "a pax header of 6.9 MB": ("gz", lambda: FIRST + member("x", pax({"path": "a" * 6_900_000}), b"x") + END,
+        "a header of 69000.. bytes beside a member"),
+    "a long name of 6.9 MB": ("gz", lambda: FIRST + member("././@LongLink", b"a" * 6_900_000, b"L") + END,
+        "a header of 6900000 bytes"),
+    "a size by pax": ("gz", lambda: FIRST + member("x", pax({"size": "8000000000"}), b"x") + END,
+        "a pax header says 'size'"),
+    "a header for all members": ("gz", lambda: member("g", pax({"path": "x"}), b"g") + WHOLE,
+        "is a header for all members"),
+    "an honest bomb of 1 GB": ("gz", lambda: member("made/manifest.json", manifest({PLACE: 10**9})) + END,
+        "1000000000 bytes, at most"),
+    "an honest bomb of many files": ("gz", lambda: member("made/manifest.json",
+        manifest({f"{PLACE}{i}": 200 * MB for i in range(9)})) + END,
+        "its manifest lists 1887 MB, more than the 64 MB"),
+    "99,000 empty files": ("gz", lambda: member("made/manifest.json",
+        manifest({f"{PLACE}{i}": b"" for i in range(99_000)})) + END,
+        "its manifest lists 99000 files, more than the"),
+    "a size of 8 GB in a header": ("raw", lambda: bomb(zeros(8**11 - 1), 100 * MB),
+        "unpacks to more than its size"),
+    "a name that the manifest lists, with more in it": ("raw", lambda: bomb(zeros(100 * MB), 100 * MB, END),
+        "104857600 bytes, the manifest says 6|unpacks to more than"),
     "nothing but zeros": ("raw", lambda: bomb(b"", 100 * MB), "something follows its end|does not begin"),
     "zeros after the end": ("raw", lambda: bomb(WHOLE, 100 * MB), "something follows its end"),
-    "a manifest of brackets": (
-        "gz",
-        lambda: member("made/manifest.json", b"[" * 15_000_000) + END,
-        "15000000 values, at most 1000000",
-    ),
-    "a manifest of 17 MB": (
-        "gz",
-        lambda: member("made/manifest.json", b" " * 17_000_000) + END,
-        "does not begin with",
-    ),
-    "deep JSON in a file": (
-        "gz",
-        lambda: of_json(b'{"a":' * 50 + b"1" + b"}" * 50),
-        r"facts.json: not JSON .* nested 50 deep",
-    ),
-    "wide JSON in a file": (
-        "gz",
-        lambda: of_json(b"[" + b"{}," * 2_000_000 + b"0]"),
-        r"facts.json: not JSON .* 4000001 values",
-    ),
-    "JSON of 17 MB": (
-        "gz",
-        lambda: of_json(b" " * 17_000_000 + b"0"),
-        "17000001 bytes of JSON, at most 16000000",
-    ),
+    "a manifest of brackets": ("gz", lambda: member("made/manifest.json", b"[" * 15_000_000) + END,
+        "15000000 values, at most 1000000"),
+    "a manifest of 17 MB": ("gz", lambda: member("made/manifest.json", b" " * 17_000_000) + END,
+        "does not begin with"),
+    "deep JSON in a file": ("gz", lambda: of_json(b'{"a":' * 50 + b"1" + b"}" * 50),
+        r"facts.json: not JSON .* nested 50 deep"),
+    "wide JSON in a file": ("gz", lambda: of_json(b"[" + b"{}," * 2_000_000 + b"0]"),
+        r"facts.json: not JSON .* 4000001 values"),
+    "JSON of 17 MB": ("gz", lambda: of_json(b" " * 17_000_000 + b"0"),
+        "17000001 bytes of JSON, at most 16000000"),
     "a key twice": ("gz", lambda: of_json(b'{"a": 1, "a": 2}'), "the key 'a' is there twice"),
     "infinity": ("gz", lambda: of_json(b'{"a": 1e999}'), "1e999 is no number"),
     "an xz that asks for 4 GB of memory": ("xz-raw", hungry_xz, "not a whole .tar.xz: Memory usage limit"),
     "an xz of zeros": ("xz-raw", xz_zeros, "unpacks to more than its size"),
-}
+}  # fmt: skip
 
 
 def packed(kind: str, made: bytes, folder: Path) -> Path:
@@ -319,25 +279,19 @@ ODD = {
     "a member after the end": (WHOLE + member(f"made/{PLACE}", b"b"), "something follows its end"),
     "no end": (WHOLE[:-1024], "it ends too early"),
     "a damaged header": (WHOLE[:-2000] + b"x" + WHOLE[-1999:], "a header is damaged"),
-    "a negative size": (
-        FIRST + header("made/x", 1).replace(b"00000000001\0", b"-0000000001\0") + END,
-        "damaged",
-    ),
+    "a negative size": (FIRST + header("made/x", 1).replace(b"00000000001\0", b"-0000000001\0") + END,
+        "damaged"),
     "an absolute name": (FIRST + member("/etc/passwd", b"x") + END, "not a file that the manifest lists"),
     "a way up": (FIRST + member(f"made/../{PLACE}", b"x") + END, "not a file that the manifest lists"),
-    "another name by pax": (
-        FIRST + member("x", pax({"path": "/etc/passwd"}), b"x") + member(f"made/{PLACE}", b"a log\n") + END,
-        "'/etc/passwd': not a file that the manifest lists",
-    ),
-    "a name that is no text": (
-        FIRST + header("made/x", 0).replace(b"x\0", b"\xff\0")[:512] + END,
-        "damaged|UTF-8",
-    ),
+    "another name by pax": (FIRST + member("x", pax({"path": "/etc/passwd"}), b"x") + member(f"made/{PLACE}",
+        b"a log\n") + END, "'/etc/passwd': not a file that the manifest lists"),
+    "a name that is no text": (FIRST + header("made/x", 0).replace(b"x\0", b"\xff\0")[:512] + END,
+        "damaged|UTF-8"),
     "twice": (WHOLE[:-1024] + member(f"made/{PLACE}", b"a log\n") + END, "or there twice"),
     "a device": (FIRST + header(f"made/{PLACE}", 0, b"3") + END, "is a device"),
     "a link": (FIRST + header(f"made/{PLACE}", 0, b"1") + END, "is a hard link"),
     "a kind of no tar": (FIRST + header(f"made/{PLACE}", 0, b"Z") + END, "is of the kind 'Z'"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("what", ODD)
@@ -350,20 +304,16 @@ def test_what_is_no_plain_tar_of_plain_files_is_refused(what, tmp_path):
 
 NAMES = {
     "upper and lower case": ({PLACE: b"", PLACE.replace("/r/", "/R/"): b""}, "upper and lower case are one"),
-    "one letter in two ways": (
-        {f"{PLACE}\u00e9": b"", f"{PLACE}e\u0301": b""},
-        "upper and lower case are one",
-    ),
+    "one letter in two ways": ({f"{PLACE}\u00e9": b"", f"{PLACE}e\u0301": b""},
+        "upper and lower case are one"),
     "a folder that is a file": ({PLACE: b"", f"{PLACE}/more": b""}, "is a file already"),
     "tables of another time": ({"data/made/tidy/runs.parquet": b""}, "not a place of an archive"),
     "a new page": ({"data/made/evil.json": b"{}"}, "not a place of an archive"),
     "a long name": ({f"data/made/raw/{'a' * 300}/x": b""}, "not a place of an archive"),
     "a long way": ({"data/made/raw/" + "a/" * 250 + "x": b""}, "not a place of an archive"),
-    "less than nothing": (
-        {PLACE: -1},
-        "can.t be read: files.*r/sysbench.out.bytes: .*greater than or equal to 0",
-    ),
-}
+    "less than nothing": ({PLACE: -1},
+        "can.t be read: files.*r/sysbench.out.bytes: .*greater than or equal to 0"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("what", NAMES)

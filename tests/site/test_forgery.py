@@ -207,111 +207,62 @@ def params(name: str, value: str) -> Forgery:
 NAMED: dict[str, tuple[Forgery, str]] = {
     "server version": (of_engine(version="11.4.2"), "facts.json: for arm direct its digest is"),
     "cores of the machine": (of_machine(cores=64), "facts.json: for arm direct its digest is"),
-    "an arm less in facts": (
-        of_facts(lambda facts: facts["arms"].pop("haproxy") and None),
-        "raw/.*no run that the study",
-    ),
-    "facts of another study": (
-        of_facts(lambda facts: facts.update(study="other")),
-        "facts.json is of the study 'other'",
-    ),
-    "rows": (
-        of_data(False, rows={f"sbtest{one}": 99 for one in range(1, 5)}),
-        "dataset.json: its content has",
-    ),
-    "rows, with its fingerprint": (
-        of_data(rows={f"sbtest{one}": 99 for one in range(1, 5)}),
-        "dataset.json: for arm direct its digest",
-    ),
-    "data seed in the study": (
-        of_study("table_size: 10000", "table_size: 10000, seed: 2"),
-        "seed is 1, the study has 2",
-    ),
+    "an arm less in facts": (of_facts(lambda facts: facts["arms"].pop("haproxy") and None),
+        "raw/.*no run that the study"),
+    "facts of another study": (of_facts(lambda facts: facts.update(study="other")),
+        "facts.json is of the study 'other'"),
+    "rows": (of_data(False, rows={f"sbtest{one}": 99 for one in range(1, 5)}),
+        "dataset.json: its content has"),
+    "rows, with its fingerprint": (of_data(rows={f"sbtest{one}": 99 for one in range(1, 5)}),
+        "dataset.json: for arm direct its digest"),
+    "data seed in the study": (of_study("table_size: 10000", "table_size: 10000, seed: 2"),
+        "seed is 1, the study has 2"),
     "order seed": (of_study("seed: 7", "seed: 8"), "schedule.csv:2: .*seed is"),
     "length of runs": (of_study("run_s: 5", "run_s: 50"), r"raw/b01.*: no run that the study"),
-    "which arm is the baseline": (
-        of_study(
-            "direct: {access: direct}\n  haproxy: {access: haproxy}",
-            "haproxy: {access: haproxy}\n  direct: {access: direct}",
-        ),
-        "no run that the study",
-    ),
-    "a setting of the server": (
-        of_study("{name: mariadb}", "{name: mariadb, settings: {max_connections: 500}}"),
-        "asks for max_connections = 500, the server was asked for None",
-    ),
+    "which arm is the baseline": (of_study("direct: {access: direct}\n  haproxy: {access: haproxy}",
+        "haproxy: {access: haproxy}\n  direct: {access: direct}"), "no run that the study"),
+    "a setting of the server": (of_study("{name: mariadb}",
+        "{name: mariadb, settings: {max_connections: 500}}"),
+        "asks for max_connections = 500, the server was asked for None"),
     "more blocks": (of_study("blocks: 5", "blocks: 6"), "b06-read-t0004: .* due and not there"),
     "swapped rows of the schedule": (of_rows(swapped), "schedule.csv:2: run_id is"),
     "a row less": (of_rows(lambda rows: rows[:-1]), "schedule.csv: 14 runs, the study gives 15"),
-    "queries in a log": (
-        of_file("sysbench.out", text("events:              ", "events:              9")),
-        "raw/b02.*: invalid: V4 totals",
-    ),
+    "queries in a log": (of_file("sysbench.out", text("events:              ", "events:              9")),
+        "raw/b02.*: invalid: V4 totals"),
     "the seed in a log": (of_file("sysbench.out", text("from seed (", "from seed (1")), r"V5 \w+: seed"),
-    "the server's counters": (
-        of_evidence(lambda seen: seen["ledger"]["after"].update(Com_select=10**9)),
-        "V10 ledger: Com_select grew",
-    ),
-    "the seed in argv": (
-        of_evidence(option("--rand-seed", "--rand-seed=1")),
-        "V5 options: --rand-seed is 1, ",
-    ),
-    "a seed in a plan": (
-        of_plan(lambda plan: plan.update(seed=5)),
-        "plan.json gives the name",
-    ),
-    "conditions in a plan": (
-        of_plan(lambda plan: plan["conditions"].update(facts="0" * 10)),
-        "were made under 0000000000|was made under 0000000000",
-    ),
+    "the server's counters": (of_evidence(lambda seen: seen["ledger"]["after"].update(Com_select=10**9)),
+        "V10 ledger: Com_select grew"),
+    "the seed in argv": (of_evidence(option("--rand-seed", "--rand-seed=1")),
+        "V5 options: --rand-seed is 1, "),
+    "a seed in a plan": (of_plan(lambda plan: plan.update(seed=5)), "plan.json gives the name"),
+    "conditions in a plan": (of_plan(lambda plan: plan["conditions"].update(facts="0" * 10)),
+        "were made under 0000000000|was made under 0000000000"),
     "a plan with its name": (another_plan, "no run that the study, the facts and the data ask for"),
     "one arm's files for the other": (same_seed, "raw/b01-read-t0004-haproxy.*: V5 options: .*--rand-seed"),
-    "a file without its hash": (
-        lambda where: text("thds", "thdz")(runs(where)[3] / "sysbench.out"),
-        "its bytes are not those of the manifest",
-    ),
-    "a run's number of attempts": (
-        of_evidence(lambda seen: seen.update(attempt=2)),
-        "attempt 2, and void has 0|attempt 1, evid",
-    ),
+    "a file without its hash": (lambda where: text("thds", "thdz")(runs(where)[3] / "sysbench.out"),
+        "its bytes are not those of the manifest"),
+    "a run's number of attempts": (of_evidence(lambda seen: seen.update(attempt=2)),
+        "attempt 2, and void has 0|attempt 1, evid"),
     "voided attempts taken out": (no_void, "evidence.json: attempt 2, and void has 0 attempts before it"),
-    "a good run set aside": (
-        set_aside,
-        "b02-read-t0004-direct.* was due and not there, and void does not say why",
-    ),
+    "a good run set aside": (set_aside,
+        "b02-read-t0004-direct.* was due and not there, and void does not say why"),
     "a partner of none that failed": (no_partner, "no run of b.* in void failed"),
-    "a note of another attempt": (
-        lambda where: change(next(where.void.glob("*.void.json")), lambda note: note.update(attempt=3)),
-        "its note is of",
-    ),
-    "a note without its folder": (
-        lambda where: gone(where, next(one.path for one in run_folder.list_folders(where.void))),
-        "a note without its folder",
-    ),
-    "a block less": (
-        lambda where: gone(where, *runs(where)[6:9]),
-        "b03-read-t0004: .* and 2 more were due and not there",
-    ),
-    "a run too many": (
-        lambda where: (
-            shutil.copytree(runs(where)[3], where.raw / "b09-read-t0004-direct-0123456789") and None
-        ),
-        "raw/b09.*no run that the study",
-    ),
-    "when a run was": (
-        of_evidence(lambda seen: seen.update(started_utc="2025-01-01T00:00:00.000+00:00")),
-        "the run took 7.000 s",
-    ),
+    "a note of another attempt": (lambda where: change(next(where.void.glob("*.void.json")),
+        lambda note: note.update(attempt=3)), "its note is of"),
+    "a note without its folder": (lambda where: gone(where,
+        next(one.path for one in run_folder.list_folders(where.void))), "a note without its folder"),
+    "a block less": (lambda where: gone(where, *runs(where)[6:9]),
+        "b03-read-t0004: .* and 2 more were due and not there"),
+    "a run too many": (lambda where: (shutil.copytree(runs(where)[3],
+        where.raw / "b09-read-t0004-direct-0123456789") and None), "raw/b09.*no run that the study"),
+    "when a run was": (of_evidence(lambda seen: seen.update(started_utc="2025-01-01T00:00:00.000+00:00")),
+        "the run took 7.000 s"),
     "two runs at once": (at_once, "it began while .* was still running"),
-    "facts that are no facts": (
-        lambda where: change(where.facts, lambda _: [1, 2]),
-        "it can't be used: ValueError: facts.json: the file",
-    ),
-    "evidence that is none": (
-        of_evidence(lambda _: {"argv": 5}),
-        "raw/b02.*: indeterminate|it can't be used",
-    ),
-}
+    "facts that are no facts": (lambda where: change(where.facts, lambda _: [1, 2]),
+        "it can't be used: ValueError: facts.json: the file"),
+    "evidence that is none": (of_evidence(lambda _: {"argv": 5}),
+        "raw/b02.*: indeterminate|it can't be used"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("what", NAMED)
@@ -333,33 +284,20 @@ def test_a_settings_file_that_is_gone_is_named_with_its_arms(root, here):
 
 
 NOTED: dict[str, tuple[Forgery, str]] = {
-    "the README": (
-        lambda where: (where.base / "README.txt").write_text("All is well.\n") and None,
-        "README.txt: not the text that is written here",
-    ),
-    "a note's reason": (
-        lambda where: change(
-            next(where.void.glob("*.void.json")), lambda note: note.update(reasons=["the disk was full"])
-        ),
-        "its note says .*disk was full.*the checks say",
-    ),
-    "looser limits": (
-        params("limits", "{pause_ms: 60000}"),
-        "limits.pause_ms is 60000.0 in the archive, 250.0 here",
-    ),
-    "limits at the run": (
-        of_evidence(lambda seen: seen.update(limits={"pause_ms": 9})),
-        "measured under other limits",
-    ),
-    "the question": (
-        of_study("every number", "some numbers"),
-        "made.yaml: question: not as this clone has it",
-    ),
-    "a pilot's log": (
-        of_file("sysbench.out", text("[ 3s ] thds: 4", "[ 3s ] thds: 8"), 0, "pilots"),
-        "pilots/.*: invalid: V",
-    ),
-}
+    "the README": (lambda where: (where.base / "README.txt").write_text("All is well.\n") and None,
+        "README.txt: not the text that is written here"),
+    "a note's reason": (lambda where: change(next(where.void.glob("*.void.json")),
+        lambda note: note.update(reasons=["the disk was full"])),
+        "its note says .*disk was full.*the checks say"),
+    "looser limits": (params("limits", "{pause_ms: 60000}"),
+        "limits.pause_ms is 60000.0 in the archive, 250.0 here"),
+    "limits at the run": (of_evidence(lambda seen: seen.update(limits={"pause_ms": 9})),
+        "measured under other limits"),
+    "the question": (of_study("every number", "some numbers"),
+        "made.yaml: question: not as this clone has it"),
+    "a pilot's log": (of_file("sysbench.out", text("[ 3s ] thds: 4", "[ 3s ] thds: 8"), 0, "pilots"),
+        "pilots/.*: invalid: V"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("what", NOTED)
