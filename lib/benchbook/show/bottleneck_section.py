@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from matplotlib.patches import Patch
@@ -163,18 +163,7 @@ def build_tables(findings: Findings) -> list[Table]:
     cells = {(cell.workload, cell.threads, cell.arm): cell for cell in causes.cells}
     counted = {name for cell in causes.cells for part in cell.parts for name in part.a_query}
     events = [name for name in _EVENTS if name in counted]
-    rows = []
-    for cause in causes.contrasts:
-        keys = ((cause.workload, cause.threads, arm) for arm in (findings.baseline, cause.treatment))
-        pair = [cells[key] for key in keys if key in cells]
-        demands = [{part.part: part.a_query for part in cell.parts} for cell in pair]
-        use = [{part: place for place in cell.places for part in place.parts} for cell in pair]
-        # The sentence stands once a contrast, at the first of its parts.
-        for place, part in enumerate(dict.fromkeys(itertools.chain(*demands)) if len(pair) > 1 else ()):
-            of_arms = [
-                (demand.get(part, {}), used.get(part)) for demand, used in zip(demands, use, strict=True)
-            ]
-            rows.append((cause, part, of_arms, not place))
+    rows = [row for cause in causes.contrasts for row in _rows_of_cause(cause, findings.baseline, cells)]
     base = arms.get(findings.baseline, findings.baseline)
     of_events = [_pair_column(_EVENTS[event]) for event in events]
     inputs = {
@@ -186,6 +175,21 @@ def build_tables(findings: Findings) -> list[Table]:
         "pairs": _pair_column,
     }
     return [build_table("costs-of-a-query", rows, of_events=of_events, events=events, **inputs)]
+
+
+def _rows_of_cause(
+    cause: Cause, baseline: str, cells: Mapping[_Place, CellCosts]
+) -> Iterator[tuple[Cause, str, list[Any], bool]]:
+    """Demand and cores of each part in both arms; the first part has the contrast's sentence."""
+    pair = [cells.get((cause.workload, cause.threads, arm)) for arm in (baseline, cause.treatment)]
+    known = [cell for cell in pair if cell is not None]
+    if len(known) < len(pair):
+        return
+    demands = [{part.part: part.a_query for part in cell.parts} for cell in known]
+    use = [{part: place for place in cell.places for part in place.parts} for cell in known]
+    for number, part in enumerate(dict.fromkeys(itertools.chain(*demands))):
+        of_arms = [(demand.get(part, {}), used.get(part)) for demand, used in zip(demands, use, strict=True)]
+        yield cause, part, of_arms, number == 0
 
 
 def _pair_column(label: str, unit: str = "") -> TableColumn:

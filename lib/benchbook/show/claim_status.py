@@ -145,15 +145,9 @@ class ClaimStatus:
     def over_sessions(self, study: MeasuredStudy, finding: FindingData) -> PooledContrast | None:
         """What several recorded sessions say of a finding, the number that all pages show; else None."""
         pooled = self.pooled.get(study.name) if study.is_recorded else None
-        contrast = (
-            next(
-                (pooled_contrast for pooled_contrast in pooled.contrasts if pooled_contrast.id == finding.id),
-                None,
-            )
-            if pooled
-            else None
-        )
-        return contrast if contrast and len(contrast.whole.sessions) > 1 else None
+        contrasts = pooled.contrasts if pooled else ()
+        several = (each for each in contrasts if each.id == finding.id and len(each.whole.sessions) > 1)
+        return next(several, None)
 
     def answers(self, claim: str) -> list[tuple[MeasuredStudy, FindingData]]:
         """Return (study, finding) for every finding that answers a claim."""

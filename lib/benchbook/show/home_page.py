@@ -13,7 +13,7 @@ from benchbook.compare.text import cpu_models
 from benchbook.compare.text.results_table import DECIDED, rows_of_finding
 from benchbook.core.artifacts import record
 from benchbook.core.artifacts.findings import FindingData, Findings
-from benchbook.core.artifacts.meta_analysis import LABELS, PooledContrast
+from benchbook.core.artifacts.meta_analysis import LABELS
 from benchbook.core.published.audit import AuditedClaim
 from benchbook.core.study import descriptors
 from benchbook.core.util import number_format, paths
@@ -160,14 +160,6 @@ def _arms_above(claim_status: ClaimStatus, claims: Sequence[str]) -> dict[str, s
     return above
 
 
-def _pooled_contrasts(
-    claim_status: ClaimStatus, study: MeasuredStudy, findings: Sequence[FindingData]
-) -> list[PooledContrast]:
-    """Contrasts of several sessions for findings; empty if one of them has a single session."""
-    several = [contrast for finding in findings if (contrast := claim_status.over_sessions(study, finding))]
-    return several if len(several) == len(findings) else []
-
-
 def _describe_sessions(
     claim_status: ClaimStatus,
     studies: Sequence[MeasuredStudy],
@@ -179,8 +171,8 @@ def _describe_sessions(
     effects = [
         effect
         for study, finding in answers
-        for pooled_contrast in _pooled_contrasts(claim_status, study, [finding])
-        for effect in pooled_contrast.told
+        if (contrast := claim_status.over_sessions(study, finding))
+        for effect in contrast.told
     ]
     standing = {effect.standing for effect in effects}
     verdicts = sorted(standing - _NOTHING or standing, key=_ORDER.index)
@@ -347,11 +339,8 @@ def _lines_of_finding(
 ) -> Iterator[forest.ForestRow]:
     """A line for each effect: over sessions if several are recorded, else each row of the finding."""
     way = f"{study.page}#finding-{make_slug(finding.id)}"
-    if contrasts := _pooled_contrasts(claim_status, study, [finding]):
-        for contrast in contrasts:
-            yield from (
-                replace(forest.row_of_sessions(contrast, effect), way=way) for effect in contrast.told
-            )
+    if contrast := claim_status.over_sessions(study, finding):
+        yield from (replace(forest.row_of_sessions(contrast, effect), way=way) for effect in contrast.told)
         return
     for row in rows_of_finding(finding):
         yield forest.row_of_estimate(row.change, row.name, way, None, row.label in DECIDED)

@@ -33,39 +33,44 @@ def describe_setup(report_inputs: ReportInputs) -> list[str]:
         f"{name} {number_format.join_words(program_version)}"
         for name, program_version in _program_versions(arms).items()
     ]
-    machines = list(
-        dict.fromkeys(
-            f"{item['cores']:g}{number_format.NBSP}core{'s' if item['cores'] != 1 else ''} "
-            f"of {item['cpu_model']}"
-            for arm in arms
-            for item in (arm.get("machine"), *(arm.get("hosts") or {}).values())
-            if item and item.get("cores") and item.get("cpu_model")
-        )
-    )
-    if len(machines) > _MOST_MACHINES:
-        machines = [f"{len(machines)} kinds of machine"]
-    memory = _settings_of(report_inputs, _MEMORY)
+    memory, durability = (_settings_of(report_inputs, about) for about in (_MEMORY, _DURABILITY))
     odd = [
         f"{about} ({memory})" if about == _MEMORY else about
         for about, alike, *_ in _compare_settings(report_inputs)
         if alike == DIFFERS
     ]
-    differs = f"not alike: {number_format.join_words(odd)}" if odd else ""
-    rows, tables = (report_inputs.dataset.get(key) for key in ("table_size", "tables"))
-    data = f"{number_format.format_count(tables, 'table')} of {rows:,} rows" if tables and rows else ""
-    if tables and rows and memory:
-        data += f" (at least {tables * rows * ROW_BYTES / MIB:,.0f} MiB) against {memory} of memory for pages"
-    durability = _settings_of(report_inputs, _DURABILITY)
+    security = (f"durability: {durability}" if durability else "", _encryption(report_inputs))
     lines = (
-        *(differs, ", ".join(programs), "; ".join(machines), data, _statement_mix(report_inputs)),
-        "; ".join(
-            text
-            for text in (f"durability: {durability}" * bool(durability), _encryption(report_inputs))
-            if text
-        ),
+        f"not alike: {number_format.join_words(odd)}" if odd else "",
+        ", ".join(programs),
+        _describe_machines(arms),
+        _describe_data(report_inputs.dataset, memory),
+        _statement_mix(report_inputs),
+        "; ".join(filter(None, security)),
         describe_loaded(report_inputs.facts),
     )
     return [line for line in lines if line]
+
+
+def _describe_machines(arms: Sequence[Mapping[str, Any]]) -> str:
+    """Cores and processor of each kind of machine: `2 cores of EPYC`."""
+    items = [item for arm in arms for item in (arm.get("machine"), *(arm.get("hosts") or {}).values())]
+    machines = dict.fromkeys(
+        f"{item['cores']:g}{number_format.NBSP}core{'s' if item['cores'] != 1 else ''} of {item['cpu_model']}"
+        for item in items
+        if item and item.get("cores") and item.get("cpu_model")
+    )
+    return "; ".join(machines) if len(machines) <= _MOST_MACHINES else f"{len(machines)} kinds of machine"
+
+
+def _describe_data(dataset: Mapping[str, Any], memory: str) -> str:
+    """Size of the data, and the memory for its pages where that is known."""
+    rows, tables = (dataset.get(key) for key in ("table_size", "tables"))
+    if not tables or not rows:
+        return ""
+    data = f"{number_format.format_count(tables, 'table')} of {rows:,} rows"
+    least = f"{tables * rows * ROW_BYTES / MIB:,.0f} MiB"
+    return f"{data} (at least {least}) against {memory} of memory for pages" if memory else data
 
 
 def describe_loaded(facts: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ A check takes printed numbers, as `core.source.Published` has them.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -276,42 +276,45 @@ def missing_cells(
 
     `compared` has pairs of arms; `stated` the thread counts that the document says were run, by workload.
     """
-    name = "missing cells"
-    cell_checks = [
+    measured = [cell for cell in numbers if cell.is_given and cell.key("arm") is not None]
+    blanks = [
         build_check(
-            name,
-            False,
-            f"{cell.table}, row {cell.row}",
-            f"{cell.heading} is blank.",
-            [cell.table],
+            _MISSING, False, f"{cell.table}, row {cell.row}", f"{cell.heading} is blank.", [cell.table]
         )
         for cell in numbers
         if not cell.is_given
     ]
-    measured = [cell for cell in numbers if cell.is_given and cell.key("arm") is not None]
-    groups: dict[_Place, list[Number]] = {}
-    for number in measured:
-        factors = {key: value for key, value in number.at.items() if key not in {"arm", "second", *THREADS}}
-        groups.setdefault(_place_of_number(None, factors), []).append(number)
-    for group in groups.values():
-        levels: dict[str, set[int]] = {}
-        for number in group:
-            levels.setdefault(number.at["arm"], set()).update(_thread_levels([number]))
-        for arm, other in dict.fromkeys((*compared, *((second, first) for first, second in compared))):
-            if arm in levels and (lack := levels.get(other, set()) - levels[arm]):
-                text = f"No numbers at {_format_levels(lack)} threads, where {other} has them."
-                tables = [cell.table for cell in group if cell.at["arm"] == arm]
-                cell_checks.append(
-                    build_check(name, False, f"{arm}, {group[0].key('workload')}", text, tables)
-                )
+    checks = [*blanks, *_missing_in_arms(measured, compared)]
     for workload, threads in stated.items():
         part = [cell for cell in measured if cell.key("workload") == workload]
         if lack := set(threads) - _thread_levels(part):
             text = f"No numbers at {_format_levels(lack)} threads, which the document says were run."
-            cell_checks.append(build_check(name, False, workload, text, [cell.table for cell in part]))
-    return cell_checks or [
-        build_check(name, True, "everywhere", "No blank, and compared arms have the same cells.")
+            checks.append(build_check(_MISSING, False, workload, text, [cell.table for cell in part]))
+    return checks or [
+        build_check(_MISSING, True, "everywhere", "No blank, and compared arms have the same cells.")
     ]
+
+
+_MISSING = "missing cells"
+
+
+def _missing_in_arms(measured: Sequence[Number], compared: Sequence[tuple[str, str]]) -> Iterator[CellCheck]:
+    """Thread levels that one of two compared arms lacks under the same load."""
+    groups: dict[_Place, list[Number]] = {}
+    for number in measured:
+        factors = {key: value for key, value in number.at.items() if key not in {"arm", "second", *THREADS}}
+        groups.setdefault(_place_of_number(None, factors), []).append(number)
+    both_ways = dict.fromkeys((*compared, *((second, first) for first, second in compared)))
+    for group in groups.values():
+        by_arm: dict[str, list[Number]] = {}
+        for number in group:
+            by_arm.setdefault(number.at["arm"], []).append(number)
+        for arm, other in both_ways:
+            own, its = (_thread_levels(by_arm.get(name, ())) for name in (arm, other))
+            if arm in by_arm and (lack := its - own):
+                text = f"No numbers at {_format_levels(lack)} threads, where {other} has them."
+                tables = [cell.table for cell in by_arm[arm]]
+                yield build_check(_MISSING, False, f"{arm}, {group[0].key('workload')}", text, tables)
 
 
 def _format_levels(levels: set[int]) -> str:

@@ -347,32 +347,33 @@ def _session_outcome(
             max(number.high for _, number in observations),
         )
     back = estimands.BACK[observations[-1][1].scale]
-    message = back(low), back(high), len(values)
     # A plain value has no direction.
     sign = _band_sign(band) if observations[-1][1].scale == "share" else 0
-    is_inside = tolerance.is_inside(low, high, *band)
     if sign and {-1, 1} <= {value.sign for value in values}:
-        return "depends on the machine", *message
-    if is_inside and (not sign or (is_predicted and is_bounded)):
-        return "same size", *message
-    if not sign:
-        return (
-            "outside the claim" if tolerance.is_outside(low, high, *band) else "too wide to tell"
-        ), *message
+        outcome: Outcome = "depends on the machine"
+    elif tolerance.is_inside(low, high, *band) and (not sign or (is_predicted and is_bounded)):
+        outcome = "same size"
+    elif not sign:
+        outcome = "outside the claim" if tolerance.is_outside(low, high, *band) else "too wide to tell"
+    else:
+        outcome = _directed_outcome(low, high, random_effects.mean, band)
+    return outcome, back(low), back(high), len(values)
+
+
+def _directed_outcome(low: float, high: float, mean: float, band: tuple[float, float]) -> Outcome:
+    """Outcome of a range and its mean against a band of one sign that doesn't hold it."""
+    sign = _band_sign(band)
     near, far = (low, high) if sign > 0 else (-high, -low)
-    claimed = sorted(abs(end) for end in band)
-    if tolerance.is_above(near, 0.0):
-        if not is_bounded:
-            return ("same direction" if is_inside else "same direction, smaller"), *message
-        size = sign * random_effects.mean
-        if tolerance.is_below(size, claimed[0]):
-            return "same direction, smaller", *message
-        return (
-            "same direction, larger" if tolerance.is_above(size, claimed[1]) else "same direction"
-        ), *message
+    least, most = sorted(abs(end) for end in band)
     if tolerance.is_below(far, 0.0):
-        return "opposite", *message
-    return ("not seen" if tolerance.is_below(far, claimed[0]) else "too wide to tell"), *message
+        return "opposite"
+    if not tolerance.is_above(near, 0.0):
+        return "not seen" if tolerance.is_below(far, least) else "too wide to tell"
+    if not math.isfinite(most):
+        return "same direction" if tolerance.is_inside(low, high, *band) else "same direction, smaller"
+    if tolerance.is_below(sign * mean, least):
+        return "same direction, smaller"
+    return "same direction, larger" if tolerance.is_above(sign * mean, most) else "same direction"
 
 
 def _band_sign(band: tuple[float, float]) -> int:

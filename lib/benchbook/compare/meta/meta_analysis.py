@@ -27,6 +27,7 @@ from benchbook.compare.stats import tolerance
 from benchbook.compare.stats.equivalence import MARGIN
 from benchbook.compare.stats.intervals import t_quantile
 from benchbook.compare.text import cpu_models
+from benchbook.compare.text.results_table import levels_of
 from benchbook.core.artifacts.findings import ByThreads, FindingData, Findings, LevelContrast
 from benchbook.core.artifacts.meta_analysis import (
     EqualArms,
@@ -114,7 +115,7 @@ def withhold_arms(findings: Findings, superseded: Superseded) -> Findings:
     def one(finding: FindingData) -> FindingData:
         if not {finding.treatment, finding.baseline} & {*superseded.arms}:
             return finding
-        levels = [part.model_copy(update=blank) for part in _finding_levels(finding)]
+        levels = [part.model_copy(update=blank) for part in levels_of(finding)]
         return finding.model_copy(update={**blank, "levels": levels})
 
     return findings.model_copy(update={"findings": [one(finding) for finding in findings.findings]})
@@ -126,13 +127,7 @@ def pool_sessions(study: str, sessions: Sequence[SessionResult], design: str | N
     Raise ValueError where there is none, or where one is there twice.
     """
     ordered = sorted(sessions, key=lambda item: (parse_time(item.session.measured), item.session.id))
-    counts = Counter(result.session.id for result in ordered)
-    twice = [name for name, often in counts.items() if often > 1]
-    if twice:
-        raise ValueError(f"{study}: session {join_words(twice)} is there twice; each counts once")
-    usable = [result for result in ordered if result.session.superseded is None]
-    if not usable:
-        raise ValueError(f"{study}: there is no session to pool that is not superseded")
+    usable = _usable_sessions(study, ordered)
     chosen = design or _most_measured(usable)
     results = [result for result in usable if result.session.design == chosen]
     if not results:
@@ -156,6 +151,17 @@ def pool_sessions(study: str, sessions: Sequence[SessionResult], design: str | N
             if (aa := each.findings.aa) and aa.low is not None and aa.high is not None
         ),
     )
+
+
+def _usable_sessions(study: str, ordered: Sequence[SessionResult]) -> list[SessionResult]:
+    """Sessions that are not superseded; ValueError where there is none, or where one is there twice."""
+    counts = Counter(result.session.id for result in ordered)
+    if twice := [name for name, often in counts.items() if often > 1]:
+        raise ValueError(f"{study}: session {join_words(twice)} is there twice; each counts once")
+    usable = [result for result in ordered if result.session.superseded is None]
+    if not usable:
+        raise ValueError(f"{study}: there is no session to pool that is not superseded")
+    return usable
 
 
 def _most_measured(usable: Sequence[SessionResult]) -> str:
@@ -201,30 +207,23 @@ def _pool_contrast(entry: FindingData, results: Sequence[SessionResult]) -> Pool
         for result in results
     }
     sessions = [result.session for result in results]
-    levels = sorted(
-        {part.threads for finding in entries.values() if finding for part in _finding_levels(finding)}
-    )
-    whole = _pool_effect(entry, None, sessions, entries)
-    by_level = []
-    for level in levels:
-        parts = {
-            name: next((part for part in _finding_levels(finding) if part.threads == level), None)
-            if finding
-            else None
-            for name, finding in entries.items()
-        }
-        by_level.append(_pool_effect(entry, level, sessions, parts))
+    levels = sorted({part.threads for finding in entries.values() if finding for part in levels_of(finding)})
+    by_level = [
+        _pool_effect(entry, level, sessions, {name: _at_level(each, level) for name, each in entries.items()})
+        for level in levels
+    ]
     return PooledContrast(
         **{key: getattr(entry, key) for key in ("id", "workload", "baseline", "treatment", "metric")},
         names=entry.names,
         one_number=_has_one_number(by_level, entries.values()),
-        whole=whole,
+        whole=_pool_effect(entry, None, sessions, entries),
         levels=tuple(by_level),
     )
 
 
-def _finding_levels(finding: FindingData) -> Sequence[LevelContrast | ByThreads]:
-    return finding.levels or finding.by_threads
+def _at_level(finding: FindingData | None, threads: int) -> LevelContrast | ByThreads | None:
+    levels = levels_of(finding) if finding else ()
+    return next((part for part in levels if part.threads == threads), None)
 
 
 def _has_one_number(levels: Sequence[PooledEffect], entries: Iterable[FindingData | None]) -> bool:

@@ -124,11 +124,6 @@ def label_role(contrast: Contrast, role: Role) -> str:
     return strip_article(getattr(contrast.names, role))
 
 
-def label_in_sentence(contrast: Contrast, role: Role) -> str:
-    """Readable name of a finding's `treatment` or `baseline` as it stands inside a sentence."""
-    return in_sentence(getattr(contrast.names, role))
-
-
 def label_by_name(findings: Findings, kind: Kind) -> dict[str, str]:
     """Readable names of the `arms` or `workloads` that findings.json has, for tables and
     figures."""
