@@ -64,7 +64,8 @@ class Table:
     place of a table without rows. A wide table scrolls inside its own box, which the keyboard can reach; so
     does a long one, unless it `is_whole` because it is to be seen at a glance. The caption stands above the
     box, so that it does not scroll away. A column that says the same in every row is a line of the caption
-    instead, and an empty one is left out.
+    instead, and an empty one is left out. One that `is_compared`, a row a session, has them as columns while
+    they are fewer than what is compared.
     """
 
     anchor: str
@@ -76,11 +77,19 @@ class Table:
     notes: Notes | None = None
     is_folded: bool = False
     is_whole: bool = False
+    is_compared: bool = False
 
     def _repr_html_(self) -> str:
         columns, rows, shared = self._narrowed() if self.rows else ([], [], "")
+        is_transposed = self.is_compared and len(columns) > len(rows)
+        if is_transposed:
+            headings = [f"{column.label} {column.unit}".strip() for column in columns]
+            labels, *lines = zip(*rows, strict=True)
+            columns = [TableColumn(headings[0]), *(text_column(str(label)) for label in labels)]
+            rows = [[heading, *line] for heading, line in zip(headings[1:], lines, strict=True)]
         caption = " ".join(filter(None, [self.caption, shared]))
-        inputs = {"columns": columns, "caption": caption, "is_whole": self.is_whole or len(rows) <= _FEW}
+        is_whole = self.is_whole or is_transposed or len(rows) <= _FEW
+        inputs = {"columns": columns, "caption": caption, "is_whole": is_whole}
         return render_template("table.html.j2", table=self, rows=rows, **inputs).text
 
     def __html__(self) -> str:
@@ -130,7 +139,8 @@ def build_table(shape: str, rows: Iterable[Any], anchor: str = "", /, **inputs: 
     if "row" in macros:
         lines = [str(macros["row"](row)).splitlines() for row in rows]
         rows = [[Html(cell) if "<" in cell else html.unescape(cell) for cell in line] for line in lines]
-    kept = {key: macros[key] for key in ("caption", "empty", "is_folded", "is_whole") if key in macros}
+    optional = ("caption", "empty", "is_folded", "is_whole", "is_compared")
+    kept = {key: macros[key] for key in optional if key in macros}
     return Table(anchor or shape, macros["title"], macros["columns"], rows, notes=inputs.get("notes"), **kept)
 
 
