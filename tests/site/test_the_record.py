@@ -22,6 +22,7 @@ from benchbook.core.artifacts.findings import Findings
 from benchbook.core.study import load
 from benchbook.core.util import files, paths
 from benchbook.core.util.errors import BenchbookError, InputErrors
+from benchbook.core.util.git import run_git
 from benchbook.evidence import archive, sessions, verify
 from benchbook.read import schemas
 from benchbook.show import registration
@@ -388,10 +389,10 @@ def remote(request: pytest.FixtureRequest, broken: Path, tmp_path: Path) -> Iter
 def test_an_archive_goes_to_the_remote_and_comes_back_only_as_it_was(remote: Path, broken: Path):
     session, entry = only(index.read_index())
     whole = broken.read_bytes()
-    assert record.to_remote().startswith("0 archives"), "the newest stays, so that pages need no network"
+    assert record.prune_archives().startswith("0 archives"), "the newest stays, so that pages need no network"
     later = entry.model_copy(update={"measured": "2026-01-06T00:00Z", "logs": ""})
     index.write_index(index.read_index().with_session("made", "Made", "20260106T0000Z-0000", later))
-    assert record.to_remote().startswith("1 archive ")
+    assert record.prune_archives().startswith("1 archive ")
     (sent,) = [file for file in remote.rglob("*") if file.is_file()]
     assert not broken.exists() and sent.read_bytes() == whole
     assert sent.relative_to(remote).as_posix() == f"benchbook/{entry.sha256[:2]}/{entry.sha256[2:]}.tar.xz"
@@ -412,7 +413,7 @@ def test_an_archive_goes_to_the_remote_and_comes_back_only_as_it_was(remote: Pat
 def test_what_the_record_can_not_take_is_refused_before_and_kept_after(broken, tmp_path, monkeypatch):
     packed = shutil.copyfile(broken, tmp_path / "theirs.tar.xz")
     monkeypatch.setattr(record, "record_size", lambda: record.MOST_BYTES - 100)
-    told = "would make the record larger than the 40 MB that a clone carries; `benchbook record --to-remote`"
+    told = "would make the record larger than the 40 MB that a clone carries; `benchbook record --prune`"
     assert told in str(record.capacity_problem(101)) and record.capacity_problem(100) is None
     assert "3 archives of" in str(record.capacity_problem(50, 3))
     index.write_index(index.Index())
@@ -517,8 +518,14 @@ def test_an_archive_that_a_commit_has_leaves_the_folder_and_comes_back_from_git(
     index.write_index(index.read_index().with_session("made", "Made", "20260106T0000Z-0000", later))
     git(clone, "add", "-f", "data/record")
     git(clone, "commit", "-qm", "Record it")
-    assert "1 archive (" in (told := record.to_remote()) and "in git's history and no longer here" in told
+    assert (
+        "1 archive (" in (told := record.prune_archives()) and "in git's history and no longer here" in told
+    )
     git(clone, "commit", "-qam", "Take it out")
     assert not broken.exists()
     assert record.fetch_archives([session]) == "1 archive fetched and checked, 0 were here"
     assert broken.read_bytes() == whole
+    shutil.copy(broken, newer := broken.with_name("20260108T0000Z-0000.tar.xz"))
+    listed = run_git("status", "--porcelain", "data/record", root=clone) or ""
+    assert newer.name in listed and broken.name not in listed, "what was fetched is ignored, a new one isn't"
+    newer.unlink()

@@ -49,15 +49,15 @@ def run_command(
     arms: Sequence[str],
     retired: str | None,
     because: str,
-    is_to_remote: bool,
+    is_pruning: bool,
     wanted: Sequence[str],
 ) -> str:
     """Record sessions, note a reason against one, or move archives; return lines on the work done."""
-    if sum(map(bool, (study, archives, session, retired, is_to_remote, wanted))) != 1:
-        ways = "a study, --archive with files, --supersede, --retire, --to-remote, --fetch with sessions"
+    if sum(map(bool, (study, archives, session, retired, is_pruning, wanted))) != 1:
+        ways = "a study, --archive with files, --supersede, --retire, --prune, --fetch with sessions"
         raise InputErrors([f"record takes one of: {ways}"])
-    if is_to_remote:
-        return to_remote()
+    if is_pruning:
+        return prune_archives()
     if wanted:
         return fetch_archives(wanted)
     if session:
@@ -252,7 +252,7 @@ def capacity_problem(more: int, sessions: int = 1) -> str | None:
     if more * sessions > left:
         return (
             f"{count(sessions, 'archive')} of {more / 1e6:.1f} MB would make the record larger than the "
-            f"{MOST_BYTES / 1e6:.0f} MB that a clone carries; `benchbook record --to-remote` takes earlier "
+            f"{MOST_BYTES / 1e6:.0f} MB that a clone carries; `benchbook record --prune` takes earlier "
             "archives out of git"
         )
     free = free_bytes(paths.find_root())
@@ -267,8 +267,8 @@ def archive_bytes(name: str) -> int:
     return max(entry.bytes for entry in recorded.sessions.values()) if recorded else USUAL_BYTES
 
 
-def to_remote() -> str:
-    """Take archives of earlier sessions out of the folder that the DVC remote has, or without one a commit.
+def prune_archives() -> str:
+    """Remove archives of earlier sessions that the DVC remote has, or without one a commit.
 
     The newest session of each study stays, so that pages need no network. An archive goes only when it was
     read back whole.

@@ -53,6 +53,7 @@ class ArchiveStore:
         part.parent.mkdir(parents=True, exist_ok=True)
         try:
             self._fetch(session, part)
+            _ignore_fetched(session)
             return part.replace(session.where.archive)
         finally:
             part.unlink(missing_ok=True)
@@ -66,6 +67,17 @@ class ArchiveStore:
             if files.digest_file(target) == session.entry.sha256:
                 return
         raise BenchbookError(f"{place}: no commit of this clone has the archive of {session.id}: {REMEDY}")
+
+
+def _ignore_fetched(session: RecordedSession) -> None:
+    """Let git ignore this one archive in this clone; a newly recorded one shows as untracked."""
+    root, line = session.where.clone, f"/{session.archive_name}"
+    if place := git.run_git("rev-parse", "--git-path", "info/exclude", root=root):
+        exclude = root / place.strip()
+        lines = exclude.read_text(encoding="utf-8").splitlines() if exclude.is_file() else []
+        if line not in lines:
+            exclude.parent.mkdir(exist_ok=True)
+            exclude.write_text("\n".join([*lines, line, ""]), encoding="utf-8")
 
 
 class RemoteStore(ArchiveStore):
