@@ -282,9 +282,7 @@ def test_files_outside_its_folder_are_refused(name: str, agents: Agents):
 def test_what_is_held_stands_still_until_it_is_let_go_and_says_when_that_was(agents: Agents):
     agents.serve()
     started = agents.ok("start", job="j", argv=["true"], out="out", held=True, note="begun")
-    deadline = time.monotonic() + 10
-    while procfs.read_stat(started["pid"]).state != "T":
-        assert time.monotonic() < deadline
+    assert beside.until(lambda: procfs.read_stat(started["pid"]).state == "T")
     let_go = time.monotonic()
     agents.ok("signal", job="j", signum=int(signal.SIGCONT))
     assert agents.ok("wait", job="j", up_to_s=10)["code"] == 0

@@ -2,8 +2,6 @@
 
 import csv
 import os
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +19,7 @@ from benchbook.measure.data_plan import plan_data
 from benchbook.plan import schedule
 from benchbook.sites.hosts.host import AccessRefused
 from benchbook.sites.workspace import SCHEMA, USER
-from tests import rooms, walks
+from tests import beside, rooms, walks
 from tests.sites import event_runs
 from tests.sites.hosts.test_site import LIMITS, OF_HOSTS, PATIENCE, study
 from tests.sites.ssh_hosts import Rack, racked, run
@@ -250,20 +248,14 @@ def test_connections_from_the_clients_host_are_there_in_the_run_and_in_the_books
     seen: list[str] = []
 
     def look() -> None:
-        while not seen and time.monotonic() < deadline:
-            if list(tmp_path.glob("raw/*/*.part/sysbench.out")) and drivers(rack):
-                (driver,) = drivers(rack)
-                seen.append(run("ip", "netns", "identify", str(driver.pid)).strip())
-            time.sleep(0.05)
+        (driver,) = drivers(rack)
+        seen.append(run("ip", "netns", "identify", str(driver.pid)).strip())
 
     with opened(rack, monkeypatch, "load", asked) as site:
         assert site.missing("held") is None
         dataset.load_data(site, plan_data(asked))
-        deadline = time.monotonic() + 60
-        looking = threading.Thread(target=look)
-        looking.start()
-        folder = walks.measured(site, site.study, "held", tmp_path / "raw")
-        looking.join()
+        with beside.once(lambda: list(tmp_path.glob("raw/*/*.part/sysbench.out")) and drivers(rack), look):
+            folder = walks.measured(site, site.study, "held", tmp_path / "raw")
         judged, evidence = walks.judge(folder), folder.evidence()
         assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
         load = evidence["arrangement"]["load"]
@@ -279,22 +271,11 @@ def test_connections_from_the_clients_host_are_there_in_the_run_and_in_the_books
 @pytest.mark.slow
 def test_a_driver_that_is_killed_on_its_host_voids_the_run(rack, monkeypatch, tmp_path):
     asked = study(arms={"direct": {}, "held": HELD}, engine={"settings": ROOMY})
-
-    def kill() -> None:
-        while time.monotonic() < deadline:
-            if list(tmp_path.glob("raw/*/*.part")) and drivers(rack):
-                time.sleep(2.0)
-                drivers(rack)[0].kill()
-                return
-            time.sleep(0.05)
-
     with opened(rack, monkeypatch, "killed", asked) as site:
         dataset.load_data(site, plan_data(asked))
-        deadline = time.monotonic() + 60
-        killing = threading.Thread(target=kill)
-        killing.start()
-        folder = walks.measured(site, site.study, "held", tmp_path / "raw")
-        killing.join()
+        begun = lambda: list(tmp_path.glob("raw/*/*.part")) and drivers(rack)  # noqa: E731
+        with beside.once(begun, lambda: drivers(rack)[0].kill(), 2.0):
+            folder = walks.measured(site, site.study, "held", tmp_path / "raw")
         judged = walks.judge(folder)
     assert judged.status == "invalid"
     assert any("the driver of connections ended before the run did" in one for one in judged.reasons)

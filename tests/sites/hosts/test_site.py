@@ -26,7 +26,7 @@ from benchbook.sites.hosts.host import AccessRefused, Unreachable
 from benchbook.sites.machine import lock
 from benchbook.sites.topology import teardown
 from benchbook.sites.workspace import lab_id
-from tests import small, walks
+from tests import beside, small, walks
 from tests.limits import LIMITS
 from tests.sites.ssh_hosts import Machine, Rack, leftovers, run, unable
 
@@ -254,10 +254,7 @@ def test_down_ends_on_the_hosts_what_a_killed_owner_left(rack: Rack, home: Path)
 @pytest.mark.slow
 def test_hosts_end_what_nobody_comes_back_for(rack: Rack, home: Path):
     killed_harness(home)
-    deadline = time.monotonic() + PATIENCE["lease_s"] + 15
-    while leftovers(rack) and time.monotonic() < deadline:
-        time.sleep(0.5)
-    assert not leftovers(rack)
+    assert not beside.gone(lambda: leftovers(rack), PATIENCE["lease_s"] + 15)
 
 
 @pytest.mark.slow

@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -217,10 +216,7 @@ def test_a_cluster_ends_with_the_lease_when_nobody_comes_back(rack, tiup, monkey
         ]
         assert len(agents) == 1
         os.kill(agents[0], 15)
-        deadline = time.monotonic() + 30
-        while any("tidb-server" in text for text in leftovers(rack)) and time.monotonic() < deadline:
-            time.sleep(0.2)
-        assert not any("tidb-server" in text for text in leftovers(rack))
+        assert not beside.gone(lambda: [text for text in leftovers(rack) if "tidb-server" in text], 30)
     assert teardown.tear_down(rack.folder / "home", purge=True).is_clean
 
 
