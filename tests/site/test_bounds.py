@@ -288,6 +288,11 @@ ODD = {
     "a name that is no text": (FIRST + header("made/x", 0).replace(b"x\0", b"\xff\0")[:512] + END,
         "damaged|UTF-8"),
     "twice": (WHOLE[:-1024] + member(f"made/{PLACE}", b"a log\n") + END, "or there twice"),
+    "a file too few": (FIRST + END, "missing"),
+    "a file too many": (WHOLE[:-1024] + member(f"made/{PLACE}.too", b"x") + END, "the manifest lists"),
+    "a symbolic link": (FIRST + header(f"made/{PLACE}", 0, b"2") + END, "is a .*; only plain files are"),
+    "a folder": (FIRST + header(f"made/{PLACE}", 0, b"5") + END, "is a .*; only plain files are taken"),
+    "a pipe": (FIRST + header(f"made/{PLACE}", 0, b"6") + END, "is a .*; only plain files are taken"),
     "a device": (FIRST + header(f"made/{PLACE}", 0, b"3") + END, "is a device"),
     "a link": (FIRST + header(f"made/{PLACE}", 0, b"1") + END, "is a hard link"),
     "a kind of no tar": (FIRST + header(f"made/{PLACE}", 0, b"Z") + END, "is of the kind 'Z'"),
@@ -316,6 +321,13 @@ NAMES = {
 }  # fmt: skip
 
 
+OUTSIDE = (
+    "../evil", "/tmp/evil", "data/made/../../evil", "notebooks/05_parse.ipynb", "data/other/x/y",
+    "lib/benchbook/evil.py", "data/made/a\\b", "data//made/x", "data/made/./x",
+)  # fmt: skip
+NAMES |= {name: ({name: b"x"}, "not a place of an archive") for name in OUTSIDE}
+
+
 @pytest.mark.parametrize("what", NAMES)
 def test_names_that_are_not_ours_or_not_apart_are_refused_before_anything_is_written(what, tmp_path):
     files, said = NAMES[what]
@@ -323,7 +335,7 @@ def test_names_that_are_not_ours_or_not_apart_are_refused_before_anything_is_wri
         archive.unpack_archive(
             packed("gz", member("made/manifest.json", manifest(files)) + END, tmp_path), tmp_path / "out"
         )
-    assert not (tmp_path / "out").exists()
+    assert [file.name for file in tmp_path.rglob("*")] == ["made.tar.gz"]
 
 
 def test_what_would_not_fit_is_refused_before_a_byte_is_written(tmp_path, monkeypatch):
