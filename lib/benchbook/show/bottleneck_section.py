@@ -103,23 +103,10 @@ def render_section(
         [(processor, findings), *((name, earlier_findings) for name, _, earlier_findings in earlier)]
     )
     messages: dict[_Place, tuple[str, str]] = {}
-    for session, session_findings in (
-        ("", findings),
-        *((f"{name}, {day}", earlier_findings) for name, day, earlier_findings in earlier),
-    ):
-        for cause in select_causes(session_findings):
-            place = cause.workload, cause.threads, cause.treatment
-            messages.setdefault(
-                place,
-                (
-                    name_place(cause, session_findings),
-                    f"{_format_brief(cause)}{f' ({session})' if session else ''}",
-                ),
-            )
-    lines: dict[str, dict[str, list[int]]] = {}
-    for place, (name, sentence) in messages.items():
-        if place not in turns:
-            lines.setdefault(sentence, {}).setdefault(name.rpartition(", ")[0], []).append(place[1])
+    for session, of in (("", findings), *((f" ({name}, {day})", each) for name, day, each in earlier)):
+        for cause in select_causes(of):
+            text = name_place(cause, of), f"{_format_brief(cause)}{session}"
+            messages.setdefault((cause.workload, cause.threads, cause.treatment), text)
     figures = [costs_of_a_query(causes, findings)] if causes and causes.contrasts else []
     if not messages and not contrasts:
         return [*figures]
@@ -130,17 +117,25 @@ def render_section(
     )
     inputs = {
         "turns": {messages[place][0]: turn for place, turn in turns.items()},
-        "lines": [
-            (
-                number_format.join_words([f"{name}, {_join_threads(levels)}" for name, levels in of.items()]),
-                sentence,
-            )
-            for sentence, of in lines.items()
-        ],
+        "lines": _group_sentences({place: text for place, text in messages.items() if place not in turns}),
         "broken": operational_laws.list_violations(findings.causes),
         "reason": number_format.join_words(reasons[:2]) or "no difference in queries a second was shown",
     }
     return [render_template("causes.html.j2", **inputs), *figures]
+
+
+def _group_sentences(messages: Mapping[_Place, tuple[str, str]]) -> list[tuple[str, str]]:
+    """Each sentence once, behind the names and the thread levels of all effects that it explains."""
+    lines: dict[str, dict[str, list[int]]] = {}
+    for (_, threads, _), (name, sentence) in messages.items():
+        lines.setdefault(sentence, {}).setdefault(name.rpartition(", ")[0], []).append(threads)
+    return [
+        (
+            number_format.join_words([f"{name}, {_join_threads(levels)}" for name, levels in of.items()]),
+            sentence,
+        )
+        for sentence, of in lines.items()
+    ]
 
 
 def format_reason(cause: Cause) -> str:
@@ -199,10 +194,7 @@ def _pair_column(label: str, unit: str = "") -> TableColumn:
 
 def name_place(cause: Cause, findings: Findings) -> str:
     """Name of a cause's effect, as on every page: HAProxy, point selects, 8 threads."""
-    arms, workloads = (
-        labels_module.label_by_name(findings, "arms"),
-        labels_module.label_by_name(findings, "workloads"),
-    )
+    arms, workloads = (labels_module.label_by_name(findings, kind) for kind in ("arms", "workloads"))
     names = arms.get(cause.treatment, cause.treatment), workloads.get(cause.workload, cause.workload)
     return ", ".join([*names, number_format.format_count(cause.threads, "thread")])
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pandas as pd
 
@@ -184,9 +185,71 @@ def machine_notes(table: ResultsTable) -> Iterator[str]:
 # Text ------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class _TextLayout:
+    """Columns of a table in a terminal, each with its width; stacked names have lines of their own."""
+
+    columns: Sequence[ResultColumn]
+    widths: Sequence[int]
+    name_width: int
+    is_stacked: bool
+    is_coloured: bool
+
+    def heading(self, name: str) -> str:
+        """Name of a group, above names of columns or beside them."""
+        texts = [column.heading for column in self.columns]
+        is_long = len(name) > self.name_width
+        return f"{name}\n{self._join('', texts)}" if is_long else self._join(name, texts)
+
+    def line(self, name: str, row: ResultRow, mark: str = "") -> str:
+        """One row behind its name, with the numbers of its footnotes."""
+        return self._join(
+            name,
+            [column.text(row) + (mark if column.key == "mark" else "") for column in self.columns],
+            _COLOURS.get(row.mark, "") if self.is_coloured else "",
+        )
+
+    def aa_line(self, name: str, row: ResultRow, width: int) -> list[str]:
+        """Row of equal arms with its statement behind it, or below where there is no room."""
+        kept = [pair for pair in zip(self.columns, self.widths, strict=True) if pair[0].key in _OF_AA]
+        columns, widths = zip(*kept, strict=True)
+        layout = replace(self, columns=columns, widths=widths, is_coloured=False)
+        line, statement = layout.line("" if len(name) > self.name_width else name, row), describe_aa(row)
+        lines = [name] if len(name) > self.name_width else []
+        if len(line) + len(statement) + 2 <= width:
+            return [*lines, f"{line}  {statement}"]
+        return [*lines, line, f"{statement:>{width}}"]
+
+    def _join(self, name: str, texts: Sequence[str], colour: str = "") -> str:
+        cells = []
+        for column, size, text in zip(self.columns, self.widths, texts, strict=True):
+            padded = f"{text:>{size}}" if column.is_number else f"{text:<{size}}"
+            is_coloured = colour and column.key in ("change", "mark")
+            cells.append(f"{colour}{padded}{_PLAIN}" if is_coloured else padded)
+        return f"{name:<{self.name_width}}  {'  '.join(cells)}".rstrip()
+
+
 def render_text(table: ResultsTable, width: int = WIDTH, is_coloured: bool = False) -> list[str]:
     """Lines of the table for a terminal of some width; colours only if requested."""
-    notes = _Footnotes()
+    notes, layout, lines = _Footnotes(), _lay_out(table, width, is_coloured), list[str]()
+    for key, rows in _group_rows(table.rows).items():
+        lines.append(layout.heading(_name_group(key, table)))
+        for workload, several in itertools.groupby(rows, key=lambda row: row.workload):
+            name = f"  {workload}"
+            if layout.is_stacked:
+                lines.append(name)
+                name = ""
+            for row in several:
+                lines.append(layout.line(name, row, notes.mark(row)))
+                name = ""
+    for number, row in enumerate(table.aa):
+        lines += layout.aa_line("" if number else _name_aa(row), row, width)
+    wrapped = (textwrap.wrap(text, width) for text in (*legend_of(table), *notes.lines))
+    return [line.rstrip() for line in (*lines, "", *itertools.chain.from_iterable(wrapped))]
+
+
+def _lay_out(table: ResultsTable, width: int, is_coloured: bool) -> _TextLayout:
+    """Columns that fit a width, without the dispensable ones where it is narrow."""
     columns, _ = _columns_of((*table.rows, *table.aa))
     for dropped in ("", *_DISPENSABLE):
         columns = [column for column in columns if column.key != dropped]
@@ -195,66 +258,7 @@ def render_text(table: ResultsTable, width: int = WIDTH, is_coloured: bool = Fal
     is_stacked = _width_of(table, columns) > width
     name_width = 4 if is_stacked else _name_width(table)
     widths = [_width_of_column(table, column) for column in columns]
-    lines = []
-    for key, rows in _group_rows(table.rows).items():
-        lines.append(_format_heading(_name_group(key, table), columns, widths, name_width))
-        before = ""
-        for row in rows:
-            name = "" if row.workload == before else f"  {row.workload}"
-            if is_stacked and name:
-                lines.append(name)
-                name = ""
-            before = row.workload
-            lines.append(_format_line(name, row, columns, widths, name_width, notes.mark(row), is_coloured))
-    for row in table.aa:
-        name = _name_aa(row) if row is table.aa[0] else ""
-        if len(name) > name_width:
-            lines.append(name)
-            name = ""
-        kept = [column for column in columns if column.key in _OF_AA]
-        kept_widths = [size for column, size in zip(columns, widths, strict=True) if column in kept]
-        line, statement = _format_line(name, row, kept, kept_widths, name_width, "", False), describe_aa(row)
-        lines += (
-            [f"{line}  {statement}"]
-            if len(line) + len(statement) + 2 <= width
-            else [line, f"{statement:>{width}}"]
-        )
-    lines.append("")
-    texts = [*legend_of(table), *notes.lines]
-    for text in texts:
-        lines += textwrap.wrap(text, width)
-    return [line.rstrip() for line in lines]
-
-
-def _format_heading(
-    name: str, columns: Sequence[ResultColumn], widths: Sequence[int], name_width: int
-) -> str:
-    cells = [
-        f"{column.heading:>{size}}" if column.is_number else f"{column.heading:<{size}}"
-        for column, size in zip(columns, widths, strict=True)
-    ]
-    if len(name) > name_width:
-        return f"{name}\n{' ' * name_width}  {'  '.join(cells)}".rstrip()
-    return f"{name:<{name_width}}  {'  '.join(cells)}".rstrip()
-
-
-def _format_line(
-    name: str,
-    row: ResultRow,
-    columns: Sequence[ResultColumn],
-    widths: Sequence[int],
-    name_width: int,
-    mark: str,
-    is_coloured: bool,
-) -> str:
-    cells = []
-    for column, size in zip(columns, widths, strict=True):
-        text = column.text(row) + (mark if column.key == "mark" else "")
-        padded = f"{text:>{size}}" if column.is_number else f"{text:<{size}}"
-        if column.key in ("change", "mark") and is_coloured and row.mark in _COLOURS:
-            padded = f"{_COLOURS[row.mark]}{padded}{_PLAIN}"
-        cells.append(padded)
-    return f"{name:<{name_width}}  {'  '.join(cells)}".rstrip()
+    return _TextLayout(columns, widths, name_width, is_stacked, is_coloured)
 
 
 def _name_width(table: ResultsTable) -> int:
