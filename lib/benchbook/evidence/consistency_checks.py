@@ -85,12 +85,6 @@ def _of_missing(held: ArchiveContents) -> Iterator[str]:
     yield from planned.check_missing(held.runs, held.plans, given_up, first)
 
 
-def _of_pilots(held: ArchiveContents) -> Iterator[str]:
-    """Pilots with files other than those of their manifests: their results stand in every plan."""
-    for folder in held.pilots:
-        yield from (f"pilots/{folder.name}: {fault}" for fault in folder.verify())
-
-
 def _of_moments(held: ArchiveContents) -> Iterator[str]:
     """Yield runs beside each other, whole ones not in the order of their group, and attempts too late."""
     spans, began = {}, {}
@@ -154,7 +148,6 @@ CHECKS: dict[str, Callable[[ArchiveContents], Iterator[str]]] = {
     "schedule.csv": lambda held: planned.check_schedule(held.runs, held.where.schedule.read_text("utf-8")),
     "raw": lambda held: planned.check_plans(held.runs, held.plans),
     "missing runs": _of_missing,
-    "pilots": _of_pilots,
     "moments": _of_moments,
     "counters": lambda held: measured.find_chain_breaks(
         {folder.name: folder.evidence() for folder in held.folders}

@@ -9,12 +9,9 @@ from pathlib import Path
 from benchbook.core.study.params import Params
 from benchbook.core.study.study import StudySpec
 from benchbook.core.study.validation_errors import validate_document
-from benchbook.core.util import files, paths, yaml_file
+from benchbook.core.util import paths, yaml_file
 from benchbook.core.util.numeric_equality import diff_mappings, truncate_text
-from benchbook.evidence import archive
 from benchbook.evidence.archive_reader import ArchiveContents
-from benchbook.measure import store
-from benchbook.read import validity
 
 SENTENCES = (
     "that these servers ran, on that machine and at that time: who has all the files can write others "
@@ -34,22 +31,12 @@ def beside_ours(held: ArchiveContents, ours: Path) -> Iterator[str]:
         for name, (due, statement) in diff_mappings(own_values, theirs).items():
             yield f"params.yaml: {section}.{name} is {statement} in the archive, {due} here"
     limits = held.params.limits.model_dump(mode="json")
-    for name, folder in ((folder.name, folder) for folder in held.folders):
+    for folder in held.folders:
         at_run = folder.evidence().get("limits") or {}
         other = {key: value for key, value in at_run.items() if limits.get(key) != value}
         if other:
-            yield f"raw/{name}: measured under other limits than params.yaml has now: {truncate_text(other)}"
+            yield f"raw/{folder.name}: measured under other limits than now: {truncate_text(other)}"
             break
-    for folder in held.pilots:
-        judged = validity.judge_run(folder, held.params.limits)
-        if judged.status != "valid":
-            yield f"pilots/{folder.name}: {judged.status}: {'; '.join(judged.reasons)}"
-    texts = {held.root / archive.README: archive.ABOUT.format(study=held.name)}
-    texts |= {held.where.void / "README.txt": store.ABOUT}
-    for file, due in texts.items():
-        if file.is_file() and file.read_text(encoding="utf-8", errors="replace") != due:
-            yield f"{file.relative_to(held.root)}: not the text that is written here"
-    yield from _of_settings(held)
     yield from _of_study_here(held, ours)
     for file in sorted((held.root / "data" / "published").rglob("*")):
         place = file.relative_to(held.root)
@@ -61,14 +48,6 @@ def beside_ours(held: ArchiveContents, ours: Path) -> Iterator[str]:
     yield from (
         f"{count} of {len(held.folders)} runs: not checked: {what}" for what, count in excused.items()
     )
-
-
-def _of_settings(held: ArchiveContents) -> Iterator[str]:
-    """Settings files and command lines that are gone: facts or runs name their digest, and no file has it."""
-    kept = {files.digest_file(file) for file in held.where.applied.rglob("*") if file.is_file()}
-    absent = [place for digest, places in held.applied.items() if digest not in kept for place in places]
-    if absent:
-        yield f"applied/: no file has the digest that is named by {', '.join(absent)}"
 
 
 def _of_study_here(held: ArchiveContents, ours: Path) -> Iterator[str]:
