@@ -92,12 +92,12 @@ def check_schedule(runs: Sequence[PlannedRun], text: str) -> Iterator[str]:
             yield f"schedule.csv:{line}: {'; '.join(wrong)}"
 
 
-def check_plans(runs: Sequence[PlannedRun], plans: Plans, place: str = "raw") -> Iterator[str]:
+def check_plans(runs: Sequence[PlannedRun], plans: Plans) -> Iterator[str]:
     """Run folders with a plan other than that of study, facts and data; `position` is free."""
     due_plans = {run.run_id: json.loads(json.dumps(run.to_dict())) for run in runs}
     for name, plan in plans.items():
         if name not in due_plans:
-            yield f"{place}/{name}: no run that the study, the facts and the data ask for"
+            yield f"raw/{name}: no run that the study, the facts and the data ask for"
             continue
         wrong = [
             f"{key} is {json.dumps(has)}, due is {json.dumps(due)}"
@@ -105,7 +105,7 @@ def check_plans(runs: Sequence[PlannedRun], plans: Plans, place: str = "raw") ->
             if key != "position"
         ]
         if wrong:
-            yield f"{place}/{name}: plan.json: {'; '.join(wrong)}"
+            yield f"raw/{name}: plan.json: {'; '.join(wrong)}"
 
 
 def check_name(name: str, plan: Mapping[str, Any], place: str) -> Iterator[str]:

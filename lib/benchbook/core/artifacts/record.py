@@ -256,9 +256,9 @@ class RecordedSession:
         )
 
 
-def read_index(folder: Path | None = None) -> Index:
+def read_index() -> Index:
     """Index of all recorded studies, empty if there is none. BenchbookError for a damaged file."""
-    indexes = sorted((folder or paths.record_folder()).glob(f"[!.]*/{INDEX}"))
+    indexes = sorted(paths.record_folder().glob(f"[!.]*/{INDEX}"))
     versions = tuple((file, file.stat().st_mtime_ns, file.stat().st_size) for file in indexes)
     return Index(studies={file.parent.name: _read_study(file, *version) for file, *version in versions})
 
