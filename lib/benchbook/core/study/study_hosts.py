@@ -118,38 +118,46 @@ def find_refusals(study: Any) -> Iterator[str]:
         yield f"site.tiup: makes TiDB, and engine.name is {engine.name}; write tidb, or remove it"
     for name, arm in study.arms.items():
         proxy = descriptors.load_proxies().get(arm.access)
-        if "parts" in registry.MAKES[kind] and arm.parts is not None and not has_parts:
-            yield (
-                f"arms.{name}.parts: settings of a TiDB cluster; write site.tiup or site.kubernetes.tidb, or "
-                "remove it"
-            )
+        of_arm = {
+            "parts: settings of a TiDB cluster; write site.tiup or site.kubernetes.tidb, or "
+            "remove it": "parts" in registry.MAKES[kind] and arm.parts is not None and not has_parts,
+            "numa: binds parts of a cluster; write site.tiup, or cpu.server.cores": kind == "ssh"
+            and arm.numa is not None
+            and tiup is None,
+            f"access: {arm.access}: has no certificate of ours; write direct": tls != "off"
+            and proxy is not None
+            and not proxy.relays_tls,
+        }
+        texts = [text for text, is_refused in of_arm.items() if is_refused]
         if arm.proxy is not None and "proxy" in registry.MAKES[kind]:
-            if proxy is None:
-                able = " or ".join(
-                    text for text, of in descriptors.load_proxies().items() if kind in of.sites
-                )
-                yield f"arms.{name}.proxy: access is {arm.access}; write {able}, or remove it"
-            elif why := proxy.refused(arm.proxy.settings, arm.load.connections if arm.load else 0):
-                yield f"arms.{name}.proxy.settings.{why}"
+            texts += _of_proxy(arm, proxy, kind)
         for part in arm.hosts:
             if (number := part.removeprefix("client")).isdigit() and int(number) > arm.clients:
-                yield f"arms.{name}.hosts.{part}: the arm has {arm.clients} clients; write clients: {number}"
-        if kind == "ssh" and arm.numa is not None and tiup is None:
-            yield f"arms.{name}.numa: binds parts of a cluster; write site.tiup, or cpu.server.cores"
-        if tls != "off" and proxy is not None and not proxy.relays_tls:
-            yield f"arms.{name}.access: {arm.access}: has no certificate of ours; write direct"
-        if tiup is None:
-            continue
-        version = (arm.engine.version if arm.engine is not None else None) or engine.version
-        if version is None or version.count(".") < 2:
-            yield f"engine.version: {version}: tiup needs it whole (arm {name}); write one such as 8.0.0"
-        instances = tiup.tidb.hosts * (len(arm.numa.tidb) if arm.numa is not None and arm.numa.tidb else 1)
-        if arm.servers > instances:
-            yield (
-                f"arms.{name}.servers: {arm.servers}: the cluster has {instances} TiDB; "
-                "raise site.tiup.tidb.hosts"
-            )
+                texts.append(f"hosts.{part}: the arm has {arm.clients} clients; write clients: {number}")
+        yield from (f"arms.{name}.{text}" for text in texts)
+        if tiup is not None:
+            yield from _of_tiup(name, arm, tiup, engine)
     yield from _of_endpoint(study)
+
+
+def _of_proxy(arm: Any, proxy: Any, kind: str) -> Iterator[str]:
+    """Settings of a proxy that the arm does not have, or that it does not know."""
+    if proxy is None:
+        able = " or ".join(text for text, of in descriptors.load_proxies().items() if kind in of.sites)
+        yield f"proxy: access is {arm.access}; write {able}, or remove it"
+    elif why := proxy.refused(arm.proxy.settings, arm.load.connections if arm.load else 0):
+        yield f"proxy.settings.{why}"
+
+
+def _of_tiup(name: str, arm: Any, tiup: Tiup, engine: Any) -> Iterator[str]:
+    """Versions that tiup does not deploy, and servers that its cluster lacks."""
+    version = (arm.engine.version if arm.engine is not None else None) or engine.version
+    if version is None or version.count(".") < 2:
+        yield f"engine.version: {version}: tiup needs it whole (arm {name}); write one such as 8.0.0"
+    instances = tiup.tidb.hosts * (len(arm.numa.tidb) if arm.numa is not None and arm.numa.tidb else 1)
+    if arm.servers > instances:
+        what = f"the cluster has {instances} TiDB; raise site.tiup.tidb.hosts"
+        yield f"arms.{name}.servers: {arm.servers}: {what}"
 
 
 def _of_endpoint(study: Any) -> Iterator[str]:

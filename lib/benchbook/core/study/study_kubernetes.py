@@ -196,48 +196,54 @@ def find_refusals(study: Any) -> Iterator[str]:
         return
     here: Kubernetes = study.site.kubernetes or Kubernetes()
     for name, arm in study.arms.items():
-        server = arm.cpu.get("server")
-        cores = (server.quota if server is not None else None) or here.server.cpu
-        if arm.qos == "guaranteed" and not (cores and here.server.memory_mib):
-            yield (
-                f"arms.{name}.qos: guaranteed: its cores and memory are missing; "
-                "write cpu and memory_mib under site.kubernetes.server"
-            )
-        if arm.resources is not None and (arm.qos != "none" or server is not None):
-            yield f"arms.{name}.resources: said by qos or cpu.server, too; write one of them"
-        for what in ("cpu", "memory_mib") if arm.resources is not None else ():
-            least, most = getattr(arm.resources.requests, what), getattr(arm.resources.limits, what)
-            if least and most and least > most:
-                place = f"arms.{name}.resources.requests.{what}"
-                yield f"{place}: {least:g}: above the limit; write {most:g} or less"
-        if here.cpu_manager == "static" and arm.qos == "guaranteed" and cores and cores % 1:
-            yield (
-                f"arms.{name}.qos: guaranteed: {cores:g} cores: a static CPU manager gives whole cores "
-                "alone, and this server would share its own; write a whole number, or cpu_manager: none"
-            )
-        if here.client_in == "server":
-            if arm.access != "direct":
-                yield (
-                    f"arms.{name}.access: {arm.access}: with client_in: server sysbench is in the server's "
-                    "container; write direct"
-                )
-            if "client" in arm.cpu:
-                yield f"arms.{name}.cpu.client: with client_in: server the client has no limits; remove it"
-            if here.tidb is not None:
-                yield "site.kubernetes.client_in: server: not made in pods of TiDB Operator; write pod"
-        if arm.access == "load_balancer" and here.outside is None:
-            yield (
-                f"arms.{name}.access: load_balancer: a pod or node of the cluster that dials a balancer's "
-                "address never leaves it (kube-proxy leads it to the Service), so the Service would be "
-                "measured; write site.kubernetes.outside, the inventory of a client outside the cluster"
-            )
-    if here.split_cores and (here.tidb is not None or here.client_in == "server"):
-        yield (
-            "site.kubernetes.split_cores: not made for pods of TiDB Operator, nor for a client in the "
-            "server's container; remove it"
-        )
+        refusals = _of_resources(arm, here) | _of_client(arm, here)
+        yield from (f"arms.{name}.{text}" for text, is_refused in refusals.items() if is_refused)
+    in_server = here.client_in == "server"
+    of_site = {
+        "client_in: server: not made in pods of TiDB Operator; write pod": in_server and here.tidb,
+        "split_cores: not made for pods of TiDB Operator, nor for a client in the "
+        "server's container; remove it": here.split_cores and (here.tidb or in_server),
+    }
+    yield from (f"site.kubernetes.{text}" for text, is_refused in of_site.items() if is_refused)
     if here.tidb is not None and here.gke is not None:
         yield from _find_crowded(here, here.tidb, here.gke, study.arms)
+
+
+def _of_resources(arm: Any, here: Kubernetes) -> dict[str, Any]:
+    """Refusals of an arm's cores and memory, each true where it holds."""
+    server = arm.cpu.get("server")
+    cores = (server.quota if server is not None else None) or here.server.cpu
+    is_guaranteed = arm.qos == "guaranteed"
+    refusals: dict[str, Any] = {
+        "qos: guaranteed: its cores and memory are missing; write cpu and memory_mib under "
+        "site.kubernetes.server": is_guaranteed and not (cores and here.server.memory_mib),
+        "resources: said by qos or cpu.server, too; write one of them": arm.resources is not None
+        and (arm.qos != "none" or server is not None),
+        f"qos: guaranteed: {cores or 0:g} cores: a static CPU manager gives whole cores "
+        "alone, and this server would share its own; write a whole number, or cpu_manager: "
+        "none": here.cpu_manager == "static" and is_guaranteed and cores and cores % 1,
+    }
+    for what in ("cpu", "memory_mib") if arm.resources is not None else ():
+        least, most = getattr(arm.resources.requests, what), getattr(arm.resources.limits, what)
+        if least and most:
+            text = f"resources.requests.{what}: {least:g}: above the limit; write {most:g} or less"
+            refusals[text] = least > most
+    return refusals
+
+
+def _of_client(arm: Any, here: Kubernetes) -> dict[str, Any]:
+    """Refusals of an arm's client and its way to the server, each true where it holds."""
+    in_server = here.client_in == "server"
+    return {
+        f"access: {arm.access}: with client_in: server sysbench is in the server's "
+        "container; write direct": in_server and arm.access != "direct",
+        "cpu.client: with client_in: server the client has no limits; remove it": in_server
+        and "client" in arm.cpu,
+        "access: load_balancer: a pod or node of the cluster that dials a balancer's "
+        "address never leaves it (kube-proxy leads it to the Service), so the Service would be "
+        "measured; write site.kubernetes.outside, the inventory of a client outside the "
+        "cluster": arm.access == "load_balancer" and here.outside is None,
+    }
 
 
 def _find_crowded(
