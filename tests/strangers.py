@@ -5,12 +5,13 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import psutil
+
+from tests import beside
 
 # PTRACE_SEIZE of <linux/ptrace.h>: it traces without stopping.
 SEIZE = """
@@ -51,19 +52,12 @@ def running(program: str) -> Iterator[bool]:
 @contextmanager
 def stopping(pid: int, each_s: float = 0.1, still_s: float = 0.05) -> Iterator[None]:
     """Let a process stand still for a part of each stretch of time."""
-    over = threading.Event()
 
-    def act() -> None:
+    def stop() -> None:
         with contextlib.suppress(ProcessLookupError):
-            while not over.wait(each_s - still_s):
-                os.kill(pid, signal.SIGSTOP)
-                time.sleep(still_s)
-                os.kill(pid, signal.SIGCONT)
+            os.kill(pid, signal.SIGSTOP)
+            time.sleep(still_s)
+            os.kill(pid, signal.SIGCONT)
 
-    thread = threading.Thread(target=act)
-    thread.start()
-    try:
+    with beside.again(stop, each_s - still_s):
         yield
-    finally:
-        over.set()
-        thread.join()

@@ -44,6 +44,12 @@ def only(known: index.Index) -> tuple[str, index.Entry]:
     return session, entry
 
 
+def enter(session: str, entry: index.Entry, **changes: object) -> None:
+    """Enter a session of the made-up study into the index, its entry with some changes."""
+    changed = entry.model_copy(update=changes)
+    index.write_index(index.read_index().with_session("made", "Made", session, changed))
+
+
 @pytest.fixture(scope="module")
 def clone(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A clone in which the made-up study was committed before its first run, measured and recorded."""
@@ -185,9 +191,7 @@ def test_a_session_is_refused_under_another_name_and_named_where_it_lies_twice(a
 def test_what_does_not_follow_from_its_archive_in_an_entry_is_named(broken: Path):
     session, entry = only(index.read_index())
     wrong = {"design": "0" * 12, "seed": entry.seed + 1, "measured": "2026-01-05T23:59Z"}
-    index.write_index(
-        index.read_index().with_session("made", "Made", session, entry.model_copy(update=wrong))
-    )
+    enter(session, entry, **wrong)
     told = "\n".join(rebuild_record.rebuild_record())
     shown = index.read_index().newest("made").where.report.read_text()
     for key, value in wrong.items():
@@ -198,8 +202,7 @@ def test_what_does_not_follow_from_its_archive_in_an_entry_is_named(broken: Path
 def test_a_value_that_came_out_otherwise_is_named_and_its_page_says_so(broken, tmp_path, monkeypatch):
     _of_another_code(broken, tmp_path / "root", monkeypatch)
     session, entry = only(index.read_index())
-    changed = entry.model_copy(update={"sha256": files.digest_file(broken)})
-    index.write_index(index.read_index().with_session("made", "Made", session, changed))
+    enter(session, entry, sha256=files.digest_file(broken))
     told = "findings.json: blocks.complete: 4 recorded, 5 here"
     assert any(told in text for text in rebuild_record.rebuild_record())
     assert told in index.read_index().newest("made").where.report.read_text()
@@ -276,8 +279,7 @@ def test_after_a_change_of_the_code_the_record_is_made_again_and_says_what_chang
     with pytest.raises(BenchbookError, match=r"not the archive of index\.json; take it from git"):
         rebuild_record.rewrite_sessions()
     packed = index.read_index().newest("made").where.archive
-    changed = entry.model_copy(update={"sha256": files.digest_file(packed)})
-    index.write_index(index.read_index().with_session("made", "Made", session, changed))
+    enter(session, entry, sha256=files.digest_file(packed))
     told = rebuild_record.rewrite_sessions()
     assert f"made {session}: written again by the present code:" in told
     assert "findings.json: blocks.complete" in told
@@ -285,8 +287,7 @@ def test_after_a_change_of_the_code_the_record_is_made_again_and_says_what_chang
     assert (fresh.tables, fresh.measured, fresh.commit) == (entry.tables, entry.measured, entry.commit)
     assert fresh.sha256 == files.digest_file(packed)
     assert rebuild_record.rewrite_sessions() == as_recorded
-    other = fresh.model_copy(update={"seed": fresh.seed + 1})
-    index.write_index(index.read_index().with_session("made", "Made", session, other))
+    enter(session, fresh, seed=fresh.seed + 1)
     with pytest.raises(BenchbookError, match=r"seed: .*index\.json says otherwise than its raw files"):
         rebuild_record.rewrite_sessions()
 
@@ -338,8 +339,7 @@ def test_a_session_is_superseded_with_a_reason_unless_nothing_would_be_left(brok
     (contrast,) = found.contrasts
     assert contrast.whole.label == "not computed"
     assert contrast.whole.seen[0].reason == "superseded: It never was cold."
-    other = entry.model_copy(update={"superseded": None, "measured": "2026-01-06T00:00Z"})
-    index.write_index(index.read_index().with_session("made", "Made", "20260106T0000Z-0000", other))
+    enter("20260106T0000Z-0000", entry, superseded=None, measured="2026-01-06T00:00Z")
     record.supersede_session("20260106T0000Z-0000", "Measured twice.")
     assert index.read_index().studies["made"].newest == session
 
@@ -390,8 +390,7 @@ def test_an_archive_goes_to_the_remote_and_comes_back_only_as_it_was(remote: Pat
     session, entry = only(index.read_index())
     whole = broken.read_bytes()
     assert record.prune_archives().startswith("0 archives"), "the newest stays, so that pages need no network"
-    later = entry.model_copy(update={"measured": "2026-01-06T00:00Z", "logs": ""})
-    index.write_index(index.read_index().with_session("made", "Made", "20260106T0000Z-0000", later))
+    enter("20260106T0000Z-0000", entry, measured="2026-01-06T00:00Z", logs="")
     assert record.prune_archives().startswith("1 archive ")
     (sent,) = [file for file in remote.rglob("*") if file.is_file()]
     assert not broken.exists() and sent.read_bytes() == whole
@@ -451,7 +450,7 @@ def test_a_retired_study_stays_readable_and_keeps_its_reason(broken: Path):
     told = record.retire_study("made", "quick asks it.")
     assert told == "data/record/made/index.json: made is retired: quick asks it."
     session, entry = only(index.read_index())
-    index.write_index(index.read_index().with_session("made", "Made", session, entry))
+    enter(session, entry)
     assert index.read_index().studies["made"].retired == "quick asks it."
     with pytest.raises(InputErrors, match="--retire: mode: not in the record; did you mean made"):
         record.retire_study("mode", "It is another's.")
@@ -464,8 +463,7 @@ def test_a_look_at_another_design_before_takes_held_away_and_is_named(broken: Pa
     assert (
         registration.confirm_registration("made", entry.registered, entry.measured, file) == entry.registered
     )
-    earlier = entry.model_copy(update={"measured": "2025-12-31T00:00Z"})
-    index.write_index(index.read_index().with_session("made", "Made", "20251231T0000Z-0000", earlier))
+    enter("20251231T0000Z-0000", entry, measured="2025-12-31T00:00Z")
     told = registration.confirm_registration("made", entry.registered, entry.measured, file).replace(
         "\xa0", " "
     )
@@ -514,8 +512,7 @@ def test_an_earlier_session_is_named_too_where_its_entry_does_not_follow(broken:
 def test_an_archive_that_a_commit_has_leaves_the_folder_and_comes_back_from_git(broken: Path):
     session, entry = only(index.read_index())
     clone, whole = broken.parents[3], broken.read_bytes()
-    later = entry.model_copy(update={"measured": "2026-01-06T00:00Z", "logs": ""})
-    index.write_index(index.read_index().with_session("made", "Made", "20260106T0000Z-0000", later))
+    enter("20260106T0000Z-0000", entry, measured="2026-01-06T00:00Z", logs="")
     git(clone, "add", "-f", "data/record")
     git(clone, "commit", "-qm", "Record it")
     assert (

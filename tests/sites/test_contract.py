@@ -6,7 +6,6 @@ import itertools
 import os
 import secrets
 import signal
-import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -29,7 +28,7 @@ from benchbook.sites.contract import Site, Start
 from benchbook.sites.kube.api import VARIABLES
 from benchbook.sites.machine.local_machine import COLUMNS
 from benchbook.sites.topology import feasibility, teardown
-from tests import rooms, small, walks
+from tests import beside, rooms, small, walks
 from tests.limits import LIMITS
 from tests.sites import kubernetes_study
 from tests.sites.connection import tell
@@ -179,22 +178,16 @@ def test_what_was_applied_to_an_arm_is_what_its_runs_name_by_digest_and_holds_no
 @contextlib.contextmanager
 def watched_for(secret: bytes) -> Iterator[set[Path]]:
     """Command lines and environments of this machine's processes that show a secret while the block runs."""
-    shown, over = set[Path](), threading.Event()
+    shown = set[Path]()
 
     def look() -> None:
-        while not over.wait(0.1):
-            for pid, name in itertools.product(psutil.pids(), ("cmdline", "environ")):
-                with contextlib.suppress(OSError):
-                    if secret in (path := Path(f"/proc/{pid}/{name}")).read_bytes():
-                        shown.add(path)
+        for pid, name in itertools.product(psutil.pids(), ("cmdline", "environ")):
+            with contextlib.suppress(OSError):
+                if secret in (path := Path(f"/proc/{pid}/{name}")).read_bytes():
+                    shown.add(path)
 
-    watching = threading.Thread(target=look)
-    watching.start()
-    try:
+    with beside.again(look, 0.1):
         yield shown
-    finally:
-        over.set()
-        watching.join()
 
 
 @pytest.mark.server
