@@ -131,9 +131,9 @@ def format_plain(value: float) -> str:
     return f"{MINUS if value < 0 else ''}{text}"
 
 
-def format_count(number: int, noun: str) -> str:
+def format_count(number: int, noun: str, nouns: str | None = None) -> str:
     """Number with its noun: 1 run, 12 runs."""
-    return f"{number:,}{NBSP}{noun if number == 1 else noun + 's'}"
+    return f"{number:,}{NBSP}{noun if number == 1 else nouns or noun + 's'}"
 
 
 def format_minutes(value: float | None) -> str:
