@@ -240,6 +240,15 @@ def test_what_is_forged_is_named(what, root, here):
     assert re.search(said, "\n".join(found.wrong)), found.wrong
 
 
+def test_a_settings_file_that_is_gone_is_named_with_its_arms(root, here):
+    (settings,) = paths.StudyPaths("made", root).applied.glob("my-*")
+    settings.unlink()
+    found = prove(root, here)
+    assert found.wrong == []
+    gone = "engine.config_hash of direct, engine.config_hash of haproxy"
+    assert found.noted == [f"applied/: no file has the digest that is named by {gone}"]
+
+
 NOTED: dict[str, tuple[Forgery, str]] = {
     "a note's reason": (lambda where: change(next(where.void.glob("*.void.json")),
         lambda note: note.update(reasons=["the disk was full"])),

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from benchbook.core.artifacts import run_folder
+from benchbook.core.artifacts import applied_config, run_folder
 from benchbook.core.artifacts.artifact import Facts, describe_error
 from benchbook.core.artifacts.run_folder import RunFolder
 from benchbook.core.study.model import PlannedRun
@@ -96,6 +96,19 @@ class ArchiveContents:
     def plans(self) -> dict[str, dict[str, Any]]:
         """The plan of each run folder of raw."""
         return {folder.name: folder.plan() for folder in self.folders}
+
+    @cached_property
+    def applied(self) -> dict[str, list[str]]:
+        """Places in facts and runs that name a settings file, by its digest: fact's name and its arms."""
+        results: dict[str, list[str]] = {}
+        for arm, facts in self.facts.arms.items():
+            for name, digest in applied_config.find_digests(facts):
+                results.setdefault(digest, []).append(f"{name} of {arm}")
+        for folder in [*self.folders, *self.pilots]:
+            for name, digest in applied_config.find_digests(folder.evidence().get("identity_before") or {}):
+                results.setdefault(digest, [f"{name} of runs such as {folder.name}"])
+        results.pop(applied_config.NOTHING, None)
+        return results
 
     @cached_property
     def voids(self) -> list[tuple[run_folder.Note, RunFolder]]:

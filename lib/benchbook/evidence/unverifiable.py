@@ -9,7 +9,7 @@ from pathlib import Path
 from benchbook.core.study.params import Params
 from benchbook.core.study.study import StudySpec
 from benchbook.core.study.validation_errors import validate_document
-from benchbook.core.util import paths, yaml_file
+from benchbook.core.util import files, paths, yaml_file
 from benchbook.core.util.numeric_equality import diff_mappings, truncate_text
 from benchbook.evidence.archive_reader import ArchiveContents
 
@@ -37,6 +37,7 @@ def beside_ours(held: ArchiveContents, ours: Path) -> Iterator[str]:
         if other:
             yield f"raw/{folder.name}: measured under other limits than now: {truncate_text(other)}"
             break
+    yield from _of_settings(held)
     yield from _of_study_here(held, ours)
     for file in sorted((held.root / "data" / "published").rglob("*")):
         place = file.relative_to(held.root)
@@ -48,6 +49,14 @@ def beside_ours(held: ArchiveContents, ours: Path) -> Iterator[str]:
     yield from (
         f"{count} of {len(held.folders)} runs: not checked: {what}" for what, count in excused.items()
     )
+
+
+def _of_settings(held: ArchiveContents) -> Iterator[str]:
+    """Settings files and command lines that are gone: facts or runs name their digest, and no file has it."""
+    kept = {files.digest_file(file) for file in held.where.applied.rglob("*") if file.is_file()}
+    absent = [place for digest, places in held.applied.items() if digest not in kept for place in places]
+    if absent:
+        yield f"applied/: no file has the digest that is named by {', '.join(absent)}"
 
 
 def _of_study_here(held: ArchiveContents, ours: Path) -> Iterator[str]:
