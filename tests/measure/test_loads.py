@@ -141,6 +141,7 @@ def test_a_real_tiproxy_captures_while_a_run_goes_on_and_only_in_its_arm(open_st
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_a_server_stopped_for_a_second_shows_in_the_latency_finding(open_store, monkeypatch):
     """At a fixed rate the transactions of that second wait: its length is in the tail, not in the QPS.
 
@@ -175,7 +176,8 @@ def test_a_server_stopped_for_a_second_shows_in_the_latency_finding(open_store, 
                 thread.join()
 
     monkeypatch.setattr(clients, "wait_for_clients", waiting)
-    store.walk()
+    # Beside other tests the tail of the steady arm varies so much that no interval is of use.
+    store.walk_alone()
     store.assert_complete()
     assert len(stops) >= 5
     tables = tidy.read_study(store.raw, store.void, schedule.schedule_table(store.runs), LIMITS)

@@ -34,6 +34,9 @@ class EventInProgress:
             return left_s
         try:
             self._wait_s = next(self._steps, None)
+            self.record["error"] = "the run ended before all was as it had been"
+            if self._wait_s is None:
+                del self.record["error"]
         except (SiteError, OSError, ValueError, KeyError, sqlalchemy.exc.SQLAlchemyError) as error:
             self.record["error"], self._wait_s = f"{type(error).__name__}: {error}", None
         self._since_s = time.monotonic()
