@@ -282,9 +282,8 @@ class Site(abc.ABC):
 
     def add_twin(self, name: str, arm: str) -> None:
         """Give an arm a second instance of all its parts under another name, if nothing runs."""
-        raise SiteError(
-            f"a second instance of {arm} is not supported with `site.kind: {self.study.site.kind}`"
-        )
+        kind = self.study.site.kind
+        raise SiteError(f"a second instance of {arm} is not supported with `site.kind: {kind}`")
 
     def clock(self, takers: Mapping[str, Taker], requests: Mapping[str, Any]) -> Clock:
         """Start the clock of a group with arms in turns; `asked` are the other requests to it."""

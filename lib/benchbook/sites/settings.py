@@ -141,14 +141,9 @@ def verify_settings(
 
 def list_unstated(stated: Container[str], got: Got) -> dict[str, str]:
     """A server's values of the settings that compare between engines and that a study leaves out."""
-    names = {
-        name for of in descriptors.load_engines().values() for alike in of.meanings.values() for name in alike
-    }
-    return {
-        name: statement
-        for name in sorted(names)
-        if name not in stated and (statement := got(name)) is not None
-    }
+    engines = descriptors.load_engines().values()
+    names = {name for of in engines for alike in of.meanings.values() for name in alike}
+    return {key: value for key in sorted(names) if key not in stated and (value := got(key)) is not None}
 
 
 def is_same_value(request: Value, got: str) -> bool:
@@ -179,9 +174,7 @@ def neutralize_text(text: str, folder: PurePath, moved: Mapping[str, str] | None
     text = text.replace(str(folder), "SERVER")
     if moved:
         # In one pass, since two parts may have changed places with each other.
-        text = re.sub(
-            "|".join(f"{re.escape(item)}(?!\\d)" for item in moved), lambda hit: moved[hit[0]], text
-        )
+        text = re.sub("|".join(f"{re.escape(old)}(?!\\d)" for old in moved), lambda hit: moved[hit[0]], text)
     return "\n".join(line for line in text.splitlines() if line.partition("=")[0] not in PLACE)
 
 

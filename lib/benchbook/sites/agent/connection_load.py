@@ -150,9 +150,8 @@ async def serve(host: str, port: int, account: Account, idle: int, rate: int) ->
     held = len(driver.held)
     await asyncio.gather(*tasks)
     await driver.leave()
-    driver.say(
-        held=held, lost=driver.lost, failed=driver.failed, connections=driver.counted, error=driver.error
-    )
+    results = {"lost": driver.lost, "failed": driver.failed, "connections": driver.counted}
+    driver.say(held=held, **results, error=driver.error)
 
 
 def main(argv: list[str]) -> None:

@@ -195,12 +195,10 @@ LISTEN, ROWS = "0A", 512
 
 def find_listeners(port: int) -> list[dict[str, Any]]:
     """Address, pid and command of each listener; pid is None if it belongs to another user."""
-    results = {
-        link: address for address, number, link in _iter_listening(Path("/proc/net")) if number == port
-    }
+    links = {link: address for address, number, link in _iter_listening(Path("/proc/net")) if number == port}
     owners: dict[str, int] = {}
-    for pid in procfs.list_pids() if results else ():
-        for link in results.keys() & procfs.iter_links(pid):
+    for pid in procfs.list_pids() if links else ():
+        for link in links.keys() & procfs.iter_links(pid):
             owners.setdefault(link, pid)
     return [
         {
@@ -208,7 +206,7 @@ def find_listeners(port: int) -> list[dict[str, Any]]:
             "pid": owners.get(link),
             "command": procfs.read_command(owners[link]) if link in owners else "a process of another user",
         }
-        for link, address in results.items()
+        for link, address in links.items()
     ]
 
 

@@ -48,10 +48,8 @@ def main() -> None:
         elif command == "talk":
             _relay_bytes(folder)
         else:
-            does = {"serve": _start_agent, "look": _inspect_host, "end": _end_agent, "purge": _purge_folder}[
-                command
-            ]
-            print(json.dumps({"ok": does(folder)}), flush=True)
+            does = {"serve": _start_agent, "look": _inspect_host, "end": _end_agent, "purge": _purge_folder}
+            print(json.dumps({"ok": does[command](folder)}), flush=True)
     except (BenchbookError, OSError) as error:
         print(json.dumps({"error": str(error)}), flush=True)
         sys.exit(1)
@@ -86,10 +84,8 @@ def _start_agent(folder: Path) -> dict[str, Any]:
     deadline = time.monotonic() + READY_S
     while not (folder / BOOK).exists() or not (folder / SOCKET).exists():
         if started.poll() is not None or time.monotonic() > deadline:
-            statements = (
-                (folder / "agent.log").read_text(encoding="utf-8", errors="replace").splitlines()[-1:]
-            )
-            raise SiteError(statements[0] if statements else "the agent did not start")
+            last = (folder / "agent.log").read_text(encoding="utf-8", errors="replace").splitlines()[-1:]
+            raise SiteError(last[0] if last else "the agent did not start")
         time.sleep(0.01)
     return json.loads((folder / BOOK).read_text(encoding="utf-8"))
 

@@ -173,10 +173,7 @@ def _measure_memory() -> Figures:
     copied()
     copying = _measure_least(copied)
     far, near = (_measure_least(partial(_chase_pointers, place, size)) for size in (MEMORY, SMALL))
-    return {
-        "copy_gb_per_s": round(MEMORY / copying, 2),
-        "memory_latency_ns": round((far - near) / STEPS, 1),
-    }
+    return {"copy_gb_per_s": round(MEMORY / copying, 2), "memory_latency_ns": round((far - near) / STEPS, 1)}
 
 
 def _chase_pointers(place: bytearray, size: int) -> int:

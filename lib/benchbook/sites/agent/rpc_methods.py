@@ -69,11 +69,11 @@ class Operations(Files):
 
     def wait(self, job: str, up_to_s: float = 2.0) -> Later:
         """Answer when a job has ended, or after a while."""
-        running: Job = self._jobs.get(job)
+        work: Job = self._jobs.get(job)
         return Later(
-            lambda: running.info if running.code is not None else None,
+            lambda: work.info if work.code is not None else None,
             up_to_s,
-            lambda: running.info,
+            lambda: work.info,
         )
 
     def signal(self, job: str, signum: int) -> None:

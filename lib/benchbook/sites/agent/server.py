@@ -148,10 +148,8 @@ class Agent:
                 with contextlib.suppress(KeyError):
                     self._selector.register(stream, selectors.EVENT_READ, stream)
         except (BenchbookError, OSError, KeyError, TypeError, ValueError) as error:
-            statement = (
-                str(error) if isinstance(error, BenchbookError) else f"{type(error).__name__}: {error}"
-            )
-            self._reply(caller, number, "error", statement)
+            text = str(error) if isinstance(error, BenchbookError) else f"{type(error).__name__}: {error}"
+            self._reply(caller, number, "error", text)
             return
         if isinstance(result, Later):
             self._waiting.append((caller, number, result))

@@ -134,11 +134,8 @@ class Dialect:
     def texts(self, connection: Connection, table: str) -> Items:
         """The server's values of `TEXT` (`core.study.descriptors`) for a table's columns, if any."""
         rows = self.ask(connection, "text", name=table)
-        columns = zip(*(map(str, row) for row in rows), strict=True)
-        return {
-            about: ", ".join(sorted({*column}))
-            for about, column in zip(descriptors.TEXT, columns, strict=False)
-        }
+        texts = zip(*(map(str, row) for row in rows), strict=True)
+        return {key: ", ".join(sorted({*each})) for key, each in zip(descriptors.TEXT, texts, strict=False)}
 
     def checksum(self, connection: Connection, table: str, kind: str) -> int:
         """Checksum of a sysbench table: `own` is the engine's, `crc32`, `md5` a family's, `text` any's."""

@@ -96,9 +96,8 @@ class MariaDB(Server):
             raise self._unseen(machine, address, port, error.args[-1]) from None
 
     def identity(self) -> dict[str, Any]:
-        return self.seen() | sql.read_identity(
-            self.admin(), f"{self._named} (its log: {self.log})", uid=self.uid
-        )
+        what = f"{self._named} (its log: {self.log})"
+        return self.seen() | sql.read_identity(self.admin(), what, uid=self.uid)
 
     def facts(self) -> dict[str, Any]:
         self.running()
@@ -163,13 +162,13 @@ class MariaDB(Server):
                 with_tls = "NONE" if self.tls_from is None else "SSL"
                 cursor.execute(f"ALTER USER %s@%s REQUIRE {with_tls}", (labs.USER, peer))
         its_pid = int(self.machine.read(f"{self.role}/{PID}") or 0)
-        observations: dict[str, Any] = {
+        results: dict[str, Any] = {
             "data folder": PurePosixPath(data),
             "pid file": PurePosixPath(pid_file),
         }
-        observations |= {"pid": its_pid, "port": port, "bind_address": address}
+        results |= {"pid": its_pid, "port": port, "bind_address": address}
         wanted |= {"pid": self.running().pid, "port": place.port, "bind_address": place.address}  # type: ignore[dict-item]
-        self._must_be_the_one(observations, wanted, word, uptime_s, started_s)
+        self._must_be_the_one(results, wanted, word, uptime_s, started_s)
 
     def _from(self, machine: Machine, address: str, port: int, statement: str) -> Any:
         account = {"user": labs.USER, "password": self.lab.password(), "database": labs.SCHEMA}

@@ -86,9 +86,8 @@ class PostgreSQL(Server):
             with connect_admin(self.machine, self.socket) as connection:
                 row = connection.execute(STARTED).fetchone()
         except psycopg.Error as error:
-            raise SiteError(
-                f"the server can't be set up: {' '.join(str(error).split())}; see {self.log}"
-            ) from None
+            why = " ".join(str(error).split())
+            raise SiteError(f"the server can't be set up: {why}; see {self.log}") from None
         assert row is not None
         folder, port, address, word, uptime_s = row
         first = (self.machine.read(f"{self.role}/data/postmaster.pid") or "0").split("\n", 1)[0]

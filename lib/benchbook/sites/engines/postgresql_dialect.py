@@ -86,9 +86,7 @@ class PostgresqlDialect(dialect.Dialect):
     def prewarm(self, connection: Connection, table: str, index: str) -> None:
         """Read a table and its indexes into shared buffers; a scan of a large table avoids them."""
         for name in (table, *self.indexes(connection, table)):
-            connection.execute(
-                text("SELECT pg_prewarm(CAST(:name AS regclass))"), {"name": name}
-            ).scalar_one()
+            connection.execute(text("SELECT pg_prewarm(CAST(:it AS regclass))"), {"it": name}).scalar_one()
 
     def limits(self, connection: Connection, names: Sequence[str]) -> dict[str, int]:
         if "max_connections" not in names:

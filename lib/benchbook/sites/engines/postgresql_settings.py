@@ -62,11 +62,8 @@ def collect_facts(
 
 def format_setting(row: Any) -> str:
     """A setting as it is read: its number with the unit that it counts."""
-    return (
-        f"{row.setting} x {row.unit}"
-        if row.unit and row.unit[0].isdigit()
-        else f"{row.setting}{row.unit or ''}"
-    )
+    unit = row.unit or ""
+    return f"{row.setting} x {unit}" if unit[:1].isdigit() else f"{row.setting}{unit}"
 
 
 def is_same_value(name: str, request: Value, got: str, unit: str | None, kind: str) -> bool:

@@ -57,9 +57,8 @@ class Server(Supervised, abc.ABC):
         self._opened = 0
         self.binary = self._find()
         self.version = self._version_of(self.binary)
-        if not any(
-            sql.is_version(text, engine.version) for text in (self.version, self.version.partition("-")[0])
-        ):
+        versions = (self.version, self.version.partition("-")[0])
+        if not any(sql.is_version(text, engine.version) for text in versions):
             raise SiteError(
                 f"engine.version: asked {engine.version}, {self.binary}{self._where} is {self.version}; "
                 f"{self._brings()} in that version, or name its program {self._key}"
@@ -130,29 +129,23 @@ class Server(Supervised, abc.ABC):
         if not cls.version_words.search(files.read_output([program, *cls.traits.version_by])):
             return {}
         listed = cls.listed.findall(files.read_output([program, *cls.lists_settings]))
-        variables = {name.replace("-", "_") for name in listed}
+        variables = {key.replace("-", "_") for key in listed}
         odd = [
-            name
-            for name in engine.settings
-            if "." not in name and not {name, name.removeprefix("skip_")} & variables
+            key
+            for key in engine.settings
+            if "." not in key and not {key, key.removeprefix("skip_")} & variables
         ]
-        near = {
-            name: difflib.get_close_matches(name, variables, n=1, cutoff=0.85) for name in odd if variables
-        }
-        has_plugins = any(name.startswith("plugin") for name in engine.settings)
+        near = {key: difflib.get_close_matches(key, variables, n=1, cutoff=0.85) for key in odd if variables}
+        has_plugins = any(key.startswith("plugin") for key in engine.settings)
         return {
-            name: results[0] if results else ""
-            for name, results in near.items()
-            if results or not has_plugins
+            key: results[0] if results else "" for key, results in near.items() if results or not has_plugins
         }
 
     @classmethod
     def standing(cls) -> tuple[str | None, str]:
         """Version that this machine has, None if none, and the remedy that brings one."""
-        result = cls._found()
-        match = (
-            cls.version_words.search(files.read_output([result, *cls.traits.version_by])) if result else None
-        )
+        path = cls._found()
+        match = cls.version_words.search(files.read_output([path, *cls.traits.version_by])) if path else None
         return match[1] if match else None, cls._brings()
 
     @classmethod
@@ -256,30 +249,26 @@ class Server(Supervised, abc.ABC):
         return settings.complete_settings(requests, *self.starts_from)
 
     def _find(self) -> str:
-        program, named = self.traits.programs[0], self.engine.binary
-        if (result := self.machine.program(named or program)) is not None:
+        name, named = self.traits.programs[0], self.engine.binary
+        if (result := self.machine.program(named or name)) is not None:
             return result
         if named is not None:
-            raise SiteError(
-                f"engine.binary: {named}: no program there; write the path of a {program}, or null"
-            )
+            raise SiteError(f"engine.binary: {named}: no program there; write the path of a {name}, or null")
         raise SiteError(
-            f"{program} is not installed{self._where}; {self._brings()}, or name its program {self._key}"
+            f"{name} is not installed{self._where}; {self._brings()}, or name its program {self._key}"
         )
 
-    def _version_of(self, program: str) -> str:
+    def _version_of(self, path: str) -> str:
         """Return the version of a program; SiteError if it is another's, or too old."""
-        answer, product = self.machine.says([program, *self.traits.version_by]), self.traits.product
+        answer, name = self.machine.says([path, *self.traits.version_by]), self.traits.product
         if (match := self.version_words.search(answer)) is None:
             raise SiteError(
-                f"{program}{self._where} is not a {product} server (it says {answer.strip()[:80]!r}); "
+                f"{path}{self._where} is not a {name} server (it says {answer.strip()[:80]!r}); "
                 f"name another program {self._key}"
             )
         if tuple(map(int, re.findall("[0-9]+", match[1]))) < self.oldest:
             least = ".".join(map(str, self.oldest))
-            raise SiteError(
-                f"{program}{self._where} is {product} {match[1]}; version {least} or newer is needed"
-            )
+            raise SiteError(f"{path}{self._where} is {name} {match[1]}; version {least} or newer is needed")
         return match[1]
 
     @property

@@ -109,7 +109,7 @@ def _create_certificates(place: Path) -> None:
     now = datetime.datetime.now(datetime.UTC)
     local = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
     for name, key in keys.items():
-        new_certificate = (
+        signed = (
             x509.CertificateBuilder(names["authority"], names[name], key.public_key())
             .serial_number(x509.random_serial_number())
             .not_valid_before(now - datetime.timedelta(days=1))
@@ -119,9 +119,7 @@ def _create_certificates(place: Path) -> None:
             .sign(keys["authority"], hashes.SHA256())
         )
         file = CA if name == "authority" else f"{name}-cert.pem"
-        labs.write_private(
-            place / file, new_certificate.public_bytes(serialization.Encoding.PEM).decode("ascii")
-        )
+        labs.write_private(place / file, signed.public_bytes(serialization.Encoding.PEM).decode("ascii"))
         if name != "authority":
             text = key.private_bytes(
                 serialization.Encoding.PEM,

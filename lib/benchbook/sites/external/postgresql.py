@@ -95,9 +95,8 @@ class ExternalPostgreSQL(ExternalServer):
 
     def enter(self, connection: Connection, database: str, token: str) -> None:
         connection.execute(text(f"CREATE TABLE IF NOT EXISTS {MARK} (lab CHAR(16) PRIMARY KEY)"))
-        connection.execute(
-            text(f"INSERT INTO {MARK} VALUES (:lab) ON CONFLICT DO NOTHING"), {"lab": hash_token(token)}
-        )
+        mark = f"INSERT INTO {MARK} VALUES (:lab) ON CONFLICT DO NOTHING"
+        connection.execute(text(mark), {"lab": hash_token(token)})
 
     def who(self, connection: Connection) -> tuple[str, str]:
         scalar_one = connection.execute(text("SELECT current_setting('server_version')")).scalar_one()

@@ -84,18 +84,14 @@ class ExistingSite(HeldSite):
             with self.admin(arm).connect() as connection:
                 name, version = theirs.who(connection)
                 if name != engine.name or not sql.is_version(version, engine.version):
-                    wanted = f"{engine.name} {engine.version or ''}".strip()
-                    return [
-                        f"{host}:{port} is {name} {version}, not {wanted}; write that as the arm's engine"
-                    ]
+                    want = f"{engine.name} {engine.version or ''}".strip()
+                    return [f"{host}:{port} is {name} {version}, not {want}; write that as the arm's engine"]
                 tokens = labs.read_tokens(self.lab.folder.parent)
                 return [*filter(None, [server.check_ownership(theirs, connection, self.database, tokens)])]
         except sqlalchemy.exc.OperationalError as error:
             user = labs.read_secret(self.secret, theirs.driver)[0]
-            statement = " ".join(str(error.orig).split())
-            return [
-                f"{host}:{port} does not let {user} in: {statement}; see site.existing, arms.{arm}.endpoint"
-            ]
+            why = " ".join(str(error.orig).split())
+            return [f"{host}:{port} does not let {user} in: {why}; see site.existing, arms.{arm}.endpoint"]
 
     def endpoints(self, arm: str) -> list[Endpoint]:
         if why := self.missing(arm):
@@ -122,10 +118,8 @@ class ExistingSite(HeldSite):
                 continue
             with self._standing(arm) as connection:
                 has_scripts = bool(custom_scripts.load_scripts(self.study))
-                drop_tables = server.drop_tables(self._theirs[arm], connection, self.database, has_scripts)
-            report.append(
-                f"{host}:{port}: {', '.join(drop_tables) or 'nothing'} removed from {self.database}"
-            )
+                dropped = server.drop_tables(self._theirs[arm], connection, self.database, has_scripts)
+            report.append(f"{host}:{port}: {', '.join(dropped) or 'nothing'} removed from {self.database}")
         (self.lab.folder / MARKS).unlink(missing_ok=True)
         return report
 
@@ -221,10 +215,8 @@ class ExistingSite(HeldSite):
         """Take the tables as they are: reads leave them whole, and changed ones are loaded again."""
         for arm in (group[0] for group in self.data_groups()):
             if self.missing(arm) is None and not self.has_snapshot(label, arm):
-                host, port = self._place(arm)
-                raise SiteError(
-                    f"{host}:{port} holds no tables of this data set; run the prepare stage again"
-                )
+                place = ":".join(map(str, self._place(arm)))
+                raise SiteError(f"{place} holds no tables of this data set; run the prepare stage again")
 
     def data_groups(self) -> list[list[str]]:
         """Return the arms by the server behind their endpoints, whichever names it has."""
@@ -242,12 +234,8 @@ class ExistingSite(HeldSite):
         return self.study.baseline if arm is None else arm
 
     def _place(self, arm: str | None) -> tuple[str, int]:
-        arm_address = self.study.arms[self._arm(arm)].endpoint
-        return (
-            (arm_address.host, arm_address.port)
-            if arm_address is not None
-            else (self.asked.host, self.asked.port)
-        )
+        place = self.study.arms[self._arm(arm)].endpoint or self.asked
+        return place.host, place.port
 
     def _opened_at(self, place: tuple[str, int]) -> int:
         """Number of connections to the server behind a place, by any name it has."""

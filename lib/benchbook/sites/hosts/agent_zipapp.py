@@ -22,13 +22,7 @@ NEEDED = (
     "sites/processes/control_groups.py", "sites/processes/firewall.py", "sites/processes/process.py",
     "sites/processes/procfs.py", "sites/processes/tcp_bytes.py", "sites/processes/taskstats.py",
 )  # fmt: skip
-EMPTY = (
-    "__init__.py",
-    "core/__init__.py",
-    "core/util/__init__.py",
-    "sites/__init__.py",
-    "sites/processes/__init__.py",
-)
+EMPTY = tuple(f"{room}__init__.py" for room in ("", "core/", "core/util/", "sites/", "sites/processes/"))
 MAIN = "from benchbook.sites.agent.main import main\n\nmain()\n"
 # The oldest date that the format knows: the same modules give the same bytes.
 DATE = (1980, 1, 1, 0, 0, 0)
@@ -39,11 +33,9 @@ UNCHECKED = (1).to_bytes(4, "little")
 @cache
 def pack_agent() -> bytes:
     """The archive; the same modules and the same Python give the same bytes everywhere."""
-    modules = [*map(PACKAGE.joinpath, NEEDED), *sorted((PACKAGE / "sites" / "agent").glob("*.py"))]
+    files = [*map(PACKAGE.joinpath, NEEDED), *sorted((PACKAGE / "sites" / "agent").glob("*.py"))]
     texts = {f"benchbook/{name}": "" for name in EMPTY}
-    texts |= {
-        f"benchbook/{path.relative_to(PACKAGE).as_posix()}": path.read_text("utf-8") for path in modules
-    }
+    texts |= {f"benchbook/{path.relative_to(PACKAGE).as_posix()}": path.read_text("utf-8") for path in files}
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as archive:
         for name, text in {"__main__.py": MAIN, **texts}.items():

@@ -158,10 +158,8 @@ class TiupCluster(TidbServers, data_snapshots.Loaded):
         """SettingsDiffer if a setting of the study's was not taken."""
         self.running()
         mine = {**self.engine.settings, **self.configs["tidb"]}
-        facts, shown = (
-            self.read_facts(self.engine.version, PurePath("DATA"), mine, may_lack=True),
-            self._shown(),
-        )
+        facts = self.read_facts(self.engine.version, PurePath("DATA"), mine, may_lack=True)
+        shown = self._shown()
         parts = [{key: item.get(key) for key in ("id", "role", "status")} for item in shown["instances"]]
         return facts | {
             "config_hash": self.config_hash,

@@ -94,10 +94,7 @@ def _judge_target(
         yield Ability(f"{name}: ssh", False, statement or request, remedy, is_needed=False)
         return
     host_snapshot, late_s = request
-    names = {
-        required_program["programs"][0]: name
-        for name, required_program in descriptors.required_programs().items()
-    }
+    names = {of["programs"][0]: name for name, of in descriptors.required_programs().items()}
     facts, held = host_snapshot.facts, ", ".join(target.roles)
     detail = f"{target.user}@{target.host}, {facts['system']}, {facts['cores']} cores, {held}"
     yield Ability(f"{name}: ssh", True, detail, is_needed=False)

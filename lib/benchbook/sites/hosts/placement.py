@@ -118,9 +118,8 @@ class _Makes:
         else:
             first = roles.host_of(self.hosts, "server", arm)
             rest = [host for host in roles.find_hosts(self.hosts, "server") if host != first]
-            servers = tuple(
-                self._server(name, arm, host, cores.get("server")) for host in (first, *rest)[: arm.servers]
-            )
+            cpus = cores.get("server")
+            servers = tuple(self._server(name, arm, host, cpus) for host in (first, *rest)[: arm.servers])
         proxy = self._proxy(arm, servers, cores.get("proxy")) if arm.access != "direct" else None
         machines = [roles.host_of(self.hosts, "client", arm)]
         if "client" not in arm.hosts:

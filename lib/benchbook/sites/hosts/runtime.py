@@ -102,9 +102,7 @@ class HostsRuntime(ArmRuntime[HostPlacement]):
         if part.kind == "proxy":
             return self._make_proxy(part, part.program, machine, place)
         if part.program == "cluster":
-            names = {host_endpoint.host for host_endpoint in part.where.places} | {
-                name for _, name in part.where.others
-            }
+            names = {place.host for place in part.where.places} | {name for _, name in part.where.others}
             return TiupCluster(self.study, part, {name: self.machine(name) for name in names}, peers)
         engine = engine_of(self.study, part.arm)
         chain = next(item for item in self.chains.values() if part in item.servers)

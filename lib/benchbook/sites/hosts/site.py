@@ -65,8 +65,8 @@ class HostsSite(ArrangedSite[HostPlacement]):
 
     def obstacles(self, arm: str) -> list[str]:
         """Raise Refused if a host refuses our login or can't be trusted: no reason to skip an arm."""
-        if infeasible_reasons := list(roles.infeasible_reasons(self.study, arm, self.targets)):
-            return infeasible_reasons
+        if reasons := list(roles.infeasible_reasons(self.study, arm, self.targets)):
+            return reasons
         for role, name in placement.hosts_of(self._chain(arm)).items():
             try:
                 look = self.runtime.look(name)
@@ -74,10 +74,8 @@ class HostsSite(ArrangedSite[HostPlacement]):
                 raise
             except SiteError as error:
                 return [str(error)]
-            infeasible_reasons += [
-                f"{name}: {why}" for why in roles.obstacles_of(self.study, arm, role, look)
-            ]
-        return infeasible_reasons
+            reasons += [f"{name}: {why}" for why in roles.obstacles_of(self.study, arm, role, look)]
+        return reasons
 
     @property
     def ready_s(self) -> float:  # type: ignore[override]  # asked of the hosts, each time

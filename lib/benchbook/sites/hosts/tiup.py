@@ -22,9 +22,8 @@ def build_settings(study: StudySpec, part: Part) -> config.TidbSettings:
     """Settings asked of each TiDB of a cluster: its items, and its variables."""
     engine = engine_of(study, part.arm)
     assert engine.version is not None
-    return config.complete_settings(
-        {**engine.settings, **merge_configs(study, part.arm)["tidb"]}, engine.version
-    )
+    settings = {**engine.settings, **merge_configs(study, part.arm)["tidb"]}
+    return config.complete_settings(settings, engine.version)
 
 
 def merge_configs(study: StudySpec, arm: str) -> dict[str, dict[str, Any]]:
@@ -72,9 +71,8 @@ def build_topology(
     for rank, host in enumerate(of_role["pd"], start=1):
         at = place(host, "pd", base + PD_AT)
         ports = {"client_port": base + PD_AT, "peer_port": base + PD_AT + 1}
-        topology["pd_servers"].append(
-            {**at, "name": f"pd-{rank}", **ports, "data_dir": f"{at['deploy_dir']}/data"}
-        )
+        data = {"data_dir": f"{at['deploy_dir']}/data"}
+        topology["pd_servers"].append({**at, "name": f"pd-{rank}", **ports, **data})
     for host_endpoint in part.where.places:
         at = {
             **place(host_endpoint.host, "tidb", host_endpoint.port),

@@ -83,9 +83,7 @@ class RemoteWatch(Watch):
         self.clock_step_s = max((watch_result.clock_step_s for watch_result in watch_results), key=abs)
         self.counted = sum_events([watch_result.counted for watch_result in watch_results])
         self.oom_kills = sum(watch_result.oom_kills for watch_result in watch_results)
-        self.strangers = {
-            self._label(host): self.by_host[name].strangers for name, host in self._hosts.items()
-        }
+        self.strangers = {self._label(host): self.by_host[key].strangers for key, host in self._hosts.items()}
         self.cores = self.by_host[self.roles["client"].name].cores
         self.runqueue_waits_s = [
             self.by_host[client.host.name].runqueue_waits_s[str(client.pid)] for client in self.clients

@@ -154,9 +154,8 @@ class PodHost(Host):
 
     def _run(self, command: str, order: dict[str, Any] | None) -> str:
         path = self._argv(command)[1]
-        reply = self._exec(
-            "python3", "-c", INSTALL, path, stdin=base64.b64encode(agent_zipapp.pack_agent()) + b"\n"
-        )
+        file = base64.b64encode(agent_zipapp.pack_agent()) + b"\n"
+        reply = self._exec("python3", "-c", INSTALL, path, stdin=file)
         reply += self._exec(*self._argv(command), stdin=json.dumps(order or {}).encode() + b"\n")
         return reply.decode("utf-8", "replace")
 

@@ -100,9 +100,8 @@ class KubernetesCluster:
             return call(*words, _request_timeout=CALL_S, **options)
         except ApiException as error:
             kind = ApiUnavailable if error.status in BUSY else SiteError
-            raise kind(
-                f"the cluster refuses: {error.status} {error.reason}: {_describe_error(error)}"
-            ) from None
+            why = f"{error.status} {error.reason}: {_describe_error(error)}"
+            raise kind(f"the cluster refuses: {why}") from None
         except LOST as error:
             raise ApiUnavailable(f"the cluster of {self.file} can't be reached: {error}") from None
 

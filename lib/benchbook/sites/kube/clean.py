@@ -23,10 +23,8 @@ def down(folder: Path, token: str | None, report: Any, purge: bool = False) -> N
     from benchbook.sites.kube.api import KubernetesCluster
 
     record_data = json.loads(record.read_text(encoding="utf-8"))
-    cluster, name = (
-        KubernetesCluster(record_data["context"], Path(record_data["kubeconfig"])),
-        record_data["namespace"],
-    )
+    cluster = KubernetesCluster(record_data["context"], Path(record_data["kubeconfig"]))
+    name = record_data["namespace"]
     try:
         was_there = namespace.find_namespace(cluster, name) is not None
         if not namespace.remove_namespace(cluster, name, record_data["token"]):

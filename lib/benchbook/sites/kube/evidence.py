@@ -131,10 +131,8 @@ def _check_kernel(arms: KubernetesRuntime, server: Any, network: str) -> dict[st
     gke = arms.space.here.gke
     kernel: dict[str, Any] = {}
     for name in sorted({*SYSCTLS, *(gke.sysctls if gke is not None else ())}):
-        statement = server.run(
-            "sh", "-c", f"cat /proc/sys/{name.replace('.', '/')} 2>/dev/null || true"
-        ).strip()
-        kernel[name] = int(statement) if statement.isdigit() else statement or None
+        text = server.run("sh", "-c", f"cat /proc/sys/{name.replace('.', '/')} 2>/dev/null || true").strip()
+        kernel[name] = int(text) if text.isdigit() else text or None
     limit = find_first_group(r"^Max open files\s+(\d+)", server.run("cat", "/proc/1/limits"))
     kernel["open_files"] = int(limit) if limit is not None else None
     wanted: dict[str, int] = {}

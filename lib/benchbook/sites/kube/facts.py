@@ -106,9 +106,7 @@ def find_shortage(
     for pod in pods:
         if pod.metadata.namespace != namespace and pod.status.phase in ("Pending", "Running"):
             node = str(pod.spec.node_name)
-            taken[node] = taken.get(node, 0.0) + sum(
-                _read_request(container) for container in pod.spec.containers
-            )
+            taken[node] = taken.get(node, 0.0) + sum(_read_request(item) for item in pod.spec.containers)
 
     def free(node: Any) -> float:
         return parse_cores(node.status.allocatable["cpu"]) - taken.get(node.metadata.name, 0.0)

@@ -110,10 +110,8 @@ def build_proxy(
     leads_to = address or f"{proxy.to.name}.{names.namespace}.svc"
     behind, cores = proxy.to.port if address else SERVICE_PORT, proxy.where.resources.limit_cpu
     files = proxy_pod(proxy.program).files(proxy.port, leads_to, behind, cores)
-    return [
-        names.manifest("ConfigMap", proxy.name, proxy.name, data=files),
-        build_stateful(study, names, proxy, files),
-    ]
+    config = names.manifest("ConfigMap", proxy.name, proxy.name, data=files)
+    return [config, build_stateful(study, names, proxy, files)]
 
 
 def build_pod(study: StudySpec, part: Part) -> dict[str, Any]:

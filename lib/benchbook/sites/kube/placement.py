@@ -142,9 +142,8 @@ def build_chains(study: StudySpec) -> dict[str, Chain]:
         nodes = select_nodes(here, arm)
         spread = arm.placement is not None and arm.placement.spread
         apart = _describe_difference(arm, here, nodes)
-        where = KubernetesPlacement(
-            arm.network, choose_resources(arm, here), nodes.get("server", ()), spread, apart
-        )
+        resources = choose_resources(arm, here)
+        where = KubernetesPlacement(arm.network, resources, nodes.get("server", ()), spread, apart)
         servers = tuple(share("server", where, number=number) for number in range(arm.servers))
         hops: list[Part] = []
         if arm.access in SERVICES:
@@ -184,10 +183,8 @@ def choose_resources(arm: Arm, here: Kubernetes) -> ResourceLimits:
     """Resources of an arm's server: unspecified, equal requests and limits, or a limit alone."""
     quota = arm.cpu["server"].quota if "server" in arm.cpu else None
     if (pod_resources := arm.resources) is not None:
-        least, most = pod_resources.requests, pod_resources.limits
-        return ResourceLimits(
-            *(least.cpu or most.cpu, least.memory_mib or most.memory_mib, most.cpu, most.memory_mib)
-        )
+        low, top = pod_resources.requests, pod_resources.limits
+        return ResourceLimits(low.cpu or top.cpu, low.memory_mib or top.memory_mib, top.cpu, top.memory_mib)
     if arm.qos == "guaranteed":
         return _make_equal(quota or here.server.cpu, here.server.memory_mib)
     return _make_limited(quota)
@@ -207,9 +204,8 @@ def _place_neighbour(arm: Arm, server: Part, share: Any) -> Part | None:
         return None
     # Two shares are what a pod without requests has.
     cores = arm.neighbour.shares / CORE_SHARES if arm.neighbour.shares > 2 else None
-    where = KubernetesPlacement(
-        "pod", ResourceLimits(request_cpu=cores), server.where.nodes, beside=server.name
-    )
+    limits = ResourceLimits(request_cpu=cores)
+    where = KubernetesPlacement("pod", limits, server.where.nodes, beside=server.name)
     return share("neighbour", where, 0)
 
 

@@ -45,9 +45,8 @@ def render_plan(name: str, study: StudySpec) -> str:
         is_ours = "installed by `benchbook cluster`" if here.gke is not None else "in the cluster"
         version = f"{here.tidb.operator_version} for TiDB {here.tidb.version}"
         results.append(f"  operator  TiDB Operator {version}, {is_ours}")
-    for role, labels in sorted(
-        {item for arm in study.arms.values() for item in select_nodes(here, arm).items()}
-    ):
+    wanted = {item for arm in study.arms.values() for item in select_nodes(here, arm).items()}
+    for role, labels in sorted(wanted):
         results.append(f"  nodes     for {role}: {', '.join(f'{key}={value}' for key, value in labels)}")
     results.append(f"makes in namespace {names.namespace[: -len(NO_TOKEN[:8])]}…")
     parts = {part.name: part for chain in chains.values() for part in in_pods(chain)}
@@ -114,11 +113,7 @@ def infeasible_reasons(study: StudySpec, chain: Chain) -> Iterator[str]:
         arm_engine = chain.arm.engine
         of = descriptors.find_engine((arm_engine and arm_engine.name) or study.engine.name)
         version = (arm_engine and arm_engine.version) or study.engine.version
-        if (
-            of.closed_since
-            and version is not None
-            and parse_version(version) < parse_version(of.closed_since)
-        ):
+        if of.closed_since and version and parse_version(version) < parse_version(of.closed_since):
             yield (
                 f"engine.version: {version}: before {of.closed_since} {of.product} lets anybody in before it "
                 f"has accounts; write {of.closed_since} or a later one"

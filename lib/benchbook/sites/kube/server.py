@@ -169,10 +169,8 @@ class PodMachine(OnHost):
         return self.says(["sh", "-c", 'command -v "$1"', "sh", name]).strip() or None
 
     def programs(self, name: str) -> list[str]:
-        results = dict.fromkeys(self.says(["sh", "-c", FIND, "sh", name]).split())
-        return sorted(
-            results, key=lambda path: [int(part) for part in re.findall(r"\d+", path)], reverse=True
-        )
+        paths = dict.fromkeys(self.says(["sh", "-c", FIND, "sh", name]).split())
+        return sorted(paths, key=lambda path: [int(part) for part in re.findall(r"\d+", path)], reverse=True)
 
     def says(self, argv: list[str]) -> str:
         done = self.done(*argv)

@@ -50,9 +50,7 @@ class KubernetesSite(ArrangedSite[KubernetesPlacement]):
     def _open(self) -> None:
         self.space = StudyNamespace(self.study, self.lab)
         name, is_outside = self.space.here.outside, any(map(count_outside, self.chains.values()))
-        self._outside = (
-            ExternalClients(self.study, self.lab, name) if name is not None and is_outside else None
-        )
+        self._outside = ExternalClients(self.study, self.lab, name) if name and is_outside else None
         self.runtime = KubernetesRuntime(self.space, self.chains, self._outside)
         self.space.prepare()
         # What a killed owner left: load that goes on, and pods of arms that are no more.

@@ -81,12 +81,10 @@ def build_settings(study: StudySpec, arm: str) -> config.TidbSettings:
     assert here.tidb is not None
     must_be_free(study.engine)
     wanted = config.of_parts(here.tidb, study.arms[arm].parts)["tidb"]
-    settings = {
+    items = {
         key: value for key, value in wanted.items() if config.is_item(key) and not isinstance(value, tuple)
     }
-    return config.complete_settings(
-        {**study.engine.settings, **settings}, here.tidb.version.removeprefix("v")
-    )
+    return config.complete_settings({**study.engine.settings, **items}, here.tidb.version.removeprefix("v"))
 
 
 def build_balancer(names: StudyNames, chain: Chain) -> dict[str, Any]:

@@ -108,12 +108,12 @@ class TidbCluster(TidbServers, Loaded):
         }
         for status in self.statuses:
             try:
-                statements = status.who()
+                answer = status.who()
             except (OSError, ValueError) as error:
                 raise SiteError(f"{status.by.host}: the server does not answer: {error}") from None
             results |= {
-                "version": statements["version"],
-                f"{status.by.host}_git_hash": statements["git_hash"],
+                "version": answer["version"],
+                f"{status.by.host}_git_hash": answer["git_hash"],
             }
         return results
 

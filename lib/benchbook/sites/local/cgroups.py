@@ -101,9 +101,8 @@ def list_groups(id: str, root: Path = ROOT) -> list[Path]:
     tops = [folder / f"benchbook-{id}" for folder in (root, root / "cpu")]
     return [
         path
-        for top in tops
-        if top.is_dir()
-        for path in (*sorted(p for p in top.iterdir() if p.is_dir()), top)
+        for top in filter(Path.is_dir, tops)
+        for path in (*sorted(filter(Path.is_dir, top.iterdir())), top)
     ]
 
 

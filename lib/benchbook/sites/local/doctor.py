@@ -32,12 +32,8 @@ def examine(port: int = 23060) -> list[Ability]:
     facts = machine.collect_facts()
     abilities = [*_check_system(facts)]
     if sys.platform == "linux":
-        abilities += [
-            *_check_rights(),
-            *map(_check_port, (port, port + 1)),
-            *_check_shared(facts),
-            _check_machine(),
-        ]
+        abilities += [*_check_rights(), *map(_check_port, (port, port + 1))]
+        abilities += [*_check_shared(facts), _check_machine()]
         abilities += [*capabilities.check_network(), capabilities.cpu_quota()]
     go = find_first_group(VERSION, files.read_output(["go", "version"], os.environ))
     detail = f"{go or 'not installed'}; only for TiDB, which is built from its Go module"
@@ -59,10 +55,8 @@ def _check_system(facts: Mapping[str, Any]) -> Iterator[Ability]:
     yield judge_ability("system", is_linux, detail, remedy)
     is_new = sys.version_info >= (3, 11)
     yield judge_ability("python", is_new, platform.python_version(), "install Python 3.11 or newer")
-    result = facts["sysbench"]
-    yield judge_ability(
-        "sysbench", result is not None, result or "not installed", install_command("sysbench")
-    )
+    text = facts["sysbench"]
+    yield judge_ability("sysbench", text is not None, text or "not installed", install_command("sysbench"))
     total = facts["memory_mib"]
     yield judge_ability("memory", total >= 1900, f"{total} MiB", "use a machine with 2 GiB or more")
     root = lab_root(Path.cwd())
@@ -74,30 +68,27 @@ def _check_system(facts: Mapping[str, Any]) -> Iterator[Ability]:
 def _check_rights() -> Iterator[Ability]:
     """Rights of this process: cores, users, open files."""
     count, is_root = len(os.sched_getaffinity(0)), os.geteuid() == 0
-    detail = f"{count}; `cpus: split` halves them between server and client"
+    note = f"{count}; `cpus: split` halves them between server and client"
     remedy = "give it a second core, or client and server compete for one"
-    yield judge_ability("cores", count >= 2, detail, remedy)
+    yield judge_ability("cores", count >= 2, note, remedy)
     sudo = "installed" if shutil.which("sudo") else "not installed"
     ordinary = f"an ordinary user, servers run as you; sudo is {sudo}"
     yield Ability("rights", True, "root; servers run as their own users" if is_root else ordinary)
     hard = files.open_files()
     behind = (hard - background_load.OTHER_FILES) // 2
-    detail = f"{hard} allowed, {behind} connections of a load behind a proxy" if hard >= 0 else "no limit"
+    note = f"{hard} allowed, {behind} connections of a load behind a proxy" if hard >= 0 else "no limit"
     line = "* hard nofile 65536"
     remedy = f"as root, put the line `{line}` into /etc/security/limits.d/benchbook.conf; then log in again"
     enough = hard < 0 or hard >= 8192
-    yield judge_ability(
-        "open files", enough, detail, "`ulimit -Hn 65536` in this shell" if is_root else remedy
-    )
+    yield judge_ability("open files", enough, note, "`ulimit -Hn 65536` in this shell" if is_root else remedy)
 
 
 def _check_port(number: int) -> Ability:
     there = files.find_listeners(number)
     held = [_describe_process(values["pid"]) for values in there if values["pid"]]
     detail = f"taken by {', '.join(held) or 'a process of another user'}" if there else "free"
-    return judge_ability(
-        f"port {number}", not there, detail, "`make down` if it is ours, else another site.port"
-    )
+    remedy = "`make down` if it is ours, else another site.port"
+    return judge_ability(f"port {number}", not there, detail, remedy)
 
 
 def _describe_process(pid: int) -> str:
@@ -138,10 +129,8 @@ def _check_machine() -> Ability:
 def _check_proxy(of: descriptors.ProxyDescriptor) -> Ability:
     kind, name = load(of.code), of.name
     if of.is_basic:
-        result = kind.installed()
-        return judge_ability(
-            name, result is not None, result or "not installed", install_command(of.programs[0])
-        )
+        text = kind.installed()
+        return judge_ability(name, text is not None, text or "not installed", install_command(of.programs[0]))
     path, why = local_machine.find_program(of.programs[0]), kind.obstacle()
     is_old = path is not None and kind.unable_to_capture(Path(path).resolve()) is not None
     detail = f"{path}{'; too old to capture traffic' if is_old else ''}"

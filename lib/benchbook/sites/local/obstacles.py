@@ -45,9 +45,8 @@ def infeasible_reasons(arm: Arm, chain: Chain, engine: Engine | None = None) -> 
 
 def has_netem(arms: Mapping[str, Arm]) -> bool:
     """True if the kernel can make the distance of all arms itself; asked only if there is any."""
-    return suits_netem(arms) and any(
-        ability.ok for ability in capabilities.check_network() if ability.name == "netem"
-    )
+    netem = (ability for ability in capabilities.check_network() if ability.name == "netem")
+    return suits_netem(arms) and any(ability.ok for ability in netem)
 
 
 def _check_arm(arm: Arm, chain: Chain) -> Iterator[str]:
@@ -89,9 +88,7 @@ def _check_load(load: Load, chain: Chain) -> Iterator[str]:
 
 
 def _check_abilities(*names: str) -> Iterator[str]:
-    abilities = {
-        ability.name: ability for ability in (*capabilities.check_network(), capabilities.cpu_quota())
-    }
+    abilities = {each.name: each for each in (*capabilities.check_network(), capabilities.cpu_quota())}
     for name in names:
         if not abilities[name].ok:
             yield f"{name}: {abilities[name].detail}; {abilities[name].remedy}"

@@ -128,10 +128,7 @@ class LocalRuntime(ArmRuntime[LabPlacement]):
             return []
         relay, service = chain.hop("relay"), chain.hop("service")
         inner = self.address(service if relay is None and service is not None else chain.server)
-        hops = [
-            Hop("server", *inner),
-            *(Hop("server", *self.address(part)) for part in chain.others),
-        ]
+        hops = [Hop("server", *inner), *(Hop("server", *self.address(part)) for part in chain.others)]
         if relay is not None or chain.proxy is not None:
             ends = self.addresses(chain.server) if inner == self.address(chain.server) else [inner]
             hops += [Hop("proxy", *self.address(chain.entry))]
@@ -161,9 +158,8 @@ class LocalRuntime(ArmRuntime[LabPlacement]):
             more: dict[str, Any] = {}
             if (cluster := engine.cluster) is not None and cluster.zones_ms is not None:
                 place = replace(place, peers=lambda: (self.network.gateway,))
-                more["zones"] = network.ClusterZones(
-                    self.network, part.rank, cluster.stores, cluster.zones_ms
-                )
+                zones = network.ClusterZones(self.network, part.rank, cluster.stores, cluster.zones_ms)
+                more["zones"] = zones
             server = load(program_of(engine))(self.machine, engine, place, **more)
             data_snapshots.repair_data(server)
             return server

@@ -76,9 +76,8 @@ class LocalSite(ArrangedSite[LabPlacement]):
         return cls(study, Path()).obstacles(arm)
 
     def obstacles(self, arm: str) -> list[str]:
-        return obstacles.infeasible_reasons(
-            self.study.arms[arm], self._chain(arm), engine_of(self.study, arm)
-        )
+        engine = engine_of(self.study, arm)
+        return obstacles.infeasible_reasons(self.study.arms[arm], self._chain(arm), engine)
 
     def endpoints(self, arm: str) -> list[Endpoint]:
         chain, engine = self._chain(arm), engine_of(self.study, self.study.deployed(arm))
@@ -143,9 +142,8 @@ class LocalSite(ArrangedSite[LabPlacement]):
 
     def look(self) -> None:
         now = time.time()
-        programs = [
-            item for part in self.runtime.alive.values() for item in (*part.members, *part.hops.values())
-        ]
+        parts = self.runtime.alive.values()
+        programs = [item for part in parts for item in (*part.members, *part.hops.values())]
         dead = [program for program in programs if program.child is not None and not program.child.is_alive]
         if dead:
             message = "; ".join(f"{item.role}{_describe_exit(item.child)}, see {item.log}" for item in dead)
@@ -159,10 +157,7 @@ class LocalSite(ArrangedSite[LabPlacement]):
         twins = self._arms.keys() - self.study.arms.keys()
         has_netem, port = obstacles.has_netem(self.study.arms), self.study.site.port
         engines = {arm: engine_of(self.study, self.study.deployed(arm)) for arm in self._arms}
-        ports = {
-            arm: (engine.cluster or descriptors.find_engine(engine.name)).ports
-            for arm, engine in engines.items()
-        }
+        ports = {arm: (of.cluster or descriptors.find_engine(of.name)).ports for arm, of in engines.items()}
         return placement.build_chains(self._arms, port, self.cpus, has_netem, first, ports, twins)
 
 

@@ -85,9 +85,8 @@ class UnistoreCluster(TidbServers):
         def at(zone: int, number: int) -> labs.PartLocation:
             return replace(zones[zone % size.stores], port=number)
 
-        pd_asked = settings.complete_settings(size.pd_settings, "pd") | {
-            "replication.max-replicas": size.replicas
-        }
+        copies = {"replication.max-replicas": size.replicas}
+        pd_asked = settings.complete_settings(size.pd_settings, "pd") | copies
         self.pd = tidb_members.PD(self, "pd", at(0, pd_port), pd_asked)
         store_asked = settings.complete_settings(size.store_settings, "unistore")
         self.stores = {
@@ -165,9 +164,8 @@ class UnistoreCluster(TidbServers):
             with data_snapshots.first_start(self):
                 hops = (hop.starting() for hop in self.hops.values())
                 yield from concurrent_steps.interleave_steps(self.pd.starting(), *hops)
-                yield from concurrent_steps.interleave_steps(
-                    *(store.starting() for store in self.stores.values())
-                )
+                stores = (store.starting() for store in self.stores.values())
+                yield from concurrent_steps.interleave_steps(*stores)
                 # TiDB would wait for leaders as well, and say less of why.
                 yield from self._resting(READY_S, 0.0)
                 served = concurrent_steps.interleave_steps(*(tidb.starting() for tidb in self.servers))
@@ -271,11 +269,7 @@ class UnistoreCluster(TidbServers):
 
     def log_errors(self, mark: dict[str, int]) -> list[str]:
         """Return the lines since a place that tell of a crash, each with the part that wrote it."""
-        return [
-            f"{member.name}: {line}"
-            for member in self.members
-            for line in member.log_errors(mark[member.role])
-        ]
+        return [f"{part.name}: {line}" for part in self.members for line in part.log_errors(mark[part.role])]
 
     @property
     def _own_hosts(self) -> list[str]:

@@ -142,10 +142,8 @@ class Store(ClusterMember):
     own_options = frozenset({"-listen", "-peers"})
 
     def told(self) -> dict[str, Any]:
-        request = Request("/config")
-        return flatten_mapping(
-            json.loads(self.machine.request(self.place.address, self.place.port + 1, request))
-        )
+        text = self.machine.request(self.place.address, self.place.port + 1, Request("/config"))
+        return flatten_mapping(json.loads(text))
 
     def _toml(self) -> str:
         place = f"{self.place.address}:{self.place.port + 1}"

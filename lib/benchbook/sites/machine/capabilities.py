@@ -95,9 +95,8 @@ def check_network() -> tuple[Ability, ...]:
 def try_command(name: str, argv: list[str], remedy: str) -> Ability:
     """Try a command in a network namespace that goes away with it."""
     env = {**os.environ, "PATH": f"{os.environ.get('PATH', '')}:{PATH}", "LC_ALL": "C"}
-    if missing := next(
-        (tool for tool in ("unshare", argv[0]) if not shutil.which(tool, path=env["PATH"])), None
-    ):
+    tools = ("unshare", argv[0])
+    if missing := next((tool for tool in tools if not shutil.which(tool, path=env["PATH"])), None):
         return Ability(name, False, f"{missing} is not installed", install_command(missing), is_needed=False)
     quiet: dict[str, Any] = {"capture_output": True, "text": True, "timeout": 10, "stdin": subprocess.DEVNULL}
     try:

@@ -56,10 +56,8 @@ def create_stepwise(server: Any) -> concurrent_steps.Steps:
     """Make the data as `make` does; yields while a server with `creating` waits for new data."""
     machine, role, copy = server.machine, server.role, server.place.prepared
     repair_data(server)
-    if (
-        read_record(machine, f"{role}/made.json") == server.made_with
-        and machine.size(f"{role}/data") is not None
-    ):
+    is_current = read_record(machine, f"{role}/made.json") == server.made_with
+    if is_current and machine.size(f"{role}/data") is not None:
         return
     machine.remove(role)
     if read_record(machine, _record_path(server)).get("made_with") != server.made_with:
@@ -151,9 +149,8 @@ def drop_caches(server: Any) -> None:
 
 def start_servers(servers: Sequence[Any]) -> None:
     """Start servers that mostly wait while they start, side by side."""
-    concurrent_steps.run_steps(
-        concurrent_steps.interleave_steps(*(server.starting() for server in servers)), LOOK_S
-    )
+    steps = (server.starting() for server in servers)
+    concurrent_steps.run_steps(concurrent_steps.interleave_steps(*steps), LOOK_S)
 
 
 @contextlib.contextmanager

@@ -118,9 +118,7 @@ def _describe_holder(path: Path) -> str:
             f"{what} is being measured by pid {pid}, since {since}: {record.get('command')}; "
             "wait until it ends, or end it there (Ctrl-C), then try again"
         )
-    left = [
-        f"{child} ({procfs.read_command(child)})" for child in procfs.opened_by(path) if child != os.getpid()
-    ]
+    left = [f"{pid} ({procfs.read_command(pid)})" for pid in procfs.opened_by(path) if pid != os.getpid()]
     return (
         f"this machine is still held by what pid {pid} (gone, since {since}) left behind: "
         f"{', '.join(left) or 'processes of another user'}; run `make down`, then try again"

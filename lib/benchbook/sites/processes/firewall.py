@@ -140,12 +140,8 @@ def _read_table(name: bytes, level: int, head: int) -> list[Rule]:
     with socket.socket(family, socket.SOCK_RAW, socket.IPPROTO_RAW) as sock:
         info = _get_option(sock, level, INFO, name.ljust(84, b"\0"))
         ends, (size,) = struct.unpack_from("=5I", info, 56), struct.unpack_from("=I", info, 80)
-        body = _get_option(
-            sock,
-            level,
-            ENTRIES,
-            name.ljust(32, b"\0") + struct.pack("=II", size, 0) + bytes(size),
-        )
+        question = name.ljust(32, b"\0") + struct.pack("=II", size, 0) + bytes(size)
+        body = _get_option(sock, level, ENTRIES, question)
     entries, at, is_own = body[40:], 0, False
     table: list[Rule] = []
     while at < size:

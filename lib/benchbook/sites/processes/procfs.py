@@ -249,10 +249,7 @@ def opened_by(path: Path) -> list[int]:
         try:
             for name in os.scandir(PROC / str(pid) / "fd"):
                 status = name.stat()
-                if (status.st_dev, status.st_ino) == (
-                    wanted.st_dev,
-                    wanted.st_ino,
-                ):
+                if (status.st_dev, status.st_ino) == (wanted.st_dev, wanted.st_ino):
                     holders.append(pid)
                     break
         except OSError:
@@ -262,16 +259,11 @@ def opened_by(path: Path) -> list[int]:
 
 def parse_processor(cpuinfo: str) -> str | None:
     """Processor's name in `/proc/cpuinfo` with its family, model and stepping, or None."""
-    messages = dict(
-        re.findall(r"^(model name|cpu family|model|stepping)\s*:[ \t]*(.+)$", cpuinfo, re.MULTILINE)
-    )
-    name = messages.pop("model name", None)
-    if name is None or len(messages) < 3:
+    its = dict(re.findall(r"^(model name|cpu family|model|stepping)\s*:[ \t]*(.+)$", cpuinfo, re.MULTILINE))
+    name = its.pop("model name", None)
+    if name is None or len(its) < 3:
         return name
-    return (
-        f"{name} (family {messages['cpu family']}, model {messages['model']}, stepping "
-        f"{messages['stepping']})"
-    )
+    return f"{name} (family {its['cpu family']}, model {its['model']}, stepping {its['stepping']})"
 
 
 def machine_times() -> list[float]:
@@ -286,9 +278,8 @@ def cpu_s(pids: Sequence[int], families: Collection[int] = ()) -> float | None:
     for pid in pids:
         if pid in families:
             # Once a child is waited for, what it used is in its parent's account.
-            ticks += sum(
-                stat.used for stat in map(read_stat, taskstats.children_of(pid)) if stat and stat.lives
-            )
+            children = map(read_stat, taskstats.children_of(pid))
+            ticks += sum(stat.used for stat in children if stat and stat.lives)
         its = read_stat(pid)
         if its is None or not its.lives:
             return None

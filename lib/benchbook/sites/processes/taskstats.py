@@ -220,10 +220,8 @@ class Counters:
         attributes = bytearray(ATTRIBUTES)
         struct.pack_into("IIQ", attributes, 0, kind, ATTRIBUTES, number)
         struct.pack_into("QQ", attributes, 32, TIMES, INHERITED)
-        libc, input_array = (
-            ctypes.CDLL(None, use_errno=True),
-            (ctypes.c_char * ATTRIBUTES).from_buffer(attributes),
-        )
+        libc = ctypes.CDLL(None, use_errno=True)
+        input_array = (ctypes.c_char * ATTRIBUTES).from_buffer(attributes)
         file = libc.syscall(PERF_EVENT_OPEN, input_array, task, -1, -1, ctypes.c_ulong(CLOSED_ON_EXEC))
         if file >= 0:
             self._files.setdefault(name, []).append(file)

@@ -94,9 +94,7 @@ class Counter:
         if not self.is_able:
             return None
         grown = [(row, self._first[cookie]) for cookie, row in self._last.items()]
-        return {
-            name: sum(row[at] - was[at] for row, was in grown) for name, at in (("sent", 2), ("again", 3))
-        }
+        return {key: sum(row[at] - was[at] for row, was in grown) for key, at in (("sent", 2), ("again", 3))}
 
     def _look(self) -> dict[Hop, Counts]:
         results: dict[Hop, Counts] = {}

@@ -86,10 +86,8 @@ class HAProxy(Proxy):
             servers=server_lines(self.servers, self.has_standby),
         )
         for word, value in self.asked.settings.items():
-            line, known_pattern = (
-                f"    {word} {value}",
-                re.compile(rf"^    {re.escape(word)} .*$", re.MULTILINE),
-            )
+            line = f"    {word} {value}"
+            known_pattern = re.compile(rf"^    {re.escape(word)} .*$", re.MULTILINE)
             if known_pattern.search(text):
                 text = known_pattern.sub(line, text)
             else:

@@ -135,11 +135,8 @@ class Proxy(Supervised, abc.ABC):
     @property
     def _way(self) -> str:
         """Way to name its program in place of the one in the PATH."""
-        is_here = self.machine.host is None
-        return (
-            "its path into "
-            f"{local_machine.name_variable(self.traits.programs[0]) if is_here else WAY_ON_HOSTS}"
-        )
+        variable = local_machine.name_variable(self.traits.programs[0])
+        return f"its path into {variable if self.machine.host is None else WAY_ON_HOSTS}"
 
     @classmethod
     def _missing(cls, way: str) -> str:

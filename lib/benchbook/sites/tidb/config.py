@@ -30,12 +30,10 @@ class TidbSettings:
         may_lack: bool = False,
     ) -> dict[str, dict[str, str | None]]:
         """Asked and got of each setting (`mine`: the study's); SettingsDiffer unless others `may_lack`."""
-        requests, differing = self.items | self.variables, self.differences(items, variables)
+        requests, wrong = self.items | self.variables, self.differences(items, variables)
         if may_lack:
-            differing = {key: two for key, two in differing.items() if key in mine or two[1] is not None}
-        return settings.verify_settings(
-            requests, mine, lambda key: self.got(key, items, variables), differing
-        )
+            wrong = {key: two for key, two in wrong.items() if key in mine or two[1] is not None}
+        return settings.verify_settings(requests, mine, lambda key: self.got(key, items, variables), wrong)
 
     @staticmethod
     def got(key: str, items: Mapping[str, Any], variables: Mapping[str, str]) -> str | None:

@@ -100,10 +100,8 @@ def must_be_closed(cursor: pymysql.cursors.Cursor) -> None:
     is_found = cursor.execute("SHOW COLUMNS FROM mysql.user LIKE 'authentication_string'")
     column = "authentication_string" if is_found else "Password"
     cursor.execute(f"SELECT user, host FROM mysql.user WHERE {column} = ''")
-    if open_accounts := [f"{user}@{host}" for user, host in cursor.fetchall()]:
-        raise SiteError(
-            f"these accounts have no password: {', '.join(open_accounts)}; run the prepare stage again"
-        )
+    if names := [f"{user}@{host}" for user, host in cursor.fetchall()]:
+        raise SiteError(f"these accounts have no password: {', '.join(names)}; run the prepare stage again")
 
 
 def set_variables(cursor: pymysql.cursors.Cursor, requests: Mapping[str, Value]) -> None:
@@ -142,8 +140,8 @@ def is_seen(
     account: dict[str, Any] = {"user": labs.USER, "password": machine.lab.password(), "database": labs.SCHEMA}
     try:
         with (
-            machine.connect((address, port), read_timeout=30, **account) as theirs,
-            theirs.cursor() as cursor,
+            machine.connect((address, port), read_timeout=30, **account) as link,
+            link.cursor() as cursor,
         ):
             cursor.execute("SELECT CONNECTION_ID()")
             number = int(cursor.fetchone()[0])

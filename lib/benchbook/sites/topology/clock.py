@@ -154,9 +154,8 @@ class TurnScheduler:
 
     def end_counting(self) -> None:
         """Stop counting: it takes time from the measurement."""
-        for item in {
-            id(entry): entry for counter in self.counters.values() for entry in counter.values()
-        }.values():
+        counters = {id(entry): entry for counter in self.counters.values() for entry in counter.values()}
+        for item in counters.values():
             item.close()
 
     def with_client(self, name: str) -> list[int]:

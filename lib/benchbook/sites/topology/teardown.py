@@ -68,9 +68,8 @@ def tear_down(lab_root: Path, purge: bool = False) -> Report:
         with contextlib.suppress(SiteError):
             process.stop_child(child, grace_s=SERVER_S)
             report.stopped.append(name)
-    report.left = [
-        f"pid {child.pid}: {procfs.read_command(child.pid)}" for child in find_processes(lab_root, tokens)
-    ]
+    left = find_processes(lab_root, tokens)
+    report.left = [f"pid {child.pid}: {procfs.read_command(child.pid)}" for child in left]
     kinds = list(sites.rooms("clean"))
     for kind, folder in itertools.product(kinds, labs):
         kind.down(folder, _read_token(folder), report, purge)
