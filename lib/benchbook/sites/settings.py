@@ -161,11 +161,8 @@ def is_same_value(request: Value, got: str) -> bool:
 
 def hash_variables(variables: Mapping[str, str], folder: PurePath) -> str:
     """SHA-256 of all variables that mean the same at the next start and in another place."""
-    kept = sorted(
-        (key, value.replace(str(folder), "SERVER"))
-        for key, value in variables.items()
-        if key not in VOLATILE | PLACE
-    )
+    lasting = {key: value for key, value in variables.items() if key not in VOLATILE | PLACE}
+    kept = sorted((key, value.replace(str(folder), "SERVER")) for key, value in lasting.items())
     return hashlib.sha256("\n".join(f"{key}={value}" for key, value in kept).encode()).hexdigest()
 
 

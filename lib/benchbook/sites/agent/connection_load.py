@@ -276,9 +276,8 @@ class ClientSession(asyncio.Protocol):
         elif payload[0] == SWITCH:
             plugin, _, salt = payload[1:].partition(b"\0")
             if plugin != NATIVE:
-                raise LoginRefused(
-                    f"the server asks for {plugin.decode(errors='replace')}, we know native only"
-                )
+                wanted = plugin.decode(errors="replace")
+                raise LoginRefused(f"the server asks for {wanted}, we know native only")
             self._transport.write(frame_packet(scramble_password(self.account.password, salt), number + 1))
         else:
             raise LoginRefused(_describe_answer(payload))

@@ -119,11 +119,7 @@ def _is_ours(pid: int) -> bool:
 def _read_network(pid: int) -> dict[str, int | None]:
     """Counters of a process's network namespace, and the number of its rules."""
     rules = firewall.read_rules(pid)
-    results = (
-        {"rules": None, "dropped": None}
-        if rules is None
-        else {"rules": rules.rules, "dropped": rules.dropped}
-    )
+    results = {name: getattr(rules, name, None) for name in ("rules", "dropped")}
     try:
         counts = _read_counts(pid, "snmp", "Tcp:") | _read_counts(pid, "netstat", "TcpExt:")
     except (OSError, ValueError):

@@ -38,11 +38,9 @@ def set_all(profile: Any, put: Callable[[str, str, int], int], who: str = "the k
     got = {}
     for key, name in {**OF_NAMESPACE, **OF_MACHINE}.items():
         if (value := getattr(profile, key)) is not None:
-            got[key] = put(key, name, value)
-            if got[key] != value:
-                raise SiteError(
-                    f"kernel.{key}: asked {value}, {who} has {got[key]}; write a value it can hold"
-                )
+            if (now := put(key, name, value)) != value:
+                raise SiteError(f"kernel.{key}: asked {value}, {who} has {now}; write a value it can hold")
+            got[key] = now
     return got
 
 

@@ -70,11 +70,7 @@ class Operations(Files):
     def wait(self, job: str, up_to_s: float = 2.0) -> Later:
         """Answer when a job has ended, or after a while."""
         work: Job = self._jobs.get(job)
-        return Later(
-            lambda: work.info if work.code is not None else None,
-            up_to_s,
-            lambda: work.info,
-        )
+        return Later(lambda: work.info if work.code is not None else None, up_to_s, lambda: work.info)
 
     def signal(self, job: str, signum: int) -> None:
         self._jobs.signal(job, signum)

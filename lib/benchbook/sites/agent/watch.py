@@ -171,14 +171,7 @@ def _format_costs(before: list[float], after: list[float], used: float, span: fl
     system = taskstats.split_modes([used, *grown[taskstats.USER :]])[1]
     disk = [grown[place] / 1024 for place in (taskstats.READ, taskstats.WRITTEN)]
     switches = [grown[taskstats.VOLUNTARY], grown[taskstats.INVOLUNTARY]]
-    row = [
-        system,
-        *switches,
-        grown[taskstats.WAIT],
-        *disk,
-        grown[taskstats.FAULTS],
-        after[taskstats.THREADS],
-    ]
+    row = [system, *switches, grown[taskstats.WAIT], *disk, grown[taskstats.FAULTS], after[taskstats.THREADS]]
     return ["" if math.isnan(value) else round(value, 4) for value in row]
 
 

@@ -162,10 +162,7 @@ class MariaDB(Server):
                 with_tls = "NONE" if self.tls_from is None else "SSL"
                 cursor.execute(f"ALTER USER %s@%s REQUIRE {with_tls}", (labs.USER, peer))
         its_pid = int(self.machine.read(f"{self.role}/{PID}") or 0)
-        results: dict[str, Any] = {
-            "data folder": PurePosixPath(data),
-            "pid file": PurePosixPath(pid_file),
-        }
+        results: dict[str, Any] = {"data folder": PurePosixPath(data), "pid file": PurePosixPath(pid_file)}
         results |= {"pid": its_pid, "port": port, "bind_address": address}
         wanted |= {"pid": self.running().pid, "port": place.port, "bind_address": place.address}  # type: ignore[dict-item]
         self._must_be_the_one(results, wanted, word, uptime_s, started_s)
@@ -174,10 +171,8 @@ class MariaDB(Server):
         account = {"user": labs.USER, "password": self.lab.password(), "database": labs.SCHEMA}
         self._opened += 1
         context = tls.FarContext(self.lab) if self.tls_from is not None else None
-        with (
-            machine.connect((address, port), context, read_timeout=30, **account) as connection,
-            connection.cursor() as cursor,
-        ):
+        session = machine.connect((address, port), context, read_timeout=30, **account)
+        with session as connection, connection.cursor() as cursor:
             cursor.execute(statement)
             return cursor.fetchone()
 

@@ -203,7 +203,7 @@ class Server(Supervised, abc.ABC):
 
     def _must_be_the_one(
         self,
-        observations: Mapping[str, Any],
+        got: Mapping[str, Any],
         wanted: Mapping[str, Any],
         word: str,
         uptime_s: float,
@@ -211,11 +211,7 @@ class Server(Supervised, abc.ABC):
     ) -> None:
         """Raise SiteError with each difference unless socket and port lead to the process just started."""
         place = self.place
-        wrong = [
-            f"its {key} is {observations[key]}, not {wanted[key]}"
-            for key in wanted
-            if observations[key] != wanted[key]
-        ]
+        wrong = [f"its {key} is {got[key]}, not {wanted[key]}" for key in wanted if got[key] != wanted[key]]
         is_reached = self.machine.host is not None or self.seen_from(self.machine, place.address, place.port)
         if word != self.word or not is_reached:
             wrong.append("it was not started by us just now")

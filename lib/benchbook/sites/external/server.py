@@ -73,11 +73,8 @@ class ExternalServer:
         """Return the engine's name in study files, and its version."""
         variables = MYSQL.variables(connection)
         statement = f"{variables.get('version', '')} {variables.get('version_comment', '')}".lower()
-        words = {
-            of.said_by: name
-            for name, of in reversed([*descriptors.load_engines().items()])
-            if of.said_by is not None
-        }
+        engines = reversed([*descriptors.load_engines().items()])
+        words = {of.said_by: name for name, of in engines if of.said_by is not None}
         # The one that is known by no word of its own is what is left.
         name = next(name for word, name in sorted(words.items(), reverse=True) if word in statement)
         return name, str(variables.get("version"))

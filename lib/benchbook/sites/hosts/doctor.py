@@ -50,10 +50,8 @@ def of_inventory(name: str, studies: Sequence[StudySpec] = ()) -> list[Ability]:
     try:
         targets = inventory.load_hosts(name, ("client",)) if is_outside else inventory.load_hosts(name)
     except InputErrors as error:
-        return [
-            Ability(f"inventory {name}", False, message, "see docs/ssh.md", is_needed=False)
-            for message in error.errors
-        ]
+        label = f"inventory {name}"
+        return [Ability(label, False, text, "see docs/ssh.md", is_needed=False) for text in error.errors]
     wanted = {"client": roles.TOOLS["client"]} if is_outside else roles.list_programs(studies)
     with ThreadPoolExecutor(max_workers=16) as pool:
         requests = list(pool.map(_inspect_target, targets.values()))
@@ -108,13 +106,8 @@ def _judge_target(
     yield judge_ability(f"{name}: disk", free >= FREE_MIB, f"{free >> 10} GiB free", remedy, False)
     files = host_snapshot.open_files
     detail = "no limit" if files < 0 else f"{files} allowed"
-    yield judge_ability(
-        f"{name}: open files",
-        files < 0 or files >= OPEN_FILES,
-        detail,
-        "raise `ulimit -Hn` for this user",
-        False,
-    )
+    remedy = "raise `ulimit -Hn` for this user"
+    yield judge_ability(f"{name}: open files", files < 0 or files >= OPEN_FILES, detail, remedy, False)
     detail = f"less than {late_s + 0.001:.3f} s off"
     yield judge_ability(f"{name}: clock", late_s < CLOCK_S, detail, "keep it by NTP, such as chrony", False)
     if "server" in target.roles and not host_snapshot.is_root:

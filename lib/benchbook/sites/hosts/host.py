@@ -82,14 +82,13 @@ class Host:
 
     def look(self) -> HostSnapshot:
         """Facts of the host; nothing but the agent's file is left there."""
-        order = {"programs": dict(self.target.programs), "required_programs": descriptors.required_programs()}
-        return HostSnapshot(**self.command("look", order))
+        return HostSnapshot(**self.command("look", self._order()))
 
     def look_again(self) -> HostSnapshot:
-        required_programs = descriptors.required_programs()
-        return HostSnapshot(
-            **self.call("look", programs=dict(self.target.programs), required_programs=required_programs)
-        )
+        return HostSnapshot(**self.call("look", **self._order()))
+
+    def _order(self) -> dict[str, Any]:
+        return {"programs": dict(self.target.programs), "required_programs": descriptors.required_programs()}
 
     def job(self, do: str, name: str, **arguments: Any) -> JobStatus:
         """Send the agent a request about a program, and return the program's state then."""

@@ -51,12 +51,8 @@ def reached_at(part: Part) -> tuple[HostEndpoint, ...]:
 
 def list_endpoints(chain: Chain) -> tuple[HostEndpoint, ...]:
     """Address that each client of an arm connects to, in their order."""
-    ends = [
-        place
-        for chain_part in ((chain.proxy,) if chain.proxy else chain.servers)
-        for place in reached_at(chain_part)
-    ]
-    ends = ends[: chain.arm.servers]
+    behind = (chain.proxy,) if chain.proxy else chain.servers
+    ends = [place for part in behind for place in reached_at(part)][: chain.arm.servers]
     return tuple(ends[number % len(ends)] for number in range(len(chain.clients)))
 
 
@@ -82,12 +78,8 @@ def hosts_of(chain: Chain) -> dict[str, str]:
 
 def build_chains(study: StudySpec, hosts: Mapping[str, Target]) -> dict[str, Chain]:
     """Chain of each arm that can be made; arms that ask for the same server share it."""
-    makes = _Makes(study, hosts)
-    return {
-        name: makes.chain(name)
-        for name in study.arms
-        if not any(roles.infeasible_reasons(study, name, hosts))
-    }
+    build = _Makes(study, hosts).chain
+    return {arm: build(arm) for arm in study.arms if not any(roles.infeasible_reasons(study, arm, hosts))}
 
 
 def list_hops(chain: Chain) -> dict[str, list[dict[str, Any]]]:

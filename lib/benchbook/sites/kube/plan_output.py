@@ -120,11 +120,8 @@ def infeasible_reasons(study: StudySpec, chain: Chain) -> Iterator[str]:
             )
         return
     if OPERATOR_KEY not in descriptors.find_engine(study.engine.name).clusters_by:
-        fit = ", ".join(
-            engine.name
-            for engine in descriptors.load_engines().values()
-            if OPERATOR_KEY in engine.clusters_by
-        )
+        engines = descriptors.load_engines().values()
+        fit = ", ".join(engine.name for engine in engines if OPERATOR_KEY in engine.clusters_by)
         yield f"site.{OPERATOR_KEY} goes with engine.name: {fit}"
     if chain.others:
         yield f"servers: {len(chain.servers)}: a TiDB cluster has as many as site.{OPERATOR_KEY} says"

@@ -90,14 +90,12 @@ class KubernetesRuntime(ArmRuntime[KubernetesPlacement]):
 
     def _operator_lacks(self) -> str | None:
         """Reason that the cluster's operator, if any, can't make the study's TiDB, or None."""
-        if (operator_cluster := self.space.here.tidb) is None:
+        if (wanted := self.space.here.tidb) is None:
             return None
         if (operator := self._operator) is None:
-            return NO_OPERATOR.format(version=operator_cluster.operator_version)
-        if operator and operator.rpartition(".")[0] not in operator_versions(operator_cluster.version):
-            return OTHER_OPERATOR.format(
-                found=operator, tidb=operator_cluster.version, version=operator_cluster.operator_version
-            )
+            return NO_OPERATOR.format(version=wanted.operator_version)
+        if operator and operator.rpartition(".")[0] not in operator_versions(wanted.version):
+            return OTHER_OPERATOR.format(found=operator, tidb=wanted.version, version=wanted.operator_version)
         return None
 
     @functools.cached_property
@@ -227,11 +225,7 @@ class KubernetesRuntime(ArmRuntime[KubernetesPlacement]):
         pids: dict[str, dict[str, list[int]]] = {}
         families: dict[str, list[int]] = {}
         hops: dict[str, list[dict[str, Any]]] = {}
-        ports = {
-            pod_of(chain_part): chain_part.port
-            for chain_part in (*chain.servers, chain.proxy)
-            if chain_part is not None
-        }
+        ports = {pod_of(part): part.port for part in (*chain.servers, chain.proxy) if part is not None}
 
         def add(part: str, host: Host) -> None:
             rank = 1 + sum(role.partition("-")[0] == part for role in roles)

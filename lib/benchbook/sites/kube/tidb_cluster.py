@@ -103,18 +103,14 @@ class TidbCluster(TidbServers, Loaded):
 
     def identity(self) -> dict[str, Any]:
         """Every pod as the cluster sees it now, and the identity that each TiDB answers."""
-        results: dict[str, Any] = {"cluster": self.id} | {
-            item.metadata.name: self._now(item) for item in self.all
-        }
+        pods = {pod.metadata.name: self._now(pod) for pod in self.all}
+        results: dict[str, Any] = {"cluster": self.id} | pods
         for status in self.statuses:
             try:
                 answer = status.who()
             except (OSError, ValueError) as error:
                 raise SiteError(f"{status.by.host}: the server does not answer: {error}") from None
-            results |= {
-                "version": answer["version"],
-                f"{status.by.host}_git_hash": answer["git_hash"],
-            }
+            results |= {"version": answer["version"], f"{status.by.host}_git_hash": answer["git_hash"]}
         return results
 
     def facts(self) -> dict[str, Any]:
@@ -280,10 +276,8 @@ def describe_lack(resource: Mapping[str, Any], results: Mapping[str, list[Any]])
     if statements.get("status") == "True" and running == wanted and not is_moving:
         return None
     counts = ", ".join(f"{NAMES[part]} {running[part]} of {wanted[part]}" for part in PARTS)
-    return (
-        f"{counts}; the operator says: "
-        f"{statements.get('message') or statements.get('reason') or 'nothing yet'}"
-    )
+    word = statements.get("message") or statements.get("reason") or "nothing yet"
+    return f"{counts}; the operator says: {word}"
 
 
 def _count_running(spec: Mapping[str, Any], results: Mapping[str, list[Any]]) -> dict[str, int]:
@@ -291,8 +285,7 @@ def _count_running(spec: Mapping[str, Any], results: Mapping[str, list[Any]]) ->
 
     def is_as_asked(pod: Any, requests: Mapping[str, Any]) -> bool:
         env = {item.name: item.value for container in pod.spec.containers for item in container.env or ()}
-        return wait.describe_lack(pod) is None and all(
-            env.get(item["name"]) == item["value"] for item in requests["env"]
-        )
+        is_made = all(env.get(item["name"]) == item["value"] for item in requests["env"])
+        return is_made and wait.describe_lack(pod) is None
 
     return {part: sum(is_as_asked(pod, spec[part]) for pod in results[part]) for part in PARTS}

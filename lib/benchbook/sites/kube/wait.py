@@ -75,9 +75,8 @@ def find_pod(cluster: KubernetesCluster, namespace: str, pod: str) -> Any | None
 def list_events(cluster: KubernetesCluster, namespace: str, name: str) -> list[str]:
     """The last few events of an object, oldest first."""
     try:
-        items = cluster.ask(
-            cluster.core.list_namespaced_event, namespace, field_selector=f"involvedObject.name={name}"
-        ).items
+        field = f"involvedObject.name={name}"
+        items = cluster.ask(cluster.core.list_namespaced_event, namespace, field_selector=field).items
     except SiteError:
         return []
     return list(dict.fromkeys(f"{item.reason}: {item.message}" for item in items))[-4:]

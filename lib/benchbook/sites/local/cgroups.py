@@ -99,11 +99,8 @@ def create_group(
 def list_groups(id: str, root: Path = ROOT) -> list[Path]:
     """Groups of a lab, children first."""
     tops = [folder / f"benchbook-{id}" for folder in (root, root / "cpu")]
-    return [
-        path
-        for top in filter(Path.is_dir, tops)
-        for path in (*sorted(filter(Path.is_dir, top.iterdir())), top)
-    ]
+    there = filter(Path.is_dir, tops)
+    return [path for top in there for path in (*sorted(filter(Path.is_dir, top.iterdir())), top)]
 
 
 def remove_groups(id: str, root: Path = ROOT, wait_s: float = 2.0) -> list[str]:

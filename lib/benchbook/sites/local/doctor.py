@@ -113,11 +113,8 @@ def _check_shared(facts: Mapping[str, Any]) -> Iterator[Ability]:
 def _check_machine() -> Ability:
     """Traits of the machine that differ between machines with the same processor's name."""
     here = microbenchmarks.measure_here(find_nearest(lab_root(Path.cwd())))
-    recorded = [
-        session.machine.probes
-        for study in record.read_index().studies.values()
-        for session in study.sessions.values()
-    ]
+    studies = record.read_index().studies.values()
+    recorded = [session.machine.probes for study in studies for session in study.sessions.values()]
     message = ", ".join(microbenchmarks.describe_figures(here, recorded))
     wakes = [values["wake_other_core_us"] for values in recorded if "wake_other_core_us" in values]
     if wakes and (here.get("wake_other_core_us") or 0.0) > max(wakes):

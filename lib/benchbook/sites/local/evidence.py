@@ -44,10 +44,8 @@ def describe_arrangement(
         "moment": machine.read_moment(parts.lab.folder),
     }
     if relay is not None:
-        facts["moment"]["ping_ms"] = {
-            "through the hop": measure_ping(parts, relay),
-            "beside it": measure_ping(parts, chain.server),
-        }
+        ends = {"through the hop": relay, "beside it": chain.server}
+        facts["moment"]["ping_ms"] = {name: measure_ping(parts, part) for name, part in ends.items()}
     if cluster := parts.get(chain.server).moment():
         facts["moment"]["cluster"] = cluster
     host, port = parts.address(chain.entry)

@@ -76,11 +76,9 @@ class UnistoreCluster(TidbServers):
         return {}
 
     def _make(self) -> None:
-        size, port = self.size, self.place.port
+        size, place, port = self.size, self.place, self.place.port
         pd_port = port + 2 * size.tidb
-        zones = [
-            self.zones.place(self.place, rank) if self.zones else self.place for rank in range(size.stores)
-        ]
+        zones = [self.zones.place(place, rank) if self.zones else place for rank in range(size.stores)]
 
         def at(zone: int, number: int) -> labs.PartLocation:
             return replace(zones[zone % size.stores], port=number)
@@ -207,11 +205,8 @@ class UnistoreCluster(TidbServers):
 
     def applied(self) -> list[tuple[str, str]]:
         """Return settings files and command lines of its parts, each named for its part, as (name, text)."""
-        return [
-            (f"{member.name}{PurePath(name).suffix}", text)
-            for member in self.members
-            for name, text in member.applied()
-        ]
+        texts = ((part.name, *pair) for part in self.members for pair in part.applied())
+        return [(f"{part}{PurePath(name).suffix}", text) for part, name, text in texts]
 
     def facts(self) -> dict[str, Any]:
         self.running()

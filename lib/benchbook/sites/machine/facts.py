@@ -108,11 +108,8 @@ def find_busiest(most: int = 3) -> list[str]:
     for item in there:
         with contextlib.suppress(psutil.Error):
             used.append((item.cpu_percent() / 100, item.info["name"], item.pid))
-    return [
-        f"{name} (pid {pid}) {cores:.1f} cores"
-        for cores, name, pid in sorted(used, reverse=True)[:most]
-        if cores >= LEAST_SHOWN
-    ]
+    busiest = sorted(used, reverse=True)[:most]
+    return [f"{name} (pid {pid}) {cores:.1f} cores" for cores, name, pid in busiest if cores >= LEAST_SHOWN]
 
 
 def _stalled_s() -> float:

@@ -104,11 +104,10 @@ class LocalMachine(Machine, files.Files):
     def connect(
         self, target: str | tuple[str, int], tls: ssl.SSLContext | None = None, **account: Any
     ) -> pymysql.Connection:
-        where = (
-            {"unix_socket": str(self.folder / target)}
-            if isinstance(target, str)
-            else {"host": target[0], "port": target[1]}
-        )
+        if isinstance(target, str):
+            where: dict[str, Any] = {"unix_socket": str(self.folder / target)}
+        else:
+            where = {"host": target[0], "port": target[1]}
         how = {"ssl_disabled": True} if tls is None else {"ssl": tls}
         return pymysql.connect(**where, **how, connect_timeout=10, autocommit=True, **account)
 

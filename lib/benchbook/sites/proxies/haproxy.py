@@ -179,8 +179,5 @@ def read_back(info: Mapping[str, str], backend: str) -> dict[str, Any]:
     """Return threads, connections and balance as the proxy has them, from its answers to INFO and BACKEND."""
     header, *rows = csv.reader(backend.removeprefix("# ").splitlines())
     (row,) = (item for item in rows if len(item) > 1 and item[1] == "BACKEND")
-    return {
-        "threads": int(info["Nbthread"]),
-        "max_connections": int(info["Maxconn"]),
-        "balance": row[header.index("algo")],
-    }
+    counts = {"threads": int(info["Nbthread"]), "max_connections": int(info["Maxconn"])}
+    return counts | {"balance": row[header.index("algo")]}

@@ -121,9 +121,8 @@ def cluster_obstacle(version: str | None) -> str | None:
     """Reason if a cluster of a version is neither here nor buildable, else None; builds nothing."""
     if version not in cluster_versions():
         return f"engine.version: {version}: a cluster can be built of {' or '.join(cluster_versions())}"
-    return _lacks_go(version, [*PARTS], "the parts of a cluster are built from Go modules") or find_obstacle(
-        version, None
-    )
+    why = _lacks_go(version, [*PARTS], "the parts of a cluster are built from Go modules")
+    return why or find_obstacle(version, None)
 
 
 def _lacks_go(version: str, names: Sequence[str], what: str) -> str | None:

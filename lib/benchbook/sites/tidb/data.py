@@ -139,10 +139,8 @@ def is_seen(
     """True if the benchmark account's session from a machine is one of a server of ours."""
     account: dict[str, Any] = {"user": labs.USER, "password": machine.lab.password(), "database": labs.SCHEMA}
     try:
-        with (
-            machine.connect((address, port), read_timeout=30, **account) as link,
-            link.cursor() as cursor,
-        ):
+        session = machine.connect((address, port), read_timeout=30, **account)
+        with session as link, link.cursor() as cursor:
             cursor.execute("SELECT CONNECTION_ID()")
             number = int(cursor.fetchone()[0])
             for connect in connects:

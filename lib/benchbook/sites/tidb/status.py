@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from benchbook.core.util.errors import SiteError
@@ -90,24 +91,20 @@ def map_counters(samples: Samples) -> dict[str, int]:
     An old server that does not know of its connections' ends counts none of them, but counts again what it
     does again by itself; later ones count what they were told alone.
     """
-    refused = sum_samples(samples, "tidb_server_handshake_error_total")
-    results = {
-        name: sum_samples(samples, "tidb_executor_statement_total", type=kind)
-        for name, kind in STATEMENTS.items()
-    }
-    results |= {
-        name: sum_samples(samples, "tidb_server_query_total", type=kind) for name, kind in COMMANDS.items()
-    }
+    count = partial(sum_samples, samples)
+    refused = count("tidb_server_handshake_error_total")
+    results = {name: count("tidb_executor_statement_total", type=kind) for name, kind in STATEMENTS.items()}
+    results |= {name: count("tidb_server_query_total", type=kind) for name, kind in COMMANDS.items()}
     if any(name == ENDED for name, _, _ in samples):
-        results["Connections"] = sum_samples(samples, ENDED) + refused
+        results["Connections"] = count(ENDED) + refused
     else:
         # Of optimistic transactions that met others; their writes are counted again.
-        results["Retries"] = sum_samples(samples, "tidb_session_retry_num_sum")
+        results["Retries"] = count("tidb_session_retry_num_sum")
     results |= {
         "Aborted_connects": refused,
-        "Questions": sum_samples(samples, "tidb_server_query_total"),
-        "kv_requests": sum_samples(samples, "tidb_tikvclient_request_seconds_count"),
-        "Affected_rows": sum_samples(samples, "tidb_server_affected_rows"),
+        "Questions": count("tidb_server_query_total"),
+        "kv_requests": count("tidb_tikvclient_request_seconds_count"),
+        "Affected_rows": count("tidb_server_affected_rows"),
     }
     return {name: round(value) for name, value in results.items()}
 

@@ -125,10 +125,8 @@ class ArrangedSite(HeldSite, Generic[Where]):
         # Each reads its own settings back, and is refused where it did not take them.
         engine, *others = (server.facts() for server in self._servers_of(arm))
         names = ("version", "config_hash", "started_with")
-        servers = {
-            part.name: {name: values.get(name) for name in names}
-            for part, values in zip(chain.others, others, strict=True)
-        }
+        pairs = zip(chain.others, others, strict=True)
+        servers = {part.name: {name: values.get(name) for name in names} for part, values in pairs}
         return {
             "arm": arm,
             "access": chain.arm.access,

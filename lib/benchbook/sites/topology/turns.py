@@ -71,9 +71,8 @@ class ClockProcess:
             logs = [str(log) for log in taker.logs]
             mine = {"client": clients, **parts[name]}
             arms.append({"name": name, "clients": clients, "logs": logs, "parts": mine})
-        request, self.result = write_request(
-            lab, **requests, arms=arms, stops=self.stops, usage=taskstats.__file__
-        )
+        more = {"stops": self.stops, "usage": taskstats.__file__}
+        request, self.result = write_request(lab, **requests, arms=arms, **more)
         argv = [sys.executable, "-I", "-S", clock.__file__, str(request), str(self.result)]
         self.child = lab.start("clock", argv, where=where)
 
