@@ -119,9 +119,8 @@ def test_another_python_than_ours_compiles_it_itself(agents: Agents):
     whole, ours = agent_zipapp.pack_agent(), MAGIC_NUMBER + agent_zipapp.UNCHECKED
     assert whole.count(ours) > 20
     agents.file.write_bytes(whole.replace(ours, b"1234" + agent_zipapp.UNCHECKED))
-    assert agents.command("look", programs={}, required_programs=descriptors.required_programs())["ok"][
-        "python"
-    ]
+    look = agents.command("look", programs={}, required_programs=descriptors.required_programs())
+    assert look["ok"]["python"]
 
 
 def test_it_is_written_for_the_oldest_python_that_hosts_may_have():
@@ -187,9 +186,8 @@ def test_asking_twice_starts_once(agents: Agents):
     agents.serve()
     first, second = agents.begin("run", "sleep", "60"), agents.begin("run", "sleep", "60")
     assert first["pid"] == second["pid"]
-    assert (
-        agents.ok("stop", job="run") and agents.ok("wait", job="run", up_to_s=20)["code"] == -signal.SIGTERM
-    )
+    assert agents.ok("stop", job="run")
+    assert agents.ok("wait", job="run", up_to_s=20)["code"] == -signal.SIGTERM
 
 
 def test_what_does_not_end_when_asked_is_ended_by_force(agents: Agents):
@@ -336,9 +334,8 @@ def listening(agents: Agents) -> Listening:
     with socket.create_server(("127.0.0.1", 0)) as free:
         number = 20000 + free.getsockname()[1] % 9000
     host: Any = Asked(name="here", folder=str(agents.base / "mine"), call=agents.ok)
-    return Listening(
-        OnHost(host, LOOK, labs.Lab(agents.base, "token")), labs.PartLocation("server", "127.0.0.1", number)
-    )
+    place = labs.PartLocation("server", "127.0.0.1", number)
+    return Listening(OnHost(host, LOOK, labs.Lab(agents.base, "token")), place)
 
 
 def test_whatever_goes_wrong_while_a_host_starts_a_program_it_is_ended(listening: Listening):

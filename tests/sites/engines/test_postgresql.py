@@ -103,9 +103,8 @@ def test_arms_take_turns_on_one_server_and_slow_ones_on_two() -> None:
     plan = {"seed": 3, "blocks": 1, "discard_s": 1, "run_s": 2}
     shared = study(plan=plan)
     assert interleaving.choose_order(shared, "oltp_read_write") == interleaving.TURNS
-    own = study(
-        plan=plan, arms={"direct": {}, "off": {"engine": {"settings": {"synchronous_commit": "off"}}}}
-    )
+    off = {"engine": {"settings": {"synchronous_commit": "off"}}}
+    own = study(plan=plan, arms={"direct": {}, "off": off})
     assert (interleaving.choose_order(own, "oltp_read_write"), interleaving.least_ms(own)) == (
         interleaving.TURNS,
         interleaving.SESSIONS_MS,
@@ -140,9 +139,8 @@ def loaded(open_folder: Path, port: int) -> Iterator[Any]:
 
 
 def planned(site: Any, arm: str, workload: str = "oltp_read_write") -> Any:
-    asked = site.study.model_copy(
-        update={"workloads": {workload: type(site.study.workloads["oltp_read_write"])()}}
-    )
+    default = type(site.study.workloads["oltp_read_write"])()
+    asked = site.study.model_copy(update={"workloads": {workload: default}})
     return walks.planned(asked, arm)
 
 
@@ -178,9 +176,8 @@ def test_the_ledger_agrees_to_the_query(loaded: Any, tmp_path: Path, arm: str) -
     assert 0.9 * 4 * deletes <= grown(folder, "Rows_changed") <= 4 * deletes
     absent = {"Com_begin", "Com_commit", "Com_stmt_execute"}
     # PgBouncer may open a third session while two clients wait for their first.
-    assert folder.evidence()["ledger"]["absent"].keys() == absent | (
-        {"Connections"} if arm == "bouncer" else set()
-    )
+    absent |= {"Connections"} if arm == "bouncer" else set()
+    assert folder.evidence()["ledger"]["absent"].keys() == absent
     assert arm == "bouncer" or grown(folder, "Connections") == 2
 
 
@@ -306,9 +303,8 @@ def test_a_killed_server_voids_the_run_and_comes_back(loaded: Any, tmp_path: Pat
     try:
         with servers.open_sessions(site, site.study, ["direct"]) as connections:
             (first,) = connections["direct"]
-            folder = execute_run(
-                RunContext(planned(site, "direct"), site, "direct", first, LIMITS), tmp_path, 1
-            )
+            run = RunContext(planned(site, "direct"), site, "direct", first, LIMITS)
+            folder = execute_run(run, tmp_path, 1)
     finally:
         del site.watch
     assert judge(folder).status == "invalid"

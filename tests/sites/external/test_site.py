@@ -522,9 +522,8 @@ def psql(connection: Any) -> None:
 
 
 def test_an_engine_that_is_not_the_one_of_the_study_is_named(study, theirs, open_folder):
-    asked = study(
-        arms={"one": {}, "two": {"engine": {"name": "mysql"}}, "old": {"engine": {"version": "5.5"}}}
-    )
+    another, old = {"engine": {"name": "mysql"}}, {"engine": {"version": "5.5"}}
+    asked = study(arms={"one": {}, "two": another, "old": old})
     with sites.open_site(asked, open_folder / "ours") as site:
         assert site.able == ["one"]
         assert re.search(r"is mariadb \S+, not mysql; write that as the arm's engine", site.missing("two"))

@@ -222,9 +222,8 @@ def test_the_operator_that_supports_this_tidb_is_installed_and_another_refused(c
 
 def test_the_plan_shows_every_pool_and_the_command_the_script_of_a_lab_that_is_not_there(tmp_path: Path):
     study = gke_study(zones=ZONES)
-    assert any(
-        "tikv: 9 × c2-standard-16, UBUNTU_CONTAINERD" in line for line in cluster.summarize_cluster(study)
-    )
+    pool = "tikv: 9 × c2-standard-16, UBUNTU_CONTAINERD"
+    assert any(pool in line for line in cluster.summarize_cluster(study))
     shown = cluster.render_script(study, tmp_path / "none")
     assert "cluster=tidb\n" in shown and "id=00000000\n" in shown and not (tmp_path / "none").exists()
 

@@ -140,9 +140,8 @@ def test_a_load_needs_files_and_room_in_the_proxy_and_no_tls():
     assert roles.short_of_files(asked.arms["held"], "proxy", -1) is None
     assert roles.short_of_files(asked.arms["direct"], "server", 100) is None
     # Where no arm says how many, every proxy of the study takes them, as on one machine: 5000 and 1024.
-    rising = study(
-        {"direct": {}, "plain": {"access": "haproxy"}, "held": {"access": "haproxy", "load": load}}, **roomy
-    )
+    held = {"access": "haproxy", "load": load}
+    rising = study({"direct": {}, "plain": {"access": "haproxy"}, "held": held}, **roomy)
     assert list(roles.infeasible_reasons(rising, "held", HOSTS)) == []
     lab = labs.Lab(Path("lab"), "token")
     most = HostsRuntime(rising, lab, placement.build_chains(rising, HOSTS), HOSTS).connections

@@ -67,10 +67,8 @@ def test_a_postgresql_on_a_host_is_held_to_the_query_and_its_data_are_put_back(s
 def test_a_session_far_away_is_over_when_it_is_closed_and_asks_nothing_meanwhile(site: Any):
     site.up("direct")
     server = site.runtime.get(site.chains["direct"].server)
-    host, count = (
-        server.machine.on,
-        "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'",
-    )
+    host = server.machine.on
+    count = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"
     with accounts.connect_admin(server.machine, server.socket) as one:
         for _ in range(3):
             accounts.connect_admin(server.machine, server.socket).close()

@@ -111,9 +111,8 @@ def test_bytes_in_and_out_of_a_proxy_are_those_of_the_server(rack, monkeypatch, 
     ranges = dict.fromkeys(("sum_ranges", "order_ranges", "distinct_ranges"), 0)
     proxy = {"settings": {"retries": 2, "timeout client": "30000s", "maxconn": 500}}
     proxy["settings"] |= {"nbthread": 2, "cpu-map": "auto:1/1-2 0-1"}
-    asked = study(
-        arms={"direct": {}, "proxy": {"access": "haproxy", "proxy": proxy}}, workloads={"rows": wide | ranges}
-    )
+    arms = {"direct": {}, "proxy": {"access": "haproxy", "proxy": proxy}}
+    asked = study(arms=arms, workloads={"rows": wide | ranges})
     with opened(rack, monkeypatch, "bytes", asked) as site:
         dataset.load_data(site, plan_data(asked))
         folder = walks.measured(site, site.study, "proxy", tmp_path / "raw")

@@ -180,9 +180,8 @@ def test_a_walk_ends_whole_though_cables_and_power_fail(rack: Rack, home: Path, 
 
     with sites.open_site(asked, home) as site:
         dataset.load_data(site, plan_data(asked))
-        state = scheduler.run_missing(
-            scheduler.MatrixRunner(asked, runs, site, raw, void, walks.judge, LIMITS, say)
-        )
+        walk = scheduler.MatrixRunner(asked, runs, site, raw, void, walks.judge, LIMITS, say)
+        state = scheduler.run_missing(walk)
     for accident in accidents:
         accident.join()
     assert not faults and not state.abandoned, said

@@ -110,9 +110,8 @@ def test_one_tidb_by_its_path_is_measured_and_closed_to_others(rack, monkeypatch
         walks.must_agree(folder)
         assert sum(column(folder, "server", "cpu_cores")) > 0
         found = site.facts("direct")["engine"]
-        assert found["settings"]["tidb_hashagg_final_concurrency"] == {
-            **{"asked": "1", "got": "1", "from": "study"}
-        }
+        taken = {"asked": "1", "got": "1", "from": "study"}
+        assert found["settings"]["tidb_hashagg_final_concurrency"] == taken
         place = (rack.hosts["server1"].address, 33060)
         with pytest.raises(pymysql.err.OperationalError, match="Access denied"):
             site.runtime.machine("client1").connect(place, user="root", password="")

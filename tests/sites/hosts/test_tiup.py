@@ -93,18 +93,14 @@ def test_arms_that_differ_in_access_alone_share_a_cluster_and_others_do_not():
     chains = placement.build_chains(asked, hosts())
     assert chains["haproxy"].server == chains["three-servers"].server != chains["numa-nodes"].server
     assert [place.port for place in placement.list_endpoints(chains["three-servers"])] == [4000] * 3
-    assert [place.host for place in placement.list_endpoints(chains["three-servers"])] == [
-        "db1",
-        "db2",
-        "db3",
-    ]
+    ends = placement.list_endpoints(chains["three-servers"])
+    assert [place.host for place in ends] == ["db1", "db2", "db3"]
     # Six clients, six servers: two on each host, on ports of a block of their own.
     assert [(one.host, one.port) for one in placement.list_endpoints(chains["numa-nodes"])[:3]] == [
         *(("db1", 4064), ("db1", 4066), ("db2", 4064))
     ]
-    assert (
-        placement.list_endpoints(chains["haproxy"]) == (placement.reached_at(chains["haproxy"].proxy)[0],) * 3
-    )
+    proxy = placement.reached_at(chains["haproxy"].proxy)[0]
+    assert placement.list_endpoints(chains["haproxy"]) == (proxy,) * 3
 
 
 def test_rows_of_a_part_on_two_hosts_are_added_and_a_second_of_one_alone_is_left_out():

@@ -35,9 +35,8 @@ def test_the_plan_names_the_client_s_image_only_where_there_is_a_pod_of_it():
     images = {"server": "own/server:1", "client": "own/client:1", "proxy": "own/proxy:1"}
     assert "own/server:1, own/client:1" in plan_output.render_plan("test", study(images=images))
     inside = {"pod": {"network": "pod"}, "host": {"network": "host"}}
-    text = plan_output.render_plan(
-        "test", kubernetes_study.make(inside, {"client_in": "server", "images": images})
-    )
+    study_inside = kubernetes_study.make(inside, {"client_in": "server", "images": images})
+    text = plan_output.render_plan("test", study_inside)
     assert "own/server:1" in text and "own/client:1" not in text
 
 

@@ -62,16 +62,13 @@ def test_arms_share_the_server_that_they_ask_for_alike():
 
 def test_clients_and_servers_of_an_arm_are_pods_of_their_own_and_the_first_are_shared():
     arms = {"one": {}, "three": {"clients": 4, "servers": 2}, "two": {"clients": 2}}
-    study = kubernetes_study.make(
-        {name: {"network": "pod"} | asked for name, asked in arms.items()}, threads=(4,)
-    )
+    in_pods = {name: {"network": "pod"} | asked for name, asked in arms.items()}
+    study = kubernetes_study.make(in_pods, threads=(4,))
     chains = placement.build_chains(study)
     assert [part.name for part in chains["three"].clients] == ["client", "client-2", "client-3", "client-4"]
     assert [part.name for part in chains["three"].servers] == ["server", "server-2"]
-    assert (
-        chains["two"].clients == chains["three"].clients[:2]
-        and chains["one"].servers == chains["two"].servers
-    )
+    assert chains["two"].clients == chains["three"].clients[:2]
+    assert chains["one"].servers == chains["two"].servers
     made = arm("three", study)
     assert ("StatefulSet", "server-2") in made and ("StatefulSet", "client-4") in made
     ports = {part.port for part in chains["three"].servers}
@@ -102,10 +99,8 @@ def test_ways_of_access_are_services_of_their_kind_or_a_proxy():
     assert arm("service")["Service", "server"]["spec"]["type"] == "ClusterIP"
     assert arm("balancer")["Service", "server-balancer"]["spec"]["type"] == "LoadBalancer"
     proxied = arm("haproxy")
-    assert (
-        "server db server.benchbook-my-study-01234567.svc:3306"
-        in proxied["ConfigMap", "proxy"]["data"]["haproxy.cfg"]
-    )
+    leads_to = "server db server.benchbook-my-study-01234567.svc:3306"
+    assert leads_to in proxied["ConfigMap", "proxy"]["data"]["haproxy.cfg"]
     assert pod(proxied["StatefulSet", "proxy"])["containers"][0]["command"][0] == "haproxy"
 
 
@@ -114,19 +109,16 @@ def test_engine_and_proxy_of_another_package_are_made_in_pods(tmp_path: Path):
         arms = {"direct": {"network": "pod"}, "behind": {"network": "pod", "access": "socat"}}
         made = arm("behind", kubernetes_study.make(arms, engine={"name": "small"}))
         assert ("StatefulSet", "server") in made
-        assert (
-            "TCP:server.benchbook-my-study-01234567.svc:3306" in made["ConfigMap", "proxy"]["data"]["lead.sh"]
-        )
+        leads_to = "TCP:server.benchbook-my-study-01234567.svc:3306"
+        assert leads_to in made["ConfigMap", "proxy"]["data"]["lead.sh"]
         assert pod(made["StatefulSet", "proxy"])["containers"][0]["command"][0] == "sh"
 
 
 def test_best_effort_asks_for_nothing_and_guaranteed_for_as_much_as_it_is_limited_to():
     assert pod(arm("best-effort")["StatefulSet", "server"])["containers"][0]["resources"] == {}
     asked = pod(arm("guaranteed")["StatefulSet", "server-3"])["containers"][0]["resources"]
-    assert asked == {
-        "requests": {"cpu": "500m", "memory": "384Mi"},
-        "limits": {"cpu": "500m", "memory": "384Mi"},
-    }
+    same = {"cpu": "500m", "memory": "384Mi"}
+    assert asked == {"requests": same, "limits": same}
 
 
 def test_a_limit_of_cores_alone_is_neither():
@@ -159,9 +151,8 @@ def test_selectors_of_an_arm_go_before_those_of_the_study_and_taints_are_put_up_
         "tolerations": ({"key": "benchbook", "effect": "NoSchedule"}, {"key": "pool", "value": "cos"}),
     }
     study = kubernetes_study.make(("pod", "host"), site)
-    other = study.arms["host"].model_validate(
-        {"network": "host", "placement": {"nodes": {"server": {"pool": "ubuntu"}}}}
-    )
+    elsewhere = {"network": "host", "placement": {"nodes": {"server": {"pool": "ubuntu"}}}}
+    other = study.arms["host"].model_validate(elsewhere)
     study = study.model_copy(update={"arms": {**study.arms, "host": other}})
     assert pod(arm("pod", study)["StatefulSet", "server"])["nodeSelector"] == {"pool": "cos"}
     made = arm("host", study)
@@ -212,9 +203,8 @@ def tidb_study(**arms: dict[str, Any]) -> StudySpec:
         "nodes": {"server": {"pool": "tidb"}, "tikv": {"pool": "tikv"}, "pd": {"pool": "pd"}},
     }
     study = kubernetes_study.make(("pod", "host"), site, engine={"name": "tidb"})
-    return study.model_copy(
-        update={"arms": {name: study.arms["pod"].model_validate(arm) for name, arm in arms.items()}}
-    )
+    made = {name: study.arms["pod"].model_validate(arm) for name, arm in arms.items()}
+    return study.model_copy(update={"arms": made})
 
 
 def test_a_tidb_cluster_has_three_of_each_part_with_their_own_settings_and_nodes():
@@ -223,11 +213,7 @@ def test_a_tidb_cluster_has_three_of_each_part_with_their_own_settings_and_nodes
         spread={"network": "host", "access": "load_balancer", "placement": {"spread": True}},
     )
     plain, spread = (tidb.build_cluster(study, NAMES, name)["spec"] for name in ("pod", "spread"))
-    assert {part: plain[part]["replicas"] for part in ("pd", "tikv", "tidb")} == {
-        "pd": 3,
-        "tikv": 3,
-        "tidb": 3,
-    }
+    assert [plain[part]["replicas"] for part in ("pd", "tikv", "tidb")] == [3, 3, 3]
     assert plain["hostNetwork"] is False and spread["hostNetwork"] is True
     assert plain["tidb"]["service"]["type"] == "ClusterIP"
     assert "topologySpreadConstraints" not in plain
@@ -248,9 +234,8 @@ def test_a_tidb_cluster_has_three_of_each_part_with_their_own_settings_and_nodes
     assert plain["tikv"]["requests"] == {"storage": "300Gi"}
     assert "storageClassName" not in plain["tidb"]
     term = plain["tikv"]["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0]
-    kept_apart = {
-        one["key"].rpartition("/")[2]: one["values"] for one in term["labelSelector"]["matchExpressions"]
-    }
+    terms = term["labelSelector"]["matchExpressions"]
+    kept_apart = {one["key"].rpartition("/")[2]: one["values"] for one in terms}
     # Pods of one part of one arm; those of another arm may share its nodes.
     assert kept_apart == {"instance": ["server"], "component": ["tikv"]}
 
@@ -294,9 +279,8 @@ def test_arms_that_differ_in_access_alone_share_a_tidb_cluster():
         outside={"network": "host", "access": "load_balancer"},
         pod={"network": "pod", "access": "service"},
     )
-    made = [
-        one for one in plan_output.list_manifests(study, NAMES) if one["kind"] in ("TidbCluster", "Service")
-    ]
+    listed = plan_output.list_manifests(study, NAMES)
+    made = [one for one in listed if one["kind"] in ("TidbCluster", "Service")]
     assert [(one["kind"], one["metadata"]["name"]) for one in made] == [
         ("TidbCluster", "server"),
         ("Service", "server-balancer"),
@@ -375,10 +359,8 @@ def test_settings_of_tikv_and_pd_for_one_arm_make_a_cluster_of_its_own():
     chains = placement.build_chains(study)
     assert chains["shared"].server.name != chains["apart"].server.name
     first, second = (tidb.build_cluster(study, NAMES, name)["spec"]["tikv"]["config"] for name in study.arms)
-    assert tomllib.loads(first) == {
-        "rocksdb": {"defaultcf": {"block-cache-size": "14GB"}},
-        "server": {"grpc-concurrency": 6},
-    }
+    server = {"server": {"grpc-concurrency": 6}}
+    assert tomllib.loads(first) == {"rocksdb": {"defaultcf": {"block-cache-size": "14GB"}}, **server}
     assert tomllib.loads(second) == {
         "raftstore": {"sync-log": False},
         "rocksdb": {"defaultcf": {"block-cache-size": "24GB"}},
@@ -410,9 +392,8 @@ def test_halves_of_a_nodes_cores_are_for_servers_and_for_clients():
         "proxy": "1-1",
     }
     # Of five the client has three: what is odd goes to it, as on one machine.
-    assert list(placement.halve_cores(5)["server"]) == [0, 1] and list(
-        placement.halve_cores(5)["client"]
-    ) == [2, 3, 4]
+    halves = placement.halve_cores(5)
+    assert (list(halves["server"]), list(halves["client"])) == ([0, 1], [2, 3, 4])
 
 
 def test_stores_of_an_operators_cluster_are_named_by_their_pods_or_else_by_their_addresses() -> None:

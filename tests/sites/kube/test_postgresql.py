@@ -52,7 +52,5 @@ def test_postgresql_in_a_pod_is_measured_valid_and_its_data_are_put_back(folder:
             connection.exec_driver_sql("DROP TABLE sbtest1")
         site.restore(plan_data(spec).label)
         with open_session(site) as connection:
-            assert (
-                dataset.find_problems(dataset.describe_data(connection, plan_data(spec)), plan_data(spec))
-                == []
-            )
+            known = dataset.describe_data(connection, plan_data(spec))
+            assert dataset.find_problems(known, plan_data(spec)) == []

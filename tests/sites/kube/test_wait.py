@@ -124,9 +124,8 @@ def test_a_pod_of_another_class_is_refused_at_every_try():
         spec=Of(node_name="n", containers=[Of(image="i")]),
         status=Of(qos_class="Burstable", container_statuses=[ended]),
     )
-    space: Any = Of(
-        study=study, names=placement.build_names("s", "0" * 32), up=lambda *_: made, look=lambda _: made
-    )
+    names = placement.build_names("s", "0" * 32)
+    space: Any = Of(study=study, names=names, up=lambda *_: made, look=lambda _: made)
     one = server.PodServer(space, placement.build_chains(study)["guaranteed"].server)
     for _ in range(2):
         with pytest.raises(SiteError, match="asked for Guaranteed, the cluster made it Burstable"):

@@ -26,11 +26,8 @@ from tests import beside, ports, rooms
 from tests.sites.connection import connect
 
 SOMAXCONN = "/proc/sys/net/core/somaxconn"
-LACKING = [
-    ability.name
-    for ability in (*capabilities.check_network()[:3], capabilities.cpu_quota())
-    if not ability.ok
-]
+TRIED = (*capabilities.check_network()[:3], capabilities.cpu_quota())
+LACKING = [ability.name for ability in TRIED if not ability.ok]
 pytestmark = [
     pytest.mark.server,
     pytest.mark.skipif(os.geteuid() != 0 or bool(LACKING), reason=f"needs root and {', '.join(LACKING)}"),
@@ -86,20 +83,16 @@ def test_a_pod_is_in_a_namespace_of_its_own_without_a_way_out(arranged) -> None:
         assert its != os.readlink("/proc/self/ns/net")
         assert ports.listeners(endpoint.port) == []
         listening = tool("nsenter", f"--net={name}", "ss", "-Hltn").split()
-        assert f"{endpoint.host}:{endpoint.port}" in listening and not any(
-            "0.0.0.0:3" in w for w in listening
-        )
+        assert f"{endpoint.host}:{endpoint.port}" in listening
+        assert not any("0.0.0.0:3" in word for word in listening)
         routes = tool("ip", "-n", name.name, "route").split("\n")
         assert [route.split()[0] for route in routes if route] == [endpoint.host.rsplit(".", 1)[0] + ".0/24"]
         gateway = ask(endpoint, "SELECT USER()").partition("@")[2]
         assert gateway == endpoint.host.rsplit(".", 1)[0] + ".1"
         assert site.facts("pod")["network"] == "pod"
         host = site.up("host")
-        assert (host.host, site.server_of("host"), site.server_of("pod")) == (
-            "127.0.0.1",
-            "server",
-            "server-2",
-        )
+        names = (site.server_of("host"), site.server_of("pod"))
+        assert (host.host, *names) == ("127.0.0.1", "server", "server-2")
         assert ask(host, "SELECT @@datadir") != ask(endpoint, "SELECT @@datadir")
 
 
@@ -176,9 +169,8 @@ def test_the_poor_server_shares_its_core_with_the_neighbour_and_the_guaranteed_o
                 assert len(busy) == (0 if arm == "bare" else 1)
                 if busy:
                     assert os.sched_getaffinity(busy[0].pid) == set(site.cpus["server"])
-                    group = next(
-                        p for p in cgroups.list_groups(site.lab.token[:8]) if p.name == f"neighbour-{arm}"
-                    )
+                    groups = {path.name: path for path in cgroups.list_groups(site.lab.token[:8])}
+                    group = groups[f"neighbour-{arm}"]
                     assert str(busy[0].pid) in (group / "cgroup.procs").read_text().split()
             if arm != "bare":
                 assert record["neighbour"]["stayed"] and record["neighbour"]["threads"] == 1
@@ -281,10 +273,8 @@ def test_every_server_starts_from_the_same_prepared_bytes(arranged) -> None:
         site.restore("two")
         assert [ask(site.up(arm), "SELECT COUNT(*) FROM prepared") for arm in ("host", "pod")] == [2, 2]
         with site.admin("pod").connect() as one, site.admin().connect() as two:
-            assert (
-                one.exec_driver_sql("SELECT @@datadir").scalar()
-                != two.exec_driver_sql("SELECT @@datadir").scalar()
-            )
+            folders = [at.exec_driver_sql("SELECT @@datadir").scalar() for at in (one, two)]
+            assert folders[0] != folders[1]
 
 
 def test_an_arm_that_cannot_be_made_says_why_before_anything_starts(arranged, monkeypatch) -> None:
@@ -387,13 +377,8 @@ def test_what_a_killed_owner_leaves_is_removed_and_nothing_of_others(
     owner.stdout.close()
     assert beside.gone(lambda: teardown.find_processes(folder, {token})) == []
     left = runtime.list_leftovers(token, folder / "run")
-    assert {words.split()[0] for words in left} == {
-        "rule",
-        "namespace",
-        "link",
-        "control",
-        "net/ipv4/tcp_syncookies,",
-    }
+    kinds = {"rule", "namespace", "link", "control", "net/ipv4/tcp_syncookies,"}
+    assert {words.split()[0] for words in left} == kinds
     theirs = network.list_objects(FOREIGN)
     assert len(theirs) == 3
     if how == "down":

@@ -23,9 +23,8 @@ def unprobed(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_lack_has_a_remedy_and_needed_things_come_first() -> None:
     found = doctor.examine()
     assert all(ability.remedy for ability in found if not ability.ok)
-    assert [ability.is_needed for ability in found] == sorted(
-        (ability.is_needed for ability in found), reverse=True
-    )
+    needed = [ability.is_needed for ability in found]
+    assert needed == sorted(needed, reverse=True)
 
 
 def test_a_taken_port_names_its_holder(port: int, unprobed) -> None:

@@ -106,9 +106,8 @@ def test_netem_is_used_only_if_it_can_make_the_distance_of_every_arm() -> None:
     assert [chain.hop("relay") for chain in cable.values()] == [None, None]
     assert [chain.server.where.latency_ms for chain in cable.values()] == [0, 2]
     assert cable["near"].server != cable["far"].server
-    hop = placement.build_chains(
-        arms | {"host": Arm.model_validate(far | {"network": "host"})}, 34000, CPUS, True
-    )
+    on_host = Arm.model_validate(far | {"network": "host"})
+    hop = placement.build_chains(arms | {"host": on_host}, 34000, CPUS, True)
     assert all(chain.hop("relay") for chain in hop.values()) and hop["far"].server.where.latency_ms is None
 
 
@@ -121,9 +120,8 @@ def test_another_engine_or_load_is_another_server_with_a_copy_of_its_own() -> No
         "relay": {"engine": {"version": "6.6"}, "access": "haproxy"},
     }
     both = dict.fromkeys(arms, 2)
-    made = placement.build_chains(
-        {name: Arm.model_validate(arm) for name, arm in arms.items()}, 34000, CPUS, ports=both
-    )
+    asked = {name: Arm.model_validate(arm) for name, arm in arms.items()}
+    made = placement.build_chains(asked, 34000, CPUS, ports=both)
     servers = {name: chain.server for name, chain in made.items()}
     assert [servers[name].name for name in arms] == ["server", "server-2", "server-3", "server-4", "server-4"]
     copies = [servers[name].prepared for name in arms]

@@ -93,9 +93,8 @@ def judged(site: Any, study: StudySpec, arm: str, into: Path, meanwhile: Any = N
         site.client = client
     try:
         with statement_counters.open_session(site, arm) as connection:
-            made = run_executor.execute_run(
-                run_executor.RunContext(run, site, arm, connection, LIMITS), into, 1
-            )
+            run_context = run_executor.RunContext(run, site, arm, connection, LIMITS)
+            made = run_executor.execute_run(run_context, into, 1)
             return validity.judge_run(made, LIMITS)
     finally:
         site.client = begun
@@ -136,9 +135,8 @@ def test_it_is_whole_closed_and_counted_over_all_tidb(site: Any, study: StudySpe
     texts = site.applied("relay")
     assert [name for name, _ in texts[:4]] == ["pd.toml", "pd.argv", "store-1.toml", "store-1.argv"]
     assert [name for name, _ in texts[-2:]] == ["haproxy.cfg", "haproxy.argv"]
-    named = {digest for _, digest in applied_config.find_digests(site.identity("relay"))} - {
-        applied_config.NOTHING
-    }
+    named = {digest for _, digest in applied_config.find_digests(site.identity("relay"))}
+    named -= {applied_config.NOTHING}
     assert {applied_config.digest_text(text) for _, text in texts} == named
     assert not any(site.lab.password() in text for _, text in texts)
 

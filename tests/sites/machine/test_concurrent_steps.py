@@ -37,9 +37,8 @@ def test_an_error_of_one_is_raised_and_stops_those_that_still_wait():
     book: list[str] = []
     parts = Part("ready", 0, book), Part("broken", 1, book, is_broken=True), Part("waiting", 9, book)
     with pytest.raises(OSError, match="broken"):
-        concurrent_steps.run_steps(
-            concurrent_steps.interleave_steps(*(part.starting() for part in parts)), 0.0
-        )
+        steps = (part.starting() for part in parts)
+        concurrent_steps.run_steps(concurrent_steps.interleave_steps(*steps), 0.0)
     assert book[-2:] == ["broken is stopped", "waiting is stopped"]
     assert book.count("ready is ready") == 1
 
@@ -53,9 +52,8 @@ def test_an_interrupt_while_nothing_is_ready_stops_all(monkeypatch: pytest.Monke
     parts = Part("one", 9, book), Part("two", 9, book)
     # The error holds on to the frames, so nothing may be left to the collector of garbage.
     with pytest.raises(KeyboardInterrupt) as held:
-        concurrent_steps.run_steps(
-            concurrent_steps.interleave_steps(*(part.starting() for part in parts)), 0.02
-        )
+        steps = (part.starting() for part in parts)
+        concurrent_steps.run_steps(concurrent_steps.interleave_steps(*steps), 0.02)
     assert held.value is not None and sorted(book[2:]) == ["one is stopped", "two is stopped"]
 
 

@@ -131,9 +131,8 @@ def test_a_child_is_where_it_was_put_and_hears_all_signals(tmp_path: Path) -> No
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
     try:
         where = ProcessPlacement(cpus=(core,), nofile=123)
-        child = process.start_child(
-            "x", ["/bin/sleep", "60"], token="t", folder=tmp_path, out=tmp_path / "out", where=where
-        )
+        place = {"folder": tmp_path, "out": tmp_path / "out", "where": where}
+        child = process.start_child("x", ["/bin/sleep", "60"], token="t", **place)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     assert os.sched_getaffinity(child.pid) == {core}

@@ -72,9 +72,8 @@ def test_processors_of_one_name_are_told_apart_and_others_keep_their_name() -> N
     """Two hosts of a cloud, both "Intel(R) Xeon(R) Processor": waking another core cost them differently."""
     said = "processor\t: 0\ncpu family\t: 6\nmodel\t\t: 207\nmodel name\t: Xeon\nstepping\t: 2\n"
     assert procfs.parse_processor(said) == "Xeon (family 6, model 207, stepping 2)"
-    assert (
-        procfs.parse_processor("model name\t: ARMv7 Processor rev 4 (v7l)\n") == "ARMv7 Processor rev 4 (v7l)"
-    )
+    name = "ARMv7 Processor rev 4 (v7l)"
+    assert procfs.parse_processor(f"model name\t: {name}\n") == name
     assert procfs.parse_processor("CPU implementer\t: 0x41\n") is None
 
 

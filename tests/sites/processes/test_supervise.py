@@ -39,11 +39,8 @@ kernel.wait()
 
 def alive(mark: str) -> list[int]:
     """Return the living processes that carry a mark in their environment."""
-    return [
-        pid
-        for pid in procfs.list_pids()
-        if procfs.read_environment(pid).get(MARK) == mark and procfs.is_alive(pid)
-    ]
+    marked = (pid for pid in procfs.list_pids() if procfs.read_environment(pid).get(MARK) == mark)
+    return [pid for pid in marked if procfs.is_alive(pid)]
 
 
 def wait_gone(mark: str) -> list[int]:

@@ -56,14 +56,12 @@ def test_a_run_through_proxysql_is_valid_and_its_settings_are_read_back(program,
 
 def test_where_it_is_not_installed_the_way_that_works_is_named(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("BENCHBOOK_PROXYSQL", "/nowhere/proxysql")
-    (why,) = feasibility.find_infeasible(
-        study(arms={"direct": {}, "proxysql": {"access": "proxysql"}})
-    ).values()
+    arms = {"direct": {}, "proxysql": {"access": "proxysql"}}
+    (why,) = feasibility.find_infeasible(study(arms=arms)).values()
     assert "proxysql is not in the PATH" in why and "site.kind: existing with an endpoint" in why
 
 
 def test_settings_that_say_where_it_listens_are_not_a_studys():
     refused = descriptors.find_proxy("proxysql").refused
-    assert (
-        refused({"interfaces": "0.0.0.0:1"}, 0) and refused({"threads": 4, "max_connections": 100}, 0) is None
-    )
+    assert refused({"interfaces": "0.0.0.0:1"}, 0)
+    assert refused({"threads": 4, "max_connections": 100}, 0) is None

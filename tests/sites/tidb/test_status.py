@@ -109,9 +109,8 @@ def test_a_label_with_quotes_and_braces_is_read_whole() -> None:
 
 
 def test_items_go_into_sections_that_an_old_parser_reads_and_come_back_by_dotted_name() -> None:
-    text = config.render_toml(
-        {"log.level": "error", "enable-telemetry": False, "log.file.max-days": 3, "x.ratio": 0.5}
-    )
+    items = {"log.level": "error", "enable-telemetry": False, "log.file.max-days": 3, "x.ratio": 0.5}
+    text = config.render_toml(items)
     assert text.splitlines() == [
         "enable-telemetry=false",
         "[log]",

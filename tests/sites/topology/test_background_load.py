@@ -85,11 +85,8 @@ def test_lines_of_a_driver_that_ended_in_order():
 def test_a_driver_without_a_last_line_leaves_nothing_that_could_pass():
     asked = Load(idle_connections=10, new_connections_per_s=50)
     found = background_load.summarize_driver([{"opened": 10}], asked, {"idle": {"asked": 10, "opened": 10}})
-    assert (found["idle"]["held"], found["connections"], found["short"]["achieved_per_s"]) == (
-        None,
-        None,
-        None,
-    )
+    idle, short = found["idle"], found["short"]
+    assert (idle["held"], found["connections"], short["achieved_per_s"]) == (None, None, None)
 
 
 def test_a_proxy_that_cannot_capture_is_known_by_its_program(tmp_path: Path, monkeypatch):

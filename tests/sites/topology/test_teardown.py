@@ -28,10 +28,8 @@ def sleeper():
 
 def test_ours_end_and_foreign_ones_stay(open_folder: Path, sleeper) -> None:
     lab = labs.open_lab(open_folder / "clean" / "one")
-    ours = [
-        sleeper(**{process.TOKEN: lab.token}),
-        sleeper(**{process.TOKEN: "gone", process.FOLDER: str(lab.folder)}),
-    ]
+    elsewhere = {process.TOKEN: "gone", process.FOLDER: str(lab.folder)}
+    ours = [sleeper(**{process.TOKEN: lab.token}), sleeper(**elsewhere)]
     others = [
         sleeper(),
         sleeper(**{process.TOKEN: "x", process.FOLDER: f"{open_folder}/clean-other"}),
