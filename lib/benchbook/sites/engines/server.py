@@ -123,23 +123,24 @@ class Server(Supervised, abc.ABC):
     def misspelt(cls, engine: Any) -> dict[str, str]:
         """Settings that the program does not list, with a similar one; extensions' are left out."""
         program = engine.binary or cls._found()
-        if engine.build is not None or not program or not cls.lists_settings or not engine.settings:
-            return {}
-        # MariaDB's package gives its own server MySQL's name too.
-        if not cls.version_words.search(files.read_output([program, *cls.traits.version_by])):
-            return {}
-        listed = cls.listed.findall(files.read_output([program, *cls.lists_settings]))
-        variables = {key.replace("-", "_") for key in listed}
-        odd = [
-            key
-            for key in engine.settings
-            if "." not in key and not {key, key.removeprefix("skip_")} & variables
-        ]
-        near = {key: difflib.get_close_matches(key, variables, n=1, cutoff=0.85) for key in odd if variables}
-        has_plugins = any(key.startswith("plugin") for key in engine.settings)
+        listed = cls._list_settings(program) if program and engine.settings and not engine.build else set()
+        keys = engine.settings if listed else ()
+        odd = [key for key in keys if "." not in key and not {key, key.removeprefix("skip_")} & listed]
+        near = {key: difflib.get_close_matches(key, listed, n=1, cutoff=0.85) for key in odd}
+        has_plugins = any(key.startswith("plugin") for key in keys)
         return {
             key: results[0] if results else "" for key, results in near.items() if results or not has_plugins
         }
+
+    @classmethod
+    def _list_settings(cls, program: str) -> set[str]:
+        """Settings that a program lists; none if it can't, or is another's."""
+        # MariaDB's package gives its own server MySQL's name too.
+        version = files.read_output([program, *cls.traits.version_by]) if cls.lists_settings else ""
+        if not cls.version_words.search(version):
+            return set()
+        listed = cls.listed.findall(files.read_output([program, *cls.lists_settings]))
+        return {name.replace("-", "_") for name in listed}
 
     @classmethod
     def standing(cls) -> tuple[str | None, str]:

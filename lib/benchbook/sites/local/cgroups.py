@@ -45,6 +45,20 @@ class CpuControlGroup:
             return {"quota_cores": None, **heavy}
         return {"quota_cores": int(most) / int(period), "period_ms": int(period) / 1000, **heavy}
 
+    def set_weight(self, shares: int) -> None:
+        name, weight = ("cpu.weight", to_weight(shares)) if self.version == 2 else ("cpu.shares", shares)
+        _write_text(self.folder / name, str(weight))
+
+    def set_quota(self, quota: float | None) -> None:
+        """Limit it to so many cores; None: to no number of them."""
+        period_us = LONG_PERIOD_US if quota is not None and quota * PERIOD_US < LEAST_US else PERIOD_US
+        most = -1 if quota is None else round(quota * period_us)
+        if self.version == 2:
+            _write_text(self.folder / "cpu.max", f"{'max' if most < 0 else most} {period_us}")
+        else:
+            _write_text(self.folder / "cpu.cfs_period_us", str(period_us))
+            _write_text(self.folder / "cpu.cfs_quota_us", str(most))
+
     def throttled(self) -> dict[str, float | int]:
         """Number of periods, number of those with the group held back, and the time held back."""
         return procfs.parse_throttling(_read_text(self.folder / "cpu.stat"))
@@ -64,22 +78,16 @@ def create_group(
     if above is None:
         raise SiteError("this machine has no control groups for the processor; leave out cpu.quota and qos")
     parent = above / f"benchbook-{lab_id(token)}"
-    group = CpuControlGroup(parent / name, version)
+    group, whole = (CpuControlGroup(folder, version) for folder in (parent / name, parent))
     try:
         parent.mkdir(exist_ok=True)
         if version == 2:
             for folder in (above, parent):
                 _write_text(folder / "cgroup.subtree_control", "+cpu")
-        _set_weight(parent, version, CORE_SHARES * (os.cpu_count() or 1))
+        whole.set_weight(CORE_SHARES * (os.cpu_count() or 1))
         group.folder.mkdir(exist_ok=True)
-        _set_weight(group.folder, version, shares)
-        period_us = LONG_PERIOD_US if quota is not None and quota * PERIOD_US < LEAST_US else PERIOD_US
-        most = -1 if quota is None else round(quota * period_us)
-        if version == 2:
-            _write_text(group.folder / "cpu.max", f"{'max' if most < 0 else most} {period_us}")
-        else:
-            _write_text(group.folder / "cpu.cfs_period_us", str(period_us))
-            _write_text(group.folder / "cpu.cfs_quota_us", str(most))
+        group.set_weight(shares)
+        group.set_quota(quota)
         got = group.in_force()
     except (OSError, ValueError) as error:
         raise SiteError(
@@ -114,13 +122,6 @@ def remove_groups(id: str, root: Path = ROOT, wait_s: float = 2.0) -> list[str]:
         if list_groups(id, root):
             time.sleep(0.02)
     return [f"control group {path}" for path in groups if not path.exists()]
-
-
-def _set_weight(folder: Path, version: int, shares: int) -> None:
-    if version == 2:
-        _write_text(folder / "cpu.weight", str(to_weight(shares)))
-    else:
-        _write_text(folder / "cpu.shares", str(shares))
 
 
 def _read_text(path: Path) -> str:
