@@ -19,7 +19,7 @@ import sqlalchemy
 
 from benchbook import sites
 from benchbook.commands import cli, site_commands
-from benchbook.core.study import interleaving, load
+from benchbook.core.study import load
 from benchbook.core.study.descriptors import TEXT
 from benchbook.core.study.study import StudySpec
 from benchbook.core.util.errors import BenchbookError, LockHeld, SettingsDiffer, SiteError
@@ -549,24 +549,3 @@ def test_two_servers_that_others_run_take_turns(study, theirs, other, open_folde
     # Nobody stops a server of theirs. 1 s of each arm are 50 turns of 20 ms; whole seconds leave some more.
     assert [one["stopped"] for one in each] == [["client"]] * 2
     assert each[0]["count"] == each[1]["count"] >= 50
-
-
-@pytest.mark.parametrize(
-    ("workload", "engine", "why"),
-    [
-        ("oltp_point_select", "mariadb", None),
-        ("oltp_read_write", "mariadb", "what a server flushes and purges late"),
-        ("oltp_point_select", "tidb", "its own work goes on after it has answered"),
-    ],
-)
-def test_what_goes_on_in_a_server_of_theirs_is_not_measured_in_turns(study, workload, engine, why):
-    asked = study()
-    asked = asked.model_copy(
-        update={
-            "workloads": {workload: asked.workloads["oltp_read_write"]},
-            "engine": asked.engine.model_copy(update={"name": engine}),
-            "plan": asked.plan.model_copy(update={"discard_s": 1}),
-        }
-    )
-    found = interleaving.find_obstacles(asked, workload)
-    assert (found == []) if why is None else any(why in one for one in found)
