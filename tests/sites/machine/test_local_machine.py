@@ -16,6 +16,7 @@ from benchbook.sites.hosts.machine import OnHost
 from benchbook.sites.machine.contract import Machine
 from benchbook.sites.machine.local_machine import COLUMNS, LocalMachine, Monitor
 from benchbook.sites.processes import procfs, taskstats
+from tests import rooms
 
 BUSY = "import time; end = time.monotonic() + {}\nwhile time.monotonic() < end: pass"
 
@@ -110,6 +111,7 @@ def test_a_run_shorter_than_a_second_leaves_a_table_without_rows(tmp_path: Path)
     assert watch.runqueue_wait_s == 0.0
 
 
+@pytest.mark.alone
 def test_events_are_counted_in_what_is_discarded_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The kernel's clock of a task stands in for the instructions that few virtual machines count."""
     for name in taskstats.EVENTS:
@@ -117,9 +119,10 @@ def test_events_are_counted_in_what_is_discarded_alone(tmp_path: Path, monkeypat
     client = child(10)
     watch = Monitor({"client": [client.pid]}, tmp_path / "monitor.csv", client.pid)
     watch.counts_s = 0.5
-    watch.start()
-    time.sleep(1.2)
-    watch.stop()
+    with rooms.alone():
+        watch.start()
+        time.sleep(1.2)
+        watch.stop()
     client.kill()
     client.wait()
     told = watch.counted["client"]

@@ -17,7 +17,7 @@ import pytest
 
 from benchbook.sites.processes import procfs, taskstats
 from benchbook.sites.topology import clock, turns
-from tests import beside
+from tests import beside, rooms
 
 MANY = """import sys, threading, hashlib
 def burn():
@@ -68,6 +68,11 @@ class Group:
         argv = [sys.executable, "-I", "-S", clock.__file__, str(self.request), str(self.result)]
         return subprocess.Popen(argv)
 
+    def finish(self, **how: Any) -> int:
+        """Take all turns with the machine alone, and return the clock's exit code."""
+        with rooms.alone():
+            return self.clock(**how).wait(60)
+
     def told(self) -> dict[str, Any]:
         return json.loads(self.result.read_text())
 
@@ -88,9 +93,10 @@ def group(tmp_path: Path) -> Iterator[Group]:
         one.wait()
 
 
+@pytest.mark.alone
 def test_one_arm_runs_at_a_time_for_equal_seconds_and_all_go_on_at_the_end(group: Group):
     group.start(a=BURN, b=BURN)
-    assert group.clock().wait(60) == 0
+    assert group.finish() == 0
     told = group.told()
     taken = told["turns"]
     active = {name: sum(end - begin for arm, begin, end in taken if arm == name) / 1e6 for name in "ab"}
@@ -124,13 +130,14 @@ def test_who_has_started_leaves_the_cores_to_those_that_have_not(group: Group):
     assert group.nobody_is_stopped()
 
 
+@pytest.mark.alone
 def test_events_are_counted_by_arm_in_what_is_discarded(group: Group):
     books = group.folder / "books.py"
     # The kernel's clock of a task stands in for what few virtual machines count.
     in_place = "EVENTS.update(dict.fromkeys(EVENTS, (SOFTWARE, 1)))\n"
     books.write_text(Path(taskstats.__file__).read_text(encoding="utf-8") + in_place, encoding="utf-8")
     group.start(a=BURN, b=BURN)
-    assert group.clock(books=str(books)).wait(60) == 0
+    assert group.finish(books=str(books)) == 0
     told = group.told()
     for name in "ab":
         seen = told["counted"][name]["client"]
@@ -139,10 +146,11 @@ def test_events_are_counted_by_arm_in_what_is_discarded(group: Group):
         assert seen["cpu_s"] <= 1.05 * seen["instructions"] / 1e9 < 0.6
 
 
+@pytest.mark.alone
 def test_a_turn_begins_when_the_last_thread_of_the_one_before_stands_still(group: Group):
     group.start(a=MANY, b=MANY)
-    # On a busy machine thirteen threads need more than a second to start, what is counted begins after.
-    assert group.clock(whole_s=4.0).wait(60) == 0
+    # On a busy machine thirteen threads need more than a second to start, and what is counted begins after it.
+    assert group.finish(whole_s=4.0) == 0
     told = group.told()
     assert {turn[0] for turn in told["turns"]} == {"a", "b"}
     for name in "ab":
