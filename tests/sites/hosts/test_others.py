@@ -39,10 +39,8 @@ def opened(rack: Rack, monkeypatch: pytest.MonkeyPatch, **asked: Any) -> Any:
 
 @pytest.mark.skipif(shutil.which("socat") is None, reason="socat is not installed: apt-get install socat")
 def test_a_proxy_and_an_engine_of_one_module_each_are_measured_on_hosts(rack, others, monkeypatch, tmp_path):
-    engine = {
-        "name": "small",
-        "settings": {"innodb_log_file_size": "8M", "innodb_flush_log_at_trx_commit": 2},
-    }
+    small = {"innodb_log_file_size": "8M", "innodb_flush_log_at_trx_commit": 2}
+    engine = {"name": "small", "settings": small}
     arms = {"direct": {}, "behind": {"access": "socat", "proxy": {"version": "1"}}}
     with opened(rack, monkeypatch, engine=engine, arms=arms) as site:
         dataset.load_data(site, plan_data(site.study))

@@ -161,12 +161,8 @@ def test_with_tls_nobody_gets_in_without_and_the_cipher_is_told(rack, monkeypatc
 @pytest.mark.skipif(not TIPROXY, reason="no TiProxy; its path goes into BENCHBOOK_TIPROXY")
 def test_tiproxy_by_its_path_relays_and_its_version_is_held_to(rack, monkeypatch, tmp_path):
     buffer = {"settings": {"proxy.conn-buffer-size": 131072}}
-    old = {"version": "0.9", **buffer}
-    arms = {
-        "direct": {},
-        "proxy": {"access": "tiproxy", "proxy": buffer},
-        "old": {"access": "tiproxy", "proxy": old},
-    }
+    arms = {"direct": {}, "proxy": {"access": "tiproxy", "proxy": buffer}}
+    arms["old"] = {"access": "tiproxy", "proxy": {"version": "0.9", **buffer}}
     with opened(rack, monkeypatch, "tiproxy", study(arms=arms), programs={"tiproxy": TIPROXY}) as site:
         dataset.load_data(site, plan_data(site.study))
         folder = walks.measured(site, site.study, "proxy", tmp_path / "raw")

@@ -23,10 +23,9 @@ from tests.sites.hosts.test_site import OF_HOSTS, study
 from tests.sites.ssh_hosts import Rack, leftovers, racked
 
 VERSION = "5.0"
-PROGRAMS = [
-    build.make_recipe(VERSION).target,
-    *(build.make_recipe(VERSION, name).target for name in build.PARTS),
-]
+CONTROL = {"server1": ["pd", "tikv", "control"]}
+OF_VERSION = (build.make_recipe(VERSION), *(build.make_recipe(VERSION, name) for name in build.PARTS))
+PROGRAMS = [recipe.target for recipe in OF_VERSION]
 ADAPTER = Path(__file__).resolve().parents[3] / "tools" / "images" / "tidb" / "tikv-server"
 BUILT = [
     build.make_recipe(version).target
@@ -142,10 +141,7 @@ def test_a_cluster_is_deployed_once_started_and_stopped_and_removed_by_purge(
         arms={"direct": {}, "two": {"clients": 2}},
         **SMALL,
     )
-    how = {
-        "also": {"server1": ["pd", "tikv", "control"]},
-        "programs": {"tiup": str(rack.folder / "tiup-stand-in")},
-    }
+    how = {"also": CONTROL, "programs": {"tiup": str(rack.folder / "tiup-stand-in")}}
     home = rack.folder / "home" / "cluster"
     with opened(rack, monkeypatch, "cluster", asked, **how) as site:
         assert site.missing("direct") is None
@@ -199,10 +195,7 @@ def test_a_cluster_ends_with_the_lease_when_nobody_comes_back(rack, tiup, monkey
         arms={"direct": {}, "again": {}},
         **SMALL,
     )
-    how = {
-        "also": {"server1": ["pd", "tikv", "control"]},
-        "programs": {"tiup": str(rack.folder / "tiup-stand-in")},
-    }
+    how = {"also": CONTROL, "programs": {"tiup": str(rack.folder / "tiup-stand-in")}}
     with opened(rack, monkeypatch, "lease", asked, **how) as site:
         site.up("direct")
         with pytest.raises(SettingsDiffer, match="tidb_no_such_variable"):

@@ -321,12 +321,8 @@ def closed(node: Any) -> Any:
         return node
     found = {key: closed(item) for key, item in node.items()}
     is_open = node.get("x-kubernetes-preserve-unknown-fields") or "additionalProperties" in node
-    if (
-        "properties" in node
-        and isinstance(node["properties"], dict)
-        and node.get("type") == "object"
-        and not is_open
-    ):
+    is_object = isinstance(node.get("properties"), dict) and node.get("type") == "object"
+    if is_object and not is_open:
         found["additionalProperties"] = False
     return found
 

@@ -150,11 +150,8 @@ def test_a_quota_holds_server_and_client_back(arranged) -> None:
 @pytest.mark.alone
 def test_the_poor_server_shares_its_core_with_the_neighbour_and_the_guaranteed_one_does_not(arranged) -> None:
     noisy = {"processes": 1}
-    arms = {
-        "bare": {},
-        "poor": {"qos": "best_effort", "neighbour": noisy},
-        "sure": {"qos": "guaranteed", "neighbour": noisy},
-    }
+    arms: dict = {"bare": {}, "poor": {"qos": "best_effort"}, "sure": {"qos": "guaranteed"}}
+    arms |= {arm: arms[arm] | {"neighbour": noisy} for arm in ("poor", "sure")}
     taken = {}
     with arranged(**arms) as site, contextlib.ExitStack() as stack:
         endpoints = {arm: site.up(arm) for arm in arms}
@@ -246,10 +243,8 @@ def test_what_the_kernel_holds_for_an_arm_moves_with_it_when_arms_change_places(
             site.change_places(block)
             endpoints = {arm: site.up(arm) for arm in arms}
             pids = {arm: site.monitored(arm)["server"][0] for arm in arms}
-            queues = {
-                arm: tool("nsenter", f"--net=/proc/{pids[arm]}/ns/net", "cat", SOMAXCONN)
-                for arm in ("plain", "tuned")
-            }
+            inside = {arm: f"--net=/proc/{pids[arm]}/ns/net" for arm in ("plain", "tuned")}
+            queues = {arm: tool("nsenter", net, "cat", SOMAXCONN) for arm, net in inside.items()}
             assert queues == {"plain": untouched, "tuned": "4321\n"}, block
             quotas = {arm: site.identity(arm)["server_group"]["quota_cores"] for arm in ("small", "large")}
             assert quotas == {"small": 0.5, "large": 1.5}, block

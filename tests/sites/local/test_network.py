@@ -34,10 +34,8 @@ def test_netem_holds_back_both_ends_of_a_cable(monkeypatch) -> None:
     monkeypatch.setattr(network, "run_tool", lambda *argv: said.append(" ".join(argv)) or "")
     network.LabNetwork("abcdef0123").delay(2, 1.5)
     delay = "root netem delay 1.5ms limit 100000"
-    assert said == [
-        f"tc qdisc replace dev bv-abcdef01-2 {delay}",
-        f"tc -n bb-abcdef01-2 qdisc replace dev eth0 {delay}",
-    ]
+    cable, inside = "tc qdisc replace dev bv-abcdef01-2", "tc -n bb-abcdef01-2 qdisc replace dev eth0"
+    assert said == [f"{cable} {delay}", f"{inside} {delay}"]
 
 
 @needs_root

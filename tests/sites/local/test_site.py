@@ -194,11 +194,8 @@ def test_nothing_is_left_after_leaving_even_through_an_error(make_study, lab: Pa
         raise ZeroDivisionError
     assert of_lab(lab) == []
     assert ports.listeners(port) == ports.listeners(port + 1) == []
-    assert not [
-        path
-        for path in lab.rglob("*")
-        if path.is_socket() or (path.parent.name == "run" and path.suffix == ".json")
-    ]
+    assert not list(lab.rglob("run/*.json"))
+    assert not [path for path in lab.rglob("*") if path.is_socket()]
 
 
 def test_servers_listen_on_loopback_only_and_run_as_nobody_special(make_study, lab: Path) -> None:
@@ -246,13 +243,8 @@ def test_the_password_is_in_one_private_file_and_nowhere_else(make_study, lab: P
         assert stat.S_IMODE(endpoint.secret.stat().st_mode) == 0o600
         pids = of_lab(lab)
         said = [procfs.read_command(pid) + str(procfs.read_environment(pid)) for pid in pids]
-        shown = [
-            repr(site.admin()),
-            repr(endpoint),
-            str(site.facts("relay")),
-            str(site.identity("relay")),
-            *said,
-        ]
+        facts = (site.facts("relay"), site.identity("relay"))
+        shown = [repr(site.admin()), repr(endpoint), *map(str, facts), *said]
         assert len(pids) == 2 and not any(secret in text for text in shown)
         holders = [path for path in lab.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
         assert holders == [endpoint.secret]
@@ -397,10 +389,8 @@ def test_a_proxy_that_has_changed_places_has_the_settings_that_provision_recorde
     if (why := sites.load(descriptors.find_proxy(kind).code).obstacle()) is not None:
         pytest.skip(why)
     engine, setting = ENGINE_OF.get(kind, ("mariadb", "innodb_flush_log_at_trx_commit"))
-    arms = {
-        name: {"access": kind, "engine": {"settings": {setting: value}}}
-        for name, value in (("a", 1), ("b", 0))
-    }
+    values = {name: {"settings": {setting: value}} for name, value in (("a", 1), ("b", 0))}
+    arms = {name: {"access": kind, "engine": value} for name, value in values.items()}
     plan = {"seed": 1, "blocks": 2, "discard_s": 0, "run_s": 2}
     study = small.study(site={"port": rooms.port(150)}, engine={"name": engine}, arms=arms, plan=plan)
     with LocalSite(study, open_folder / f"places-{kind}") as site:
