@@ -149,7 +149,7 @@ def test_events_are_counted_by_arm_in_what_is_discarded(group: Group):
 @pytest.mark.alone
 def test_a_turn_begins_when_the_last_thread_of_the_one_before_stands_still(group: Group):
     group.start(a=MANY, b=MANY)
-    # On a busy machine thirteen threads need more than a second to start, and what is counted begins after it.
+    # On a busy machine thirteen threads need more than a second to start; what is counted begins after it.
     assert group.finish(whole_s=4.0) == 0
     told = group.told()
     assert {turn[0] for turn in told["turns"]} == {"a", "b"}
