@@ -68,9 +68,11 @@ class Group:
         argv = [sys.executable, "-I", "-S", clock.__file__, str(self.request), str(self.result)]
         return subprocess.Popen(argv)
 
-    def finish(self, **how: Any) -> int:
-        """Take all turns with the machine alone, and return the clock's exit code."""
+    def take_turns(self, a: str, b: str, **how: Any) -> int:
+        """Take all turns of two programs with the machine alone, and return the clock's exit code."""
         with rooms.alone():
+            self.begun_s = time.monotonic()
+            self.start(a=a, b=b)
             return self.clock(**how).wait(60)
 
     def told(self) -> dict[str, Any]:
@@ -95,8 +97,7 @@ def group(tmp_path: Path) -> Iterator[Group]:
 
 @pytest.mark.alone
 def test_one_arm_runs_at_a_time_for_equal_seconds_and_all_go_on_at_the_end(group: Group):
-    group.start(a=BURN, b=BURN)
-    assert group.finish() == 0
+    assert group.take_turns(BURN, BURN) == 0
     told = group.told()
     taken = told["turns"]
     active = {name: sum(end - begin for arm, begin, end in taken if arm == name) / 1e6 for name in "ab"}
@@ -136,8 +137,7 @@ def test_events_are_counted_by_arm_in_what_is_discarded(group: Group):
     # The kernel's clock of a task stands in for what few virtual machines count.
     in_place = "EVENTS.update(dict.fromkeys(EVENTS, (SOFTWARE, 1)))\n"
     books.write_text(Path(taskstats.__file__).read_text(encoding="utf-8") + in_place, encoding="utf-8")
-    group.start(a=BURN, b=BURN)
-    assert group.finish(books=str(books)) == 0
+    assert group.take_turns(BURN, BURN, books=str(books)) == 0
     told = group.told()
     for name in "ab":
         seen = told["counted"][name]["client"]
@@ -148,9 +148,8 @@ def test_events_are_counted_by_arm_in_what_is_discarded(group: Group):
 
 @pytest.mark.alone
 def test_a_turn_begins_when_the_last_thread_of_the_one_before_stands_still(group: Group):
-    group.start(a=MANY, b=MANY)
     # On a busy machine thirteen threads need more than a second to start; what is counted begins after it.
-    assert group.finish(whole_s=4.0) == 0
+    assert group.take_turns(MANY, MANY, whole_s=4.0) == 0
     told = group.told()
     assert {turn[0] for turn in told["turns"]} == {"a", "b"}
     for name in "ab":
