@@ -144,7 +144,7 @@ def _find_published(claim: ClaimSpec, cells: Sequence[Record], numbers: Sequence
     digits = len(point.partition(".")[2].rstrip(" %"))
     wanted = round(100 * parse_amount(point), digits)
     return [
-        f"{write_percent(effect)} at {cell['where']}"
+        f"{write_percent(effect)} ({cell['where']})"
         for cell, effect in zip(cells, numbers, strict=True)
         if round(100 * effect, digits) == wanted
     ]

@@ -30,9 +30,8 @@ FATAL_ERRORS = {2006, 2011, 2013, 2055}
 def _check_script(value: str) -> str:
     if value not in sysbench_workloads.SCRIPTS:
         raise ValueError(
-            f"unknown workload script; {did_you_mean(value, sysbench_workloads.SCRIPTS)} "
-            f"A script of your own is the "
-            "path of a .lua file"
+            f"unknown workload script; {did_you_mean(value, sysbench_workloads.SCRIPTS)}, "
+            "or the path of your own .lua file"
         )
     return value
 

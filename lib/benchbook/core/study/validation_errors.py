@@ -98,9 +98,9 @@ def _explain_error(schema: dict[str, Any], path: Path, error: Mapping[str, Any])
     if kind == "string_pattern_mismatch" and error["loc"][-1] == "[key]":
         return "not a name; use lower-case letters, digits, _ and -, a letter first, 40 at most"
     message = repr(list(value) if isinstance(value, tuple) else value)[:80]
-    message = "a mapping" if isinstance(value, dict) else message
     wrong = WRONG[kind].format(**error.get("ctx", {}), write=write) if kind in WRONG else error["msg"]
-    return f"{message}: {wrong}"
+    # The keys of a mapping are in the file; the text says which of them is wrong.
+    return wrong if isinstance(value, dict) else f"{message}: {wrong}"
 
 
 def _find_remedy(node: dict[str, Any], value: Any) -> str:
