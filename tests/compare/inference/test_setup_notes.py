@@ -30,14 +30,14 @@ def test_a_skipped_arm_is_named_with_its_reason_and_nothing_else_is_said_of_it()
 def test_a_claim_that_is_only_illustrated_is_quoted_and_said_not_to_be_judged() -> None:
     arm = {"illustrates": ["a/b"], "stands_in_for": "a pod of a cluster."}
     assert notes({"pod": arm}) == [
-        "Arm pod stands in for a pod of a cluster.",
+        "Arm pod represents a pod of a cluster.",
         "Arm pod illustrates a/b and doesn't judge it: “Pods are 7 % slower.”",
     ]
 
 
 def test_an_arm_that_has_a_name_keeps_its_key_beside_it_where_it_is_introduced() -> None:
     arm = {"name": "the c2 machine", "stands_in_for": "c2-standard-16"}
-    assert notes({"c2": arm}) == ["Arm c2 machine (c2) stands in for c2-standard-16."]
+    assert notes({"c2": arm}) == ["Arm c2 machine (c2) represents c2-standard-16."]
     found = notes({"n1": {"network": "pod"}, "c2": arm | {"network": "pod"}})
     assert [note for note in found if note.startswith("Arms n1, c2 machine: ")]
 
