@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -192,6 +193,9 @@ def test_missing_runs_and_strangers_are_named(tmp_path):
     assert len(tables["runs"]) == 2
     with pytest.raises(BenchbookError, match=runs[3]["run_id"]):
         tidy.refuse_strangers(tables)
+    # Twenty of the 22 are named.
+    with pytest.raises(BenchbookError, match=" and 2 more; move"):
+        tidy.refuse_strangers({"refused": pa.concat_tables([tables["refused"]] * 22)})
 
 
 def test_an_edited_log_is_dropped_and_said(tmp_path):
