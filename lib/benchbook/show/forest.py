@@ -177,11 +177,10 @@ def over_sessions(recorded: MetaAnalysis, without: Container[str] = ()) -> Fores
 
     `without` has the ids of contrasts that are drawn elsewhere.
     """
-    pooled_contrasts = [contrast for contrast in recorded.contrasts if contrast.id not in without]
     rows = tuple(
-        row_of_sessions(pooled_contrast, effect)
-        for pooled_contrast in pooled_contrasts
-        for effect in pooled_contrast.told
+        row_of_sessions(contrast, effect)
+        for contrast in recorded.contrasts
+        for effect in (() if contrast.id in without else contrast.told)
     )
     return Forest("over-sessions", "Over all sessions", rows, BELOW if without else SEVERAL)
 
@@ -192,31 +191,15 @@ def by_session(
     """Draw each session of contrasts, all unless given, on a line of its own, with its date and processor."""
     rows: list[ForestRow] = []
     shown = recorded.contrasts if contrasts is None else contrasts
-    effects = (
-        (pooled_contrast, effect)
-        for pooled_contrast in shown
-        for effect in pooled_contrast.told
-        if effect.sessions
-    )
-    for of, effect in effects:
+    for of, effect in ((each, effect) for each in shown for effect in each.told if effect.sessions):
         rows.append(ForestRow(labels.name_place(of, effect), kind="heading"))
-        for observed_effect in sorted(
-            effect.sessions, key=lambda each: recorded.session(each.session).measured
-        ):
-            session, ends, value = (
-                recorded.session(observed_effect.session),
-                observed_effect.estimate.ends,
-                observed_effect.effect or 0.0,
-            )
+        for observed in sorted(effect.sessions, key=lambda each: recorded.session(each.session).measured):
+            session = recorded.session(observed.session)
             name = (
                 f"{session.measured[:16].replace('T', ' ')}, {cpu_models.name_processor(session.processor)}"
             )
-            message = number_format.glance_percent(value) + (
-                f" ({number_format.glance_range(*ends)})" if ends else ""
-            )
-            rows.append(
-                ForestRow(name, message, ((value, _is_decided(observed_effect)),), ends, kind="level")
-            )
+            row = row_of_estimate(observed.estimate, name, is_decided=_is_decided(observed))
+            rows.append(replace(row, kind="level"))
     return Forest("by-session", "Session by session", tuple(rows), CAPTION, is_folded=True)
 
 
