@@ -180,7 +180,7 @@ def test_a_step_of_the_clock_is_noted_and_changes_no_duration(step_s, scene, inj
     here.undo(monkeypatch.undo)
     here.walk(None)
     here.assert_noticed("V16", words="the clock stepped by")
-    evidence = here.judged[0].evidence.seen
+    evidence = here.judged[0].evidence.observed
     assert 2.9 < evidence["sysbench_s"] < 60
     here.assert_resumed()
 

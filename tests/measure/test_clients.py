@@ -86,10 +86,12 @@ def test_sums_of_three_clients_are_what_three_servers_counted(site: Any, study: 
     assert whole.total("total") == sum(grown["Com_stmt_execute"]) > 1000
     assert whole.log.final.events == sum(one.final.events for one in each)
     assert whole.log.histogram.events == sum(one.log.histogram.events for one in each)
-    ports = [next(word for word in one["argv"] if "port" in word) for one in whole.seen["clients"]]
+    ports = [next(word for word in one["argv"] if "port" in word) for one in whole.observed["clients"]]
     assert ports == [f"--mysql-port={PORT + number}" for number in range(3)]
-    assert all(one["begun_monotonic_s"] >= whole.seen["started_monotonic_s"] for one in whole.seen["clients"])
-    assert 0 <= whole.seen["start_spread_ms"] < 10_000
+    assert all(
+        one["begun_monotonic_s"] >= whole.observed["started_monotonic_s"] for one in whole.observed["clients"]
+    )
+    assert 0 <= whole.observed["start_spread_ms"] < 10_000
     assert judged.qps == pytest.approx(sum(one.final.queries / one.log.measured_s for one in each), rel=0.05)
     with (folder.path / run_folder.MONITOR).open() as series:
         assert series.readline().strip() == ",".join(local_machine.COLUMNS)
@@ -100,11 +102,11 @@ def test_sums_of_three_clients_are_what_three_servers_counted(site: Any, study: 
 def test_two_clients_of_one_server_share_its_books(site: Any, study: StudySpec, tmp_path: Path):
     judged = validity.judge_run(made(site, study, "pair", tmp_path), LIMITS)
     assert judged.status == "valid", judged.reasons
-    assert judged.ledger == "agrees" and "servers" not in judged.evidence.seen
+    assert judged.ledger == "agrees" and "servers" not in judged.evidence.observed
     seeds = [one.log.header.seed for one in judged.evidence.clients]
     assert len(set(seeds)) == 2, "each asks for rows of its own"
     folder = tmp_path / judged.evidence.plan["run_id"]
-    for number, one in enumerate(judged.evidence.seen["clients"]):
+    for number, one in enumerate(judged.evidence.observed["clients"]):
         file = folder / run_folder.client_file(number, "sysbench.cnf")
         assert f"rand-seed={seeds[number]}\n" in file.read_text()
         assert not [word for word in one["argv"] if word.startswith(("--threads", "--mysql-p"))]

@@ -35,9 +35,9 @@ def test_a_moment_keeps_what_our_own_looks_do_not_move_and_the_work_apart():
     counted = {"Com_insert": 5, "Connections": 12, "Aborted_connects": 1, "Affected_rows": 30}
     assert found.counters == counted | {"Innodb_rows_updated": 4}
     assert found.work == {"Handler_read_key": 60}
-    assert (found.uptime_s, found.at_s, found.own) == (9.0, 100.0, 3)
+    assert (found.uptime_s, found.at_s, found.own_connections) == (9.0, 100.0, 3)
     assert connection.info["moment"] is found
-    assert server_drift.keep_reading(keeping(), STATUS, 9.0, 100.0).own is None
+    assert server_drift.keep_reading(keeping(), STATUS, 9.0, 100.0).own_connections is None
 
 
 def test_the_time_of_a_reading_is_that_of_its_uptime_however_long_the_books_were_waited_for(monkeypatch):

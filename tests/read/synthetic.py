@@ -153,7 +153,7 @@ def folder(
     (part / run_folder.OUT).write_text(out, encoding="utf-8")
     (part / run_folder.ERR).write_text("", encoding="utf-8")
     (part / run_folder.MONITOR).write_text(monitor(plan["discard_s"] + plan["run_s"]), encoding="utf-8")
-    run_folder.files.write_json(part / run_folder.EVIDENCE, run.seen)
+    run_folder.files.write_json(part / run_folder.EVIDENCE, run.observed)
     return run_folder.move_to_raw(run_folder.seal_folder(part, attempt), raw)
 
 
@@ -170,8 +170,8 @@ def three(
         output(threads=2, tps=tps, seed=seed, latency_ms=latency_ms)
         for tps, seed, latency_ms in zip((100, 120, 140), seeds, LATENCIES_MS, strict=True)
     )
-    each = [healthy(out, {**plan, "threads": 2}).seen for out in outs]
-    seen = healthy(outs[0], plan).seen
+    each = [healthy(out, {**plan, "threads": 2}).observed for out in outs]
+    seen = healthy(outs[0], plan).observed
     books = ("ledger", "rows_before", "rows_after", "uptime_before_s", "uptime_after_s", "state")
     sides = {
         side: {name: sum(one["ledger"][side][name] for one in each) for name in seen["ledger"]["before"]}
@@ -198,5 +198,5 @@ def folder_of_three(raw: Path) -> run_folder.RunFolder:
         (part / run_folder.client_file(number, run_folder.OUT)).write_text(out, encoding="utf-8")
         (part / run_folder.client_file(number, run_folder.ERR)).write_text(err, encoding="utf-8")
     (part / run_folder.MONITOR).write_text(monitor(7), encoding="utf-8")
-    run_folder.files.write_json(part / run_folder.EVIDENCE, run.seen)
+    run_folder.files.write_json(part / run_folder.EVIDENCE, run.observed)
     return run_folder.move_to_raw(run_folder.seal_folder(part, 1), raw)

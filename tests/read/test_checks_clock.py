@@ -159,7 +159,7 @@ def test_at_a_rate_latencies_hold_the_queue_and_prove_nothing():
 
 
 def test_each_client_is_held_against_its_own_beginning_and_end():
-    clients = synthetic.three().seen["clients"]
+    clients = synthetic.three().observed["clients"]
     clients[1] |= {"begun_monotonic_s": 100.2, "ended_monotonic_s": 107.0}
     found = {
         check.id: check.detail for check in validity.judge_run(synthetic.three({"clients": clients})).checks

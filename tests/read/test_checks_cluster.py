@@ -20,7 +20,7 @@ LOOK = {
 
 def of_seen(**seen: Any) -> Evidence:
     """A run without a plan or output, of which this was seen."""
-    return Evidence(plan={}, seen=seen, out="", err=None)
+    return Evidence(plan={}, observed=seen, out="", err=None)
 
 
 def of(before: dict[str, Any], after: dict[str, Any]) -> list[str]:

@@ -56,7 +56,7 @@ def clocked(**changed: Any) -> dict[str, Any]:
 def test_honest_runs_contradict_nothing_and_none_at_all_proves_nothing():
     assert faults(whole()) == faults(in_turns()) == []
     with pytest.raises(Missing):
-        faults(replace(whole(), seen={}))
+        faults(replace(whole(), observed={}))
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ class Run:
         self.counted = {name: changed.get(name, value) for name, value in counted.items()}
         self.own = changed.get("own_connections", 0)
         self.plan = {"script": "mine.lua", "threads": 4, "own": {"statements": RULE}} | (plan or {})
-        self.total, self.grown, self.asked = self.told.get, self.counted.get, self.plan.__getitem__
+        self.total, self.grown, self.plan_value = self.told.get, self.counted.get, self.plan.__getitem__
 
     def get(self, name: str) -> Any:
         return {"ledger": {"own_connections": self.own}, "script": {"mine.lua": "a" * 64}}[name]

@@ -20,7 +20,7 @@ def of(changed=None, **kept) -> validity.Judgement:
 
 def clients(**changed) -> list[dict]:
     """Return what was seen of three clients, with something else of client 2."""
-    known = synthetic.three().seen["clients"]
+    known = synthetic.three().observed["clients"]
     return [*known[:2], known[2] | changed]
 
 
@@ -49,7 +49,7 @@ def test_a_client_whose_log_is_cut_makes_the_run_invalid():
     outs = (run.out, run.others[0][0], run.others[1][0][:1500])
     judged = validity.judge_run(synthetic.three(outs=(run.out, run.others[0][0], run.others[1][0])))
     assert judged.status == "valid"
-    cut = synthetic.Evidence(run.plan, run.seen, outs[0], "", others=((outs[1], ""), (outs[2], "")))
+    cut = synthetic.Evidence(run.plan, run.observed, outs[0], "", others=((outs[1], ""), (outs[2], "")))
     judged = validity.judge_run(cut)
     assert judged.status == "invalid" and judged.qps is None
     assert failed(judged)["V3"].startswith("client 2: ")
@@ -58,7 +58,7 @@ def test_a_client_whose_log_is_cut_makes_the_run_invalid():
 def test_a_client_without_a_log_is_missing_evidence_not_less_load():
     run = synthetic.three()
     judged = validity.judge_run(
-        synthetic.Evidence(run.plan, run.seen, run.out, "", others=(run.others[0], ("", None)))
+        synthetic.Evidence(run.plan, run.observed, run.out, "", others=(run.others[0], ("", None)))
     )
     assert judged.status == "invalid"
     assert "V2 stderr: client 2: no file of stderr" in judged.reasons
@@ -67,7 +67,7 @@ def test_a_client_without_a_log_is_missing_evidence_not_less_load():
 def test_each_client_has_the_seed_and_the_threads_of_its_share():
     run = synthetic.three()
     swapped = synthetic.Evidence(
-        run.plan, run.seen, run.others[0][0], "", others=((run.out, ""), run.others[1])
+        run.plan, run.observed, run.others[0][0], "", others=((run.out, ""), run.others[1])
     )
     assert failed(validity.judge_run(swapped))["V5"].startswith("client 0: seed ")
     lone = synthetic.output(threads=3, tps=140, seed=1)
@@ -77,14 +77,14 @@ def test_each_client_has_the_seed_and_the_threads_of_its_share():
 
 def test_books_of_two_servers_that_were_swapped_agree_in_sum_and_fail_each():
     run = synthetic.three()
-    one, two, three = run.seen["servers"]
+    one, two, three = run.observed["servers"]
     judged = of({"servers": [two, one, three]})
     assert "server 0: Com_select grew by 11760, sysbench says 9800" in failed(judged)["V10"]
     assert "server 2" not in failed(judged)["V10"]
 
 
 def test_a_server_that_was_restarted_or_lost_rows_is_named():
-    servers = synthetic.three().seen["servers"]
+    servers = synthetic.three().observed["servers"]
     servers[2] |= {"uptime_after_s": 2}
     servers[1] |= {"rows_after": servers[1]["rows_after"] | {"sbtest1": 9999}}
     found = failed(of({"servers": servers}))
@@ -93,7 +93,7 @@ def test_a_server_that_was_restarted_or_lost_rows_is_named():
 
 
 def test_a_server_that_is_gone_is_missing_evidence():
-    servers = synthetic.three().seen["servers"]
+    servers = synthetic.three().observed["servers"]
     servers[2] |= {"ledger": servers[2]["ledger"] | {"after": None}, "uptime_after_s": None}
     judged = of({"servers": servers})
     assert judged.status == "indeterminate"

@@ -119,11 +119,13 @@ def test_a_second_of_nothing_is_a_fault_before_a_planned_event_and_what_is_measu
     words[words.index("tps:") + 1] = "0.00"
     nothing[at] = " ".join(words)
     run = corpus.healthy("\n".join(nothing) + "\n", synthetic.planned())
-    began = run.seen["started_monotonic_s"]
+    began = run.observed["started_monotonic_s"]
 
     def killed(second: float) -> list[str]:
         cluster = {"cluster": {"event": {"killed_s": began + second}}}
-        return find_faults(checks_log.check_intervals, replace(run, seen=run.seen | {"arrangement": cluster}))
+        return find_faults(
+            checks_log.check_intervals, replace(run, observed=run.observed | {"arrangement": cluster})
+        )
 
     assert killed(6.0) == ["no transaction in the interval at second 5"]
     assert killed(4.2) == []
@@ -244,7 +246,7 @@ def test_a_run_without_its_command_line_is_not_judged():
 
 
 def test_each_client_has_its_share_of_threads_rate_and_seed():
-    clients = synthetic.three().seen["clients"]
+    clients = synthetic.three().observed["clients"]
     clients[2] |= {"argv": clients[1]["argv"]}
     judged = validity.judge_run(synthetic.three({"clients": clients}))
     assert any(reason.startswith("V5 options: client 2: --rand-seed is ") for reason in judged.reasons)

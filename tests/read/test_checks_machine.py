@@ -55,10 +55,10 @@ def test_in_turns_the_clock_alone_can_tell_whose_stops_they_are():
     stops = {"continued": ["server"], "stopped": {"client": 9}}
     one = run(TURNS, **stops)
     assert [*checks_machine.check_strangers(one)] == []
-    one.seen["turns"] = {"halted": 12, "count": 200}
+    one.observed["turns"] = {"halted": 12, "count": 200}
     stood = "at the end of 12 of its 200 turns a part of the arm stood still"
     assert [*checks_machine.check_strangers(one)] == [stood]
-    one.seen["turns"] = {"halted": 0, "count": 200}
+    one.observed["turns"] = {"halted": 0, "count": 200}
     assert [*checks_machine.check_strangers(one)] == []
 
 

@@ -21,7 +21,7 @@ def bracket(name: str, grown: dict[str, int], **changed):
     after = {counter: 77 + count for counter, count in grown.items()}
     ledger = {"available": True, "reason": None, "own_connections": 0, "before": before, "after": after}
     run = case.run()
-    return type(run)({**run.plan, **changed}, {**run.seen, "ledger": ledger}, run.out, run.err)
+    return type(run)({**run.plan, **changed}, {**run.observed, "ledger": ledger}, run.out, run.err)
 
 
 # oltp_read_write, 4 threads, 4 tables: 137102 reads of 195860 statements in 9793 transactions.
@@ -46,10 +46,12 @@ def test_a_server_is_held_against_all_runs_that_it_served_at_once():
     """Twice the recorded run in one pair of readings: each counter grew by twice as much."""
     alone = bracket("00_baseline_ok", {name: 2 * count for name, count in BASELINE.items()})
     other = {"plan": alone.plan, "clients": [{"out": alone.out, "err": alone.err}]}
-    both = replace(alone, seen=alone.seen | {"beside": [other]})
+    both = replace(alone, observed=alone.observed | {"beside": [other]})
     assert find_faults(checks_server.check_ledger, both) == []
     assert len(find_faults(checks_server.check_ledger, alone)) == len(BASELINE)
-    silent = replace(alone, seen=alone.seen | {"beside": [other | {"clients": [{"out": "", "err": ""}]}]})
+    silent = replace(
+        alone, observed=alone.observed | {"beside": [other | {"clients": [{"out": "", "err": ""}]}]}
+    )
     with pytest.raises(Missing):
         list(checks_server.check_ledger(silent, LIMITS))
 
@@ -61,7 +63,7 @@ def test_the_runs_beside_are_read_from_the_evidence(tmp_path: Path):
     found = evidence.Evidence.of(run)
     # 2 s of discard and 5 s of measuring, with 14 reads in each transaction.
     assert [one.total("reads") for one in found.served] == [100 * 7 * 14, 50 * 7 * 14]
-    assert found.served[1].asked("arm") == "other"
+    assert found.served[1].plan_value("arm") == "other"
 
 
 @pytest.mark.parametrize("beside", [5, ["x"], [{}], [{"plan": {}, "clients": []}]])
@@ -174,8 +176,8 @@ def test_books_of_an_old_tidb_agree_with_conflicts_and_show_a_strangers_update(s
 def lacking(grown: dict[str, int], *absent: str):
     """Return the recorded run as an engine counts it that says that it lacks some counters."""
     run = bracket("00_baseline_ok", {name: count for name, count in grown.items() if name not in absent})
-    ledger = run.seen["ledger"] | {"absent": dict.fromkeys(absent, "not counted")}
-    return type(run)(run.plan, {**run.seen, "ledger": ledger}, run.out, run.err)
+    ledger = run.observed["ledger"] | {"absent": dict.fromkeys(absent, "not counted")}
+    return type(run)(run.plan, {**run.observed, "ledger": ledger}, run.out, run.err)
 
 
 def test_an_engine_that_lacks_transactions_is_held_to_its_statements_and_changed_rows():
@@ -262,17 +264,17 @@ def test_a_site_without_a_ledger_is_excused():
 def without_rows_sent(**changed):
     """Return a healthy run on an engine that says that it has no such counter."""
     run = healthy_run(**changed)
-    ledger = {**run.seen["ledger"], "absent": {"Rows_sent": "TiDB doesn't count the rows it sends"}}
+    ledger = {**run.observed["ledger"], "absent": {"Rows_sent": "TiDB doesn't count the rows it sends"}}
     for side in ("before", "after"):
         ledger[side] = {name: count for name, count in ledger[side].items() if name != "Rows_sent"}
-    return type(run)(run.plan, {**run.seen, "ledger": ledger}, run.out, run.err)
+    return type(run)(run.plan, {**run.observed, "ledger": ledger}, run.out, run.err)
 
 
 def test_a_counter_that_the_engine_lacks_is_told_as_a_warning_and_one_that_is_just_missing_is_not():
     with pytest.raises(Excused, match="no Rows_sent: TiDB doesn't count"):
         list(checks_server.check_hits(without_rows_sent(), LIMITS))
     run = without_rows_sent()
-    del run.seen["ledger"]["absent"]
+    del run.observed["ledger"]["absent"]
     with pytest.raises(Missing, match="Rows_sent"):
         list(checks_server.check_hits(run, LIMITS))
     assert find_faults(checks_server.check_ledger, without_rows_sent()) == []

@@ -35,7 +35,9 @@ def taken(text: str | None = None, **changed: Any) -> Evidence:
     active = checks_turns.active_s(turns_of(text), "direct")
     told = {"clock": clock, "count": 20, "asked": 20, "active_s": active}
     told |= {"longest_outside_s": 0.0001, "idle": 0} | changed
-    return replace(run, plan=plan, seen=run.seen | {"turns": told, "ended_monotonic_s": 110.0}, turns=text)
+    return replace(
+        run, plan=plan, observed=run.observed | {"turns": told, "ended_monotonic_s": 110.0}, turns=text
+    )
 
 
 def faults(run: Evidence) -> list[str]:
@@ -160,7 +162,7 @@ def test_a_client_waits_at_its_end_for_the_one_that_started_last():
 def latencies(threads: int, turns: int, events: int, active_s: float) -> dict[str, Any]:
     run = SimpleNamespace(
         final=SimpleNamespace(events=events),
-        asked={"threads": threads}.__getitem__,
+        plan_value={"threads": threads}.__getitem__,
         get={"turns": {"count": turns, "cpu_s": {}, "stopped": []}}.__getitem__,
         active_s=active_s,
         planned=SimpleNamespace(order="turns", turn_ms=50),
@@ -182,14 +184,14 @@ def test_the_mean_is_littles_law_and_percentiles_stay_where_pauses_are_few():
 
 def test_turns_allow_more_of_what_the_host_takes_since_it_meets_all_arms():
     run = synthetic.healthy_run()
-    whole = replace(run, seen=run.seen | {"steal_pct": 25.0})
+    whole = replace(run, observed=run.observed | {"steal_pct": 25.0})
     in_turns = taken(written())
-    in_turns = replace(in_turns, seen=in_turns.seen | {"steal_pct": 25.0})
+    in_turns = replace(in_turns, observed=in_turns.observed | {"steal_pct": 25.0})
     assert [*checks_machine.check_machine(whole, Limits())] == [
         "25.0 % of the machine's time was stolen, at most 10 %"
     ]
     assert [*checks_machine.check_machine(in_turns, Limits())] == []
-    much = replace(in_turns, seen=in_turns.seen | {"steal_pct": 41.0})
+    much = replace(in_turns, observed=in_turns.observed | {"steal_pct": 41.0})
     assert [*checks_machine.check_machine(much, Limits())] == [
         "41.0 % of the machine's time was stolen, at most 40 %"
     ]

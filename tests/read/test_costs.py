@@ -53,10 +53,12 @@ def test_the_servers_own_work_is_over_all_queries_and_of_no_arm_where_several_sh
         "after": {"Innodb_buffer_pool_reads": 100 + queries, "Handler_read_key": 5 + 3 * queries,
                   "Handler_read_next": 1},
     }  # fmt: skip
-    seen = replace(run, seen=run.seen | {"work": work})
+    seen = replace(run, observed=run.observed | {"work": work})
     (row,) = costs.build_rows(seen, monitor(), 2000.0)
     assert (row["page_reads"], row["row_reads"]) == (1.0, 3.0)
-    shared = replace(run, seen=run.seen | {"work": work, "beside": [{"plan": run.plan, "clients": []}]})
+    shared = replace(
+        run, observed=run.observed | {"work": work, "beside": [{"plan": run.plan, "clients": []}]}
+    )
     (row,) = costs.build_rows(shared, monitor(), 2000.0)
     assert math.isnan(row["page_reads"])
 
@@ -65,19 +67,19 @@ def test_in_turns_the_two_ends_of_each_turn_are_what_counts(run):
     turns = {"active_s": 2.0, "cpu_s": {"server": 1.2}}
     new = turns | {"costs": {"server": {"cpu_s": 1.0, "system_s": 0.5, "voluntary": 8000.0, "wait_s": None}}}
     in_turns = replace(run, plan=run.plan | {"order": "turns"})
-    (row,) = costs.build_rows(replace(in_turns, seen=run.seen | {"turns": new}), "", 2000.0)
+    (row,) = costs.build_rows(replace(in_turns, observed=run.observed | {"turns": new}), "", 2000.0)
     # 1.0 s in 2 s of turns is half a core: 250 us of 2,000 queries a second; 4,000 switches a second are two.
     assert (row["busy_cores"], row["cpu_us"], row["system_us"], row["voluntary"]) == (0.5, 250.0, 125.0, 2.0)
     assert math.isnan(row["wait_us"])
-    (row,) = costs.build_rows(replace(in_turns, seen=run.seen | {"turns": turns}), "", 2000.0)
+    (row,) = costs.build_rows(replace(in_turns, observed=run.observed | {"turns": turns}), "", 2000.0)
     assert row["busy_cores"] == 0.6 and math.isnan(row["voluntary"]), "an old one has the clock's time alone"
 
 
 def test_a_query_has_as_many_events_as_its_processor_time_had_in_the_discard(run):
     told = {"server": {"cpu_s": 0.5, "instructions": 1e9, "cycles": 2e9}}
-    (row,) = costs.build_rows(replace(run, seen=run.seen | {"counted": told}), monitor(), 2000.0)
+    (row,) = costs.build_rows(replace(run, observed=run.observed | {"counted": told}), monitor(), 2000.0)
     # 2e9 instructions a second of processor time are 2,000 a us, and a query takes 250 us.
     assert (row["instructions"], row["cycles"]) == (500_000.0, 1_000_000.0)
     assert math.isnan(row["llc_misses"]), "what the machine does not count is no number"
-    none = replace(run, seen=run.seen | {"counted": {"server": {"cpu_s": 0.0, "instructions": 1e9}}})
+    none = replace(run, observed=run.observed | {"counted": {"server": {"cpu_s": 0.0, "instructions": 1e9}}})
     assert math.isnan(costs.build_rows(none, monitor(), 2000.0)[0]["instructions"])

@@ -114,6 +114,6 @@ def test_real_logs_together_hold_what_they_hold_apart():
 def test_a_server_is_seen_with_its_own_clients():
     run: Evidence = synthetic.three()
     assert [view.total("transactions") for view in run.servers] == [700, 840, 980]
-    assert [view.asked("threads") for view in run.servers] == [2, 2, 2]
+    assert [view.plan_value("threads") for view in run.servers] == [2, 2, 2]
     (alone,) = synthetic.three(servers=1).servers
-    assert (alone.total("transactions"), alone.asked("threads")) == (2520, 6)
+    assert (alone.total("transactions"), alone.plan_value("threads")) == (2520, 6)

@@ -17,7 +17,7 @@ LIMITS: Any = SimpleNamespace(start_spread_ms=50.0, client_wait=0.05)
 def beginning(told: list[dict[str, Any]], spread: float = 10.0, clients: int = 2) -> list[str]:
     seen = {"clients": told, "start_spread_ms": spread}
     setting = {"clients": clients, "servers": 2}
-    run: Any = SimpleNamespace(seen=seen, plan={"arm_setting": setting}, get=seen.__getitem__)
+    run: Any = SimpleNamespace(observed=seen, plan={"arm_setting": setting}, get=seen.__getitem__)
     return [*validity.check_beginning(run, LIMITS)]
 
 
@@ -31,7 +31,7 @@ def test_all_clients_of_a_plan_run_on_their_servers_and_begin_at_one_moment():
     assert beginning([*two, {"server": 0}], clients=3) == []
     assert beginning([], clients=1) == [], "one client begins with itself"
     assert beginning(two, clients=1) == ["2 clients ran, 1 asked"]
-    nothing: Any = SimpleNamespace(seen={})
+    nothing: Any = SimpleNamespace(observed={})
     with pytest.raises(Missing):
         list(validity.check_beginning(nothing, LIMITS))
 
@@ -40,7 +40,7 @@ def client(waited: float | None, total_s: float | None = 5.0) -> Any:
     """A client of two threads."""
     final = None if total_s is None else SimpleNamespace(total_time_s=total_s)
     return SimpleNamespace(
-        seen={"runqueue_wait_s": waited}, log=SimpleNamespace(final=final), asked=lambda _: 2
+        observed={"runqueue_wait_s": waited}, log=SimpleNamespace(final=final), plan_value=lambda _: 2
     )
 
 

@@ -223,7 +223,9 @@ def test_what_a_limit_held_back_has_a_row_with_shares_and_seconds(arm, periods, 
 
 def note_event(event: dict[str, object]) -> list[str]:
     run = SimpleNamespace(
-        planned_event=event, seen={"started_monotonic_s": 0.0}, total=lambda name: {"ignored_errors": 4}[name]
+        planned_event=event,
+        observed={"started_monotonic_s": 0.0},
+        total=lambda name: {"ignored_errors": 4}[name],
     )
     return checks_cluster.describe_moves(run)
 

@@ -105,7 +105,7 @@ def test_undecided_says_everywhere_what_it_would_take(found: gate.GateResult):
         case.find("skipped").get("message"),
     ):
         assert said in text, text
-    found.asked = gate.read_request("gate", "3%", "14")
+    found.request = gate.read_request("gate", "3%", "14")
     assert "close to the margin" in gate_report.render_text(
         found
     ) and "enough" not in gate_report.render_text(found)

@@ -79,7 +79,7 @@ def test_the_index_says_what_was_recorded_where_and_how_it_can_be_checked(at: Pa
     # The made-up logs differ in little but their counts, which is just what that check is for.
     assert len(entry.doubts) == 1 and entry.doubts[0].startswith("the check “equal tables” fails")
     assert entry.sha256 == files.digest_file(packed) and entry.bytes == packed.stat().st_size
-    assert session.startswith("20260105T") and "2 cores of made up" in entry.machine.told
+    assert session.startswith("20260105T") and "2 cores of made up" in entry.machine.description
     assert entry.registered.startswith("Held: ")
     assert set(index.read_index().studies["made"].columns[entry.columns]) == set(schemas.SCHEMAS)
     assert len(entry.logs.split()) == 15

@@ -30,7 +30,7 @@ def judge_event_run(site: Any, arm: str, into: Path) -> validity.Judgement:
 def must_tell_the_loss(judged: validity.Judgement, event: dict[str, Any], silent_s: tuple[int, int]) -> None:
     """The run is valid, its event came when planned, and its warning has the loss that the log shows."""
     assert (judged.reasons, judged.status) == ([], "valid"), judged.reasons
-    seen, out = judged.evidence.seen, judged.evidence.out
+    seen, out = judged.evidence.observed, judged.evidence.out
     done = seen["arrangement"]["event"]
     assert abs(done["killed_s"] - seen["started_monotonic_s"] - event["at_s"]) < 1.5
     silent = [int(second) for second, tps in SECOND.findall(out) if float(tps) == 0]

@@ -76,7 +76,7 @@ def record() -> NamedCollection[Study]:
             "decided": sum(row.label in DECIDED for row in rows),
             "sessions": len(recordeds[name].sessions),
             "measured": newest.measured[:10],
-            "machine": newest.machine.told,
+            "machine": newest.machine.description,
             "runs": newest.runs,
             "doubts": len(newest.doubts),
             "next": _recorded(name).next_step,

@@ -50,7 +50,7 @@ class Pooled:
         drawn = {
             contrast.id: contrast
             for contrast in self.data.contrasts
-            if any(part.sessions for part in contrast.told)
+            if any(part.sessions for part in contrast.shown)
         }
         return NamedCollection(
             "contrast", list(drawn), lambda name: forest.by_session(self.data, [drawn[name]])

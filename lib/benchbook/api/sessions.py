@@ -39,7 +39,7 @@ def _row(session: record.RecordedSession, newest_design: str) -> dict[str, Any]:
     return {
         "session": session.id,
         "measured": entry.measured,
-        "processor": machine.told_processor,
+        "processor": machine.processor_model,
         "cores": machine.cores,
         "kernel": machine.kernel,
         "runs": entry.runs,

@@ -161,7 +161,7 @@ class Source:
 
     def _repr_html_(self) -> str:
         claims = self._by_name()
-        return render_template("objects/source.html.j2", source=self, told=self._told, claims=claims).text
+        return render_template("objects/source.html.j2", source=self, caption=self._told, claims=claims).text
 
     def _by_name(self) -> list[tuple[str, Claim]]:
         return list(zip(self.claims.names, self.claims, strict=True))

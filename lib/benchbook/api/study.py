@@ -97,7 +97,7 @@ class Finding:
         return "\n".join([*lines, *(f"  ! {text}" for text in self.warnings)])
 
     def _repr_html_(self) -> str:
-        return render_template("objects/finding.html.j2", found=self, table=render_html(self.table)).text
+        return render_template("objects/finding.html.j2", finding=self, table=render_html(self.table)).text
 
 
 def _table_property(name: str, meaning: str) -> Delegated[pd.DataFrame]:

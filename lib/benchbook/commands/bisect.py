@@ -49,7 +49,7 @@ class Search:
     minutes: float
     margin: float
     say: Callable[[str], None] = print
-    known: dict[str, GateAnswer] = field(default_factory=dict)
+    answers: dict[str, GateAnswer] = field(default_factory=dict)
     unbuilt: set[str] = field(default_factory=set)
 
     def answer(self, commit: str) -> Answer | None:
@@ -57,7 +57,7 @@ class Search:
         minutes = self.minutes
         for _ in range(TRIES):
             try:
-                gate_answer = self.known[commit] = self.ask(commit, minutes, self.margin)
+                gate_answer = self.answers[commit] = self.ask(commit, minutes, self.margin)
             except packages.NotBuiltError as error:
                 self.say(f"bisect: {commit[:10]}: left out: {error}")
                 self.unbuilt.add(commit)
@@ -81,7 +81,7 @@ def narrow_commits(search: Search) -> list[str]:
         return []
     if answer != "slower":
         raise BenchbookError(f"the bad commit {last[:10]} is {answer or 'not to be built'}: {NOTHING}")
-    if (half := search.known[last].half) > search.margin:
+    if (half := search.answers[last].half) > search.margin:
         search.margin = half
         search.say(f"bisect: the others are asked for half of what is lost at least: {100 * half:.1f} %")
     low, high = 0, len(search.commits) - 1
@@ -145,7 +145,7 @@ def describe_result(search: Search, left: Sequence[str], describe: Callable[[str
     first = "the first slower commit" if len(left) == 1 else f"the first slower commit is one of {len(left)}"
     lines = [f"{first}:"]
     for commit in left:
-        gate_answer = search.known.get(commit)
+        gate_answer = search.answers.get(commit)
         observed = f"{gate_answer.answer} {gate_answer.effect}" if gate_answer else "not asked"
         shown = "could not be built" if commit in search.unbuilt else observed
         lines.append(f"  {describe(commit).strip()}: {shown}")

@@ -66,7 +66,7 @@ class GateRequest:
 class GateResult:
     """Result of a gate: a decision for each question, the arms' facts, and the measured blocks."""
 
-    asked: GateRequest
+    request: GateRequest
     decisions: list[NoninferiorityDecision] = field(default_factory=list)
     facts: dict[str, Any] = field(default_factory=dict)
     blocks: int = 0

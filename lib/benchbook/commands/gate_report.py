@@ -48,7 +48,7 @@ def format_effect(noninferiority_decision: NoninferiorityDecision) -> str:
 
 def format_headline(result: Any) -> str:
     """The answer as a sentence."""
-    request = result.asked
+    request = result.request
     return (
         f"{request.name}: {result.word} (margin {format_percent(-request.margin)} QPS, "
         f"baseline {request.study.baseline}, "
@@ -59,7 +59,7 @@ def format_headline(result: Any) -> str:
 
 def build_results(result: Any) -> ResultsTable:
     """A row for each question, with its answer as the label and the reason as a note."""
-    baseline = result.asked.study.baseline
+    baseline = result.request.study.baseline
     rows = (
         ResultRow(
             decision.workload, decision.treatment, baseline, decision.workload, "qps", None, None,
@@ -69,7 +69,7 @@ def build_results(result: Any) -> ResultsTable:
         for decision in result.decisions
         for interval in [decision.interval]
     )  # fmt: skip
-    return ResultsTable(result.asked.name, "", tuple(rows))
+    return ResultsTable(result.request.name, "", tuple(rows))
 
 
 def render_text(result: Any) -> str:
@@ -88,16 +88,16 @@ def describe_remedy(result: Any, decisions: Sequence[NoninferiorityDecision]) ->
         return f"the commonest reason of {result.voided} voided runs: {result.why_void}"
     needed = [_needed_minutes(interval, result) for interval in shown]
     if not needed or None in needed:
-        return f"too few blocks to say how long it would take; try --minutes {2 * result.asked.minutes:g}"
+        return f"too few blocks to say how long it would take; try --minutes {2 * result.request.minutes:g}"
     minutes, least, most, blocks = max(estimate for estimate in needed if estimate is not None)
-    if minutes <= result.asked.minutes:
+    if minutes <= result.request.minutes:
         return "the effect is close to the margin; measure again, or choose another --slower"
     remedy = (
         f"about --minutes {minutes:.0f} would decide it on a machine as busy as this one "
         f"({least:.0f} to {most:.0f}, by what {blocks} blocks say of the spread)"
     )
     enough = max(_enough_margin(interval) for interval in shown)
-    if enough <= result.asked.margin:
+    if enough <= result.request.margin:
         return remedy
     fast = "if the arm is as fast as its baseline"
     return f"{remedy}; these minutes are enough for --slower {100 * enough:.1f}%, {fast}"
@@ -116,7 +116,7 @@ def _needed_minutes(interval: Interval, result: Any) -> tuple[float, float, floa
     """
     if not interval.is_known or not interval.df:
         return None
-    distance = abs(require_value(interval.log_mean) - math.log1p(-result.asked.margin))
+    distance = abs(require_value(interval.log_mean) - math.log1p(-result.request.margin))
     half = (require_value(interval.log_high) - require_value(interval.log_low)) / 2
     if not distance:
         return None
@@ -145,7 +145,7 @@ def render_markdown(result: Any) -> str:
     }
     messages = {"worst": ranked[0], "headline": format_headline(result), "servers": servers}
     return templating.render_text(
-        "gate.md.j2", found=result, margin=format_percent(-result.asked.margin), **inputs, **messages
+        "gate.md.j2", result=result, margin=format_percent(-result.request.margin), **inputs, **messages
     )
 
 
@@ -153,7 +153,7 @@ def render_junit(result: Any) -> str:
     """JUnit XML: one test case for each question, failed if slower, skipped if undecided."""
     return (
         templating.render_template(
-            "junit.xml.j2", found=result, line=format_decision, remedy=describe_remedy
+            "junit.xml.j2", result=result, line=format_decision, remedy=describe_remedy
         ).text
         + "\n"
     )
@@ -162,11 +162,11 @@ def render_junit(result: Any) -> str:
 def build_record(result: Any) -> dict[str, Any]:
     """Content of `gate.json`, kept beside the evidence."""
     return {
-        "study": result.asked.name,
+        "study": result.request.name,
         "answer": result.answer,
         "word": result.word,
-        "margin": result.asked.margin,
-        "minutes": result.asked.minutes,
+        "margin": result.request.margin,
+        "minutes": result.request.minutes,
         "blocks": result.blocks,
         "run_s": result.run_s,
         "decisions": [

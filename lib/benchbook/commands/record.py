@@ -288,9 +288,9 @@ def prune_archives() -> str:
 def fetch_archives(names: Sequence[str]) -> str:
     """Bring archives of sessions, or of all of a study, to the folder; return their number."""
     there = list(record.read_index().sessions())
-    known = {name for session in there for name in (session.id, session.where.name)}
+    recorded = {name for session in there for name in (session.id, session.where.name)}
     if wrong := [
-        f"--fetch: {name}: no such session or study in the record" for name in names if name not in known
+        f"--fetch: {name}: no such session or study in the record" for name in names if name not in recorded
     ]:
         raise InputErrors(wrong)
     wanted = [session for session in there if {session.id, session.where.name} & {*names}]

@@ -22,8 +22,7 @@ from typing import Any
 
 import psutil
 
-from benchbook.commands import dvc_lock, studies, terminal_summary
-from benchbook.commands import pages as made
+from benchbook.commands import dvc_lock, pages, studies, terminal_summary
 from benchbook.core.study import load
 from benchbook.core.util import git, paths, process_env, yaml_file
 from benchbook.core.util.errors import BenchbookError, InputErrors, did_you_mean
@@ -116,7 +115,7 @@ def rebuild_pages() -> int:
     with lock_clone(root):
         if wrong := [*studies.find_unlisted(root), *explain_locks(root), *find_tracked(root)]:
             raise InputErrors(wrong)
-        return made.make_pages(with_record=True)
+        return pages.make_pages(with_record=True)
 
 
 def _run_repro(root: Path, arguments: list[str], study: str | None) -> tuple[int, bool]:
@@ -128,17 +127,17 @@ def _run_repro(root: Path, arguments: list[str], study: str | None) -> tuple[int
     chosen = [study] if study else list(load.load_params().studies)
     # Words for DVC may name stages, which are then all that is asked for.
     is_whole = study is not None or not any("@" in word for word in arguments)
-    pages = [f"{page}@{name}" for name in chosen for page in ("report", "runs")]
+    page_targets = [f"{page}@{name}" for name in chosen for page in ("report", "runs")]
     # A study's page leads to those of its runs, and they to it.
     named = [match for match in map(_PAGE.fullmatch, arguments) if match]
     beside = [f"{'runs' if match[1] == 'report' else 'report'}@{match[2]}" for match in named]
-    targets = pages if is_whole else [text for text in beside if text not in arguments]
+    targets = page_targets if is_whole else [text for text in beside if text not in arguments]
     for words in _dry_targets(chosen) if is_whole and DRY & set(arguments) else [targets]:
         code, is_stopped = _run_dvc(root, ["repro", *arguments, *words])
         if code or is_stopped:
             break
     if code or is_stopped:
-        made.stand_in(root)
+        pages.stand_in(root)
     if code and not is_stopped:
         print(terminal_summary.describe_end(FAILED, chosen), file=sys.stderr)
         return 1 if code == DVC_FAILED else code, False
@@ -150,7 +149,7 @@ def _run_repro(root: Path, arguments: list[str], study: str | None) -> tuple[int
     # Nobody waits half a minute for an answer that stands.
     print("\nThe pages that it leads to are being made …")
     process_env.drop_passwords()
-    return made.make_pages(with_record=False), False
+    return pages.make_pages(with_record=False), False
 
 
 def _dry_targets(chosen: Sequence[str]) -> Iterator[list[str]]:

@@ -65,7 +65,7 @@ def _compare_pooled(name: str, commit: str, then: Sessions, now: Sessions) -> Ta
         {
             name_place(pooled_contrast, part): part
             for pooled_contrast in (pooled.contrasts if pooled else ())
-            for part in pooled_contrast.told
+            for part in pooled_contrast.shown
         }
         for pooled in (
             _pool_results(name, then, read_then),

@@ -83,7 +83,7 @@ def give_up(name: str, because: str) -> str:
     if wrong or recorded is None:
         raise InputErrors(wrong)
     held = ArchiveContents(paths.find_root(), name)
-    processor = sessions.machine_of(held.facts).told_processor
+    processor = sessions.machine_of(held.facts).processor_model
     entry = record.NotRecorded(begun=_read_start(held), processor=processor, why=because.strip())
     not_recorded = tuple(sorted((*recorded.not_recorded, entry), key=lambda other: other.begun))
     file = record.write_study(name, recorded.model_copy(update={"not_recorded": not_recorded}))

@@ -74,18 +74,18 @@ def print_plan(study: str, manifests: bool) -> int:
 
 def write_schema(check: bool) -> int:
     """Write the JSON schemas of study files, sources, findings and audits; return an exit code."""
-    from benchbook.core import schema_docs as made
+    from benchbook.core import schema_docs
 
-    return made.write_schemas(paths.find_root() / "schemas", check=check)
+    return schema_docs.write_schemas(paths.find_root() / "schemas", check=check)
 
 
 def write_reference(check: bool) -> int:
     """Write the pages that are made from code and studies; return an exit code."""
-    from benchbook.core import schema_docs as made
+    from benchbook.core import schema_docs
 
-    pages = {"studies/README.md": render_questions(), "docs/parameters.md": made.render_page()}
-    root = paths.find_root()
-    return max(made.write_generated(root / name, text, "reference", check) for name, text in pages.items())
+    pages = {"studies/README.md": render_questions(), "docs/parameters.md": schema_docs.render_page()}
+    files = {paths.find_root() / name: text for name, text in pages.items()}
+    return max(schema_docs.write_generated(file, text, "reference", check) for file, text in files.items())
 
 
 def write_size(name: str) -> None:

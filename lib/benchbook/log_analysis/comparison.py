@@ -295,8 +295,8 @@ def judge_claim(logs: LogSet, text: str) -> str:
         if find_arm(name, logs.arms) is None:
             raise BenchbookError(f"--claim: {name}: no arm; {did_you_mean(name, logs.arms)}")
     if arm is None and len(logs.arms) != 2:
-        known = ", ".join(logs.arms)
-        raise BenchbookError(f"--claim: {text}: which arms? There are {known}; write ARM/BASELINE first")
+        arm_names = ", ".join(logs.arms)
+        raise BenchbookError(f"--claim: {text}: which arms? There are {arm_names}; write ARM/BASELINE first")
     baseline, treated = (find_arm(name, logs.arms) for name in (base, arm)) if arm else logs.arms
     value = float(match["value"])
     share = value / 100 if match["unit"] == "%" else value - 1

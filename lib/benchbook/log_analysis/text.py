@@ -54,8 +54,10 @@ def _format_cells(cell: LogCell | None, is_compared: bool, has_n: bool, rank: in
         cells += ["–" if change is None else format_percent(change.effect), interval or "–"]
     cells.append(format_decimal(cell.mean("avg_ms"), 2))
     if rank is not None:
-        known = [run.percentile_ms for run in cell.runs if run.percentile_ms is not None]
-        cells.append(format_decimal(sum(known) / len(known), 2) if len(known) == cell.n else "–")
+        percentiles = [run.percentile_ms for run in cell.runs if run.percentile_ms is not None]
+        cells.append(
+            format_decimal(sum(percentiles) / len(percentiles), 2) if len(percentiles) == cell.n else "–"
+        )
     return cells
 
 

@@ -48,7 +48,7 @@ class RunContext:
     limits: dict[str, Any]
     others: tuple[Connection, ...] = ()
     begins: str | None = None
-    known: Mapping[Connection, statement_counters.Record] = field(default_factory=dict)
+    rows_before_restart: Mapping[Connection, statement_counters.Record] = field(default_factory=dict)
     """What the rows of a server were that was started again since, to begin cold."""
 
     @property
@@ -170,7 +170,7 @@ def _record_before(group: Sequence[RunInProgress]) -> dict[Connection, statement
         for connection in run.context.connections:
             if connection not in before:
                 before[connection] = statement_counters.record_before(
-                    connection, run.tables, run.context.known.get(connection)
+                    connection, run.tables, run.context.rows_before_restart.get(connection)
                 )
     return before
 

@@ -69,7 +69,7 @@ class CounterReading:
     counters: dict[str, int]
     uptime_s: float
     at_s: float
-    own: int | None
+    own_connections: int | None
     work: dict[str, int]
 
 
@@ -126,9 +126,10 @@ def count_between(connection: Connection) -> Record:
     was, now = held.moment, latest_reading(connection)
     names = [name for name in was.counters if name in now.counters]
     grown = {name: now.counters[name] - was.counters[name] for name in names}
-    own = None if was.own is None or now.own is None else now.own - was.own
+    before, after = was.own_connections, now.own_connections
+    opened = None if before is None or after is None else after - before
     reason = connection.info.get("no_ledger")
-    if reason is None and own is None:
+    if reason is None and opened is None:
         reason = "how many connections are our own is not counted on this site"
     elif reason is None and "Connections" not in now.counters:
         reason = dialect.get_dialect(connection).absent(connection).get("Connections")
@@ -136,7 +137,7 @@ def count_between(connection: Connection) -> Record:
         seconds=round(now.at_s - was.at_s, 3),
         uptime_s=now.uptime_s - was.uptime_s,
         connections=grown.pop("Connections", None),
-        own=own,
+        own=opened,
         refused=grown.pop("Aborted_connects", 0),
         counters={name: count for name, count in sorted(grown.items()) if count},
         not_held={} if reason is None else {"connections": reason},

@@ -283,11 +283,11 @@ def _absent_counters(connection: Connection, arrangement: Mapping[str, Any]) -> 
 
 def _sum_counters(counters: Sequence[Mapping[str, int] | None]) -> dict[str, int] | None:
     """Add counters by name; None if a server has none, and without those that a server lacks."""
-    known = [counter for counter in counters if counter is not None]
-    if len(known) < len(counters):
+    measured = [counter for counter in counters if counter is not None]
+    if len(measured) < len(counters):
         return None
-    names = [name for name in known[0] if all(name in values for values in known)]
-    return {name: sum(values[name] for values in known) for name in names}
+    names = [name for name in measured[0] if all(name in values for values in measured)]
+    return {name: sum(values[name] for values in measured) for name in names}
 
 
 def _sum_caches(caches: Sequence[Mapping[str, int] | None]) -> dict[str, int] | None:

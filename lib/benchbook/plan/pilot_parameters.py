@@ -231,8 +231,8 @@ def script_record(
 
 def carried_scripts(warm_up: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Own scripts' part of plans, from `warm_up.json`: `files` and `statements`."""
-    own = warm_up.get("own") or {}
+    settled = warm_up.get("own") or {}
     return {
-        workload: {"files": item["sha256"], "statements": own["statements"].get(workload, {})}
-        for workload, item in own.get("scripts", {}).items()
+        workload: {"files": item["sha256"], "statements": settled["statements"].get(workload, {})}
+        for workload, item in settled.get("scripts", {}).items()
     }

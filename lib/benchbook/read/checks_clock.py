@@ -45,7 +45,7 @@ def check_time(run: Evidence, limits: Limits) -> Iterator[str]:
 
 def _check_process_clock(run: Evidence) -> Iterator[str]:
     """Faults if sysbench's seconds don't fit between our start and our end of it."""
-    observations, total, labels = run.seen, run.final.total_time_s, run.log.intervals.column("second")
+    observations, total, labels = run.observed, run.final.total_time_s, run.log.intervals.column("second")
     started = observations.get("begun_monotonic_s") or run.get("started_monotonic_s")
     lasted = run.get("ended_monotonic_s") - started
     slack = CLOCK_S + CLOCK_SHARE * lasted
@@ -53,7 +53,7 @@ def _check_process_clock(run: Evidence) -> Iterator[str]:
         yield f"total time {total:.4f} s, the process lasted {lasted:.4f} s by our clock"
     if labels.size and labels[-1] > lasted + slack + LABEL_S:
         yield f"a report line of second {labels[-1]:g}, the process lasted {lasted:.4f} s"
-    most = START_S + START_THREAD_S * run.asked("threads")
+    most = START_S + START_THREAD_S * run.plan_value("threads")
     if lasted - total > most + slack:
         yield f"the process lasted {lasted - total:.2f} s longer than sysbench says, at most {most:.2f} s"
 
@@ -75,7 +75,7 @@ def _check_end(run: Evidence, limits: Limits) -> Iterator[str]:
     over = require_printed(run.final.total_time_s, "total time") - sum(run.clock_s)
     longest_s = require_printed(run.final.latency_max_ms, "longest latency") / 1000
     waited_s = ARRIVALS / run.plan["rate"] if run.plan.get("rate") else 0.0
-    most = longest_s + waited_s + _pause_s(run, limits) + THREAD_S * run.asked("threads")
+    most = longest_s + waited_s + _pause_s(run, limits) + THREAD_S * run.plan_value("threads")
     if over > most and not run.is_in_turns:
         yield f"it ended {over:.4f} s late, its longest transaction allows {most:.4f} s"
 
@@ -93,7 +93,7 @@ def _check_latencies(run: Evidence) -> Iterator[str]:
     """
     if run.plan.get("rate"):
         return
-    threads, blocks = run.asked("threads"), run.log.summaries
+    threads, blocks = run.plan_value("threads"), run.log.summaries
     longest_s = max(require_printed(block.latency_max_ms, "longest latency") for block in blocks) / 1000
     # Of the longest transactions of the window each thread may have carried one over.
     bars = run.log.histogram

@@ -28,14 +28,14 @@ def check_cluster(run: Evidence, limits: Limits) -> Iterator[str]:
     been, in time, and be back; leaders may then have moved. In a cluster that an operator manages, PD moves
     leaders as it does for anyone: that is said beside the run and does not void it.
     """
-    observed = (run.seen.get("arrangement") or {}).get("cluster")
+    observed = (run.observed.get("arrangement") or {}).get("cluster")
     if observed is None:
         if run.planned_event is not None:
             yield from _unlike_planned(run.planned_event, run.get("started_monotonic_s"))
-        if "identity_before" not in run.seen:
+        if "identity_before" not in run.observed:
             raise Missing("which server it was is not known")
         # Elsewhere a cluster is told by a name or number of its maker's, and no part is ours to look at.
-        if isinstance((run.seen["identity_before"] or {}).get("cluster"), Mapping):
+        if isinstance((run.observed["identity_before"] or {}).get("cluster"), Mapping):
             raise Missing("the cluster's stores and leaders were not looked at")
         return
     for when in ("before", "after"):
@@ -55,7 +55,7 @@ def check_cluster(run: Evidence, limits: Limits) -> Iterator[str]:
 
 def describe_moves(run: Evidence) -> list[str]:
     """Notes beside a run of a cluster: leaders moved by PD, and effects of a planned event."""
-    observed = (run.seen.get("arrangement") or {}).get("cluster") or {}
+    observed = (run.observed.get("arrangement") or {}).get("cluster") or {}
     if observed.get("is_managed"):
         reasons = dict.fromkeys(observed[when].get("reason") for when in ("before", "after"))
         before, after = (observed[when].get("leaders") or {} for when in ("before", "after"))
@@ -63,7 +63,7 @@ def describe_moves(run: Evidence) -> list[str]:
             *_count_moves(before, after),
             *(f"stores and leaders were not looked at: {why}" for why in reasons if why),
         ]
-    event, began = run.planned_event, run.seen.get("started_monotonic_s")
+    event, began = run.planned_event, run.observed.get("started_monotonic_s")
     if event is None or began is None or "ready_s" not in event:
         return []
     killed, started, ready = (event[name] - began for name in ("killed_s", "started_s", "ready_s"))
@@ -80,7 +80,7 @@ def describe_moves(run: Evidence) -> list[str]:
 
 def event_at_s(run: Evidence) -> float | None:
     """Second of a run of the planned kill of a store; None without such an event."""
-    event, began = run.planned_event, run.seen.get("started_monotonic_s")
+    event, began = run.planned_event, run.observed.get("started_monotonic_s")
     return event["killed_s"] - began if event is not None and began and "killed_s" in event else None
 
 

@@ -51,7 +51,7 @@ PORTS = ("--mysql-port", "--pgsql-port")
 
 def check_sources(run: Evidence, limits: Limits) -> Iterator[str]:
     """V26: log, turns, monitor and books agree on seconds, processor time, bytes and memory."""
-    if not run.seen:
+    if not run.observed:
         raise Missing("nothing was recorded")
     for find in (
         _check_log_seconds,
@@ -77,7 +77,7 @@ def _check_log_seconds(run: Evidence) -> Iterator[str]:
     if not turns or ended is None:
         return
     begun = turns[0].begin_us / 1e6 - ended
-    first, last = run.get("started_monotonic_s"), run.seen["turns"]["clock"].get("started")
+    first, last = run.get("started_monotonic_s"), run.observed["turns"]["clock"].get("started")
     latest = last[1] if last else first + run.clock_s[0]
     if not first - START_SLACK_S <= begun <= latest + START_SLACK_S:
         yield (
@@ -95,7 +95,7 @@ def _check_log_seconds(run: Evidence) -> Iterator[str]:
 
 def _check_window(run: Evidence) -> Iterator[str]:
     """Faults if the turns do not fill the window that their clock took."""
-    window, taken = run.seen["turns"]["clock"].get("window"), run.taken
+    window, taken = run.observed["turns"]["clock"].get("window"), run.taken
     if window is None:
         return
     before, after = taken[0].begin_us / 1e6 - window[0], window[1] - taken[-1].end_us / 1e6
@@ -104,7 +104,7 @@ def _check_window(run: Evidence) -> Iterator[str]:
             f"the first turn began {before:.3f} s after the clock's window, which ended {after:.3f} s after "
             "the last one"
         )
-    still_s = run.seen["turns"].get("longest_stop_s")
+    still_s = run.observed["turns"].get("longest_stop_s")
     after_own = [(turn, later) for turn, later in pairwise(taken) if turn.arm == run.planned.arm]
     gap_s = max((later.begin_us - turn.end_us for turn, later in after_own), default=0) / 1e6
     if still_s is not None and gap_s > still_s + WINDOW_S:
@@ -115,7 +115,7 @@ def _check_costs(run: Evidence) -> Iterator[str]:
     """Faults if parts used more than all cores in the turns, or a part's two counters differ."""
     if not run.is_in_turns:
         return
-    report, cores = run.get("turns"), run.seen.get("machine_cores")
+    report, cores = run.get("turns"), run.observed.get("machine_cores")
     used = report.get("cpu_s") or {}
     busy = sum(used.values()) / run.active_s if run.active_s else 0.0
     if cores and busy > cores * (1 + CORES_SLACK):
@@ -143,7 +143,7 @@ def _check_monitor(run: Evidence) -> Iterator[str]:
         return  # What is no table is refused where the tables are made.
     parts = np.array(table["part"].to_pylist(), dtype=object)
     # A relay that makes a distance is watched as a proxy; those in a cluster are not the arm's own.
-    has_proxy = any(name.startswith(("proxy", "relay")) for name in run.seen.get("identity_before") or ())
+    has_proxy = any(name.startswith(("proxy", "relay")) for name in run.observed.get("identity_before") or ())
     if len(parts) and has_proxy != ("proxy" in parts) and "pd" not in parts:
         there, had = ("no", "one") if has_proxy else ("a", "none")
         yield f"the monitor saw {there} proxy, the arm has {had}"
@@ -183,7 +183,7 @@ def _check_stops(run: Evidence) -> Iterator[str]:
 
 def _check_memory(run: Evidence) -> Iterator[str]:
     """Faults if two counters of the same pages differ; of several servers the first pool is known."""
-    several = len({item.get("server", 0) for item in run.seen.get("clients") or ()}) > 1
+    several = len({item.get("server", 0) for item in run.observed.get("clients") or ()}) > 1
     for when in ("before", "after"):
         cache = run.cache(when)
         if cache is None:
@@ -194,7 +194,7 @@ def _check_memory(run: Evidence) -> Iterator[str]:
             yield f"{when} the run {cache.bytes_read} bytes were read in {pages} pages"
         if cache.pages > cache.pages_of_pool:
             yield f"{when} the run {cache.pages} pages were in a pool of {cache.pages_of_pool}"
-        work = (run.seen.get("work") or {}).get(when) or {}
+        work = (run.observed.get("work") or {}).get(when) or {}
         reads = work.get("Innodb_buffer_pool_reads")
         if reads is None or several:
             continue
@@ -206,7 +206,7 @@ def _check_memory(run: Evidence) -> Iterator[str]:
 
 def _check_port(run: Evidence) -> Iterator[str]:
     """Faults if a client that connects to the server itself used a port other than the server's."""
-    port = (run.seen.get("identity_before") or {}).get("port")
+    port = (run.observed.get("identity_before") or {}).get("port")
     setting = run.plan.get("arm_setting") or {}
     if port is None or setting.get("access") != registry.DIRECT or setting.get("zones"):
         return  # What lies between client and server has a port of its own.

@@ -17,14 +17,14 @@ KINDS = ("reads", "writes", "other")
 
 def is_custom(run: Evidence) -> bool:
     """True if a run is of a user's own script."""
-    return custom_scripts.is_own(run.asked("script"))
+    return custom_scripts.is_own(run.plan_value("script"))
 
 
 def check_files(run: Evidence) -> Iterator[str]:
     """V5: the script and its modules were those of the plan, byte for byte; pilots have no such plan."""
     if not is_custom(run) or "own" not in run.plan:
         return
-    request, result = run.asked("own")["files"], run.get("script")
+    request, result = run.plan_value("own")["files"], run.get("script")
     for name, (due, was) in numeric_equality.diff_mappings(request, result).items():
         yield f"the script's file {name} was {_shorten_digest(was)}, {_shorten_digest(due)} asked"
 
@@ -38,14 +38,14 @@ def check_work(run: Evidence) -> Iterator[str]:
     rule = (run.plan.get("own") or {}).get("statements") or {}
     for kind in KINDS if rule else ():
         count, each = run.total(kind), rule["event"][kind]
-        first = rule["thread"][kind] * run.asked("threads")
+        first = rule["thread"][kind] * run.plan_value("threads")
         if not each * events <= count - first <= each * (events + spoilt):
             yield f"{count} {kind} in {events} events, {each} each and {first} first in the pilots"
 
 
 def check_ledger(run: Evidence) -> Iterator[str]:
     """V10: the server's statements are those that sysbench counted, over one connection for each thread."""
-    threads = run.asked("threads")
+    threads = run.plan_value("threads")
     product = run.grown("Connections") - run.get("ledger").get("own_connections", 0)
     if product != threads:
         yield f"the script makes connections of its own: {product} were made for {threads} threads"

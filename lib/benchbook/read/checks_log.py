@@ -73,12 +73,12 @@ def check_options(run: Evidence, limits: Limits) -> Iterator[str]:
         raise Missing("plan has no seed")
     discard = run.clock_s[0]
     pairs = [
-        ("threads", header.threads, run.asked("threads")),
+        ("threads", header.threads, run.plan_value("threads")),
         ("rate", header.rate, run.plan.get("rate") or 0),
         ("report interval", header.interval_s or 0, run.plan.get("interval_s", 1)),
         ("checkpoints", header.checkpoints_s, (discard,) if discard else ()),
         ("seed", header.seed, run.plan["seed"]),
-        ("percentile", final.percentile if final else None, run.asked("percentile")),
+        ("percentile", final.percentile if final else None, run.plan_value("percentile")),
     ]
     yield from (f"{name} {had}, asked {due}" for name, had, due in pairs if had != due)
     if client_sharding.has_file(run.plan.get("arm_setting")):
@@ -217,11 +217,11 @@ def _rate_faults(run: Evidence, limits: Limits) -> Iterator[str]:
     allowed = limits.rate_ratio * rate + ARRIVAL_SPREAD * math.sqrt(rate / window)
     if abs(achieved - rate) > allowed:
         yield f"{achieved:.1f} transactions/s, {rate} asked"
-    edges = [report for report in run.log.intervals if report.second == run.asked("discard_s")]
+    edges = [report for report in run.log.intervals if report.second == run.plan_value("discard_s")]
     # The last report line may have lost its queue line to the end of the run.
     ends = [report for report in run.log.intervals[-2:] if report.queue_length is not None]
     for report in (*edges, *ends[-1:]):
-        if (report.queue_length or 0) > rate * BACKLOG_S + run.asked("threads"):
+        if (report.queue_length or 0) > rate * BACKLOG_S + run.plan_value("threads"):
             yield f"{report.queue_length} transactions were waiting at second {report.second:g}"
 
 
@@ -232,7 +232,7 @@ def _list_problems(run: Evidence, *concerns: Concern) -> list[str]:
 def started_apart_s(run: Evidence) -> float:
     """Seconds between first and last client start of a group, by the turns' clock; 0 if it did not
     say. Many threads take a second and more to connect."""
-    first, last = run.seen.get("turns", {}).get("clock", {}).get("started") or (0.0, 0.0)
+    first, last = run.observed.get("turns", {}).get("clock", {}).get("started") or (0.0, 0.0)
     return float(last - first)
 
 
@@ -253,7 +253,7 @@ def check_command_line(run: Evidence) -> Iterator[str]:
     inputs = [word[2:].partition("=")[::2] for word in argv if word.startswith("--")]
     words = [word for word in argv if not word.startswith("--")]
     setting = run.plan.get("arm_setting") or {}
-    script, has_file = run.asked("script"), client_sharding.has_file(setting)
+    script, has_file = run.plan_value("script"), client_sharding.has_file(setting)
     if "event" in setting and len(words) > 1:
         # A script whose server goes away is run by ours.
         words[1], script = PurePosixPath(words[1]).name, "reconnecting.lua"
@@ -291,7 +291,7 @@ def _check_arguments(results: Mapping[str, str], requests: Mapping[str, str], ru
     is_socket = "mysql-socket" in place or place.get("pgsql-host", "").startswith("/")
     if (run.plan.get("arm_setting") or {}).get("access") == registry.SOCKET and not is_socket:
         yield "the command line names no socket, access: socket asked"
-    tls = (run.seen.get("tls") or {}).get("asked")
+    tls = (run.observed.get("tls") or {}).get("asked")
     if driver == "mysql" and tls is not None and (place.get("mysql-ssl") == "off") != (tls == "off"):
         yield f"--mysql-ssl={place.get('mysql-ssl')}, encryption {tls} asked"
 

@@ -81,7 +81,9 @@ def check_encryption(run: Evidence, limits: Limits) -> Iterator[str]:
         yield f"encryption {request} asked, the cipher is {cipher or 'none'}"
     if run.has_counter("Ssl_accepts"):
         accepted = run.grown("Ssl_accepts")
-        if accepted != (0 if request == "off" else sum(evidence.asked("threads") for evidence in run.served)):
+        if accepted != (
+            0 if request == "off" else sum(evidence.plan_value("threads") for evidence in run.served)
+        ):
             yield f"encryption {request} asked, {accepted} connections were encrypted"
 
 
@@ -104,11 +106,11 @@ def check_arrangement(run: Evidence, limits: Limits) -> Iterator[str]:
 
     Arms without any of these have nothing to show.
     """
-    if not run.seen:
+    if not run.observed:
         raise Missing("nothing was recorded")
-    observed = run.seen.get("arrangement") or {}
+    observed = run.observed.get("arrangement") or {}
     if "service" in observed:
-        took, threads = observed["service"]["connections"], run.asked("threads")
+        took, threads = observed["service"]["connections"], run.plan_value("threads")
         if took < threads:
             yield f"{took} of {threads} connections took the service's rule"
     if "neighbour" in observed and not observed["neighbour"]["stayed"]:
@@ -122,7 +124,7 @@ def check_arrangement(run: Evidence, limits: Limits) -> Iterator[str]:
 
 def _check_arm(run: Evidence, observations: Mapping[str, Any]) -> Iterator[str]:
     """Differences of a run's arm from its plan: such a run may be another arm's."""
-    request, signs = run.plan.get("arm_setting") or {}, run.seen.get("identity_before") or {}
+    request, signs = run.plan.get("arm_setting") or {}, run.observed.get("identity_before") or {}
     pairs = {key: (bool(request.get(key)), key in observations) for key in ("load", "capture", "neighbour")}
     if "place" in signs:
         # Here the kernel tells of more.
@@ -174,9 +176,9 @@ HERE = {"machine"}
 
 def check_strangers(run: Evidence) -> Iterator[str]:
     """Foreign actions on the arm's processes and packets in the run, and tracers at its ends."""
-    activities, turns = _by_machine(run), run.seen.get("turns") or {}
+    activities, turns = _by_machine(run), run.observed.get("turns") or {}
     for when in ("before", "after"):
-        for part, place in sorted((run.seen.get(f"identity_{when}") or {}).items()):
+        for part, place in sorted((run.observed.get(f"identity_{when}") or {}).items()):
             if part.endswith("_place") and isinstance(place, dict) and place.get("traced"):
                 yield f"{part.removesuffix('_place')} was traced by {place['traced']} {when} the run"
     for machine, foreign_activity in activities.items():
@@ -231,7 +233,7 @@ def describe_near_strangers(run: Evidence) -> Iterator[str]:
 
 def _by_machine(run: Evidence) -> dict[str, ForeignActivity]:
     return {
-        name: ForeignActivity.of(item) for name, item in sorted((run.seen.get("strangers") or {}).items())
+        name: ForeignActivity.of(item) for name, item in sorted((run.observed.get("strangers") or {}).items())
     }
 
 

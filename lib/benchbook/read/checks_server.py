@@ -86,13 +86,13 @@ def _expected_counts(run: Evidence) -> tuple[dict[str, int], dict[str, int]]:
         "Com_select": run.total("reads"),
         "Com_begin": done + spoilt if transaction.has_transaction else 0,
         "Com_commit": done if transaction.has_transaction else 0,
-        "Connections": run.asked("threads"),
+        "Connections": run.plan_value("threads"),
         "Com_stmt_execute": run.total("total") + spoilt if transaction.is_prepared else 0,
     }
     writes = {name: each * done for name, each in transaction.counters.items() if name != "Com_select"}
     # Rows changed are what sysbench calls writes, whether their transaction was kept or not.
     changed = {
-        "Com_stmt_prepare": run.asked("threads") * transaction.prepares,
+        "Com_stmt_prepare": run.plan_value("threads") * transaction.prepares,
         "Rows_changed": run.total("writes"),
     }
     return expected, writes | changed
@@ -105,7 +105,7 @@ def _check_account(run: Evidence) -> Iterator[str]:
     account (docs/turns.md); recorded campaigns hold such evidence.
     """
     transaction, spoilt, done = run.transaction, run.total("ignored_errors"), run.total("transactions")
-    threads = run.asked("threads")
+    threads = run.plan_value("threads")
     books = [
         ("Com_select", run.grown("Com_select"), run.total("reads")),
         ("Connections", run.grown("Connections"), threads + run.get("ledger").get("own_connections", 0)),
@@ -163,7 +163,7 @@ def check_identity(run: Evidence, limits: Limits) -> Iterator[str]:
         return
     grown = run.get("uptime_after_s") - run.get("uptime_before_s")
     # Neighbours and connections beside a run come before it and leave after it.
-    beside = run.seen.get("beside_s") or 0.0
+    beside = run.observed.get("beside_s") or 0.0
     lasted = run.get("ended_monotonic_s") - run.get("started_monotonic_s")
     if not -UPTIME_ROUNDING_S <= grown - lasted <= UPTIME_SLACK_S + beside:
         yield f"the server's uptime grew by {grown} s in a run of {lasted:.1f} s"
@@ -176,14 +176,14 @@ def check_data(run: Evidence, limits: Limits) -> Iterator[str]:
     yield from faults
     if faults or checks_custom_scripts.is_custom(run):
         return
-    if "rows_before" in run.seen and run.seen["rows_before"] is None:
+    if "rows_before" in run.observed and run.observed["rows_before"] is None:
         yield from _check_sample(run)
         return
     before, after, transaction = run.get("rows_before"), run.get("rows_after"), run.transaction
-    names = [f"sbtest{number}" for number in range(1, run.asked("tables") + 1)]
+    names = [f"sbtest{number}" for number in range(1, run.plan_value("tables") + 1)]
     if missing := [name for name in names if name not in before or name not in after]:
         raise Missing(f"no row count of {', '.join(missing)}")
-    size = run.asked("table_size")
+    size = run.plan_value("table_size")
     for name in names:
         # A script that only adds or only removes rows may find what its neighbour in the block left.
         if (before[name] - size) * (transaction.growth or 1) < 0 or (
@@ -200,13 +200,13 @@ def check_data(run: Evidence, limits: Limits) -> Iterator[str]:
 
 def _check_sample(run: Evidence) -> Iterator[str]:
     """Faults of a sample of tables too large to count around every run; Excused without one."""
-    if run.seen.get("sample_before") is None and "sample_before" not in run.seen:
+    if run.observed.get("sample_before") is None and "sample_before" not in run.observed:
         raise Excused("rows not counted: too many to count around every run")
-    size, transaction = run.asked("table_size"), run.transaction
+    size, transaction = run.plan_value("table_size"), run.transaction
     slack = run.total("ignored_errors") if transaction.writes and not transaction.has_transaction else 0
     for when in ("before", "after"):
         observed = run.get(f"sample_{when}")
-        for number in range(1, run.asked("tables") + 1):
+        for number in range(1, run.plan_value("tables") + 1):
             result = observed.get(f"sbtest{number}")
             if fault := _rows_fault(result, size, transaction.growth, slack) if result else "was not there":
                 yield f"sbtest{number} {fault} {when} the run"
@@ -240,9 +240,9 @@ holds follows from how a server evicts, and MariaDB keeps 1,536 pages free, more
 
 def check_cache(run: Evidence, limits: Limits) -> Iterator[str]:
     """V25: the server's memory content at its first query is as the arm begins by its study."""
-    if not run.seen:
+    if not run.observed:
         raise Missing("nothing was recorded")
-    begins = run.seen.get("begins")
+    begins = run.observed.get("begins")
     held = run.cache("before") if begins in ("cold", "warm") else None
     if held is None and begins == "cold":
         raise Excused(
@@ -251,7 +251,7 @@ def check_cache(run: Evidence, limits: Limits) -> Iterator[str]:
         )
     if held is None:
         return
-    data = run.asked("tables") * run.asked("table_size") * ROW_BYTES
+    data = run.plan_value("tables") * run.plan_value("table_size") * ROW_BYTES
     in_memory, pool = (pages * held.page_bytes for pages in (held.pages, held.pages_of_pool))
     most, least = COLD_SHARE * data + STARTED_BYTES, WARM_SHARE * data
     shown = f"{in_memory / 1e6:.1f} MB of at least {data / 1e6:.1f} MB were in memory at its first query"
@@ -317,11 +317,11 @@ def check_between(run: Evidence) -> Iterator[str]:
 
 def not_held(run: Evidence) -> list[str]:
     """Properties of a server that could not be held between the runs, each with the reason."""
-    state = run.seen.get("state")
+    state = run.observed.get("state")
     if not isinstance(state, dict):
         return []
     lacking = {**(state.get("not_held") or {}), **((state.get("between") or {}).get("not_held") or {})}
-    sampled = ["rows not counted, a sample was: too many"] if run.seen.get("sample_before") else []
+    sampled = ["rows not counted, a sample was: too many"] if run.observed.get("sample_before") else []
     return sampled + [f"not held between the runs: {what} ({why})" for what, why in sorted(lacking.items())]
 
 
@@ -361,7 +361,7 @@ def _check_between(run: Evidence) -> Iterator[str]:
         return
     yield from (f"{name} grew by {count} between the runs" for name, count in between.counters.items())
     if between.own is not None and between.connections is not None:
-        probes = between.refused if (run.seen.get("arrangement") or {}).get("has_probes") else 0
+        probes = between.refused if (run.observed.get("arrangement") or {}).get("has_probes") else 0
         foreign = between.connections - between.own - probes
         if foreign:
             yield f"{foreign} connections that are not ours were made between the runs"

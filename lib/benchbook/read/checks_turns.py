@@ -49,7 +49,7 @@ def check_turns(run: Evidence, limits: Limits) -> Iterator[str]:
 
     Whole runs have nothing to show.
     """
-    if not run.seen:
+    if not run.observed:
         raise Missing("nothing was recorded")
     if not run.is_in_turns:
         return
@@ -64,7 +64,7 @@ def check_turns(run: Evidence, limits: Limits) -> Iterator[str]:
     outside, idle = run.get("turns", "longest_outside_s"), run.get("turns", "idle")
     if outside > OUTSIDE_S:
         yield f"the client used {1000 * outside:.1f} ms of a core out of its turn"
-    mine = len(taken) / len(run.asked("partners"))
+    mine = len(taken) / len(run.plan_value("partners"))
     if idle > IDLE_SHARE * mine:
         yield f"the client stood still in {idle} of its {mine:.0f} turns"
     yield from _late_faults(run)
@@ -89,7 +89,7 @@ def _late_faults(run: Evidence) -> Iterator[str]:
 
 
 def _length_faults(run: Evidence, taken: list[Turn]) -> Iterator[str]:
-    arm, partners, planned_ms = run.asked("arm"), run.asked("partners"), run.asked("turn_ms")
+    arm, partners, planned_ms = run.plan_value("arm"), run.plan_value("partners"), run.plan_value("turn_ms")
     counts = Counter(turn.arm for turn in taken)
     if set(counts) != set(partners) or len(set(counts.values())) != 1:
         shown = ", ".join(f"{name} {counts[name]}" for name in partners)

@@ -87,8 +87,8 @@ def build_rows(run: Evidence, monitor: str, qps: float) -> list[dict[str, Any]]:
     """
     parts = by_part(run, monitor)
     of_server = _of_server(run)
-    counted: Mapping[str, Any] = run.seen.get("counted") or {}
-    rows, first = [], to_number(run.seen.get("read_kib_first_s"))
+    counted: Mapping[str, Any] = run.observed.get("counted") or {}
+    rows, first = [], to_number(run.observed.get("read_kib_first_s"))
     for part, used in parts.items():
         server_work = of_server if part == "server" else dict.fromkeys(OF_SERVER, math.nan)
         a_query = {name: used[name] / qps if qps else math.nan for name in OF_SECOND}
@@ -153,16 +153,16 @@ def _column_mean(table: pa.Table, column: str, mine: np.ndarray) -> float:
 
 def nan_mean(values: np.ndarray) -> float:
     """Mean of the values that are known; NaN if there is none."""
-    known = values[~np.isnan(values)]
-    return numeric_equality.exact_mean(known) if known.size else math.nan
+    finite = values[~np.isnan(values)]
+    return numeric_equality.exact_mean(finite) if finite.size else math.nan
 
 
 def _of_server(run: Evidence) -> Columns:
     """Server counters per query over the whole run; NaN if it served other arms too."""
-    work: Mapping[str, Any] = run.seen.get("work") or {}
+    work: Mapping[str, Any] = run.observed.get("work") or {}
     before, after = work.get("before") or {}, work.get("after") or {}
     queries = sum(block.queries or 0 for block in run.log.summaries)
-    if run.seen.get("beside") or not queries:
+    if run.observed.get("beside") or not queries:
         before = after = {}
     server = {}
     for name, (counters, unit) in OF_SERVER.items():

@@ -67,7 +67,7 @@ class Evidence:
     """
 
     plan: dict[str, Any]
-    seen: dict[str, Any]
+    observed: dict[str, Any]
     out: str
     err: str | None
     broken: tuple[str, ...] = ()
@@ -86,7 +86,7 @@ class Evidence:
         )
         return cls(
             plan=plan,
-            seen=observed if isinstance(observed, dict) else {},
+            observed=observed if isinstance(observed, dict) else {},
             out=first[0],
             err=first[1],
             broken=tuple(folder.verify()),
@@ -107,7 +107,7 @@ class Evidence:
     def served(self) -> tuple[Evidence, ...]:
         """All runs that the servers served between the two readings of their books, this one first."""
         evidence_list = [self]
-        for item in self.seen.get("beside") or ():
+        for item in self.observed.get("beside") or ():
             first, *others = ((client["out"], client["err"]) for client in item["clients"])
             evidence_list.append(Evidence(item["plan"], {}, *first, others=tuple(others)))
         return tuple(evidence_list)
@@ -127,12 +127,12 @@ class Evidence:
     @property
     def own_turns(self) -> list[Turn]:
         """The turns of its arm among them."""
-        return [turn for turn in self.taken if turn.arm == self.asked("arm")]
+        return [turn for turn in self.taken if turn.arm == self.plan_value("arm")]
 
     @property
     def clock_s(self) -> tuple[int, int]:
         """Seconds of discard and of the rest on sysbench's clock, running while others run, too."""
-        self.asked("discard_s"), self.asked("run_s")
+        self.plan_value("discard_s"), self.plan_value("run_s")
         return words.clock_seconds(self.planned)
 
     @property
@@ -147,7 +147,7 @@ class Evidence:
     @property
     def planned_event(self) -> dict[str, Any] | None:
         """Planned event at the server or cluster in the run; None without one."""
-        done = self.seen.get("arrangement") or {}
+        done = self.observed.get("arrangement") or {}
         result = done.get("event") or (done.get("cluster") or {}).get("event")
         return result if isinstance(result, dict) else None
 
@@ -164,16 +164,16 @@ class Evidence:
         outputs = [(self.out, self.err), *self.others]
         if len(outputs) == 1:
             return (self,)
-        recorded = self.seen.get("clients")
+        recorded = self.observed.get("clients")
         if not isinstance(recorded, list) or not all(isinstance(item, dict) for item in recorded):
             recorded = []
         result = []
         for number, (out, err) in enumerate(outputs):
             share = _read_or(partial(client_sharding.split_plan, self.plan, number, len(outputs)), {})
-            observations = _omit_keys(self.seen, OF_CLIENTS)
+            observations = _omit_keys(self.observed, OF_CLIENTS)
             observations |= recorded[number] if number < len(recorded) else {}
             plan = self.plan | share | _reduce_plan(self.plan)
-            result.append(replace(self, plan=plan, seen=observations, out=out, err=err, others=()))
+            result.append(replace(self, plan=plan, observed=observations, out=out, err=err, others=()))
         return tuple(result)
 
     @cached_property
@@ -183,7 +183,7 @@ class Evidence:
         if count == 1 or client_sharding.has_standby(self.plan.get("arm_setting")):
             # What either of them served behind one proxy is known of both together alone.
             return (self,)
-        recorded, outputs = self.seen.get("servers"), [(self.out, self.err), *self.others]
+        recorded, outputs = self.observed.get("servers"), [(self.out, self.err), *self.others]
         if not isinstance(recorded, list) or len(recorded) != count:
             recorded = [{}] * count
         result = []
@@ -193,8 +193,8 @@ class Evidence:
             # What tells the servers apart is given once, for all of them.
             same: dict[str, Any] = {} if server == 0 else {name: {} for name in IDENTITIES}
             plan = self.plan | {"threads": threads} | _reduce_plan(self.plan)
-            observed = _omit_keys(self.seen, OF_SERVERS) | books | same
-            result.append(replace(self, plan=plan, seen=observed, out=out, err=err, others=tuple(others)))
+            observed = _omit_keys(self.observed, OF_SERVERS) | books | same
+            result.append(replace(self, plan=plan, observed=observed, out=out, err=err, others=tuple(others)))
         return tuple(result)
 
     @cached_property
@@ -219,13 +219,13 @@ class Evidence:
             raise Missing(f"sysbench printed no total of {name}")
         return sum(values)
 
-    def asked(self, name: str) -> Any:
+    def plan_value(self, name: str) -> Any:
         """Return a setting of the plan, or raise Missing."""
         return _lookup_path(self.plan, "plan", name)
 
     def get(self, *path: str) -> Any:
         """Evidence under a path of keys; raises Missing if absent, and null counts as missing."""
-        return _lookup_path(self.seen, "evidence", *path)
+        return _lookup_path(self.observed, "evidence", *path)
 
     def grown(self, counter: str) -> int:
         """Growth of a counter of the server over the run.
@@ -242,16 +242,16 @@ class Evidence:
 
     def absent(self, counter: str) -> str | None:
         """Reason for the engine's lack of a counter; None if it has it or the run says nothing."""
-        return ((self.seen.get("ledger") or {}).get("absent") or {}).get(counter)
+        return ((self.observed.get("ledger") or {}).get("absent") or {}).get(counter)
 
     def cache(self, when: str) -> Cache | None:
         """Content of the server's pool `before` or `after` the run; None if that is not known."""
-        report = (self.seen.get("cache") or {}).get(when)
+        report = (self.observed.get("cache") or {}).get(when)
         return Cache.of(report) if report else None
 
     def has_counter(self, counter: str) -> bool:
         """True if the ledger has a counter on both sides."""
-        ledger = self.seen.get("ledger") or {}
+        ledger = self.observed.get("ledger") or {}
         return all(counter in (ledger.get(side) or {}) for side in ("before", "after"))
 
 

@@ -38,7 +38,7 @@ OF_CLUSTER = ("tidb", "tikv", "pd")
 def run_row(judged: Judgement, scheduled: dict[str, Any], monitor: pa.Table, folder: str) -> Columns:
     """Return the row of a valid run in `runs`; `started_s` counts from the epoch until all runs are known."""
     evidence, log = judged.evidence, judged.evidence.log
-    observations, final = evidence.seen, evidence.final
+    observations, final = evidence.observed, evidence.final
     measured = evidence.active_s
     full = log.histogram.full() if log.histogram else None
     whole = {
@@ -79,7 +79,7 @@ def columns_in_turns(run: Evidence) -> Columns:
     Of latencies it has what the pauses between turns don't reach: the mean by Little's law over the active
     seconds; a percentile where events that carry a pause are fewer than a tenth of those beyond it.
     """
-    turns, threads, events = run.get("turns"), run.asked("threads"), run.final.events or 0
+    turns, threads, events = run.get("turns"), run.plan_value("threads"), run.final.events or 0
     cores = {part: cpu_s / run.active_s for part, cpu_s in turns["cpu_s"].items() if run.active_s}
     carry = threads * turns["count"]
     lost = [
@@ -110,16 +110,16 @@ def turn_columns(judged: Judgement) -> Columns:
 
 
 def _begun_s(evidence: Evidence) -> float:
-    return datetime.datetime.fromisoformat(evidence.seen["started_utc"]).timestamp()
+    return datetime.datetime.fromisoformat(evidence.observed["started_utc"]).timestamp()
 
 
 def _server_started(evidence: Evidence) -> float:
     """Start of the youngest server of a run, from the epoch; NaN if its age is unknown."""
-    ages = [server.seen.get("uptime_before_s") for server in evidence.servers]
-    known = [float(age) for age in ages if age is not None]
-    if len(known) < len(ages):
+    ages = [server.observed.get("uptime_before_s") for server in evidence.servers]
+    start_ages = [float(age) for age in ages if age is not None]
+    if len(start_ages) < len(ages):
         return math.nan
-    return _begun_s(evidence) - min(known)
+    return _begun_s(evidence) - min(start_ages)
 
 
 def interval_columns(judged: Judgement) -> Columns:

@@ -26,7 +26,7 @@ BY_ACCOUNT = "Account_updates"
 
 def check_times(run: Evidence) -> Iterator[str]:
     """Contradictions between moments, lengths and sysbench's own clock."""
-    times = Times.of(run.seen)
+    times = Times.of(run.observed)
     lasted = times.ended_monotonic_s - times.started_monotonic_s
     if abs(lasted - times.sysbench_s) > 0.001:
         yield f"evidence.json: sysbench_s is {times.sysbench_s:.3f}, end less start is {lasted:.3f} s"
@@ -40,7 +40,7 @@ def check_times(run: Evidence) -> Iterator[str]:
 
 def check_attempt(run: Evidence, manifest: RunManifest, voided: int) -> Iterator[str]:
     """Fault if the attempt's number is not the manifest's, or not one more than void has."""
-    attempt = run.seen["attempt"]
+    attempt = run.observed["attempt"]
     if manifest.attempt != attempt:
         yield f"manifest.json: attempt {manifest.attempt}, evidence.json has {attempt}"
     if attempt != voided + 1:

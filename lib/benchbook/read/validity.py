@@ -27,10 +27,10 @@ def check_client(run: Evidence, limits: Limits) -> Iterator[str]:
     """V15: the clients got the cores they asked for, together and each, and had some to spare."""
     yield from checks_machine.check_client(run, limits)
     for number, evidence in enumerate(run.clients if len(run.clients) > 1 else ()):
-        waited = evidence.seen.get("runqueue_wait_s")
+        waited = evidence.observed.get("runqueue_wait_s")
         if waited is None or evidence.log.final is None or not evidence.log.final.total_time_s:
             continue
-        share = waited / (evidence.asked("threads") * evidence.log.final.total_time_s)
+        share = waited / (evidence.plan_value("threads") * evidence.log.final.total_time_s)
         if share > limits.client_wait:
             most = f"at most {limits.client_wait:g} s"
             yield f"client {number}: threads waited {share:.2f} s for a core each second, {most}"
@@ -38,7 +38,7 @@ def check_client(run: Evidence, limits: Limits) -> Iterator[str]:
 
 def check_beginning(run: Evidence, limits: Limits) -> Iterator[str]:
     """V22: all clients of the plan ran, and began at one moment, so that their windows are one."""
-    if not run.seen:
+    if not run.observed:
         raise Missing("nothing was recorded")
     setting = run.plan.get("arm_setting")
     request, servers = client_sharding.count_clients(setting), client_sharding.count_servers(setting)
@@ -57,7 +57,7 @@ def check_client_number(run: Evidence) -> Iterator[str]:
     """Fault if the number of clients that ran is not that of the arm."""
     request, ran = (
         client_sharding.count_clients(run.plan.get("arm_setting")),
-        len(run.seen.get("clients") or [run]),
+        len(run.observed.get("clients") or [run]),
     )
     if ran != request:
         yield f"{ran} clients ran, {request} asked"

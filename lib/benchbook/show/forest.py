@@ -180,7 +180,7 @@ def over_sessions(recorded: MetaAnalysis, without: Container[str] = ()) -> Fores
     rows = tuple(
         row_of_sessions(contrast, effect)
         for contrast in recorded.contrasts
-        for effect in (() if contrast.id in without else contrast.told)
+        for effect in (() if contrast.id in without else contrast.shown)
     )
     return Forest("over-sessions", "Over all sessions", rows, BELOW if without else SEVERAL)
 
@@ -191,7 +191,7 @@ def by_session(
     """Draw each session of contrasts, all unless given, on a line of its own, with its date and processor."""
     rows: list[ForestRow] = []
     shown = recorded.contrasts if contrasts is None else contrasts
-    for of, effect in ((each, effect) for each in shown for effect in each.told if effect.sessions):
+    for of, effect in ((each, effect) for each in shown for effect in each.shown if effect.sessions):
         rows.append(ForestRow(labels.name_place(of, effect), kind="heading"))
         for observed in sorted(effect.sessions, key=lambda each: recorded.session(each.session).measured):
             session = recorded.session(observed.session)
@@ -260,7 +260,7 @@ def on_throughput(
     for study in meta_analysises:
         for of in study.contrasts:
             if of.metric == "qps" and study.retired is None and not study.made_by(of):
-                yield from ((study, of, pooled_effect) for pooled_effect in of.told)
+                yield from ((study, of, pooled_effect) for pooled_effect in of.shown)
 
 
 def row_of_sessions(pooled_contrast: meta_analysis.PooledContrast, effect: PooledEffect) -> ForestRow:

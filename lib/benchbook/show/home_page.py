@@ -172,7 +172,7 @@ def _describe_sessions(
         effect
         for study, finding in answers
         if (contrast := claim_status.over_sessions(study, finding))
-        for effect in contrast.told
+        for effect in contrast.shown
     ]
     standing = {effect.standing for effect in effects}
     verdicts = sorted(standing - _NOTHING or standing, key=_ORDER.index)
@@ -340,7 +340,7 @@ def _lines_of_finding(
     """A line for each effect: over sessions if several are recorded, else each row of the finding."""
     way = f"{study.page}#finding-{make_slug(finding.id)}"
     if contrast := claim_status.over_sessions(study, finding):
-        yield from (replace(forest.row_of_sessions(contrast, effect), way=way) for effect in contrast.told)
+        yield from (replace(forest.row_of_sessions(contrast, effect), way=way) for effect in contrast.shown)
         return
     for row in rows_of_finding(finding):
         yield forest.row_of_estimate(row.change, row.name, way, None, row.label in DECIDED)

@@ -157,7 +157,7 @@ def render_basis(recorded: MetaAnalysis) -> Html:
 def tabulate_moderators(recorded: MetaAnalysis) -> Table:
     """List possible moderators of effects, session by session, beside the reported effects."""
     messages = [
-        (contrast, pooled_effect) for contrast in recorded.contrasts for pooled_effect in contrast.told
+        (contrast, pooled_effect) for contrast in recorded.contrasts for pooled_effect in contrast.shown
     ]
     facts = [read_moderators(session) for session in recorded.sessions]
     about = list(dict.fromkeys(key for values in facts for key in values if key != "processor"))

@@ -80,7 +80,7 @@ def test_recorded_sessions_of_one_night_count_as_one_occasion():
     assert [round(100 * seen.effect, 1) for seen in eight.seen] == [-5.5, 41.2, 30.2, 35.3, 33.0]
     assert eight.label == "depends on the machine"
     assert not contrast.one_number
-    assert contrast.told == contrast.levels
+    assert contrast.shown == contrast.levels
 
 
 def test_the_order_in_which_sessions_are_brought_changes_nothing():

@@ -116,7 +116,7 @@ def test_words_over_sessions_name_each_level_and_hold_each_session_that_they_cov
         text = describe_contrast(of).replace("\xa0", " ")
         body, count = re.fullmatch(r"(.*) \((\d+) sessions?\)", text).groups()
         assert int(count) == len(of.whole.sessions)
-        for effect, clause in zip(of.told, body.split("; "), strict=True):
+        for effect, clause in zip(of.shown, body.split("; "), strict=True):
             place, _, words = clause.rpartition(": ")
             assert numbers(place) == ([] if effect.threads is None else [effect.threads]), text
             sizes = [session.effect for session in effect.sessions if session.effect is not None]

@@ -221,7 +221,7 @@ def test_a_restart_in_a_pod_loses_what_sysbench_says_it_lost(folder: Path, root:
     with sites.open_site(study(arms, **event_runs.sections("oltp_read_write")), folder) as site:
         judged = event_runs.judge_event_run(site, "event", root / "raw")
     event_runs.must_tell_the_loss(judged, event, (2, 9))
-    before, after = (judged.evidence.seen[f"identity_{when}"] for when in ("before", "after"))
+    before, after = (judged.evidence.observed[f"identity_{when}"] for when in ("before", "after"))
     assert (before["restarts"], before["container"]) == (0, after["container"])
 
 

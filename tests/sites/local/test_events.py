@@ -51,4 +51,4 @@ def test_a_run_goes_on_through_an_event_and_says_what_it_cost(
             assert (steady.reasons, steady.ledger) == ([], "agrees")
     event_runs.must_tell_the_loss(judged, event, gone_s)
     if event["what"] == "set":
-        assert judged.evidence.seen["arrangement"]["event"]["was"] == {"innodb_io_capacity": "200"}
+        assert judged.evidence.observed["arrangement"]["event"]["was"] == {"innodb_io_capacity": "200"}

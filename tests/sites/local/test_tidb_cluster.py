@@ -195,7 +195,7 @@ def test_a_store_that_the_plan_kills_is_back_in_the_same_run_and_the_run_counts(
         site.up("lost")
         dataset.ensure_data(site, plan_data(planned))
         verdict = judged(site, planned, "lost", tmp_path / "lost")
-        done = verdict.evidence.seen["arrangement"]["cluster"]["event"]
+        done = verdict.evidence.observed["arrangement"]["cluster"]["event"]
         assert done.get("error") is None and done["pid_before"] != done["pid_after"], done
         # All but what a server that stood still may do to sysbench's own report.
         for id in ("V10", "V12", "V13", "V24"):

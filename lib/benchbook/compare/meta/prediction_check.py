@@ -96,7 +96,7 @@ def compare_with_prediction(here: SessionResult, record: MetaAnalysis) -> list[P
         _check_effect(contrast, effect, mine.seen[0], here.session.id)
         for contrast in record.contrasts
         if contrast.id in by_id
-        for effect in contrast.told
+        for effect in contrast.shown
         if (mine := by_id[contrast.id].at(effect.threads)) is not None
     ]
 

@@ -43,7 +43,7 @@ class Advice:
 
 def advise_study(pooled: MetaAnalysis) -> list[Advice]:
     """Advice for each displayed effect of a study: the work that would narrow its interval."""
-    return [_advise_effect(contrast, effect) for contrast in pooled.contrasts for effect in contrast.told]
+    return [_advise_effect(contrast, effect) for contrast in pooled.contrasts for effect in contrast.shown]
 
 
 def format_advice(pooled: MetaAnalysis | None) -> Iterator[str]:

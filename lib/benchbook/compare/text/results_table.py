@@ -172,7 +172,7 @@ def _name_skipped_arm(finding: FindingData, findings: Findings) -> FindingData:
 
 def rows_of_contrast(contrast: PooledContrast, recorded: MetaAnalysis) -> Iterator[ResultRow]:
     """Rows of a contrast that only recorded sessions tell of, one for each effect that stands for itself."""
-    for effect in contrast.told:
+    for effect in contrast.shown:
         names = contrast.names
         yield ResultRow(
             contrast.id, names.treatment, names.baseline, names.workload,
@@ -408,6 +408,6 @@ def describe_contrast(contrast: PooledContrast) -> str:
     parts = [
         ("" if effect.threads is None else f"{format_count(effect.threads, 'thread')}: ")
         + describe_effect(effect)
-        for effect in contrast.told
+        for effect in contrast.shown
     ]
     return f"{'; '.join(parts)} ({format_count(len(contrast.whole.sessions), 'session')})"

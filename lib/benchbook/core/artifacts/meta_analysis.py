@@ -184,7 +184,7 @@ class PooledContrast(Model):
     levels: tuple[PooledEffect, ...]
 
     @property
-    def told(self) -> tuple[PooledEffect, ...]:
+    def shown(self) -> tuple[PooledEffect, ...]:
         """Effects for readers: the effect over all threads, or each level if that says little."""
         return (self.whole,) if self.one_number or not self.levels else self.levels
 

@@ -61,16 +61,16 @@ class RecordedMachine(Model):
     """What was measured of it, by names that end in their units."""
 
     @property
-    def told_processor(self) -> str:
+    def processor_model(self) -> str:
         """Name of its processor."""
         numbers = (self.family, self.model, self.stepping)
         which = "" if self.family is None else " (family {}, model {}, stepping {})".format(*numbers)
         return f"{self.processor}{which}"
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """Place of the measurement, in a line."""
-        return f"{self.cores:g} cores of {self.told_processor}, {self.memory_mib} MiB, {self.system}"
+        return f"{self.cores:g} cores of {self.processor_model}, {self.memory_mib} MiB, {self.system}"
 
 
 class Superseded(Model):
