@@ -89,6 +89,9 @@ class Command:
         if not self.is_holding:
             for pid in procfs.find_descendants(os.getpid()):
                 supervise.send_signal(pid, signal.SIGKILL)
+            # Who knew the names of semaphores is among them; another one would start, and know none.
+            if tracker := sys.modules.get("multiprocessing.resource_tracker"):
+                tracker.unregister = lambda name, kind: None
             last = threading.Timer(PATIENCE_S, os._exit, [STOPPED])
             last.daemon = True
             last.start()
