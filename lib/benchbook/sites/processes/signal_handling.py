@@ -91,7 +91,7 @@ class Command:
                 supervise.send_signal(pid, signal.SIGKILL)
             # Who knew the names of semaphores is among them; another one would start, and know none.
             if tracker := sys.modules.get("multiprocessing.resource_tracker"):
-                tracker.unregister = lambda name, kind: None
+                vars(tracker)["unregister"] = lambda name, kind: None
             last = threading.Timer(PATIENCE_S, os._exit, [STOPPED])
             last.daemon = True
             last.start()
