@@ -97,7 +97,7 @@ def pool_all(names: list[str], index: record.Index) -> None:
 def pool(root: str, name: str) -> None:
     """Pool one study below a root, in a process of its own."""
     with paths.use_root(Path(root)):
-        rebuild_record.pool_study(name, record.read_index())
+        rebuild_record.write_joint_results(name, record.read_index())
 
 
 def resample(real: record.Index, known: Sequence[Known], many: int, draw: random.Random) -> None:

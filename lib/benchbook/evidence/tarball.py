@@ -59,7 +59,7 @@ def suffix_of(file: Path) -> str:
     raise BenchbookError(f"{file.name}: not an archive by its name; it must end in .tar.gz or .tar.xz")
 
 
-def write_tar(target: Path, entries: Iterable[tuple[str, Path | bytes]]) -> Path:
+def write_tar(target: Path, entries: Iterable[tuple[str, Path | bytes]], preset: int = 6) -> Path:
     """Write a packed tar of names with their files or bytes, complete or not at all; return its file.
 
     The same entries give the same bytes: no owner, no time.
@@ -68,9 +68,9 @@ def write_tar(target: Path, entries: Iterable[tuple[str, Path | bytes]]) -> Path
     target.parent.mkdir(parents=True, exist_ok=True)
     with (
         part.open("wb") as stream,
-        gzip.GzipFile("", "wb", 6, stream, mtime=0)
+        gzip.GzipFile("", "wb", preset, stream, mtime=0)
         if suffix == ".tar.gz"
-        else lzma.LZMAFile(stream, "wb", preset=6) as packed,
+        else lzma.LZMAFile(stream, "wb", preset=preset) as packed,
         tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar,
     ):
         for name, input_entry in entries:
