@@ -277,7 +277,7 @@ def _pool_effect(
             for group, key in zip(groups, keys, strict=True)
         ),
         "processors": by_processor.processors if by_processor else 0,
-        "elsewhere": describe_elsewhere(study_sessions),
+        "elsewhere": describe_machine_kind(study_sessions),
         "label": label_effect(groups, by_processor),
         "range_low": _round_value(min(effects, default=None)),
         "range_high": _round_value(max(effects, default=None)),
@@ -315,7 +315,7 @@ def label_effect(occasions: Sequence[Averaged], by_processor: ProcessorPool | No
     return "on average" if tolerance.sign_of_interval(mean.low, mean.high) else "not shown"
 
 
-def describe_elsewhere(sessions: Sequence[StudySession]) -> str:
+def describe_machine_kind(sessions: Sequence[StudySession]) -> str:
     """Machines that an effect may be expected on: the kind of all sessions, or any other.
 
     Sessions of one kind tell nothing of another, so the kind is named until something else was measured.
