@@ -82,6 +82,7 @@ class TidbCluster(TidbServers, Loaded):
         self.pods = self._ready()
         self._machines = {pod.metadata.name: self.space.machine(pod) for pod in self.all}
         self.statuses = [Status(labs.LOOPBACK, STATUS, self._of(pod)) for pod in self.pods["tidb"]]
+        self._admins.clear()
         self.storage = f"{len(self.pods['tikv'])} TiKV, {len(self.pods['pd'])} PD, by TiDB Operator"
         self._close()
         data.admit_clients(self.connect, self.asked.variables, self.lab.password(), (labs.ANYWHERE_AT,))

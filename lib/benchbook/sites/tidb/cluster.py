@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import PurePath
 from typing import Any
 
@@ -35,8 +35,16 @@ class TidbServers(Component, abc.ABC):
 
     def admin(self, number: int | None = None) -> sqlalchemy.Engine:
         """Administrative account on one TiDB with its counters; None: the first, with those of all."""
-        statuses = self.statuses if number is None else [self.statuses[number]]
-        return data.open_admin(partial(self.connect, number or 0), statuses, opened=lambda: self.opened)
+        # A new engine asks the server about itself at its first connection, between two looks at counters.
+        if number not in self._admins:
+            statuses = self.statuses if number is None else [self.statuses[number]]
+            connect = partial(self.connect, number or 0)
+            self._admins[number] = data.open_admin(connect, statuses, opened=lambda: self.opened)
+        return self._admins[number]
+
+    @cached_property
+    def _admins(self) -> dict[int | None, sqlalchemy.Engine]:
+        return {}
 
     def read_facts(
         self, version: str | None, folder: PurePath, mine: Mapping[str, Value], may_lack: bool = False
