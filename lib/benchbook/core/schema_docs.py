@@ -114,12 +114,12 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 def build_schemas() -> dict[str, dict[str, Any]]:
     """Every schema by the name of its file; each key carries its meaning and unit."""
+    kinds: dict[str, type[BaseModel]] = {
+        "study": StudySpec, "source": SourceSpec, "audit": Audit, "findings": Findings
+    }  # fmt: skip
     return {
-        f"{kind.__name__.lower().removesuffix('spec')}.schema.json": {
-            "$schema": DIALECT,
-            **kind.model_json_schema(),
-        }
-        for kind in (StudySpec, SourceSpec, Audit, Findings)
+        f"{name}.schema.json": {"$schema": DIALECT, **kind.model_json_schema()}
+        for name, kind in kinds.items()
     }
 
 

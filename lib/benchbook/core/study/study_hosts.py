@@ -117,27 +117,28 @@ def find_refusals(study: Any) -> Iterator[str]:
     elif tiup is not None and "tiup" not in descriptors.find_engine(engine.name).clusters_by:
         yield f"site.tiup: makes TiDB, and engine.name is {engine.name}; write tidb, or remove it"
     for name, arm in study.arms.items():
-        proxy = descriptors.load_proxies().get(arm.access)
-        of_arm = {
-            "parts: settings of a TiDB cluster; write site.tiup or site.kubernetes.tidb, or "
-            "remove it": "parts" in registry.MAKES[kind] and arm.parts is not None and not has_parts,
-            "numa: binds parts of a cluster; write site.tiup, or cpu.server.cores": kind == "ssh"
-            and arm.numa is not None
-            and tiup is None,
-            f"access: {arm.access}: has no certificate of ours; write direct": tls != "off"
-            and proxy is not None
-            and not proxy.relays_tls,
-        }
-        texts = [text for text, is_refused in of_arm.items() if is_refused]
-        if arm.proxy is not None and "proxy" in registry.MAKES[kind]:
-            texts += _of_proxy(arm, proxy, kind)
-        for part in arm.hosts:
-            if (number := part.removeprefix("client")).isdigit() and int(number) > arm.clients:
-                texts.append(f"hosts.{part}: the arm has {arm.clients} clients; write clients: {number}")
+        has_cluster = has_parts or "parts" not in registry.MAKES[kind]
+        texts = _of_arm(arm, kind, has_cluster, is_bound=tiup is not None or kind != "ssh", tls=tls)
         yield from (f"arms.{name}.{text}" for text in texts)
         if tiup is not None:
             yield from _of_tiup(name, arm, tiup, engine)
     yield from _of_endpoint(study)
+
+
+def _of_arm(arm: Any, kind: str, has_cluster: bool, is_bound: bool, tls: str) -> Iterator[str]:
+    """Keys of an arm that its site does not serve: parts of a cluster, binding, encryption, proxy, hosts."""
+    proxy = descriptors.load_proxies().get(arm.access)
+    if arm.parts is not None and not has_cluster:
+        yield "parts: settings of a TiDB cluster; write site.tiup or site.kubernetes.tidb, or remove it"
+    if arm.numa is not None and not is_bound:
+        yield "numa: binds parts of a cluster; write site.tiup, or cpu.server.cores"
+    if tls != "off" and proxy is not None and not proxy.relays_tls:
+        yield f"access: {arm.access}: has no certificate of ours; write direct"
+    if arm.proxy is not None and "proxy" in registry.MAKES[kind]:
+        yield from _of_proxy(arm, proxy, kind)
+    for part in arm.hosts:
+        if (number := part.removeprefix("client")).isdigit() and int(number) > arm.clients:
+            yield f"hosts.{part}: the arm has {arm.clients} clients; write clients: {number}"
 
 
 def _of_proxy(arm: Any, proxy: Any, kind: str) -> Iterator[str]:

@@ -196,54 +196,58 @@ def find_refusals(study: Any) -> Iterator[str]:
         return
     here: Kubernetes = study.site.kubernetes or Kubernetes()
     for name, arm in study.arms.items():
-        refusals = _of_resources(arm, here) | _of_client(arm, here)
-        yield from (f"arms.{name}.{text}" for text, is_refused in refusals.items() if is_refused)
+        for text in (*_of_resources(arm, here), *_of_client(arm, here)):
+            yield f"arms.{name}.{text}"
     in_server = here.client_in == "server"
-    of_site = {
-        "client_in: server: not made in pods of TiDB Operator; write pod": in_server and here.tidb,
-        "split_cores: not made for pods of TiDB Operator, nor for a client in the "
-        "server's container; remove it": here.split_cores and (here.tidb or in_server),
-    }
-    yield from (f"site.kubernetes.{text}" for text, is_refused in of_site.items() if is_refused)
+    if in_server and here.tidb is not None:
+        yield "site.kubernetes.client_in: server: not made in pods of TiDB Operator; write pod"
+    if here.split_cores and (in_server or here.tidb is not None):
+        yield (
+            "site.kubernetes.split_cores: not made for pods of TiDB Operator, nor for a client in the "
+            "server's container; remove it"
+        )
     if here.tidb is not None and here.gke is not None:
         yield from _find_crowded(here, here.tidb, here.gke, study.arms)
 
 
-def _of_resources(arm: Any, here: Kubernetes) -> dict[str, Any]:
-    """Refusals of an arm's cores and memory, each true where it holds."""
+def _of_resources(arm: Any, here: Kubernetes) -> Iterator[str]:
+    """Cores and memory of an arm that its pods can't have."""
     server = arm.cpu.get("server")
     cores = (server.quota if server is not None else None) or here.server.cpu
     is_guaranteed = arm.qos == "guaranteed"
-    refusals: dict[str, Any] = {
-        "qos: guaranteed: its cores and memory are missing; write cpu and memory_mib under "
-        "site.kubernetes.server": is_guaranteed and not (cores and here.server.memory_mib),
-        "resources: said by qos or cpu.server, too; write one of them": arm.resources is not None
-        and (arm.qos != "none" or server is not None),
-        f"qos: guaranteed: {cores or 0:g} cores: a static CPU manager gives whole cores "
-        "alone, and this server would share its own; write a whole number, or cpu_manager: "
-        "none": here.cpu_manager == "static" and is_guaranteed and cores and cores % 1,
-    }
+    if is_guaranteed and not (cores and here.server.memory_mib):
+        yield (
+            "qos: guaranteed: its cores and memory are missing; write cpu and memory_mib under "
+            "site.kubernetes.server"
+        )
+    if arm.resources is not None and (arm.qos != "none" or server is not None):
+        yield "resources: said by qos or cpu.server, too; write one of them"
+    if here.cpu_manager == "static" and is_guaranteed and cores and cores % 1:
+        yield (
+            f"qos: guaranteed: {cores:g} cores: a static CPU manager gives whole cores alone, and this "
+            "server would share its own; write a whole number, or cpu_manager: none"
+        )
     for what in ("cpu", "memory_mib") if arm.resources is not None else ():
         least, most = getattr(arm.resources.requests, what), getattr(arm.resources.limits, what)
-        if least and most:
-            text = f"resources.requests.{what}: {least:g}: above the limit; write {most:g} or less"
-            refusals[text] = least > most
-    return refusals
+        if least and most and least > most:
+            yield f"resources.requests.{what}: {least:g}: above the limit; write {most:g} or less"
 
 
-def _of_client(arm: Any, here: Kubernetes) -> dict[str, Any]:
-    """Refusals of an arm's client and its way to the server, each true where it holds."""
-    in_server = here.client_in == "server"
-    return {
-        f"access: {arm.access}: with client_in: server sysbench is in the server's "
-        "container; write direct": in_server and arm.access != "direct",
-        "cpu.client: with client_in: server the client has no limits; remove it": in_server
-        and "client" in arm.cpu,
-        "access: load_balancer: a pod or node of the cluster that dials a balancer's "
-        "address never leaves it (kube-proxy leads it to the Service), so the Service would be "
-        "measured; write site.kubernetes.outside, the inventory of a client outside the "
-        "cluster": arm.access == "load_balancer" and here.outside is None,
-    }
+def _of_client(arm: Any, here: Kubernetes) -> Iterator[str]:
+    """Clients of an arm that its pods can't be, and ways to the server that they can't take."""
+    if here.client_in == "server" and arm.access != "direct":
+        yield (
+            f"access: {arm.access}: with client_in: server sysbench is in the server's container; write "
+            "direct"
+        )
+    if here.client_in == "server" and "client" in arm.cpu:
+        yield "cpu.client: with client_in: server the client has no limits; remove it"
+    if arm.access == "load_balancer" and here.outside is None:
+        yield (
+            "access: load_balancer: a pod or node of the cluster that dials a balancer's address never "
+            "leaves it (kube-proxy leads it to the Service), so the Service would be measured; write "
+            "site.kubernetes.outside, the inventory of a client outside the cluster"
+        )
 
 
 def _find_crowded(
