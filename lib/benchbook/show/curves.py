@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from benchbook.compare.text import labels
-from benchbook.compare.text.results_table import depends_on_threads, levels_of
+from benchbook.compare.text.results_table import depends_on_threads
 from benchbook.core.artifacts.findings import ByThreads, FindingData
 from benchbook.core.artifacts.meta_analysis import MetaAnalysis, PooledContrast
 from benchbook.core.util import number_format
@@ -107,7 +107,7 @@ def of_findings(findings: Sequence[FindingData]) -> tuple[Curves | None, set[str
             _curve_of_finding(finding),
         )
         for finding in findings
-        if is_curve(levels_of(finding), not depends_on_threads(finding))
+        if is_curve(finding.at_levels, not depends_on_threads(finding))
     ]
     return _build_curves(results, CAPTION)
 
@@ -145,7 +145,7 @@ def _build_curves(results: Iterable[tuple[str, str, Curve]], caption: str) -> tu
 
 def _curve_of_finding(finding: FindingData) -> Curve:
     points = []
-    for level in levels_of(finding):
+    for level in finding.at_levels:
         if number_format.is_known(level.effect):
             is_decided = not isinstance(level, ByThreads) and level.label in forest.DECIDED
             points.append(Point(level.threads, level.effect, level.estimate.ends, is_decided))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from benchbook.compare.text import cpu_models, labels
-from benchbook.compare.text.results_table import describe_effect, levels_of, range_of
+from benchbook.compare.text.results_table import describe_effect, range_of
 from benchbook.compare.text.sentences import SHOWN
 from benchbook.core.artifacts import meta_analysis
 from benchbook.core.artifacts.findings import ByThreads, Contrast, FindingData, LevelContrast, Rungs
@@ -219,7 +219,7 @@ def _build_rows(finding: FindingData, with_levels: bool) -> Iterator[ForestRow]:
         finding, f"{labels.label_role(finding, 'treatment')}{labels.beside_queries(finding.metric)}"
     )
     if with_levels or not finding.headline:
-        for point in levels_of(finding):
+        for point in finding.at_levels:
             row = _row_of_finding(point, count(point.threads, "thread"))
             yield replace(row, kind="level", band=finding.band)
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from benchbook.compare.stats import stalls
 from benchbook.compare.text import labels
-from benchbook.compare.text.results_table import levels_of
 from benchbook.core.artifacts.findings import ByThreads, Contrast, FindingData, Findings, LevelContrast
 from benchbook.core.artifacts.run_folder import EVIDENCE, RunFolder
 from benchbook.core.published.audit import Audit
@@ -55,7 +54,7 @@ def name_contrast(contrast: Contrast) -> str:
 
 def _link_below(finding: FindingData) -> str:
     """Link from an effect to its components: its thread counts if they are listed, else its cells."""
-    levels = levels_of(finding)
+    levels = finding.at_levels
     if len(levels) > 1 and not finding.treatment.endswith(labels.AGAIN):
         return f"#{_level_anchor(finding, levels[0])}"
     return f"#{cell_anchor(finding.workload, min(finding.threads))}"
@@ -67,7 +66,7 @@ def _level_anchor(finding: FindingData, point: LevelContrast | ByThreads) -> str
 
 def tabulate_levels(findings: Findings) -> Table:
     """List the effect at every thread level with its label; reasons for undecided are footnotes."""
-    rows = [(finding, point) for finding in findings.findings for point in levels_of(finding)]
+    rows = [(finding, point) for finding in findings.findings for point in finding.at_levels]
     anchors = {"level_anchor": _level_anchor, "cell_anchor": cell_anchor}
     inputs = {"contrast": name_contrast, "level": format_confidence([point for _, point in rows]), **anchors}
     return build_table("by-threads", rows, notes=Notes("by-threads"), **inputs)

@@ -27,7 +27,6 @@ from benchbook.compare.stats import tolerance
 from benchbook.compare.stats.equivalence import MARGIN
 from benchbook.compare.stats.intervals import t_quantile
 from benchbook.compare.text import cpu_models
-from benchbook.compare.text.results_table import levels_of
 from benchbook.core.artifacts.findings import ByThreads, FindingData, Findings, LevelContrast
 from benchbook.core.artifacts.meta_analysis import (
     EqualArms,
@@ -115,7 +114,7 @@ def withhold_arms(findings: Findings, superseded: Superseded) -> Findings:
     def one(finding: FindingData) -> FindingData:
         if not {finding.treatment, finding.baseline} & {*superseded.arms}:
             return finding
-        levels = [part.model_copy(update=blank) for part in levels_of(finding)]
+        levels = [part.model_copy(update=blank) for part in finding.at_levels]
         return finding.model_copy(update={**blank, "levels": levels})
 
     return findings.model_copy(update={"findings": [one(finding) for finding in findings.findings]})
@@ -207,7 +206,7 @@ def _pool_contrast(entry: FindingData, results: Sequence[SessionResult]) -> Pool
         for result in results
     }
     sessions = [result.session for result in results]
-    levels = sorted({part.threads for finding in entries.values() if finding for part in levels_of(finding)})
+    levels = sorted({part.threads for finding in entries.values() if finding for part in finding.at_levels})
     by_level = [
         _pool_effect(entry, level, sessions, {name: _at_level(each, level) for name, each in entries.items()})
         for level in levels
@@ -222,7 +221,7 @@ def _pool_contrast(entry: FindingData, results: Sequence[SessionResult]) -> Pool
 
 
 def _at_level(finding: FindingData | None, threads: int) -> LevelContrast | ByThreads | None:
-    levels = levels_of(finding) if finding else ()
+    levels = finding.at_levels if finding else ()
     return next((part for part in levels if part.threads == threads), None)
 
 

@@ -192,11 +192,6 @@ def build_pooled_results(recorded: MetaAnalysis) -> ResultsTable:
     )
 
 
-def levels_of(finding: FindingData) -> Sequence[LevelContrast | ByThreads]:
-    """Decided thread levels; exploratory ones if none was decided."""
-    return finding.levels or finding.by_threads
-
-
 def depends_on_threads(finding: FindingData) -> bool:
     """True if an effect was shown to depend on threads, or its levels were decided differently."""
     test = finding.depends_on_threads
@@ -213,7 +208,7 @@ def rows_of_finding(
     is_aa: bool = False,
 ) -> Iterator[ResultRow]:
     """Rows of one finding: one a level, and all levels together unless it depends on threads."""
-    levels = [part for part in levels_of(finding) if part.effect is not None]
+    levels = [part for part in finding.at_levels if part.effect is not None]
     names = finding.names
     for threads, part in _parts_of(finding, levels):
         label, notes = _decide_label(finding, part, len(levels) or 1)

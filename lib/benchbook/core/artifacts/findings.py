@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -170,6 +171,11 @@ class FindingData(Contrast):
     """Of a percentile beyond the median."""
     speed_adjusted: Absent[SpeedAdjusted] = None
     """Where the clock of turns timed its loop, and that explains something."""
+
+    @property
+    def at_levels(self) -> Sequence[LevelContrast | ByThreads]:
+        """Decided thread levels; exploratory ones if none was decided."""
+        return self.levels or self.by_threads
 
 
 class AnswerPart(DocumentPart):
