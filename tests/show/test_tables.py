@@ -9,7 +9,6 @@ from bs4 import BeautifulSoup
 from benchbook.compare.stats import stalls
 from benchbook.core.artifacts.run_folder import EVIDENCE
 from benchbook.core.util import number_format
-from benchbook.read import checks_cluster
 from benchbook.show import run_tables, study_answer, tables, templating
 from benchbook.show.table import build_table
 from tests.found import changed, findings
@@ -219,34 +218,6 @@ def test_what_a_limit_held_back_has_a_row_with_shares_and_seconds(arm, periods, 
     seen = SimpleNamespace(facts={"arms": {"a": arm}}, runs=runs, folder=tmp_path, findings=findings)
     found = tables.tabulate_throttling(seen)
     assert [row[3:] for table in found for row in table.rows] == ([shown] if shown else [])
-
-
-def note_event(event: dict[str, object]) -> list[str]:
-    run = SimpleNamespace(
-        planned_event=event,
-        observed={"started_monotonic_s": 0.0},
-        total=lambda name: {"ignored_errors": 4}[name],
-    )
-    return checks_cluster.describe_moves(run)
-
-
-def test_an_event_is_told_without_what_else_is_noted_beside_its_run():
-    """The notes of lab-failover's first run, and of a cluster's, as the checks write them."""
-    (event,) = note_event({"asked": {"what": "kill"}, "killed_s": 25.0, "started_s": 35.0, "ready_s": 35.3})
-    assert event == (
-        "planned: the server was killed at 25.0 s, started again at 35.0 s, ready at 35.3 s; 4 transactions "
-        "ended in an error"
-    )
-    noted = f"ledger not available: server 0: the server was ended; {event}; 22 rules of the firewall"
-    assert tables.find_event(noted) == event
-    led = {"store": "store1", "led": 3, "regions": 9}
-    (store,) = note_event(led | {"killed_s": 40.0, "started_s": 80.0, "ready_s": 81.2})
-    assert store == (
-        "planned: store1, which led 3 of 9 regions, was killed at 40.0 s, started again at 80.0 s, and "
-        "answered at 81.2 s"
-    )
-    assert tables.find_event(f"{store}; 2 leaders moved") == store
-    assert tables.find_event("2 leaders moved") == ""
 
 
 def test_what_an_event_lost_is_a_row_an_arm_on_a_page_and_in_a_terminal():

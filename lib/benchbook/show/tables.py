@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import pandas as pd
+
 from benchbook.compare.stats import stalls
 from benchbook.compare.text import labels
+from benchbook.core.artifacts import planned_event
 from benchbook.core.artifacts.findings import ByThreads, Contrast, FindingData, Findings, LevelContrast
 from benchbook.core.artifacts.run_folder import EVIDENCE, RunFolder
 from benchbook.core.published.audit import Audit
@@ -24,8 +26,6 @@ from benchbook.show.templating import ORDER
 
 _NO_ARMS: Mapping[str, str] = {}
 UNISTORE = "unistore"
-_EVENT = re.compile(r"planned: .*?(ended in an error|answered at [\d.]+ s)")
-"""Note of `checks_cluster.describe_moves`, among all that is noted beside a run."""
 
 
 def tabulate_effects(findings: Findings) -> Table:
@@ -204,12 +204,6 @@ def tabulate_stability(report_inputs: ReportInputs) -> list[Table]:
     return [build_table("stability", rows)] if rows else []
 
 
-def find_event(warnings: str) -> str:
-    """What a planned event did and lost, from all that is noted beside its run; empty if it isn't there."""
-    noted = _EVENT.search(warnings)
-    return noted[0] if noted else ""
-
-
 def _measure_dips(report_inputs: ReportInputs) -> list[stalls.Dip]:
     planned = stalls.event_seconds(report_inputs.facts["arms"])
     return stalls.measure_dips(report_inputs.runs, report_inputs.intervals, planned)
@@ -222,10 +216,14 @@ def tabulate_dips(report_inputs: ReportInputs) -> list[Table]:
     """
     about = report_inputs.runs.set_index("run_id")
     rows = [
-        (run := about.loc[dip.run_id], dip, find_event(run.warnings) if dip.has_event else "")
+        (run := about.loc[dip.run_id], dip, _describe_event(report_inputs, run) if dip.has_event else "")
         for dip in _measure_dips(report_inputs)
     ]
     return [build_table("dips", rows, arms=report_inputs.named)] if rows else []
+
+
+def _describe_event(report_inputs: ReportInputs, run: pd.Series[Any]) -> str:
+    return planned_event.describe_event(_read_evidence(report_inputs, run.folder), int(run.ignored_errors))
 
 
 def tabulate_losses(report_inputs: ReportInputs) -> list[Table]:
@@ -274,11 +272,15 @@ def _may_be_limited(arm: Mapping[str, Any]) -> bool:
     return any(quotas) or "qos_class" in arm
 
 
+def _read_evidence(report_inputs: ReportInputs, name: str) -> dict[str, Any]:
+    """Observations of a run, by its folder's name; empty without a record of them."""
+    folder = RunFolder(report_inputs.folder / name)
+    return folder.evidence() if (folder.path / EVIDENCE).is_file() else {}
+
+
 def _read_arrangement(report_inputs: ReportInputs, name: str) -> dict[str, Any]:
     """Recorded arrangement of an arm in a run, by its folder's name."""
-    folder = RunFolder(report_inputs.folder / name)
-    messages = folder.evidence() if (folder.path / EVIDENCE).is_file() else {}
-    return messages.get("arrangement") or {}
+    return _read_evidence(report_inputs, name).get("arrangement") or {}
 
 
 def _count_leaders(report_inputs: ReportInputs) -> dict[str, list[Counter[str]]]:
