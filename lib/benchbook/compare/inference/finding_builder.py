@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from benchbook.compare.inference.decisions import Effect, EffectDecision, Hypoth
 from benchbook.compare.meta import sample_size
 from benchbook.compare.stats.equivalence import benjamini_hochberg, p_value
 from benchbook.compare.stats.latency import dense_counts, percentile_ms
+from benchbook.compare.stats.pairs import BlockRatios
 from benchbook.core.artifacts.findings import (
     BlocksNeeded,
     ByThreads,
@@ -36,13 +37,18 @@ Cell = tuple[str, str, str, str, int]
 class Context:
     """Values common to all entries of a study; `block_s` is the time of a block, in seconds.
 
-    `names` has the readable names of arms and workloads (see `words.names`).
+    `names` has the readable names of arms and workloads, `skipped` the reason for each arm that was skipped.
     """
 
     baseline: str
     analysis: Analysis
     block_s: float | None
     names: DisplayNames
+    skipped: Mapping[str, str] = field(default_factory=dict)
+
+    def explain_absence(self, contrast: BlockRatios) -> str | None:
+        """Reason that an arm of a contrast was skipped; None if both were measured."""
+        return self.skipped.get(contrast.treatment) or self.skipped.get(contrast.baseline)
 
 
 def build_finding(judged: EffectDecision, context: Context, q_values: Mapping[Cell, float]) -> FindingData:
@@ -63,7 +69,7 @@ def build_finding(judged: EffectDecision, context: Context, q_values: Mapping[Ce
         ),
         threads=list(contrast.threads),
         **interval.numbers,
-        reason=interval.reason,
+        reason=context.explain_absence(contrast) or interval.reason,
         label=judged.label,
         headline=effect.has_headline,
         withheld=judged.withheld,

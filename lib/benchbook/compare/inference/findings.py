@@ -85,9 +85,9 @@ def build_from_stages(
     left = [ValidityThreat(title="Claim left open", text=text, favours=[]) for text in put.left]
     unanswered = [*left, *setup_notes.setup_caveats(study, facts, shown)]
     argument = (put.effects, checks, facts.arms, unanswered, put.asked, dataset.get("loads"))
-    return build_findings(
-        name, study, tidy, analysis, *argument, rows=sum(dataset.get("rows", {}).values()) or None
-    )
+    rows = sum(dataset.get("rows", {}).values()) or None
+    skipped = setup_notes.describe_skipped_arms(study, facts)
+    return build_findings(name, study, tidy, analysis, *argument, rows=rows, skipped=skipped)
 
 
 def build_findings(
@@ -102,13 +102,15 @@ def build_findings(
     assigned_claims: Sequence[evaluate.AssignedClaim] = (),
     loads: Mapping[str, Mapping[str, Any]] | None = None,
     rows: int | None = None,
+    skipped: Mapping[str, str] | None = None,
 ) -> Findings:
     """Content of findings.json for the study called `name`.
 
     `tidy` holds the tables runs, voids, histograms and, if the machine was watched, monitor; `checks` are
     consistency checks already made, `facts` one nested mapping by arm,
     `unanswered` doubts about claims that the study cannot answer, `asked` the claims that are no finding
-    between two arms, `loads` how long loading took by arm, `rows` how many there are. Floats have 8
+    between two arms, `loads` how long loading took by arm, `rows` how many there are, `skipped` why an arm was
+    skipped, by arm. Floats have 8
     significant digits. Complete are the blocks of every contrast but those of arms without any run. What only
     some studies ask for is None in others, whose findings so keep their bytes.
     """
@@ -116,7 +118,7 @@ def build_findings(
     runs, other_order = slice_counts.select_order(tidy["runs"].sort_values(by, ignore_index=True), study)
     paired, apart = pairs.select_usable(runs)
     looks, names = sorted(analysis.looks), labels.readable_names(study)
-    context = Context(study.baseline, analysis, _block_seconds(runs), names)
+    context = Context(study.baseline, analysis, _block_seconds(runs), names, skipped or {})
     evidence = StudyEvidence(study, paired, analysis, tidy.get("intervals"), loads, facts, tidy["histograms"])
     effect_decisions, twins = judge_contrasts(evidence, claims, looks[0])
     (entries, aa), others = (

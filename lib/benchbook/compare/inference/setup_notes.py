@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from benchbook.compare.inference import caveats
-from benchbook.compare.text import sentences
+from benchbook.compare.text import labels, sentences
 from benchbook.core.artifacts.artifact import Facts
 from benchbook.core.artifacts.findings import ValidityThreat
 from benchbook.core.published.claim import ClaimSpec
@@ -20,6 +20,17 @@ from benchbook.core.study.study import StudySpec
 def illustrated_claims(study: StudySpec) -> list[str]:
     """Claims that arms of a study show without judging them, each once."""
     return list(dict.fromkeys(claim for arm in study.arms.values() for claim in arm.illustrates))
+
+
+def describe_skipped_arms(study: StudySpec, facts: Facts) -> dict[str, str]:
+    """Reason that an arm was skipped, by arm: `Arm MySQL (mysql) was skipped on this machine: ...`."""
+    titles = {
+        name: f"{labels.strip_article(arm.name)} ({name})" for name, arm in study.arms.items() if arm.name
+    }
+    return {
+        name: f"Arm {titles.get(name, name)} was skipped on this machine: {why}"
+        for name, why in facts.skipped.items()
+    }
 
 
 def setup_caveats(study: StudySpec, facts: Facts, claims: Mapping[str, ClaimSpec]) -> list[ValidityThreat]:
@@ -44,7 +55,7 @@ def setup_caveats(study: StudySpec, facts: Facts, claims: Mapping[str, ClaimSpec
     return caveats.caveats_from_template(
         "arrangements.j2",
         study=study,
-        skipped=facts.skipped,
+        skipped=describe_skipped_arms(study, facts),
         claims=claims,
         made=results,
         hosts=sorted(hosts.items()),

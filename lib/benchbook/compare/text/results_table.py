@@ -150,24 +150,12 @@ def build_results(findings: Findings, recorded: MetaAnalysis | None = None) -> R
         tuple(
             row
             for finding in findings.findings
-            for row in rows_of_finding(
-                _name_skipped_arm(finding, findings), findings.causes, pooled.get(finding.id), recorded
-            )
+            for row in rows_of_finding(finding, findings.causes, pooled.get(finding.id), recorded)
         ),
         tuple(rows_of_finding(findings.aa, findings.causes, is_aa=True)) if findings.aa else (),
         len(processors),
         cpu_models.count_models(processors) if processors else 0,
     )
-
-
-def _name_skipped_arm(finding: FindingData, findings: Findings) -> FindingData:
-    """Finding with the reason that an arm was skipped: `there is no mysqld; install a MySQL`."""
-    skipped = [warning.text for warning in findings.warnings if warning.title == "Skipped arm"]
-    for arm in (finding.treatment, finding.baseline):
-        for text in skipped:
-            if f"({arm})" in text or text.startswith(f"Arm {arm} "):
-                return finding.model_copy(update={"reason": text})
-    return finding
 
 
 def rows_of_contrast(contrast: PooledContrast, recorded: MetaAnalysis) -> Iterator[ResultRow]:
