@@ -19,6 +19,7 @@ from benchbook.show.forest import (
 from benchbook.show.markup import Html, make_slug
 from benchbook.show.results_view import describe_session
 from benchbook.show.table import Table, build_table
+from benchbook.show.tables import name_contrast
 from benchbook.show.templating import render_badge, render_template
 
 ABSENT = "made yet: run `make pages` first"
@@ -54,9 +55,8 @@ def tabulate_measured(claim_status: ClaimStatus) -> Table:
         for claim in claim_status.claims
         for study, finding in [*claim_status.answers(claim.id), *claim_status.shows(claim.id)][:1]
     ]
-    return build_table(
-        "measured", rows, describe_contrast=describe_contrast, describe_session=describe_session
-    )
+    inputs = {"describe_contrast": describe_contrast, "describe_session": describe_session}
+    return build_table("measured", rows, name_contrast=name_contrast, **inputs)
 
 
 def tabulate_labels(claim_status: ClaimStatus) -> Table:
