@@ -40,7 +40,7 @@ TABLE, RESULTS = "campaigns.csv", "results.csv"
 BRINGS = "`make calibrate ARGS=same` makes campaigns, `make calibrate ARGS=record` records them"
 BLOCKS, RUN_S = 5, 2
 """Blocks of a campaign, and active seconds of a run in turns; a whole run has twice as many."""
-TURN_MS = (20, 50, 100, 250, 500)
+TURN_MS = (5, 10, 20, 50, 100, 250, 500)
 MADE_OF = yaml_file.read_mapping(Path(__file__).with_name("calibration.yaml")).data
 EFFECTS: dict[str, dict[str, dict[str, Any]]] = MADE_OF["effects"]
 """What the other arm has, by engine and effect."""
