@@ -54,7 +54,7 @@ class SourcePart(Model):
 
     @model_validator(mode="before")
     @classmethod
-    def _leave_out_nulls(cls, arguments: Any) -> Any:
+    def _drop_nulls(cls, arguments: Any) -> Any:
         if not isinstance(arguments, Mapping):
             return {} if arguments is None else arguments
         fields = cls.model_fields
@@ -80,7 +80,7 @@ class ClaimedBand(SourcePart):
     """Margin around a point where the source itself gives one; null takes the project's rule."""
 
     @model_validator(mode="after")
-    def _one(self) -> ClaimedBand:
+    def _require_one_band(self) -> ClaimedBand:
         inputs = [key for key in ("point", "range", "above", "below") if getattr(self, key) is not None]
         if len(inputs) != 1:
             raise ValueError("a band is one of point, range, above, below; write exactly one")
@@ -207,7 +207,7 @@ class ClaimSpec(Question):
     """Computations shown next to the claim."""
 
     @model_validator(mode="after")
-    def _fits_its_kind(self) -> ClaimSpec:
+    def _require_keys_of_kind(self) -> ClaimSpec:
         needed, allowed = KINDS[self.kind]
         shared = {"kind", "claim", "stands", "published", "put", "takes", "note", "beside"}
         inputs = {key for key in self.model_fields_set if getattr(self, key) not in (None, (), {})}

@@ -32,7 +32,7 @@ class _Placed(SourcePart):
 
     @model_validator(mode="before")
     @classmethod
-    def _keys_stand_under_at(cls, arguments: Any) -> Any:
+    def _refuse_cell_keys(cls, arguments: Any) -> Any:
         keys = {"arm", "workload", "threads"} & set(arguments if isinstance(arguments, Mapping) else ())
         if keys:
             key = min(keys)
@@ -59,7 +59,7 @@ class PublishedColumn(_Placed):
     """What the column holds, where its name does not say it."""
 
     @model_validator(mode="after")
-    def _needs(self) -> PublishedColumn:
+    def _require_unit_and_base(self) -> PublishedColumn:
         if self.role in ("metric", "growth") and self.unit is None:
             raise ValueError("a number without a unit; write unit: such as 1/s, ms or %")
         if self.role == "growth" and (self.of is None or not self.over):

@@ -114,13 +114,13 @@ class StudySpec(Model):
 
     @field_validator("threads", mode="before")
     @classmethod
-    def _threads_list(cls, value: Any) -> Any:
+    def _refuse_threads_as_text(cls, value: Any) -> Any:
         if isinstance(value, str):
             raise ValueError(f"text, not a list; write [{', '.join(value.replace(',', ' ').split())}]")
         return value
 
     @model_validator(mode="after")
-    def _whole(self) -> StudySpec:
+    def _refuse_conflicts(self) -> StudySpec:
         conflicts = list(self._conflicts())
         if conflicts:
             raise ValueError("\n".join(conflicts))

@@ -202,7 +202,7 @@ class Arm(Model):
     """Published claims, each `source/claim`, whose direction and size this arm shows without judging them."""
 
     @model_validator(mode="after")
-    def _captures(self) -> Arm:
+    def _require_capturing_proxy(self) -> Arm:
         able = ", ".join(name for name, proxy in descriptors.load_proxies().items() if proxy.captures)
         if self.capture and self.access not in able.split(", "):
             raise ValueError(f"capture needs a proxy that can; write access: {able}, or remove capture")

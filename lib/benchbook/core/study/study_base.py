@@ -43,7 +43,7 @@ class Model(Described):
 
     @model_validator(mode="before")
     @classmethod
-    def _tuples(cls, values: Any) -> Any:
+    def _convert_lists_to_tuples(cls, values: Any) -> Any:
         """Take the lists of a file for the tuples of frozen types."""
         return (
             {key: convert_lists(value) for key, value in values.items()}

@@ -86,7 +86,7 @@ class Cluster(Model):
     """What is done to the cluster in the middle of each run; null: nothing."""
 
     @model_validator(mode="after")
-    def _enough(self) -> Cluster:
+    def _require_enough_stores(self) -> Cluster:
         if self.replicas > self.stores:
             raise ValueError(
                 f"replicas: {self.replicas}: there are {self.stores} stores, and a store holds one replica "

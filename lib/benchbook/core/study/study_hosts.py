@@ -61,7 +61,7 @@ class HostProxy(Model):
 
     @field_validator("settings")
     @classmethod
-    def _plain(cls, values: dict[str, Any]) -> dict[str, Any]:
+    def _refuse_unsafe_characters(cls, values: dict[str, Any]) -> dict[str, Any]:
         for name, value in values.items():
             if isinstance(value, str) and not all(char.isalnum() or char in "._:/-, " for char in value):
                 raise ValueError(f"{name}: {value!r} holds characters that a settings file cannot carry")

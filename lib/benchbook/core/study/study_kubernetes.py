@@ -116,7 +116,7 @@ class OperatorCluster(Model):
         return self.operator or NEWEST[operator_versions(self.version)[0]]
 
     @model_validator(mode="after")
-    def _supported(self) -> OperatorCluster:
+    def _require_supported_version(self) -> OperatorCluster:
         named = operator_versions(self.version)
         if not named:
             raise ValueError(f"version: {self.version}: no TidbCluster supports it; write v3.0.0 or newer")
@@ -309,7 +309,7 @@ class NodePool(Model):
     """CPU manager of the nodes' kubelets: `static` gives guaranteed pods with whole cores their own cores."""
 
     @model_validator(mode="after")
-    def _takes_so_many_disks(self) -> NodePool:
+    def _refuse_disk_count(self) -> NodePool:
         family, cpus = self.machine.split("-")[0], self.machine.rpartition("-")[2]
         disks = KNOWN["local_ssds"].get(family, {}) if cpus.isdigit() else {}
         taken = [numbers for least, numbers in disks.items() if int(cpus) >= int(least)]
@@ -359,7 +359,7 @@ class Gke(Model):
         return self.zones[0].rpartition("-")[0]
 
     @model_validator(mode="after")
-    def _one_region(self) -> Gke:
+    def _require_one_region(self) -> Gke:
         requests = {zone for pool in self.pools.values() for zone in pool.zones or ()} | set(self.zones)
         elsewhere = sorted(zone for zone in requests if zone.rpartition("-")[0] != self.region)
         if elsewhere:

@@ -94,7 +94,7 @@ class SiteSection(Model):
     """How arms are made in a cluster, for `kind: kubernetes`; null takes all its defaults."""
 
     @model_validator(mode="after")
-    def _whose(self) -> SiteSection:
+    def _refuse_keys_of_other_sites(self) -> SiteSection:
         if self.kubernetes is not None and self.kind != "kubernetes":
             raise ValueError(f"kubernetes: no key of kind {self.kind}; write kind: kubernetes, or remove it")
         if self.kind == "ssh" and self.inventory is None:
@@ -235,7 +235,7 @@ class Workload(Model):
 
     @field_validator("ignore_errors")
     @classmethod
-    def _ignorable(cls, values: tuple[int, ...]) -> tuple[int, ...]:
+    def _refuse_fatal_errors(cls, values: tuple[int, ...]) -> tuple[int, ...]:
         fatal = sorted(FATAL_ERRORS & set(values))
         if fatal:
             raise ValueError(
@@ -244,7 +244,7 @@ class Workload(Model):
         return values
 
     @model_validator(mode="after")
-    def _pareto(self) -> Workload:
+    def _require_pareto(self) -> Workload:
         if self.rand_pareto_h is not None and self.rand_type != "pareto":
             raise ValueError("rand_pareto_h needs rand_type: pareto; remove one of them")
         return self
