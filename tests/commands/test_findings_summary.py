@@ -46,6 +46,6 @@ def test_a_claim_has_one_number_on_claims_page_home_page_story_and_in_the_summar
                 checked["story"] += 1
             for line in questions[claim.claim].lines if claim.id in home_page.HEADLINES else ():
                 if line.name.startswith(f"{study.name}: ") and finding.names.workload in line.name:
-                    assert line.told.removesuffix(", the other way") in number[1]
+                    assert line.effect_text.removesuffix(", the other way") in number[1]
                     checked["home page"] += 1
     assert min(checked.values()) > 2, checked

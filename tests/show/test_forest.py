@@ -44,7 +44,7 @@ def test_every_effect_is_text_with_its_interval_and_leads_to_its_table(made):
 def test_where_no_number_stands_for_all_levels_each_level_has_its_line(made):
     found = changed(made.findings.findings[0], headline=False, label="depends on threads")
     _, head, *levels = forest.of_findings([found]).rows
-    assert (head.told, head.dots, head.ends) == ("by threads", (), None)
+    assert (head.effect_text, head.dots, head.ends) == ("by threads", (), None)
     assert [row.name for row in levels] == ["1 thread", "4 threads", "16 threads"]
     assert all(row.dots and row.kind == "level" for row in levels)
 
@@ -53,7 +53,7 @@ def test_what_could_not_be_computed_is_said_and_not_drawn(made):
     found = changed(made.findings.findings[0], effect=None, low=None, high=None)
     (row,) = forest.of_findings([found]).rows
     assert row.name == "HAProxy on point selects"
-    assert (row.told, row.dots, row.ends) == ("not computed", (), None)
+    assert (row.effect_text, row.dots, row.ends) == ("not computed", (), None)
 
 
 def test_dots_are_full_where_decided_the_bar_has_its_ends_and_a_claim_its_band():

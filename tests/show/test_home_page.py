@@ -52,7 +52,7 @@ def test_a_single_effect_is_one_number_with_its_interval_and_says_that_nobody_re
     (row,) = group.rows
     assert group.name == "TiDB cluster" and row.question == "What does a proxy cost?"
     (line,) = row.lines
-    assert (line.name, told(line.told)) == (
+    assert (line.name, told(line.effect_text)) == (
         "HAProxy on point selects, 4\xa0threads",
         "−19.6 % [−20.4, −18.7]",
     )
@@ -66,7 +66,7 @@ def test_each_thread_level_has_its_line_and_no_number_stands_for_both():
         {"threads": 8, "effect": 0.33, "low": 0.21, "high": 0.45, "label": "higher"},
     ]
     known = finding(0.045, 0.01, 0.08, "depends on threads", headline=False, levels=levels, threads=[1, 8])
-    assert [(told(one.name), told(one.told), one.direction) for one in lines(known)] == [
+    assert [(told(one.name), told(one.effect_text), one.direction) for one in lines(known)] == [
         ("HAProxy on point selects, 1 thread", "−17.9 % [−22.0, −13.0]", "lower"),
         ("HAProxy on point selects, 8 threads", "+33.0 % [+21.0, +45.0]", "higher"),
     ]
@@ -134,7 +134,7 @@ def test_what_was_measured_here_stands_beside_what_is_recorded_with_its_own_numb
     (group,) = home_page.group_questions(ClaimStatus([], studies, {}, pooled=known), {"lab": "proxies"})
     here, recorded = group.rows
     assert here.question == f"{STUDY['title']} (measured in this clone)" != recorded.question
-    assert told(here.lines[0].told).startswith("+90.0 %") and here.sessions == "one session on one machine"
+    assert told(here.lines[0].effect_text).startswith("+90.0 %") and here.sessions == "one session on one machine"
 
 
 def test_a_single_pooled_session_changes_nothing():

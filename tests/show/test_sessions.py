@@ -41,9 +41,9 @@ def test_every_session_has_its_line_in_the_forest_and_its_row_in_the_table(study
         "2026-11-03 06:00, EPYC Zen 5",
         "2026-11-04 06:00, EPYC model 25/90",
     ]
-    assert [row.told.partition("\xa0")[0] for row in rows] == ["−14.8", "−15.2", "−14.4", "−14.8"]
+    assert [row.effect_text.partition("\xa0")[0] for row in rows] == ["−14.8", "−15.2", "−14.4", "−14.8"]
     (row,) = forest.over_sessions(study).rows
-    assert len(row.dots) == 4 and "expected −15 to −14" in row.told.replace("\xa0", " ")
+    assert len(row.dots) == 4 and "expected −15 to −14" in row.effect_text.replace("\xa0", " ")
     table, left = shown.tabulate_moderators(study), shown.left_out(study)
     assert [row[0] for row in table.rows] == [one.id for one in study.sessions]
     # A log effect of 0.1 is 10.5 %.
@@ -55,7 +55,7 @@ def test_every_session_has_its_line_in_the_forest_and_its_row_in_the_table(study
 def test_what_depends_on_the_machine_has_no_mean():
     found = pool_sessions("quick", sessions(-0.2, 0.3))
     (row,) = forest.over_sessions(found).rows
-    assert row.square is None and "depends on the machine" in row.told
+    assert row.square is None and "depends on the machine" in row.effect_text
     # Log effects of −0.2 and 0.3 are −18.1 and +35.0 %.
     assert row.ends == pytest.approx((-0.181, 0.350), abs=0.001)
 

@@ -405,10 +405,10 @@ class RelaxedReader(Reader):
         if self.is_legacy and self.summaries:
             self.summaries[-1] = sysbench_legacy.in_todays_terms(self.summaries[-1])
 
-    def misplaced(self, number: int, line: str) -> None:
+    def refuse_misplaced(self, number: int, line: str) -> None:
         is_known = any(self.grammar.read_fields(name, line) is not None for name in self.grammar.kinds)
         if is_known or self.block is not None or self.is_over or _RESEMBLES.search(line):
-            super().misplaced(number, line)
+            super().refuse_misplaced(number, line)
         else:
             self.foreign.append(number)
 

@@ -162,8 +162,8 @@ class Reader:
             self.repeated(number, line)
         elif line in grammar.CHATTER:
             self.last_chatter_line = number
-        elif not (self.queued(number, line) or self.continued(number, line)):
-            self.misplaced(number, line)
+        elif not (self.take_queue_line(number, line) or self.continued(number, line)):
+            self.refuse_misplaced(number, line)
 
     def take(self, name: str, number: int, statements: dict[str, Any]) -> None:
         """Enter the state of a line and keep its values."""
@@ -204,7 +204,7 @@ class Reader:
         else:
             self.messages.append((number, "repeated", [line]))
 
-    def queued(self, number: int, line: str) -> bool:
+    def take_queue_line(self, number: int, line: str) -> bool:
         """Take the queue line of `--rate`, part of the report line before it."""
         if (match := grammar.QUEUE.fullmatch(line)) is None:
             return False
@@ -229,7 +229,7 @@ class Reader:
         self.last_message_line = number
         return True
 
-    def misplaced(self, number: int, line: str) -> None:
+    def refuse_misplaced(self, number: int, line: str) -> None:
         for name in self.grammar.kinds:
             if (statements := self.grammar.read_fields(name, line)) is not None:
                 after = self.state.rstrip("~")

@@ -55,7 +55,7 @@ class Curve:
     beside: tuple[tuple[tuple[int, float], ...], ...] = ()
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """Its effects in words: −19 % at 1 thread, +24 % at 8."""
         first, *others = self.points
         messages = [f"{number_format.glance_percent(other.value)} at {other.threads:,}" for other in others]
@@ -93,7 +93,7 @@ class Curves:
 
     def __repr__(self) -> str:
         lines = [
-            f"{place}, {curve.name}: {curve.told}" for place, panel in self.panels.items() for curve in panel
+            f"{place}, {curve.name}: {curve.description}" for place, panel in self.panels.items() for curve in panel
         ]
         return "\n".join(lines)
 
@@ -182,7 +182,7 @@ def _draw_panel(place: str, curves: Sequence[Curve], scale: Scale, shades: Mappi
         return round(across, 2), round(_FOOT - (_FOOT - _TOP) * scale(value) / 100, 2)
 
     alt = f"{place}, change against the baseline: " + "; ".join(
-        f"{curve.name} {curve.told}" for curve in curves
+        f"{curve.name} {curve.description}" for curve in curves
     )
     inputs = {"levels": levels, "ticks": scale.ticks, "at": at, "shades": shades}
     inputs |= {"curves": curves, "pairwise": pairwise, "count": count}

@@ -89,7 +89,7 @@ class ForestRow:
     """
 
     name: str
-    told: str = ""
+    effect_text: str = ""
     dots: tuple[tuple[float, bool], ...] = ()
     ends: Ends | None = None
     square: float | None = None
@@ -123,7 +123,7 @@ class Forest:
         return render_template("forest.html.j2", **inputs).text
 
     def __repr__(self) -> str:
-        return "\n".join([self.title, *(f"  {row.name}: {row.told}".rstrip(": ") for row in self.rows)])
+        return "\n".join([self.title, *(f"  {row.name}: {row.effect_text}".rstrip(": ") for row in self.rows)])
 
 
 def of_findings(

@@ -259,7 +259,7 @@ def _row_of_claim(claim_status: ClaimStatus, claim: AuditedClaim) -> QuestionRow
             line,
             name=f"{study.whole_name}: {line.name}",
             band=claim.shares,
-            told=line.told + ", the other way" * is_opposite(finding, claim.shares),
+            effect_text=line.effect_text + ", the other way" * is_opposite(finding, claim.shares),
         )
         for study, finding in answers
         for line in _lines_of_finding(claim_status, study, finding)

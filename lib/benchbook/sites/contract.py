@@ -159,7 +159,7 @@ class Site(abc.ABC):
         return ""
 
     @classmethod
-    def foreseen(cls, study: StudySpec, arm: str) -> list[str]:
+    def foreseeable_obstacles(cls, study: StudySpec, arm: str) -> list[str]:
         """Reasons against an arm, as far as they are clear before anything is asked of the site."""
         return []
 

@@ -123,7 +123,7 @@ def test_work_that_differs_by_a_tenth_is_told(was, now, told: str | None):
         return cell(costs={"server": pd.DataFrame(table)}, engine="mariadb")
 
     found = service_demand.changed_work(made(was), made(now), 0.9)
-    assert [one.told.replace(" a query,", ",") for one in found] == ([] if told is None else [told])
+    assert [one.description.replace(" a query,", ",") for one in found] == ([] if told is None else [told])
     assert [one.is_more for one in found] == ([] if told is None else [now[0] > was[0]])
 
 

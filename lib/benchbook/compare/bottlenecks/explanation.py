@@ -106,7 +106,7 @@ def explain_contrast(base: ArmCell, treated: ArmCell, level: float, names: Mappi
         added_latency_us=mean_difference(treated.latency_us, base.latency_us, level),
         added_cpu_us=mean_difference(treated.cost(PARTS), base.cost(PARTS), level),
         sentence=None,
-        beside=tuple(f"the server had {kind.told}" for kind in work),
+        beside=tuple(f"the server had {kind.description}" for kind in work),
     )
     if not treated.is_closed:
         return cause.model_copy(update=AT_A_RATE)

@@ -229,7 +229,7 @@ STOPS = 0.5
 class Work:
     """One kind of work that differs: its amount in a query, and the direction of the difference."""
 
-    told: str
+    description: str
     is_more: bool
     is_waited: bool
 
@@ -243,7 +243,7 @@ def changed_work(base: ArmCell, treated: ArmCell, level: float) -> list[Work]:
         # Each engine counts in its own way, and pages are what the bytes consist of.
         if name not in OF_KERNEL and base.engine != treated.engine:
             continue
-        if name == "read_bytes" and any("pages" in work.told for work in works):
+        if name == "read_bytes" and any("pages" in work.description for work in works):
             continue
         was, now = base.cost(["server"], name), treated.cost(["server"], name)
         if not is_decided(mean_difference(now, was, level)):
@@ -259,7 +259,7 @@ def changed_work(base: ArmCell, treated: ArmCell, level: float) -> list[Work]:
 def parenthetical(work: Sequence[Work], is_more: bool, only_waited: bool = False) -> str:
     """Return in brackets what of the server's work goes one way, to stand behind what it makes."""
     messages = [
-        change.told for change in work if change.is_more == is_more and (change.is_waited or not only_waited)
+        change.description for change in work if change.is_more == is_more and (change.is_waited or not only_waited)
     ]
     return f" (the server had {join_words(messages[:2])})" if messages else ""
 

@@ -63,7 +63,7 @@ class MariaDB(Server):
         beside = [f"{self._above}/{text}/{name}" for text in ("bin", "scripts")] if has_binary else []
         installer = next(filter(None, map(self.machine.program, [*beside, name])), None)
         if installer is None:
-            raise SiteError(f"{name} is not installed{self._where}; {self._brings()}")
+            raise SiteError(f"{name} is not installed{self._where}; {self._describe_installation()}")
         # It keeps to the server's own files where all that it needs is beside it.
         is_whole = has_binary and self.machine.program(f"{self._above}/bin/my_print_defaults")
         argv = [
@@ -93,7 +93,7 @@ class MariaDB(Server):
         except pymysql.err.Error as error:
             if error.args[0] in UNKNOWN_THERE:
                 return False
-            raise self._unseen(machine, address, port, error.args[-1]) from None
+            raise self._describe_silence(machine, address, port, error.args[-1]) from None
 
     def identity(self) -> dict[str, Any]:
         what = f"{self._named} (its log: {self.log})"

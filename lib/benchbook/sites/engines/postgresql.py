@@ -117,7 +117,7 @@ class PostgreSQL(Server):
             with machine.connect_pgsql((address, port), **account) as connection:
                 row = connection.execute("SELECT current_setting('cluster_name')").fetchone()
         except psycopg.Error as error:
-            raise self._unseen(machine, address, port, " ".join(str(error).split())) from None
+            raise self._describe_silence(machine, address, port, " ".join(str(error).split())) from None
         return row is not None and str(row[0]) == self.word
 
     def identity(self) -> dict[str, Any]:
@@ -174,7 +174,7 @@ class PostgreSQL(Server):
         # The last word counts.
         self._configure("".join(f"{key}='{value}'\n" for key, value in [*requests.items(), *places.items()]))
 
-    def _telling(self, mark: int) -> list[str]:
+    def _last_errors(self, mark: int) -> list[str]:
         # What is wrong with a setting stands in the lines before the last, which tells of an error.
         return self.log_since(mark)
 

@@ -61,7 +61,7 @@ class Server(Supervised, abc.ABC):
         if not any(sql.is_version(text, engine.version) for text in versions):
             raise SiteError(
                 f"engine.version: asked {engine.version}, {self.binary}{self._where} is {self.version}; "
-                f"{self._brings()} in that version, or name its program {self._key}"
+                f"{self._describe_installation()} in that version, or name its program {self._key}"
             )
         settings.must_be_free(engine)
 
@@ -115,14 +115,14 @@ class Server(Supervised, abc.ABC):
     @classmethod
     def obstacle(cls, engine: Any) -> str | None:
         """Reason that this machine can't make such a server, or None."""
-        if engine.binary is not None or cls._found() is not None:
+        if engine.binary is not None or cls._find_program() is not None:
             return None
-        return f"{cls.traits.programs[0]} is not installed; {cls._brings()}"
+        return f"{cls.traits.programs[0]} is not installed; {cls._describe_installation()}"
 
     @classmethod
     def misspelt(cls, engine: Any) -> dict[str, str]:
         """Settings that the program does not list, with a similar one; extensions' are left out."""
-        program = engine.binary or cls._found()
+        program = engine.binary or cls._find_program()
         listed = cls._list_settings(program) if program and engine.settings and not engine.build else set()
         keys = engine.settings if listed else ()
         odd = [key for key in keys if "." not in key and not {key, key.removeprefix("skip_")} & listed]
@@ -145,12 +145,12 @@ class Server(Supervised, abc.ABC):
     @classmethod
     def standing(cls) -> tuple[str | None, str]:
         """Version that this machine has, None if none, and the remedy that brings one."""
-        path = cls._found()
+        path = cls._find_program()
         match = cls.version_words.search(files.read_output([path, *cls.traits.version_by])) if path else None
-        return match[1] if match else None, cls._brings()
+        return match[1] if match else None, cls._describe_installation()
 
     @classmethod
-    def _found(cls) -> str | None:
+    def _find_program(cls) -> str | None:
         program = cls.traits.programs[0]
         return local_machine.find_program(program) or next(iter(files.find_programs(program)), None)
 
@@ -220,7 +220,7 @@ class Server(Supervised, abc.ABC):
             wrong.append(f"it has been up for {uptime_s:.0f} s, longer than ours")
         self.must_be_ours(wrong)
 
-    def _unseen(self, machine: Machine, address: str, port: int, statement: str) -> SiteError:
+    def _describe_silence(self, machine: Machine, address: str, port: int, statement: str) -> SiteError:
         """The error to raise if no server answers a machine at an address."""
         seen_by = "" if machine.host is None else f" {machine.host}"
         return SiteError(
@@ -238,7 +238,7 @@ class Server(Supervised, abc.ABC):
         return self.folder / "data"
 
     @classmethod
-    def _brings(cls) -> str:
+    def _describe_installation(cls) -> str:
         program = cls.traits.programs[0]
         return f"`{install_command(program)}`" if cls.traits.packages else "put it into the PATH"
 
@@ -252,7 +252,7 @@ class Server(Supervised, abc.ABC):
         if named is not None:
             raise SiteError(f"engine.binary: {named}: no program there; write the path of a {name}, or null")
         raise SiteError(
-            f"{name} is not installed{self._where}; {self._brings()}, or name its program {self._key}"
+            f"{name} is not installed{self._where}; {self._describe_installation()}, or name its program {self._key}"
         )
 
     def _version_of(self, path: str) -> str:

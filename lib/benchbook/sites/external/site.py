@@ -72,7 +72,7 @@ class ExistingSite(HeldSite):
         return "\n".join([super().needs(name, study), *describe_buffer_pools(study, theirs)])
 
     @classmethod
-    def foreseen(cls, study: StudySpec, arm: str) -> list[str]:
+    def foreseeable_obstacles(cls, study: StudySpec, arm: str) -> list[str]:
         """Without a password nobody is let in."""
         assert study.site.existing is not None
         return server.check_password(study.site.existing)

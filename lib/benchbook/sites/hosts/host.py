@@ -67,7 +67,7 @@ class Host:
     def folder(self) -> str:
         """The agent's folder on the host."""
         if self._base is None:
-            home = self._persist(lambda: self._open().sftp().normalize("."))
+            home = self._retry_after_outage(lambda: self._open().sftp().normalize("."))
             self._base = "/var/lib/benchbook" if self.target.user == "root" else f"{home}/.benchbook"
         path = f"{self._base}/{self.lab}-{self.name}"
         if len(path + LONGEST_SOCKET) > SOCKET_BYTES:
@@ -121,11 +121,11 @@ class Host:
         number = str(next(self._numbers))
         line = json.dumps({"id": number, "do": do, **arguments}).encode() + b"\n"
         answer_s = float(arguments.get("up_to_s", 0)) + self.target.timeout_s
-        return self._unpacked(self._persist(lambda: self._ask(number, line, answer_s)))
+        return self._unpacked(self._retry_after_outage(lambda: self._ask(number, line, answer_s)))
 
     def command(self, command: str, order: dict[str, Any] | None = None) -> Any:
         """Run one command of the agent's file and return its output."""
-        statement = self._persist(lambda: self._run(command, order))
+        statement = self._retry_after_outage(lambda: self._run(command, order))
         try:
             answer = json.loads(statement.splitlines()[-1])
         except (ValueError, IndexError):
@@ -138,7 +138,7 @@ class Host:
     def fetch(self, name: str, listing: dict[str, Any]) -> bytes:
         """Return a file of the agent's folder over SFTP, its bytes held against the hash known."""
         for _ in range(3):
-            data = self._persist(lambda: self._get(f"{self.folder}/{name}"))
+            data = self._retry_after_outage(lambda: self._get(f"{self.folder}/{name}"))
             if hashlib.sha256(data).hexdigest() == listing["sha256"]:
                 return data
         raise SiteError(f"{self.name}: {name}: not the bytes that were written there; look at its disk")
@@ -159,7 +159,7 @@ class Host:
             raise SiteError(f"{self.name}: {answer['error']}")
         return answer["ok"]
 
-    def _persist(self, ask: Any) -> Any:
+    def _retry_after_outage(self, ask: Any) -> Any:
         """Ask, and again after a lost connection, as long as patience lasts; write each outage down."""
         with self._lock:
             lost: float | None = None

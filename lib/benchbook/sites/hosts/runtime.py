@@ -128,7 +128,7 @@ class HostsRuntime(ArmRuntime[HostPlacement]):
                         "correct `address` in the inventory, or set another site.port in the study"
                     )
 
-    def persevere(self, do: Callable[[], None]) -> None:
+    def retry_after_loss(self, do: Callable[[], None]) -> None:
         """Do something, and again after the loss of a host or a part; other errors are raised."""
         for wait_s in (*AGAIN_S, None):
             try:

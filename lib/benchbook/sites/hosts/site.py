@@ -55,7 +55,7 @@ class HostsSite(ArrangedSite[HostPlacement]):
         return summarize_needs(study)
 
     @classmethod
-    def foreseen(cls, study: StudySpec, arm: str) -> list[str]:
+    def foreseeable_obstacles(cls, study: StudySpec, arm: str) -> list[str]:
         """Reasons against an arm by study and inventory; an unreadable inventory is reported itself."""
         assert study.site.inventory is not None
         try:
@@ -83,7 +83,7 @@ class HostsSite(ArrangedSite[HostPlacement]):
 
     def endpoints(self, arm: str) -> list[Endpoint]:
         chain = self._chain(arm)
-        self.runtime.persevere(lambda: self.runtime.ensure(chain))
+        self.runtime.retry_after_loss(lambda: self.runtime.ensure(chain))
         return [self._endpoint(arm, place.address, place.port) for place in placement.list_endpoints(chain)]
 
     def machines(self) -> dict[str, Any]:
@@ -184,7 +184,7 @@ class HostsSite(ArrangedSite[HostPlacement]):
             record["connection_lost"] = {name: outages for name, outages in lost.items() if outages}
 
     def restore(self, label: str | None = None) -> None:
-        self.runtime.persevere(lambda: super(HostsSite, self).restore(label))
+        self.runtime.retry_after_loss(lambda: super(HostsSite, self).restore(label))
 
     def look(self) -> None:
         for part in self.runtime.alive.values():

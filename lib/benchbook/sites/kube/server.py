@@ -183,11 +183,11 @@ class PodMachine(OnHost):
 
     def private_folder(self, name: str, user: str | None = None) -> str:
         path = super().private_folder(name)
-        return self._give(path, user)
+        return self._give_to_user(path, user)
 
     def write(self, name: str, text: str, user: str | None = None) -> str:
         digest = super().write(name, text)
-        self._give(f"{self.folder}/{name}", user)
+        self._give_to_user(f"{self.folder}/{name}", user)
         return digest
 
     def read(self, name: str, at: int = 0) -> str | None:
@@ -244,7 +244,7 @@ class PodMachine(OnHost):
             statement = "\n  ".join((done.out + done.err).decode("utf-8", "replace").splitlines()[-5:])
             raise SiteError(f"{self.host}: {wrong} (exit code {done.code}):\n  {statement}")
 
-    def _give(self, path: str, user: str | None) -> str:
+    def _give_to_user(self, path: str, user: str | None) -> str:
         if user is not None:
             self.run("chown", user, path)
         return path

@@ -85,7 +85,7 @@ class KubernetesSite(ArrangedSite[KubernetesPlacement]):
         return plan_output.render_manifests(name, study)
 
     @classmethod
-    def foreseen(cls, study: StudySpec, arm: str) -> list[str]:
+    def foreseeable_obstacles(cls, study: StudySpec, arm: str) -> list[str]:
         return list(plan_output.infeasible_reasons(study, placement.build_chains(study)[arm]))
 
     def obstacles(self, arm: str) -> list[str]:

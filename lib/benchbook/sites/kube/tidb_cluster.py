@@ -214,18 +214,18 @@ class TidbCluster(TidbServers, Loaded):
         while True:
             if (resource := self._resource()) is None:
                 raise SiteError(f"{waiting.what} was removed by somebody else; run the stage again")
-            results = self._found()
+            results = self._list_pods()
             if (state := describe_lack(resource, results)) is None:
                 return results
             running = sum(_count_running(resource["spec"], results).values())
             is_unseen = not resource.get("status") and waiting.lasted_s > min(SILENT_S, waiting.wait_s)
             states = (wait.describe_lack(pod) or "" for part in results.values() for pod in part)
             if is_unseen or waiting.is_over(state, any(map(wait.is_hopeless, states)), running > most):
-                why = UNSEEN if is_unseen else self._whys(results)
+                why = UNSEEN if is_unseen else self._explain_pods(results)
                 raise SiteError(f"{waiting.what} is not ready after {waiting.lasted_s:.0f} s: {state}. {why}")
             most = max(most, running)
 
-    def _found(self) -> dict[str, list[Any]]:
+    def _list_pods(self) -> dict[str, list[Any]]:
         """Return its pods by part as the cluster has them now, in order of their numbers."""
         cluster, label = self.space.cluster, f"{INSTANCE}={self.role}"
         listed = cluster.ask(cluster.core.list_namespaced_pod, self.space.namespace, label_selector=label)
@@ -239,7 +239,7 @@ class TidbCluster(TidbServers, Loaded):
 
         return {part: sorted(some, key=number) for part, some in results.items()}
 
-    def _whys(self, results: dict[str, list[Any]]) -> str:
+    def _explain_pods(self, results: dict[str, list[Any]]) -> str:
         """Return every pod that does not run, with its reason and events, else the events of the whole."""
         messages = [
             f"{pod.metadata.name}: {state} (its events: {self._events(pod.metadata.name)})"

@@ -24,9 +24,9 @@ class Waiting:
 
     def __init__(self, what: str, wait_s: float) -> None:
         self.what, self.wait_s = what, wait_s
-        self.began = self.moved = self.told_at = time.monotonic()
+        self.began = self.moved = self.reported_at = time.monotonic()
         self.stuck_since: float | None = None
-        self.told = ""
+        self.reported = ""
 
     @property
     def lasted_s(self) -> float:
@@ -39,9 +39,9 @@ class Waiting:
         self.stuck_since = (self.stuck_since or now) if is_stuck else None
         if now - self.moved > self.wait_s or now - (self.stuck_since or now) > PATIENCE_S:
             return True
-        if (lacking != self.told and now - self.began > 3) or now - self.told_at > TOLD_EVERY_S:
+        if (lacking != self.reported and now - self.began > 3) or now - self.reported_at > TOLD_EVERY_S:
             print(f"{self.what}: {lacking}, {now - self.began:.0f} s")
-            self.told, self.told_at = lacking, now
+            self.reported, self.reported_at = lacking, now
         time.sleep(PAUSE_S)
         return False
 

@@ -222,7 +222,7 @@ class DelayRelay(Supervised):
             return
         self._must_have_ports(self.place.port)
         listen = f"{self.place.address}:{self.place.port}"
-        yield from self._beginning(
+        yield from self._start_in_steps(
             [
                 sys.executable,
                 "-m",

@@ -71,7 +71,7 @@ class LocalSite(ArrangedSite[LabPlacement]):
             self.runtime.forget(self.chains, self.chains)
 
     @classmethod
-    def foreseen(cls, study: StudySpec, arm: str) -> list[str]:
+    def foreseeable_obstacles(cls, study: StudySpec, arm: str) -> list[str]:
         """Return all obstacles: this machine needs no asking."""
         return cls(study, Path()).obstacles(arm)
 

@@ -88,7 +88,7 @@ class ClusterMember(Supervised, abc.ABC):
             return
         self._must_have_ports(self.place.port, self.place.port + 1)
         self._configure(self._toml())
-        yield from self._beginning(self._argv(), self._is_ready_now, self.env)
+        yield from self._start_in_steps(self._argv(), self._is_ready_now, self.env)
 
     @property
     def env(self) -> dict[str, str]:
@@ -122,7 +122,7 @@ class PD(ClusterMember):
         yield from super().starting()
         self.placement.set(self.asked)
 
-    def told(self) -> dict[str, Any]:
+    def read_config(self) -> dict[str, Any]:
         return self.placement.config()
 
     def _argv(self) -> list[str]:
@@ -141,7 +141,7 @@ class Store(ClusterMember):
     kind, program = "tikv", "unistore-server"
     own_options = frozenset({"-listen", "-peers"})
 
-    def told(self) -> dict[str, Any]:
+    def read_config(self) -> dict[str, Any]:
         text = self.machine.request(self.place.address, self.place.port + 1, Request("/config"))
         return flatten_mapping(json.loads(text))
 
@@ -160,7 +160,7 @@ class Store(ClusterMember):
         return [str(self.binary), f"-config={self.config}", f"-listen={self.at}", f"-peers={peers}"]
 
     def _is_ready_now(self) -> bool:
-        return bool(self.told())
+        return bool(self.read_config())
 
 
 class TidbMember(ClusterMember):
@@ -202,7 +202,7 @@ class TidbMember(ClusterMember):
 
 def verify_settings(member: PD | Store) -> dict[str, str | None]:
     """A member's values of all settings asked of it; SettingsDiffer if one is another."""
-    messages = {_plain_name(key): format_value(value) for key, value in member.told().items()}
+    messages = {_plain_name(key): format_value(value) for key, value in member.read_config().items()}
     got = {key: messages.get(_plain_name(key)) for key in sorted(member.asked)}
     if wrong := not_taken(member.asked, got.get):
         raise SettingsDiffer({f"{member.role}: {key}": pair for key, pair in wrong.items()})

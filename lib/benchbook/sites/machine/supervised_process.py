@@ -129,7 +129,7 @@ class Supervised(Component):
     @property
     def started_with(self) -> dict[str, str]:
         """Digests of the other files and the command line that it was started with, by name."""
-        return {name: applied_config.digest_text(text) for name, text in self._beside()}
+        return {name: applied_config.digest_text(text) for name, text in self._list_settings_files()}
 
     def program_facts(self, binary: str) -> dict[str, Any]:
         """Its program by name, wherever it lies here, and the digests of its settings and command line."""
@@ -143,7 +143,7 @@ class Supervised(Component):
     def applied(self) -> list[tuple[str, str]]:
         """Return the settings files and the command line that it was started with, as (name, text)."""
         files = [(self.config_name, text)] if (text := self.config_text) else []
-        return files + self._beside()
+        return files + self._list_settings_files()
 
     @property
     def processes(self) -> dict[str, dict[str, list[int]]]:
@@ -200,7 +200,7 @@ class Supervised(Component):
     def _where(self) -> str:
         return f" on {self.machine.host}" if self.machine.host is not None else ""
 
-    def _beside(self) -> list[tuple[str, str]]:
+    def _list_settings_files(self) -> list[tuple[str, str]]:
         """Its other settings files and command line, with neutral paths, as (name, text)."""
         texts = [(name, self.machine.read(f"{self.role}/{name}") or "") for name in self.config_files]
         argv = [word for word in self.argv if word.partition("=")[0] not in self.own_options]
@@ -259,9 +259,9 @@ class Supervised(Component):
         self, argv: Sequence[str], is_ready: Callable[[], bool], env: Mapping[str, str] | None = None
     ) -> None:
         """Start the process and wait until `is_ready`, as `_beginning` does."""
-        concurrent_steps.run_steps(self._beginning(argv, is_ready, env), self.machine.look_s)
+        concurrent_steps.run_steps(self._start_in_steps(argv, is_ready, env), self.machine.look_s)
 
-    def _beginning(
+    def _start_in_steps(
         self, argv: Sequence[str], is_ready: Callable[[], bool], env: Mapping[str, str] | None = None
     ) -> concurrent_steps.Steps:
         """Start the process and yield until `is_ready`; OSError or KeyError mean not yet."""
@@ -299,7 +299,7 @@ class Supervised(Component):
                 if self.is_up and is_ready():
                     break
             if not self.is_up:
-                last = "\n  ".join([*self._telling(mark)[-LAST_LINES:], *self.hints])
+                last = "\n  ".join([*self._last_errors(mark)[-LAST_LINES:], *self.hints])
                 raise SiteError(f"{self._named} did not start; see {self.log}:\n  {last}")
             if time.monotonic() > deadline:
                 raise SiteError(f"{self._named} was not ready within {self.start_s:.0f} s; see {self.log}")
@@ -316,7 +316,7 @@ class Supervised(Component):
                 "extra_port, status-host and their like are not a study's to set"
             )
 
-    def _telling(self, mark: int) -> list[str]:
+    def _last_errors(self, mark: int) -> list[str]:
         """Lines of its log that show at their end the reason for its end."""
         return self.log_errors(mark) or self.log_since(mark)
 

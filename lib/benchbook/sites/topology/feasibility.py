@@ -18,7 +18,7 @@ def find_infeasible(study: StudySpec) -> dict[str, str]:
     """Arms that can't be made, with the reason, as far as it is known beforehand."""
     if study.site.kind == "local" and (wrong := list(_find_misspelt(study))):
         raise InputErrors(wrong)
-    foreseen = kind(study).foreseen
+    foreseen = kind(study).foreseeable_obstacles
     messages = {arm: "; ".join(dict.fromkeys(foreseen(study, arm))) for arm in study.arms}
     return {arm: why for arm, why in messages.items() if why}
 
