@@ -19,6 +19,7 @@ from benchbook.compare.inference.contrasts import judge_contrasts as judged_stud
 from benchbook.compare.inference.decisions import EffectDecision
 from benchbook.compare.stats import pairs, slice_counts
 from benchbook.compare.stats.equivalence import DECIDED
+from benchbook.compare.text.results_table import EQUAL
 from benchbook.core.published.claim import ClaimSpec
 from benchbook.core.study.params import Analysis
 from benchbook.core.study.study import StudySpec
@@ -28,6 +29,7 @@ from benchbook.core.util.plural import count
 
 ENOUGH = 0.03
 """Half-width of an interval with which an effect is known well enough, as a fraction."""
+OPEN_AA = "equal arms are not yet known to be within 5 % of each other at every level"
 
 
 def is_decided(judged: EffectDecision) -> bool:
@@ -42,6 +44,12 @@ def is_decided(judged: EffectDecision) -> bool:
     if judged.label == "depends on threads":
         return all(level.label in DECIDED for level in judged.levels)
     return judged.label in DECIDED
+
+
+def is_aa_narrow(twin: EffectDecision) -> bool:
+    """True if an A/A pair's intervals reach no further than ± 5 % at any level, as far as it has any."""
+    ends = [end for part in (*twin.levels, twin.candidate.effect.interval) for end in (part.low, part.high)]
+    return all(end is None or abs(end) <= EQUAL for end in ends)
 
 
 def so_far(judged: Sequence[EffectDecision]) -> str:
@@ -103,10 +111,12 @@ class StoppingRule:
         runs, histograms = (_to_frame(tables[name]) for name in ("runs", "histograms"))
         runs, _ = pairs.select_usable(slice_counts.select_order(runs, self.study)[0])
         evidence = StudyEvidence(self.study, runs, self.analysis, None, None, self.facts, histograms)
-        judged = judged_study(evidence, self.claims, min(self.analysis.looks))[0]
+        judged, twins = judged_study(evidence, self.claims, min(self.analysis.looks))
+        look, is_narrow = stopped_at(self.study, judged), all(map(is_aa_narrow, twins))
         if blocks in self.analysis.looks:
-            self.say(f"after {count(blocks, 'block')}: {so_far(judged)}")
-        look = stopped_at(self.study, judged)
+            more = "" if is_narrow else f"; {OPEN_AA}"
+            self.say(f"after {count(blocks, 'block')}: {so_far(judged)}{more}")
+        look = look if is_narrow else None
         if look is None and {decision.candidate.look for decision in judged} == {due}:
             self.open_looks.add(due)
         planned = self.study.plan.blocks
