@@ -134,7 +134,10 @@ def test_what_was_measured_here_stands_beside_what_is_recorded_with_its_own_numb
     (group,) = home_page.group_questions(ClaimStatus([], studies, {}, pooled=known), {"lab": "proxies"})
     here, recorded = group.rows
     assert here.question == f"{STUDY['title']} (measured in this clone)" != recorded.question
-    assert told(here.lines[0].effect_text).startswith("+90.0 %") and here.sessions == "one session on one machine"
+    assert (
+        told(here.lines[0].effect_text).startswith("+90.0 %")
+        and here.sessions == "one session on one machine"
+    )
 
 
 def test_a_single_pooled_session_changes_nothing():

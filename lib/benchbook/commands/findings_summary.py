@@ -99,7 +99,9 @@ def _measured(standing: ClaimStatus, claim: str) -> str:
         if contrast is not None and standing.pooled[study.name].made_by(contrast):
             continue
         number = describe_contrast(contrast) if contrast else f"{describe_session(finding)} (1 session)"
-        texts.append(f"{study.name}, {name_contrast(finding)}{labels.beside_queries(finding.metric)}: {number}")
+        texts.append(
+            f"{study.name}, {name_contrast(finding)}{labels.beside_queries(finding.metric)}: {number}"
+        )
     return "; ".join(texts)
 
 

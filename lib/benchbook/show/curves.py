@@ -93,7 +93,9 @@ class Curves:
 
     def __repr__(self) -> str:
         lines = [
-            f"{place}, {curve.name}: {curve.description}" for place, panel in self.panels.items() for curve in panel
+            f"{place}, {curve.name}: {curve.description}"
+            for place, panel in self.panels.items()
+            for curve in panel
         ]
         return "\n".join(lines)
 

@@ -123,7 +123,9 @@ class Forest:
         return render_template("forest.html.j2", **inputs).text
 
     def __repr__(self) -> str:
-        return "\n".join([self.title, *(f"  {row.name}: {row.effect_text}".rstrip(": ") for row in self.rows)])
+        return "\n".join(
+            [self.title, *(f"  {row.name}: {row.effect_text}".rstrip(": ") for row in self.rows)]
+        )
 
 
 def of_findings(

@@ -8,7 +8,9 @@ from benchbook.sites.engines.mysql import MySQL
 from benchbook.sites.engines.postgresql import PostgreSQL
 
 pytestmark = pytest.mark.server
-needs_postgresql = pytest.mark.skipif(PostgreSQL._find_program() is None, reason="PostgreSQL is not installed")
+needs_postgresql = pytest.mark.skipif(
+    PostgreSQL._find_program() is None, reason="PostgreSQL is not installed"
+)
 
 
 @pytest.mark.parametrize(

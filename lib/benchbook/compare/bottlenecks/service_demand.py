@@ -259,7 +259,9 @@ def changed_work(base: ArmCell, treated: ArmCell, level: float) -> list[Work]:
 def parenthetical(work: Sequence[Work], is_more: bool, only_waited: bool = False) -> str:
     """Return in brackets what of the server's work goes one way, to stand behind what it makes."""
     messages = [
-        change.description for change in work if change.is_more == is_more and (change.is_waited or not only_waited)
+        change.description
+        for change in work
+        if change.is_more == is_more and (change.is_waited or not only_waited)
     ]
     return f" (the server had {join_words(messages[:2])})" if messages else ""
 

@@ -109,10 +109,10 @@ def build_findings(
     `tidy` holds the tables runs, voids, histograms and, if the machine was watched, monitor; `checks` are
     consistency checks already made, `facts` one nested mapping by arm,
     `unanswered` doubts about claims that the study cannot answer, `asked` the claims that are no finding
-    between two arms, `loads` how long loading took by arm, `rows` how many there are, `skipped` why an arm was
-    skipped, by arm. Floats have 8
-    significant digits. Complete are the blocks of every contrast but those of arms without any run. What only
-    some studies ask for is None in others, whose findings so keep their bytes.
+    between two arms, `loads` how long loading took by arm, `rows` how many there are, `skipped` why an arm
+    was skipped, by arm. Floats have 8 significant digits. Complete are the blocks of every contrast but
+    those of arms without any run. What only some studies ask for is None in others, whose findings so keep
+    their bytes.
     """
     facts, by = facts or {}, ["block", "position", "run_id"]
     runs, other_order = slice_counts.select_order(tidy["runs"].sort_values(by, ignore_index=True), study)

@@ -48,7 +48,8 @@ def is_decided(judged: EffectDecision) -> bool:
 
 def is_aa_narrow(twin: EffectDecision) -> bool:
     """True if an A/A pair's intervals reach no further than ± 5 % at any level, as far as it has any."""
-    ends = [end for part in (*twin.levels, twin.candidate.effect.interval) for end in (part.low, part.high)]
+    whole = twin.candidate.effect.interval
+    ends = [whole.low, whole.high, *(end for level in twin.levels for end in (level.low, level.high))]
     return all(end is None or abs(end) <= EQUAL for end in ends)
 
 

@@ -63,7 +63,7 @@ class MariaDB(Server):
         beside = [f"{self._above}/{text}/{name}" for text in ("bin", "scripts")] if has_binary else []
         installer = next(filter(None, map(self.machine.program, [*beside, name])), None)
         if installer is None:
-            raise SiteError(f"{name} is not installed{self._where}; {self._describe_installation()}")
+            raise SiteError(f"{name} is not installed{self._where}; {self._name_remedy()}")
         # It keeps to the server's own files where all that it needs is beside it.
         is_whole = has_binary and self.machine.program(f"{self._above}/bin/my_print_defaults")
         argv = [

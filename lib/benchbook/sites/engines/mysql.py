@@ -35,7 +35,7 @@ class MySQL(MariaDB):
         if engine.binary is not None or cls.standing()[0] is not None:
             return None
         # MariaDB's package gives its own server this name too.
-        return f"there is no mysqld but MariaDB's; {cls._describe_installation()}, or name its program in engine.binary"
+        return f"there is no mysqld but MariaDB's; {cls._name_remedy()}, or name its program in engine.binary"
 
     @property
     def made_with(self) -> dict[str, Any]:
@@ -70,7 +70,7 @@ class MySQL(MariaDB):
         """Nothing: MySQL makes no account without a name."""
 
     @classmethod
-    def _describe_installation(cls) -> str:
+    def _name_remedy(cls) -> str:
         return f"install a {cls.traits.product}"
 
     def _places(self) -> dict[str, object]:

@@ -61,7 +61,7 @@ class Server(Supervised, abc.ABC):
         if not any(sql.is_version(text, engine.version) for text in versions):
             raise SiteError(
                 f"engine.version: asked {engine.version}, {self.binary}{self._where} is {self.version}; "
-                f"{self._describe_installation()} in that version, or name its program {self._key}"
+                f"{self._name_remedy()} in that version, or name its program {self._key}"
             )
         settings.must_be_free(engine)
 
@@ -117,7 +117,7 @@ class Server(Supervised, abc.ABC):
         """Reason that this machine can't make such a server, or None."""
         if engine.binary is not None or cls._find_program() is not None:
             return None
-        return f"{cls.traits.programs[0]} is not installed; {cls._describe_installation()}"
+        return f"{cls.traits.programs[0]} is not installed; {cls._name_remedy()}"
 
     @classmethod
     def misspelt(cls, engine: Any) -> dict[str, str]:
@@ -147,7 +147,7 @@ class Server(Supervised, abc.ABC):
         """Version that this machine has, None if none, and the remedy that brings one."""
         path = cls._find_program()
         match = cls.version_words.search(files.read_output([path, *cls.traits.version_by])) if path else None
-        return match[1] if match else None, cls._describe_installation()
+        return match[1] if match else None, cls._name_remedy()
 
     @classmethod
     def _find_program(cls) -> str | None:
@@ -238,7 +238,7 @@ class Server(Supervised, abc.ABC):
         return self.folder / "data"
 
     @classmethod
-    def _describe_installation(cls) -> str:
+    def _name_remedy(cls) -> str:
         program = cls.traits.programs[0]
         return f"`{install_command(program)}`" if cls.traits.packages else "put it into the PATH"
 
@@ -252,7 +252,7 @@ class Server(Supervised, abc.ABC):
         if named is not None:
             raise SiteError(f"engine.binary: {named}: no program there; write the path of a {name}, or null")
         raise SiteError(
-            f"{name} is not installed{self._where}; {self._describe_installation()}, or name its program {self._key}"
+            f"{name} is not installed{self._where}; {self._name_remedy()}, or name its program {self._key}"
         )
 
     def _version_of(self, path: str) -> str:

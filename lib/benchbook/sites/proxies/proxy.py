@@ -107,7 +107,9 @@ class Proxy(Supervised, abc.ABC):
         """Raise SiteError with each setting that the proxy tells otherwise than it was asked for."""
         wrong = {name: value for name, value in wanted.items() if held.get(name) != value}
         if wrong:
-            differences = "; ".join(f"{name} is {held.get(name)}, asked {value}" for name, value in wrong.items())
+            differences = "; ".join(
+                f"{name} is {held.get(name)}, asked {value}" for name, value in wrong.items()
+            )
             raise SiteError(f"{self.traits.product} did not take its settings: {differences}; see {self.log}")
 
     def facts(self) -> dict[str, Any]:
