@@ -17,13 +17,15 @@ CHANGES = {
     "transactions": (r"transactions:( +)500 ", r"transactions:\g<1>501 "),
     "queries says": (r"queries:( +)10000", r"queries:\g<1>10001"),
     "events, the totals are": (r"avg/stddev\):( +)125\.0000", r"avg/stddev):\g<1>125.2500"),
-    "x 40.12 ms is not 20000.0 ms": (r"avg:( +)40\.00", r"avg:\g<1>40.12"),
-    "outside min and max": (r"min:( +)40\.00", r"min:\g<1>40.21"),
-    "the threads took": (r"avg/stddev\):( +)5\.0000", r"avg/stddev):\g<1>5.1000"),
-    "is not 100.0 per second": (r"total time:( +)7\.0000", r"total time:\g<1>8.0000"),
-    "the histogram counts": (r"(\*+) 500\n", r"\1 501\n"),
-    "the histogram says": (r"99th percentile:( +)39\.65", r"99th percentile:\g<1>40.37"),
-    "r/w/o make": (r"1400\.00/400\.00", r"1400.00/401.00"),
+    "x 40.01 ms is not 20000.0 ms": (r"avg:( +)40\.00", r"avg:\g<1>40.01"),
+    "outside min and max": (r"min:( +)40\.00", r"min:\g<1>40.02"),
+    "latency is outside min": (r"max:( +)40\.00", r"max:\g<1>39.98"),
+    "the threads took": (r"avg/stddev\):( +)5\.0000", r"avg/stddev):\g<1>5.0001"),
+    "is not 100.0 per second": (r"total time:( +)7\.0000", r"total time:\g<1>7.5100"),
+    "the histogram counts 501": (r"(\*+) 500\n", r"\1 501\n"),
+    "the histogram counts 499": (r"(\*+) 500\n", r"\1 499\n"),
+    "the histogram says": (r"99th percentile:( +)39\.65", r"99th percentile:\g<1>39.66"),
+    "r/w/o make": (r"1400\.00/400\.00", r"1400.00/400.03"),
     "threads of 4": (r"\[ 3s \] thds: 4", r"[ 3s ] thds: 3"),
     "label 4 s": (r"\[ 5s \]", r"[ 4s ]"),
     "percentile 95, the totals": (r"\(ms,99%\)", r"(ms,95%)"),
@@ -38,8 +40,8 @@ CHANGES |= {
     "errors_per_s is -1.0": (r"err/s: 0\.00", "err/s: -1.00"),
     # Four decimals: of four threads 0.0002 events may be rounded away, and not twice as many.
     "125.0001 events a thread make no count": (r"125\.0000/0\.00", "125.0001/0.00"),
-    "4 threads with a mean of 125.0 can't deviate by 300.0": (r"125\.0000/0\.00", "125.0000/300.00"),
-    "4 threads with a mean of 5.0 can't deviate by 11.0": (r"5\.0000/0\.00", "5.0000/11.00"),
+    "4 threads with a mean of 125.0 can't deviate by 250.02": (r"125\.0000/0\.00", "125.0000/250.02"),
+    "4 threads with a mean of 5.0 can't deviate by 10.02": (r"5\.0000/0\.00", "5.0000/10.02"),
     "a percentile of 0": (r"99th percentile: ", "0th percentile:  "),
 }
 
@@ -55,6 +57,22 @@ def test_one_changed_number_is_found(said, change):
     log = parse_log(changed(*change))
     assert log.status == "truncated"
     assert any(said in reason for reason in log.why), log.why
+
+
+# The largest changes that rounding, and half a second on a busy machine, explain.
+@pytest.mark.parametrize(
+    "change",
+    [
+        (r"min:( +)40\.00", r"min:\g<1>40.01"),
+        (r"max:( +)40\.00", r"max:\g<1>39.99"),
+        (r"total time:( +)7\.0000", r"total time:\g<1>7.4900"),
+        (r"1400\.00/400\.00", r"1400.00/400.02"),
+        (r"125\.0000/0\.00", "125.0000/250.01"),
+        (r"5\.0000/0\.00", "5.0000/10.01"),
+    ],
+)
+def test_what_rounding_makes_of_a_number_agrees(change):
+    assert parse_log(changed(*change)).why == ()
 
 
 def test_a_percentile_above_the_maximum_is_found_without_a_histogram_too():
@@ -110,12 +128,14 @@ def test_few_long_transactions_that_threads_do_not_share_evenly_agree():
     assert parse_log(synthetic.output(threads=3, tps=1)).why == ()
 
 
-def test_report_lines_must_add_up_to_the_totals():
-    # 7 lines of 100 events against 200 + 500; a tenth less in every line after the checkpoint is 50 events.
+@pytest.mark.parametrize("tps, sum_of_lines", [("94.90", 474), ("95.00", 0), ("105.30", 0), ("105.40", 527)])
+def test_report_lines_must_add_up_to_the_totals(tps, sum_of_lines):
+    # Five lines against 500: 2 % of it, 0.15 of a line and one may be missing, which are 25.2 to 26.8.
     out = synthetic.output()
     head, tail = out.split("[ 3s ]")
-    log = parse_log(head + "[ 3s ]" + tail.replace("tps: 100.00", "tps: 80.00"))
-    assert log.why == ("line 48: the report lines make 400 events, the total is 500",)
+    log = parse_log(head + "[ 3s ]" + tail.replace("tps: 100.00", f"tps: {tps}"))
+    text = f"line 48: the report lines make {sum_of_lines} events, the total is 500"
+    assert log.why == ((text,) if sum_of_lines else ())
 
 
 @pytest.mark.parametrize("number", ["nan", "-nan", "inf", "-inf"])
@@ -186,10 +206,6 @@ def test_a_histogram_holds_the_latencies_that_were_timed(bars, told):
     """The buckets beside that of 40 ms are at 38.94 and 40.37 ms; one further is no rounding."""
     why = [reason for reason in parse_log(histogram_of(bars)).why if "percentile" not in reason]
     assert [reason.partition(": ")[2] for reason in why[:1]] == ([told] if told else [])
-
-
-def test_a_lost_bar_is_missed_by_the_count_of_events():
-    assert parse_log(synthetic.output().replace("* 500\n", "* 499\n")).status == "truncated"
 
 
 def test_a_lost_checkpoint_is_missed():

@@ -93,6 +93,15 @@ def test_an_outlier_that_carries_the_mean_leaves_it_open():
     assert decide_contrast(blocks(values), 0.02, LOOKS, is_over=True).answer != "not slower"
 
 
+def test_the_ranks_leave_open_what_the_mean_of_two_heaps_would_decide():
+    # Half of the t interval is 2.821 · 1.054 · 3.15 % / √10 = 2.96 %, above the margin of 3.05 %; of the 55
+    # means of two blocks 15 are -3.15 %, also the sixth smallest, where the interval of the ranks ends.
+    decision = decide_contrast(blocks([-0.0315, 0.0315] * 5), MARGIN, LOOKS)
+    assert decision.interval.log_low == pytest.approx(-0.0296, abs=1e-4)
+    assert decision.answer == "undecided" and "believes nothing about the shape" in decision.why
+    assert decide_contrast(blocks([-0.0315, 0.0315] * 5), 0.032, LOOKS).answer == "not slower"
+
+
 @pytest.mark.parametrize(
     ("answers", "whole"),
     [

@@ -120,12 +120,7 @@ def explains_effect(predicted: pd.Series, observed: pd.Series, level: float) -> 
     if len(both) < MIN_BLOCKS:
         return False
     cost_estimate, other = (estimate_mean(both.iloc[:, column], level) for column in (0, 1))
-    if (
-        cost_estimate is None
-        or other is None
-        or not is_decided(other)
-        or cost_estimate.value * other.value <= 0
-    ):
+    if cost_estimate is None or other is None or not is_decided(other):
         return False
     ends = (
         (cost_estimate.value, cost_estimate.value)
@@ -134,6 +129,7 @@ def explains_effect(predicted: pd.Series, observed: pd.Series, level: float) -> 
     )
     if tolerance.sign_of_interval(*ends) == 0:
         return False
+    # Of the other direction a prediction misses by more than the whole effect.
     missed = abs(cost_estimate.value - other.value) / abs(other.value)
     if tolerance.is_below(missed, EXACT) or tolerance.is_above(missed, MOST):
         return missed < MOST
