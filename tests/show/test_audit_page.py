@@ -129,6 +129,10 @@ def test_the_first_page_sets_what_was_published_beside_its_own_tables(site: Path
         and "holds" in host[3]
     )
     assert all(row[4].startswith("<span>Open.") for row in table), "no third column is empty without a reason"
+    assert (
+        '<td><a href="https://www.percona.com/blog/2019/05/09/measuring-mysql-performance-kubernetes">'
+        "www.percona.com</a></td>" in claims_page.tabulate_sources(seen)._repr_html_()
+    )
 
 
 def test_a_study_that_answers_a_claim_fills_its_row(site: Path):

@@ -161,6 +161,11 @@ def test_nothing_is_divided_by_zero(sources, source, claim, table, row, metric, 
     assert found["verdict"] == "not derivable"
     assert found["reason"].startswith(f"No number: {says}"), found["reason"]
     assert (found["mean"], found["cells"]) == (None, [])
+    # What stands beside a claim has no number either, and says why.
+    beside = printed_cells.judge_claim(
+        with_value(sources["tiproxy-haproxy"], "haproxy-point-select", 1, "qps", 0.0), "below-80-percent-cpu"
+    )["beside"][0]
+    assert beside["cells"] == [] and beside["problem"].startswith("the baseline is 0 at ")
 
 
 def test_a_treatment_of_zero_has_an_effect_and_no_growth_over_itself(sources: dict[str, Published]):
@@ -196,13 +201,7 @@ def test_a_table_that_is_another_ones_decides_nothing_and_is_still_shown(judged:
     """-11.94 -13.35 -11.62 -9.43 -9.84 -8.64, but the numbers are those of COS."""
     found = judged["tidb-kubernetes/load-balancer"]
     assert (found["verdict"], found["mean"], found["n_inside"]) == ("not derivable", None, None)
-    assert [round(100 * cell["value"], 2) for cell in found["cells"]] == [
-        -11.94,
-        -13.35,
-        -11.62,
-        -9.43,
-        -9.84,
-        -8.64,
-    ]
+    shares = [round(100 * cell["value"], 2) for cell in found["cells"]]
+    assert shares == [-11.94, -13.35, -11.62, -9.43, -9.84, -8.64]
     assert "the table load-balancer is the table cos, number for number" in found["reason"]
     assert judged["tidb-kubernetes/tidb-cpu"]["reason"].startswith("No table has a CPU column")

@@ -66,7 +66,10 @@ def test_an_arm_that_never_ran_is_not_tested():
 
 
 def test_facts_that_differ_are_found_at_any_depth_and_own_names_are_not():
-    own = "arm datadir host moment pid pid_file port proxy_pid socket started uptime_s".split()
+    own = [
+        *("arm", "datadir", "host", "moment", "pid", "pid_file"),
+        *("port", "proxy_pid", "socket", "started", "uptime_s"),
+    ]
     facts = {
         "direct": {"version": "10.11", "settings": {"buffer": 1, "io": 2}, **dict.fromkeys(own, 1)},
         "haproxy": {
