@@ -1,6 +1,7 @@
 """Several clients of one run add up: counts exactly, percentiles by their histograms, seconds by seconds."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +36,10 @@ def test_latency_is_least_most_and_a_mean_weighted_by_events():
     assert (whole.latency_min_ms, whole.latency_max_ms) == (14.29, 20.0)
     # As printed: (500 x 20.00 + 600 x 16.67 + 700 x 14.29) / 1800 = 30005 / 1800.
     assert whole.latency_avg_ms == pytest.approx(16.669444, abs=1e-6)
+    # Threads that did nothing count as well: two each with 0, 300 and 350 events.
+    idle, *others = three()
+    idle = replace(idle, summaries=[replace(block, thread_events_avg=0.0) for block in idle.summaries])
+    assert merge_logs([idle, *others]).final.thread_events_avg == pytest.approx(1300 / 6)
 
 
 @pytest.mark.parametrize("p, client", [(25, 2), (38, 2), (39, 1), (50, 1), (72, 1), (73, 0), (99, 0)])

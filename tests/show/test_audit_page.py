@@ -36,6 +36,12 @@ def whole(one: Audit) -> str:
     return "\n".join(part._repr_html_() for part in shown)
 
 
+def test_the_setup_names_what_a_document_leaves_out(audits: dict[str, Audit]):
+    setup = {str(row[0]): str(row[1]) for row in audit_page.tabulate_setup(audits["tidb-kubernetes"]).rows}
+    stated = [setup[name] for name in ("version of TiDB", "version of COS", "run s", "repetitions")]
+    assert stated == ["3.0.1", "not stated", "600", "not stated"]
+
+
 @pytest.mark.parametrize("name", names())
 def test_every_printed_number_is_on_the_page(audits: dict[str, Audit], name: str):
     page = audit_page.render_tables(audits[name])._repr_html_()

@@ -134,7 +134,7 @@ def _compare_settings(report_inputs: ReportInputs) -> list[list[str]]:
     engines, loads = _engines_by_arm(report_inputs), report_inputs.dataset.get("loads") or {}
     are_several = len({engine["name"] for engine in engines.values()}) > 1
     rows = []
-    for about in descriptors.MEANINGS if len(engines) > 1 else ():
+    for about in descriptors.MEANINGS if engines else ():
         cells = [
             _read_setting(engine, loads.get(arm, {}).get("text", {}), about)
             for arm, engine in engines.items()

@@ -1,10 +1,12 @@
 """Rows of results: every decided level has its own, and every sentence of a cause is true of its cell."""
 
+import math
 import re
 
 import pytest
 
-from benchbook.compare.text.results_table import build_results, rows_of_finding
+from benchbook.compare.text.results_table import _sign_among, build_results, rows_of_finding
+from benchbook.core.util.estimate import Estimate
 from tests.found import changed, finding, level
 from tests.recorded_findings import recorded_findings
 
@@ -47,8 +49,17 @@ def test_every_number_of_a_recorded_cause_is_that_of_its_cell():
     assert checked > 150
 
 
+@pytest.mark.parametrize(("half", "comparisons", "sign"), [(0.99, 1, 1), (0.81, 2, 1), (0.82, 2, 0)])
+def test_the_side_of_zero_is_that_of_the_interval_that_several_comparisons_leave(half, comparisons, sign):
+    """Of 98 % two comparisons leave 99 % to each: with n = 5 it is 4.604 / 3.747 = 1.229 times as wide."""
+    for side in (1, -1):
+        low, high = sorted(math.expm1(side + end) for end in (-half, half))
+        assert _sign_among(Estimate(math.expm1(side), low, high, 0.98, 5), comparisons) == side * sign
+
+
 @pytest.mark.parametrize(
-    ("low", "high", "label"), [(0.91, 2.61, "higher"), (-0.1, 2.61, "no useful interval")]
+    ("low", "high", "label"),
+    [(0.91, 2.61, "higher"), (-0.1, 2.61, "no useful interval"), (-1.0, 2.61, "no useful interval")],
 )
 def test_a_sure_direction_is_said_though_the_size_is_not(low, high, label):
     one = finding(effect=1.6, low=low, high=high, label="no useful interval", withheld="Too wide.")
