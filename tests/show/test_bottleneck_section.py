@@ -108,6 +108,23 @@ def test_an_earlier_session_tells_why_where_the_newest_does_not_and_says_which_i
         found(*both), [("EPYC Zen 3", "2026-11-23", told), ("older", "2026-11-22", told)]
     )
     assert ": server CPU-bound (EPYC Zen 3, 2026-11-23)." in why.text
+
+
+def test_an_effect_that_turns_between_processors_is_named_once_with_its_cause_on_each():
+    first = found(cell("direct", cpu_us=40.0), cell("haproxy", cpu_us=28.0))
+
+    def of(effect: float, short: str) -> Findings:
+        causes = first.causes.model_dump()
+        (contrast,) = causes["contrasts"]
+        contrasts = [{**contrast, "sentence": short, "short": short, "qps": value(effect)}]
+        return first.model_copy(update={"causes": Causes(**{**causes, "contrasts": contrasts})})
+
+    slower = [("Xeon", "2026-11-22", of(-0.2, "proxy CPU-bound"))]
+    (why, _) = bottleneck_section.render_section(of(0.3, "server CPU-bound"), slower, "EPYC")
+    text = why.text.replace("\xa0", " ")
+    assert "<p>HAProxy, point selects, 8 threads, depends on the bottleneck" in text
+    lines = re.findall("<li>(.*)</li>", text)
+    assert lines == ["−20.0 % on Xeon: proxy CPU-bound.", "+30.0 % on EPYC: server CPU-bound."]
     assert "older" not in why.text
     assert bottleneck_section.render_section(findings()) == []
 

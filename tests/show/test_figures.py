@@ -5,6 +5,7 @@ import re
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from benchbook.core.util import number_format
@@ -63,6 +64,9 @@ def test_throughput_tells_the_geometric_mean(made):
     mean = np.exp(np.log(runs.loc[runs["arm"] == "haproxy", "qps"]).mean())
     told = figures.draw_throughput(made.runs, made.arms).panels[1].alt
     assert f"{number_format.format_significant(mean)} at 16\xa0threads" in told.split("haproxy:")[1]
+    # A run without a query has no place on such a mean.
+    stopped = pd.concat([made.runs, runs[runs["arm"] == "haproxy"].iloc[:1].assign(qps=0.0)])
+    assert figures.draw_throughput(stopped, made.arms).panels[1].alt == told
 
 
 def test_a_stall_is_told_and_a_discarded_second_is_none(made):
