@@ -100,37 +100,20 @@ def test_checkpoint_run_has_two_blocks_and_one_histogram():
 
 def test_every_field_of_a_common_output():
     log = parse_log(corpus.case("00_baseline_ok").out)
-    assert (log.header.version, log.header.threads, log.header.interval_s, log.header.seed) == (
-        "1.0.20",
-        4,
-        1,
-        None,
-    )
+    header = log.header
+    assert (header.version, header.threads, header.interval_s, header.seed) == ("1.0.20", 4, 1, None)
     report = log.intervals[1]
     assert (report.second, report.threads, report.tps, report.qps) == (2, 4, 1484.38, 29680.54)
     assert (report.reads_per_s, report.writes_per_s, report.other_per_s) == (20774.28, 5937.51, 2968.75)
     assert (report.percentile, report.latency_percentile_ms, report.errors_per_s) == (95, 5.99, 0.0)
     final = log.final
-    assert (final.reads, final.writes, final.other, final.total, final.queries) == (
-        137102,
-        39172,
-        19586,
-        195860,
-        195860,
-    )
-    assert (final.transactions, final.transactions_per_s, final.ignored_errors, final.reconnects) == (
-        9793,
-        1631.10,
-        0,
-        0,
-    )
+    queries = final.reads, final.writes, final.other, final.total, final.queries
+    assert queries == (137102, 39172, 19586, 195860, 195860)
+    counts = final.transactions, final.transactions_per_s, final.ignored_errors, final.reconnects
+    assert counts == (9793, 1631.10, 0, 0)
     assert (final.total_time_s, final.events) == (6.0032, 9793)
-    assert (final.latency_min_ms, final.latency_avg_ms, final.latency_max_ms, final.latency_sum_ms) == (
-        0.58,
-        2.45,
-        34.16,
-        23992.58,
-    )
+    latencies_ms = final.latency_min_ms, final.latency_avg_ms, final.latency_max_ms, final.latency_sum_ms
+    assert latencies_ms == (0.58, 2.45, 34.16, 23992.58)
     assert (final.percentile, final.latency_percentile_ms) == (95, 5.18)
     assert (final.thread_events_avg, final.thread_events_stddev) == (2448.25, 353.02)
     assert (final.thread_time_avg_s, final.thread_time_stddev_s) == (5.9981, 0.0)

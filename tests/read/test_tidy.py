@@ -208,10 +208,8 @@ def test_an_edited_log_is_dropped_and_said(tmp_path):
     assert schedule.run_id[2] not in tables["runs"]["run_id"].to_pylist()
     assert schedule.run_id[2] not in tables["intervals"]["run_id"].to_pylist()
     (refused,) = tables["refused"].to_pylist()
-    assert (refused["status"], refused["reasons"]) == (
-        "broken",
-        "sysbench.out: its bytes are not those of the manifest",
-    )
+    assert refused["status"] == "broken"
+    assert refused["reasons"] == "sysbench.out: its bytes are not those of the manifest"
 
 
 def test_runs_are_judged_again_by_the_limits_given(tmp_path):
@@ -244,11 +242,8 @@ def test_whatever_the_schedule_says_of_a_run_is_what_was_run(tmp_path, name, oth
     tables = tidy.read_study(raw, void, schedule)
     (refused,) = tables["refused"].to_pylist()
     reason = f"{name} is {was!r}, the schedule has {other!r}"
-    assert (refused["run_id"], refused["status"], refused["reasons"]) == (
-        schedule["run_id"][0],
-        "differs",
-        reason,
-    )
+    refusal = refused["run_id"], refused["status"], refused["reasons"]
+    assert refusal == (schedule["run_id"][0], "differs", reason)
     assert len(tables["runs"]) == 3
 
 
@@ -262,23 +257,15 @@ def test_voided_attempts_are_listed_with_their_reasons(tmp_path):
     runs = plans()
     raw, void, schedule = study(tmp_path, runs)
     again = runs[0]
-    run_folder.void_folder(
-        raw / again["run_id"],
-        void,
-        "invalid",
-        ["V14 alone: 1 foreign sessions on the server", "V20 pauses: x"],
-    )
+    reasons = ["V14 alone: 1 foreign sessions on the server", "V20 pauses: x"]
+    run_folder.void_folder(raw / again["run_id"], void, "invalid", reasons)
     synthetic.folder(raw, again, synthetic.output())
     run_folder.void_folder(raw / runs[1]["run_id"], void, "killed", ["the run was killed before it ended"])
     tables = tidy.read_study(raw, void, schedule)
     (voided,) = tables["voids"].to_pylist()
     assert voided["reasons"] == "V14 alone: 1 foreign sessions on the server; V20 pauses: x"
-    assert (voided["arm"], voided["block"], voided["attempt"], voided["folder"]) == (
-        "direct",
-        1,
-        1,
-        f"void/{again['run_id']}.a1",
-    )
+    place = voided["arm"], voided["block"], voided["attempt"], voided["folder"]
+    assert place == ("direct", 1, 1, f"void/{again['run_id']}.a1")
     assert {(row["run_id"], row["status"]) for row in tables["refused"].to_pylist()} == {
         (runs[1]["run_id"], "missing"),
         (runs[1]["run_id"], "killed"),
