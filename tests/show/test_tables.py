@@ -234,3 +234,12 @@ def test_what_an_event_lost_is_a_row_an_arm_on_a_page_and_in_a_terminal():
     ]
     opening = study_answer.render_opening(findings(), losses=[table]).text
     assert opening.index("Lost at the event") < opening.index('class="results"')
+
+
+@pytest.mark.parametrize(
+    ("planned", "says"), [(5, "Not enough data yet: 1 of the 5 "), (4, "This describes ")]
+)
+def test_a_study_describes_alone_where_it_plans_fewer_blocks_than_the_first_look(planned: int, says: str):
+    look = {"n": 0, "next": 5, "level": 0.98, "note": ""}
+    planned_blocks = findings(blocks={"complete": 1, "planned": planned}, look=look)
+    assert study_answer.describe_progress(planned_blocks).replace("\xa0", " ").startswith(says)
