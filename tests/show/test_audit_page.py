@@ -56,7 +56,7 @@ def test_every_claim_shows_verdict_figures_and_arithmetic(audits: dict[str, Audi
     page = audit_page.render_arithmetic(found)._repr_html_()
     assert page.count(">does not hold<") == found.counts.does_not_hold
     assert "255981.11 / 246386.44 − 1 = +3.89 %" in page
-    assert "+9.46 % (workload oltp_point_select, threads 1500)" in page
+    assert "+9.46 % (point selects, 1500 threads)" in page
     machines = found.claims[5].recomputed.replace("\xa0", " ")
     assert machines == "+42.6 to +66.0 % by cell, all 6 inside"
 

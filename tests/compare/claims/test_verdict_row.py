@@ -157,7 +157,9 @@ def test_two_changes_are_alike_where_one_over_the_other_is_near_one():
     found = printed_cells.judge_printed(asked, numbers)
     assert (found["verdict"], found["n_inside"], found["n_cells"]) == ("does not hold", 1, 2)
     assert (found["low"], found["high"]) == (0.5, 1.0)
-    assert found["recomputed"] == "+50.0\xa0% beside +45.0\xa0%; +100.0\xa0% beside +60.0\xa0%"
+    assert found["recomputed"] == (
+        "2 threads: +50.0\xa0% beside +45.0\xa0%; 4 threads: +100.0\xa0% beside +60.0\xa0%"
+    )
     assert found["cells"][0] == {
         "where": "threads 2", "value": 0.5, "is_inside": True,
         "baseline": cell("a", 1, 100.0), "treatment": cell("a", 2, 150.0),

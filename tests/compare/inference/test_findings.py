@@ -201,10 +201,14 @@ def test_a_study_without_an_aa_pair_says_what_that_costs(found, make_runs):
 
 
 def test_an_arm_that_never_ran_leaves_a_reason_not_a_number(found, make_runs, make_study):
-    made = found(make_runs({"haproxy": {4: LOWER}}), make_study(arms=("direct", "haproxy", "tiproxy")))
+    runs, study = make_runs({"haproxy": {4: LOWER}}), make_study(arms=("direct", "haproxy", "tiproxy"))
+    made = found(runs, study)
     missing = made.findings[1]
     assert (missing.effect, missing.n, missing.label) == (None, 0, "not shown")
     assert "no complete block" in missing.reason
+    why = "Arm tiproxy was skipped on this machine: there is no tiproxy"
+    first, missing = found(runs, study, skipped={"tiproxy": why}).findings
+    assert (first.reason, missing.reason) == (None, why)
     assert made.blocks.complete == 5
     assert "Arm tiproxy has no run." in [warning.text for warning in made.warnings]
 
