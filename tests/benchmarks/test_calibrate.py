@@ -127,7 +127,7 @@ def test_one_that_was_cut_is_made_from_the_start_and_a_whole_one_is_left(clone: 
 def test_none_is_begun_after_the_minutes_that_were_given(clone: Path, made: list[str]):
     said: list[str] = []
     assert calibrate.run("lengths", 1, minutes=0, say=said.append) == 0
-    assert made == [] and said[-1] == "0 minutes are over; 5 left for another time"
+    assert made == [] and said[-1] == "0 minutes are over; 7 left for another time"
 
 
 def test_what_this_machine_cannot_make_keeps_no_other_back(clone: Path, monkeypatch: pytest.MonkeyPatch):

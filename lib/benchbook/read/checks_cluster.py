@@ -59,9 +59,7 @@ def describe_moves(run: Evidence) -> list[str]:
             *_count_moves(before, after),
             *(f"stores and leaders were not looked at: {why}" for why in reasons if why),
         ]
-    if run.planned_event is None:
-        return []
-    note = planned_event.describe_event(run.observed, run.total("ignored_errors"))
+    note = planned_event.describe_event(run.observed, lambda: run.total("ignored_errors"))
     return [note] if note else []
 
 

@@ -223,7 +223,8 @@ def tabulate_dips(report_inputs: ReportInputs) -> list[Table]:
 
 
 def _describe_event(report_inputs: ReportInputs, run: pd.Series[Any]) -> str:
-    return planned_event.describe_event(_read_evidence(report_inputs, run.folder), int(run.ignored_errors))
+    observed = _read_evidence(report_inputs, run.folder)
+    return planned_event.describe_event(observed, lambda: int(run.ignored_errors))
 
 
 def tabulate_losses(report_inputs: ReportInputs) -> list[Table]:

@@ -27,4 +27,4 @@ STORE = {"store": "store1", "led": 3, "regions": 9, "killed_s": 140.0, "started_
 )
 def test_an_event_is_described_by_moments_of_its_run(arrangement, line):
     observed = {"arrangement": arrangement, "started_monotonic_s": 100.0}
-    assert describe_event(observed, ignored_errors=4) == line
+    assert describe_event(observed, lambda: 4) == line
