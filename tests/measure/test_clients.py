@@ -133,8 +133,9 @@ def test_a_killed_client_ends_the_others_is_named_and_the_run_is_made_again(site
     assert len(killed) == 1 and status == "invalid"
     assert "client 2: exit code -9; client 2: ended by signal" in reasons
     assert "client 0: ended by another client" in reasons
-    (void,) = [path for path in store.void.iterdir() if path.is_dir()]
-    known = run_folder.RunFolder(void).evidence()
+    # On a busy machine the run that is made again may be void once, too.
+    voids = [run_folder.RunFolder(path).evidence() for path in store.void.iterdir() if path.is_dir()]
+    (known,) = [evidence for evidence in voids if evidence["attempt"] == 1]
     assert known["sysbench_s"] < 2.5, "nobody waited for the rest of a run that was none"
     assert (known["exit_code"], known["ended_by"]) == (-signal.SIGKILL, "signal")
 
