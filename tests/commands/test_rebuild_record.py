@@ -37,11 +37,9 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def write(more: dict[str, object], newest: tuple[str, str] = ("ant", NEXT)) -> None:
     """Write the index, with something else about the newest session of a study."""
-    index = record.Index()
-    for name, session in (("ant", FIRST), ("ant", NEXT), ("bee", FIRST)):
-        changed = more if (name, session) == newest else {}
-        index = index.with_session(name, "made up", session, entry(**changed))
-    record.write_index(index)
+    for name, ids in {"ant": (FIRST, NEXT), "bee": (FIRST,)}.items():
+        entries = {session: entry(**(more if (name, session) == newest else {})) for session in ids}
+        record.write_study(name, record.Recorded(title="made up", sessions=entries))
 
 
 def make(session: record.RecordedSession, root: Path) -> tuple[list[str], list[str]]:

@@ -219,7 +219,7 @@ def test_what_an_arm_stands_in_for_is_told_as_its_file_says_it_now_while_the_arm
     def stand_ins(file: str, arms: str) -> list[str]:
         head = "site: {kind: local}\nengine: {name: mariadb}\narms:\n"
         files.write_text(site / file, f"{head}{arms}")
-        index.write_index(index.Index().with_session("lab", "A lab", session, entry()))
+        index.write_study("lab", index.Recorded(title="A lab", sessions={session: entry()}))
         found.findings(finding(None), title="A lab").write(paths.recorded_paths("lab", session).findings)
         (measured,) = claim_status.load_studies()
         return measured.stand_ins("s/c")

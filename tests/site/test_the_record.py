@@ -46,8 +46,13 @@ def only(known: index.Index) -> tuple[str, index.Entry]:
 
 def enter(session: str, entry: index.Entry, **changes: object) -> None:
     """Enter a session of the made-up study into the index, its entry with some changes."""
-    changed = entry.model_copy(update=changes)
-    index.write_index(index.read_index().with_session("made", "Made", session, changed))
+    study = index.read_index().studies["made"]
+    index.write_study("made", study.with_session(session, entry.model_copy(update=changes)))
+
+
+def put(known: index.Index, session: str, entry: index.Entry) -> index.Index:
+    """Put a session of the made-up study into an index that is not written."""
+    return index.Index(studies={"made": known.studies["made"].with_session(session, entry)})
 
 
 @pytest.fixture(scope="module")
@@ -149,7 +154,7 @@ def broken(at: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
     shutil.rmtree(at / "data" / "recorded", ignore_errors=True)
     yield archive
     shutil.copyfile(tmp_path / "whole", archive)
-    index.write_index(entries)
+    index.write_study("made", entries.studies["made"])
     shutil.rmtree(at / "data" / "recorded", ignore_errors=True)
 
 
@@ -172,7 +177,7 @@ def test_another_archive_than_the_recorded_one_is_refused(broken: Path):
 
 def test_archives_and_index_name_each_other(at: Path):
     session, entry = only(index.read_index())
-    gone = index.Index().with_session("gone", "Gone", session, entry)
+    gone = index.Index(studies={"gone": index.Recorded(title="Gone", sessions={session: entry})})
     first, second = sessions.find_unmatched(gone)
     assert f"data/record/made/{session}.tar.xz: not in index.json" in first
     assert f"data/record/gone/{session}.json: not there" in second
@@ -183,7 +188,7 @@ def test_a_session_is_refused_under_another_name_and_named_where_it_lies_twice(a
     packed = index.read_index().newest("made").where.archive
     with pytest.raises(InputErrors, match=f"it is the session {session}"):
         record.take_archive(packed)
-    both = index.read_index().with_session("made", "Made", "20260106T0000Z-0000", entry)
+    both = put(index.read_index(), "20260106T0000Z-0000", entry)
     (found,) = sessions.find_duplicates(both)
     assert f"made/20260106T0000Z-0000.tar.xz: has runs of data/record/made/{session}.tar.xz" in found
 
@@ -415,7 +420,7 @@ def test_what_the_record_can_not_take_is_refused_before_and_kept_after(broken, t
     told = "would make the record larger than the 40 MB that a clone carries; `benchbook record --prune`"
     assert told in str(record.capacity_problem(101)) and record.capacity_problem(100) is None
     assert "3 archives of" in str(record.capacity_problem(50, 3))
-    index.write_index(index.Index())
+    broken.with_name(index.INDEX).unlink()
     with pytest.raises(
         BenchbookError, match=r"The archive is kept: data/refused/theirs-[0-9a-f]{8}\.tar\.xz"
     ):
@@ -429,7 +434,7 @@ def test_archives_are_checked_in_processes_and_an_index_is_written_once(broken, 
     damaged = tmp_path / "damaged.tar.xz"
     damaged.write_bytes(first.read_bytes()[:-1000])
     before = only(index.read_index())
-    index.write_index(index.Index())
+    broken.with_name(index.INDEX).unlink()
     written, write_study = [], index.write_study
     monkeypatch.setattr(
         index, "write_study", lambda name, *rest: written.append(name) or write_study(name, *rest)
@@ -494,16 +499,16 @@ def test_an_earlier_session_is_named_too_where_its_entry_does_not_follow(broken:
     """Earlier sessions are not made again, and pooled by what their entries say."""
     session, entry = only(index.read_index())
     shutil.copyfile(broken.with_name(f"{session}.json"), broken.with_name("20260107T0000Z-0000.json"))
-    whole = index.read_index().with_session("made", "Made", "20260107T0000Z-0000", entry)
+    whole = put(index.read_index(), "20260107T0000Z-0000", entry)
     for part, wrong, told in (
         ("design", "0" * 12, f"made/{session}.json: of another design than index.json says"),
         ("results", "0" * 64, f"made/{session}.json: not the results of index.json"),
     ):
-        changed = whole.with_session("made", "Made", session, entry.model_copy(update={part: wrong}))
+        changed = put(whole, session, entry.model_copy(update={part: wrong}))
         with pytest.raises(BenchbookError, match=told):
             recorded_sessions.pool_study(changed, "made")
     other = entry.model_copy(update={"sha256": "0" * 64})
-    (named,) = sessions.find_unmatched(whole.with_session("made", "Made", session, other))
+    (named,) = sessions.find_unmatched(put(whole, session, other))
     assert f"made/{session}.tar.xz: not the archive of index.json" in named
     assert recorded_sessions.pool_study(whole, "made").left_out == ()
     broken.with_name("20260107T0000Z-0000.json").unlink()

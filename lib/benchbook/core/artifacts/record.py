@@ -176,16 +176,6 @@ class Index(Model):
     studies: dict[Name, Recorded] = Field(default_factory=dict)
     """The recorded studies, sorted by name."""
 
-    def with_session(self, name: str, title: str, session: str, entry: Entry) -> Index:
-        """The index with one session more, or with another entry for one that is there."""
-        before = self.studies.get(name)
-        study = (
-            before.with_session(session, entry)
-            if before
-            else Recorded(title=title, sessions={session: entry})
-        )
-        return Index(studies={**self.studies, name: study})
-
     def sessions(self, name: str | None = None) -> Iterator[RecordedSession]:
         """The sessions of every study, or of one, by name and time."""
         for study in sorted(self.studies) if name is None else [name]:
@@ -270,21 +260,11 @@ def _read_study(file: Path, time_ns: int, size: int) -> Recorded:
 
 
 def write_study(name: str, study: Recorded) -> Path:
-    """Write the index of one study, its sessions sorted by time; return the file."""
+    """Write the index of one study; return the file."""
     file = paths.record_folder() / name / INDEX
-    in_time = study.model_copy(update={"sessions": dict(sorted(study.sessions.items()))})
     file.parent.mkdir(parents=True, exist_ok=True)
-    in_time.write(file)
+    study.write(file)
     return file
-
-
-def write_index(index: Index) -> None:
-    """Write the index of every study, and remove that of a study no longer in it."""
-    for name, study in index.studies.items():
-        write_study(name, study)
-    for file in paths.record_folder().glob(f"[!.]*/{INDEX}"):
-        if file.parent.name not in index.studies:
-            file.unlink()
 
 
 def list_archives() -> list[Path]:
