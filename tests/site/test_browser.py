@@ -90,7 +90,7 @@ def test_it_asks_for_nothing_fits_every_width_and_prints(browser, public, name):
 def test_one_gets_from_the_first_page_to_a_raw_log_by_clicks(browser, public):
     page = show(browser, public / "index.html", 1400)
     page.locator(".first tbody th a").last.click()
-    page.locator("section.answer a.way").first.click()
+    page.locator("section.answer table.results td a").first.click()
     assert "#finding-" in page.url
     page.locator("details.part summary", has_text="Every run").click()
     page.locator("#cells ~ .scroll").first.locator("tbody a").first.click()
