@@ -49,7 +49,7 @@ def test_an_arm_without_a_proxy_has_an_empty_cell_and_columns_nobody_has_are_not
         sent_proxy_mib_s=[np.nan, 100.0, 104.0],
         memory_proxy_mib=[np.nan] * 3,
     )
-    head, direct, haproxy = cells(tables.tabulate_usage(of(table)))
+    head, direct, haproxy = cells(*tables.tabulate_usage(of(table)))
     assert not any("MiB" in name and "MiB/s" not in name for name in head)
     assert direct[2:] == ["direct", "", ""]
     assert haproxy[2:] == ["haproxy", "0.600", "102"]
@@ -64,7 +64,7 @@ def test_the_parts_of_a_tidb_cluster_have_columns_of_their_own():
         cpu_pd_cores=[0.5],
         memory_tikv_mib=[900.0],
     )
-    head, row = cells(tables.tabulate_usage(of(table)))
+    head, row = cells(*tables.tabulate_usage(of(table)))
     assert row[3:] == ["7.00", "3.00", "3.50", "0.500", "900"]
     assert [name.split(",")[0].split(" ")[0] for name in head[3:]] == ["Server", "TiDB", "TiKV", "PD", "TiKV"]
 
@@ -72,7 +72,7 @@ def test_the_parts_of_a_tidb_cluster_have_columns_of_their_own():
 def test_stores_that_are_no_tikv_are_not_called_so():
     used = {"cpu_tidb_cores": [3.0], "cpu_tikv_cores": [3.5], "memory_tikv_mib": [900.0]}
     facts = {"arms": {"three-stores": {"engine": {"storage": "unistore, not TiKV: 3 stores, each row on 3"}}}}
-    found = tables.tabulate_usage(of(runs(arm=["three-stores"], **used), facts=facts))
+    (found,) = tables.tabulate_usage(of(runs(arm=["three-stores"], **used), facts=facts))
     assert [name.startswith("Store (unistore)") for name in cells(found)[0][3:]] == [False, True, True]
     assert "TiDB, store (unistore) and PD together" in found.caption and "TiKV" not in found._repr_html_()
 

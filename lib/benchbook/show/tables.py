@@ -26,6 +26,8 @@ from benchbook.show.templating import ORDER
 
 _NO_ARMS: Mapping[str, str] = {}
 UNISTORE = "unistore"
+# So many columns of numbers stand beside workload, threads and arm on a page of 1,200 pixels.
+_WIDEST = 9
 
 
 def tabulate_effects(findings: Findings) -> Table:
@@ -176,11 +178,10 @@ def tabulate_loading(dataset: Mapping[str, Any] | None, names: Mapping[str, str]
     return [build_table("loading", copies.items(), many=dataset["tables"] * dataset["table_size"], **inputs)]
 
 
-def tabulate_usage(report_inputs: ReportInputs) -> Table:
-    """List the resources that client, proxy and server used in each cell: medians over its runs.
+def tabulate_usage(report_inputs: ReportInputs) -> list[Table]:
+    """Resources that the parts used in each cell; memory and bytes apart where one table would be too wide.
 
-    Bytes are those that TCP carried, without headers. A proxy's are of both its sides. The facts say what the
-    stores of a cluster are: on one machine unistore, which speaks TiKV's protocol.
+    The facts say what the stores of a cluster are: on one machine unistore, which speaks TiKV's protocol.
     """
     runs, _ = report_inputs.drawn
     engines = [arm.get("engine") or {} for arm in report_inputs.facts["arms"].values()]
@@ -188,7 +189,14 @@ def tabulate_usage(report_inputs: ReportInputs) -> Table:
     stores = f"store ({UNISTORE})" if is_unistore else "TiKV"
     present = [name for name in runs if runs[name].notna().any()]
     cells_of = runs.groupby(["workload", "threads", "arm"], sort=True)
-    return build_table("parts", cells_of, stores=stores, present=present)
+    beside = [name for name in present if name.endswith(("_mib", "_mib_s"))]
+    cores = [name for name in present if name not in beside]
+    is_wide = len(beside) + sum(name.endswith("_cores") for name in cores) > _WIDEST
+    shapes = {"parts": cores, "memory-and-bytes": beside} if is_wide else {"parts": present}
+    return [
+        build_table("parts", cells_of, anchor, stores=stores, present=names)
+        for anchor, names in shapes.items()
+    ]
 
 
 def tabulate_stability(report_inputs: ReportInputs) -> list[Table]:
