@@ -109,6 +109,11 @@ def test_digits_of_other_scripts_are_no_numbers_of_sysbench(line, digits):
     assert any("no line of sysbench" in reason for reason in log.why), log.why
 
 
+def test_report_lines_that_are_all_negative_are_found():
+    log = parse_log(synthetic.output().replace("tps: 100.00", "tps: -100.00"))
+    assert any("tps is -100.0" in reason for reason in log.why), log.why
+
+
 @pytest.mark.parametrize(
     "change", [(r"reconnects:( +)0 ", r"reconnects:\g<1>-0 "), (r"err/s: 0", "err/s: -0")]
 )
@@ -201,6 +206,10 @@ def test_a_histogram_holds_the_latencies_that_were_timed(bars, told):
     """The buckets beside that of 40 ms are at 38.94 and 40.37 ms; one further is no rounding."""
     why = [reason for reason in parse_log(histogram_of(bars)).why if "percentile" not in reason]
     assert [reason.partition(": ")[2] for reason in why[:1]] == ([told] if told else [])
+
+
+def test_a_lost_bar_is_missed_by_the_count_of_events():
+    assert parse_log(synthetic.output().replace("* 500\n", "* 499\n")).status == "truncated"
 
 
 def test_a_lost_checkpoint_is_missed():

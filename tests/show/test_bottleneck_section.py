@@ -108,6 +108,8 @@ def test_an_earlier_session_tells_why_where_the_newest_does_not_and_says_which_i
         found(*both), [("EPYC Zen 3", "2026-11-23", told), ("older", "2026-11-22", told)]
     )
     assert ": server CPU-bound (EPYC Zen 3, 2026-11-23)." in why.text
+    assert "older" not in why.text
+    assert bottleneck_section.render_section(findings()) == []
 
 
 def test_an_effect_that_turns_between_processors_is_named_once_with_its_cause_on_each():
@@ -125,8 +127,6 @@ def test_an_effect_that_turns_between_processors_is_named_once_with_its_cause_on
     assert "<p>HAProxy, point selects, 8 threads, depends on the bottleneck" in text
     lines = re.findall("<li>(.*)</li>", text)
     assert lines == ["−20.0 % on Xeon: proxy CPU-bound.", "+30.0 % on EPYC: server CPU-bound."]
-    assert "older" not in why.text
-    assert bottleneck_section.render_section(findings()) == []
 
 
 def at_eight(change: float, short: str) -> Findings:

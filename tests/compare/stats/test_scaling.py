@@ -49,6 +49,11 @@ def _table(levels: list[int], **how: float) -> pd.DataFrame:
     return runs.pivot_table(index="block", columns="threads", values="qps")
 
 
+def test_exact_data_give_back_the_law():
+    law = fit_usl([1, 2, 4, 6, 8, 10], [1, 1.8868, 3.0769, 3.5294, 3.5398, 3.3557])
+    assert (law.gamma, law.alpha, law.beta) == pytest.approx((1, 0.02, 0.02), abs=1e-5)
+
+
 def test_the_log_fit_of_sdm91():
     law = fit_usl(LOAD, THROUGHPUT)
     assert (law.gamma, law.alpha, law.beta) == pytest.approx((67.94, 0.013452, 1.15110e-4), rel=1e-4)
@@ -207,7 +212,7 @@ def test_without_processor_time_that_is_said(beside):
 
 def test_the_scalability_law_is_fitted_where_it_can_be():
     """X(N) = 1000 N / (1 + 0.02 (N - 1) + 0.001 N (N - 1)): its peak is sqrt(0.98 / 0.001) = 31.3 threads."""
-    qps = {n: 1000 * n / (1 + 0.02 * (n - 1) + 0.001 * n * (n - 1)) for n in (1, 4, 8, 16, 32, 64)}
+    qps = {n: 1000 * n / (1 + 0.02 * (n - 1) + 0.001 * n * (n - 1)) for n in (1, 2, 4, 8, 16, 32, 64)}
     (found,) = check_scalability(cells(rows(qps)))
     assert found.passed is True
     assert "One thread 1000 QPS, contention 0.02, coherency 0.001, highest at 31 threads" in found.detail
@@ -215,6 +220,13 @@ def test_the_scalability_law_is_fitted_where_it_can_be():
     jumps = {**qps, 8: qps[8] / 2}
     (off,) = check_scalability(cells(rows(jumps)))
     assert off.passed is False
+
+
+def test_six_levels_are_enough_for_the_law():
+    """Its peak is sqrt(0.95 / 0.005) = 13.8 threads."""
+    qps = {n: 1000 * n / (1 + 0.05 * (n - 1) + 0.005 * n * (n - 1)) for n in (1, 2, 4, 8, 16, 32)}
+    (found,) = check_scalability(cells(rows(qps)))
+    assert found.passed is True and "contention 0.05, coherency 0.005, highest at 14 threads" in found.detail
 
 
 def test_series_are_refused_together_and_what_is_none_is_not_counted():
