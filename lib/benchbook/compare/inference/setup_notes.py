@@ -22,15 +22,21 @@ def illustrated_claims(study: StudySpec) -> list[str]:
     return list(dict.fromkeys(claim for arm in study.arms.values() for claim in arm.illustrates))
 
 
+def title_arms(study: StudySpec, facts: Facts) -> dict[str, str]:
+    """Title of each arm, skipped ones included, which keeps its key: `Arm MySQL (mysql)`."""
+    named = {name: arm.name for name, arm in study.arms.items()}
+    return {
+        name: f"Arm {name}"
+        if (title := named.get(name)) is None
+        else f"Arm {labels.strip_article(title)} ({name})"
+        for name in dict.fromkeys([*named, *facts.skipped])
+    }
+
+
 def describe_skipped_arms(study: StudySpec, facts: Facts) -> dict[str, str]:
     """Reason that an arm was skipped, by arm: `Arm MySQL (mysql) was skipped on this machine: ...`."""
-    titles = {
-        name: f"{labels.strip_article(arm.name)} ({name})" for name, arm in study.arms.items() if arm.name
-    }
-    return {
-        name: f"Arm {titles.get(name, name)} was skipped on this machine: {why}"
-        for name, why in facts.skipped.items()
-    }
+    titles = title_arms(study, facts)
+    return {name: f"{titles[name]} was skipped on this machine: {why}" for name, why in facts.skipped.items()}
 
 
 def setup_caveats(study: StudySpec, facts: Facts, claims: Mapping[str, ClaimSpec]) -> list[ValidityThreat]:
@@ -55,6 +61,7 @@ def setup_caveats(study: StudySpec, facts: Facts, claims: Mapping[str, ClaimSpec
     return caveats.caveats_from_template(
         "arrangements.j2",
         study=study,
+        titles=title_arms(study, facts),
         skipped=describe_skipped_arms(study, facts),
         claims=claims,
         made=results,
