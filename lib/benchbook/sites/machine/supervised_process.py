@@ -258,7 +258,7 @@ class Supervised(Component):
     def _begin(
         self, argv: Sequence[str], is_ready: Callable[[], bool], env: Mapping[str, str] | None = None
     ) -> None:
-        """Start the process and wait until `is_ready`, as `_beginning` does."""
+        """Start the process and wait until `is_ready`, as `_start_in_steps` does."""
         concurrent_steps.run_steps(self._start_in_steps(argv, is_ready, env), self.machine.look_s)
 
     def _start_in_steps(
