@@ -9,7 +9,7 @@ from benchbook.commands import findings_summary
 from benchbook.show import claims_page, home_page, story
 from benchbook.show.claim_status import ClaimStatus
 from benchbook.show.markup import make_slug
-from benchbook.show.tables import name_contrast
+from benchbook.show.tables import name_finding
 from tests import sources
 
 FILE = Path(__file__).parents[2] / "reports" / findings_summary.FILE
@@ -35,7 +35,7 @@ def test_a_claim_has_one_number_on_claims_page_home_page_story_and_in_the_summar
         (in_summary,) = [line for line in summary.splitlines() if line.startswith(f"| {claim.claim} |")]
         pairs = [*status.answers(claim.id), *status.shows(claim.id)]
         for study, finding in pairs:
-            place = f"{study.name}, {name_contrast(finding)}: "
+            place = f"{study.name}, {name_finding(finding)}: "
             if not (number := re.search(rf"{re.escape(place)}(.*?)\s\(\d+\ssessions?\)", in_summary)):
                 continue
             if status.over_sessions(study, finding):

@@ -20,7 +20,7 @@ from benchbook.core.util.number_format import glance_percent
 from benchbook.show.claim_status import ClaimStatus, MeasuredStudy
 from benchbook.show.markup import escape_markdown
 from benchbook.show.results_view import describe_session
-from benchbook.show.tables import name_contrast
+from benchbook.show.tables import name_finding
 
 FILE = "FINDINGS.md"
 _CLAIMS = ("claim", "published", "its own tables", "computed again", "measured here")
@@ -99,9 +99,7 @@ def _measured(standing: ClaimStatus, claim: str) -> str:
         if contrast is not None and standing.pooled[study.name].made_by(contrast):
             continue
         number = describe_contrast(contrast) if contrast else f"{describe_session(finding)} (1 session)"
-        texts.append(
-            f"{study.name}, {name_contrast(finding)}{labels.beside_queries(finding.metric)}: {number}"
-        )
+        texts.append(f"{study.name}, {name_finding(finding)}: {number}")
     return "; ".join(texts)
 
 

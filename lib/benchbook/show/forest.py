@@ -23,7 +23,7 @@ from benchbook.core.util.plural import count
 from benchbook.show import theme
 from benchbook.show.markup import Html, make_slug
 from benchbook.show.picture import render_svg
-from benchbook.show.tables import name_contrast
+from benchbook.show.tables import name_finding
 from benchbook.show.templating import render_template
 
 Ends = tuple[float, float]
@@ -154,7 +154,7 @@ def of_findings(
         else:
             rows += [ForestRow(workload, kind="heading"), *lines]
     if aa and by_workload:
-        rows.append(_row_of_finding(aa, f"{name_contrast(aa)}{labels.beside_queries(aa.metric)}"))
+        rows.append(_row_of_finding(aa, name_finding(aa)))
     bases = dict.fromkeys(
         labels.in_sentence(item.names.baseline) for several in by_workload.values() for item in several
     )

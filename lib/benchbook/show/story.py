@@ -19,7 +19,7 @@ from benchbook.show.forest import (
 from benchbook.show.markup import Html, make_slug
 from benchbook.show.results_view import describe_session
 from benchbook.show.table import Table, build_table
-from benchbook.show.tables import name_contrast
+from benchbook.show.tables import name_finding
 from benchbook.show.templating import render_badge, render_template
 
 ABSENT = "made yet: run `make pages` first"
@@ -56,7 +56,7 @@ def tabulate_measured(claim_status: ClaimStatus) -> Table:
         for study, finding in [*claim_status.answers(claim.id), *claim_status.shows(claim.id)][:1]
     ]
     inputs = {"describe_contrast": describe_contrast, "describe_session": describe_session}
-    return build_table("measured", rows, name_contrast=name_contrast, **inputs)
+    return build_table("measured", rows, name_finding=name_finding, **inputs)
 
 
 def tabulate_labels(claim_status: ClaimStatus) -> Table:

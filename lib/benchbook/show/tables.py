@@ -54,6 +54,11 @@ def name_contrast(contrast: Contrast) -> str:
     return f"{treatment} against {baseline} on {workload}"
 
 
+def name_finding(finding: Contrast) -> str:
+    """Name of a finding by its comparison and its metric, which is left out for queries a second."""
+    return f"{name_contrast(finding)}{labels.beside_queries(finding.metric)}"
+
+
 def _link_below(finding: FindingData) -> str:
     """Link from an effect to its components: its thread counts if they are listed, else its cells."""
     levels = finding.at_levels
