@@ -69,6 +69,18 @@ def test_the_parts_of_a_tidb_cluster_have_columns_of_their_own():
     assert [name.split(",")[0].split(" ")[0] for name in head[3:]] == ["Server", "TiDB", "TiKV", "PD", "TiKV"]
 
 
+def test_memory_and_bytes_stand_apart_where_a_page_is_too_narrow_for_all():
+    """Six columns of cores and three of memory fit; one more does not."""
+    cores = {f"cpu_{part}_cores": [1.0] for part in ("client", "proxy", "server", "tidb", "tikv", "pd")}
+    memory = {f"memory_{part}_mib": [9.0] for part in ("server", "tidb", "tikv")}
+    (whole,) = tables.tabulate_usage(of(runs(arm=["tidb"], **cores, **memory)))
+    apart = tables.tabulate_usage(of(runs(arm=["tidb"], **cores, **memory, memory_pd_mib=[9.0])))
+    assert [whole.title, *(table.title for table in apart)] == [
+        *("What the parts used", "What the parts used", "Memory and bytes of the parts")
+    ]
+    assert [len(cells(table)[0]) for table in (whole, *apart)] == [3 + 9, 3 + 6, 3 + 4]
+
+
 def test_stores_that_are_no_tikv_are_not_called_so():
     used = {"cpu_tidb_cores": [3.0], "cpu_tikv_cores": [3.5], "memory_tikv_mib": [900.0]}
     facts = {"arms": {"three-stores": {"engine": {"storage": "unistore, not TiKV: 3 stores, each row on 3"}}}}

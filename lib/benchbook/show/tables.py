@@ -194,13 +194,14 @@ def tabulate_usage(report_inputs: ReportInputs) -> list[Table]:
     stores = f"store ({UNISTORE})" if is_unistore else "TiKV"
     present = [name for name in runs if runs[name].notna().any()]
     cells_of = runs.groupby(["workload", "threads", "arm"], sort=True)
-    beside = [name for name in present if name.endswith(("_mib", "_mib_s"))]
-    cores = [name for name in present if name not in beside]
-    is_wide = len(beside) + sum(name.endswith("_cores") for name in cores) > _WIDEST
-    shapes = {"parts": cores, "memory-and-bytes": beside} if is_wide else {"parts": present}
+    memory = [name for name in present if name.endswith(("_mib", "_mib_s"))]
+    cores = [name for name in present if name not in memory]
+    is_wide = len(memory) + sum(name.endswith("_cores") for name in cores) > _WIDEST
+    shapes = [("parts", "What the parts used", cores if is_wide else present)]
+    shapes += [("memory-and-bytes", "Memory and bytes of the parts", memory)] if is_wide else []
     return [
-        build_table("parts", cells_of, anchor, stores=stores, present=names)
-        for anchor, names in shapes.items()
+        build_table("parts", cells_of, anchor, title=title, stores=stores, present=names)
+        for anchor, title, names in shapes
     ]
 
 
