@@ -1,6 +1,7 @@
 """V24: what two looks at a TiDB cluster say of a run, one look at a time made wrong."""
 
 from copy import deepcopy
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -91,6 +92,21 @@ def test_a_store_that_was_killed_as_planned_may_have_lost_its_leaders_and_is_sai
         "planned: store-1, which led 2 of 3 regions, was killed at 60.1 s, started again at 90.2 s, and "
         "answered at 91.0 s"
     ]
+
+
+def test_an_event_at_a_server_is_described_with_its_moments_and_lost_transactions() -> None:
+    event = {"asked": {"what": "kill"}, "killed_s": 25.0, "started_s": 35.0, "ready_s": 35.3}
+
+    def describe(event: dict[str, Any] | None) -> str:
+        observed = {"started_monotonic_s": 0.0}
+        run = SimpleNamespace(planned_event=event, observed=observed, total={"ignored_errors": 4}.get)
+        return checks_cluster.describe_event(run)
+
+    assert describe(event) == (
+        "planned: the server was killed at 25.0 s, started again at 35.0 s, ready at 35.3 s; 4 transactions "
+        "ended in an error"
+    )
+    assert describe(None) == describe({"asked": {"what": "kill"}, "killed_s": 25.0}) == ""
 
 
 def test_an_event_that_was_late_or_failed_or_left_something_down_voids_the_run() -> None:

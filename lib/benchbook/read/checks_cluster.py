@@ -6,12 +6,16 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from benchbook.core.artifacts import planned_event
 from benchbook.core.study.params import Limits
 from benchbook.core.util.plural import count
 from benchbook.read.evidence import Evidence, Missing
 
 UP = "Up"
+OF_SERVER = {
+    "kill": ("killed", "started again"),
+    "restart": ("ended", "started again"),
+    "set": ("set otherwise", "set back"),
+}
 LATE_S = 2.0
 """Seconds by which the steps of a planned event may be later than planned."""
 
@@ -59,8 +63,25 @@ def describe_moves(run: Evidence) -> list[str]:
             *_count_moves(before, after),
             *(f"stores and leaders were not looked at: {why}" for why in reasons if why),
         ]
-    note = planned_event.describe_event(run.observed, lambda: run.total("ignored_errors"))
-    return [note] if note else []
+    event = describe_event(run)
+    return [event] if event else []
+
+
+def describe_event(run: Evidence) -> str:
+    """Course of a planned event with its moments in seconds of the run; empty if none, or if it broke off."""
+    event, began = run.planned_event, run.observed.get("started_monotonic_s")
+    if event is None or began is None or "ready_s" not in event:
+        return ""
+    killed, started, ready = (event[name] - began for name in ("killed_s", "started_s", "ready_s"))
+    if "store" not in event:
+        what, back = OF_SERVER[event["asked"]["what"]]
+        moments = f"{what} at {killed:.1f} s, {back} at {started:.1f} s, ready at {ready:.1f} s"
+        lost = count(run.total("ignored_errors"), "transaction")
+        return f"planned: the server was {moments}; {lost} ended in an error"
+    return (
+        f"planned: {event['store']}, which led {event['led']} of {event['regions']} regions, was killed at "
+        f"{killed:.1f} s, started again at {started:.1f} s, and answered at {ready:.1f} s"
+    )
 
 
 def event_at_s(run: Evidence) -> float | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
-from benchbook.core.artifacts import planned_event, run_folder
+from benchbook.core.artifacts import run_folder
 from benchbook.core.artifacts.run_folder import Cache, RunFolder
 from benchbook.core.study import client_sharding, sysbench_workloads
 from benchbook.core.study import interleaving as words
@@ -147,7 +147,9 @@ class Evidence:
     @property
     def planned_event(self) -> dict[str, Any] | None:
         """Planned event at the server or cluster in the run; None without one."""
-        return planned_event.find_event(self.observed)
+        done = self.observed.get("arrangement") or {}
+        result = done.get("event") or (done.get("cluster") or {}).get("event")
+        return result if isinstance(result, dict) else None
 
     @cached_property
     def log(self) -> SysbenchLog:

@@ -12,7 +12,7 @@ from pyarrow import compute
 
 from benchbook.core.util import numeric_equality
 from benchbook.core.util.histogram import bucket_percentile, value_of
-from benchbook.read import costs
+from benchbook.read import checks_cluster, costs
 from benchbook.read.evidence import Evidence
 from benchbook.read.intervals import ReportLine
 from benchbook.read.log import require_printed
@@ -67,6 +67,7 @@ def run_row(judged: Judgement, scheduled: dict[str, Any], monitor: pa.Table, fol
             monitor, evidence.clock_s[0], require_printed(final.total_time_s, "total time"), observations
         ),
         "ledger": judged.ledger,
+        "event": checks_cluster.describe_event(evidence),
         "warnings": "; ".join(judged.warnings),
         "folder": folder,
     }

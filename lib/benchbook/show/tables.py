@@ -7,11 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import pandas as pd
-
 from benchbook.compare.stats import stalls
 from benchbook.compare.text import labels
-from benchbook.core.artifacts import planned_event
 from benchbook.core.artifacts.findings import ByThreads, Contrast, FindingData, Findings, LevelContrast
 from benchbook.core.artifacts.run_folder import EVIDENCE, RunFolder
 from benchbook.core.published.audit import Audit
@@ -230,15 +227,10 @@ def tabulate_dips(report_inputs: ReportInputs) -> list[Table]:
     """
     about = report_inputs.runs.set_index("run_id")
     rows = [
-        (run := about.loc[dip.run_id], dip, _describe_event(report_inputs, run) if dip.has_event else "")
+        (run := about.loc[dip.run_id], dip, run.event if dip.has_event else "")
         for dip in _measure_dips(report_inputs)
     ]
     return [build_table("dips", rows, arms=report_inputs.named)] if rows else []
-
-
-def _describe_event(report_inputs: ReportInputs, run: pd.Series[Any]) -> str:
-    observed = _read_evidence(report_inputs, run.folder)
-    return planned_event.describe_event(observed, lambda: int(run.ignored_errors))
 
 
 def tabulate_losses(report_inputs: ReportInputs) -> list[Table]:
@@ -287,15 +279,11 @@ def _may_be_limited(arm: Mapping[str, Any]) -> bool:
     return any(quotas) or "qos_class" in arm
 
 
-def _read_evidence(report_inputs: ReportInputs, name: str) -> dict[str, Any]:
-    """Observations of a run, by its folder's name; empty without a record of them."""
-    folder = RunFolder(report_inputs.folder / name)
-    return folder.evidence() if (folder.path / EVIDENCE).is_file() else {}
-
-
 def _read_arrangement(report_inputs: ReportInputs, name: str) -> dict[str, Any]:
     """Recorded arrangement of an arm in a run, by its folder's name."""
-    return _read_evidence(report_inputs, name).get("arrangement") or {}
+    folder = RunFolder(report_inputs.folder / name)
+    messages = folder.evidence() if (folder.path / EVIDENCE).is_file() else {}
+    return messages.get("arrangement") or {}
 
 
 def _count_leaders(report_inputs: ReportInputs) -> dict[str, list[Counter[str]]]:
