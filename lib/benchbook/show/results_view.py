@@ -209,16 +209,28 @@ class _TextLayout:
             _COLOURS.get(row.mark, "") if self.is_coloured else "",
         )
 
+    def workloads(
+        self, rows: Sequence[ResultRow], render: Callable[[str, ResultRow], list[str]]
+    ) -> Iterator[str]:
+        """Lines of a group: each workload's name before its first row, or above it where names are stacked."""
+        for workload, several in itertools.groupby(rows, key=lambda row: row.workload):
+            name = f"  {workload}"
+            if self.is_stacked:
+                yield name
+                name = ""
+            for row in several:
+                yield from render(name, row)
+                name = ""
+
     def aa_line(self, name: str, row: ResultRow, width: int) -> list[str]:
         """Row of equal arms with its statement behind it, or below where there is no room."""
         kept = [pair for pair in zip(self.columns, self.widths, strict=True) if pair[0].key in _OF_AA]
         columns, widths = zip(*kept, strict=True)
         layout = replace(self, columns=columns, widths=widths, is_coloured=False)
-        line, statement = layout.line("" if len(name) > self.name_width else name, row), describe_aa(row)
-        lines = [name] if len(name) > self.name_width else []
+        line, statement = layout.line(name, row), describe_aa(row)
         if len(line) + len(statement) + 2 <= width:
-            return [*lines, f"{line}  {statement}"]
-        return [*lines, line, f"{statement:>{width}}"]
+            return [f"{line}  {statement}"]
+        return [line, f"{statement:>{width}}"]
 
     def _join(self, name: str, texts: Sequence[str], colour: str = "") -> str:
         cells = []
@@ -234,16 +246,10 @@ def render_text(table: ResultsTable, width: int = WIDTH, is_coloured: bool = Fal
     notes, layout, lines = _Footnotes(), _lay_out(table, width, is_coloured), list[str]()
     for key, rows in _group_rows(table.rows).items():
         lines.append(layout.heading(_name_group(key, table)))
-        for workload, several in itertools.groupby(rows, key=lambda row: row.workload):
-            name = f"  {workload}"
-            if layout.is_stacked:
-                lines.append(name)
-                name = ""
-            for row in several:
-                lines.append(layout.line(name, row, notes.mark(row)))
-                name = ""
-    for number, row in enumerate(table.aa):
-        lines += layout.aa_line("" if number else _name_aa(row), row, width)
+        lines += layout.workloads(rows, lambda name, row: [layout.line(name, row, notes.mark(row))])
+    for rows in _group_rows(table.aa).values():
+        lines.append(_name_aa(rows[0]))
+        lines += layout.workloads(rows, lambda name, row: layout.aa_line(name, row, width))
     wrapped = (textwrap.wrap(text, width) for text in (*legend_of(table), *notes.lines))
     return [line.rstrip() for line in (*lines, "", *itertools.chain.from_iterable(wrapped))]
 
@@ -263,7 +269,7 @@ def _lay_out(table: ResultsTable, width: int, is_coloured: bool) -> _TextLayout:
 
 def _name_width(table: ResultsTable) -> int:
     groups = [min(len(_name_group(key, table)), _MOST_OF_A_NAME) for key in _group_rows(table.rows)]
-    return max([*(len(row.workload) + 2 for row in table.rows), *groups], default=10)
+    return max([*(len(row.workload) + 2 for row in (*table.rows, *table.aa)), *groups], default=10)
 
 
 def _width_of_column(table: ResultsTable, column: ResultColumn) -> int:
@@ -292,6 +298,7 @@ def render_html(table: ResultsTable) -> Html:
         "results.html.j2",
         table=table,
         groups=groups,
+        aa=[(_name_aa(several[0]), several) for several in _group_rows(table.aa).values()],
         every=every if every != groups else [],
         columns=columns,
         caption=caption_of(table),
@@ -300,7 +307,6 @@ def render_html(table: ResultsTable) -> Html:
         meanings=MEANINGS,
         legend=legend_of(table),
         machines=list(machine_notes(table)),
-        name_aa=_name_aa,
         describe_aa=describe_aa,
         slug=make_slug,
     )

@@ -29,7 +29,7 @@ _WIDEST = 9
 
 def tabulate_effects(findings: Findings) -> Table:
     """List every finding, A/A first: effect, interval, n, label, claim, verdict; warnings as footnotes."""
-    listed = [finding for finding in (findings.aa, *findings.findings) if finding]
+    listed = [*findings.aa_pairs, *findings.findings]
     inputs = {"has_aa": findings.aa is not None, "level": format_confidence(listed)}
     return build_table(
         "findings", listed, notes=Notes("findings"), contrast=name_contrast, below=_link_below, **inputs

@@ -10,7 +10,7 @@ from benchbook.compare.claims.effects import ClaimedEffect
 from benchbook.compare.inference import findings
 from benchbook.compare.stats.equivalence import point_band
 from benchbook.compare.text import worked_arithmetic
-from benchbook.compare.text.results_table import rows_of_finding
+from benchbook.compare.text.results_table import build_results, describe_aa, rows_of_finding
 from benchbook.core.artifacts.findings import Attempts, BlockCounts, Verdicts
 from benchbook.core.study.params import Analysis
 from benchbook.core.util import histogram
@@ -178,6 +178,23 @@ def test_an_aa_pair_that_differs_casts_doubt_on_every_finding(found, make_runs, 
     assert made.aa.label == "higher"
     assert any("Equal arms differ on point selects by +5.5" in warning.text for warning in made.warnings)
     assert any("A/A pair differs" in warning for warning in made.findings[0].warnings)
+
+
+def test_each_workload_keeps_its_aa_pair_the_one_furthest_from_equal_first(found, make_runs, make_study):
+    parts = {"oltp_point_select": SAME, "oltp_read_only": [1.05, 1.06, 1.055, 1.052, 1.058]}
+    runs = [
+        make_runs({"haproxy": {4: LOWER}, "direct_again": {4: again}}, workload=workload)
+        for workload, again in parts.items()
+    ]
+    study = make_study(workloads=dict.fromkeys(parts, {}), aa={"workloads": [*parts], "threads": [4]})
+    made = found(pd.concat(runs, ignore_index=True), study)
+    assert [(pair.workload, pair.label) for pair in made.aa_pairs] == [
+        ("oltp_read_only", "higher"), ("oltp_point_select", "no practical difference"),
+    ]  # fmt: skip
+    rows = build_results(made).aa
+    assert [(row.workload, describe_aa(row)) for row in rows] == [
+        ("read-only transactions", "differs, and should not"), ("point selects", "ok"),
+    ]  # fmt: skip
 
 
 def test_an_aa_pair_that_differs_a_little_casts_doubt_on_effects_of_that_size_only(

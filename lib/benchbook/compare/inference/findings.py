@@ -121,12 +121,12 @@ def build_findings(
     context = Context(study.baseline, analysis, _block_seconds(runs), names, skipped or {})
     evidence = StudyEvidence(study, paired, analysis, tidy.get("intervals"), loads, facts, tidy["histograms"])
     effect_decisions, twins = judge_contrasts(evidence, claims, looks[0])
-    (entries, aa), others = (
+    (entries, aa_pairs), others = (
         _build_entries(effect_decisions, twins, context, tidy),
         evaluate.answer_claims(evidence, assigned_claims),
     )
     entries = speed_covariate.with_adjusted(entries, paired)
-    aa = speed_covariate.with_adjusted([aa], paired)[0] if aa is not None else None
+    aa, *aa_others = speed_covariate.with_adjusted(aa_pairs, paired) or [None]
     voids = caveats.void_counts(runs, tidy["voids"], list(names.arms), study.baseline)
     accompanied, partners = interference.arms_with_side_load(study), pairs.partner_gaps(runs)
     caused = attribution.build_causes(
@@ -146,6 +146,7 @@ def build_findings(
         "look": _current_look(complete, looks, analysis.level),
         "machine_minutes": slice_counts.machine_s(runs) / 60,
         "aa": aa,
+        "aa_others": aa_others or None,
         "findings": entries,
         "checks": checks,
         "voids": voids,
@@ -176,16 +177,16 @@ def _build_entries(
     twins: Sequence[EffectDecision],
     context: Context,
     tidy: Mapping[str, pd.DataFrame],
-) -> tuple[list[FindingData], FindingData | None]:
-    """Entries of all findings, and that of the A/A pair, the doubt of all others."""
+) -> tuple[list[FindingData], list[FindingData]]:
+    """Entries of all findings, and those of the A/A pairs, first the one that puts all others in doubt."""
     q = q_values([decision.candidate for decision in effect_decisions])
     equal = [build_finding(twin, context, {}) for twin in twins]
-    # The one that speaks most against the study: one that differs, else the largest effect.
+    # A pair that differs is further from equal than any that doesn't, else the one of the largest effect.
     doubtful = [
         (_is_aa_different(finding), numeric_equality.round_significant(abs(finding.effect or 0.0)))
         for finding in equal
     ]
-    aa = equal[doubtful.index(max(doubtful))] if equal else None
+    aa = equal.pop(doubtful.index(max(doubtful))) if equal else None
     entries = [blocks_to_match_aa(build_finding(decision, context, q), aa) for decision in effect_decisions]
     if "intervals" in tidy:
         entries = with_support(entries, tidy, context.names.arms)
@@ -197,7 +198,7 @@ def _build_entries(
         for entry in entries:
             if aa.label in SHOWN or _is_within_aa(entry, aa):
                 entry.warnings.append(text)
-    return entries, aa
+    return entries, [aa, *equal] if aa is not None else []
 
 
 def _block_seconds(runs: pd.DataFrame) -> float | None:

@@ -388,10 +388,17 @@ class Findings(Document):
     claims: Absent[list[Answer]] = None
     ladder: Absent[Ladder] = None
     described: Text[Absent[list[str]]] = None
+    aa_others: Absent[list[FindingData]] = None
+    """A/A pairs of further workloads and metrics; `aa` is the pair that is furthest from equal."""
     client_full: Absent[list[int]] = None
     """Numbers of threads at which the client's cores were full, so that runs were set aside."""
 
     @property
+    def aa_pairs(self) -> list[FindingData]:
+        """All A/A pairs, the one that is furthest from equal first."""
+        return [*([self.aa] if self.aa else []), *(self.aa_others or [])]
+
+    @property
     def everything(self) -> list[FindingData]:
-        """All findings, the A/A pair last."""
+        """All findings, then the A/A pair that is furthest from equal."""
         return [*self.findings, *([self.aa] if self.aa else [])]
