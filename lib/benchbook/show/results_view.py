@@ -212,7 +212,7 @@ class _TextLayout:
     def workloads(
         self, rows: Sequence[ResultRow], render: Callable[[str, ResultRow], list[str]]
     ) -> Iterator[str]:
-        """Lines of a group: each workload's name before its first row, or above it where names are stacked."""
+        """Lines of a group: each workload's name before its first row, or above it where stacked."""
         for workload, several in itertools.groupby(rows, key=lambda row: row.workload):
             name = f"  {workload}"
             if self.is_stacked:

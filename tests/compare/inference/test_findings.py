@@ -186,7 +186,7 @@ def test_each_workload_keeps_its_aa_pair_the_one_furthest_from_equal_first(found
         make_runs({"haproxy": {4: LOWER}, "direct_again": {4: again}}, workload=workload)
         for workload, again in parts.items()
     ]
-    study = make_study(workloads=dict.fromkeys(parts, {}), aa={"workloads": [*parts], "threads": [4]})
+    study = make_study(workloads={key: {} for key in parts}, aa={"workloads": [*parts], "threads": [4]})
     made = found(pd.concat(runs, ignore_index=True), study)
     assert [(pair.workload, pair.label) for pair in made.aa_pairs] == [
         ("oltp_read_only", "higher"), ("oltp_point_select", "no practical difference"),
