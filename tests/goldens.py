@@ -3,10 +3,17 @@
 `make goldens` writes them anew; the difference is then read in git.
 """
 
+import base64
 import os
+import re
 from pathlib import Path
+from typing import Any
+
+from bs4 import BeautifulSoup
 
 FOLDER = Path(__file__).parent / "data" / "goldens"
+UNREAD = "head, footer, script, style, details.code, a.anchor, a.skip"
+LINES = "h1, h2, h3, h4, p, li, tr, div, section, details, summary, figure, figcaption, caption, dt, dd"
 
 
 def assert_golden(name: str, text: str) -> None:
@@ -17,3 +24,28 @@ def assert_golden(name: str, text: str) -> None:
         file.write_text(text, encoding="utf-8")
     expected = file.read_text(encoding="utf-8") if file.is_file() else ""
     assert text == expected, f"{name} differs; `make goldens` writes it anew"
+
+
+def assert_page(name: str, *parts: Any) -> None:
+    """Compare what a page says with a file: a row or text a line, pictures and links by what they are of."""
+    shown = [part if isinstance(part, str) else part._repr_html_() for part in parts]
+    soup = BeautifulSoup(" ".join("\n".join(shown).split()), "html.parser")
+    for tag in soup.select(UNREAD):
+        tag.decompose()
+    for tag in soup.select("[alt], [title], [href]"):
+        told = tag.get("alt") or tag.get("title") or tag.get("href", "")
+        told = " ".join([told, *places(tag.get("src", ""))]).strip()
+        tag.append(f" ({told})" if told and "#run-" not in told else "")
+    for tag in soup.select("th, td"):
+        tag.string = tag.get_text(" ") + " | " * bool(tag.find_next_sibling(["th", "td"]))
+    for tag in soup.select(LINES):
+        tag.insert(0, "\n")
+        tag.append("\n")
+    lines = (" ".join(line.split()) for line in soup.get_text().split("\n"))
+    assert_golden(name, "\n".join(filter(None, lines)) + "\n")
+
+
+def places(source: str) -> dict[str, None]:
+    """Return where the marks of a drawing of our own stand, in per cent of it."""
+    drawn = base64.b64decode(source.partition("base64,")[2]).decode()
+    return dict.fromkeys(re.findall(r'"([\d.]+)%"', drawn))

@@ -15,6 +15,7 @@ import pytest
 import benchbook as bb
 from benchbook.commands import cli
 from benchbook.core.util.errors import NotThere
+from tests.goldens import assert_page
 from tests.log_analysis.test_layout import fill, log, make
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
@@ -26,9 +27,10 @@ def call(capsys, *words) -> tuple[int, str, str]:
     return code, *capsys.readouterr()
 
 
-def test_the_table_of_numbered_folders(capsys):
-    code, out, _ = call(capsys, NUMBERED)
+def test_the_table_of_numbered_folders(capsys, tmp_path):
+    code, out, _ = call(capsys, NUMBERED, "--html", tmp_path / "page.html")
     assert code == 0
+    assert_page("logs-numbered.txt", (tmp_path / "page.html").read_text().replace(str(LOGS), "logs"))
     changes = dict(re.findall(r"^ +(\d+) .*?([−+]\d+\.\d)\s%", out, re.M))
     assert changes == {"1": "−30.4", "4": "−6.0", "16": "−3.8", "64": "−4.0", "256": "−3.4"}
     assert out.count("one run: no interval") == 5
@@ -72,8 +74,7 @@ def test_everything_that_can_be_written(tmp_path, capsys):
     code, out, _ = call(capsys, tmp_path / "in", *words, "--markdown")
     assert code == 0 and out.count("\n| ") == 5
     page = (tmp_path / "page.html").read_text()
-    for heading in ("Arms beside each other", "Throughput by threads", "Over threads", "What could be wrong"):
-        assert heading in page
+    assert_page("logs.txt", page)
     assert not re.search(r"""(?:src|href)=["']https?:""", page)
     for name, rows in (("runs", 18), ("intervals", 18 * 8), ("histograms", 18), ("effects", 6)):
         assert len(pd.read_csv(tmp_path / "csv" / f"{name}.csv")) == rows

@@ -13,11 +13,38 @@ import pytest
 from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from benchbook.show import page
+from benchbook.show import bottleneck_section, claim_rows, curves, figures, forest, page, study_answer, tables
 from tests.found import changed, doubt
+from tests.goldens import assert_page
+from tests.recorded_findings import chosen_findings
 from tests.show import conftest, synthetic
 
 VOID = {"br", "col", "hr", "img", "link", "meta"}
+
+
+def test_it_says_what_was_found_and_what_it_rests_on(built):
+    assert_page("report.txt", built.text)
+
+
+@pytest.mark.parametrize("study", ["quick", "lab-ladder", "lab-proxies", "lab-tiproxy-cpu"])
+def test_it_says_all_that_a_recorded_session_found(study: str):
+    found = chosen_findings(study)
+    lines = [*bottleneck_section.describe_proxy_cores(found), *claim_rows.render_claims(found)]
+    drawn, _ = curves.of_findings(found.findings)
+    assert_page(
+        f"findings-{study}.txt",
+        study_answer.render_opening(found),
+        *bottleneck_section.render_section(found),
+        *(f"<p>{line}</p>" for line in lines),
+        *([drawn] if drawn else []),
+        forest.of_findings(found.findings, found.aa),
+        tables.tabulate_effects(found),
+        tables.tabulate_levels(found),
+        tables.tabulate_scaling(found),
+        *tables.tabulate_claims(found),
+        *figures.tabulate_percentiles(found),
+        *figures.draw_ordered_arms(found),
+    )
 
 
 def test_it_is_small_and_quick(built):
