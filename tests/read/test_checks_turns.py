@@ -161,6 +161,7 @@ def test_a_client_waits_at_its_end_for_the_one_that_started_last():
 
 def latencies(threads: int, turns: int, events: int, active_s: float) -> dict[str, Any]:
     run = SimpleNamespace(
+        turn_cpu_s={},
         final=SimpleNamespace(events=events),
         plan_value={"threads": threads}.__getitem__,
         get={"turns": {"count": turns, "cpu_s": {}, "stopped": []}}.__getitem__,
@@ -180,6 +181,22 @@ def test_the_mean_is_littles_law_and_percentiles_stay_where_pauses_are_few():
     # 16 x 52 = 832 of 4,008 events destroy both.
     found = latencies(16, 52, 4_008, 6.0)
     assert np.isnan(found["latency_p95_ms"]) and np.isnan(found["latency_p99_ms"])
+
+
+@pytest.mark.parametrize(
+    ("server_s", "books", "cores"), [(3.0, 3.1, 1.5), (0.0, 3.1, 1.55), (0.0, None, np.nan)]
+)
+def test_a_server_that_works_in_backends_used_what_the_books_hold(server_s, books, cores):
+    """The clock of PostgreSQL's first process sees none of its backends: no use of zero cores, which would
+    be put down to programs that are no part of an arm."""
+    run = taken()
+    turns = run.observed["turns"] | {
+        "active_s": 2.0, "stopped": [], "cpu_s": {"client": 1.0, "server": server_s},
+        "costs": {"server": {"cpu_s": books}},
+    }  # fmt: skip
+    columns = rows.columns_in_turns(replace(run, observed=run.observed | {"turns": turns}))
+    assert columns["cpu_client_cores"] == 0.5
+    assert columns["cpu_server_cores"] == pytest.approx(cores, nan_ok=True)
 
 
 def test_turns_allow_more_of_what_the_host_takes_since_it_meets_all_arms():

@@ -117,7 +117,7 @@ def _check_costs(run: Evidence) -> Iterator[str]:
         return
     report, cores = run.get("turns"), run.observed.get("machine_cores")
     used = report.get("cpu_s") or {}
-    busy = sum(used.values()) / run.active_s if run.active_s else 0.0
+    busy = sum(filter(None, run.turn_cpu_s.values())) / run.active_s if run.active_s else 0.0
     if cores and busy > cores * (1 + CORES_SLACK):
         yield f"in its turns the arm's parts used {busy:.2f} cores, and the machine has {cores}"
     if used and used.get("client") != run.get("client", "cpu_s"):

@@ -145,6 +145,16 @@ class Evidence:
         return self.log.measured_s
 
     @property
+    def turn_cpu_s(self) -> dict[str, float | None]:
+        """Processor time of each part in the turns of its arm, in seconds; None if it is not known.
+
+        The clock of a part's first process sees nothing of a server that works in backends.
+        """
+        turns = self.get("turns")
+        used, costs = turns.get("cpu_s") or {}, turns.get("costs") or {}
+        return {part: cpu_s or (costs.get(part) or {}).get("cpu_s") for part, cpu_s in used.items()}
+
+    @property
     def planned_event(self) -> dict[str, Any] | None:
         """Planned event at the server or cluster in the run; None without one."""
         done = self.observed.get("arrangement") or {}

@@ -81,7 +81,9 @@ def columns_in_turns(run: Evidence) -> Columns:
     seconds; a percentile where events that carry a pause are fewer than a tenth of those beyond it.
     """
     turns, threads, events = run.get("turns"), run.plan_value("threads"), run.final.events or 0
-    cores = {part: cpu_s / run.active_s for part, cpu_s in turns["cpu_s"].items() if run.active_s}
+    cores = {
+        part: costs.to_number(cpu_s) / run.active_s for part, cpu_s in run.turn_cpu_s.items() if run.active_s
+    }
     carry = threads * turns["count"]
     lost = [
         *("latency_max_ms", "printed_percentile_ms", "lowest_qps"),
