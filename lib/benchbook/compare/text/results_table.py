@@ -144,6 +144,8 @@ def build_results(findings: Findings, recorded: MetaAnalysis | None = None) -> R
     """Table of a study's findings, beside the effects from recorded sessions of the same design."""
     pooled = {contrast.id: contrast for contrast in recorded.contrasts} if recorded else {}
     processors = [session.processor for session in recorded.sessions] if recorded else []
+    places = {(each.metric, each.workload): place for place, each in enumerate(findings.findings)}
+    pairs = sorted(findings.aa_pairs, key=lambda pair: places.get((pair.metric, pair.workload), 0))
     return ResultsTable(
         findings.study,
         findings.title,
