@@ -21,6 +21,7 @@ from benchbook.sites.processes import process
 from tests import depth, rooms
 
 INSTALLER, ACCOUNT = "mariadb-install-db", "mysql"
+INSTALLED = local_machine.name_variable(INSTALLER)
 # It makes a log of 96 MiB, which a server of a test makes one of 8 MiB at its first start.
 SCRIPT = """#!/bin/sh
 set -e
@@ -63,26 +64,26 @@ end
 def begin() -> Callable[[], None]:
     """Let this process and those of its workers have both; return what ends that.
 
-    An installer that is not here, or that the environment names already, is left as it is. Tests on hosts and
-    in clones have the true programs, for neither inherits our environment.
+    An installer that is not here, or that the environment names already, is left as it is. Tests on hosts
+    have the true programs, for those don't inherit our environment; `pipeline/clone.py` gives both to clones.
     """
     folder = Path(tempfile.mkdtemp(prefix="bb-programs-", dir=rooms.folder()))
     folder.chmod(0o755)
     made = {} if depth.IS_DEEP else {HOME: str(folder)}
     (folder / MODULES).mkdir(parents=True)
     (folder / MODULES / "oltp_common.lua").write_text(COMMON, encoding="utf-8")
-    variable, program = local_machine.name_variable(INSTALLER), local_machine.find_program(INSTALLER)
+    program = local_machine.find_program(INSTALLER)
     try:
         account = labs.service_user(ACCOUNT)
     except SiteError:
         program = None
-    if program is not None and variable not in os.environ:
+    if program is not None and INSTALLED not in os.environ:
         if account is not None:
             shutil.chown(folder, account)
         script = folder / INSTALLER
         script.write_text(SCRIPT.replace("PROGRAM", program), encoding="utf-8")
         script.chmod(0o755)
-        made[variable] = str(script)
+        made[INSTALLED] = str(script)
     os.environ |= made
 
     def end() -> None:

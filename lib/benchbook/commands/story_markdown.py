@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-import nbformat
 from bs4 import BeautifulSoup
 
 from benchbook.core.util import files, paths
 from benchbook.show.story import ABSENT
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
 
 FILE = "STORY.md"
 # What a repository's page draws itself; everything else gives its text alone.
@@ -21,6 +24,8 @@ _ATTRIBUTES = {"colspan", "rowspan", "scope"}
 
 def write_story() -> None:
     """Write the file from the executed notebook, where there is one that had the record."""
+    import nbformat
+
     place = paths.find_root() / "data" / "site" / "notebooks" / "story.ipynb"
     text = render_story(nbformat.read(place, as_version=4)) if place.is_file() else ABSENT
     # A story of the published reports alone replaces no file.
@@ -28,7 +33,7 @@ def write_story() -> None:
         files.write_text(paths.reports_folder() / FILE, text)
 
 
-def render_story(notebook: nbformat.NotebookNode) -> str:
+def render_story(notebook: NotebookNode) -> str:
     """The notebook's prose and outputs as Markdown; its code stays where it is."""
     parts = ["Made by `make pages` from the record. The pages that it makes have every figure and link."]
     for cell in notebook.cells:

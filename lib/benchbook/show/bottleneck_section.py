@@ -10,8 +10,6 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from matplotlib.patches import Patch
-
 from benchbook.compare.bottlenecks import operational_laws
 from benchbook.compare.bottlenecks.service_demand import fit_cores, is_decided
 from benchbook.compare.text import labels as labels_module
@@ -226,6 +224,8 @@ def costs_of_a_query(causes: Causes, findings: Findings) -> Picture:
 
 
 def _draw_panel(name: str, bars: Sequence[CellCosts], arms: Mapping[str, str]) -> Panel:
+    from matplotlib.patches import Patch
+
     with theme.figure_style():
         # In at most two lines beside its bar.
         names = (textwrap.wrap(theme.shorten_name(arms.get(bar.arm, bar.arm), 36), 18) for bar in bars)

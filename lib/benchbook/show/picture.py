@@ -11,13 +11,16 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pandas as pd
-from matplotlib.figure import Figure
 
 from benchbook.show import theme
 from benchbook.show.markup import Html, make_element
 from benchbook.show.templating import render_template
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def inline_svg(drawn: str, alt: str, **attributes: object) -> Html:

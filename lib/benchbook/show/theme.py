@@ -12,11 +12,14 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import matplotlib as mpl
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
+# matplotlib takes half a second to load: whoever draws nothing has only the colours of this module.
+if TYPE_CHECKING:
+    from matplotlib import RcParams
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 STYLE = Path(__file__).parent / "templates" / "figures.mplstyle"
 PAPER, INK, MUTED, RULE, ZONE, CLAIM = "#fefefd", "#1f2832", "#5a6571", "#d6dbe1", "#f0f2f5", "#f6e6b0"
@@ -49,16 +52,22 @@ SMALLEST = 8.5
 
 def figure_style() -> AbstractContextManager[None]:
     """Context for drawing and writing figures."""
+    import matplotlib as mpl
+
     return mpl.rc_context({**mpl.rcParamsDefault, "backend": "agg", **_read_style()})
 
 
 @cache
-def _read_style() -> mpl.RcParams:
-    return mpl.rc_params_from_file(STYLE, use_default_template=False)
+def _read_style() -> RcParams:
+    from matplotlib import rc_params_from_file
+
+    return rc_params_from_file(STYLE, use_default_template=False)
 
 
 def make_canvas(width_in: float = WIDTH, height_in: float = 2.75) -> tuple[Figure, Axes]:
     """Start a figure with one pair of axes; the width suits half a page or a whole phone."""
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(width_in, height_in), layout="constrained")
     return figure, figure.subplots()
 
@@ -95,6 +104,8 @@ _LEGEND_WIDTH = 52
 
 def draw_legend(figure: Figure, arms: Sequence[str], order: Sequence[str], **extra: Line2D) -> None:
     """Put the arms' markers above the axes, and any extra handles after them."""
+    from matplotlib.lines import Line2D
+
     handles = {
         shorten_name(arm): Line2D(
             [],
