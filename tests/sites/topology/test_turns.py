@@ -26,7 +26,9 @@ print('Threads started!', flush=True)
 for _ in range(12): threading.Thread(target=burn, daemon=True).start()
 burn()"""
 BURN = "import sys\nprint('Threads started!', flush=True)\nwhile True: pass"
-LATE = "import os, time\nwhile not os.path.exists({!r}): time.sleep(0.01)\n" + BURN
+# For what is about who stands still, which a core's time tells nothing of.
+WAKE = "import time\nprint('Threads started!', flush=True)\nwhile True: time.sleep(0.001)"
+LATE = "import os, time\nwhile not os.path.exists({!r}): time.sleep(0.01)\n" + WAKE
 DIE_AFTER = "import sys, time\nprint('Threads started!', flush=True)\ntime.sleep(0.6)"
 TURN_S = 0.05
 
@@ -121,7 +123,7 @@ def test_one_arm_runs_at_a_time_for_equal_seconds_and_all_go_on_at_the_end(group
 def test_who_has_started_leaves_the_cores_to_those_that_have_not(group: Group):
     """Three arms of eight threads on two cores: the last would start seconds after the first."""
     may_start = group.folder / "may_start"
-    group.start(a=BURN, b=LATE.format(str(may_start)))
+    group.start(a=WAKE, b=LATE.format(str(may_start)))
     running = group.clock(whole_s=5.0)
     assert beside.until(lambda: group.state("a") in "Tt")
     assert (group.folder / "b.log").read_bytes() == b"" and group.state("b") not in "Tt"
@@ -168,7 +170,7 @@ child.wait()"""
 
 def test_what_a_server_of_one_arm_has_started_stands_still_with_it_and_goes_on_at_the_end(group: Group):
     """As a PostgreSQL does for each session: its child works, and itself waits."""
-    group.start(a=BURN, b=BURN)
+    group.start(a=WAKE, b=WAKE)
     server = subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE)
     assert server.stdout is not None
     child = psutil.Process(int(server.stdout.readline().split()[-1]))
@@ -214,7 +216,7 @@ def test_each_thread_of_a_process_is_asked_to_stop_it_for_the_first_one_may_wait
 
 
 def test_what_serves_one_arm_alone_stands_still_in_the_turns_of_others(group: Group):
-    group.start(a=BURN, b=BURN)
+    group.start(a=BURN, b=WAKE)
     server = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     try:
         running = group.clock(whole_s=2.0, stops={server.pid: ["a"]})
@@ -233,7 +235,7 @@ def test_what_serves_one_arm_alone_stands_still_in_the_turns_of_others(group: Gr
 
 
 def test_a_client_that_is_continued_by_a_stranger_is_seen(group: Group):
-    group.start(a=BURN, b=BURN)
+    group.start(a=BURN, b=WAKE)
     # The clock waits half a second for one that never stands still, and then goes on: 2.2 s for an ABBA.
     running = group.clock(whole_s=5.0)
     assert beside.until(lambda: group.state("a") == "T")
@@ -244,7 +246,7 @@ def test_a_client_that_is_continued_by_a_stranger_is_seen(group: Group):
 
 
 def test_a_client_that_ends_ends_the_turns_and_the_others_go_on(group: Group):
-    group.start(a=BURN, b=DIE_AFTER)
+    group.start(a=WAKE, b=DIE_AFTER)
     running = group.clock()
     assert running.wait(60) == 3
     assert group.told()["gone"] == group.burners["b"].pid
@@ -253,7 +255,7 @@ def test_a_client_that_ends_ends_the_turns_and_the_others_go_on(group: Group):
 
 @pytest.mark.parametrize("after_s", [0.3, 1.3, 2.0])
 def test_a_clock_that_is_asked_to_end_lets_all_go_on(group: Group, after_s: float):
-    group.start(a=BURN, b=BURN)
+    group.start(a=WAKE, b=WAKE)
     running = group.clock()
     time.sleep(after_s)
     running.terminate()
