@@ -154,9 +154,7 @@ def build_results(findings: Findings, recorded: MetaAnalysis | None = None) -> R
             for finding in findings.findings
             for row in rows_of_finding(finding, findings.causes, pooled.get(finding.id), recorded)
         ),
-        tuple(
-            row for pair in findings.aa_pairs for row in rows_of_finding(pair, findings.causes, is_aa=True)
-        ),
+        tuple(row for pair in pairs for row in rows_of_finding(pair, findings.causes, is_aa=True)),
         len(processors),
         cpu_models.count_models(processors) if processors else 0,
     )
