@@ -32,7 +32,6 @@ from benchbook.sites.hosts.placement import (
     Part,
     client_hosts,
     hosts_of,
-    list_endpoints,
     reached_at,
 )
 from benchbook.sites.processes.spawn import ProcessPlacement
@@ -60,6 +59,8 @@ class HostsRuntime(ArmRuntime[HostPlacement]):
         self._looks: dict[str, HostSnapshot] = {}
         self.kernel: dict[str, dict[str, int]] = {}
         """By host the kernel settings that were made there, as it has them."""
+        self.errors_ms: list[float] = []
+        """By how much the clock of each client's host may be off in the present run."""
         self._over = threading.Event()
 
     def host(self, name: str) -> Host:
@@ -176,24 +177,27 @@ class HostsRuntime(ArmRuntime[HostPlacement]):
         return sorted({self.machine(name).source(*address) for name, address in pairs})
 
     @contextlib.contextmanager
-    def beside(self, chain: Chain) -> Iterator[dict[str, Any]]:
-        """Keep up an arm's load and capture while the block runs; the record has their results."""
-        proxy = self.get(chain.proxy) if chain.proxy is not None else None
-        with self._load(chain) as borne, background_load.capture_traffic(proxy, chain.arm.capture) as taken:
-            yield ({"load": borne} if borne else {}) | ({"capture": taken} if taken else {})
+    def run_alongside(self, arm: str) -> Iterator[dict[str, Any]]:
+        """Record, beside the tasks of all kinds of site, lost connections and the errors of clocks."""
+        roles = hosts_of(self.chains[arm])
+        before = {name: len(self.host(name).outages) for name in roles.values()}
+        self.errors_ms.clear()
+        with super().run_alongside(arm) as record:
+            record["hosts"] = roles
+            yield record
+        # How far off the beginning of each of several clients may be, as clocks were compared.
+        if self.errors_ms:
+            record["begun_known_to_ms"] = self.errors_ms
+        lost = {name: self.host(name).outages[count:] for name, count in before.items()}
+        if any(lost.values()):
+            record["connection_lost"] = {name: outages for name, outages in lost.items() if outages}
 
-    def _load(self, chain: Chain) -> contextlib.AbstractContextManager[dict[str, Any]]:
-        """Connections held from the first client's host, as `background_load.hold_connections` here."""
-        host, to = self.host(chain.client.where.host), list_endpoints(chain)[0]
-        out = self.lab.run / f"{background_load.ROLE}.out"
+    def _run_beside(self, arm: str, role: str, words: list[str]) -> background_load.Running:
+        client = self.chains[arm].client
+        # It ends with the agent, and goes on while we are cut off.
+        argv = ["python3", f"../../{agent_zipapp.build_name()}", "drive", *words]
+        host, out = self.host(client.where.host), background_load.driver_log(self.lab)
+        return run_alongside(host, argv, out, background_load.STOP_S, client.cpus)
 
-        def run(words: list[str]) -> background_load.Running:
-            # It ends with the agent, and goes on while we are cut off.
-            argv = ["python3", f"../../{agent_zipapp.build_name()}", "drive", *words]
-            return run_alongside(host, argv, out, background_load.STOP_S, chain.client.cpus)
-
-        def read_output(driver: RemoteClient) -> str:
-            return str(host.call("read", name=f"{driver.job}/out") or "")
-
-        address = (to.address, to.port)
-        return background_load.run_driver(chain.arm.load, address, self.lab.secret, run, read_output, out)
+    def _read_driver(self, driver: RemoteClient) -> str:
+        return str(driver.host.call("read", name=f"{driver.job}/out") or "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,6 @@ class HostsSite(ArrangedSite[HostPlacement]):
 
     def _open(self) -> None:
         self.runtime = HostsRuntime(self.study, self.lab, self.chains, self.targets)
-        self._errors_ms: list[float] = []
 
     def _close(self, error: BaseException | None) -> None:
         self.runtime.end()
@@ -114,9 +113,8 @@ class HostsSite(ArrangedSite[HostPlacement]):
             **({"encryption": site.tls} if site.tls != "off" else {}),
             **({"cluster": cluster} if cluster else {}),
             "cpu": {
-                part.kind: {"cores": list(part.cpus) if part.cpus else None}
-                for part in (chain.server, chain.proxy, chain.client)
-                if part is not None
+                role: {"cores": list(part.cpus) if part.cpus else None}
+                for role, part in chain.by_role.items()
             },
             "kernel": self.runtime.kernel.get(chain.server.where.host) or None,
             "machine": {name: server[name] for name in TOLD}
@@ -156,7 +154,7 @@ class HostsSite(ArrangedSite[HostPlacement]):
         host = self.runtime.host(chain.clients[start.number].where.host)
         remote_client = RemoteClient(host, start, chain.client.cpus, inputs)
         if remote_client.clock is not None:
-            self._errors_ms.append(round(500 * remote_client.clock.round_trip_s, 3))
+            self.runtime.errors_ms.append(round(500 * remote_client.clock.round_trip_s, 3))
         return remote_client
 
     def watch(self, arm: str, clients: Sequence[RemoteClient], path: Path) -> RemoteWatch:
@@ -164,24 +162,6 @@ class HostsSite(ArrangedSite[HostPlacement]):
         roles = {role: self.runtime.host(name) for role, name in placement.hosts_of(chain).items()}
         pids, hops = self.runtime.processes(chain), placement.list_hops(chain)
         return RemoteWatch(roles, pids, clients, path, hops, self.runtime.families(chain))
-
-    @contextlib.contextmanager
-    def _run_alongside(self, arm: str) -> Iterator[dict[str, Any]]:
-        """Record, beside a run, lost connections to the hosts and the errors of their clocks."""
-        chain = self._chain(arm)
-        roles = placement.hosts_of(chain)
-        before = {name: len(self.runtime.host(name).outages) for name in roles.values()}
-        record: dict[str, Any] = {"hosts": roles, **self.runtime.describe_proxies(chain)}
-        self._errors_ms.clear()
-        with self.runtime.beside(chain) as kept:
-            record |= kept
-            yield record
-        # How far off the beginning of each of several clients may be, as clocks were compared.
-        if self._errors_ms:
-            record["begun_known_to_ms"] = self._errors_ms
-        lost = {name: self.runtime.host(name).outages[count:] for name, count in before.items()}
-        if any(lost.values()):
-            record["connection_lost"] = {name: outages for name, outages in lost.items() if outages}
 
     def restore(self, label: str | None = None) -> None:
         self.runtime.retry_after_loss(lambda: super(HostsSite, self).restore(label))

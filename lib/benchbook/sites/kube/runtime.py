@@ -208,14 +208,15 @@ class KubernetesRuntime(ArmRuntime[KubernetesPlacement]):
             if now is None or not wait.is_same_pod(now, pod):
                 raise SiteError(f"{name} ended by itself")
 
-    def run_neighbour(self, chain: Chain) -> contextlib.AbstractContextManager[dict[str, Any]]:
-        """Let an arm's neighbour compute in its pod, as `background_load.run_neighbour` does."""
+    def _run_beside(self, arm: str, role: str, words: list[str]) -> background_load.Running:
+        host = self.space.host(self.pod(require_value(self.chains[arm].neighbour)))
+        return run_alongside(host, words, self.lab.run / f"{role}.out", 1.0)
 
-        def run(argv: list[str]) -> background_load.Running:
-            host = self.space.host(self.pod(require_value(chain.neighbour)))
-            return run_alongside(host, argv, self.lab.run / "neighbour.out", 1.0)
-
-        return background_load.run_neighbour(chain.arm.neighbour, run)
+    def describe_proxies(self, chain: Chain) -> dict[str, bool]:
+        # Who asks whether a server is ready drops its connection before it logs in: the operator's pods are
+        # asked so by the kubelet.
+        is_asked = chain.arm.access == "load_balancer" or self.space.here.tidb is not None
+        return {"has_probes": True} if is_asked else {}
 
     def watch(self, chain: Chain, clients: Sequence[RemoteClient], path: Path) -> RemoteWatch:
         """Watch of an arm's clients and pods; all parts of a TiDB cluster are the server too."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -122,17 +122,6 @@ class KubernetesSite(ArrangedSite[KubernetesPlacement]):
 
     def identity(self, arm: str) -> dict[str, Any]:
         return evidence.collect_identity(self.runtime, self._chain(arm))
-
-    @contextlib.contextmanager
-    def _run_alongside(self, arm: str) -> Iterator[dict[str, Any]]:
-        chain, record = self._chain(arm), dict[str, Any]()
-        with self.runtime.run_neighbour(chain) as beside:
-            yield record
-        record |= {"neighbour": beside} if beside else {}
-        # Who asks whether a server is ready drops its connection before it logs in: the operator's pods are
-        # asked so by the kubelet.
-        if chain.arm.access == "load_balancer" or self.space.here.tidb is not None:
-            record["has_probes"] = True
 
     def allowance(self, arm: str) -> float:
         chain = self._chain(arm)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from benchbook.core.study.engines import engine_of, program_of
 from benchbook.core.study.study import StudySpec
-from benchbook.core.util.errors import SiteError
+from benchbook.core.util.errors import SiteError, require_value
 from benchbook.sites import load
 from benchbook.sites import workspace as labs
 from benchbook.sites.agent import kernel
@@ -22,6 +25,7 @@ from benchbook.sites.machine.supervised_process import Component
 from benchbook.sites.processes import procfs
 from benchbook.sites.processes.spawn import ProcessPlacement
 from benchbook.sites.processes.tcp_bytes import Hop
+from benchbook.sites.topology import background_load
 from benchbook.sites.topology.runtime import ArmRuntime
 
 
@@ -137,6 +141,34 @@ class LocalRuntime(ArmRuntime[LabPlacement]):
         below = self.get(chain.server).below
         return hops + [Hop(kind, *place) for kind, places in below.items() for place in places]
 
+    @contextlib.contextmanager
+    def run_alongside(self, arm: str) -> Iterator[dict[str, Any]]:
+        """Count, beside the tasks of all kinds of site, connections to a service and throttled groups."""
+        chain = self.chains[arm]
+        service = self.get(hop) if (hop := chain.hop("service")) is not None else None
+        groups = {role: its for role, part in chain.by_role.items() if (its := self.group(part)) is not None}
+        packets = service.packets() if service is not None else 0
+        held = {role: its.throttled() for role, its in groups.items()}
+        with super().run_alongside(arm) as record:
+            yield record
+        if service is not None:
+            record["service"] = {"connections": service.packets() - packets}
+        if held:
+            record["throttled"] = {
+                role: procfs.throttled_since(held[role], its.throttled()) for role, its in groups.items()
+            }
+
+    def _run_beside(self, arm: str, role: str, words: list[str]) -> background_load.Running:
+        chain = self.chains[arm]
+        if role == background_load.ROLE:
+            argv = [sys.executable, "-m", "benchbook.sites.agent.connection_load", *words]
+            where = ProcessPlacement(chain.client.cpus)
+            return background_load.run_program(self.lab, role, argv, where, background_load.STOP_S)
+        role, shares = name_neighbour(arm), require_value(chain.arm.neighbour).shares
+        group = cgroups.create_group(self.lab.token, role, quota=None, shares=shares)
+        where = ProcessPlacement(chain.server.cpus, (group.folder,))
+        return background_load.run_program(self.lab, role, words, where, 1.0)
+
     def clear(self) -> list[str]:
         """Remove all of the lab in the kernel: rules, namespaces, links, groups, settings."""
         self.network = network.LabNetwork(self.lab.token)
@@ -190,6 +222,11 @@ class LocalRuntime(ArmRuntime[LabPlacement]):
         if any(chain.by_socket for chain in mine):
             here = (*here, labs.OVER_SOCKET)
         return (*here, self.network.gateway) if is_crossed else here
+
+
+def name_neighbour(arm: str) -> str:
+    """Role of an arm's neighbour: arms in turns have theirs at the same time."""
+    return f"{background_load.NEIGHBOUR}-{arm}"
 
 
 class VirtualService(Component):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -101,7 +100,7 @@ class LocalSite(ArrangedSite[LabPlacement]):
         beside = {
             name: {background_load.NEIGHBOUR: [pid]}
             for name, taker in takers.items()
-            if (pid := background_load.find_pid(self.lab, evidence.name_neighbour(taker.arm))) is not None
+            if (pid := background_load.find_pid(self.lab, runtime.name_neighbour(taker.arm))) is not None
         }
         cores = {min(room) for role in ("server", "client") if (room := self.cpus.get(role))}
         more = {**requests, "families": families, "cores": sorted(cores) or [min(os.sched_getaffinity(0))]}
@@ -121,9 +120,6 @@ class LocalSite(ArrangedSite[LabPlacement]):
 
     def _families(self, arm: str) -> list[int]:
         return [pid for pids in self.runtime.families(self._chain(arm)).values() for pid in pids]
-
-    def _run_alongside(self, arm: str) -> contextlib.AbstractContextManager[dict[str, Any]]:
-        return evidence.run_alongside(self.runtime, self._chain(arm), arm)
 
     def allowance(self, arm: str) -> float:
         client = self._chain(arm).client

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -42,39 +41,23 @@ def start_client(lab: labs.Lab, start: Start, where: ProcessPlacement = ANYWHERE
     return replace(lab.start(role, argv, **its, append=False, where=where), note=note)
 
 
-def hold_connections(
-    lab: labs.Lab, load: Load | None, to: tuple[str, int], cpus: tuple[int, ...] | None
-) -> contextlib.AbstractContextManager[dict[str, Any]]:
-    """Hold and make connections from this machine while the block runs, as `run_driver` does."""
-    log, command = lab.run / f"{ROLE}.log", [sys.executable, "-m", "benchbook.sites.agent.connection_load"]
-
-    def run(words: list[str]) -> Running:
-        return run_program(lab, ROLE, [*command, *words], ProcessPlacement(cpus), STOP_S)
-
-    return run_driver(load, to, lab.secret, run, lambda _: log.read_text("utf-8", "replace"), log)
-
-
 @contextlib.contextmanager
 def run_driver(
-    load: Load | None,
+    load: Load,
     to: tuple[str, int],
-    secret: Path,
-    run: Callable[[list[str]], Running],
+    lab: labs.Lab,
+    run: Callable[[str, list[str]], Running],
     read_output: Callable[[Any], str],
-    out: Path,
 ) -> Iterator[dict[str, Any]]:
     """Keep a driver's program up while the block runs; idle connections are open before it begins.
 
-    `run` starts the driver with its arguments, `read_output` has all that it has written so far, `out` the
-    file that has it at its end. Yields a record that has at first `idle.opened`, and afterwards what was held
-    to the end, what was made in each second, how many connections the server must have counted, and whether
-    the driver stayed. It says what could not be opened: judging the run decides. Empty without a load.
+    `run` starts the driver with its arguments, `read_output` has all that it has written so far, and the file
+    `driver_log` at its end. Yields a record that has at first `idle.opened`, and afterwards what was held to
+    the end, what was made in each second, how many connections the server must have counted, and whether the
+    driver stayed. It says what could not be opened: judging the run decides.
     """
-    if load is None:
-        yield {}
-        return
     numbers = (load.idle_connections, load.new_connections_per_s)
-    with run([f"{to[0]}:{to[1]}", labs.SCHEMA, str(secret), *map(str, numbers)]) as (driver, kept):
+    with run(ROLE, [f"{to[0]}:{to[1]}", labs.SCHEMA, str(lab.secret), *map(str, numbers)]) as (driver, kept):
         first: dict[str, Any] = {"error": "the driver did not begin in time", "opened": 0, "took_s": None}
         deadline = time.monotonic() + START_S + load.idle_connections / SLOWEST_PER_S
         while driver.popen.poll() is None and time.monotonic() < deadline:
@@ -85,8 +68,13 @@ def run_driver(
         idle = {"asked": load.idle_connections, "opened": first["opened"], "took_s": first["took_s"]}
         record = {"error": first["error"]} | ({"idle": idle} if load.idle_connections else {})
         yield record
-    text = out.read_text("utf-8", "replace") if out.exists() else ""
+    text = out.read_text("utf-8", "replace") if (out := driver_log(lab)).exists() else ""
     record |= summarize_driver(_parse_lines(text), load, record) | kept
+
+
+def driver_log(lab: labs.Lab) -> Path:
+    """File of a lab that has all that the driver of a load wrote, at its end."""
+    return lab.run / f"{ROLE}.log"
 
 
 def find_pid(lab: labs.Lab, role: str = ROLE) -> int | None:
@@ -141,15 +129,10 @@ def _parse_lines(text: str) -> list[dict[str, Any]]:
 
 
 @contextlib.contextmanager
-def run_neighbour(
-    neighbour: Neighbour | None, run: Callable[[list[str]], Running]
-) -> Iterator[dict[str, Any]]:
+def run_neighbour(neighbour: Neighbour, run: Callable[[str, list[str]], Running]) -> Iterator[dict[str, Any]]:
     """Compute beside while the block runs; the record has threads, their CPU seconds, if they stayed."""
-    if neighbour is None:
-        yield {}
-        return
     argv = ["sysbench", "cpu", f"--threads={neighbour.processes}", "--time=0", "--events=0", "run"]
-    with run(argv) as (_, record):
+    with run(NEIGHBOUR, argv) as (_, record):
         record |= {"threads": neighbour.processes, "shares": neighbour.shares}
         yield record
 
@@ -176,16 +159,13 @@ MIB = 1024 * 1024
 
 
 @contextlib.contextmanager
-def capture_traffic(proxy: Any, is_asked: bool) -> Iterator[dict[str, Any]]:
-    """Capture all traffic through a proxy into a folder of its machine while the block runs, if asked to.
+def capture_traffic(proxy: Any) -> Iterator[dict[str, Any]]:
+    """Capture all traffic through a proxy into a folder of its machine while the block runs.
 
     Yields a record that has afterwards whether it went on to the end (`stayed`), the MiB written and what
-    the proxy says went wrong; empty where nothing is captured. SiteError if it can't begin.
+    the proxy says went wrong. SiteError if it can't begin.
     """
     record: dict[str, Any] = {}
-    if not is_asked or proxy is None:
-        yield record
-        return
     machine, name = proxy.machine, f"{proxy.role}/capture"
     machine.remove(name)
     try:

@@ -79,6 +79,12 @@ class Chain(Generic[Where]):
         return next((part for part in self.hops if part.kind not in HOPS), None)
 
     @property
+    def by_role(self) -> dict[str, ChainPart[Where]]:
+        """First server, proxy if there is one, and first client."""
+        firsts = {"server": self.server, "proxy": self.proxy, "client": self.client}
+        return {role: part for role, part in firsts.items() if part is not None}
+
+    @property
     def by_socket(self) -> bool:
         """True if clients come over the servers' own sockets instead of a network."""
         return self.arm.access == registry.SOCKET

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import abc
+import contextlib
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, Generic
 
 from benchbook.core.study import client_sharding, descriptors
@@ -15,6 +17,7 @@ from benchbook.sites.machine import concurrent_steps
 from benchbook.sites.machine.contract import Machine
 from benchbook.sites.machine.supervised_process import Address
 from benchbook.sites.proxies.proxy import NOTHING, Proxy
+from benchbook.sites.topology import background_load
 from benchbook.sites.topology.parts import Chain, ChainPart, Where
 from benchbook.sites.workspace import Lab, PartLocation
 
@@ -77,6 +80,31 @@ class ArmRuntime(abc.ABC, Generic[Where]):
             for host, pids in component.processes.get("", {}).items():
                 results.setdefault(host, []).extend(pids)
         return results
+
+    @contextlib.contextmanager
+    def run_alongside(self, arm: str) -> Iterator[dict[str, Any]]:
+        """Keep up an arm's neighbour, load and capture while the block runs; the record has their results."""
+        chain, record, run = self.chains[arm], dict[str, Any](), partial(self._run_beside, arm)
+        with contextlib.ExitStack() as stack:
+            if (neighbour := chain.arm.neighbour) is not None:
+                record["neighbour"] = stack.enter_context(background_load.run_neighbour(neighbour, run))
+            if (load := chain.arm.load) is not None:
+                to = self.addresses(chain.entry)[0]
+                driver = background_load.run_driver(load, to, self.lab, run, self._read_driver)
+                record["load"] = stack.enter_context(driver)
+            if chain.arm.capture and chain.proxy is not None:
+                capture = background_load.capture_traffic(self.get(chain.proxy))
+                record["capture"] = stack.enter_context(capture)
+            yield record
+        record |= self.describe_proxies(chain)
+
+    @abc.abstractmethod
+    def _run_beside(self, arm: str, role: str, words: list[str]) -> background_load.Running:
+        """Run an arm's neighbour, a command line, or the driver of its load, whose arguments are given."""
+
+    def _read_driver(self, driver: Any) -> str:
+        """Output of a driver so far."""
+        return background_load.driver_log(self.lab).read_text("utf-8", "replace")
 
     def describe_proxies(self, chain: Chain[Where]) -> dict[str, bool]:
         """Whether a proxy that is up, of any arm, probes an arm's servers, and whether its own pools."""

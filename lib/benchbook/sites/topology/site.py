@@ -96,7 +96,7 @@ class ArrangedSite(HeldSite, Generic[Where]):
         of_server = self._chain(arm).arm.event
         cluster = engine_of(self.study, self.study.deployed(arm)).cluster
         planned = of_server or (cluster.event if cluster is not None else None)
-        with self._run_alongside(arm) as record, contextlib.ExitStack() as stack:
+        with self.runtime.run_alongside(arm) as record, contextlib.ExitStack() as stack:
             for server in self._servers_of(arm):
                 stack.enter_context(server.beside(record))
             if planned is not None:
@@ -109,10 +109,6 @@ class ArrangedSite(HeldSite, Generic[Where]):
 
     def advance_event(self, begun_s: float) -> float | None:
         return self._event.advance(begun_s) if self._event is not None else None
-
-    @abc.abstractmethod
-    def _run_alongside(self, arm: str) -> contextlib.AbstractContextManager[dict[str, Any]]:
-        """Keep an arm's other tasks up beside a run, as `during` does, but for its event."""
 
     def down(self) -> None:
         self.runtime.stop()
