@@ -104,30 +104,24 @@ class _Makes:
     def chain(self, name: str) -> Chain:
         arm = self.study.arms[name]
         cores = {part: cpu.cores for part, cpu in arm.cpu.items()}
-        is_cluster = self.study.site.tiup is not None
-        if is_cluster:
+        if self.study.site.tiup is not None:
             servers: tuple[Part, ...] = (self._cluster(name, arm),)
         else:
-            first = roles.host_of(self.hosts, "server", arm)
-            rest = [host for host in roles.find_hosts(self.hosts, "server") if host != first]
-            cpus = cores.get("server")
-            servers = tuple(self._server(name, arm, host, cpus) for host in (first, *rest)[: arm.servers])
+            there = roles.find_hosts(self.hosts, "server", arm.hosts.get("server"))[: arm.servers]
+            servers = tuple(self._server(name, arm, host, cores.get("server")) for host in there)
         proxy = self._proxy(arm, servers, cores.get("proxy")) if arm.access != "direct" else None
-        machines = [roles.host_of(self.hosts, "client", arm)]
-        if "client" not in arm.hosts:
-            machines += [host for host in roles.find_hosts(self.hosts, "client") if host not in machines]
-        named = [arm.hosts.get(f"client{number + 1}") for number in range(arm.clients)]
-        hosts = [stated or machines[number % len(machines)] for number, stated in enumerate(named)]
-        clients = tuple(
-            Part(
-                number_role("client", rank), "client", 0, self._at(host), rank=rank, cpus=cores.get("client")
-            )
-            for rank, host in enumerate(hosts)
-        )
+        machines = roles.find_hosts(self.hosts, "client", arm.hosts.get("client"))
+        machines = machines[:1] if "client" in arm.hosts else machines
+        clients = tuple(self._client(arm, rank, machines, cores.get("client")) for rank in range(arm.clients))
         return Chain(arm, servers, (proxy,) if proxy is not None else (), clients)
 
     def _at(self, host: str) -> HostPlacement:
         return HostPlacement(host, self.hosts[host].address)
+
+    def _client(self, arm: Arm, rank: int, machines: list[str], cpus: tuple[int, ...] | None) -> Part:
+        stated = arm.hosts.get(f"client{rank + 1}")  # type: ignore[call-overload]
+        where = self._at(stated or machines[rank % len(machines)])
+        return Part(number_role("client", rank), "client", 0, where, rank=rank, cpus=cpus)
 
     def _server(self, name: str, arm: Arm, host: str, cpus: tuple[int, ...] | None) -> Part:
         program = engine_of(self.study, name).name

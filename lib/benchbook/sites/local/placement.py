@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -55,56 +55,46 @@ def build_chains(
     is_cable = has_netem and suits_netem(arms)
     arranged, prepared = Arranged[LabPlacement](port), name_copies(arms)
 
-    def share(kind: str, wide: int = 1, **rest: Any) -> Part:
-        role = kind if kind in ("server", "relay", "service") else "proxy"
-        return arranged.once(role, kind, wide, port=SERVICE_PORT if kind == "service" else None, **rest)
+    def build(name: str) -> Chain:
+        arm = arms[name]
+        rooms = {role: _choose_cores(arm.cpu.get(role), cpus[role]) for role in ("server", "proxy", "client")}
+        cores, quota = rooms["server"]
+        distance = arm.zones.latency_ms if arm.zones is not None else None
+        cable = distance if is_cable else None
+        where = LabPlacement(quota, _choose_shares(arm, cores, quota), arm.network == "pod", cable)
+        server = {"cpus": cores, "kernel": arm.kernel, "variant": data_variant(arm), "where": where}
+        alone = (name,) if name in apart else ()
+        servers = tuple(
+            arranged.once(
+                *("server", "server", ports.get(name, 1)),
+                apart=number or alone,
+                prepared=prepared[name],
+                **dict[str, Any](server),
+            )
+            for number in range(arm.servers)
+        )
+        hops: list[Part] = []
+        cores, quota = rooms["proxy"]
+        if distance is not None and not is_cable:
+            where = LabPlacement(latency_ms=distance)
+            hops.append(arranged.once("relay", "relay", where=where, cpus=cores, to=servers[0]))
+        behind = hops[-1] if hops else servers[0]
+        if arm.access in registry.THROUGH_SERVICE:
+            behind = arranged.once("service", "service", where=LabPlacement(), port=SERVICE_PORT, to=behind)
+            hops.append(behind)
+        if (of := descriptors.find_intermediary(arm.access)) is not None:
+            # Memory that a proxy took for one arm's connections must not be seen in another's.
+            key = (describe_proxy(arm), arm.load, *(servers[1:] if of.fails_over else ()))
+            proxy = {"where": _weigh_part(quota), "cpus": cores, "to": behind}
+            hops.append(arranged.once("proxy", arm.access, of.ports, apart=key, **dict[str, Any](proxy)))
+        cores, quota = rooms["client"]
+        client = Part("client", "client", 0, _weigh_part(quota), cpus=cores)
+        return Chain(arm, servers, tuple(hops), (client,))
 
     names = list(arms)
     turned = names[first % len(names) :] + names[: first % len(names)]
-    chains = {
-        name: _build_chain(
-            *(arms[name], cpus, share, is_cable, prepared[name], ports.get(name, 1)),
-            (name,) if name in apart else (),
-        )
-        for name in turned
-    }
+    chains = {name: build(name) for name in turned}
     return {name: chains[name] for name in arms}
-
-
-def _build_chain(
-    arm: Arm,
-    cpus: Mapping[str, list[int] | None],
-    share: Callable[..., Part],
-    is_cable: bool,
-    prepared: str,
-    wide: int,
-    alone: tuple[str, ...],
-) -> Chain:
-    rooms = {part: _choose_cores(arm.cpu.get(part), cpus[part]) for part in ("server", "proxy", "client")}
-    cores, quota = rooms["server"]
-    distance = arm.zones.latency_ms if arm.zones is not None else None
-    cable = distance if is_cable else None
-    where = LabPlacement(quota, _choose_shares(arm, cores, quota), arm.network == "pod", cable)
-    server = {"cpus": cores, "kernel": arm.kernel, "variant": data_variant(arm), "prepared": prepared}
-    servers = [
-        share("server", wide, where=where, apart=number or alone, **server) for number in range(arm.servers)
-    ]
-    hops: list[Part] = []
-    cores, quota = rooms["proxy"]
-    if distance is not None and not is_cable:
-        hops.append(share("relay", where=LabPlacement(latency_ms=distance), cpus=cores, to=servers[0]))
-    behind = hops[-1] if hops else servers[0]
-    if arm.access in registry.THROUGH_SERVICE:
-        behind = share("service", where=LabPlacement(), to=behind)
-        hops.append(behind)
-    if (of := descriptors.find_intermediary(arm.access)) is not None:
-        # Memory that a proxy took for one arm's connections must not be seen in another's.
-        apart = (describe_proxy(arm), arm.load, *(servers[1:] if of.fails_over else ()))
-        weight = _weigh_part(quota)
-        hops.append(share(arm.access, of.ports, apart=apart, where=weight, cpus=cores, to=behind))
-    cores, quota = rooms["client"]
-    client = Part("client", "client", 0, _weigh_part(quota), cpus=cores)
-    return Chain(arm, tuple(servers), tuple(hops), (client,))
 
 
 def _weigh_part(quota: float | None) -> LabPlacement:
