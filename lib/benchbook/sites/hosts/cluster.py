@@ -61,6 +61,7 @@ class TiupCluster(TidbServers, data_snapshots.Loaded):
         self.config_hash = applied_config.digest_text(self.config_text)
         places = part.where.places
         self.statuses = [Status(place.address, place.port + 1, machines[place.host]) for place in places]
+        self.ports = [place.port for place in places]
         self.name = f"{self.control.on.lab}-{part.name}"
         self.binary, self.env = str(self.control.program("tiup")), {"HOME": self.control.look.home}
 
@@ -237,11 +238,6 @@ class TiupCluster(TidbServers, data_snapshots.Loaded):
             if error.args[0] != ER.ACCESS_DENIED_ERROR:
                 where = self.part.where.places[number].host
                 raise SiteError(f"TiDB on {where} does not answer: {error.args[-1]}") from None
-
-    def connect(self, number: int = 0, password: str | None = None) -> pymysql.Connection:
-        secret = self.lab.admin_password() if password is None else password
-        place = self.part.where.places[number]
-        return self.machines[place.host].connect((place.address, place.port), user=ADMIN, password=secret)
 
     def _log(self, host_endpoint: HostEndpoint) -> str:
         return f"{self.part.name}/tidb-{host_endpoint.port}/log/tidb.log"

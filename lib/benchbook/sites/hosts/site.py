@@ -83,7 +83,8 @@ class HostsSite(ArrangedSite[HostPlacement]):
     def endpoints(self, arm: str) -> list[Endpoint]:
         chain = self._chain(arm)
         self.runtime.retry_after_loss(lambda: self.runtime.ensure(chain))
-        return [self._endpoint(arm, place.address, place.port) for place in placement.list_endpoints(chain)]
+        ends = placement.list_endpoints(chain)
+        return self._share_out(arm, [(place.address, place.port, None) for place in ends])
 
     def machines(self) -> dict[str, Any]:
         """Figures of each host of the arms; one that can't be reached is left out."""

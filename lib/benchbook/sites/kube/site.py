@@ -25,7 +25,7 @@ from benchbook.sites.kube.runtime import KubernetesRuntime
 from benchbook.sites.machine import data_snapshots, lock
 from benchbook.sites.topology import clock
 from benchbook.sites.topology.site import ArrangedSite
-from benchbook.sites.topology.turns import write_request
+from benchbook.sites.topology.turns import describe_arm, write_request
 
 READY_S, END_S = 1.5, 10.0
 
@@ -99,8 +99,7 @@ class KubernetesSite(ArrangedSite[KubernetesPlacement]):
         others = [address for part in chain.others for address in self.runtime.addresses(part)]
         sockets = [server.socket_path if count_inside(chain) else None for server in self._servers_of(arm)]
         ends = zip([(host, port), *others], sockets, strict=True)
-        places = [self._endpoint(arm, *address, socket) for address, socket in ends]
-        return [places[client_sharding.server_of(number, len(places))] for number in range(chain.arm.clients)]
+        return self._share_out(arm, [(*place, socket) for place, socket in ends])
 
     def clock(self, takers: Mapping[str, Taker], requests: Mapping[str, Any]) -> PodClock:
         """Start it in the pod of all clients, beside the logs that it reads; it lets them begin."""
@@ -199,12 +198,7 @@ class PodClock:
             client.clock = offset
         self.ahead_s, self.stopped = offset.ahead_s, {name: ["client"] for name in takers}
         arms = [
-            {
-                "name": name,
-                "clients": (pids := [job.pid for job in taker.clients]),
-                "logs": [f"{host.folder}/{job.job}/out" for job in taker.clients],
-                "parts": {"client": pids},
-            }
+            describe_arm(name, taker, [f"{host.folder}/{job.job}/out" for job in taker.clients])
             for name, taker in takers.items()
         ]
         request, self.result = write_request(lab, **requests, held=True, arms=arms, stops={})

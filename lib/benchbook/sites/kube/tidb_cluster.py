@@ -82,6 +82,7 @@ class TidbCluster(TidbServers, Loaded):
         self.pods = self._ready()
         self._machines = {pod.metadata.name: self.space.machine(pod) for pod in self.all}
         self.statuses = [Status(labs.LOOPBACK, STATUS, self._of(pod)) for pod in self.pods["tidb"]]
+        self.ports = [PORT] * len(self.statuses)
         self._admins.clear()
         self.storage = f"{len(self.pods['tikv'])} TiKV, {len(self.pods['pd'])} PD, by TiDB Operator"
         self._close()
@@ -173,11 +174,6 @@ class TidbCluster(TidbServers, Loaded):
 
     def _of(self, pod: Any) -> OnHost:
         return self._machines[pod.metadata.name]
-
-    def connect(self, number: int = 0, password: str | None = None) -> pymysql.Connection:
-        secret = self.lab.admin_password() if password is None else password
-        there = self._of(self.pods["tidb"][number])
-        return there.connect((labs.LOOPBACK, PORT), user=labs.ADMIN, password=secret)
 
     def _close(self) -> None:
         """Let the administrator in from the pod itself alone, its agent's, and with a password."""

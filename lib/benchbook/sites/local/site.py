@@ -86,12 +86,8 @@ class LocalSite(ArrangedSite[LabPlacement]):
         self.runtime.ensure(chain)
         others = () if client_sharding.has_standby(chain.arm.setting) else chain.others
         ends = [(self.runtime.address(part), self.runtime.get(part)) for part in (chain.entry, *others)]
-        places = [
-            self._endpoint(arm, *address, part.socket_path if chain.by_socket else None)
-            for address, part in ends
-        ]
-        clients = self._arms[arm].clients
-        return [places[client_sharding.server_of(number, len(places))] for number in range(clients)]
+        places = [(*at, part.socket_path if chain.by_socket else None) for at, part in ends]
+        return self._share_out(arm, places)
 
     def clock(self, takers: Mapping[str, Taker], requests: Mapping[str, Any]) -> turns.ClockProcess:
         parts = {name: self.monitored(taker.arm) for name, taker in takers.items()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import abc
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import PurePath
@@ -12,26 +11,31 @@ import pymysql
 import sqlalchemy
 
 from benchbook.sites import sql
+from benchbook.sites import workspace as labs
 from benchbook.sites.machine.supervised_process import Component
 from benchbook.sites.settings import Value
 from benchbook.sites.tidb import config, data
 from benchbook.sites.tidb.status import Status
 
 
-class TidbServers(Component, abc.ABC):
-    """Several TiDB over one storage; `statuses` and `connect` have them in the same order.
+class TidbServers(Component):
+    """Several TiDB over one storage; `statuses`, `ports` and `connect` have them in the same order.
 
     `opened` is the number of connections to them that this process has opened, None where it is not counted.
     """
 
     asked: config.TidbSettings
     storage: str
+    lab: labs.Lab
     statuses: Sequence[Status]
+    ports: Sequence[int]
     opened: int | None = None
 
-    @abc.abstractmethod
     def connect(self, number: int = 0, password: str | None = None) -> pymysql.Connection:
         """Open the administrator's connection to one TiDB; `password` is another than the lab's."""
+        secret = self.lab.admin_password() if password is None else password
+        status, port = self.statuses[number], self.ports[number]
+        return status.by.connect((status.address, port), user=labs.ADMIN, password=secret)
 
     def admin(self, number: int | None = None) -> sqlalchemy.Engine:
         """Administrative account on one TiDB with its counters; None: the first, with those of all."""

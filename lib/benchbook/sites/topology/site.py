@@ -13,7 +13,7 @@ from typing import Any, Generic, Self
 
 import sqlalchemy
 
-from benchbook.core.study import descriptors
+from benchbook.core.study import client_sharding, descriptors
 from benchbook.core.study.engines import engine_of
 from benchbook.core.study.model import Endpoint
 from benchbook.core.study.study import StudySpec
@@ -171,10 +171,16 @@ class ArrangedSite(HeldSite, Generic[Where]):
             data_snapshots.drop_caches(server)
         self.up(arm)
 
-    def _endpoint(self, arm: str, host: str, port: int, socket: str | None = None) -> Endpoint:
+    def _share_out(self, arm: str, places: Sequence[tuple[str, int, str | None]]) -> list[Endpoint]:
+        """Endpoint of each client of an arm, which have its places in turn: address, port, socket or None."""
         driver = descriptors.find_engine(engine_of(self.study, self.study.deployed(arm)).name).driver
-        path, its = Path(socket) if socket is not None else None, self.lab.secret_of(driver)
-        return Endpoint(host, port, labs.SCHEMA, its, path, tls=self.study.site.tls, driver=driver)
+        secret, rest = self.lab.secret_of(driver), {"tls": self.study.site.tls, "driver": driver}
+        ends = [
+            Endpoint(host, port, labs.SCHEMA, secret, Path(socket) if socket else None, **rest)
+            for host, port, socket in places
+        ]
+        clients = range(self._chain(arm).arm.clients)
+        return [ends[client_sharding.server_of(number, len(ends))] for number in clients]
 
     def _chain(self, arm: str | None) -> Chain[Where]:
         try:

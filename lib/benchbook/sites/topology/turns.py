@@ -46,6 +46,13 @@ def write_request(lab: labs.Lab, **requests: Any) -> tuple[Path, Path]:
     return request, result
 
 
+def describe_arm(name: str, taker: Taker, logs: Sequence[Any], **parts: Sequence[int]) -> dict[str, Any]:
+    """One that takes turns, as a clock's request has it; `logs` of its clients are where the clock runs."""
+    clients = [client.pid for client in taker.clients]
+    mine = {"client": clients, **parts}
+    return {"name": name, "clients": clients, "logs": [*map(str, logs)], "parts": mine}
+
+
 class ClockProcess:
     """The clock of one group, from its start to its end.
 
@@ -65,12 +72,7 @@ class ClockProcess:
     ) -> None:
         every = {name: {**of_arm, **beside.get(name, {})} for name, of_arm in parts.items()}
         self.stops, self.stopped = list_stops(every), {name: stopped_with(every, name) for name in every}
-        arms: list[dict[str, Any]] = []
-        for name, taker in takers.items():
-            clients: Sequence[int] = [client.pid for client in taker.clients]
-            logs = [str(log) for log in taker.logs]
-            mine = {"client": clients, **parts[name]}
-            arms.append({"name": name, "clients": clients, "logs": logs, "parts": mine})
+        arms = [describe_arm(name, taker, taker.logs, **parts[name]) for name, taker in takers.items()]
         more = {"stops": self.stops, "usage": taskstats.__file__}
         request, self.result = write_request(lab, **requests, arms=arms, **more)
         argv = [sys.executable, "-I", "-S", clock.__file__, str(request), str(self.result)]
