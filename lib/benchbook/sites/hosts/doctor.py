@@ -14,7 +14,7 @@ from benchbook.core.util import paths
 from benchbook.core.util.errors import InputErrors, SiteError
 from benchbook.sites.agent.facts import HostSnapshot
 from benchbook.sites.hosts import roles
-from benchbook.sites.machine.capabilities import Ability, judge_ability
+from benchbook.sites.machine.capabilities import Ability, judge_optional
 
 FREE_MIB = 5 << 10
 OPEN_FILES = 8192
@@ -100,16 +100,16 @@ def _judge_target(
         path, package = host_snapshot.tools.get(tool), descriptors.packages_with(tool).get("apt-get", tool)
         version = facts.get(names.get(tool, "")) or path
         remedy = f"`apt-get install {package}` on {name}, or name its path under `programs`"
-        yield judge_ability(f"{name}: {tool}", path is not None, version or "not installed", remedy, False)
+        yield judge_optional(f"{name}: {tool}", path is not None, version or "not installed", remedy)
     free = host_snapshot.moment["disk_free_mib"]
     remedy = "free some space, or name a `folder` on another disk in the inventory"
-    yield judge_ability(f"{name}: disk", free >= FREE_MIB, f"{free >> 10} GiB free", remedy, False)
+    yield judge_optional(f"{name}: disk", free >= FREE_MIB, f"{free >> 10} GiB free", remedy)
     files = host_snapshot.open_files
     detail = "no limit" if files < 0 else f"{files} allowed"
     remedy = "raise `ulimit -Hn` for this user"
-    yield judge_ability(f"{name}: open files", files < 0 or files >= OPEN_FILES, detail, remedy, False)
+    yield judge_optional(f"{name}: open files", files < 0 or files >= OPEN_FILES, detail, remedy)
     detail = f"less than {late_s + 0.001:.3f} s off"
-    yield judge_ability(f"{name}: clock", late_s < CLOCK_S, detail, "keep it by NTP, such as chrony", False)
+    yield judge_optional(f"{name}: clock", late_s < CLOCK_S, detail, "keep it by NTP, such as chrony")
     if "server" in target.roles and not host_snapshot.is_root:
         detail = f"{host_snapshot.user} is not root: no kernel settings, and the server runs as this user"
         yield Ability(f"{name}: rights", True, detail, is_needed=False)

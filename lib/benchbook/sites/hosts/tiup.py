@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -43,17 +44,23 @@ def build_topology(
     assert tiup is not None
     numa = study.arms[part.arm].numa or Numa()
 
-    def place(host: str, what: str, port: int) -> dict[str, Any]:
-        target, base = targets[host], f"{folders[host]}/{part.name}/{what}-{port}"
-        return {"host": target.address, "ssh_port": target.port, "deploy_dir": base, "log_dir": f"{base}/log"}
-
-    def bound(node: int | None) -> dict[str, str]:
-        return {} if node is None else {"numa_node": str(node)}
-
     of_role = {role: [host for what, host in part.where.others if what == role] for role in ("pd", "tikv")}
     base = part.where.places[0].port
-    architecture = facts[part.where.host]["architecture"]
-    topology: dict[str, Any] = {
+    pd, architecture = base + PD_AT, facts[part.where.host]["architecture"]
+
+    def place(host: str, what: str, at: int, **ports: Any) -> dict[str, Any]:
+        target, folder = targets[host], f"{folders[host]}/{part.name}/{what}-{at}"
+        folders_there = {"deploy_dir": folder, "log_dir": f"{folder}/log"}
+        return {"host": target.address, "ssh_port": target.port, **folders_there, **ports}
+
+    def place_store(host: str, what: str, at: int, **ports: Any) -> dict[str, Any]:
+        there = place(host, what, at, **ports)
+        return {**there, "data_dir": f"{there['deploy_dir']}/data"}
+
+    def bind(node: int | None) -> dict[str, str]:
+        return {} if node is None else {"numa_node": str(node)}
+
+    return {
         "global": {"user": tiup.user, "arch": ARCHITECTURES.get(architecture, architecture)},
         "monitored": {
             "node_exporter_port": base + EXPORTERS_AT,
@@ -64,32 +71,22 @@ def build_topology(
             "tikv": wanted["tikv"],
             "pd": wanted["pd"],
         },
-        "pd_servers": [],
-        "tidb_servers": [],
-        "tikv_servers": [],
+        "pd_servers": [
+            place_store(host, "pd", pd, name=f"pd-{rank}", client_port=pd, peer_port=pd + 1)
+            for rank, host in enumerate(of_role["pd"], start=1)
+        ],
+        "tidb_servers": [
+            place(end.host, "tidb", end.port, port=end.port, status_port=end.port + 1)
+            | bind(end.node)
+            | _limit_cores(facts[end.host], end.node)
+            for end in part.where.places
+        ],
+        "tikv_servers": [
+            place_store(host, "tikv", port, port=port, status_port=port + 1) | bind(node)
+            for host in of_role["tikv"]
+            for port, node in zip(itertools.count(base + TIKV_AT, 2), numa.tikv or (None,), strict=False)
+        ],
     }
-    for rank, host in enumerate(of_role["pd"], start=1):
-        at = place(host, "pd", base + PD_AT)
-        ports = {"client_port": base + PD_AT, "peer_port": base + PD_AT + 1}
-        data = {"data_dir": f"{at['deploy_dir']}/data"}
-        topology["pd_servers"].append({**at, "name": f"pd-{rank}", **ports, **data})
-    for host_endpoint in part.where.places:
-        at = {
-            **place(host_endpoint.host, "tidb", host_endpoint.port),
-            "port": host_endpoint.port,
-            "status_port": host_endpoint.port + 1,
-        }
-        cores = _count_cores(facts[host_endpoint.host], host_endpoint.node)
-        procs = {} if cores is None else {"config": {"performance.max-procs": cores}}
-        topology["tidb_servers"].append({**at, **bound(host_endpoint.node), **procs})
-    for host in of_role["tikv"]:
-        for rank, node in enumerate(numa.tikv or (None,)):
-            port = base + TIKV_AT + 2 * rank
-            at = place(host, "tikv", port)
-            ports = {"port": port, "status_port": port + 1}
-            data = {"data_dir": f"{at['deploy_dir']}/data"}
-            topology["tikv_servers"].append({**at, **ports, **data, **bound(node)})
-    return topology
 
 
 def topology_text(topology: Mapping[str, Any]) -> str:
@@ -100,10 +97,11 @@ def topology_text(topology: Mapping[str, Any]) -> str:
     return stream.getvalue()
 
 
-def _count_cores(facts: Mapping[str, Any], node: int | None) -> int | None:
-    """Number of a NUMA node's cores, from the kernel's list of them, such as 0-9,20-29."""
+def _limit_cores(facts: Mapping[str, Any], node: int | None) -> dict[str, Any]:
+    """Settings for the number of a NUMA node's cores, from the kernel's list of them, such as 0-9,20-29."""
     listed = (facts.get("numa") or {}).get(f"node{node}") if node is not None else None
     if not listed:
-        return None
+        return {}
     ends = [item.split("-") for item in listed.split(",")]
-    return sum(int(end[-1]) - int(end[0]) + 1 for end in ends)
+    cores = sum(int(end[-1]) - int(end[0]) + 1 for end in ends)
+    return {"config": {"performance.max-procs": cores}}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from benchbook.core.util.errors import SiteError
 from benchbook.sites.kube import facts
 from benchbook.sites.kube.api import VARIABLES, KubernetesCluster, find_kubeconfig
-from benchbook.sites.machine.capabilities import Ability, judge_ability
+from benchbook.sites.machine.capabilities import Ability, judge_optional
 
 # What a study does there, as the API's review of rights asks for it.
 RIGHTS = (
@@ -24,27 +24,27 @@ def examine() -> list[Ability]:
     file = find_kubeconfig()
     if not file.is_file():
         detail = f"no kubeconfig at {file}; only for studies with `site: {{kind: kubernetes}}`"
-        return [_judge_optional("kubernetes", False, detail, f"name one in {VARIABLES[0]}")]
+        return [judge_optional("kubernetes", False, detail, f"name one in {VARIABLES[0]}")]
     cluster = KubernetesCluster()
     try:
         version = cluster.version()
     except SiteError as error:
         remedy = f"look at {file}, or name another in {VARIABLES[0]}"
-        return [_judge_optional("kubernetes", False, str(error), remedy)]
-    abilities = [_judge_optional("kubernetes", True, f"{version}, by {file}", "")]
+        return [judge_optional("kubernetes", False, str(error), remedy)]
+    abilities = [judge_optional("kubernetes", True, f"{version}, by {file}", "")]
     lacking = [f"{right[0]} {right[2]}" for right in RIGHTS if not _is_allowed(cluster, *right)]
     remedy = "ask who runs the cluster for these rights"
     detail = ", ".join(lacking) or "all that studies need"
-    abilities.append(_judge_optional("cluster rights", not lacking, detail, remedy))
+    abilities.append(judge_optional("cluster rights", not lacking, detail, remedy))
     has = facts.has_balancers(cluster)
     remedy = "use a cluster of a cloud, or install MetalLB; without it `load_balancer` arms are skipped"
     detail = {True: "given", False: "nothing gives them", None: "nodes may not be looked at"}[has]
-    abilities.append(_judge_optional("load balancers", has is not False, detail, remedy))
+    abilities.append(judge_optional("load balancers", has is not False, detail, remedy))
     has_operator = cluster.raw("/apis/pingcap.com/v1alpha1") is not None
     remedy = "install the one that `make plan` names; without it `site.kubernetes.tidb` can't be made"
     version = facts.operator_version(cluster) or "its version is not shown"
     detail = f"TidbCluster is known, {version}" if has_operator else "TidbCluster is not known"
-    abilities.append(_judge_optional("tidb operator", has_operator, detail, remedy))
+    abilities.append(judge_optional("tidb operator", has_operator, detail, remedy))
     return abilities
 
 
@@ -59,7 +59,3 @@ def _is_allowed(cluster: KubernetesCluster, verb: str, group: str, what: str) ->
         return bool(cluster.ask(api.create_self_subject_access_review, review).status.allowed)
     except SiteError:
         return False
-
-
-def _judge_optional(name: str, ok: bool, detail: str, remedy: str) -> Ability:
-    return judge_ability(name, ok, detail, remedy, is_needed=False)

@@ -38,7 +38,7 @@ def examine(port: int = 23060) -> list[Ability]:
     go = find_first_group(VERSION, files.read_output(["go", "version"], os.environ))
     detail = f"{go or 'not installed'}; only for TiDB, which is built from its Go module"
     abilities += [
-        judge_ability("go", go is not None, detail, install_command("go"), is_needed=False),
+        capabilities.judge_optional("go", go is not None, detail, install_command("go")),
         *(_check_engine(engine) for engine in descriptors.load_engines().values() if "local" in engine.sites),
         *map(_check_proxy, descriptors.load_proxies().values()),
         Ability("containers", True, "neither Docker nor Kubernetes is needed", is_needed=False),
@@ -102,12 +102,12 @@ def _check_shared(facts: Mapping[str, Any]) -> Iterator[Ability]:
     yield judge_ability("lock", not held, detail, "wait until it ends, or `make down` if it was left behind")
     source = facts["clocksource"]
     remedy = "see `dmesg | grep clocksource`; reading this clock costs time in every event"
-    yield judge_ability("clock", source in FAST_CLOCKS, source or "unknown", remedy, is_needed=False)
+    yield capabilities.judge_optional("clock", source in FAST_CLOCKS, source or "unknown", remedy)
     # BBR paces on loopback too: results of a MiB came at half the speed when we looked.
     used = facts["congestion_control"]
     command = capabilities.as_root("sysctl -w net.ipv4.tcp_congestion_control=cubic")
     remedy = f"{command}; large results wait for the pace otherwise"
-    yield judge_ability("congestion control", used != "bbr", used or "unknown", remedy, is_needed=False)
+    yield capabilities.judge_optional("congestion control", used != "bbr", used or "unknown", remedy)
 
 
 def _check_machine() -> Ability:
@@ -120,7 +120,7 @@ def _check_machine() -> Ability:
     if wakes and (here.get("wake_other_core_us") or 0.0) > max(wakes):
         message += "; waking takes longer than on those: what depends on the machine may differ"
     remedy = "run `benchbook doctor` again when less goes on, as results will vary"
-    return judge_ability("machine", bool(message), message or "it can't be measured", remedy, is_needed=False)
+    return capabilities.judge_optional("machine", bool(message), message or "it can't be measured", remedy)
 
 
 def _check_proxy(of: descriptors.ProxyDescriptor) -> Ability:
@@ -133,7 +133,7 @@ def _check_proxy(of: descriptors.ProxyDescriptor) -> Ability:
     detail = f"{path}{'; too old to capture traffic' if is_old else ''}"
     remedy = f"{(why or '').partition('; ')[2]}; without it such arms are skipped"
     missing = f"not found; only for arms with `access: {name}`"
-    return judge_ability(name, path is not None, detail if path else missing, remedy, is_needed=False)
+    return capabilities.judge_optional(name, path is not None, detail if path else missing, remedy)
 
 
 def _check_engine(of: descriptors.EngineDescriptor) -> Ability:
@@ -143,4 +143,4 @@ def _check_engine(of: descriptors.EngineDescriptor) -> Ability:
         return judge_ability(of.programs[0], result is not None, report, brings)
     detail = f"{report}; only for `engine.name: {of.name}`"
     remedy = f"{brings}; without it such arms are skipped"
-    return judge_ability(of.name, result is not None, detail, remedy, is_needed=False)
+    return capabilities.judge_optional(of.name, result is not None, detail, remedy)

@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +74,9 @@ def judge_ability(name: str, ok: bool, detail: str, remedy: str, is_needed: bool
     return Ability(name, ok, detail, "" if ok else remedy, is_needed)
 
 
+judge_optional = partial(judge_ability, is_needed=False)
+
+
 @cache
 def check_network() -> tuple[Ability, ...]:
     """Network abilities: namespaces, cables and bridges, rules, delays."""
@@ -105,7 +108,7 @@ def try_command(name: str, argv: list[str], remedy: str) -> Ability:
         return Ability(name, False, str(error), remedy, is_needed=False)
     works = done.returncode == 0
     statement = "works" if works else (done.stderr.strip().splitlines() or ["refused"])[-1]
-    return judge_ability(name, works, statement, needs_root(remedy), is_needed=False)
+    return judge_optional(name, works, statement, needs_root(remedy))
 
 
 def cpu_quota() -> Ability:
@@ -116,4 +119,4 @@ def cpu_quota() -> Ability:
     detail = f"control groups version {version}" if version else "no control groups"
     mount = "the container must be privileged (`docker run --privileged`)"
     remedy = needs_root(mount) if version else "use a kernel with control groups"
-    return judge_ability("cpu quota", can, detail, remedy, is_needed=False)
+    return judge_optional("cpu quota", can, detail, remedy)
