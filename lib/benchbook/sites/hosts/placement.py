@@ -61,15 +61,12 @@ def client_hosts(chain: Chain) -> tuple[str, ...]:
     return tuple(dict.fromkeys(client.where.host for client in chain.clients))
 
 
-def server_hosts(chain: Chain) -> tuple[str, ...]:
-    """Return the hosts that clients' statements end on, each once."""
-    return tuple(dict.fromkeys(place.host for server in chain.servers for place in reached_at(server)))
-
-
 def hosts_of(chain: Chain) -> dict[str, str]:
     """Return the host of each role of an arm; of several the second is `server-2`, and so on."""
     others = [other for server in chain.servers for other in server.where.others]
-    named = {"server": server_hosts(chain)}
+    # Clients' statements end on these.
+    ends = dict.fromkeys(place.host for server in chain.servers for place in reached_at(server))
+    named: dict[str, tuple[str, ...]] = {"server": tuple(ends)}
     for role in ("tikv", "pd", "control"):
         named[role] = tuple(name for what, name in others if what == role)
     named |= {"proxy": (chain.proxy.where.host,) if chain.proxy else (), "client": client_hosts(chain)}
@@ -133,7 +130,7 @@ class _Makes:
         )
 
     def _proxy(self, arm: Arm, servers: tuple[Part, ...], cpus: tuple[int, ...] | None) -> Part:
-        host = roles.host_of(self.hosts, "proxy", arm)
+        host = roles.find_hosts(self.hosts, "proxy", arm.hosts.get("proxy"))[0]
         # Memory that a proxy took for one arm's connections must not be seen in another's.
         apart = (servers, describe_proxy(arm), arm.load)
         return self.arranged.once(
@@ -145,11 +142,8 @@ class _Makes:
         tiup, result = self.study.site.tiup, data_variant(arm)
         assert tiup is not None
         requests = {"server": tiup.tidb.hosts, "tikv": tiup.tikv.hosts, "pd": tiup.pd.hosts, "control": 1}
-        first = {"server": arm.hosts.get("server")}
-        chosen = {
-            role: roles.find_hosts(self.hosts, role, first.get(role))[:most]
-            for role, most in requests.items()
-        }
+        chosen = {role: roles.find_hosts(self.hosts, role)[:most] for role, most in requests.items()}
+        chosen["server"] = roles.find_hosts(self.hosts, "server", arm.hosts.get("server"))[: tiup.tidb.hosts]
         used = {host for named in chosen.values() for host in named}
         nodes = (arm.numa or Numa()).tidb or (None,)
         others = tuple((role, host) for role in ("tikv", "pd", "control") for host in chosen[role])

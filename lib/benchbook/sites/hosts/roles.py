@@ -81,11 +81,6 @@ def find_hosts(hosts: Mapping[str, Target], role: str, first: str | None = None)
     return [first, *(name for name in results if name != first)] if first else results
 
 
-def host_of(hosts: Mapping[str, Target], role: str, arm: Arm) -> str:
-    """Return the host that has a role in an arm: the one it names, or the first."""
-    return (find_hosts(hosts, role, arm.hosts.get(role)) or [""])[0]  # type: ignore[call-overload]
-
-
 def _describe_needs(study: StudySpec, name: str, role: str) -> list[str]:
     """Needs of a host for a role in words, with the required version."""
     arm = study.arms[name]

@@ -98,7 +98,7 @@ class HostsSite(ArrangedSite[HostPlacement]):
                         there.says(microbenchmarks.build_command(str(there.folder), "python3"))
                     )
                 }
-        servers = [placement.server_hosts(chain)[0] for chain in self.chains.values()]
+        servers = [placement.hosts_of(chain)["server"] for chain in self.chains.values()]
         first = next((name for name in servers if name in results), None)
         return {**results[first], "hosts": results} if first is not None else {}
 

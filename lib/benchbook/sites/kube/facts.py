@@ -106,7 +106,8 @@ def find_shortage(
     for pod in pods:
         if pod.metadata.namespace != namespace and pod.status.phase in ("Pending", "Running"):
             node = str(pod.spec.node_name)
-            taken[node] = taken.get(node, 0.0) + sum(_read_request(item) for item in pod.spec.containers)
+            requests = [(item.resources and item.resources.requests) or {} for item in pod.spec.containers]
+            taken[node] = taken.get(node, 0.0) + sum(parse_cores(each.get("cpu", "0")) for each in requests)
 
     def free(node: Any) -> float:
         return parse_cores(node.status.allocatable["cpu"]) - taken.get(node.metadata.name, 0.0)
@@ -119,11 +120,6 @@ def find_shortage(
         f"has {max(0.0, free(most)):.2f} of its {parse_cores(most.status.capacity['cpu']):g}; write that "
         "or less"
     )
-
-
-def _read_request(container: Any) -> float:
-    request = (container.resources.requests or {}) if container.resources is not None else {}
-    return parse_cores(request["cpu"]) if "cpu" in request else 0.0
 
 
 def list_addresses(of: KubernetesCluster) -> frozenset[str]:

@@ -180,39 +180,37 @@ class LocalRuntime(ArmRuntime[LabPlacement]):
         if part.kind == "service":
             assert part.to is not None
             return VirtualService(self.network, part, *self.address(part.to))
-        (address, port), where, peers = self.address(part), self.where(part), self._peers(part)
-        place = labs.PartLocation(
-            part.name, address, port, where, lambda: peers, self.connections, part.prepared
-        )
+        address, where, peers = self.address(part), self.where(part), self._peers(part)
+        place = labs.PartLocation(part.name, *address, where, lambda: peers, self.connections, part.prepared)
         if part.kind == "server":
-            name = next(name for name, chain in self.chains.items() if part in chain.servers)
-            engine = packages.resolve_engine(engine_of(self.study, self.study.deployed(name)))
-            more: dict[str, Any] = {}
-            if (cluster := engine.cluster) is not None and cluster.zones_ms is not None:
-                place = replace(place, peers=lambda: (self.network.gateway,))
-                zones = network.ClusterZones(self.network, part.rank, cluster.stores, cluster.zones_ms)
-                more["zones"] = zones
-            server = load(program_of(engine))(self.machine, engine, place, **more)
-            data_snapshots.repair_data(server)
-            return server
-        assert part.to is not None
+            return self._make_server(part, place)
+        to = require_value(part.to)
         if part.kind == "relay":
-            behind = ":".join(map(str, self.addresses(part.to)[0]))
+            behind = ":".join(map(str, self.addresses(to)[0]))
             return network.DelayRelay(self.machine, place, behind, part.where.latency_ms or 0.0)
         proxy = self._make_proxy(part, part.kind, self.machine, place)
         there = self._first.get(part.name, part)
         if there != part:
-            assert there.to is not None
             # A proxy's own interface is on the port after its own.
             proxy.moved = {(labs.LOOPBACK, part.port + 1): (labs.LOOPBACK, there.port + 1)}
-            then = [*self._addresses_at(part.to, there.to), self.address(there)]
-            proxy.moved |= zip([*self.addresses(part.to), self.address(part)], then, strict=True)
+            at = require_value(there.to)
+            # A cluster's places go with it.
+            several = self.get(to).addresses_at(at.port, at.rank) if to.kind == "server" else ()
+            then = [*(several or [self.address(at)]), self.address(there)]
+            proxy.moved |= zip([*self.addresses(to), self.address(part)], then, strict=True)
         return proxy
 
-    def _addresses_at(self, part: Part, there: Part) -> list[tuple[str, int]]:
-        """Addresses of a part if it were in the place of another: a cluster's places go with it."""
-        several = self.get(part).addresses_at(there.port, there.rank) if part.kind == "server" else ()
-        return [*several] or [self.address(there)]
+    def _make_server(self, part: Part, place: labs.PartLocation) -> Any:
+        name = next(name for name, chain in self.chains.items() if part in chain.servers)
+        engine = packages.resolve_engine(engine_of(self.study, self.study.deployed(name)))
+        more: dict[str, Any] = {}
+        if (cluster := engine.cluster) is not None and cluster.zones_ms is not None:
+            place = replace(place, peers=lambda: (self.network.gateway,))
+            zones = network.ClusterZones(self.network, part.rank, cluster.stores, cluster.zones_ms)
+            more["zones"] = zones
+        server = load(program_of(engine))(self.machine, engine, place, **more)
+        data_snapshots.repair_data(server)
+        return server
 
     def _peers(self, part: Part) -> tuple[str, ...]:
         """Origins of a server's connections: loopback, its socket, the bridge of pods."""
