@@ -26,14 +26,7 @@ from benchbook.sites.hosts.client import RemoteClient, run_alongside
 from benchbook.sites.hosts.cluster import TiupCluster
 from benchbook.sites.hosts.host import AccessRefused, Host, Unreachable
 from benchbook.sites.hosts.machine import OnHost, measure_offset
-from benchbook.sites.hosts.placement import (
-    Chain,
-    HostPlacement,
-    Part,
-    client_hosts,
-    hosts_of,
-    reached_at,
-)
+from benchbook.sites.hosts.placement import Chain, HostPlacement, Part, client_hosts, hosts_of, reached_at
 from benchbook.sites.processes.spawn import ProcessPlacement
 from benchbook.sites.topology import background_load
 from benchbook.sites.topology.runtime import ArmRuntime

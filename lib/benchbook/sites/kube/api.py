@@ -142,12 +142,7 @@ class KubernetesCluster:
         return next(iter(result["items"]), None)
 
     def run(
-        self,
-        namespace: str,
-        pod: str,
-        argv: Sequence[str],
-        stdin: bytes = b"",
-        container: str | None = None,
+        self, namespace: str, pod: str, argv: Sequence[str], stdin: bytes = b"", container: str | None = None
     ) -> CommandResult:
         """Run a command in a container (None: the only one) to its end; not found, it is asked again."""
         deadline = time.monotonic() + FIND_S

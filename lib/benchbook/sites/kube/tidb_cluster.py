@@ -265,8 +265,7 @@ def describe_lack(resource: Mapping[str, Any], results: Mapping[str, list[Any]])
     spec, status = resource["spec"], resource.get("status") or {}
     wanted = {part: int(spec[part]["replicas"]) for part in PARTS}
     running = _count_running(spec, results)
-    ready = (item for item in status.get("conditions") or () if item["type"] == "Ready")
-    statements: Mapping[str, Any] = next(ready, {})
+    statements = {item["type"]: item for item in status.get("conditions") or ()}.get("Ready", {})
     # Pods may still be made again with other settings.
     sets = [(status.get(part) or {}).get("statefulSet") or {} for part in PARTS]
     is_moving = any(each.get("currentRevision") != each.get("updateRevision") for each in sets)

@@ -103,14 +103,12 @@ def describe_lack(pod: Any | None, digest: str | None = None) -> str | None:
         return "an earlier one is ending"
     if digest is not None and (pod.metadata.annotations or {}).get(DIGEST) != digest:
         return "an earlier one is to be replaced"
-    for status in pod.status.container_statuses or ():
-        if status.state.waiting is not None:
-            reason, message = status.state.waiting.reason, status.state.waiting.message
-            return f"{reason}: {message}" if message else f"{reason}:"
+    statuses = pod.status.container_statuses or ()
+    for waiting in filter(None, (status.state.waiting for status in statuses)):
+        return f"{waiting.reason}: {waiting.message}" if waiting.message else f"{waiting.reason}:"
     for condition in pod.status.conditions or ():
         if condition.type == "PodScheduled" and condition.status != "True":
             return f"{condition.reason}: {condition.message}"
-    statuses = pod.status.container_statuses or ()
     if pod.status.phase != "Running" or not statuses or not all(container.ready for container in statuses):
         return f"phase {pod.status.phase}"
     return None
