@@ -99,20 +99,19 @@ class StudyCells:
     def pairs(
         self, baseline: Sequence[StudyCell], treatment: Sequence[StudyCell], compared: set[str]
     ) -> tuple[list[CellPair], int]:
-        """Pair cells that differ only in the carrier of the keys compared."""
+        """Pair cells that differ only in the carrier of the keys compared; documents alone count the rest."""
         owners = set(map(_key_owner, compared))
         same = [key for key in PLACE if key not in owners]
-        result, alone = [], 0
+        result = []
         for cell in treatment:
             match = [other for other in baseline if all(other.place[key] == cell.place[key] for key in same)]
             if len(match) > 1:
                 raise NotApplicable("it speaks of several baselines")
-            alone += not match
             for other in match:
                 treated, base = cell.at.name, other.at.name
                 name = treated if treated == base else f"{treated} against {base}"
                 result.append(CellPair({**cell.place, "name": name}, cell, other))
-        return result, alone
+        return result, 0
 
     def meets(self, claim: ClaimSpec, condition: Condition, cell: StudyCell) -> bool:
         """True if a cell has a key between the ends of a condition, or the required use.
