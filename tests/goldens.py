@@ -13,6 +13,7 @@ from bs4 import BeautifulSoup
 
 FOLDER = Path(__file__).parent / "data" / "goldens"
 UNREAD = "head, footer, script, style, details.code, a.anchor, a.skip"
+FOLDS = {"details": ("[", "]"), "summary": ("+ ", "\n")}
 LINES = "h1, h2, h3, h4, p, li, tr, div, section, details, summary, figure, figcaption, caption, dt, dd"
 
 
@@ -34,18 +35,19 @@ def assert_page(name: str, *parts: Any) -> None:
         tag.decompose()
     for tag in soup.select("[alt], [title], [href]"):
         told = tag.get("alt") or tag.get("title") or tag.get("href", "")
-        told = " ".join([told, *places(tag.get("src", ""))]).strip()
+        told = " ".join([told, *marks(tag.get("src", ""))]).strip()
         tag.append(f" ({told})" if told and "#run-" not in told else "")
     for tag in soup.select("th, td"):
         tag.string = tag.get_text(" ") + " | " * bool(tag.find_next_sibling(["th", "td"]))
     for tag in soup.select(LINES):
-        tag.insert(0, "\n")
-        tag.append("\n")
+        opened, closed = FOLDS.get(tag.name, ("", ""))
+        tag.insert(0, f"\n{opened}")
+        tag.append(f"{closed}\n")
     lines = (" ".join(line.split()) for line in soup.get_text().split("\n"))
     assert_golden(name, "\n".join(filter(None, lines)) + "\n")
 
 
-def places(source: str) -> dict[str, None]:
-    """Return where the marks of a drawing of our own stand, in per cent of it."""
+def marks(source: str) -> dict[str, None]:
+    """Return the texts of a drawing, and where the marks of one of our own stand, in per cent of it."""
     drawn = base64.b64decode(source.partition("base64,")[2]).decode()
-    return dict.fromkeys(re.findall(r'"([\d.]+)%"', drawn))
+    return dict.fromkeys(re.findall(r'(?<=")[\d.]+(?=%")|(?<=>)[^<>]+(?=</text>)', drawn))

@@ -5,8 +5,8 @@ from typing import Any
 
 from benchbook.core.artifacts.bottlenecks import Causes
 from benchbook.core.artifacts.findings import Findings
-from benchbook.show import bottleneck_section, figures
-from tests.found import finding, findings
+from benchbook.show import bottleneck_section
+from tests.found import findings
 
 NAMES = {"arms": {"direct": "direct connections", "haproxy": "HAProxy"}, "workloads": {"w": "point selects"}}
 
@@ -46,22 +46,6 @@ def test_instructions_have_columns_where_the_kernel_counted_them_and_nowhere_els
         found(cell("direct", cpu_us=40.0), cell("haproxy", cpu_us=28.0))
     )
     assert "Instructions" not in [column.label for column in table.columns]
-
-
-def test_what_percentiles_rest_on_is_a_row_an_arm():
-    own = {
-        "workload": "w", "treatment": "haproxy", "baseline": "direct", "metric": "latency_p99_ms",
-        "names": {"workload": "point selects"}, "support": [
-            {"arm": "direct", "runs": 10, "events_beyond": 310, "pauses": 34, "by_one_pause": 0},
-            {"arm": "haproxy", "runs": 10, "events_beyond": 300, "pauses": None, "by_one_pause": None},
-        ],
-    }  # fmt: skip
-    (table,) = figures.tabulate_percentiles(findings(finding(**own), names=NAMES))
-    assert table.rows == [
-        ["point selects", "p99 latency", "direct connections", "10", "310", "34", "0"],
-        ["point selects", "p99 latency", "HAProxy", "10", "300", "not known", "not known"],
-    ]
-    assert figures.tabulate_percentiles(findings(finding(**own | {"support": None}), names=NAMES)) == []
 
 
 def test_causes_beyond_four_are_folded_and_none_is_left_out():

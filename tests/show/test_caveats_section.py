@@ -137,15 +137,6 @@ def test_turns_say_what_stands_still_and_why_the_log_has_other_rates(made):
     assert "Turns" not in _by_name(made.findings, made.runs)
 
 
-def test_the_machine_and_the_time_between_partners_are_told_in_one_line_each(made):
-    found = _by_name(made.findings, made.runs)
-    assert found["How quiet was this machine"].text.startswith("Load 0.4 on 2 cores")
-    # Every run starts 10.4 s after the one before.
-    assert found["Time between partners"].text.startswith(
-        "Runs that are compared started 10.4 s apart (median)"
-    )
-
-
 def test_an_arm_with_a_limit_that_the_baseline_has_not_is_doubted_for_it_alone(made):
     base, other = made.findings.baseline, made.findings.findings[0].treatment
     fact = "resources.limits.cpu"

@@ -142,7 +142,7 @@ def _group_tables(audit: Audit, tables: Mapping[str, Printed]) -> list[list[str]
     sets: list[frozenset[str]] = []
     for claim in audit.claims:
         sides = [side for cell in claim.cells for side in (cell, cell.baseline, cell.treatment) if side]
-        names = frozenset(side.table for side in sides if side.table is not None and side.table in tables)
+        names = frozenset(tables.keys() & {side.table for side in sides})
         if len(names) > 1 and names not in sets:
             sets.append(names)
     largest = [inner for inner in sets if not any(inner < other for other in sets)]
@@ -178,7 +178,7 @@ def _draw_panels(lines: Lines, load: str, metric: str) -> list[Panel]:
         for name, line in points.items():
             x, y = zip(*line, strict=True)
             colour, marker = theme.colour_of_arm(name, names), theme.marker_of_arm(name, names)
-            axes.plot(x, y, color=colour, marker=marker, markersize=5, linewidth=1.4)
+            axes.plot(x, y, color=colour, marker=marker)
         axes.set(title=theme.shorten_name(load), ylabel=LABELS[metric], xlabel=along.replace("_", " "))
         axes.set_ylim(0, 1.08 * max(y for line in points.values() for _, y in line))
         axes.yaxis.set_major_formatter("{x:,.0f}" if metric in DRAWN[0] else "{x:g}")

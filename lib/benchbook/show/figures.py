@@ -38,10 +38,9 @@ def draw_throughput(runs: pd.DataFrame, arms: Sequence[str]) -> Picture:
                 means = np.exp(np.log(of_arm.qps).groupby(of_arm.threads).mean())
                 # Equal points of several arms stand beside each other.
                 aside, shade = 1.05 ** (place - (len(present) - 1) / 2), theme.colour_of_arm(arm, arms)
-                axes.plot(means.index * aside, means, color=shade, linewidth=1.5, zorder=2)
+                axes.plot(means.index * aside, means, color=shade, zorder=2)
                 axes.plot(
                     of_arm.threads * aside, of_arm.qps, theme.marker_of_arm(arm, arms), color=shade,
-                    markersize=4.5,
                     alpha=0.75, markeredgecolor=theme.PAPER, markeredgewidth=0.5, zorder=3,
                 )  # fmt: skip
                 at = [
@@ -193,8 +192,8 @@ def _draw_load_panel(
             label, style = styles[metric]
             whiskers = np.abs(line[["low", "high"]].sub(line.value, axis=0)).to_numpy(float).T
             axes.errorbar(
-                line.offered_qps, line.value, whiskers, color=shade, linestyle=style, linewidth=1.5,
-                marker=theme.marker_of_arm(arm, arms), markersize=4.5, elinewidth=0.8,
+                line.offered_qps, line.value, whiskers, color=shade, linestyle=style,
+                marker=theme.marker_of_arm(arm, arms), elinewidth=0.8,
             )  # fmt: skip
             report.append(f"{arm}, {label}: {', '.join(_describe_points(line)) or 'not known'}.")
         if "latency" in name:

@@ -76,7 +76,7 @@ def latency_picture(logs: LogSet) -> Picture:
                     theme.colour_of_arm(series.arm, logs.arms),
                     theme.marker_of_arm(series.arm, logs.arms),
                 )
-                axes.plot(series.levels, series.latency_ms, marker=mark, color=shade, markersize=4.5)
+                axes.plot(series.levels, series.latency_ms, marker=mark, color=shade)
             levels = sorted({level for series in chosen for level in series.levels})
             axes.set(xscale="log", yscale="log", xlabel="threads", ylabel="mean latency, ms")
             axes.xaxis.set_minor_locator(NullLocator())

@@ -112,8 +112,6 @@ def draw_legend(figure: Figure, arms: Sequence[str], order: Sequence[str], **ext
             [],
             color=colour_of_arm(arm, order),
             marker=marker_of_arm(arm, order),
-            markersize=5,
-            linewidth=1.4,
         )
         for arm in arms
     }
@@ -126,7 +124,4 @@ def draw_legend(figure: Figure, arms: Sequence[str], order: Sequence[str], **ext
         list(handles),
         loc="outside upper left",
         ncols=columns,
-        handlelength=1.6,
-        columnspacing=1.2,
-        borderaxespad=0.2,
     )
