@@ -22,6 +22,14 @@ def test_prose_and_tables_stay_and_pictures_styles_and_code_go():
     assert "svg" not in text and "style" not in text and "story.measured" not in text
 
 
+def test_a_table_stands_where_the_page_has_a_figure():
+    code = nbformat.v4.new_code_cell("story.draw_forest(seen)")
+    data = {"text/html": "<ul><li>bar</li></ul>", "text/markdown": "<table><tr><td>row</td></tr></table>"}
+    code.outputs = [nbformat.v4.new_output("display_data", data)]
+    text = render_story(nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("# Title"), code]))
+    assert "<td>row</td>" in text and "bar" not in text
+
+
 @pytest.mark.parametrize("audits", [[], ["one report"]])
 def test_a_story_without_the_record_replaces_no_file(tmp_path, monkeypatch, audits):
     opening = render_opening(SimpleNamespace(pooled={}, audits=audits, claims=[]))

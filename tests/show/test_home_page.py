@@ -208,8 +208,7 @@ def test_the_first_page_says_how_many_claims_hold_and_how_many_effects_carry():
     assert told(summarize_record(ClaimStatus(audits, [], {}, pooled=known))) == (
         "Of 3 claims of 1 published report, their own tables bear out 2, contradict 1 and leave 0 open. "
         "Of 1 claim of 1 other source, their own tables bear out 0, contradict 0 and leave 1 open. "
-        "Of 3 effects "
-        "measured in several sessions, none of them made by the study itself, 2 keep one direction, 1 depend "
-        "on the machine, and 0 stay open."
+        "Of 3 effects measured in several sessions, without those whose size the study itself sets, "
+        "2 keep one direction, 1 depend on the machine, and 0 stay open."
     )
     assert summarize_record(ClaimStatus([], [], {})) == ""

@@ -19,8 +19,8 @@ def test_a_pair_that_leaves_zero_out_is_counted_however_small():
     }
     text = method.render_opening(known).text.replace("\N{NO-BREAK SPACE}", " ")
     assert (
-        "Of 4 studies that compared an arm with itself (A/A), 2 came out with an interval that leaves zero "
-        "out. In 1 of them the interval is too wide to tell." in text
+        "Of 4 studies that compared an arm with itself (A/A), 2 have an interval that excludes zero. "
+        "In 1 of them the interval is too wide to tell." in text
     )
 
 

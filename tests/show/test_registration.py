@@ -139,7 +139,7 @@ def test_what_was_looked_at_before_a_study_changed_is_named(clone):
     looks = [look("2026-03-02T09:30:00+00:00")]
     said = registration.check_registration("one", RUNS, looks)
     assert said.is_care and said.text == (
-        "Not held: 1\xa0session had been looked at before the study was as it is: "
+        "Not held: 1\xa0session had been measured before the study had its present form: "
         "2026-03-02 09:30 UTC, with other threads."
     )
     # Without the look, the file alone is older than the first run.

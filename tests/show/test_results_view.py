@@ -93,7 +93,7 @@ def test_nothing_found_is_an_empty_table():
     [
         (-0.01, 0.049, "ok"),
         (-0.06, 0.01, "detects 6\xa0% or more"),
-        (0.002, 0.023, "zero outside, within 5\xa0%"),
+        (0.002, 0.023, "excludes zero, within 5\xa0%"),
         (-0.05, -0.01, "detects 5\xa0% or more"),
         (None, None, "no interval"),
     ],

@@ -33,6 +33,9 @@ def test_an_effect_of_several_sessions_is_drawn_and_counted_by_how_far_it_carrie
     assert sum(counted.values()) == len(list(on_throughput([found])))
     (row,) = story.draw_forest(seen).rows
     assert row.name == "HAProxy on point selects (made)" and len(row.dots) == 2
+    (line,) = story.draw_forest(seen).table.rows
+    assert line[:4] == ["HAProxy", "point selects", "all", "made"]
+    assert line[4].startswith("−19") and line[5].startswith("seen: −19 to −18")
     assert "2 sessions" in story.render_opening(seen).text.replace("\N{NO-BREAK SPACE}", " ")
 
 

@@ -86,27 +86,28 @@ def test_hostile_names_and_logs_stay_text(made):
     assert shown.script is None
     assert "<script>alert(1)</script>" in shown.get_text()
     assert "\x1b" not in str(shown)
-    facts = _soup(tables.tabulate_facts({evil: {evil: evil}}, evil, "facts"))
+    facts = _soup(tables.tabulate_facts({evil: {evil: evil}}, evil, "facts")[0])
     assert facts.script is None
 
 
 def test_a_fact_nobody_reported_is_said_to_be_missing():
-    soup = _soup(tables.tabulate_facts({"governor": None, "empty": {}}, "Facts", "facts"))
+    soup = _soup(tables.tabulate_facts({"governor": None, "empty": {}}, "Facts", "facts")[0])
     assert soup.tbody.tr.td.get_text() == "not reported"
-    assert "Not recorded." in tables.tabulate_facts(None, "Facts", "facts")._repr_html_()
+    assert "Not recorded." in tables.tabulate_facts(None, "Facts", "facts")[0]._repr_html_()
 
 
-def test_a_setting_is_one_row_and_a_list_of_records_one_row_each():
+def test_a_setting_is_one_row_and_a_list_of_records_a_table_of_its_own():
     asked = {"asked": "ON", "from": "benchbook", "got": "OFF"}
     taken = {"asked": "2", "from": "study", "got": "2"}
-    table = tables.tabulate_facts(
+    table, pilots = tables.tabulate_facts(
         {"log": asked, "flush": taken, "pilots": [{"arm": "a", "s": None}]}, "Facts", "facts"
     )
     assert table.rows == [
         ["log", "OFF, asked for as ON (benchbook)"],
         ["flush", "2 (study)"],
-        ["pilots 1", "arm: a, s: not reported"],
     ]
+    assert pilots.title == "Facts, pilots" and pilots.rows == [["a", "not reported"]]
+    assert [column.label for column in pilots.columns] == ["arm", "s"]
 
 
 def test_a_fitted_peak_has_its_interval_and_no_column_where_nothing_was_fitted(made):

@@ -473,7 +473,7 @@ def test_a_look_at_another_design_before_takes_held_away_and_is_named(broken: Pa
         "\xa0", " "
     )
     assert told == (
-        "Not held: 1 session had been looked at before the study was as it is: 2025-12-31 00:00 UTC, "
+        "Not held: 1 session had been measured before the study had its present form: 2025-12-31 00:00 UTC, "
         "of a design that git does not have."
     )
 

@@ -108,11 +108,8 @@ def render_section(
     figures = [costs_of_a_query(causes, findings)] if causes and causes.contrasts else []
     if not messages and not contrasts:
         return [*figures]
-    reasons = list(
-        dict.fromkeys(
-            contrast.reason for contrast in contrasts if contrast.reason and is_decided(contrast.qps)
-        )
-    )
+    decided = (contrast for contrast in contrasts if is_decided(contrast.qps))
+    reasons = list(dict.fromkeys(contrast.reason for contrast in decided if contrast.reason))
     inputs = {
         "turns": {messages[place][0]: turn for place, turn in turns.items()},
         "lines": _group_sentences({place: text for place, text in messages.items() if place not in turns}),
@@ -159,14 +156,8 @@ def build_tables(findings: Findings) -> list[Table]:
     rows = [row for cause in causes.contrasts for row in _rows_of_cause(cause, findings.baseline, cells)]
     base = arms.get(findings.baseline, findings.baseline)
     of_events = [_pair_column(_EVENTS[event]) for event in events]
-    inputs = {
-        "base": base,
-        "level": number_format.format_level(causes.level),
-        "arms": arms,
-        "workloads": workloads,
-        "notes": Notes("costs-of-a-query"),
-        "pairs": _pair_column,
-    }
+    inputs = {"base": base, "arms": arms, "workloads": workloads, "notes": Notes("costs-of-a-query")}
+    inputs |= {"level": number_format.format_level(causes.level), "pairs": _pair_column}
     return [build_table("costs-of-a-query", rows, of_events=of_events, events=events, **inputs)]
 
 

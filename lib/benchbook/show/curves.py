@@ -29,10 +29,10 @@ _A_CURVE = 4
 # So far apart on the log scale one number for all levels hides what each came to: a quarter.
 _APART = math.log(1.25)
 _LEFT, _RIGHT, _TOP, _FOOT = 13.0, 97.0, 5.0, 88.0
-CAPTION = "The band is the interval over blocks; hollow where no difference is shown."
+CAPTION = "Band: interval over blocks. Hollow: no difference shown."
 SEVERAL = (
-    "A thin line is a session. The band is where nine of ten further sessions are expected; with fewer than "
-    "three processors, what was seen. A dot is hollow where the band holds zero."
+    "Thin line: one session. Band: range expected of nine of ten further sessions; with fewer than three "
+    "processors, range seen. A dot is hollow where the band includes zero."
 )
 
 

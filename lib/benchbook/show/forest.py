@@ -23,6 +23,7 @@ from benchbook.core.util.plural import count
 from benchbook.show import theme
 from benchbook.show.markup import Html, make_slug
 from benchbook.show.picture import render_svg
+from benchbook.show.table import Table
 from benchbook.show.tables import name_finding
 from benchbook.show.templating import render_template
 
@@ -34,13 +35,13 @@ _TICKS = (-90, -75, -60, -50, -40, -30, -25, -20, -15, -10, -5, -2, -1, 0, 1, 2,
 DECIDED = (*SHOWN, "no practical difference")
 _SIZE = {"class_": "bar", "width": "100%", "height": 22}
 _SHADES = {"higher": "#0a66a5", "lower": "#c2500a", "": theme.MUTED}
-CAPTION = "Left of the line is less than the baseline, right of it more; hollow where no difference is shown."
+CAPTION = "Left of the line: lower than the baseline; right of it: higher. Hollow: no difference shown."
 SEVERAL = (
-    "A dot is a session, hollow where it decides nothing; the square is their mean. The bar is where nine of "
-    "ten further sessions are expected; on fewer than three processors, what was seen."
+    "Dot: one session, hollow where it shows no difference. Square: their mean. Bar: range expected of nine "
+    "of ten further sessions; with fewer than three processors, range seen."
 )
-BELOW = "A dot is a session, hollow where it decides nothing; bars are as bands above, squares are means."
-CLAIMED = " Shaded: what was claimed."
+BELOW = "Dot: one session, hollow where it shows no difference. Square: mean. Bar: as the bands above."
+CLAIMED = " Shaded: the claim."
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,7 @@ class ForestRow:
 
 @dataclass(frozen=True)
 class Forest:
-    """Rows under a heading, on one scale; shows itself in a notebook."""
+    """Rows under a heading, on one scale; shows itself in a notebook. `table` stands where no figure can."""
 
     anchor: str
     title: str
@@ -116,6 +117,10 @@ class Forest:
     caption: str = CAPTION
     empty: str = "Nothing was recorded that this figure could show."
     is_folded: bool = False
+    table: Table | None = None
+
+    def _repr_markdown_(self) -> str | None:
+        return self.table._repr_html_() if self.table else None
 
     def _repr_html_(self) -> str:
         scale = scale_of(self.rows)
@@ -170,7 +175,7 @@ def of_twins(pairs: Iterable[tuple[str, str, FindingData]]) -> Forest:
         replace(_row_of_finding(aa, f"{study}{labels.beside_queries(aa.metric)}"), way=way, band=None)
         for study, way, aa in pairs
     ]
-    caption = "Each line is one study: an arm against itself. All of them should hold zero."
+    caption = "Each line is one study, an arm against itself: its interval should include zero."
     return Forest("aa-figure", "Every A/A pair", tuple(rows), caption, "No study has an A/A pair yet.")
 
 

@@ -268,10 +268,7 @@ def _row_of_claim(claim_status: ClaimStatus, claim: AuditedClaim) -> QuestionRow
     would = "" if lines or not ways else f"make repro STUDY={ways[0].name}"
     if would and any(_is_recorded_only(way.name) for way in ways):
         would = "make pages"
-    links = {
-        **_describe_sessions(claim_status, studies, answers),
-        **_describe_grade(claim_status, claim.id),
-    }
+    links = {**_describe_sessions(claim_status, studies, answers), **_describe_grade(claim_status, claim.id)}
     return QuestionRow(
         claim.claim,
         f"claims.html#claim-{make_slug(claim.id)}",

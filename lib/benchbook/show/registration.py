@@ -129,7 +129,9 @@ def looked_at(
     if not changed:
         return None
     looked = number_format.format_count(len(changed), "session")
-    return f"Not held: {looked} had been looked at before the study was as it is: {'; '.join(changed)}."
+    return (
+        f"Not held: {looked} had been measured before the study had its present form: {'; '.join(changed)}."
+    )
 
 
 def confirm_registration(study: str, message: str, measured: str, file: Path) -> str:

@@ -27,7 +27,7 @@ from benchbook.core.util.number_format import (
     format_rate,
     glance_percent,
 )
-from benchbook.show.markup import Html, escape_markdown, make_slug
+from benchbook.show.markup import Html, escape_markdown
 from benchbook.show.templating import render_template
 
 WIDTH = 110
@@ -164,22 +164,13 @@ def legend_of(table: ResultsTable) -> list[str]:
         texts = []
         if "expected" in kinds:
             where = dict.fromkeys(row.elsewhere.where for row in table.rows if row.elsewhere)
-            texts.append(f"nine of ten further sessions {' or '.join(where)} are expected in the range")
+            texts.append(f"nine of ten further sessions {' or '.join(where)} should lie in the range")
         if "depends on the machine" in kinds:
-            texts.append("“by machine”: the sign or size depends on the machine, the range is what was seen")
+            texts.append("“by machine”: smallest to largest so far, as sign or size depends on the machine")
         elif "seen" in kinds:
-            texts.append("“seen”: from the smallest to the largest")
+            texts.append("“seen”: smallest to largest so far")
         lines.append(f"Other sessions: {'; '.join([places, *texts])}.")
     return [line for line in lines if line]
-
-
-def machine_notes(table: ResultsTable) -> Iterator[str]:
-    """Both ends of each effect that depends on the machine, with the machines."""
-    for row in table.rows:
-        elsewhere = row.elsewhere
-        if elsewhere and elsewhere.kind == "depends on the machine" and elsewhere.machines[0]:
-            low, high = glance_percent(elsewhere.low), glance_percent(elsewhere.high)
-            yield f"{row.name}: {low} on {elsewhere.machines[0]}, {high} on {elsewhere.machines[1]}"
 
 
 # Text ------------------------------------------------------------------------------------------------------
@@ -304,11 +295,8 @@ def render_html(table: ResultsTable) -> Html:
         caption=caption_of(table),
         mark=notes.mark,
         notes=notes,
-        meanings=MEANINGS,
         legend=legend_of(table),
-        machines=list(machine_notes(table)),
         describe_aa=describe_aa,
-        slug=make_slug,
     )
 
 

@@ -73,13 +73,8 @@ def earlier_sessions(recorded: MetaAnalysis) -> list[tuple[str, str, Findings]]:
     """Other sessions pooled on a page of the record, by processor and day, newest first."""
     sessions = []
     for session in reversed(recorded.sessions):
-        file = (
-            paths.find_root().parent
-            / session.id
-            / "data"
-            / recorded.study
-            / paths.study_paths(recorded.study).findings.name
-        )
+        folder = paths.find_root().parent / session.id / "data" / recorded.study
+        file = folder / paths.study_paths(recorded.study).findings.name
         if session.id != paths.find_root().name and file.is_file():
             sessions.append(
                 (cpu_models.name_processor(session.processor), session.measured[:10], Findings.read(file))
@@ -145,12 +140,7 @@ def render_basis(recorded: MetaAnalysis) -> Html:
         "sessions.html.j2",
         found=recorded,
         processors=max(cpu_models.count_models([session.processor for session in recorded.sessions]), 1),
-        days=dict.fromkeys(
-            (
-                recorded.sessions[0].measured[:10],
-                recorded.sessions[-1].measured[:10],
-            )
-        ),
+        days=dict.fromkeys((recorded.sessions[0].measured[:10], recorded.sessions[-1].measured[:10])),
     )
 
 

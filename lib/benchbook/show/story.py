@@ -6,16 +6,11 @@ from collections import Counter
 from dataclasses import replace
 
 from benchbook.compare.text import cpu_models, labels
-from benchbook.compare.text.results_table import describe_contrast
+from benchbook.compare.text.results_table import describe_contrast, describe_elsewhere, describe_range
 from benchbook.core.artifacts.meta_analysis import LABELS
 from benchbook.show import bottleneck_section
 from benchbook.show.claim_status import ClaimStatus
-from benchbook.show.forest import (
-    SEVERAL,
-    Forest,
-    on_throughput,
-    row_of_sessions,
-)
+from benchbook.show.forest import SEVERAL, Forest, on_throughput, row_of_sessions
 from benchbook.show.markup import Html, make_slug
 from benchbook.show.results_view import describe_session
 from benchbook.show.table import Table, build_table
@@ -30,14 +25,8 @@ def render_opening(claim_status: ClaimStatus) -> Html:
     """Sentence on the basis of the story, or that the record is still to be made."""
     sessions = [session for study in claim_status.pooled.values() for session in study.sessions]
     models = cpu_models.count_models([session.processor for session in sessions])
-    return render_template(
-        "story.html.j2",
-        seen=claim_status,
-        studies=claim_status.pooled,
-        sessions=sessions,
-        models=models,
-        absent=ABSENT,
-    )
+    inputs = {"studies": claim_status.pooled, "sessions": sessions, "models": models}
+    return render_template("story.html.j2", seen=claim_status, absent=ABSENT, **inputs)
 
 
 def tabulate_reports(claim_status: ClaimStatus) -> Table:
@@ -83,16 +72,17 @@ def draw_forest(claim_status: ClaimStatus) -> Forest:
         )
         for study, contrast, pooled_effect in effects
     )
-    return Forest("elsewhere", "Effects over sessions", rows, SEVERAL, "No study has several sessions yet.")
+    inputs = {"describe_elsewhere": describe_elsewhere, "describe_range": describe_range}
+    table = build_table("over-sessions", effects, **inputs)
+    return Forest("elsewhere", table.title, rows, SEVERAL, str(table.empty), table=table)
 
 
 def tabulate_reasons(claim_status: ClaimStatus) -> Table:
     """Give the first known cause of each study in a sentence."""
-    causes_by_study = (
-        (study, bottleneck_section.select_causes(next(iter(study.explained), study.found)))
-        for study in claim_status.studies
-    )
-    return build_table(
-        "causes",
-        [(study, bottleneck_section.format_reason(causes[0])) for study, causes in causes_by_study if causes],
-    )
+    explained = ((study, next(iter(study.explained), study.found)) for study in claim_status.studies)
+    rows = [
+        (study, bottleneck_section.name_place(cause, found), bottleneck_section.format_reason(cause))
+        for study, found in explained
+        for cause in bottleneck_section.select_causes(found)[:1]
+    ]
+    return build_table("causes", rows)

@@ -112,22 +112,23 @@ def tabulate_setup(report_inputs: ReportInputs) -> list[object]:
         *tabulate_leaders(report_inputs),
         *tabulate_throttling(report_inputs),
         *setup_section.compare_engines(report_inputs),
-        tabulate_facts(report_inputs.facts, "Arms", "arms", arms),
+        *tabulate_facts(report_inputs.facts, "Arms", "arms", arms),
         *setup_section.render_files(report_inputs),
-        tabulate_facts(report_inputs.dataset, "Dataset", "dataset"),
-        tabulate_facts(report_inputs.warm_up, "Warm-up", "warm-up"),
+        *tabulate_facts(report_inputs.dataset, "Dataset", "dataset"),
+        *tabulate_facts(report_inputs.warm_up, "Warm-up", "warm-up"),
     ]
 
 
 def tabulate_facts(
     tree: Mapping[str, Any] | None, title: str, anchor: str, arms: Mapping[str, str] = _NO_ARMS
-) -> Table:
-    """List the facts that servers and hosts reported, one row each; nested names joined by dots.
+) -> list[Table]:
+    """Facts that servers and hosts reported, one row each; nested names joined by dots.
 
     What stands below the `arms`, given with their readable names, has a column for each. A setting that was
-    asked for and read back takes one row, with who asked for it.
+    asked for and read back takes one row, with who asked for it. A list of records is a table of its own.
     """
-    tree = tree or {}
+    records = {key: value for key, value in (tree or {}).items() if _are_records(value)}
+    tree = {key: value for key, value in (tree or {}).items() if key not in records}
     sides = {arm: dict(_flatten_facts(tree["arms"][arm])) for arm in arms if arm in tree["arms"]}
     names = dict.fromkeys(name for side in sides.values() for name in side)
     rows = [[name, *(_format_value(side.get(name)) for side in sides.values())] for name in names]
@@ -136,7 +137,19 @@ def tabulate_facts(
         [name, *[_format_value(value)] * max(len(sides), 1)] for name, value in _flatten_facts(shared) if name
     ]
     columns = [TableColumn("Fact"), *([text_column(arms[arm]) for arm in sides] or [text_column("Value")])]
-    return Table(anchor, title, columns, rows, empty="Not recorded.", is_folded=True)
+    facts = Table(anchor, title, columns, rows, empty="Not recorded.", is_folded=True)
+    return [facts, *(_tabulate_records(items, f"{title}, {key}", anchor) for key, items in records.items())]
+
+
+def _tabulate_records(items: Sequence[Mapping[str, Any]], title: str, anchor: str) -> Table:
+    keys = list(dict.fromkeys(key for item in items for key in item))
+    rows = [[_format_value(item.get(key)) for key in keys] for item in items]
+    columns = [text_column(key.replace("_", " ")) for key in keys]
+    return Table(f"{anchor}-{make_slug(title)}", title, columns, rows, is_folded=True)
+
+
+def _are_records(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(item, Mapping) for item in value)
 
 
 def _flatten_facts(tree: Any, name: str = "") -> Iterator[tuple[str, Any]]:
@@ -146,7 +159,7 @@ def _flatten_facts(tree: Any, name: str = "") -> Iterator[tuple[str, Any]]:
     elif isinstance(tree, Mapping) and tree:
         for key, value in tree.items():
             yield from _flatten_facts(value, f"{name}.{key}" if name else str(key))
-    elif isinstance(tree, list) and tree and all(isinstance(item, Mapping) for item in tree):
+    elif _are_records(tree):
         for place, item in enumerate(tree, 1):
             yield (
                 f"{name} {place}",
@@ -203,10 +216,7 @@ def tabulate_usage(report_inputs: ReportInputs) -> list[Table]:
 
 
 def tabulate_stability(report_inputs: ReportInputs) -> list[Table]:
-    """List every run of five minutes or more: its slowest second, its stalls, and the levels it stayed at.
-
-    No table where all runs are shorter.
-    """
+    """Runs of five minutes or more: slowest second, stalls, levels; no table where all are shorter."""
     runs, _ = report_inputs.drawn
     about = runs.set_index("run_id")
     rows = [
@@ -221,10 +231,7 @@ def _measure_dips(report_inputs: ReportInputs) -> list[stalls.Dip]:
 
 
 def tabulate_dips(report_inputs: ReportInputs) -> list[Table]:
-    """Cost of an event in the middle of each run, beside runs without it over the same seconds.
-
-    No table where no arm has an event.
-    """
+    """Cost of an event in each run, beside runs without it over the same seconds; none without an event."""
     about = report_inputs.runs.set_index("run_id")
     rows = [
         (run := about.loc[dip.run_id], dip, run.event if dip.has_event else "")
@@ -262,10 +269,8 @@ def tabulate_throttling(report_inputs: ReportInputs) -> list[Table]:
     """Frequency and time of holding parts back by processor limits in the runs; none if no limits."""
     if not any(map(_may_be_limited, report_inputs.facts["arms"].values())):
         return []
-    names, results = (
-        labels.label_by_name(report_inputs.findings, "arms"),
-        dict[tuple[str, str], list[dict[str, float]]](),
-    )
+    names = labels.label_by_name(report_inputs.findings, "arms")
+    results: dict[tuple[str, str], list[dict[str, float]]] = {}
     for arm, folder in zip(report_inputs.runs.arm, report_inputs.runs.folder, strict=True):
         for part, held in (_read_arrangement(report_inputs, folder).get("throttled") or {}).items():
             if held["periods"]:

@@ -71,8 +71,8 @@ CASES = {
     # 48,000 x 20 us are 0.96 of the server's core; 38,000 x (8 + 18) us 0.988 of that of client and proxy.
     "other resource": (8, (48_000, {"client": 12.0, "server": 20.0}, {}),
         (38_000, {"client": 8.0, "proxy": 18.0, "server": 21.0}, {}), None,
-        "server CPU-bound with direct connections (20 µs a query), "
-        "client and proxy CPU-bound with HAProxy (26 µs a query)"),
+        "server CPU-bound with direct connections (20 µs of CPU a query), "
+        "client and proxy CPU-bound with HAProxy (26 µs of CPU a query)"),
     # 40,000 x 23 us are 0.92 of the core: 32/23 is +39 %, and what is idle takes 6 % of it.
     "busy": (8, DIRECT, (40_000, {"client": 8.0, "proxy": 10.0, "server": 23.0}, {}), None,
         "server CPU-bound with direct connections; its CPU time per query falls by 28 % with HAProxy "
@@ -88,12 +88,12 @@ CASES = {
     # 0.8/0.6 is +33.3 %, and 30/29.5 another 1.7 %: the quota alone gives +35 % to a tenth.
     "cores": (8, (20_000, {"client": 20.0, "server": 30.0}, {}),
         (27_000, {"client": 20.0, "server": 29.5}, {}), (0.6, 0.8),
-        "server CPU-bound; 0.8 cores with HAProxy against 0.6"),
+        "server CPU-bound; 0.6 cores with direct connections, 0.8 with HAProxy"),
     # 0.8/0.6 x 30/25 = 1.6; the quota alone gives 1.33, the demand alone 1.2.
     "cores and demand": (8, (20_000, {"client": 20.0, "server": 30.0}, {}),
         (32_000, {"client": 20.0, "server": 25.0}, {}), (0.6, 0.8),
-        "server CPU-bound; 0.8 cores with HAProxy against 0.6, and its CPU time per query falls by 17 % with "
-        "HAProxy"),
+        "server CPU-bound; 0.6 cores with direct connections, 0.8 with HAProxy, and its CPU time per query "
+        "falls by 17 % with HAProxy"),
     # 30,000 x (10 + 22) and 15,000 x (10 + 54) us fill 0.96 of the core of client and proxy.
     "shared core": (8, (30_000, {"client": 10.0, "proxy": 22.0, "server": 20.0}, {}),
         (15_000, {"client": 10.0, "proxy": 54.0, "server": 20.0}, {}), None,

@@ -192,7 +192,7 @@ def test_growth_is_recomputed_against_both_bases(sources: dict[str, Published]):
     source = sources["tidb-upgrade"]
     found = failed(consistency.growth_base(source.numbers, {"qps_growth_pct": ("qps", {"arm": "2.1.8"})}))
     assert len(found) == 3
-    assert all(one.detail.endswith("It was divided by the new value.") for one in found)
+    assert all(one.detail.endswith("The printed growth was divided by the new value.") for one in found)
     assert "23300 / 8210 − 1 = +183.80 %, (23300 − 8210) / 23300 = +64.76 %" in found[0].detail
 
 

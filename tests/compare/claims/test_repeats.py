@@ -74,7 +74,7 @@ def test_a_last_step_of_less_than_two_points_refutes_no_trend():
     )
     # −4.7, −46.6, −71.5, −70.8 %.
     assert (found["verdict"], found["recomputed"]) == ("holds", "grows at 2 of 3 steps")
-    assert "Too small a step" in found["reason"]
+    assert "Steps too small to judge" in found["reason"]
 
 
 def test_a_mean_that_holds_names_the_cells_of_the_other_sign():

@@ -226,12 +226,12 @@ def test_an_effect_of_several_cells_is_judged_by_its_mean_or_by_each():
     each = effect({"point": "15 %"}, numbers, judged_by="every_cell")
     assert (each["verdict"], each["recomputed"]) == (
         "does not hold",
-        "+10.0 to +21.0\xa0% by cell, 2 of 2 outside",
+        "+10.0 to +21.0\xa0% by cell, 2 of 2 outside the band",
     )
     most = effect({"above": "15 %"}, numbers, judged_by="most_cells")
     assert (most["verdict"], most["recomputed"]) == (
         "does not hold",
-        "1 of 2 cells inside, +10.0 to +21.0\xa0% by cell",
+        "1 of 2 cells inside the band, +10.0 to +21.0\xa0% by cell",
     ), "one of two is not more than half"
 
 

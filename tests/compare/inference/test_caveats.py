@@ -96,7 +96,7 @@ def test_warnings_speak_of_length_missing_arms_failed_checks_and_marked_runs(mak
         "3 s measured after 1 s",
         "Arm haproxy has no run",
         "2 runs voided",
-        "1 of 2 runs carry warnings of their own: 1 of direct.",
+        "1 of 2 runs have warnings of their own: 1 of direct.",
         "little (t4)",
     ):
         assert part in text
@@ -152,4 +152,4 @@ def test_a_sound_length_is_45_s_after_10(make_study, run_s: int, discard_s: int,
     runs = _runs({"direct": 5, "haproxy": 5})
     voids = void_counts(runs, _voids({}), ARMS[:2], "direct")
     found = [one.text for one in study_caveats(make_study(run_s=run_s, discard_s=discard_s), runs, voids, [])]
-    assert [text.partition(" Read")[0] for text in found] == ([said] if said else [])
+    assert [text.partition(" Treat")[0] for text in found] == ([said] if said else [])

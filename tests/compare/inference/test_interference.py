@@ -89,7 +89,7 @@ def test_other_programs_that_ran_beside_one_arm_favour_the_other(names):
     assert found.favours == ["direct"]
     assert "less than 0.01 cores beside direct connections and 0.80 cores beside HAProxy, of 2" in found.text
     alike = _by_title(_runs(cpu_machine_pct=90.0), names)["Other programs"]
-    assert (alike.favours, alike.text.endswith("It met all arms alike.")) == ([], True)
+    assert (alike.favours, alike.text.endswith("It affected all arms alike.")) == ([], True)
 
 
 def test_an_arms_own_neighbour_is_no_other_program(names, make_study):

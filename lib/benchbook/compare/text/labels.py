@@ -82,7 +82,7 @@ def label_metric(name: str) -> str:
     """Name of a metric, or of one over another, as a sentence writes it.
 
     >>> label_metric("latency_p95_ms"), label_metric("cpu_tidb_pct / qps"), label_metric("waits_us")
-    ('p95 latency', 'processor use of TiDB over QPS', 'waits us')
+    ('p95 latency', 'CPU use of TiDB over QPS', 'waits us')
     """
     return " over ".join(METRICS.get(text) or label_key(text) for text in name.split(" / "))
 

@@ -15,7 +15,7 @@ from scipy.special import stdtrit
 from benchbook.compare.text import cpu_models, labels
 from benchbook.core.artifacts.bottlenecks import Causes, CellCosts
 from benchbook.core.artifacts.findings import ByThreads, Contrast, FindingData, Findings, LevelContrast
-from benchbook.core.artifacts.meta_analysis import MetaAnalysis, ObservedEffect, PooledContrast, PooledEffect
+from benchbook.core.artifacts.meta_analysis import MetaAnalysis, PooledContrast, PooledEffect
 from benchbook.core.util.estimate import Estimate
 from benchbook.core.util.number_format import (
     format_count,
@@ -43,7 +43,7 @@ DECIDED = ("higher", "lower", "no practical difference")
 _ANSWERS = ("slower", "not slower", "undecided")
 _WIDE = "The interval is too wide to be of use."
 _HEAVY = "Heavy-tailed: an interval by ranks leads to another outcome."
-HOLM = "The interval leaves zero out, but not once all contrasts are counted (Holm)."
+HOLM = "The interval excludes zero, but not after Holm's correction for all contrasts."
 Range = Literal["expected", "depends on the machine", "seen"]
 # Equal arms that come out no further apart than this are as good as equal.
 EQUAL = 0.05
@@ -53,7 +53,7 @@ EQUAL = 0.05
 class Elsewhere:
     """One effect over recorded sessions: its mean, and its prediction interval or observed range.
 
-    `label` is what the sessions say together. `machines` are those of the smallest and the largest effect.
+    `label` is what the sessions say together.
     """
 
     mean: Estimate
@@ -63,7 +63,6 @@ class Elsewhere:
     label: str
     sessions: int
     processors: int
-    machines: tuple[str, str] = ("", "")
     where: str = "elsewhere"
 
 
@@ -308,18 +307,9 @@ def describe_elsewhere(effect: PooledEffect, recorded: MetaAnalysis) -> Elsewher
     """Effect by recorded sessions; None if none of them has it."""
     if (span := range_of(effect)) is None:
         return None
-    observed = sorted((each for each in effect.sessions if each.effect is not None), key=_effect_of)
-    low, high = (
-        cpu_models.name_processor(recorded.session(end.session).processor)
-        for end in (observed[0], observed[-1])
-    )
+    observed = sum(each.effect is not None for each in effect.sessions)
     mean = Estimate(effect.effect, effect.low, effect.high, recorded.level, effect.k)
-    counts = len(observed), effect.processors
-    return Elsewhere(mean, *span, effect.standing, *counts, (low, high), effect.elsewhere)
-
-
-def _effect_of(observed: ObservedEffect) -> float:
-    return observed.effect or 0.0
+    return Elsewhere(mean, *span, effect.standing, observed, effect.processors, effect.elsewhere)
 
 
 def _rate_of(causes: Causes | None, finding: Contrast, threads: int | None) -> float | None:
@@ -362,7 +352,7 @@ def describe_aa(row: ResultRow) -> str:
     room = max(abs(ends[0]), abs(ends[1]))
     if room >= EQUAL:
         return f"detects {format_percent(room, 0, False)} or more"
-    return f"zero outside, within {format_percent(EQUAL, 0, False)}" if row.change.sign else "ok"
+    return f"excludes zero, within {format_percent(EQUAL, 0, False)}" if row.change.sign else "ok"
 
 
 def describe_range(elsewhere: Elsewhere | None) -> str:
