@@ -126,7 +126,8 @@ def build_findings(
         evaluate.answer_claims(evidence, assigned_claims),
     )
     entries = speed_covariate.with_adjusted(entries, paired)
-    aa, *aa_others = speed_covariate.with_adjusted(aa_pairs, paired) or [None]
+    aa_pairs = speed_covariate.with_adjusted(aa_pairs, paired)
+    aa = aa_pairs[0] if aa_pairs else None
     voids = caveats.void_counts(runs, tidy["voids"], list(names.arms), study.baseline)
     accompanied, partners = interference.arms_with_side_load(study), pairs.partner_gaps(runs)
     caused = attribution.build_causes(
@@ -146,7 +147,7 @@ def build_findings(
         "look": _current_look(complete, looks, analysis.level),
         "machine_minutes": slice_counts.machine_s(runs) / 60,
         "aa": aa,
-        "aa_others": aa_others or None,
+        "aa_others": aa_pairs[1:] or None,
         "findings": entries,
         "checks": checks,
         "voids": voids,
