@@ -12,10 +12,17 @@ from benchbook import sites
 from benchbook.core.study.study import StudySpec
 from benchbook.measure import dataset
 from benchbook.measure.data_plan import plan_data
+from benchbook.sites.processes import process
 from benchbook.sites.topology import teardown
 from tests import rooms, small
 
 PORT = rooms.port(200)
+
+
+@pytest.fixture
+def few_transactions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests of what does not depend on how many transactions there are: turns, strangers, order."""
+    monkeypatch.setitem(process.PLAIN, "BENCHBOOK_TESTS_WAIT_US", "12000")
 
 
 @pytest.fixture(scope="session")

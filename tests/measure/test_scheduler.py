@@ -16,7 +16,7 @@ from benchbook.read import validity
 from tests import beside
 from tests.walks import Store, judge
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.usefixtures("few_transactions")]
 
 Make = Callable[..., StudySpec]
 

@@ -20,11 +20,11 @@ from tests.measure.test_server_drift import Scene
 from tests.measure.test_turns import PLAN
 from tests.walks import Store
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.usefixtures("few_transactions")]
 Make = Callable[..., StudySpec]
 RUNS = {"seed": 3, "blocks": 1, "discard_s": 0, "run_s": 3, "order": "runs", "max_repeats": 3}
 # What a stranger does shows at any load; turns have no rate.
-CALM = {"oltp_read_write": {"rate": 50}}
+CALM = {"oltp_read_write": {"rate": 20}}
 
 
 def walked(

@@ -18,21 +18,14 @@ from benchbook.plan import schedule
 from benchbook.read import tidy
 from benchbook.read.evidence import turns_of
 from benchbook.sites.engines import dialect
-from benchbook.sites.processes import process
 from tests.beside import clients
 from tests.limits import LIMITS
 from tests.walks import Store
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.usefixtures("few_transactions")]
 
 Make = Callable[..., StudySpec]
 PLAN = {"seed": 3, "blocks": 1, "discard_s": 0.3, "run_s": 1, "order": "turns", "max_repeats": 3}
-
-
-@pytest.fixture(autouse=True)
-def few_transactions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What turns are does not depend on how many transactions they hold."""
-    monkeypatch.setitem(process.PLAIN, "BENCHBOOK_TESTS_WAIT_US", "12000")
 
 
 @pytest.fixture
