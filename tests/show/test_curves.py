@@ -60,7 +60,9 @@ def test_its_numbers_are_text_beside_the_way_to_its_table():
     drawn, _ = curves.of_findings([over((1, -0.2), (4, 0.25))])
     line = BeautifulSoup(drawn._repr_html_(), "html.parser").li
     assert line.a["href"] == "#finding-w.haproxy.qps"
-    assert line.get_text(" ", strip=True).replace("\xa0", " ").endswith("−20 % at 1 thread, +25 % at 4")
+    shown = line.get_text(" ", strip=True).replace("\xa0", " ")
+    assert shown.endswith("−20 % at 1 thread, +25 % at 4")
+    assert repr(drawn).replace("\xa0", " ") == "w, HAProxy: −20 % at 1 thread, +25 % at 4"
 
 
 def test_what_one_number_tells_of_few_levels_stays_in_the_forest():

@@ -13,17 +13,31 @@ import pytest
 from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from benchbook.show import bottleneck_section, claim_rows, curves, figures, forest, page, study_answer, tables
+from benchbook.show import (
+    bottleneck_section,
+    claim_rows,
+    curves,
+    figures,
+    forest,
+    page,
+    run_tables,
+    study_answer,
+    tables,
+)
 from tests.found import changed, doubt
-from tests.goldens import assert_page
+from tests.goldens import assert_golden, assert_page
 from tests.recorded_findings import chosen_findings
 from tests.show import conftest, synthetic
 
 VOID = {"br", "col", "hr", "img", "link", "meta"}
 
 
-def test_it_says_what_was_found_and_what_it_rests_on(built):
-    assert_page("report.txt", built.text)
+def test_it_says_what_was_found_and_what_it_rests_on(built, made):
+    _, voids = run_tables.build_tables(made)
+    edited = page.render_html(built.notebook, study="quick", commit="0a1b2c3", edited=2)
+    assert_page("report.txt", edited, run_tables.render_opening(made), voids)
+    summary, _, _ = study_answer.render_summary(made).replace("\xa0", " ").rpartition(" · ")
+    assert_golden("summary.md", f"{summary}\n")
 
 
 @pytest.mark.parametrize("study", ["quick", "lab-ladder", "lab-proxies", "lab-tiproxy-cpu"])

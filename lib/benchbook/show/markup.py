@@ -58,7 +58,9 @@ def escape_html(value: object) -> str:
 
 
 def escape_markdown(text: object) -> str:
-    """Escape a text for Markdown, so that names can't become markup, links or mentions."""
+    """Escape a text for Markdown, so that names can't become markup or mentions; HTML passes unchanged."""
+    if isinstance(text, Html):
+        return text.text
     return re.sub(r"([\\`*_\[\]<>|#&@~])", r"\\\1", re.sub(r"[ \t\r\n]+", " ", strip_control(text)))
 
 
