@@ -302,6 +302,22 @@ def test_what_a_wide_aa_pair_withholds_says_how_many_blocks_the_pair_needs(found
     # s with 80 % assurance is .2236 × √(4 / 1.6488) = .3483; t × .3483 / √n ≤ ln √1.5 = .2027 wants 20:
     # 2.552 × .3483 / √19 = .2039 is too much, 2.539 × .3483 / √20 = .1977 is not. 20 less 5 are 15.
     assert one.blocks_to_useful.blocks == made.aa.blocks_to_useful.blocks == 15
+    # Of two workloads, only the one whose own pair is wide waits for it.
+    runs = [
+        make_runs({"haproxy": {4: LOWER}, "direct_again": {4: again}}, workload=workload)
+        for workload, again in {
+            "oltp_point_select": noise,
+            "oltp_read_only": [*np.exp([-0.5, 0.5, 0, 0.3, -0.3])],
+        }.items()
+    ]
+    workloads = {"oltp_point_select": {}, "oltp_read_only": {}}
+    both = found(
+        pd.concat(runs, ignore_index=True),
+        make_study(workloads=workloads, aa={"workloads": [*workloads], "threads": [4]}),
+    )
+    needs = {pair.workload: pair.blocks_to_useful.blocks for pair in both.aa_pairs}
+    assert {each.workload: each.blocks_to_useful.blocks for each in both.findings} == needs
+    assert needs["oltp_point_select"] == 15 != needs["oltp_read_only"]
     (row,) = rows_of_finding(one)
     assert "Equal arms (A/A) came out anywhere from" in row.notes[0]
     assert "About 15\xa0more blocks" in row.notes[0]

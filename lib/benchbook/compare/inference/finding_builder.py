@@ -101,12 +101,17 @@ def build_finding(judged: EffectDecision, context: Context, q_values: Mapping[Ce
     )
 
 
-def blocks_to_match_aa(finding: FindingData, aa: FindingData | None) -> FindingData:
-    """Finding that needs as many blocks as its A/A pair, if the pair is the reason to withhold it."""
-    both = [each.blocks_to_useful for each in (finding, aa) if each and each.blocks_to_useful]
-    if not finding.withheld or not both:
+def blocks_to_match_aa(finding: FindingData, aa_pairs: Sequence[FindingData]) -> FindingData:
+    """Finding that needs as many blocks as its A/A pair, if the pair is the reason to withhold it.
+
+    Its pair is that of its metric and workload, or those of its metric where its workload has none.
+    """
+    alike = [pair for pair in aa_pairs if pair.metric == finding.metric]
+    same = [pair for pair in alike if pair.workload == finding.workload]
+    needs = [each.blocks_to_useful for each in (finding, *(same or alike)) if each.blocks_to_useful]
+    if not finding.withheld or not needs:
         return finding
-    return finding.model_copy(update={"blocks_to_useful": max(both, key=lambda more: more.blocks)})
+    return finding.model_copy(update={"blocks_to_useful": max(needs, key=lambda more: more.blocks)})
 
 
 def _blocks_needed(candidate: Hypothesis, context: Context, half_width: float) -> BlocksNeeded | None:

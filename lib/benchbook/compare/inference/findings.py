@@ -188,7 +188,10 @@ def _build_entries(
         for finding in equal
     ]
     aa = equal.pop(doubtful.index(max(doubtful))) if equal else None
-    entries = [blocks_to_match_aa(build_finding(decision, context, q), aa) for decision in effect_decisions]
+    aa_pairs = [aa, *equal] if aa is not None else []
+    entries = [
+        blocks_to_match_aa(build_finding(decision, context, q), aa_pairs) for decision in effect_decisions
+    ]
     if "intervals" in tidy:
         entries = with_support(entries, tidy, context.names.arms)
     if aa is not None and _is_aa_different(aa):
@@ -199,7 +202,7 @@ def _build_entries(
         for entry in entries:
             if aa.label in SHOWN or _is_within_aa(entry, aa):
                 entry.warnings.append(text)
-    return entries, [aa, *equal] if aa is not None else []
+    return entries, aa_pairs
 
 
 def _block_seconds(runs: pd.DataFrame) -> float | None:
