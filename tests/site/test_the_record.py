@@ -23,7 +23,7 @@ from benchbook.core.study import load
 from benchbook.core.util import files, paths
 from benchbook.core.util.errors import BenchbookError, InputErrors
 from benchbook.core.util.git import run_git
-from benchbook.evidence import archive, sessions, verify
+from benchbook.evidence import archive, archive_store, sessions, verify
 from benchbook.read import schemas
 from benchbook.show import registration
 from tests import found
@@ -295,6 +295,21 @@ def test_after_a_change_of_the_code_the_record_is_made_again_and_says_what_chang
     enter(session, fresh, seed=fresh.seed + 1)
     with pytest.raises(BenchbookError, match=r"seed: .*index\.json says otherwise than its raw files"):
         rebuild_record.rewrite_sessions()
+
+
+def test_made_again_a_session_keeps_the_archive_that_was_fetched(
+    broken: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Git ignores it, so nobody else would have the bytes whose hash the index then names."""
+    session, entry = only(index.read_index())
+    _of_another_code(broken, tmp_path / "root", monkeypatch)
+    recorded = index.read_index().newest("made")
+    before = files.digest_file(recorded.where.archive)
+    enter(session, entry, sha256=before)
+    subprocess.run(["git", "init", "-q", recorded.where.clone], check=True)
+    archive_store._ignore_fetched(recorded)
+    rebuild_record.rewrite_sessions()
+    assert files.digest_file(recorded.where.archive) == before == only(index.read_index())[1].sha256
 
 
 def _of_another_code(packed: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

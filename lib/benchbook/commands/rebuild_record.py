@@ -323,7 +323,7 @@ def rewrite_sessions() -> str:
 def _rewrite_session(
     session: RecordedSession,
 ) -> tuple[list[str], tuple[dict[str, Any], record.Entry] | None]:
-    """Differences of a session, and its new entry; its archive is replaced. None: it stays."""
+    """Differences of a session, and its new entry; an archive not fetched is replaced. None: it stays."""
     from benchbook.commands import record as recording
     from benchbook.evidence import archive, archive_store, recompute, sessions
     from benchbook.evidence.archive_reader import ArchiveContents
@@ -356,7 +356,8 @@ def _rewrite_session(
             columns, tables = recording.describe_tables(held)
             study = {"columns": {**recorded.columns, **columns}}
             results = sessions.results_of(held)
-        if changed:
+        # Git's tip would not have another one, so that its hash would name bytes that nobody has.
+        if changed and not archive_store.is_fetched(session):
             target = packed.parent / f".{folder[-8:]}.tar.xz"
             with paths.use_root(root):
                 archive.pack_study(where.name, target, contents.manifest.commit)

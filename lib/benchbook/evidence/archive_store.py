@@ -69,6 +69,11 @@ class ArchiveStore:
         raise BenchbookError(f"{place}: no commit of this clone has the archive of {session.id}: {REMEDY}")
 
 
+def is_fetched(session: RecordedSession) -> bool:
+    """True if the archive came from a commit or the remote, so that git ignores it in this clone."""
+    return git.run_git("check-ignore", session.archive_name, root=session.where.clone) is not None
+
+
 def _ignore_fetched(session: RecordedSession) -> None:
     """Let git ignore this one archive in this clone; a newly recorded one shows as untracked."""
     root, line = session.where.clone, f"/{session.archive_name}"
