@@ -6,9 +6,9 @@ Bands, several contrasts at once, and every rule that takes a claim away.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from benchbook.compare.claims.effects import ClaimedEffect
 from benchbook.compare.stats import tolerance
@@ -39,6 +39,7 @@ from benchbook.core.artifacts import findings
 from benchbook.core.util.errors import require_value
 from benchbook.core.util.number_format import format_percent
 
+Pair = TypeVar("Pair")
 DEPENDS_P = 0.05
 HEAVY = "heavy-tailed: an interval by ranks leads to another outcome"
 NOT_OVERALL = "not decided: no effect over all threads was shown, nor that it depends on threads"
@@ -192,12 +193,19 @@ def judge_candidates(
     return [replace(decision, levels=level) for decision, level in zip(judged, levels, strict=True)]
 
 
+def select_aa_pairs(
+    mine: BlockRatios | findings.FindingData,
+    pairs: Sequence[Pair],
+    contrast_of: Callable[[Pair], BlockRatios | findings.FindingData],
+) -> list[Pair]:
+    """A/A pairs that a contrast rests on: those of its metric and workload, else all of its metric."""
+    alike = [pair for pair in pairs if contrast_of(pair).metric == mine.metric]
+    return [pair for pair in alike if contrast_of(pair).workload == mine.workload] or alike
+
+
 def _noise_reason(candidate: Hypothesis, twins: Sequence[Hypothesis]) -> str | None:
     """Reason that no effect can be of use: equal arms came out too far apart to tell."""
-    mine = candidate.effect.contrast
-    alike = [twin for twin in twins if twin.effect.contrast.metric == mine.metric]
-    same = [twin for twin in alike if twin.effect.contrast.workload == mine.workload]
-    for twin in same or alike:
+    for twin in select_aa_pairs(candidate.effect.contrast, twins, lambda twin: twin.effect.contrast):
         interval = twin.effect.interval
         if not is_useful(interval):
             ends = (

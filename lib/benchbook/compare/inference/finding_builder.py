@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from benchbook.compare.inference.contrasts import PERCENTILES
-from benchbook.compare.inference.decisions import Effect, EffectDecision, Hypothesis
+from benchbook.compare.inference.decisions import Effect, EffectDecision, Hypothesis, select_aa_pairs
 from benchbook.compare.meta import sample_size
 from benchbook.compare.stats.equivalence import benjamini_hochberg, p_value
 from benchbook.compare.stats.latency import dense_counts, percentile_ms
@@ -102,13 +102,9 @@ def build_finding(judged: EffectDecision, context: Context, q_values: Mapping[Ce
 
 
 def blocks_to_match_aa(finding: FindingData, aa_pairs: Sequence[FindingData]) -> FindingData:
-    """Finding that needs as many blocks as its A/A pair, if the pair is the reason to withhold it.
-
-    Its pair is that of its metric and workload, or those of its metric where its workload has none.
-    """
-    alike = [pair for pair in aa_pairs if pair.metric == finding.metric]
-    same = [pair for pair in alike if pair.workload == finding.workload]
-    needs = [each.blocks_to_useful for each in (finding, *(same or alike)) if each.blocks_to_useful]
+    """Finding that needs as many blocks as its A/A pair, if the pair is the reason to withhold it."""
+    mine = select_aa_pairs(finding, aa_pairs, lambda pair: pair)
+    needs = [each.blocks_to_useful for each in (finding, *mine) if each.blocks_to_useful]
     if not finding.withheld or not needs:
         return finding
     return finding.model_copy(update={"blocks_to_useful": max(needs, key=lambda more: more.blocks)})
