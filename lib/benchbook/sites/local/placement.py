@@ -6,7 +6,6 @@ import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
 from benchbook.core.study import descriptors, registry
 from benchbook.core.study.engines import data_variant
@@ -62,17 +61,14 @@ def build_chains(
         distance = arm.zones.latency_ms if arm.zones is not None else None
         cable = distance if is_cable else None
         where = LabPlacement(quota, _choose_shares(arm, cores, quota), arm.network == "pod", cable)
-        server = {"cpus": cores, "kernel": arm.kernel, "variant": data_variant(arm), "where": where}
-        alone = (name,) if name in apart else ()
+        variant, alone = data_variant(arm), (name,) if name in apart else ()
         servers = tuple(
             arranged.once(
-                *("server", "server", ports.get(name, 1)),
-                apart=number or alone,
-                prepared=prepared[name],
-                **dict[str, Any](server),
+                "server", "server", ports.get(name, 1), apart=number or alone, prepared=prepared[name],
+                cpus=cores, kernel=arm.kernel, variant=variant, where=where,
             )
             for number in range(arm.servers)
-        )
+        )  # fmt: skip
         hops: list[Part] = []
         cores, quota = rooms["proxy"]
         if distance is not None and not is_cable:
@@ -85,8 +81,11 @@ def build_chains(
         if (of := descriptors.find_intermediary(arm.access)) is not None:
             # Memory that a proxy took for one arm's connections must not be seen in another's.
             key = (describe_proxy(arm), arm.load, *(servers[1:] if of.fails_over else ()))
-            proxy = {"where": _weigh_part(quota), "cpus": cores, "to": behind}
-            hops.append(arranged.once("proxy", arm.access, of.ports, apart=key, **dict[str, Any](proxy)))
+            where = _weigh_part(quota)
+            proxy = arranged.once(
+                "proxy", arm.access, of.ports, apart=key, where=where, cpus=cores, to=behind
+            )
+            hops.append(proxy)
         cores, quota = rooms["client"]
         client = Part("client", "client", 0, _weigh_part(quota), cpus=cores)
         return Chain(arm, servers, tuple(hops), (client,))
