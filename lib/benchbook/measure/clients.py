@@ -74,8 +74,9 @@ def start_clients(
         files = [part / run_folder.client_file(number, run_folder.OPTIONS) for number in range(count)]
         each = zip(endpoints, shares, files, strict=True)
         taken = [sysbench.write_options(site, arm, *row) for row in each]
-    begin_at = time.monotonic() + site.ready_s if count > 1 else None
-    is_held = planned.order == interleaving.TURNS and site.holds_clients
+    # Arms in turns begin together, each with all of its clients, when the last one stands by.
+    is_held = planned.order == interleaving.TURNS
+    begin_at = time.monotonic() + site.ready_s if count > 1 and not is_held else None
     running: list[RunningClient] = []
     try:
         for number, endpoint in enumerate(endpoints):
@@ -169,11 +170,10 @@ OF_ARM = ("outside_s", "longest_outside_s", "halted", "longest_stop_s")
 COLUMNS = ("turn", "arm", "begin_us", "end_us")
 
 
-def take_turns(group: Mapping[str, Any], begun_s: float) -> dict[str, Any]:
+def take_turns(group: Mapping[str, Any]) -> dict[str, Any]:
     """Let the arms of a group take turns; return the clock's record. `group` has each arm's run.
 
-    `begun_s` is the monotonic time before the first client was started. A client that ends before the clock
-    ends the group: the turns of the others would not be those that were planned.
+    A client that ends before the clock ends the group: the turns of the others would not be those that were planned.
     """
     first = next(iter(group.values())).context
     planned: PlannedRun = first.planned
@@ -185,7 +185,6 @@ def take_turns(group: Mapping[str, Any], begun_s: float) -> dict[str, Any]:
         "turns": each,
         "discard_s": discard_s,
         "whole_s": discard_s + run_s,
-        "begun_s": begun_s,
     }
     takers = {}
     for name, run in group.items():

@@ -87,11 +87,10 @@ def execute_together(
             if "load" in run.arrangement:
                 run.arrangement["load"]["sessions_before"] = _count_sessions(run.context.connection)
         try:
-            begun_s = time.monotonic()
             for run in group:
                 _start_clients(run)
             if contexts[0].planned.order == interleaving.TURNS:
-                turned = clients.take_turns({run.context.planned.arm: run for run in group}, begun_s)
+                turned = clients.take_turns({run.context.planned.arm: run for run in group})
             for run in group:
                 clients.wait_for_clients(
                     run.running,

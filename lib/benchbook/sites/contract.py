@@ -23,7 +23,8 @@ class Start:
     """Start of a load client: a command line, and the files that have its output at its end.
 
     `number` is its place among the clients of an `arm` (None: the baseline). `begin_at` is a moment of this
-    machine's monotonic clock at which its program begins; None: now. `held` goes with `holds_clients` alone.
+    machine's monotonic clock at which its program begins; None: now. With `held` it begins when the clock of
+    turns lets it go on.
     """
 
     argv: Sequence[str]
@@ -133,8 +134,6 @@ class Site(abc.ABC):
     """Seconds from the first call of `client` until all clients of an arm are ready to begin at a moment."""
     needs_account: bool = False
     """Whether what is foreseen of an arm is an account that `plan` can do without."""
-    holds_clients: bool = False
-    """Whether a client in turns is started held, and let go by the clock."""
 
     @abc.abstractmethod
     def __enter__(self) -> Self: ...

@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
-from benchbook.sites.processes import procfs, taskstats
+from benchbook.sites.processes import process, procfs, taskstats
 from benchbook.sites.topology import clock, turns
 from tests import beside, rooms
 
@@ -39,12 +39,14 @@ class Group:
     def __init__(self, folder: Path) -> None:
         self.folder, self.request, self.result = folder, folder / "asked.json", folder / "result.json"
         self.burners: dict[str, subprocess.Popen[bytes]] = {}
-        self.begun_s = time.monotonic()
 
     def start(self, **programs: str) -> None:
         for name, program in programs.items():
             with (self.folder / f"{name}.log").open("wb") as log:
-                self.burners[name] = subprocess.Popen([sys.executable, "-c", program], stdout=log)
+                argv = process.defer_command(
+                    [sys.executable, "-c", program], None, self.folder / f"{name}.begun"
+                )
+                self.burners[name] = subprocess.Popen(argv, stdout=log)
 
     def clock(
         self,
@@ -65,7 +67,7 @@ class Group:
         first, second = self.burners
         asked = {"arms": arms, "stops": stops or {}, "rounds": [[first, second, second, first]]}
         asked |= {"turn_s": TURN_S, "turns": 1000, "discard_s": 1, "whole_s": whole_s}
-        asked |= {"begun_s": self.begun_s, "ready_s": 10, "usage": books, "families": families}
+        asked |= {"ready_s": 10, "usage": books, "families": families}
         self.request.write_text(json.dumps(asked))
         argv = [sys.executable, "-I", "-S", clock.__file__, str(self.request), str(self.result)]
         return subprocess.Popen(argv)
@@ -73,7 +75,6 @@ class Group:
     def take_turns(self, a: str, b: str, **how: Any) -> int:
         """Take all turns of two programs with the machine alone, and return the clock's exit code."""
         with rooms.alone():
-            self.begun_s = time.monotonic()
             self.start(a=a, b=b)
             return self.clock(**how).wait(60)
 

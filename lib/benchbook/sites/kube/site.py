@@ -35,7 +35,6 @@ class KubernetesSite(ArrangedSite[KubernetesPlacement]):
 
     runtime: KubernetesRuntime
     # The clients of arms that take turns are asked for over the API one by one, and begin together.
-    holds_clients = True
 
     def __init__(self, study: StudySpec, lab: Path) -> None:
         super().__init__(study, lab)
@@ -201,7 +200,7 @@ class PodClock:
             describe_arm(name, taker, [f"{host.folder}/{job.job}/out" for job in taker.clients])
             for name, taker in takers.items()
         ]
-        request, self.result = write_request(lab, **requests, held=True, arms=arms, stops={})
+        request, self.result = write_request(lab, **requests, arms=arms, stops={})
         # It is started in a folder of its own, and what is there as `out` is brought back.
         argv = ["python3", "-I", "-S", str(clock.__file__), str(request), "out"]
         self.job = RemoteClient(host, Start(argv, self.result, lab.run / "clock.log"))

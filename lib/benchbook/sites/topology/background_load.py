@@ -31,10 +31,11 @@ OTHER_FILES = 1024
 
 
 def start_client(lab: labs.Lab, start: Start, where: ProcessPlacement = ANYWHERE) -> process.Child:
-    """Start a load client, supervised like a server; with `begin_at` its program begins at that moment."""
+    """Load client, supervised like a server; its program begins at once, at a moment, or when let go on."""
     argv, note = start.argv, None
-    if start.begin_at is not None:
-        note = lab.run / f"begun-{start.number}"
+    if start.held or start.begin_at is not None:
+        # Each arm of a group has its first client.
+        note = lab.run / f"begun-{start.out.parent.name}-{start.number}"
         argv = process.defer_command(argv, start.begin_at, note)
     role = "client" if start.number == 0 else f"client-{start.number}"
     its = {"out": start.out, "err": start.err, "cwd": start.cwd, "env": start.env}

@@ -12,8 +12,8 @@ The request is a JSON object:
 - `stops`: pid to the names of the arms that it serves; it stands still in the turns of others, with its
   children if it is one of `families`;
 - `rounds`: lists of arms, repeated; `turn_s`;
-- `discard_s`, `whole_s` on sysbench's clock; `begun_s`, monotonic, before the first client; `ready_s`;
-- `held`: whether the clients stand still until this program lets them begin, all at once;
+- `discard_s`, `whole_s` on sysbench's clock; `ready_s`, in which the clients, which stand still until this
+  program lets all of them begin at once, are to have started;
 - `cores`: those on which a short loop tells how fast the machine is, before each turn that counts;
 - `usage`: the file of `processes.taskstats`; `families`: pids whose children do their work; `unread`: arms
   whose costs are not read, to see what reading them changes.
@@ -184,17 +184,14 @@ class TurnScheduler:
         """Moments that bound the start of the clients' own clocks: none starts before or after them."""
         logs = {log: name for name, arm in self.arms.items() for log in arm["logs"]}
         deadline, count = time.monotonic() + self.asked["ready_s"], len(logs)
-        is_held, last = bool(self.asked.get("held")), time.monotonic()
-        first = last if is_held else self.asked["begun_s"]
+        first = last = time.monotonic()
         while logs:
             looked = time.monotonic()
-            if is_held:
-                # More than once: one that was slow to stand still would stand still for good.
-                self.processes.go_on()
-            else:
-                # Who has started leaves the cores to those that have not.
-                for name in self.arms.keys() - logs.values():
-                    self.processes.send(self.clients[name], signal.SIGSTOP)
+            for name, clients in self.clients.items():
+                # Who has started leaves the cores to those that have not. These are let go on more than
+                # once: one that was slow to stand still would stand still for good.
+                has_to_start = name in logs.values()
+                self.processes.send(clients, signal.SIGCONT if has_to_start else signal.SIGSTOP)
             logs = {log: name for log, name in logs.items() if not _has_started(log)}
             if len(logs) == count:
                 first = looked

@@ -57,7 +57,7 @@ class ClockProcess:
     """The clock of one group, from its start to its end.
 
     `parts` holds the pids of each one's parts by role, `asked` what the program is asked beside the arms:
-    rounds, turn_s, turns, discard_s, whole_s, begun_s, families. `beside` holds those of each one's
+    rounds, turn_s, turns, discard_s, whole_s, families. `beside` holds those of each one's
     neighbour, which stand still with it and are no part of it.
     """
 
