@@ -173,7 +173,8 @@ COLUMNS = ("turn", "arm", "begin_us", "end_us")
 def take_turns(group: Mapping[str, Any]) -> dict[str, Any]:
     """Let the arms of a group take turns; return the clock's record. `group` has each arm's run.
 
-    A client that ends before the clock ends the group: the turns of the others would not be those that were planned.
+    A client that ends before the clock ends the group: the turns of the others would not be those that were
+    planned.
     """
     first = next(iter(group.values())).context
     planned: PlannedRun = first.planned

@@ -126,7 +126,7 @@ def test_who_has_started_leaves_the_cores_to_those_that_have_not(group: Group):
     may_start = group.folder / "may_start"
     group.start(a=WAKE, b=LATE.format(str(may_start)))
     running = group.clock(whole_s=5.0)
-    assert beside.until(lambda: group.state("a") in "Tt")
+    assert beside.until(lambda: (group.folder / "a.log").read_bytes() != b"" and group.state("a") in "Tt")
     assert (group.folder / "b.log").read_bytes() == b"" and group.state("b") not in "Tt"
     may_start.touch()
     assert running.wait(60) == 0
