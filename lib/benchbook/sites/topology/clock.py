@@ -51,6 +51,8 @@ STILL = (*HALTED, b"Z", b"X")
 """States of a thread that runs no more: stopped, traced, ended (proc_pid_stat(5))."""
 LEAST_TURN_S, ROOM = 0.02, 1.3
 """Shortest turn of a discard, and what there is of it beside the turns of a round, as a factor."""
+SLOWER = 1.01
+"""Factor by which a round's turns may last longer than they were asked to."""
 STILL_S, GUARD_S = 0.5, 0.1
 """Longest wait for threads to stand still, and seconds that all of them do so around the moment at which
 sysbench begins or ends its window."""
@@ -123,7 +125,7 @@ class TurnScheduler:
         self.outside = dict.fromkeys(self.arms, 0.0)
         self.longest_outside, self.longest_stop = dict(self.outside), dict(self.outside)
         self.idle, self.halted = dict.fromkeys(self.arms, 0), dict.fromkeys(self.arms, 0)
-        self.slowest_s, self.own_cores = 0.0, os.sched_getaffinity(0)
+        self.slowest_s, self.switching_s, self.own_cores = 0.0, 0.0, os.sched_getaffinity(0)
         self.running = set(self.arms)
         self.seen: dict[str, float] = {}
         self.loops: dict[str, list[float]] = {name: [] for name in self.arms}
@@ -268,14 +270,17 @@ class TurnScheduler:
             turn_s = max(LEAST_TURN_S, min(turn_s, (until - time.monotonic()) / (ROOM * longest)))
         while True:
             for item in self.asked["rounds"]:
-                lasts = len(item) * (turn_s * 1.02 + self.slowest_s)
-                if time.monotonic() + lasts > until:
+                began = time.monotonic()
+                # As long as the slowest round so far, with one more turn that is slow to end.
+                if began + len(item) * (turn_s * SLOWER + self.switching_s) + self.slowest_s > until:
                     return
                 for name in item:
                     # After a turn that was held up the rest of its round may not fit any more.
                     if time.monotonic() > until:
                         return
                     self.take(name, is_counted, turn_s)
+                took_s = (time.monotonic() - began) / len(item)
+                self.switching_s = max(self.switching_s, took_s - turn_s)
 
     def run(self) -> dict:
         """Take all turns of the group; its window and moments."""
