@@ -19,7 +19,7 @@ from benchbook.compare.claims.effects import ClaimedEffect
 from benchbook.compare.claims.study_cells import StudyEvidence
 from benchbook.compare.inference import caveats, interference, ordered_arms, setup_notes, speed_covariate
 from benchbook.compare.inference.contrasts import compared_metrics, judge_contrasts
-from benchbook.compare.inference.decisions import EffectDecision
+from benchbook.compare.inference.decisions import EffectDecision, select_aa_pairs
 from benchbook.compare.inference.finding_builder import (
     Context,
     blocks_to_match_aa,
@@ -194,14 +194,12 @@ def _build_entries(
     ]
     if "intervals" in tidy:
         entries = with_support(entries, tidy, context.names.arms)
-    if aa is not None and _is_aa_different(aa):
-        text = (
-            f"the A/A pair differs by {format_percent(require_value(aa.effect))}; smaller effects mean "
-            "nothing"
-        )
-        for entry in entries:
-            if aa.label in SHOWN or _is_within_aa(entry, aa):
-                entry.warnings.append(text)
+    for entry in entries:
+        alike = select_aa_pairs(entry, aa_pairs, lambda pair: pair)
+        doubt = next((pair for pair in alike if _casts_doubt(pair, entry)), None)
+        if doubt is not None:
+            differs_by = format_percent(require_value(doubt.effect))
+            entry.warnings.append(f"the A/A pair differs by {differs_by}; smaller effects mean nothing")
     return entries, aa_pairs
 
 
@@ -249,9 +247,11 @@ def _is_aa_different(aa: FindingData) -> bool:
     return aa.label in SHOWN or caveats.leaves_zero_out(aa)
 
 
-def _is_within_aa(finding: FindingData, aa: FindingData) -> bool:
-    """True if an effect may be as small as the difference of equal arms in the A/A pair."""
-    if not caveats.leaves_zero_out(finding):
+def _casts_doubt(aa: FindingData, finding: FindingData) -> bool:
+    """True if equal arms were shown to differ, or by a little and an effect may be as small as that."""
+    if aa.label in SHOWN:
+        return True
+    if not (caveats.leaves_zero_out(aa) and caveats.leaves_zero_out(finding)):
         return False
     ends, room = ([abs(require_value(end)) for end in (each.low, each.high)] for each in (finding, aa))
     return not tolerance.is_above(min(ends), max(room))
