@@ -64,8 +64,8 @@ class CellSource(Protocol):
 
     def pairs(
         self, baseline: Sequence[Cell], treatment: Sequence[Cell], compared: set[str]
-    ) -> tuple[list[CellPair], int]:
-        """Pair cells that differ only in the keys compared; pairs, and the number of unpaired cells."""
+    ) -> list[CellPair]:
+        """Pair cells that differ only in the keys compared."""
 
     def meets(self, claim: ClaimSpec, condition: Condition, cell: Cell) -> bool:
         """True if a cell meets a condition of a claim."""
@@ -329,10 +329,14 @@ def _text_only(claim: ClaimSpec, board: CellSource) -> ClaimTest:
 
 
 def _claim_pairs(claim: ClaimSpec, board: CellSource) -> tuple[list[CellPair], int]:
+    """Pairs that a claim speaks of, and the number of its cells without a partner."""
     metric = require_value(claim.metric)
     baseline = board.cells(claim, metric, claim.baseline, claim.baseline_by or claim.by)
     treatment = board.cells(claim, metric, claim.treatment, claim.by)
-    return board.pairs(baseline, treatment, {*require_value(claim.baseline), *require_value(claim.treatment)})
+    compared = {*require_value(claim.baseline), *require_value(claim.treatment)}
+    pairs = board.pairs(baseline, treatment, compared)
+    paired = {id(cell) for pair in pairs for cell in (pair.cell, pair.baseline)}
+    return pairs, sum(id(cell) not in paired for cell in (*baseline, *treatment))
 
 
 def _claim_values(claim: ClaimSpec, board: CellSource) -> list[CellPair]:

@@ -61,10 +61,10 @@ class Printed:
 
     def pairs(
         self, baseline: Sequence[TableCell], treatment: Sequence[TableCell], compared: set[str]
-    ) -> tuple[list[CellPair], int]:
+    ) -> list[CellPair]:
         """Pair cells that agree in every key but those compared."""
-        pairs, alone = pair_cells(list(baseline), list(treatment), compared)
-        return [CellPair(pair.place, pair.treatment, pair.baseline) for pair in pairs], len(alone)
+        pairs = pair_cells(list(baseline), list(treatment), compared)
+        return [CellPair(pair.place, pair.treatment, pair.baseline) for pair in pairs]
 
     def meets(self, claim: ClaimSpec, condition: Condition, cell: TableCell) -> bool:
         """True if a key of a cell, or a metric printed for it, lies between the ends of a condition."""
@@ -300,7 +300,7 @@ def _supplementary_record(beside: Supplement, numbers: Sequence[Number]) -> dict
             compared = {*beside.baseline, *beside.treatment}
             records = [
                 pair_record(pair_cell)
-                for pair_cell in pair_cells(side(beside.baseline), side(beside.treatment), compared)[0]
+                for pair_cell in pair_cells(side(beside.baseline), side(beside.treatment), compared)
             ]
         else:
             records = list(map(cell_record, side(None)))

@@ -98,8 +98,8 @@ class StudyCells:
 
     def pairs(
         self, baseline: Sequence[StudyCell], treatment: Sequence[StudyCell], compared: set[str]
-    ) -> tuple[list[CellPair], int]:
-        """Pair cells that differ only in the carrier of the keys compared; documents alone count the rest."""
+    ) -> list[CellPair]:
+        """Pair cells that differ only in the carrier of the keys compared."""
         owners = set(map(_key_owner, compared))
         same = [key for key in PLACE if key not in owners]
         result = []
@@ -111,7 +111,7 @@ class StudyCells:
                 treated, base = cell.at.name, other.at.name
                 name = treated if treated == base else f"{treated} against {base}"
                 result.append(CellPair({**cell.place, "name": name}, cell, other))
-        return result, 0
+        return result
 
     def meets(self, claim: ClaimSpec, condition: Condition, cell: StudyCell) -> bool:
         """True if a cell has a key between the ends of a condition, or the required use.

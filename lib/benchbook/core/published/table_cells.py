@@ -128,10 +128,8 @@ def cell_values(
     return _distinct_cells(_combine_cells(table_cells, across, by) if across else table_cells)
 
 
-def pair_cells(
-    baseline: list[TableCell], treatment: list[TableCell], compared: set[str]
-) -> tuple[list[Pair], list[TableCell]]:
-    """Pair cells that agree in every key but those compared; return the pairs and the cells left alone.
+def pair_cells(baseline: list[TableCell], treatment: list[TableCell], compared: set[str]) -> list[Pair]:
+    """Pair cells that agree in every key but those compared.
 
     The arm is always what may differ. A cell with a key that the other side lacks has no partner, unless
     that key is compared.
@@ -146,7 +144,6 @@ def pair_cells(
     for cell in baseline:
         there.setdefault(at(cell), []).append(cell)
     pairs: list[Pair] = []
-    alone: list[TableCell] = []
     for cell in treatment:
         match = there.get(at(cell), [])
         if len(match) > 1:
@@ -156,9 +153,7 @@ def pair_cells(
             )
         place = {key: value for key, value in cell.place.items() if key != "arm"}
         pairs += [Pair(place, other, cell) for other in match]
-        alone += [] if match else [cell]
-    paired = {at(pair.treatment) for pair in pairs}
-    return pairs, alone + [cell for cell in baseline if at(cell) not in paired]
+    return pairs
 
 
 def describe_place(place: Mapping[str, Any]) -> str:
