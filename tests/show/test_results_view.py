@@ -1,16 +1,18 @@
 """The table of results: the same rows in a terminal, on a page, in Markdown and in a data frame."""
 
+import re
+
 import pytest
 from bs4 import BeautifulSoup
 
 from benchbook.compare.meta.meta_analysis import pool_sessions
 from benchbook.compare.text.results_table import ResultRow, build_pooled_results, build_results, describe_aa
 from benchbook.core.util.estimate import Estimate
-from benchbook.show import results_view
+from benchbook.show import results_view, study_answer
 from tests.compare.sessions import finding, part, session, sessions
 from tests.found import findings
 from tests.goldens import assert_golden
-from tests.recorded_findings import chosen_findings
+from tests.recorded_findings import chosen_findings, recorded_findings
 
 STUDIES = ("quick", "lab-access", "lab-rates", "lab-engines")
 
@@ -101,3 +103,14 @@ def test_nothing_found_is_an_empty_table():
 def test_equal_arms_are_ok_only_with_zero_inside_and_within_five_per_cent(low, high, told):
     row = ResultRow("aa", "a", "a", "w", "qps", 1, None, Estimate(0.0, low, high, 0.98, 5), "not shown")
     assert describe_aa(row) == told
+
+
+@pytest.mark.parametrize("width", [80, 110])
+def test_an_answer_of_any_recorded_study_fits_a_terminal_and_has_the_footnotes_that_it_names(width):
+    newest = {study: found for (study, _), found in sorted(recorded_findings().items())}
+    for study, found in newest.items():
+        lines = "\n".join(study_answer.render_session(found, width=width)).split("\n")
+        assert max(map(len, lines)) <= width, study
+        notes = {line[0] for line in lines if re.match("[¹²³⁴⁵⁶⁷⁸⁹] ", line)}
+        marks = re.findall("(?<=[▲▼≈~?])[¹²³⁴⁵⁶⁷⁸⁹]+", "\n".join(lines))
+        assert set("".join(marks)) == notes, study

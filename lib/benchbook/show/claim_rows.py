@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -100,18 +101,31 @@ def list_claim_rows(findings: Findings, answers: Sequence[Answer] | None = None)
     ]
 
 
-def render_claims(findings: Findings) -> list[str]:
-    """Lines of claims that no contrast of two arms answers: a head for each, and a row for each number."""
+def render_claims(findings: Findings, width: int = 110) -> list[str]:
+    """Lines of claims that no contrast of two arms answers: a head for each, and a row for each number.
+
+    Where rows are too long for the width, places have lines of their own.
+    """
     rows = [row for row in list_claim_rows(findings) if row.answer.kind in ("trend", "proportional")]
-    width = max((len(row.where) for row in rows), default=0)
-    lines = []
-    for row in rows:
+    numbers = [
+        "  ".join(filter(None, (f"{row.value:>8}", row.interval, row.outcome))) if row.value else ""
+        for row in rows
+    ]
+    place_width = max((len(row.where) for row in rows), default=0)
+    is_stacked = place_width + max(map(len, numbers), default=0) + 4 > width
+    lines: list[str] = []
+    for row, cells in zip(rows, numbers, strict=True):
         answer = row.answer
         if row.is_first:
             verdict = answer.verdict or "not judged" if answer.judged else "illustrated"
-            lines.append(f"{answer.claim} ({answer.published}), {row.metric}: {verdict}")
-        cells = [f"  {row.where:<{width}}", f"{row.value:>8}", row.interval, row.outcome]
-        lines.append("  ".join(filter(None, cells)) if row.value else f"  {row.reason}")
+            head = f"{answer.claim} ({answer.published}), {row.metric}: {verdict}"
+            lines += textwrap.wrap(head, width, subsequent_indent="  ")
+        if is_stacked or not cells:
+            place = row.where if cells else row.reason
+            lines += textwrap.wrap(place, width, initial_indent="  ", subsequent_indent="  ")
+            lines += [f"  {cells}"] if cells else []
+        else:
+            lines.append(f"  {row.where:<{place_width}}  {cells}")
     return lines
 
 

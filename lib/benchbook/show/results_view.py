@@ -15,6 +15,7 @@ from benchbook.compare.text.results_table import (
     ResultRow,
     ResultsTable,
     describe_aa,
+    describe_help,
     describe_range,
     rows_of_finding,
 )
@@ -170,7 +171,7 @@ def legend_of(table: ResultsTable) -> list[str]:
         elif "seen" in kinds:
             texts.append("“seen”: smallest to largest so far")
         lines.append(f"Other sessions: {'; '.join([places, *texts])}.")
-    return [line for line in lines if line]
+    return [line for line in (*lines, describe_help(table.rows)) if line]
 
 
 # Text ------------------------------------------------------------------------------------------------------

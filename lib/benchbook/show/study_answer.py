@@ -120,7 +120,7 @@ def render_session(
     return [
         *wrap_lines([describe_obstacle(findings), results_view.caption_of(table)], width),
         *results_view.render_text(table, width, is_coloured),
-        *render_claims(findings),
+        *render_claims(findings, width),
         *wrap_lines(list_notes(findings), width),
     ]
 

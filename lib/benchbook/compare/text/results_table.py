@@ -14,7 +14,14 @@ from scipy.special import stdtrit
 
 from benchbook.compare.text import cpu_models, labels
 from benchbook.core.artifacts.bottlenecks import Causes, CellCosts
-from benchbook.core.artifacts.findings import ByThreads, Contrast, FindingData, Findings, LevelContrast
+from benchbook.core.artifacts.findings import (
+    BlocksNeeded,
+    ByThreads,
+    Contrast,
+    FindingData,
+    Findings,
+    LevelContrast,
+)
 from benchbook.core.artifacts.meta_analysis import MetaAnalysis, PooledContrast, PooledEffect
 from benchbook.core.util.estimate import Estimate
 from benchbook.core.util.number_format import (
@@ -42,6 +49,7 @@ DECIDED = ("higher", "lower", "no practical difference")
 # Answers of a gate, which say more than their mark.
 _ANSWERS = ("slower", "not slower", "undecided")
 _WIDE = "The interval is too wide to be of use."
+_NOISY = "Equal arms (A/A) came out too far apart to tell."
 _HEAVY = "Heavy-tailed: an interval by ranks leads to another outcome."
 HOLM = "The interval excludes zero, but not after Holm's correction for all contrasts."
 Range = Literal["expected", "depends on the machine", "seen"]
@@ -86,6 +94,7 @@ class ResultRow:
     elsewhere: Elsewhere | None = None
     bottleneck: str = ""
     is_aa: bool = False
+    more_blocks: BlocksNeeded | None = None
 
     @property
     def name(self) -> str:
@@ -208,7 +217,7 @@ def rows_of_finding(
             finding.id, names.treatment, names.baseline, names.workload, finding.metric, threads,
             _rate_of(causes, finding, threads), part.estimate, label, notes,
             describe_elsewhere(effect, recorded) if effect and recorded else None,
-            _bottleneck_of(causes, finding, threads), is_aa,
+            _bottleneck_of(causes, finding, threads), is_aa, finding.blocks_to_useful,
         )  # fmt: skip
 
 
@@ -249,35 +258,39 @@ def _decide_wide(finding: FindingData, estimate: Estimate, comparisons: int) -> 
     Where only the size is unknown, the direction is kept: an interval that is too wide to be of use, but lies
     on one side of zero even at a level that is divided by the number of comparisons.
     """
-    noise = _describe_noise(finding)
-    sign = 0 if noise or _is_heavy(finding) else _sign_among(estimate, comparisons)
+    is_noisy = _is_noisy(finding)
+    sign = 0 if is_noisy or _is_heavy(finding) else _sign_among(estimate, comparisons)
     if sign:
         return "higher" if sign > 0 else "lower", ("The direction is sure; the size is not.",)
-    return "no useful interval", (f"{noise or _WIDE} {_describe_help(finding)}",)
+    return "no useful interval", (_NOISY if is_noisy else _WIDE,)
 
 
-def _describe_noise(finding: FindingData) -> str | None:
-    """Distance of equal arms, where that is the reason that no effect of a finding is of use.
+def _is_noisy(finding: FindingData) -> bool:
+    """True if the distance of equal arms is the reason that no effect of a finding is of use.
 
     A level has a note of no other reason. Without levels, the interval itself would be narrow enough.
     """
     if finding.levels:
-        of_no_use = (level.note for level in finding.levels if level.label == "no useful interval")
-        return next(filter(None, of_no_use), None)
-    return finding.withheld if finding.estimate.is_useful else None
+        return any(level.note for level in finding.levels if level.label == "no useful interval")
+    return bool(finding.withheld and finding.estimate.is_useful)
 
 
 def _is_heavy(finding: FindingData) -> bool:
     return finding.second_opinion is not None and finding.second_opinion.agrees is False
 
 
-def _describe_help(finding: FindingData) -> str:
-    """Remedy for an interval of no use: so many more blocks, or a quieter machine."""
-    more = finding.blocks_to_useful
-    if more is None or more.blocks < 1:
-        return "A quieter machine would help."
-    minutes = "" if more.minutes is None else f" ({format_minutes(max(more.minutes, 1))})"
-    return f"About {format_count(more.blocks, 'more block')}{minutes} or a quieter machine would help."
+def describe_help(rows: Sequence[ResultRow]) -> str:
+    """Remedy for intervals of no use: so many more blocks, or a quieter machine; empty if all are of use."""
+    if not (useless := [row for row in rows if row.label == "no useful interval"]):
+        return ""
+    needed = [row.more_blocks for row in useless if row.more_blocks and row.more_blocks.blocks]
+    if not needed:
+        return "To decide more: a quieter machine."
+    ends = [select(needed, key=lambda more: more.blocks) for select in (min, max)]
+    blocks = " to ".join(dict.fromkeys(f"{more.blocks:,}" for more in ends))
+    times = dict.fromkeys(format_minutes(max(more.minutes, 1)) for more in ends if more.minutes is not None)
+    minutes = f" ({' to '.join(times)})" if times else ""
+    return f"To decide more: about {blocks} more blocks{minutes}, or a quieter machine."
 
 
 def _sign_among(estimate: Estimate, comparisons: int) -> int:
