@@ -93,11 +93,7 @@ def build_caveats(report_inputs: ReportInputs, more: Sequence[CaveatPoint] = ())
         "note": as_sentence(voids.note),
         "failed": Counter(check.check for check in findings.checks if check.passed is False),
     }
-    ours = {
-        "leaves_zero_out": leaves_zero_out,
-        "span": pairs.format_span,
-        "beside_queries": labels.beside_queries,
-    }
+    ours = {"leaves_zero_out": leaves_zero_out, "span": pairs.format_span}
     templating.render_text(
         "points.j2", point=point, found=findings, warm_up=warm_up, more=more, **inputs, **ours
     )
