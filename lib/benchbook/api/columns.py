@@ -61,7 +61,7 @@ def document_table(name: str, frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def of_parts(name: str, parts: Iterable[DocumentPart]) -> pd.DataFrame:
-    """Return parts of findings or of an audit as the documented table of that name, one row each."""
+    """Parts of findings or of an audit as the documented table of that name, one row each."""
     return document_table(name, pd.DataFrame([part.plain for part in parts]))
 
 

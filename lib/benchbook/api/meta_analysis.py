@@ -86,7 +86,7 @@ def pooled(name: str) -> Pooled:
 
 
 def effect_rows(pooled: core.MetaAnalysis) -> pd.DataFrame:
-    """Return a row for each contrast over all threads (`threads` is missing) and at each level."""
+    """Row for each contrast over all threads (`threads` is missing) and at each level."""
     rows = [
         {
             **{key: getattr(contrast, key) for key in ("id", "workload", "treatment", "baseline", "metric")},

@@ -178,7 +178,7 @@ class Study:
         return f"{page.relative_to(paths.find_root()).as_posix()}#{run_tables.run_anchor(run_id)}"
 
     def between(self, treatment: str, text: str, other: str, metric: str = "qps") -> pd.DataFrame:
-        """Return an arm's effect under two workloads, and the one over the other, paired block by block."""
+        """An arm's effect under two workloads, and the one over the other, paired block by block."""
         choices = (treatment, self.arms[1:]), (text, self.spec.workloads), (other, self.spec.workloads)
         for word, names in choices:
             if word not in names:

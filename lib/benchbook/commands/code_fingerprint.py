@@ -33,7 +33,7 @@ def write_fingerprints() -> int:
 
 
 def of_study(study: StudySpec) -> list[Path]:
-    """Return the files of `sites` that measuring a study may run, and those of other packages, sorted.
+    """Files of `sites` that measuring a study may run, and those of other packages, sorted.
 
     All modules that lie in `sites` itself, and what its kind of site, engines and ways of access import: of
     engines and proxies the modules alone, of other rooms all files, since scripts are started and not

@@ -92,7 +92,7 @@ def recorded_studies() -> list[MeasuredStudy]:
 
 
 def _measured(standing: ClaimStatus, claim: str) -> str:
-    """What recorded studies measured for a claim, over sessions where there are several."""
+    """Effects that recorded studies measured for a claim, over sessions where there are several."""
     texts = []
     for study, finding in [*standing.answers(claim), *standing.shows(claim)]:
         contrast = standing.over_sessions(study, finding)

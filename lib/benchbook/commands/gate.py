@@ -224,7 +224,7 @@ def _run_blocks(
             )
 
     def stop(result: int) -> str | None:
-        """Return why to stop after so many blocks: it is decided, or there is no time for another one."""
+        """Reason to stop after so many blocks: it is decided, or there is no time for another one."""
         moments.append(time.monotonic())
         if result:
             look(is_over=False)

@@ -92,7 +92,7 @@ def run_planned(
 def log_ratios(
     runs: pd.DataFrame, baseline: str, treatment: str, metric: str = "qps", side: str = "arm"
 ) -> pd.Series:
-    """Return ln(treatment / baseline) of a metric for each block, the mean over its cells.
+    """ln(treatment / baseline) of a metric for each block, the mean over its cells.
 
     `side` is the column that tells treatment from baseline.
     """

@@ -172,6 +172,6 @@ def publish_site(to: Path | None) -> str:
 
 
 def local_links(text: str) -> list[str]:
-    """Return the files that a page links to, without anchors, addresses of others and places on the page."""
+    """Files that a page links to, without anchors, addresses of others and places on the page."""
     parts = [urlsplit(html.unescape(link)) for link in _WAY.findall(text)]
     return sorted({unquote(part.path) for part in parts if part.path and not part.scheme and not part.netloc})

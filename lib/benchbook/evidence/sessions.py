@@ -52,7 +52,7 @@ def format_minute(moment: str) -> str:
 
 
 def session_id(held: ArchiveContents) -> str:
-    """Return a session's id: the UTC minute of its first run, and 4 hex digits over all runs' manifests.
+    """A session's id: the UTC minute of its first run, and 4 hex digits over all runs' manifests.
 
     It follows from the raw runs alone, so it stays what it is under any name of a file.
     """
@@ -89,7 +89,7 @@ def list_methods(held: ArchiveContents) -> dict[str, int]:
 
 
 def seed_of(held: ArchiveContents) -> int:
-    """Return the seed of a session: the one it drew, or that of the study file."""
+    """Seed of a session: the one it drew, or that of the study file."""
     seed = held.session.get("seed", held.study.plan.seed)
     if seed is None:
         raise BenchbookError(f"{held.name}: session.json: missing, and the study file has no plan.seed")
@@ -102,7 +102,7 @@ def describe_design(held: ArchiveContents) -> dict[str, Any]:
 
 
 def machine_of(facts: Facts) -> RecordedMachine:
-    """Return the machine under the servers, from the facts of the first arm, with all versions seen."""
+    """Machine under the servers, from the facts of the first arm, with all versions seen."""
     arm = next(iter(facts.arms.values()))
     hosts = arm.get("hosts") or {}
     observations: Mapping[str, Any] = (

@@ -111,7 +111,7 @@ class _Unpacked:
         self.waiting = bytearray()
 
     def read(self, size: int) -> bytes:
-        """Return exactly so many bytes, fewer only at the end."""
+        """Exactly so many bytes, fewer only at the end."""
         while len(self.waiting) < size and (piece := self._piece()):
             self.waiting += piece
         taken = bytes(self.waiting[:size])

@@ -126,7 +126,7 @@ def kill_clients(running: Sequence[RunningClient]) -> None:
 
 
 def spread_ms(running: Sequence[RunningClient]) -> float | None:
-    """Return the milliseconds between the first and the last client's beginning; None if one is not known."""
+    """Milliseconds between the first and the last client's beginning; None if one is not known."""
     started = [client.process.begun_s for client in running]
     return None if None in started else 1000 * (max(started) - min(started))
 

@@ -128,7 +128,7 @@ def find_changed_scripts(data: DataPlan, recorded: dict[str, Any]) -> list[str]:
 
 
 def of_run(site: Site, workload: str) -> CustomScript | None:
-    """Return the own script of a workload of a site's study, None for one of sysbench's."""
+    """Own script of a workload of a site's study, None for one of sysbench's."""
     return custom_scripts.load_scripts(site.study).get(workload)
 
 

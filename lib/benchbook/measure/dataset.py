@@ -99,7 +99,7 @@ def load_data(site: Site, data: DataPlan) -> dict[str, Any]:
 
 
 def arm_of_each_copy(site: Site) -> list[str]:
-    """Return one arm for each copy of the data: the first that can be made of those that share it."""
+    """One arm for each copy of the data: the first that can be made of those that share it."""
     groups = ([arm for arm in group if arm in site.able] for group in site.data_groups())
     return [group[0] for group in groups if group]
 

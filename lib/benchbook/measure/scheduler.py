@@ -224,7 +224,7 @@ def _is_given_up(state: MatrixRunner, members: list[PlannedRun]) -> bool:
 
 
 def _own_twin(state: MatrixRunner) -> str | None:
-    """Return the baseline's twin if it takes turns with a server of its own, else None."""
+    """The baseline's twin if it takes turns with a server of its own, else None."""
     twin = state.study.twin
     is_in_turns = any(run.partners and run.arm == twin for run in state.runs)
     return twin if is_in_turns and interleaving.has_separate_twin(state.study) else None

@@ -136,7 +136,7 @@ VERSION = 1
 
 
 def begin_session(where: paths.StudyPaths, study: StudySpec) -> int:
-    """Return the seed of the session: that of the study file, else the one drawn when the session began.
+    """Seed of the session: that of the study file, else the one drawn when the session began.
 
     What was drawn stands in `session.json` with version, study, begun_utc, seed and blocks; it is drawn from
     the operating system, and again only where the file is gone or the study file asks for another seed.
@@ -153,7 +153,7 @@ def begin_session(where: paths.StudyPaths, study: StudySpec) -> int:
 
 
 def draw_seed() -> int:
-    """Return a seed from the operating system."""
+    """Seed from the operating system."""
     return secrets.randbelow(MAX_INT32) + 1
 
 

@@ -118,7 +118,7 @@ def write_options(
 
 
 def in_file(inputs: Mapping[str, str]) -> str:
-    """Return options as the text of a file for `--config-file`."""
+    """Options as the text of a file for `--config-file`."""
     # sysbench takes any switch in a file for on, so those that are off are left out; and no space before `=`.
     lines = [f"{name}={value}" for name, value in inputs.items() if (name, value) not in OFF]
     return "\n".join(lines) + "\n"

@@ -27,7 +27,7 @@ def shuffle_items(items: Sequence[T], *seed: object) -> list[T]:
 
 
 def run_seed(seed: int, block: int, workload: str, threads: int, place: int = 0) -> int:
-    """Return sysbench's seed (1 to 2**31 - 1), different between groups.
+    """sysbench's seed (1 to 2**31 - 1), different between groups.
 
     The arms of a group share it (`place` 0). Where a workload writes, each has its own `place`: with the same
     seed the second would write the values that the first has just written, which costs the server less.
@@ -36,7 +36,7 @@ def run_seed(seed: int, block: int, workload: str, threads: int, place: int = 0)
 
 
 def table_seed(seed: int, table: int) -> int:
-    """Return sysbench's seed for the rows of one table (1 to 2**31 - 1): no two tables are alike."""
+    """sysbench's seed for the rows of one table (1 to 2**31 - 1): no two tables are alike."""
     return 1 + draw_number(seed, "table", table) % (2**31 - 2)
 
 
@@ -55,7 +55,7 @@ def williams_square(arms: int) -> list[list[int]]:
 
 
 def arm_order(arms: Sequence[str], seed: int, block: int, index: int, per_block: int) -> list[str]:
-    """Return the arms of one group in the order they run.
+    """Arms of one group in the order they run.
 
     `index` counts the groups of this size within the block, `per_block` says how many there are. Two arms
     run ABBA or BAAB over each two groups, the first letter drawn; more arms walk a balanced square. Both go

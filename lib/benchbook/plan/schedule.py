@@ -80,7 +80,7 @@ def plan_runs(
     warm_up: Mapping[str, Any] | None = None,
     seed: int | None = None,
 ) -> list[PlannedRun]:
-    """Return every run of a study in the order it is to be made.
+    """Every run of a study in the order it is to be made.
 
     `conditions` holds what each arm was found to be and its data, which is part of each run's id; arms that
     it lacks were skipped, and without any none was. `warm_up` is what pilots settled (without it loops are
@@ -132,7 +132,7 @@ def sketch_runs(
 
 
 def pilot_runs(name: str, study: StudySpec, arms: Collection[str] | None = None) -> list[PlannedRun]:
-    """Return the pilots, block 0 without discard: each arm and workload at the lowest and highest threads.
+    """Pilots, block 0 without discard: each arm and workload at the lowest and highest threads.
 
     `arms` are those that can be made; None: all. Where a rate is a share of saturation they run in a closed
     loop, at all levels, once for workloads that differ in their rate only.

@@ -91,7 +91,7 @@ def event_at_s(run: Evidence) -> float | None:
 
 
 def but_for_event(run: Evidence, identity: Mapping[str, Any], when: str) -> Mapping[str, Any]:
-    """Return an identity without the process of the store that a planned event ended and started again.
+    """Identity without the process of the store that a planned event ended and started again.
 
     `when` is `before` or `after`: only the very process that the event's record names is left out.
     """

@@ -196,7 +196,7 @@ def _check_statements(run: Evidence) -> Iterator[str]:
 
 
 def error_ratio(run: Evidence) -> float:
-    """Return ignored errors per transaction, of the whole run or its window, whichever is worse."""
+    """Ignored errors per transaction, of the whole run or its window, whichever is worse."""
     final = run.final
     whole = _error_ratio(run.total("ignored_errors"), run.total("transactions"))
     errors = require_printed(final.ignored_errors, "ignored errors")

@@ -33,7 +33,7 @@ OUTSIDE_S = 0.005
 
 
 def active_s(turns: list[Turn], arm: str) -> float:
-    """Return the seconds of an arm's own turns."""
+    """Seconds of an arm's own turns."""
     return sum(turn.end_us - turn.begin_us for turn in turns if turn.arm == arm) / 1e6
 
 

@@ -67,7 +67,7 @@ OF_SERVER: dict[str, tuple[tuple[str, ...], float]] = {
 # A check, the tidy table and what binds a run ask one after the other.
 @lru_cache(maxsize=2)
 def monitor_table(text: str) -> pa.Table:
-    """Return `monitor.csv` as a table without `run_id`; raises ValueError if it is none."""
+    """`monitor.csv` as a table without `run_id`; raises ValueError if it is none."""
     try:
         source = pa.py_buffer(text.encode())
         table = csv.read_csv(source, csv.ReadOptions(use_threads=False), convert_options=MONITOR)

@@ -48,7 +48,7 @@ class Turn:
 
 
 def turns_of(text: str) -> list[Turn]:
-    """Return the turns of a group from `turns.csv`; ValueError if it is no such file."""
+    """Turns of a group from `turns.csv`; ValueError if it is no such file."""
     rows = list(csv.reader(io.StringIO(text)))
     if not rows or rows[0] != ["turn", "arm", "begin_us", "end_us"]:
         raise ValueError("turns.csv has other columns")
@@ -223,14 +223,14 @@ class Evidence:
         return self.log.final
 
     def total(self, name: str) -> int:
-        """Return a count over all blocks of totals, discarded and measured alike."""
+        """Count over all blocks of totals, discarded and measured alike."""
         values = [getattr(block, name) for block in self.log.summaries]
         if not values or None in values or self.log.final is None:
             raise Missing(f"sysbench printed no total of {name}")
         return sum(values)
 
     def plan_value(self, name: str) -> Any:
-        """Return a setting of the plan, or raise Missing."""
+        """Setting of the plan; raises Missing if it has none."""
         return _lookup_path(self.plan, "plan", name)
 
     def get(self, *path: str) -> Any:

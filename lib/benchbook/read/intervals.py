@@ -110,7 +110,7 @@ HOOK_FIELDS = (*FIELDS[:7], *FIELDS[8:])
 
 
 def parse_interval_line(line: str, number: int = 1) -> ReportLine | None:
-    """Return line `number` if it is a report line of sysbench 0.5, 1.0 or 1.1, or None."""
+    """Line `number` if it is a report line of sysbench 0.5, 1.0 or 1.1, or None."""
     for form, names in FORMS:
         if (match := form.fullmatch(line)) is not None:
             pairs = zip(names, match.groups(), strict=True)

@@ -77,7 +77,7 @@ class Histogram:
         return int(self.counts.sum())
 
     def full(self) -> NDArray[np.int64]:
-        """Return all 1024 counts."""
+        """All 1024 counts."""
         full = np.zeros(BUCKETS, dtype=np.int64)
         full[self.buckets] = self.counts
         return full

@@ -355,7 +355,7 @@ def count_longest(counts: np.ndarray, events: int) -> np.ndarray:
 
 
 def spent_ms(counts: np.ndarray) -> float:
-    """Return the latencies of 1024 buckets added up, in ms; the exact sum of the products, rounded once."""
+    """Latencies of 1024 buckets added up, in ms; the exact sum of the products, rounded once."""
     return numeric_equality.exact_sum(counts * histogram.VALUES_MS)
 
 

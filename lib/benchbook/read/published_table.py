@@ -24,7 +24,7 @@ SEPARATED = re.compile(r"-?\d{1,3}([ ,'_\N{NO-BREAK SPACE}]\d{3})+(\.\d+)?")
 
 
 def unit_suffix(metric: str) -> str | None:
-    """Return the part of a metric's name that says its unit, if the project knows that unit."""
+    """Part of a metric's name that says its unit, if the project knows that unit."""
     if metric.endswith("_per_s"):
         return None
     return next(
@@ -45,7 +45,7 @@ class TableReader:
         self.errors.append(f"{self.file}:{number}: {heading}: {value}: {wrong}")
 
     def numbers(self, text: str) -> list[Number]:
-        """Return the printed numbers."""
+        """Printed numbers."""
         if self.table.file.endswith(".log"):
             rows, wrong_lines = interval_numbers(text, self.name, self.table.at)
             for number, line, what in wrong_lines:
@@ -224,7 +224,7 @@ def _common_decimals(texts: list[str]) -> int:
 def interval_numbers(
     text: str, table: str, at: Mapping[str, Any]
 ) -> tuple[list[Number], list[tuple[int, str, str]]]:
-    """Return a table's numbers, and (line number, line, wrong) for lines sysbench does not print.
+    """A table's numbers, and (line number, line, wrong) for lines sysbench does not print.
 
     Each line is a row; its label is the key `second`. The latency is named by its percentile, such as
     `latency_p95_ms`.

@@ -36,7 +36,7 @@ OF_CLUSTER = ("tidb", "tikv", "pd")
 
 
 def run_row(judged: Judgement, scheduled: dict[str, Any], monitor: pa.Table, folder: str) -> Columns:
-    """Return the row of a valid run in `runs`; `started_s` counts from the epoch until all runs are known."""
+    """Row of a valid run in `runs`; `started_s` counts from the epoch until all runs are known."""
     evidence, log = judged.evidence, judged.evidence.log
     observations, final = evidence.observed, evidence.final
     measured = evidence.active_s
@@ -104,7 +104,7 @@ def columns_in_turns(run: Evidence) -> Columns:
 
 
 def turn_columns(judged: Judgement) -> Columns:
-    """Return the run's own turns, as arrays without `run_id`; of a whole run none."""
+    """The run's own turns, as arrays without `run_id`; of a whole run none."""
     run = judged.evidence
     taken = run.taken if run.is_in_turns and run.turns else []
     mine = [(number, turn) for number, turn in enumerate(taken, start=1) if turn.arm == run.planned.arm]
@@ -126,7 +126,7 @@ def _server_started(evidence: Evidence) -> float:
 
 
 def interval_columns(judged: Judgement) -> Columns:
-    """Return the run's columns of `intervals`, as arrays without `run_id`."""
+    """The run's columns of `intervals`, as arrays without `run_id`."""
     reports = judged.evidence.log.intervals
     columns: Columns = {name: reports.column(name) for name in SERIES}
     columns["is_discarded"] = columns["second"] <= judged.evidence.clock_s[0]
@@ -134,7 +134,7 @@ def interval_columns(judged: Judgement) -> Columns:
 
 
 def histogram_columns(judged: Judgement) -> Columns:
-    """Return the run's columns of `histograms`, as arrays without `run_id`."""
+    """The run's columns of `histograms`, as arrays without `run_id`."""
     histogram = judged.evidence.log.histogram
     buckets = histogram.buckets if histogram else np.array([], dtype=np.int64)
     return {

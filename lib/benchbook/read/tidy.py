@@ -57,7 +57,7 @@ PARQUET: dict[str, Any] = {
 def read_study(
     raw_dir: Path, void_dir: Path, schedule: pd.DataFrame, limits: Limits | Mapping[str, Any] | None = None
 ) -> dict[str, pa.Table]:
-    """Return the tables of `SCHEMAS` for a study; a run that can't be used is in `refused` alone.
+    """Tables of `SCHEMAS` for a study; a run that can't be used is in `refused` alone.
 
     `schedule` has the columns run_id, block, position, group, arm, workload, threads, seed.
     """
@@ -73,7 +73,7 @@ def sort_schedule(schedule: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def read_runs(raw_dir: Path, limits: Limits, scheduled: Sequence[dict[str, Any]]) -> dict[str, pa.Table]:
-    """Return the tables of some runs; `started_s` still counts from the epoch."""
+    """Tables of some runs; `started_s` still counts from the epoch."""
     return _build_tables(result for row in scheduled for result in _read_run(raw_dir, limits, row))
 
 
@@ -90,7 +90,7 @@ def read_rest(raw_dir: Path, void_dir: Path, scheduled: Sequence[dict[str, Any]]
 
 
 def since_first(runs: pa.Table) -> pa.Table:
-    """Return the table of runs with `started_s` and `server_started_s` counted from the first run."""
+    """Table of runs with `started_s` and `server_started_s` counted from the first run."""
     started = runs["started_s"].to_numpy()
     first = started.min() if started.size else 0.0
     for name in ("started_s", "server_started_s"):
@@ -101,7 +101,7 @@ def since_first(runs: pa.Table) -> pa.Table:
 
 
 def pilot_series(folders: Iterable[RunFolder]) -> pd.DataFrame:
-    """Return arm, workload, threads, pilot (1), starting_s, second (from 1), qps and tps of pilots, one row a
+    """Arm, workload, threads, pilot (1), starting_s, second (from 1), qps and tps of pilots, one row a
     second; starting_s are the seconds that its client took beside its own clock, to start and to end."""
     rows = []
     for folder in folders:
@@ -117,8 +117,9 @@ def pilot_series(folders: Iterable[RunFolder]) -> pd.DataFrame:
 
 
 def pilot_totals(folders: Iterable[RunFolder]) -> dict[str, list[dict[str, int]]]:
-    """Return for each workload with an own script threads, events, reads, writes, other and errors of every
-    pilot; of one without whole totals no event."""
+    """Threads, events, reads, writes, other and errors of every pilot, by workload with an own script.
+
+    A pilot without whole totals has no event."""
     totals: dict[str, list[dict[str, int]]] = {}
     for folder in folders:
         run = Evidence.of(folder)
@@ -159,7 +160,7 @@ def load_tables(from_dir: Path, *names: str) -> dict[str, pd.DataFrame]:
 
 
 def schema_of(name: str) -> pa.Schema:
-    """Return a table's Arrow schema, with unit and meaning beside each column."""
+    """A table's Arrow schema, with unit and meaning beside each column."""
     return pa.schema(
         pa.field(column, ARROW[kind], metadata={"unit": unit, "meaning": meaning})
         for column, (kind, unit, meaning) in SCHEMAS[name].items()

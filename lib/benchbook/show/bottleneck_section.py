@@ -36,7 +36,7 @@ def select_causes(findings: Findings) -> list[Cause]:
 
 
 def of_both_signs(several: Sequence[tuple[str, Findings]]) -> dict[_Place, list[tuple[float, str, Cause]]]:
-    """Return causes of effects that have opposite signs over sessions, by workload, threads and treatment.
+    """Causes of effects that have opposite signs over sessions, by workload, threads and treatment.
 
     `several` are findings by processor, the newest first: it counts. Causes stand by effect, with processor.
     """

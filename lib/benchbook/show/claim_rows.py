@@ -77,7 +77,7 @@ class ClaimRow:
 
     @property
     def reason(self) -> str:
-        """Why there is no number, or no verdict."""
+        """Reason for a missing number or verdict."""
         return self.answer.reason or (self.part.reason if self.part else None) or ""
 
     def _write(self, value: float | None) -> str:

@@ -74,11 +74,11 @@ class MeasuredStudy:
         return ", ".join(filter(None, [self.place, self.whose]))
 
     def answers(self, claim: str) -> list[FindingData]:
-        """Return the findings that were judged by a claim."""
+        """Findings that were judged by a claim."""
         return [finding for finding in self.found.findings if finding.claim == claim]
 
     def shows(self, claim: str) -> list[FindingData]:
-        """Return the findings that only illustrate a claim: of the arms that say so, on QPS if they have it.
+        """Findings that only illustrate a claim: of the arms that say so, on QPS if they have it.
 
         One for each treatment and workload, never one that was judged by a claim of its own; none where the
         claim itself was put to the study.
@@ -143,18 +143,18 @@ class ClaimStatus:
         return [claim for audit in self.audits for claim in audit.claims]
 
     def over_sessions(self, study: MeasuredStudy, finding: FindingData) -> PooledContrast | None:
-        """What several recorded sessions say of a finding, the number that all pages show; else None."""
+        """Effect of a finding over several recorded sessions, the number that all pages show; else None."""
         pooled = self.pooled.get(study.name) if study.is_recorded else None
         contrasts = pooled.contrasts if pooled else ()
         several = (each for each in contrasts if each.id == finding.id and len(each.whole.sessions) > 1)
         return next(several, None)
 
     def answers(self, claim: str) -> list[tuple[MeasuredStudy, FindingData]]:
-        """Return (study, finding) for every finding that answers a claim."""
+        """(study, finding) for every finding that answers a claim."""
         return [(study, answer) for study in self.studies for answer in study.answers(claim)]
 
     def shows(self, claim: str) -> list[tuple[MeasuredStudy, FindingData]]:
-        """Return (study, finding) for every finding that illustrates a claim and judges nothing.
+        """(study, finding) for every finding that illustrates a claim and judges nothing.
 
         The nearest study comes first; one whose number says nothing of the claim is not among them.
         """

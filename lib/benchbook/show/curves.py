@@ -101,7 +101,7 @@ class Curves:
 
 
 def of_findings(findings: Sequence[FindingData]) -> tuple[Curves | None, set[str]]:
-    """Return the effects of a session that are drawn against threads, and the ids of their findings."""
+    """Effects of a session that are drawn against threads, and the ids of their findings."""
     results = [
         (
             finding.id,
@@ -115,7 +115,7 @@ def of_findings(findings: Sequence[FindingData]) -> tuple[Curves | None, set[str
 
 
 def over_sessions(pooled: MetaAnalysis) -> tuple[Curves | None, set[str]]:
-    """Return the effects over sessions that are drawn against threads, and the ids of their contrasts."""
+    """Effects over sessions that are drawn against threads, and the ids of their contrasts."""
     results = [
         (
             contrast.id,

@@ -71,7 +71,7 @@ class ReportInputs:
         return self.readable(self.runs), tuple(self.named.values())
 
     def readable(self, table: pd.DataFrame) -> pd.DataFrame:
-        """Return runs or voids with readable names of arms and workloads; `key` has the workload's own."""
+        """Runs or voids with readable names of arms and workloads; `key` has the workload's own."""
         shown = table.assign(key=table.workload)
         kinds: dict[str, labels.Kind] = {"arm": "arms", "workload": "workloads"}
         for column, kind in kinds.items():

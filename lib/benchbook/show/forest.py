@@ -302,7 +302,7 @@ def expected_range(effect: PooledEffect) -> Ends | None:
 
 
 def scale_of(rows: Sequence[ForestRow]) -> Scale:
-    """Return the scale of rows: every effect inside, intervals as far as is useful."""
+    """Scale of rows: every effect inside, intervals as far as is useful."""
     effects = [log_of(value) for row in rows for value, _ in row.dots]
     effects += [log_of(row.square) for row in rows if row.square is not None]
     bands = [log_of(end) for row in rows for end in row.band or () if number_format.is_known(end)]
@@ -327,5 +327,5 @@ def draw_axis(at: Scale) -> Html:
 
 
 def log_of(fraction: float) -> float:
-    """Return the logarithm of a ratio; nothing at all is far left of every scale."""
+    """Logarithm of a ratio; nothing at all is far left of every scale."""
     return math.log1p(max(fraction, -0.999))

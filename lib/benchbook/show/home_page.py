@@ -281,7 +281,7 @@ def _row_of_claim(claim_status: ClaimStatus, claim: AuditedClaim) -> QuestionRow
 
 
 def _is_recorded_only(study: str) -> bool:
-    """Whether a study is in the record and not made from it yet."""
+    """True if a study is in the record and not made from it yet."""
     index = record.read_index()
     return study in index.studies and not index.newest(study).where.findings.is_file()
 

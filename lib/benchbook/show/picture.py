@@ -36,7 +36,7 @@ def render_svg(template: str, alt: str, size: Mapping[str, object], **inputs: ob
 
 
 def by_arm(table: pd.DataFrame, arms: Sequence[str]) -> dict[str, pd.DataFrame]:
-    """Return the rows of each arm that has some, in the arms' order."""
+    """Rows of each arm that has some, in the arms' order."""
     results = dict(iter(table.groupby("arm", sort=False, observed=True)))
     return {arm: results[arm] for arm in arms if arm in results}
 

@@ -74,7 +74,7 @@ def _describe_data(dataset: Mapping[str, Any], memory: str) -> str:
 
 
 def describe_loaded(facts: Mapping[str, Any]) -> str:
-    """How the tables go that stay on servers which others run; empty for other sites."""
+    """Removal of the tables that stay on servers which others run; empty for other sites."""
     kinds = {(arm.get("site") or {}).get("kind") for arm in facts.get("arms", {}).values()}
     left = f"the tables stay on the servers: benchbook down --loaded {facts.get('study')} drops them"
     return left if kinds == {"existing"} else ""
@@ -94,7 +94,7 @@ def _in_mib(size: str) -> str:
 
 
 def _encryption(report_inputs: ReportInputs) -> str:
-    """Whether sessions are encrypted; empty where that is unknown of a server."""
+    """Encryption of sessions; empty where that is unknown of a server."""
     values = [str(engine.get("tls")).lower() for engine in _engines_by_arm(report_inputs).values()]
     kinds = dict.fromkeys(_ENCRYPTED.get(value, "") for value in values)
     return "" if "" in kinds else number_format.join_words([*kinds])

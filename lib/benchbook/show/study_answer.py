@@ -39,7 +39,7 @@ def describe_progress(findings: Findings) -> str:
 
 
 def describe_obstacle(findings: Findings) -> str:
-    """Why no effect is an answer: too few blocks, or measurements that contradict each other; else empty."""
+    """Reason that no effect is an answer, too few blocks or contradicting measurements; else empty."""
     broken = operational_laws.list_violations(findings.causes)
     contradiction = (
         f"The measurements contradict each other, so no effect is an answer: {broken[0]}." if broken else ""
@@ -48,7 +48,7 @@ def describe_obstacle(findings: Findings) -> str:
 
 
 def list_notes(findings: Findings) -> list[str]:
-    """What a table of results can't say: the best arm of a ladder, costs of a proxy."""
+    """Notes that a table of results has no place for: the best arm of a ladder, costs of a proxy."""
     if describe_obstacle(findings):
         return []
     return [

@@ -1,4 +1,4 @@
-"""Where arms run: bring them up, say what they are, take them down.
+"""Places where arms run: bring them up, collect their facts, take them down.
 
     with sites.open_site(study, lab) as site:
         endpoint = site.up("direct")
@@ -29,13 +29,13 @@ __all__ = ["LockHeld", "SettingsDiffer", "SiteError", "kind", "load", "open_site
 
 
 def load(target: str) -> Any:
-    """Return what a registry line such as `benchbook.sites.local.site:LocalSite` names."""
+    """Object behind a registry line such as `benchbook.sites.local.site:LocalSite`."""
     module, _, name = target.partition(":")
     return getattr(import_module(module), name)
 
 
 def kind(study: StudySpec) -> type[Site]:
-    """Return the class of a study's kind of site."""
+    """Class of a study's kind of site."""
     site_type: type[Site] = load(registry.SITES[study.site.kind])
     return site_type
 

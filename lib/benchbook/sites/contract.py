@@ -209,11 +209,11 @@ class Site(abc.ABC):
 
     @abc.abstractmethod
     def server_of(self, arm: str) -> str:
-        """Return the name of the server behind an arm: arms with the same name share one."""
+        """Name of the server behind an arm: arms with the same name share one."""
 
     @abc.abstractmethod
     def admin(self, arm: str | None = None, server: int = 0) -> sqlalchemy.Engine:
-        """Return the administrative account on one of an arm's servers; each connection is new."""
+        """Administrative account on one of an arm's servers; each connection is new."""
 
     @abc.abstractmethod
     def allowance(self, arm: str) -> float:
@@ -238,11 +238,11 @@ class Site(abc.ABC):
 
     @abc.abstractmethod
     def log_mark(self, arm: str | None = None) -> Any:
-        """Return a place in the logs of an arm's servers, for `log_errors`."""
+        """Place in the logs of an arm's servers, for `log_errors`."""
 
     @abc.abstractmethod
     def log_errors(self, mark: Any, arm: str | None = None) -> list[str]:
-        """Return the lines of an arm's server logs since a place that tell of an error or a crash."""
+        """Lines of an arm's server logs since a place that tell of an error or a crash."""
 
     @abc.abstractmethod
     def snapshot(self, label: str = "", arm: str | None = None) -> None:
@@ -270,7 +270,7 @@ class Site(abc.ABC):
         """Keep all parts up until Ctrl-C; SiteError as soon as one of them ends by itself."""
 
     def data_groups(self) -> list[list[str]]:
-        """Return the arms that share data, as lists of names; each group is loaded by itself."""
+        """Arms that share data, as lists of names; each group is loaded by itself."""
         return data_groups(self.study.arms)
 
     def change_places(self, block: int) -> None:

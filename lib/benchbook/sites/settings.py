@@ -94,7 +94,7 @@ def not_taken(
     got: Got,
     is_same: Callable[[str, Value, str], bool] = lambda _, value, statement: is_same_value(value, statement),
 ) -> Differences:
-    """Return {setting: (asked, got)} of those not taken; got is None if there is no such setting."""
+    """{setting: (asked, got)} of those not taken; got is None if there is no such setting."""
     pairs = {key: (value, got(key)) for key, value in requests.items()}
     return {
         key: (value, statement)

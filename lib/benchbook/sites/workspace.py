@@ -61,12 +61,12 @@ def lab_root(clone: Path) -> Path:
 
 
 def lab_folder(clone: Path, study: str) -> Path:
-    """Return the lab of one study of a clone."""
+    """Lab of one study of a clone."""
     return lab_root(clone) / study
 
 
 def service_user(name: str) -> str | None:
-    """Return the account a service runs as: its own if we are root, else None, that is ours."""
+    """Account a service runs as: its own if we are root, else None, that is ours."""
     if os.geteuid() != 0:
         return None
     try:
@@ -136,7 +136,7 @@ class Lab:
         return self.run / f"{role}.json"
 
     def private_folder(self, name: str, user: str | None) -> Path:
-        """Return a folder below the lab that only `user` (None: we) and root can enter, made if missing."""
+        """Folder below the lab that only `user` (None: we) and root can enter, made if missing."""
         return private_folder(self.folder / name, user)
 
     def socket(self, path: Path) -> Path:
@@ -148,11 +148,11 @@ class Lab:
         return path
 
     def password(self, driver: str = "mysql") -> str:
-        """Return the password of sysbench's account for a driver, drawn when first asked for."""
+        """Password of sysbench's account for a driver, drawn when first asked for."""
         return self._drawn(self.secret_of(driver), driver, USER)
 
     def admin_password(self) -> str:
-        """Return the password of an administrator whom no server knows by a system's user, drawn at need."""
+        """Password of an administrator whom no server knows by a system's user, drawn at need."""
         return self._drawn(self.folder / "secrets" / "admin.cnf", "mysql", ADMIN)
 
     def _drawn(self, file: Path, driver: str, user: str) -> str:
@@ -163,12 +163,12 @@ class Lab:
         return read_secret(file, driver)[1]
 
     def locks(self) -> str:
-        """Return a digest of the lab's passwords: data made under others can't be entered."""
+        """Digest of the lab's passwords: data made under others can't be entered."""
         return hashlib.sha256(f"{self.admin_password()} {self.password()}".encode()).hexdigest()[:12]
 
 
 def private_folder(path: Path, user: str | None) -> Path:
-    """Return a folder that only `user` (None: we) and root can enter, made if missing."""
+    """Folder that only `user` (None: we) and root can enter, made if missing."""
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.chmod(0o700)
     _change_owner(path, user)
@@ -202,7 +202,7 @@ def _change_owner(path: Path, user: str | None) -> None:
 
 
 def read_secret(path: Path, driver: str = "mysql") -> tuple[str, str]:
-    """Return user and password of a driver from a sysbench settings file."""
+    """User and password of a driver from a sysbench settings file."""
     try:
         pairs = [line.partition("=") for line in path.read_text(encoding="utf-8").splitlines()]
     except OSError as error:

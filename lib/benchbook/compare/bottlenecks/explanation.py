@@ -247,7 +247,7 @@ def _from_neighbour(
 
 
 def _other_limit(slow: Sequence[Resource], fast: Sequence[Resource]) -> str | None:
-    """What may limit the slower arm beside latency, which rules 1 to 4 could not name."""
+    """Possible limits of the slower arm beside latency, which rules 1 to 4 could not name."""
     others = float(slow[0].cell.others.mean())
     perhaps = (
         resource

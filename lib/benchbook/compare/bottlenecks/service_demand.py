@@ -231,7 +231,7 @@ class Work:
 
 
 def changed_work(base: ArmCell, treated: ArmCell, level: float) -> list[Work]:
-    """Return what of the server's work for a query differs: decided, and a tenth at the least."""
+    """Kinds of the server's work for a query that differ: decided, and by a tenth at the least."""
     works: list[Work] = []
     for name, (what, least) in KINDS.items():
         if not {"server"} <= base.costs.keys() & treated.costs.keys():
@@ -253,7 +253,7 @@ def changed_work(base: ArmCell, treated: ArmCell, level: float) -> list[Work]:
 
 
 def parenthetical(work: Sequence[Work], is_more: bool, only_waited: bool = False) -> str:
-    """Return in brackets what of the server's work goes one way, to stand behind what it makes."""
+    """The server's work that goes one way, in brackets, to stand behind the effect that it explains."""
     messages = [
         change.description
         for change in work
@@ -263,7 +263,7 @@ def parenthetical(work: Sequence[Work], is_more: bool, only_waited: bool = False
 
 
 def waiting_side(base: ArmCell, treated: ArmCell, is_more: bool, level: float) -> str | None:
-    """Return which of client and server stops half a time a query more, or less, where it is one of them.
+    """The one of client and server that waits half a time a query more, or less; None for both or neither.
 
     A thread that serves one connection stops once a query, to wait for the next. Where there is a proxy, what
     passes through in pieces stops those at both its sides; some engines' threads stop for work of their own.

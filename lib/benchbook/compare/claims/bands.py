@@ -17,7 +17,7 @@ VALUE_MARGIN = 0.02
 
 
 def share_bounds(band: Limits) -> Bounds:
-    """Return the bounds of effects."""
+    """Bounds of effects."""
     return Bounds(band.log_low, band.log_high, band.is_strict)
 
 
@@ -32,7 +32,7 @@ def value_bounds(band: Limits) -> Bounds:
 
 
 def power_bounds(band: Limits) -> Bounds:
-    """Return the bounds of plain numbers."""
+    """Bounds of plain numbers."""
     low, high = band.low, band.high
     return Bounds(-math.inf if low is None else low, math.inf if high is None else high, band.is_strict)
 

@@ -102,7 +102,7 @@ def of_runs(runs: pd.DataFrame) -> list[CellCheck]:
 
 
 def from_runs(runs: pd.DataFrame) -> list[Number]:
-    """Return our own runs as numbers; each run is its own row, and only sysbench's mean latency is uncertain.
+    """Our own runs as numbers; each run is its own row, and only sysbench's mean latency is uncertain.
 
     It is rounded, and a window cuts through one transaction of each thread at both ends, which moves the mean
     by as large a share as a transaction has of the measured seconds: a slow one, since where a quota stops an
@@ -130,7 +130,7 @@ def from_runs(runs: pd.DataFrame) -> list[Number]:
 
 
 def compared_arms(published: Published) -> list[tuple[str, str]]:
-    """Return the pairs of arms that a claim of the source puts against each other."""
+    """Pairs of arms that a claim of the source puts against each other."""
     results: dict[tuple[str, str], None] = {}
     for claim in published.source.claims.values():
         if claim.baseline is None or claim.treatment is None:

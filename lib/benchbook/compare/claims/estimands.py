@@ -60,7 +60,7 @@ class CellSource(Protocol):
     """Cells of one origin, their grouping into pairs and series, and their values."""
 
     def cells(self, claim: ClaimSpec, metric: str, side: Selector | None, by: str | None) -> list[Cell]:
-        """Return the cells of a metric that a claim's `cells` and one of its sides select."""
+        """Cells of a metric that a claim's `cells` and one of its sides select."""
 
     def pairs(
         self, baseline: Sequence[Cell], treatment: Sequence[Cell], compared: set[str]
@@ -89,7 +89,7 @@ class CellSource(Protocol):
         """True if a metric has any number."""
 
     def amount(self, terms: Terms) -> Interval:
-        """Return a sum of logarithms, with its interval if there is one."""
+        """Sum of logarithms, with its interval if there is one."""
 
 
 @dataclass(frozen=True, eq=False)

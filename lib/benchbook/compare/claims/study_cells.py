@@ -156,7 +156,7 @@ class StudyCells:
         return [(where, sorted(levels, key=lambda item: item[0])) for where, levels in groups.items()]
 
     def group(self, item: CellPair) -> Hashable:
-        """Return arm and workload: thread levels are shown together."""
+        """Arm and workload: thread levels are shown together."""
         return CellLocation.of(item.place)[:2]
 
     def named(self, items: Sequence[CellPair]) -> str:
@@ -173,7 +173,7 @@ class StudyCells:
         return self._evidence is None or _of_runs(self._evidence.runs, metric).notna().any()
 
     def amount(self, terms: Terms) -> Interval:
-        """Return a sum of logarithms over blocks with its interval; of a study not yet measured none."""
+        """Sum of logarithms over blocks with its interval; of a study not yet measured none."""
         if self._evidence is None:
             return Interval(0, 0.0, reason="nothing was measured")
         total: Any = sum(self._logs(cell) * weight for cell, weight in terms)

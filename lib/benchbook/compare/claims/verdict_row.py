@@ -62,7 +62,7 @@ def build_verdict(
 
 
 def as_pair(cell_pair: CellPair) -> Pair:
-    """Return two cells as the pair that they are."""
+    """Two cells as the pair that they are."""
     return Pair(cell_pair.place, require_value(cell_pair.baseline), cell_pair.cell)
 
 

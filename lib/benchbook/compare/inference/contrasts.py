@@ -34,7 +34,7 @@ def compared_metrics(study: StudySpec, workload: str) -> tuple[str, ...]:
 
 
 def contrast_candidates(evidence: StudyEvidence, claims: Sequence[ClaimedEffect]) -> list[Hypothesis]:
-    """Return every treatment against the baseline, each with the claim that it answers if there is one.
+    """Every treatment against the baseline, each with the claim that it answers if there is one.
 
     A claim about the same contrast takes its place there; further claims about it, and claims about other
     baselines or fewer threads, follow as contrasts of their own.
@@ -70,7 +70,7 @@ def _extra_candidate(evidence: StudyEvidence, claim: ClaimedEffect, workload: st
 
 
 def twin_candidates(evidence: StudyEvidence) -> list[Hypothesis]:
-    """Return the baseline against itself, for each workload that has an A/A pair."""
+    """Baseline against itself, for each workload that has an A/A pair."""
     study = evidence.study
     candidates: list[Hypothesis] = []
     if study.twin is None:

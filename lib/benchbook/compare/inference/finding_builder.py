@@ -120,7 +120,7 @@ def _blocks_needed(candidate: Hypothesis, context: Context, half_width: float) -
 
 
 def q_values(candidates: Sequence[Hypothesis]) -> dict[Cell, float]:
-    """Return Benjamini-Hochberg q values of all thread levels of all contrasts of a study, as one family."""
+    """Benjamini-Hochberg q values of all thread levels of all contrasts of a study, as one family."""
     p_values = {
         _cell_key(candidate.effect, threads): p
         for candidate in candidates

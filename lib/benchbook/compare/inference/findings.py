@@ -204,7 +204,7 @@ def _build_entries(
 
 
 def _block_seconds(runs: pd.DataFrame) -> float | None:
-    """Return the median time from a block's first start to its last end, in seconds."""
+    """Median time from a block's first start to its last end, in seconds."""
     spans = runs.assign(end=runs.started_s + runs.sysbench_s).groupby("block")
     seconds = (spans.end.max() - spans.started_s.min()).median()
     return None if math.isnan(seconds) else float(seconds)

@@ -43,7 +43,7 @@ def by_threads(findings: Findings) -> pd.DataFrame:
 
 
 def by_block(study: StudySpec, runs: pd.DataFrame) -> pd.DataFrame:
-    """Return workload, treatment, block, effect_pct of QPS, the mean over thread levels, one row a complete
+    """Workload, treatment, block, effect_pct of QPS, the mean over thread levels, one row a complete
     block that counts."""
     runs, _ = pairs.select_usable(slice_counts.select_order(runs, study)[0])
     rows = []

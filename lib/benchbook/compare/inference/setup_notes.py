@@ -40,7 +40,7 @@ def describe_skipped_arms(study: StudySpec, facts: Facts) -> dict[str, str]:
 
 
 def setup_caveats(study: StudySpec, facts: Facts, claims: Mapping[str, ClaimSpec]) -> list[ValidityThreat]:
-    """Return a doubt for each skipped arm, for each thing that stands in for another, and for where server
+    """Doubt for each skipped arm, for each thing that stands in for another, and for where server
     and client ran, if they were kept apart.
 
     `claims` are the illustrated ones by name.

@@ -1,4 +1,4 @@
-"""When a study has measured enough: at a look, with every question decided.
+"""The end of a study: at a look, once every question is decided.
 
 The looks and the level of their intervals are those of the analysis, so stopping at one costs no error that
 is not already paid for (group sequential boundaries of equal level at each look: Pocock 1977).

@@ -164,7 +164,7 @@ def _usable_sessions(study: str, ordered: Sequence[SessionResult]) -> list[Sessi
 
 
 def _most_measured(usable: Sequence[SessionResult]) -> str:
-    """Return the design with most occasions, among equals that of the newest session."""
+    """Design with most occasions, among equals that of the newest session."""
     designs = dict.fromkeys(result.session.design for result in reversed(usable))
 
     def count_occasions(design: str) -> int:
@@ -189,7 +189,7 @@ def _left_out(result: SessionResult, chosen: str) -> ExcludedSession:
 
 
 def _distinct_contrasts(results: Sequence[SessionResult]) -> list[FindingData]:
-    """Return each contrast once, in the order of the newest session; those made for a further claim repeat
+    """Each contrast once, in the order of the newest session; those made for a further claim repeat
     one and are left out."""
     findings: dict[str, FindingData] = {}
     for result in reversed(results):
@@ -327,7 +327,7 @@ def describe_machine_kind(sessions: Sequence[StudySession]) -> str:
 
 
 def standard_error(part: FindingData | LevelContrast | ByThreads) -> float | None:
-    """Return the standard error of a mean log ratio from its interval: half its width on the log scale over t
+    """Standard error of a mean log ratio from its interval: half its width on the log scale over t
     with n − 1 degrees of freedom; None without an interval, or where an end is no ratio."""
     if part.low is None or part.high is None or part.n < 2 or part.low <= -1:
         return None

@@ -146,7 +146,7 @@ MAX_BLOCKS = 10_000
 
 
 def upper_spread_bound(spread: float, n: int) -> float:
-    """Return the upper bound of the true spread that n blocks support, by `ASSURANCE`.
+    """Upper bound of the true spread that n blocks support, by `ASSURANCE`.
 
     A standard deviation of five blocks is itself uncertain; planning with it as it stands misses the
     wanted width half of the time (Kupper & Hafner 1989). One-sided chi-squared bound.
@@ -193,7 +193,7 @@ def half_width_after(half_width: float, n: int, more: int, level: float) -> floa
 
 
 def detectable_effect(spread: float, n: int, level: float) -> float | None:
-    """Return the smallest effect (a fraction) that n blocks show with 80 % power; None below 2."""
+    """Smallest effect (a fraction) that n blocks show with 80 % power; None below 2."""
     if n < 2:
         return None
     quantiles = float(stdtrit(n - 1, (1 + level) / 2)) + float(stdtrit(n - 1, POWER))

@@ -101,12 +101,12 @@ def range_band(low: float, high: float) -> EquivalenceBand:
 
 
 def at_least(bound: float) -> EquivalenceBand:
-    """Return the one-sided band of "above": "less than 5 % lower" is `at_least(-0.05)`."""
+    """One-sided band of "above": "less than 5 % lower" is `at_least(-0.05)`."""
     return EquivalenceBand(bound, None, is_strict=True)
 
 
 def at_most(bound: float) -> EquivalenceBand:
-    """Return the one-sided band of "below"."""
+    """One-sided band of "below"."""
     return EquivalenceBand(None, bound, is_strict=True)
 
 
@@ -116,12 +116,12 @@ def _claim_margin(value: float) -> float:
 
 
 def reached_look(n: int, looks: Sequence[int]) -> int | None:
-    """Return the last look that n blocks have reached; None before the first."""
+    """Last look that n blocks have reached; None before the first."""
     return max((look for look in looks if look <= n), default=None)
 
 
 def next_look(n: int, looks: Sequence[int]) -> int | None:
-    """Return the next look after n blocks; None after the last."""
+    """Next look after n blocks; None after the last."""
     return min((look for look in looks if look > n), default=None)
 
 
@@ -209,7 +209,7 @@ def adjust_holm(p_values: Sequence[float]) -> list[float]:
 
 
 def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
-    """Return q values: the expected share of false ones among all at least as small (Benjamini 1995).
+    """q values: the expected share of false ones among all at least as small (Benjamini 1995).
 
     >>> [round(q, 2) for q in benjamini_hochberg([0.01, 0.04, 0.03, 0.005])]
     [0.02, 0.04, 0.04, 0.02]

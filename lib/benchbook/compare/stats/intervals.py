@@ -70,12 +70,12 @@ class Interval:
 
 
 def t_quantile(probability: float, df: float) -> float:
-    """Return the quantile of Student's t distribution."""
+    """Quantile of Student's t distribution."""
     return float(stdtrit(df, probability))
 
 
 def t_interval(values: Sequence[float] | np.ndarray, level: float) -> Interval:
-    """Return mean ± t·s/√n of independent log ratios; no interval below three of them or without spread."""
+    """Mean ± t·s/√n of independent log ratios; no interval below three of them or without spread."""
     data = np.asarray(values, dtype=float)
     if not len(data):
         return Interval(0, level, reason="no complete block")
@@ -93,7 +93,7 @@ def t_interval(values: Sequence[float] | np.ndarray, level: float) -> Interval:
 
 
 def block_interval(ratios: pd.DataFrame, level: float) -> Interval:
-    """Return the interval of the mean over threads, blocks being the unit (arms stay up side by side)."""
+    """Interval of the mean over threads, blocks being the unit (arms stay up side by side)."""
     return t_interval(ratios.mean(axis=1).to_numpy(), level)
 
 
@@ -126,7 +126,7 @@ def _to_fraction(log_ratio: float | None) -> float | None:
 
 @cache
 def tail_probabilities(n: int) -> tuple[float, ...]:
-    """Return P(W <= w) for w = 0, 1, … of the signed-rank sum of n values without effect."""
+    """P(W <= w) for w = 0, 1, … of the signed-rank sum of n values without effect."""
     counts = [1]
     for rank in range(1, n + 1):
         longer = counts + [0] * rank

@@ -39,7 +39,7 @@ class Percentiles:
 
 
 def percentile_ms(counts: NDArray[np.int64], percentile: float) -> float | None:
-    """Return the percentile in ms of 1024 counts, interpolated inside its bucket; None off the scale.
+    """Percentile in ms of 1024 counts, interpolated inside its bucket; None off the scale.
 
     The first and the last bucket also hold everything beyond the scale (1 µs, 100 s), so a percentile that
     falls there is unknown.
@@ -84,7 +84,7 @@ def compute_percentiles(
 
 
 def metric_name(percentile: float) -> str:
-    """Return the name of a percentile as a metric: 99 is latency_p99_ms."""
+    """Name of a percentile as a metric: 99 is latency_p99_ms."""
     return f"latency_p{percentile:g}_ms".replace(".", "_")
 
 

@@ -48,7 +48,7 @@ class BlockRatios:
         return len(self.ratios)
 
     def first(self, n: int) -> BlockRatios:
-        """Return the same contrast with its first n complete blocks."""
+        """Same contrast with its first n complete blocks."""
         kept = self.ratios.iloc[:n]
         run_ids = {block: self.run_ids[block] for block in kept.index}
         return replace(self, ratios=kept, run_ids=run_ids)

@@ -42,7 +42,7 @@ class UslFit:
     beta: float
 
     def qps(self, threads: np.ndarray | float) -> np.ndarray | float:
-        """Return the throughput at a number of threads."""
+        """Throughput at a number of threads."""
         return self.gamma * threads / (1 + self.alpha * (threads - 1) + self.beta * threads * (threads - 1))
 
     @property

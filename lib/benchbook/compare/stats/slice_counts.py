@@ -77,7 +77,7 @@ def summarize_turns(runs: pd.DataFrame, facts: Mapping[str, Mapping[str, Any]]) 
 
 
 def machine_s(runs: pd.DataFrame) -> float:
-    """Return the seconds that runs took: those of a group in turns share the same ones."""
+    """Seconds that runs took: those of a group in turns share the same ones."""
     in_turns = runs.order == TURNS
     shared = runs[in_turns].groupby("group")["sysbench_s"].max().sum() if in_turns.any() else 0.0
     return float(runs.loc[~in_turns, "sysbench_s"].sum() + shared)

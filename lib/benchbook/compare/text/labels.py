@@ -140,7 +140,7 @@ def strip_article(name: str) -> str:
 
 
 def in_sentence(name: str) -> str:
-    """Return an arm's readable name as it stands inside a sentence.
+    """An arm's readable name as it stands inside a sentence.
 
     >>> in_sentence("pod network"), in_sentence("direct connections"), in_sentence("the c2 machine")
     ('the pod network', 'direct connections', 'the c2 machine')

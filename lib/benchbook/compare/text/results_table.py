@@ -392,7 +392,7 @@ def describe_effect(effect: PooledEffect) -> str:
 
 
 def describe_contrast(contrast: PooledContrast) -> str:
-    """What several sessions say of a contrast: `4 threads: −15 %, expected −18 to −13 % (6 sessions)`."""
+    """Effect of a contrast over several sessions: `4 threads: −15 %, expected −18 to −13 % (6 sessions)`."""
     parts = [
         ("" if effect.threads is None else f"{format_count(effect.threads, 'thread')}: ")
         + describe_effect(effect)

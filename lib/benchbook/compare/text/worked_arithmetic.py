@@ -1,4 +1,4 @@
-"""How checks and the arithmetic of the published record are written down: digits enough to redo it."""
+"""Text of checks and of the arithmetic of the published record, with digits enough to redo it."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def _side_record(cell: TableCell) -> dict[str, object]:
 
 
 def cell_record(cell: TableCell) -> dict[str, object]:
-    """Return a value as it goes into audit.json, the quotient behind its division."""
+    """Value as it goes into audit.json, the quotient behind its division."""
     arithmetic = f"{cell.working} = {format_plain(cell.value)}" if "/" in cell.working else cell.working
     return {"where": describe_place(cell.place), **_side_record(cell), "arithmetic": arithmetic}
 
 
 def pair_record(pair: Pair) -> dict[str, object]:
-    """Return an effect as it goes into audit.json, with the division written out."""
+    """Effect as it goes into audit.json, with the division written out."""
     over = [
         f"({cell.working})" if "/" in cell.working or " of " in cell.working else cell.working
         for cell in (pair.treatment, pair.baseline)

@@ -228,7 +228,7 @@ class MetaAnalysis(Model, Document):
         return sorted({what for key, what in MADE.items() if ways[0].get(key) != ways[1].get(key)})
 
     def session(self, name: str) -> StudySession:
-        """Return a pooled session by its id."""
+        """Pooled session by its id."""
         return next(study_session for study_session in self.sessions if study_session.id == name)
 
 

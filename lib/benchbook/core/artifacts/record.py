@@ -165,7 +165,7 @@ class Recorded(Model, Document):
         return self.model_copy(update={"sessions": dict(sorted({**self.sessions, session: entry}.items()))})
 
     def of_design(self, design: str) -> dict[str, Entry]:
-        """Return the sessions that are pooled under a design."""
+        """Sessions that are pooled under a design."""
         entries = self.sessions.items()
         return {name: entry for name, entry in entries if entry.design == design and entry.is_pooled}
 

@@ -111,11 +111,11 @@ class RunFolder:
         return files.parse_finite(self.text(EVIDENCE))
 
     def times(self) -> Times:
-        """Return when it began and ended."""
+        """Begin and end of the run."""
         return Times.of(self.evidence())
 
     def manifest(self) -> RunManifest:
-        """Return the hashes and sizes of the files."""
+        """Hashes and sizes of the files."""
         return RunManifest.model_validate(json.loads(self.text(MANIFEST)))
 
     def text(self, name: str) -> str:
@@ -237,7 +237,7 @@ def read_note(note: Path) -> Note:
 
 
 def voided_by(note: Path) -> RunFolder:
-    """Return the folder that a note stands beside."""
+    """Folder that a note stands beside."""
     return RunFolder(note.with_name(note.name.removesuffix(f".{VOID}")))
 
 

@@ -59,7 +59,7 @@ class Pair:
 
 
 def both_metrics(metric: str) -> tuple[str, ...]:
-    """Return the metrics of an expression: one, or the two of `a / b`."""
+    """Metrics of an expression: one, or the two of `a / b`."""
     return tuple(part.strip() for part in metric.split("/"))
 
 

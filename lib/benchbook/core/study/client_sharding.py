@@ -36,7 +36,7 @@ def has_file(setting: Mapping[str, Any] | None) -> bool:
 
 
 def server_of(client: int, servers: int) -> int:
-    """Return the number of the server that a client uses."""
+    """Number of the server that a client uses."""
     return client % servers
 
 

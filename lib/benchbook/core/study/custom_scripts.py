@@ -58,7 +58,7 @@ class CustomScript:
         return {name: (default, about) for name, about, default in results if default not in ("nil", '""')}
 
     def digests(self) -> dict[str, str]:
-        """Return the SHA-256 of script and modules by name."""
+        """SHA-256 of script and modules by name."""
         return {name: files.digest_file(self.folder / name) for name in self.texts()}
 
     def _read(self, file: Path) -> str:

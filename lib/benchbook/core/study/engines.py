@@ -13,7 +13,7 @@ from benchbook.core.study.study_sections import Build, Engine
 
 
 def engine_of(study: Any, arm: str) -> Engine:
-    """Return the engine behind an arm: the study's with the arm's changes."""
+    """Engine behind an arm: the study's with the arm's changes."""
     base: Engine = study.engine
     changed = study.arms[arm].engine
     if changed is None:
@@ -63,7 +63,7 @@ def data_variant(arm: Arm, server_too: bool = True) -> str:
 
 
 def data_groups(arms: Mapping[str, Arm]) -> list[list[str]]:
-    """Return the arms by the data they share, those of the baseline first."""
+    """Arms by the data they share, those of the baseline first."""
     groups: dict[str, list[str]] = {}
     for name, arm in arms.items():
         groups.setdefault(data_variant(arm, server_too=False), []).append(name)

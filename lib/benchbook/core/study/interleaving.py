@@ -49,7 +49,7 @@ def is_in_turns(plan: Mapping[str, Any]) -> bool:
 
 
 def clock_seconds(planned: PlannedRun) -> tuple[int, int]:
-    """Return the seconds of discard and of measuring on sysbench's own clock.
+    """Seconds of discard and of measuring on sysbench's own clock.
 
     In turns that clock goes on while the others run, so both are those of all arms together. A study in turns
     makes whole runs where the pilots' transactions were too long; sysbench counts those by the whole second.

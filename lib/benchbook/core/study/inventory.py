@@ -121,7 +121,7 @@ class Inventory(Model):
         return self
 
     def of(self, role: str) -> list[str]:
-        """Return the names of the hosts that have a role, in the file's order."""
+        """Names of the hosts that have a role, in the file's order."""
         return [name for name, machine in self.hosts.items() if role in machine.roles]
 
 

@@ -82,7 +82,7 @@ class PlannedRun:
         return cls(**values | {"partners": tuple(values.get("partners", ()))})
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the content of `plan.json`."""
+        """Content of `plan.json`."""
         return {"format": FORMAT, "run_id": self.run_id, **copy.deepcopy(self._settings())}
 
     def _settings(self) -> dict[str, Any]:
@@ -95,7 +95,7 @@ class PlannedRun:
 
 
 def run_id_of(plan: Mapping[str, Any]) -> str:
-    """Return the name that a run with the content of this `plan.json` has."""
+    """Name that a run with the content of this `plan.json` has."""
     digest = compute_fingerprint({name: plan[name] for name in plan if name not in ("run_id", "position")})
     return f"b{plan['block']:02d}-{plan['workload']}-t{plan['threads']:04d}-{plan['arm']}-{digest}"
 

@@ -87,7 +87,7 @@ class StudySpec(Model):
         return f"{self.baseline}{TWIN}" if self.aa is not None else None
 
     def deployed(self, arm: str) -> str:
-        """Return the arm of the study file that stands behind a name; the twin is its baseline."""
+        """Arm of the study file that stands behind a name; the twin is its baseline."""
         return arm.removesuffix(TWIN)
 
     @property
@@ -108,7 +108,7 @@ class StudySpec(Model):
         )
 
     def script(self, workload: str) -> str:
-        """Return the sysbench script of a workload: a name, or the file's name of an own script."""
+        """sysbench script of a workload: a name, or the file's name of an own script."""
         script = self.workloads[workload].script or workload
         return PurePosixPath(script).name if custom_scripts.is_own(script) else script
 

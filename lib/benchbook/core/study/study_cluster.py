@@ -124,7 +124,7 @@ class ArmCluster(Model):
     """What is done to this arm's cluster in the middle of each run; null: as the study says."""
 
     def on(self, base: Cluster) -> dict[str, Any]:
-        """Return the study's cluster with these changes, as plain data; nothing is checked."""
+        """The study's cluster with these changes, as plain data; nothing is checked."""
         keys = ("stores", "tidb", "replicas", "zones_ms", "event")
         changed = {key: value for key in keys if (value := getattr(self, key)) is not None}
         return dict(base) | {

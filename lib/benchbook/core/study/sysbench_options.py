@@ -64,7 +64,7 @@ def general_options(planned: PlannedRun) -> dict[str, str]:
 
 
 def of_script(planned: PlannedRun) -> dict[str, str]:
-    """Return the options of a run's script by name, spelled as sysbench spells them."""
+    """Options of a run's script by name, spelled as sysbench spells them."""
     if custom_scripts.is_own(planned.script):
         return {
             name.replace("_", "-"): format_value(option)

@@ -151,7 +151,7 @@ def describe_kind(path: Path) -> str | None:
 
 
 def read_plain(path: Path) -> bytes:
-    """Return the bytes of a plain file; OSError for anything else."""
+    """Bytes of a plain file; OSError for anything else."""
     # A FIFO keeps its reader waiting for ever, a device has no end, a link leads out of the folder.
     if kind := describe_kind(path):
         raise OSError(f"{path.name}: it is {kind}, not a plain file")
@@ -192,7 +192,7 @@ def digest_stats(root: Path, inputs: Iterable[Path]) -> str:
 
 
 def sha256_all(folder: Path, several: Iterable[Path]) -> str:
-    """Return one SHA-256 of several files: of their paths below a folder and their bytes, in any order."""
+    """One SHA-256 of several files: of their paths below a folder and their bytes, in any order."""
     lines = [f"{path.relative_to(folder).as_posix()} {digest_file(path)}\n" for path in sorted(several)]
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 

@@ -45,13 +45,13 @@ for _bucket, _value in enumerate(VALUES_MS):
 
 
 def bucket_of(ms: ArrayLike) -> int | NDArray[np.int64]:
-    """Return the bucket of a latency in ms; values outside the range go to the first or last bucket."""
+    """Bucket of a latency in ms; values outside the range go to the first or last bucket."""
     index = np.searchsorted(_BOUNDS_MS, np.asarray(ms, dtype=float), side="right")
     return int(index) if np.ndim(index) == 0 else index
 
 
 def value_of(bucket: ArrayLike) -> float | NDArray[np.float64]:
-    """Return the latency in ms that stands for a bucket."""
+    """Latency in ms that stands for a bucket."""
     values = VALUES_MS[np.asarray(bucket)]
     return float(values) if np.ndim(values) == 0 else values
 
@@ -108,7 +108,7 @@ def is_on_grid(ms: float) -> bool:
 
 
 def buckets_of_printed(printed: Sequence[str]) -> NDArray[np.int64]:
-    """Return the buckets of the value column of `--histogram`, as printed ("0.336") and in that order.
+    """Buckets of the value column of `--histogram`, as printed ("0.336") and in that order.
 
     From 0.054 ms on, three decimals name one bucket. Below, several buckets print alike; then the lines of
     one value are placed on the middle ones of its buckets, at most half a microsecond off. Raises ValueError

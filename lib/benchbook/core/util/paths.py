@@ -185,7 +185,7 @@ def list_studies() -> list[str]:
 
 
 def study_files(base: Path | None = None) -> dict[str, list[Path]]:
-    """Return the study files below a root's `studies` by their names, in folders too but in no hidden one.
+    """Study files below a root's `studies` by their names, in folders too but in no hidden one.
 
     A study is known by its name alone: `load` refuses a name that has several files.
     """

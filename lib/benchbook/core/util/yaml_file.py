@@ -58,13 +58,13 @@ class YamlDocument:
     ambiguous: dict[tuple[str | int, ...], str]
 
     def where(self, path: tuple[str | int, ...]) -> str:
-        """Return `FILE:LINE` of the nearest known part of a key path."""
+        """`FILE:LINE` of the nearest known part of a key path."""
         while path and path not in self.lines:
             path = path[:-1]
         return f"{self.name}:{self.lines.get(path, 1)}"
 
     def at(self, path: tuple[str | int, ...], text: str) -> str:
-        """Return `FILE:LINE: path.to.key: text`."""
+        """`FILE:LINE: path.to.key: text`."""
         return f"{self.where(path)}: {'.'.join(map(str, path))}: {text}"
 
 

@@ -50,7 +50,7 @@ class Files:
         return hashlib.sha256(path.read_bytes()).hexdigest()
 
     def read(self, name: str, at: int = 0) -> str | None:
-        """Return a file's text from a byte on, the last 16 MiB at most; None if there is no such file."""
+        """A file's text from a byte on, the last 16 MiB at most; None if there is no such file."""
         path = self._inside(name)
         if not path.is_file():
             return None
@@ -59,7 +59,7 @@ class Files:
             return file.read().decode("utf-8", "replace")
 
     def sha256(self, path: str) -> str | None:
-        """Return the hash of any file there, or None."""
+        """Hash of any file there, or None."""
         try:
             with open(path, "rb") as file:
                 digest = hashlib.sha256()
@@ -77,11 +77,11 @@ class Files:
         return path.stat().st_size if path.exists() else None
 
     def usage(self, name: str) -> int:
-        """Return the bytes of all files below a folder."""
+        """Bytes of all files below a folder."""
         return sum(path.stat().st_size for path in self._inside(name).rglob("*") if path.is_file())
 
     def sample(self, name: str) -> str:
-        """Return a digest of a folder's files: names, sizes, seconds of change, and pieces of their bytes."""
+        """Digest of a folder's files: names, sizes, seconds of change, and pieces of their bytes."""
         folder, digest, at = self._inside(name), hashlib.sha256(), 0
         results = {path: path.stat() for path in sorted(folder.rglob("*")) if path.is_file()}
         step = max(PIECE_BYTES, sum(its.st_size for its in results.values()) // MOST_PIECES)
@@ -94,7 +94,7 @@ class Files:
         return digest.hexdigest()
 
     def free(self) -> int:
-        """Return the free bytes of the disk that the folder is on."""
+        """Free bytes of the disk that the folder is on."""
         return shutil.disk_usage(self._folder).free
 
     def remove(self, name: str) -> None:
@@ -112,7 +112,7 @@ class Files:
             path.rename(target)
 
     def programs(self, name: str) -> list[str]:
-        """Return the paths of a program in all versions that are installed, the newest first."""
+        """Paths of a program in all versions that are installed, the newest first."""
         return find_programs(name)
 
     def says(self, argv: list[str]) -> str:
@@ -127,7 +127,7 @@ class Files:
         return procfs.describe_placement(pid)
 
     def affinity(self, pid: int) -> list[list[int]]:
-        """Return the cores that each thread of a process may use."""
+        """Cores that each thread of a process may use."""
         tasks = sorted(int(name) for name in os.listdir(f"/proc/{pid}/task"))
         return [sorted(os.sched_getaffinity(task)) for task in tasks]
 
@@ -136,7 +136,7 @@ class Files:
         return find_listeners(port)
 
     def listening(self, pid: int) -> list[tuple[str, int]]:
-        """Return (address, port) of each TCP socket that a process listens on in its namespace."""
+        """(address, port) of each TCP socket that a process listens on in its namespace."""
         if not (mine := {link for link in procfs.iter_links(pid) if link.startswith("socket:")}):
             return []
         there = _iter_listening(procfs.PROC / str(pid) / "net")
@@ -154,7 +154,7 @@ class Files:
         return result
 
     def source(self, address: str, port: int) -> str:
-        """Return the address that this machine's connections to another come from; sends nothing."""
+        """Address that this machine's connections to another come from; sends nothing."""
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             probe.connect((address, port))
             return str(probe.getsockname()[0])

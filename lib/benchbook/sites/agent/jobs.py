@@ -53,7 +53,7 @@ class Job:
 
     @property
     def info(self) -> dict[str, Any]:
-        """Return all that an agent knows of it."""
+        """All that an agent knows of it."""
         if self.code is not None and self._files is None:
             self._files = {"out": _digest_file(self.out), "err": _digest_file(self.err)}
         age_s = self.lasted_s if self.code is not None else time.monotonic() - self.began
@@ -96,7 +96,7 @@ class Jobs:
         return name in self._jobs
 
     def get(self, name: str) -> Job:
-        """Return a job by name; SiteError if there is none."""
+        """Job by name; SiteError if there is none."""
         self.tick()
         try:
             return self._jobs[name]

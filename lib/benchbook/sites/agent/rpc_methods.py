@@ -165,7 +165,7 @@ class Stream:
         return self.taken
 
     def read(self, at: int, most: int) -> dict[str, Any] | None:
-        """Return bytes from number `at` on; None if there are none yet. Those before it are dropped."""
+        """Bytes from number `at` on; None if there are none yet. Those before it are dropped."""
         del self.kept[: max(0, at - self.base)]
         self.base = max(self.base, at)
         if not self.kept and not self.is_over:

@@ -32,7 +32,7 @@ class Caller:
         connection.setblocking(False)
 
     def lines(self) -> list[bytes] | None:
-        """Return the whole lines that have come; None when the other side has gone."""
+        """Whole lines that have come; None when the other side has gone."""
         try:
             data = self.socket.recv(1 << 20)
         except BlockingIOError:

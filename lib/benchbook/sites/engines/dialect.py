@@ -62,7 +62,7 @@ class Dialect:
         connection.exec_driver_sql(f"USE {quoted}")
 
     def counters(self, connection: Connection) -> tuple[dict[str, int], Mapping[str, Any], float]:
-        """Return the server's counters by name, all that it counts, and its uptime in seconds."""
+        """The server's counters by name, all that it counts, and its uptime in seconds."""
         if "books" in connection.info:
             counters, uptime_s = connection.info["books"]()
             return counters, counters, uptime_s
@@ -75,7 +75,7 @@ class Dialect:
         return counters, status, int(status.get("Uptime", 0))
 
     def absent(self, connection: Connection) -> dict[str, str]:
-        """Return the counters that this engine doesn't have, with reasons, after the last reading of them."""
+        """Counters that this engine doesn't have, with reasons, after the last reading of them."""
         moment = connection.info.get("moment")
         read = {} if moment is None else moment.counters
         uncounted = connection.info.get("uncounted") or {}
@@ -107,7 +107,7 @@ class Dialect:
         )
 
     def cipher(self, connection: Connection) -> str:
-        """Return the cipher of a session made like the client's, empty without encryption."""
+        """Cipher of a session made like the client's, empty without encryption."""
         if "cipher" in connection.info:
             return str(connection.info["cipher"]())
         row: Any = connection.execute(text("SHOW SESSION STATUS LIKE 'Ssl_cipher'")).first()
@@ -121,7 +121,7 @@ class Dialect:
         return sorted({str(row["Key_name"]) for row in rows})
 
     def keys(self, connection: Connection, table: str) -> list[str]:
-        """Return a table's indexes by columns and uniqueness, sorted, as any engine says them."""
+        """A table's indexes by columns and uniqueness, sorted, as any engine says them."""
         results: dict[tuple[str, bool], dict[int, str]] = {}
         for row in connection.execute(text(f"SHOW INDEX FROM {table}")).mappings():
             name = (str(row["Key_name"]), not int(row["Non_unique"]))
@@ -160,7 +160,7 @@ class Dialect:
             connection.execute(text(query)).scalar_one()
 
     def limits(self, connection: Connection, names: Sequence[str]) -> dict[str, int]:
-        """Return those of some limits that the server has."""
+        """The limits among these that the server has."""
         listed = ", ".join(f"'{name}'" for name in names)
         rows = connection.execute(text(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({listed})")).all()
         results = {str(name): int(value) for name, value in rows}
@@ -176,7 +176,7 @@ class Dialect:
         return str(scalar_one).upper() not in ("0", "OFF")
 
     def variables(self, connection: Connection) -> Items:
-        """Return all settings of the server by name."""
+        """All settings of the server by name."""
         return {str(name): str(value) for name, value in self.ask(connection, "variables")}
 
     def set_by_hand(self, connection: Connection) -> Items:

@@ -142,7 +142,7 @@ class PostgreSQL(Server):
         return [line for line in self.log_since(mark) if CRASH.search(line) and not HARMLESS.search(line)]
 
     def _find(self) -> str:
-        """Return its program: the one that is named, else the newest of the version asked for."""
+        """Its program: the one that is named, else the newest of the version asked for."""
         there = self.machine.programs(PROGRAM) if self.engine.binary is None else []
         fits = (text for text in there if sql.is_version(self._version_of(text), self.engine.version))
         return next(fits, there[0]) if there else super()._find()

@@ -72,7 +72,7 @@ class PostgresqlDialect(dialect.Dialect):
         return sorted(f"{columns}{dialect.UNIQUE * is_unique}" for columns, is_unique in rows)
 
     def checksum(self, connection: Connection, table: str, kind: str) -> int:
-        """Return the sum over all rows of the first 32 bits of their MD5: PostgreSQL has no CRC32."""
+        """Sum over all rows of the first 32 bits of their MD5: PostgreSQL has no CRC32."""
         # Its CHAR is written with the blanks that fill it up, which MySQL's family leaves out.
         texts = "c::text, pad::text" if kind == "text" else "c, pad"
         each = f"('x' || left(md5(concat_ws('#', id, k, {texts})), 8))::bit(32)::bigint"
@@ -107,7 +107,7 @@ class PostgresqlDialect(dialect.Dialect):
         }
 
     def _statements(self, connection: Connection) -> dict[str, int]:
-        """Return calls and rows of all statements but our own under our names; an unused one is 0."""
+        """Calls and rows of all statements but our own under our names; an unused one is 0."""
         query = text(self.questions["statements"].format(others=self.others))
         results = dict.fromkeys((*COMMANDS.values(), "Com_other", "Rows_sent", "Rows_changed"), 0)
         for command, calls, rows in connection.execute(query, {"admin": self.admin}):

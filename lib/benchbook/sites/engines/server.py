@@ -169,7 +169,7 @@ class Server(Supervised, abc.ABC):
 
     @abc.abstractmethod
     def admin(self) -> sqlalchemy.Engine:
-        """Return the administrative account over the socket; each connection is new."""
+        """Administrative account over the socket; each connection is new."""
 
     @abc.abstractmethod
     def identity(self) -> dict[str, Any]:
@@ -196,7 +196,7 @@ class Server(Supervised, abc.ABC):
 
     @abc.abstractmethod
     def _command(self) -> list[str]:
-        """Return the command line that it is started with."""
+        """Command line that it is started with."""
 
     @abc.abstractmethod
     def _admit(self, started_s: float) -> None:
@@ -256,7 +256,7 @@ class Server(Supervised, abc.ABC):
         )
 
     def _version_of(self, path: str) -> str:
-        """Return the version of a program; SiteError if it is another's, or too old."""
+        """Version of a program; SiteError if it is another's, or too old."""
         answer, name = self.machine.says([path, *self.traits.version_by]), self.traits.product
         if (match := self.version_words.search(answer)) is None:
             raise SiteError(

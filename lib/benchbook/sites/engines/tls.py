@@ -34,12 +34,12 @@ def prepare_folder(lab: labs.Lab) -> Path:
 
 
 def read_client(lab: labs.Lab) -> dict[str, str]:
-    """Return the files that a client needs, by name."""
+    """Files that a client needs, by name."""
     return {name: (prepare_folder(lab) / name).read_text(encoding="ascii") for name in (CA, CERTIFICATE, KEY)}
 
 
 def read_server(lab: labs.Lab) -> dict[str, str]:
-    """Return the files that a server needs, by name."""
+    """Files that a server needs, by name."""
     place = prepare_folder(lab)
     names = {"ca.pem": CA, "cert.pem": "server-cert.pem", "key.pem": "server-key.pem"}
     return {name: (place / ours).read_text(encoding="ascii") for name, ours in names.items()}

@@ -60,7 +60,7 @@ class ExternalServer:
         return {str(name) for (name,) in connection.execute(text(names), {"schema": database})}
 
     def named(self, database: str, table: str) -> str:
-        """Return a table's name as it stands in a statement."""
+        """A table's name as it stands in a statement."""
         return f"`{database}`.{table}"
 
     def enter(self, connection: Connection, database: str, token: str) -> None:
@@ -70,7 +70,7 @@ class ExternalServer:
         connection.execute(text(f"INSERT IGNORE INTO {table} VALUES (:lab)"), {"lab": hash_token(token)})
 
     def who(self, connection: Connection) -> tuple[str, str]:
-        """Return the engine's name in study files, and its version."""
+        """The engine's name in study files, and its version."""
         variables = MYSQL.variables(connection)
         statement = f"{variables.get('version', '')} {variables.get('version_comment', '')}".lower()
         engines = reversed([*descriptors.load_engines().items()])

@@ -67,7 +67,7 @@ class ExistingSite(HeldSite):
 
     @classmethod
     def needs(cls, name: str, study: StudySpec) -> str:
-        """How busy this machine is, and whether the data fit into the servers' buffer pools."""
+        """Load of this machine, and whether the data fit into the servers' buffer pools."""
         theirs = {arm: choose_server(study, arm) for arm in study.arms}
         return "\n".join([super().needs(name, study), *describe_buffer_pools(study, theirs)])
 
@@ -150,7 +150,7 @@ class ExistingSite(HeldSite):
         return name
 
     def admin(self, arm: str | None = None, server: int = 0) -> sqlalchemy.Engine:
-        """Return the benchmark's own account at an endpoint, there is no other; each connection is new."""
+        """The benchmark's own account at an endpoint, there is no other; each connection is new."""
         place = self._place(self.study.baseline if arm is None else arm)
         if place not in self._engines:
             theirs = self._theirs[self._arm(arm)]
@@ -196,11 +196,11 @@ class ExistingSite(HeldSite):
         yield {"not_seen": list(NOT_SEEN)}
 
     def log_mark(self, arm: str | None = None) -> int:
-        """Return 0: the server's log can't be read, as facts and every run say."""
+        """Always 0: the server's log can't be read, as facts and every run say."""
         return 0
 
     def log_errors(self, mark: int, arm: str | None = None) -> list[str]:
-        """Return nothing: the server's log can't be read, as facts and every run say."""
+        """Nothing: the server's log can't be read, as facts and every run say."""
         return []
 
     def snapshot(self, label: str = "", arm: str | None = None) -> None:
@@ -219,7 +219,7 @@ class ExistingSite(HeldSite):
                 raise SiteError(f"{place} holds no tables of this data set; run the prepare stage again")
 
     def data_groups(self) -> list[list[str]]:
-        """Return the arms by the server behind their endpoints, whichever names it has."""
+        """Arms by the server behind their endpoints, whichever names it has."""
         groups: dict[str, list[str]] = {}
         for arm in self.study.arms:
             behind = self.server_of(arm) if self.missing(arm) is None else str(self._place(arm))

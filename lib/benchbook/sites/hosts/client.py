@@ -78,7 +78,7 @@ class RemoteClient:
         return self._ran_s if self.clock is None or self._held else None
 
     def poll(self) -> int | None:
-        """Return the exit code, or None while it runs; the host is asked ten times a second at most."""
+        """Exit code, or None while it runs; the host is asked ten times a second at most."""
         if self.returncode is None and time.monotonic() - self._looked > LOOK_S:
             self._take(self.host.job("job", self.job))
             self._looked = time.monotonic()

@@ -45,7 +45,7 @@ def examine() -> list[Ability]:
 
 
 def of_inventory(name: str, studies: Sequence[StudySpec] = ()) -> list[Ability]:
-    """Return the abilities of an inventory's hosts, with the programs that studies need for their roles."""
+    """Abilities of an inventory's hosts, with the programs that studies need for their roles."""
     is_outside = any(map(_find_outside, studies))
     try:
         targets = inventory.load_hosts(name, ("client",)) if is_outside else inventory.load_hosts(name)

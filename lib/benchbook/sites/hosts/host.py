@@ -136,7 +136,7 @@ class Host:
         return self._unpacked(answer)
 
     def fetch(self, name: str, listing: dict[str, Any]) -> bytes:
-        """Return a file of the agent's folder over SFTP, its bytes held against the hash known."""
+        """File of the agent's folder over SFTP, its bytes held against the hash known."""
         for _ in range(3):
             data = self._retry_after_outage(lambda: self._get(f"{self.folder}/{name}"))
             if hashlib.sha256(data).hexdigest() == listing["sha256"]:
@@ -239,7 +239,7 @@ class Host:
             return b"".join(iter(lambda: channel.recv(1 << 16), b"")).decode("utf-8", "replace")
 
     def _line(self, command: str) -> str:
-        """Return the command line: two paths of ours and a word; all else goes over stdin."""
+        """Command line: two paths of ours and a word; all else goes over stdin."""
         path = f"{self.folder.rpartition('/')[0]}/{agent_zipapp.build_name()}"
         return f"exec python3 {shlex.quote(path)} {command} {shlex.quote(self.folder)}"
 

@@ -57,12 +57,12 @@ def list_endpoints(chain: Chain) -> tuple[HostEndpoint, ...]:
 
 
 def client_hosts(chain: Chain) -> tuple[str, ...]:
-    """Return the hosts of an arm's clients, each once."""
+    """Hosts of an arm's clients, each once."""
     return tuple(dict.fromkeys(client.where.host for client in chain.clients))
 
 
 def hosts_of(chain: Chain) -> dict[str, str]:
-    """Return the host of each role of an arm; of several the second is `server-2`, and so on."""
+    """Host of each role of an arm; of several the second is `server-2`, and so on."""
     others = [other for server in chain.servers for other in server.where.others]
     # Clients' statements end on these.
     ends = dict.fromkeys(place.host for server in chain.servers for place in reached_at(server))

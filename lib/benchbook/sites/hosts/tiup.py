@@ -90,7 +90,7 @@ def build_topology(
 
 
 def topology_text(topology: Mapping[str, Any]) -> str:
-    """Return a topology as YAML, the same for the same topology."""
+    """Topology as YAML, the same for the same topology."""
     yaml, stream = YAML(), io.StringIO()
     yaml.width = 1000
     yaml.dump(dict(topology), stream)

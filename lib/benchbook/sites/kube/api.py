@@ -135,7 +135,7 @@ class KubernetesCluster:
             raise SiteError(f"the cluster of {self.file} can't be reached: {error}") from None
 
     def custom(self, api: str, plural: str, namespace: str, name: str) -> dict[str, Any] | None:
-        """Return a resource of an operator's as the cluster has it now; None if there is none."""
+        """Resource of an operator's as the cluster has it now; None if there is none."""
         group, _, version = api.partition("/")
         read = client.CustomObjectsApi(self.api).list_namespaced_custom_object
         result = self.ask(read, group, version, namespace, plural, field_selector=f"metadata.name={name}")

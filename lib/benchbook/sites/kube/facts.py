@@ -129,7 +129,7 @@ def list_addresses(of: KubernetesCluster) -> frozenset[str]:
 
 
 def operator_version(of: KubernetesCluster) -> str | None:
-    """Return the version of the TiDB Operator that runs in a cluster, by its image; None if none is seen."""
+    """Version of the TiDB Operator that runs in a cluster, by its image; None if none is seen."""
     label = "app.kubernetes.io/name=tidb-operator,app.kubernetes.io/component=controller-manager"
     read = client.AppsV1Api(of.api).list_deployment_for_all_namespaces
     items = _list_items(of, read, label_selector=label)

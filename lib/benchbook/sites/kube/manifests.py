@@ -45,7 +45,7 @@ def build_study(names: StudyNames) -> list[dict[str, Any]]:
 
 
 def build_server(study: StudySpec, names: StudyNames, server: Part) -> list[dict[str, Any]]:
-    """Return a server's Service, and the StatefulSet that holds it."""
+    """A server's Service, and the StatefulSet that holds it."""
     storage, whole = get_section(study).storage, build_stateful(study, names, server)
     if storage.storage_class is not None:
         whole["spec"]["volumeClaimTemplates"] = [
@@ -72,7 +72,7 @@ def build_service(names: StudyNames, server: Part, balancer: str | None = None) 
 
 
 def build_arm(study: StudySpec, names: StudyNames, chain: Chain) -> list[dict[str, Any]]:
-    """Return all manifests of one arm; its proxy leads to the server's Service."""
+    """All manifests of one arm; its proxy leads to the server's Service."""
     arm = [manifest for server in chain.servers for manifest in build_server(study, names, server)]
     if chain.arm.access == "load_balancer":
         arm.append(build_service(names, chain.server, service_of(chain)))

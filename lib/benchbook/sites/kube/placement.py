@@ -65,18 +65,18 @@ Chain = parts.Chain[KubernetesPlacement]
 
 
 def pod_of(part: Part) -> str:
-    """Return the name of a part's pod."""
+    """Name of a part's pod."""
     return f"{part.name}-0"
 
 
 def service_of(chain: Chain) -> str | None:
-    """Return the name of the Service between client and server, or None."""
+    """Name of the Service between client and server, or None."""
     chain_part = chain.hop("service")
     return chain_part.name if chain_part is not None else None
 
 
 def in_pods(chain: Chain) -> tuple[Part, ...]:
-    """Return the parts of an arm that are pods, from the servers to the clients."""
+    """Parts of an arm that are pods, from the servers to the clients."""
     chain_parts = (*chain.servers, chain.proxy, chain.neighbour, *chain.clients)
     return tuple(part for part in chain_parts if part is not None)
 
@@ -191,7 +191,7 @@ def choose_resources(arm: Arm, here: Kubernetes) -> ResourceLimits:
 
 
 def _describe_difference(arm: Arm, here: Kubernetes, nodes: Mapping[Role, Labels]) -> str:
-    """What gives an arm's server a pod of its own: of a TiDB cluster PD, TiKV, settings; else its event."""
+    """Inputs that give an arm's server a pod of its own: a TiDB cluster's settings, else its event."""
     if here.tidb is None:
         return data_variant(arm)
     placed = {role: labels for role, labels in nodes.items() if role in ("pd", "tikv")}

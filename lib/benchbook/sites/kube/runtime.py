@@ -176,7 +176,7 @@ class KubernetesRuntime(ArmRuntime[KubernetesPlacement]):
         return placement.halve_cores(cores)[kind] if self.space.here.split_cores and cores > 1 else None
 
     def cores_in_force(self, chain: Chain) -> dict[str, str]:
-        """Return the cores that servers and proxy may use, as their pods say, and those that clients get."""
+        """Cores that servers and proxy may use, as their pods say, and those that clients get."""
         requests = [(part, self.get(part).running().pid) for part in chain.servers]
         requests += [(chain.proxy, 1)] if chain.proxy is not None else []
         find = "grep Cpus_allowed_list /proc/{}/status"
@@ -255,7 +255,7 @@ class KubernetesRuntime(ArmRuntime[KubernetesPlacement]):
         return self._nodes[name]
 
     def _service(self, name: str, addresses: list[str]) -> str:
-        """Return a Service's address, once it has one and leads to our server and to nothing else."""
+        """A Service's address, once it has one and leads to our server and to nothing else."""
         wait_s = self.space.here.wait_s
         if not wait_for(lambda: self.ends(name) == addresses, wait_s):
             raise SiteError(
@@ -276,7 +276,7 @@ class KubernetesRuntime(ArmRuntime[KubernetesPlacement]):
         return str(host)
 
     def ends(self, service: str) -> list[str]:
-        """Return the addresses of pods that a Service leads to now."""
+        """Addresses of pods that a Service leads to now."""
         api = client.DiscoveryV1Api(self.space.cluster.api)
         label = f"kubernetes.io/service-name={service}"
         list_slices = api.list_namespaced_endpoint_slice

@@ -112,7 +112,7 @@ class KubernetesSite(ArrangedSite[KubernetesPlacement]):
         return evidence.describe_proxy(self.runtime, chain)
 
     def applied(self, arm: str) -> list[tuple[str, str]]:
-        """Return manifests, a file a part, without the contents of Secrets, and the settings of servers."""
+        """Manifests, a file a part, without the contents of Secrets, and the settings of servers."""
         chain = self._chain(arm)
         servers = [self.runtime.get(part) for part in chain.servers]
         files = [pair for server in servers for pair in server.applied()]
@@ -222,7 +222,7 @@ class PodClock:
 
 
 def convert_times(results: Mapping[str, Any], ahead_s: float) -> dict[str, Any]:
-    """Return the result of a clock that is `ahead_s` seconds ahead of ours with its moments by ours."""
+    """Result of a clock that is `ahead_s` seconds ahead of ours with its moments by ours."""
     shifted = dict(results)
     ahead_us = round(ahead_s * 1e6)
     if "turns" in results:

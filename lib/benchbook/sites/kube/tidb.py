@@ -36,7 +36,7 @@ MADE_AS = "BENCHBOOK_MADE_AS"
 
 
 def build_arm(study: StudySpec, names: StudyNames, name: str, chain: Chain) -> list[dict[str, Any]]:
-    """Return the manifests of one arm: its cluster, the Service reached from outside, and its clients."""
+    """Manifests of one arm: its cluster, the Service reached from outside, and its clients."""
     outside = [build_balancer(names, chain)] if chain.arm.access == "load_balancer" else []
     clients = [manifests.build_stateful(study, names, part) for part in chain.clients]
     return [build_cluster(study, names, name), *outside, *clients]

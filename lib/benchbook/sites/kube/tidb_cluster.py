@@ -116,7 +116,7 @@ class TidbCluster(TidbServers, Loaded):
         return results
 
     def facts(self) -> dict[str, Any]:
-        """Return versions, placement and settings; SettingsDiffer if one of the TiDBs did not take them."""
+        """Versions, placement and settings; SettingsDiffer if one of the TiDBs did not take them."""
         study, pods = self.space.study, self.pods
         configs = config.of_parts(self.space.here.tidb, study.arms[self.arm].parts)
         version = self.statuses[0].who()["version"].partition("TiDB-v")[2] or None
@@ -148,16 +148,16 @@ class TidbCluster(TidbServers, Loaded):
         record["cluster"]["after"] = self.look()
 
     def look(self) -> dict[str, Any]:
-        """Return stores and leaders as PD has them, or `reason`; `ended` are pods that are others now."""
+        """Stores and leaders as PD has them, or `reason`; `ended` are pods that are others now."""
         ended = [pod.metadata.name for pod in self.all if pod_identity(pod) != self._now(pod)]
         return self._placement.look(ended)
 
     def log_mark(self) -> float:
-        """Return now: its logs are asked for by time."""
+        """The present moment: its logs are asked for by time."""
         return time.monotonic()
 
     def log_errors(self, mark: float) -> list[str]:
-        """Return the lines of every pod's log since a moment that tell of an error or a crash."""
+        """Lines of every pod's log since a moment that tell of an error or a crash."""
         errors, since_s = [], int(time.monotonic() - mark) + 1
         read = self.space.cluster.core.read_namespaced_pod_log
         for pod in self.all:
@@ -222,7 +222,7 @@ class TidbCluster(TidbServers, Loaded):
             most = max(most, running)
 
     def _list_pods(self) -> dict[str, list[Any]]:
-        """Return its pods by part as the cluster has them now, in order of their numbers."""
+        """Its pods by part as the cluster has them now, in order of their numbers."""
         cluster, label = self.space.cluster, f"{INSTANCE}={self.role}"
         listed = cluster.ask(cluster.core.list_namespaced_pod, self.space.namespace, label_selector=label)
         results: dict[str, list[Any]] = {part: [] for part in PARTS}
@@ -236,7 +236,7 @@ class TidbCluster(TidbServers, Loaded):
         return {part: sorted(some, key=number) for part, some in results.items()}
 
     def _explain_pods(self, results: dict[str, list[Any]]) -> str:
-        """Return every pod that does not run, with its reason and events, else the events of the whole."""
+        """Every pod that does not run, with its reason and events, else the events of the whole."""
         messages = [
             f"{pod.metadata.name}: {state} (its events: {self._events(pod.metadata.name)})"
             for part in results.values()

@@ -83,7 +83,7 @@ def list_events(cluster: KubernetesCluster, namespace: str, name: str) -> list[s
 
 
 def read_last_lines(cluster: KubernetesCluster, namespace: str, pod: str) -> str:
-    """Return the last lines that a pod's container printed before it ended, or that it has printed now."""
+    """Last lines that a pod's container printed before it ended, or that it has printed now."""
     read = cluster.core.read_namespaced_pod_log
     for is_previous in (True, False):
         try:

@@ -73,7 +73,7 @@ def _check_kernel(parts: LocalRuntime, server: Part) -> dict[str, int]:
 
 
 def measure_ping(parts: LocalRuntime, part: Part) -> float:
-    """Return the median time of an empty command there and back, in milliseconds; costs one connection."""
+    """Median time of an empty command there and back, in milliseconds; costs one connection."""
     account: dict[str, Any] = {"user": labs.USER, "password": parts.lab.password(), "database": labs.SCHEMA}
     taken = []
     with parts.machine.connect(parts.address(part), read_timeout=30, **account) as connection:

@@ -91,7 +91,7 @@ class LabNetwork:
         return path, address
 
     def address(self, number: int) -> str:
-        """Return the address that namespace `number` has or would have."""
+        """Address that namespace `number` has or would have."""
         return str(self._made()[1 + number])
 
     def virtual(self, number: int) -> str:
@@ -260,11 +260,11 @@ class ClusterZones:
         return replace(place, address=address, where=replace(place.where, namespace=namespace))
 
     def address(self, zone: int) -> str:
-        """Return the address of a zone; nothing is made for it."""
+        """Address of a zone; nothing is made for it."""
         return self.network.address(self._number(zone))
 
     def addresses(self, zone: int) -> list[str]:
-        """Return the addresses of a zone wherever its cluster may be: arms change places between blocks."""
+        """Addresses of a zone wherever its cluster may be: arms change places between blocks."""
         return [self.network.address(FIRST + MOST * rank + zone) for rank in range(CLUSTERS)]
 
     def hop(self, member: Any, zone: int, number: int) -> DelayRelay:

@@ -116,7 +116,7 @@ def _choose_shares(arm: Arm, cores: tuple[int, ...] | None, quota: float | None)
 
 
 def split_cpus(how: str, cores: list[int]) -> dict[str, list[int] | None]:
-    """Return the cores of server, proxy and client: halves for `split`; None: all of them."""
+    """Cores of server, proxy and client: halves for `split`; None: all of them."""
     if how != "split" or len(cores) < 2:
         return {"server": None, "proxy": None, "client": None}
     half = len(cores) // 2

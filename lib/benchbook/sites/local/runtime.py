@@ -80,7 +80,7 @@ class LocalRuntime(ArmRuntime[LabPlacement]):
         return [*several] or [self.address(part)]
 
     def group(self, part: Part) -> cgroups.CpuControlGroup | None:
-        """Return a part's control group, made at need; None if it has none."""
+        """A part's control group, made at need; None if it has none."""
         quota, shares = part.where.quota, part.where.shares
         if shares is not None and part.name not in self._groups:
             self._groups[part.name] = cgroups.create_group(

@@ -71,7 +71,7 @@ class LocalSite(ArrangedSite[LabPlacement]):
 
     @classmethod
     def foreseeable_obstacles(cls, study: StudySpec, arm: str) -> list[str]:
-        """Return all obstacles: this machine needs no asking."""
+        """All obstacles: this machine needs no asking."""
         return cls(study, Path()).obstacles(arm)
 
     def obstacles(self, arm: str) -> list[str]:

@@ -72,7 +72,7 @@ class UnistoreCluster(TidbServers):
 
     @staticmethod
     def misspelt(engine: Any) -> dict[str, str]:
-        """Return nothing: no program of it lists its settings."""
+        """Nothing: no program of it lists its settings."""
         return {}
 
     def _make(self) -> None:
@@ -190,7 +190,7 @@ class UnistoreCluster(TidbServers):
         return tidb_members.kill_store(self, event, record)
 
     def running(self) -> Any:
-        """Return the process of the first TiDB; SiteError if a part has ended."""
+        """Process of the first TiDB; SiteError if a part has ended."""
         for member in self.members:
             member.running()
         return self.child
@@ -204,7 +204,7 @@ class UnistoreCluster(TidbServers):
         return results | {"cluster": parts | hops}
 
     def applied(self) -> list[tuple[str, str]]:
-        """Return settings files and command lines of its parts, each named for its part, as (name, text)."""
+        """Settings files and command lines of its parts, each named for its part, as (name, text)."""
         texts = ((part.name, *pair) for part in self.members for pair in part.applied())
         return [(f"{part}{PurePath(name).suffix}", text) for part, name, text in texts]
 
@@ -263,7 +263,7 @@ class UnistoreCluster(TidbServers):
         return {member.role: member.log_mark() for member in self.members}
 
     def log_errors(self, mark: dict[str, int]) -> list[str]:
-        """Return the lines since a place that tell of a crash, each with the part that wrote it."""
+        """Lines since a place that tell of a crash, each with the part that wrote it."""
         return [f"{part.name}: {line}" for part in self.members for line in part.log_errors(mark[part.role])]
 
     @property

@@ -99,7 +99,7 @@ class ClusterMember(Supervised, abc.ABC):
 
     @abc.abstractmethod
     def _argv(self) -> list[str]:
-        """Return the command line that it is started with."""
+        """Command line that it is started with."""
 
     @abc.abstractmethod
     def _is_ready_now(self) -> bool:

@@ -45,7 +45,7 @@ def find_manager() -> str | None:
 
 
 def install_command(tool: str) -> str:
-    """Return the command that installs a tool here, as this user would type it."""
+    """Command that installs a tool here, as this user would type it."""
     name = find_manager()
     if name is None:
         return f"install {tool} with your system's package manager"
@@ -55,7 +55,7 @@ def install_command(tool: str) -> str:
 
 
 def as_root(command: str) -> str:
-    """Return a command that needs root, as this user would type it."""
+    """Command that needs root, as this user would type it."""
     if os.geteuid() == 0:
         return command
     return f"sudo {command}" if shutil.which("sudo") else f"as root: {command}"

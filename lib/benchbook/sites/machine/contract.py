@@ -37,7 +37,7 @@ class Process(Protocol):
 
     @property
     def started(self) -> int:
-        """When it began, in the kernel's ticks: with `pid` it tells a process from any other."""
+        """Its start in the kernel's ticks: with `pid` it tells a process from any other."""
 
     @property
     def is_alive(self) -> bool: ...
@@ -82,11 +82,11 @@ class Machine(abc.ABC, Files):
 
     @abc.abstractmethod
     def program(self, name: str) -> str | None:
-        """Return the path of an installed program, or None."""
+        """Path of an installed program, or None."""
 
     @abc.abstractmethod
     def socket(self, name: str) -> str:
-        """Return the path of a socket below the folder; SiteError if it is too long for one."""
+        """Path of a socket below the folder; SiteError if it is too long for one."""
 
     @abc.abstractmethod
     def start(

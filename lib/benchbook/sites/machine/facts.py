@@ -123,7 +123,7 @@ def cpu_model() -> str | None:
 
 
 def system_name() -> str:
-    """Return the operating system with its version."""
+    """Operating system with its version."""
     try:
         return platform.freedesktop_os_release()["PRETTY_NAME"]
     except (OSError, KeyError):
@@ -143,7 +143,7 @@ def detect_virtualization() -> str | None:
 
 
 def cgroup_version() -> int | None:
-    """Return the version of control groups in use, or None."""
+    """Version of control groups in use, or None."""
     if Path("/sys/fs/cgroup/cgroup.controllers").exists():
         return 2
     return 1 if Path("/sys/fs/cgroup/cpu").exists() else None

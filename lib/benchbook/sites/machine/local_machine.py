@@ -167,6 +167,6 @@ class Monitor(contract.Watch):
 
 
 def _children_cpu_s() -> float:
-    """Return the CPU seconds of all children that have ended; servers go on, so the client's is left."""
+    """CPU seconds of all children that have ended; servers go on, so the client's is left."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime

@@ -28,7 +28,7 @@ PATIENCE_S = 0.5
 
 
 def lock_file() -> Path:
-    """Return the machine's lock file: BENCHBOOK_LOCK, else one name in /run/lock that all users share."""
+    """The machine's lock file: BENCHBOOK_LOCK, else one name in /run/lock that all users share."""
     named = os.environ.get("BENCHBOOK_LOCK")
     if named:
         return Path(named)

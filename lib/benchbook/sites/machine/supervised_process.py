@@ -141,7 +141,7 @@ class Supervised(Component):
         }
 
     def applied(self) -> list[tuple[str, str]]:
-        """Return the settings files and the command line that it was started with, as (name, text)."""
+        """Settings files and the command line that it was started with, as (name, text)."""
         files = [(self.config_name, text)] if (text := self.config_text) else []
         return files + self._list_settings_files()
 
@@ -170,14 +170,14 @@ class Supervised(Component):
         return self.child
 
     def log_mark(self) -> int:
-        """Return a place in its log."""
+        """Place in its log."""
         return self.machine.size(self._log) or 0
 
     def log_since(self, mark: int) -> list[str]:
         return (self.machine.read(self._log, mark) or "").splitlines()
 
     def log_errors(self, mark: int) -> list[str]:
-        """Return the lines of its log since a place that tell of an error or a crash."""
+        """Lines of its log since a place that tell of an error or a crash."""
         return [line for line in self.log_since(mark) if self.crash.search(line)]
 
     def seen(self, prefix: str = "") -> dict[str, Any]:

@@ -119,7 +119,7 @@ def _count_packets(expressions: bytes) -> int:
 
 
 def _of_tables(pid: int) -> list[Rule]:
-    """Return the rules of older iptables; asking makes no table that is not in use."""
+    """Rules of older iptables; asking makes no table that is not in use."""
     tables: list[Rule] = []
     for level, listed, head in TABLES:
         try:

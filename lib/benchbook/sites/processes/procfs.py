@@ -239,7 +239,7 @@ def iter_links(pid: int) -> Iterator[str]:
 
 
 def opened_by(path: Path) -> list[int]:
-    """Return the processes that hold a file open."""
+    """Processes that hold a file open."""
     try:
         wanted = os.stat(path)
     except OSError:
@@ -288,7 +288,7 @@ def cpu_s(pids: Sequence[int], families: Collection[int] = ()) -> float | None:
 
 
 def rss_mib(pids: list[int]) -> float:
-    """Return the memory of some processes in MiB, 0 if one has ended."""
+    """Memory of some processes in MiB, 0 if one has ended."""
     try:
         return sum(int((PROC / str(pid) / "statm").read_text().split()[1]) * PAGE for pid in pids) / MIB
     except (OSError, ValueError, IndexError):
@@ -296,7 +296,7 @@ def rss_mib(pids: list[int]) -> float:
 
 
 def runqueue_wait_s(pid: int) -> float:
-    """Return the seconds all threads of a process have waited for a core, from the scheduler's own books."""
+    """Seconds all threads of a process have waited for a core, from the scheduler's own books."""
     total, tasks = 0, f"/proc/{pid}/task"
     try:
         for task in os.listdir(tasks):

@@ -151,7 +151,7 @@ class Signals:
         self._before = {signum: signal.signal(signum, lambda *_: None) for signum in wanted}
 
     def wait(self, seconds: float, also: Iterable[int] = ()) -> int | None:
-        """Return the number of a signal that was sent; None after the time or as one of `also` is ready."""
+        """Number of a signal that was sent; None after the time or as one of `also` is ready."""
         poll = select.poll()
         for handle in (self._hears, *also):
             poll.register(handle, select.POLLIN)

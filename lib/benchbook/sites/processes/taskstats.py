@@ -58,7 +58,7 @@ class Taskstats:
             return
 
     def of(self, pid: int) -> Counts | None:
-        """Return CPU to WAIT of a process, children not among them; None if it is gone or can't be asked."""
+        """CPU to WAIT of a process, children not among them; None if it is gone or can't be asked."""
         try:
             messages = self._ask(self._family, GET, OF_PROCESS, struct.pack("I", pid))
             # The answer for a process is an attribute that holds its number and its books.
@@ -122,7 +122,7 @@ class Usage:
         self._files.clear()
 
     def living(self) -> list[int]:
-        """Return the processes that count, children of families among them."""
+        """Processes that count, children of families among them."""
         pids = list(self.pids)
         for pid in self.pids:
             children = children_of(pid) if pid in self.families else []
@@ -198,7 +198,7 @@ class Counters:
                 self._close(name)
 
     def read(self) -> Counts:
-        """Return the processor time meanwhile and each event's number; NaN for one that is not counted."""
+        """Processor time meanwhile and each event's number; NaN for one that is not counted."""
         results = [self._read(name) for name in self._events]
         # What a reading calls enabled has time in it that the machine's host took.
         return [self._books.read()[CPU], *results]
@@ -254,7 +254,7 @@ def name_counts(counts: Counts) -> dict[str, float | None]:
 
 
 def children_of(pid: int) -> list[int]:
-    """Return the living children of a process, those of its first thread."""
+    """Living children of a process, those of its first thread."""
     try:
         with open(f"/proc/{pid}/task/{pid}/children", "rb", buffering=0) as file:
             return [int(child) for child in file.read().split()]

@@ -67,7 +67,7 @@ class Counter:
         self._before: dict[Hop, Counts] = self._look() if hops else {}
 
     def look(self, span_s: float) -> dict[str, tuple[float, float]]:
-        """Return MiB/s (received, sent) by part over the seconds since the last look; empty if unknown."""
+        """MiB/s (received, sent) by part over the seconds since the last look; empty if unknown."""
         if not self.is_able:
             return {}
         now = self._look()

@@ -149,7 +149,7 @@ WATCHED = " check inter 200 fall 2 rise 2 on-marked-down shutdown-sessions"
 
 
 def server_lines(servers: Sequence[str], has_standby: bool = False) -> str:
-    """Return the lines of the backend that name its servers, each ADDRESS:PORT."""
+    """Lines of the backend that name its servers, each ADDRESS:PORT."""
     names = ("db" if rank == 1 else f"db{rank}" for rank in itertools.count(1))
     watched, backup = (WATCHED, " backup") if has_standby else ("", "")
     return "\n".join(
@@ -176,7 +176,7 @@ def select_settable(info: Mapping[str, str], servers: str) -> dict[str, Any]:
 
 
 def read_back(info: Mapping[str, str], backend: str) -> dict[str, Any]:
-    """Return threads, connections and balance as the proxy has them, from its answers to INFO and BACKEND."""
+    """Threads, connections and balance as the proxy has them, from its answers to INFO and BACKEND."""
     header, *rows = csv.reader(backend.removeprefix("# ").splitlines())
     (row,) = (item for item in rows if len(item) > 1 and item[1] == "BACKEND")
     counts = {"threads": int(info["Nbthread"]), "max_connections": int(info["Maxconn"])}

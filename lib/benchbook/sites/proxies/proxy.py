@@ -78,7 +78,7 @@ class Proxy(Supervised, abc.ABC):
 
     @classmethod
     def installed(cls) -> str | None:
-        """Return the version that this machine has, or None."""
+        """Version that this machine has, or None."""
         if (path := local_machine.find_program(cls.traits.programs[0])) is None:
             return None
         match = cls.version_words.search(files.read_output([path, *cls.traits.version_by]))
@@ -124,7 +124,7 @@ class Proxy(Supervised, abc.ABC):
         }
 
     def version(self) -> str | None:
-        """Return the version of its program, or None; SiteError if the arm asks for another."""
+        """Version of its program, or None; SiteError if the arm asks for another."""
         match = self.version_words.search(self.machine.says([self.binary, *self.traits.version_by]))
         result = match[1] if match else None
         if not sql.is_version(result or "", self.asked.version):
@@ -154,12 +154,12 @@ class ProxyPod(abc.ABC):
     @classmethod
     @abc.abstractmethod
     def files(cls, port: int, server: str, behind: int, cores: float | None) -> dict[str, str]:
-        """Return the files of its ConfigMap: it listens on `port` and leads to `server`:`behind`."""
+        """Files of its ConfigMap: it listens on `port` and leads to `server`:`behind`."""
 
     @classmethod
     @abc.abstractmethod
     def command(cls, folder: str) -> list[str]:
-        """Return its command line; its files are in `folder`."""
+        """Its command line; its files are in `folder`."""
 
 
 def load_pod(program: str) -> type[ProxyPod]:

@@ -173,7 +173,7 @@ def describe_builds() -> str:
 
 
 def said_version(binary: str | Path) -> str:
-    """Return the version that a program says it is, such as 6.6.0-20230103-3ccff46aa3bc."""
+    """Version that a program says it is, such as 6.6.0-20230103-3ccff46aa3bc."""
     output = agent_files.read_output([str(binary), "-V"])
     if (match := SAID.search(output)) is None:
         raise SiteError(

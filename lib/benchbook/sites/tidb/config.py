@@ -19,7 +19,7 @@ class TidbSettings:
     variables: dict[str, Value]
 
     def differences(self, items: Mapping[str, Any], variables: Mapping[str, str]) -> settings.Differences:
-        """Return {setting: (asked, got)} of those not taken; got is None if there is no such setting."""
+        """{setting: (asked, got)} of those not taken; got is None if there is no such setting."""
         return settings.not_taken(self.items | self.variables, lambda key: self.got(key, items, variables))
 
     def taken(
@@ -68,7 +68,7 @@ def render_toml(items: Mapping[str, Value]) -> str:
 
 
 def of_parts(site: Any, overrides: Any) -> dict[str, dict[str, Any]]:
-    """Return the settings of each part of a cluster: the site's, with those of an arm (None: none) on top."""
+    """Settings of each part of a cluster: the site's, with those of an arm (None: none) on top."""
     return {
         part: {**getattr(site, part).config, **(getattr(overrides, part) if overrides is not None else {})}
         for part in ("pd", "tikv", "tidb")

@@ -61,14 +61,14 @@ class Status:
             return False
 
     def who(self) -> dict[str, Any]:
-        """Return `connections`, `version` and `git_hash`."""
+        """`connections`, `version` and `git_hash`."""
         return json.loads(self._get("/status"))
 
     def connected(self) -> int:
         return int(self.who()["connections"])
 
     def config(self) -> dict[str, Any]:
-        """Return the settings that it was started with, by dotted name; before 4.0 they had another path."""
+        """Settings that it was started with, by dotted name; before 4.0 they had another path."""
         try:
             message = self._get("/config")
         except OSError:
@@ -76,7 +76,7 @@ class Status:
         return flatten_mapping(json.loads(message))
 
     def books(self) -> tuple[dict[str, int], float]:
-        """Return its counters under MariaDB's names, and its uptime in seconds."""
+        """Its counters under MariaDB's names, and its uptime in seconds."""
         samples = parse_samples(self._get("/metrics"))
         return map_counters(samples), time.time() - sum_samples(samples, "process_start_time_seconds")
 
@@ -156,7 +156,7 @@ def record_pools(stores: Sequence[tuple[Machine, str, int]], record: dict[str, A
 def pools_spent(
     before: Iterable[Mapping[str, float]], after: Iterable[Mapping[str, float]]
 ) -> dict[str, float] | None:
-    """Return the seconds that each pool of all TiKV used, busiest first; None if one started again."""
+    """Seconds that each pool of all TiKV used, busiest first; None if one started again."""
     total: dict[str, float] = {}
     for first, last in zip(before, after, strict=True):
         for pool, value in last.items():
@@ -228,7 +228,7 @@ class PlacementDriver:
             return {"ended": ended, "reason": f"PD does not tell: {type(error).__name__}"}
 
     def stores(self) -> list[str]:
-        """Return version and state of every store, sorted."""
+        """Version and state of every store, sorted."""
         stores = [item["store"] for item in self._ask("stores")["stores"]]
         return sorted(f"{item.get('version')} {item.get('state_name')}" for item in stores)
 

@@ -95,7 +95,7 @@ class Processes:
 
 
 def cpu_s(pid: int) -> float:
-    """Return the processor time of a process in seconds, to the nanosecond (clock_getcpuclockid(3))."""
+    """Processor time of a process in seconds, to the nanosecond (clock_getcpuclockid(3))."""
     try:
         return time.clock_gettime((~pid << 3) | 2)
     except OSError:

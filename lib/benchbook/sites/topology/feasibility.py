@@ -43,7 +43,7 @@ def _find_misspelt(study: StudySpec) -> Iterator[str]:
 
 
 def of_site(site: Site, arms: Iterable[str]) -> dict[str, str]:
-    """Return those of some arms that an open site can't make, with the reason; nothing of them is started."""
+    """Arms that an open site can't make, with the reason; nothing of them is started."""
     return {arm: why for arm in arms if (why := site.missing(arm)) is not None}
 
 

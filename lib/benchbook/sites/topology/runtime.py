@@ -107,7 +107,7 @@ class ArmRuntime(abc.ABC, Generic[Where]):
         return background_load.driver_log(self.lab).read_text("utf-8", "replace")
 
     def describe_proxies(self, chain: Chain[Where]) -> dict[str, bool]:
-        """Whether a proxy that is up, of any arm, probes an arm's servers, and whether its own pools."""
+        """Habits of proxies that are up: one probes an arm's servers, its own pools sessions."""
         proxies = [other.proxy for other in self.chains.values() if other.server in chain.servers]
         up = [self.alive[proxy.name] for proxy in proxies if proxy is not None and proxy.name in self.alive]
         habits = {

@@ -195,7 +195,7 @@ class ArrangedSite(HeldSite, Generic[Where]):
         return [self.runtime.get(part) for part in self._chain(arm).servers]
 
     def _servers(self) -> list[Any]:
-        """Return every distinct server of the arms that can be made here."""
+        """Every distinct server of the arms that can be made here."""
         able = self.able
         # Twins, which the study does not name, have servers of their own.
         chains = (chain for name, chain in self.chains.items() if self.study.deployed(name) in able)

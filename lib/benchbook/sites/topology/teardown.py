@@ -109,14 +109,14 @@ def clear_folder(folder: Path) -> None:
 
 
 def find_labs(lab_root: Path) -> list[Path]:
-    """Return the lab folders at or right below a folder: those that hold a `lab.json`, and temporary ones."""
+    """Lab folders at or right below a folder: those that hold a `lab.json`, and temporary ones."""
     candidates = [lab_root, *sorted(lab_root.glob("*"))] if lab_root.is_dir() else []
     candidates += [path for folder in list_temporary(lab_root) for path in sorted(folder.glob("*"))]
     return [folder for folder in candidates if (folder / "lab.json").is_file()]
 
 
 def find_processes(lab_root: Path, tokens: set[str]) -> list[process.Child]:
-    """Return the living processes of these labs, last started first, so that clients end before servers."""
+    """Living processes of these labs, last started first, so that clients end before servers."""
 
     def is_of_labs(environment: Mapping[str, str]) -> bool:
         token, folder = environment.get(process.TOKEN), environment.get(process.FOLDER)

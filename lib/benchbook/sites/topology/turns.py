@@ -33,7 +33,7 @@ def list_stops(parts: Mapping[str, Mapping[str, Sequence[int]]]) -> dict[int, li
 
 
 def stopped_with(parts: Mapping[str, Mapping[str, Sequence[int]]], arm: str) -> list[str]:
-    """Return the kinds of parts that stand still when it is not an arm's turn."""
+    """Kinds of parts that stand still when it is not an arm's turn."""
     mine = list_stops(parts)
     return ["client", *(part for part, pids in parts[arm].items() if any(pid in mine for pid in pids))]
 
