@@ -4,7 +4,7 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from benchbook.compare.stats import slice_counts, steady_state
+from benchbook.compare.stats import interleaved_runs, steady_state
 from benchbook.show import tables
 from benchbook.show.caveats_section import DIFFERS, build_caveats, report_differences
 from tests.found import changed
@@ -121,7 +121,9 @@ def test_turns_say_what_stands_still_and_why_the_log_has_other_rates(made):
     runs = made.runs.assign(order="turns", turn_ms=50, turns=60, active_s=3.0, stopped="client")
     runs.loc[runs["arm"] == "haproxy", "stopped"] = "client, proxy"
     runs = runs.assign(latency_p99_ms=float("nan"))
-    said = _by_name(changed(made.findings, turns=slice_counts.summarize_turns(runs, {})), runs)["Turns"].text
+    said = _by_name(changed(made.findings, turns=interleaved_runs.summarize_turns(runs, {})), runs)[
+        "Turns"
+    ].text
     assert "these stand still: client of direct connections; client and proxy of HAProxy." in said
     assert "too low by a factor of the number of arms" in said and "percentiles are left out" in said
     assert "Turns" not in _by_name(made.findings, made.runs)

@@ -20,8 +20,7 @@ from typing import Any
 import pandas as pd
 
 from benchbook.commands import commit_builds, gate_report, machine_noise
-from benchbook.compare.stats import noninferiority, pairs
-from benchbook.compare.stats import slice_counts as compared_turns
+from benchbook.compare.stats import interleaved_runs, noninferiority, pairs
 from benchbook.compare.stats.noninferiority import NoninferiorityDecision
 from benchbook.compare.stats.pairs import block_ratios
 from benchbook.core.artifacts import run_folder
@@ -286,7 +285,7 @@ def decide_questions(
     """A decision for each treatment at each workload; `runs` are the valid ones."""
     study = gate_request.study
     questions = len(study.treatments) * len(study.workloads)
-    usable = pairs.select_usable(compared_turns.select_order(runs, study)[0])[0] if len(runs) else runs
+    usable = pairs.select_usable(interleaved_runs.select_order(runs, study)[0])[0] if len(runs) else runs
     return [
         noninferiority.decide_contrast(
             block_ratios(usable, study.baseline, treatment, workload, study.threads),

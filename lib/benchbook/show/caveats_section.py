@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from benchbook.compare.inference.caveats import FISHER_P, leaves_zero_out
-from benchbook.compare.stats import pairs, tolerance
-from benchbook.compare.stats import slice_counts as of_turns
+from benchbook.compare.stats import interleaved_runs, pairs, tolerance
 from benchbook.compare.stats.equivalence import MARGIN
 from benchbook.compare.text import labels
 from benchbook.core.util import number_format, paths
@@ -78,7 +77,9 @@ def build_caveats(report_inputs: ReportInputs, more: Sequence[CaveatPoint] = ())
         "warned": any(warning.title == "A/A" for warning in findings.warnings),
         "margin": MARGIN,
         "stopped": stopped,
-        "lost": of_turns.ABSENT if findings.turns and of_turns.lacks_percentiles(runs) else "",
+        "lost": interleaved_runs.ABSENT
+        if findings.turns and interleaved_runs.lacks_percentiles(runs)
+        else "",
         "usual_s": statistics.median([partner.median_s for partner in findings.partners] or [0.0]),
         "runs": len(runs),
         "ran": {*runs.arm},

@@ -28,7 +28,7 @@ from benchbook.compare.inference.finding_builder import (
     with_support,
 )
 from benchbook.compare.inference.stopping import stopped_at
-from benchbook.compare.stats import pairs, slice_counts, tolerance
+from benchbook.compare.stats import interleaved_runs, pairs, tolerance
 from benchbook.compare.stats.equivalence import MARGIN, next_look, reached_look
 from benchbook.compare.stats.scaling import describe_scaling
 from benchbook.compare.text import labels
@@ -115,7 +115,7 @@ def build_findings(
     their bytes.
     """
     facts, by = facts or {}, ["block", "position", "run_id"]
-    runs, other_order = slice_counts.select_order(tidy["runs"].sort_values(by, ignore_index=True), study)
+    runs, other_order = interleaved_runs.select_order(tidy["runs"].sort_values(by, ignore_index=True), study)
     paired, apart = pairs.select_usable(runs)
     looks, names = sorted(analysis.looks), labels.readable_names(study)
     context = Context(study.baseline, analysis, _block_seconds(runs), names, skipped or {})
@@ -142,10 +142,10 @@ def build_findings(
         "scope": f"{_describe_scope(facts)}, these hours",
         "names": names,
         "order": runs.order.iloc[0] if len(runs) else RUNS,
-        "turns": slice_counts.summarize_turns(runs, facts),
+        "turns": interleaved_runs.summarize_turns(runs, facts),
         "blocks": {"planned": study.plan.blocks, "complete": complete},
         "look": _current_look(complete, looks, analysis.level),
-        "machine_minutes": slice_counts.machine_s(runs) / 60,
+        "machine_minutes": interleaved_runs.machine_s(runs) / 60,
         "aa": aa,
         "aa_others": aa_pairs[1:] or None,
         "findings": entries,
@@ -160,7 +160,7 @@ def build_findings(
             *interference.interference_caveats(runs, facts, tidy.get("monitor"), names, accompanied),
             *caveats.study_caveats(study, runs, voids, checks, names.arms),
             *_collect_caveats(
-                [*other_order, *slice_counts.mixed_levels(runs)], caused, partners, apart, unanswered
+                [*other_order, *interleaved_runs.mixed_levels(runs)], caused, partners, apart, unanswered
             ),
         ],
         "scaling": _describe_scalings(study, runs),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.compare.stats import pairs, slice_counts
+from benchbook.compare.stats import interleaved_runs, pairs
 from benchbook.compare.stats.pairs import block_ratios
 from benchbook.core.artifacts.findings import Contrast, Findings, LevelContrast
 from benchbook.core.study.study import StudySpec
@@ -45,7 +45,7 @@ def by_threads(findings: Findings) -> pd.DataFrame:
 def by_block(study: StudySpec, runs: pd.DataFrame) -> pd.DataFrame:
     """Workload, treatment, block, effect_pct of QPS, the mean over thread levels, one row a complete
     block that counts."""
-    runs, _ = pairs.select_usable(slice_counts.select_order(runs, study)[0])
+    runs, _ = pairs.select_usable(interleaved_runs.select_order(runs, study)[0])
     rows = []
     for workload in study.workloads:
         for treatment in study.treatments:

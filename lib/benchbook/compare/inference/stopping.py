@@ -17,7 +17,7 @@ from benchbook.compare.claims.effects import ClaimedEffect
 from benchbook.compare.claims.study_cells import StudyEvidence
 from benchbook.compare.inference.contrasts import judge_contrasts as judged_study
 from benchbook.compare.inference.decisions import EffectDecision
-from benchbook.compare.stats import pairs, slice_counts
+from benchbook.compare.stats import interleaved_runs, pairs
 from benchbook.compare.stats.equivalence import DECIDED
 from benchbook.compare.text.results_table import EQUAL
 from benchbook.core.published.claim import ClaimSpec
@@ -110,7 +110,7 @@ class StoppingRule:
             return None
         tables = self.tables()
         runs, histograms = (_to_frame(tables[name]) for name in ("runs", "histograms"))
-        runs, _ = pairs.select_usable(slice_counts.select_order(runs, self.study)[0])
+        runs, _ = pairs.select_usable(interleaved_runs.select_order(runs, self.study)[0])
         evidence = StudyEvidence(self.study, runs, self.analysis, None, None, self.facts, histograms)
         judged, twins = judged_study(evidence, self.claims, min(self.analysis.looks))
         look, is_narrow = stopped_at(self.study, judged), all(map(is_aa_narrow, twins))

@@ -1,4 +1,4 @@
-"""Turns: arms connected at once, of them one active at a time, in slices of the same second.
+"""Runs of arms in turns (interleaved in slices of the same second): their selection, summary and caveats.
 
 A run of turns counts over its active seconds, the sum of its own turns.
 """

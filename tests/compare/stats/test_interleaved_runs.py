@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from benchbook.compare.stats import slice_counts
+from benchbook.compare.stats import interleaved_runs
 from benchbook.core.artifacts import design
 from tests.found import runs
 
@@ -28,35 +28,35 @@ def _runs(**columns):
 
 
 def test_whole_runs_have_no_turns():
-    assert slice_counts.summarize_turns(_runs(order=["runs"] * 2), {}) is None
+    assert interleaved_runs.summarize_turns(_runs(order=["runs"] * 2), {}) is None
 
 
 def test_the_two_orders_are_never_pooled(make_study):
     mixed = pd.concat([_runs(), _runs(run_id=["c", "d"]), _runs(run_id=["e", "f"], order=["runs"] * 2)])
-    kept, told = slice_counts.select_order(mixed, make_study())
+    kept, told = interleaved_runs.select_order(mixed, make_study())
     assert list(kept["run_id"]) == ["a", "b", "c", "d"]
     assert told == [
         "2 runs measured in the other order left out: turns and whole runs of a workload are never pooled."
     ]
-    assert slice_counts.select_order(_runs(), make_study())[1] == []
+    assert interleaved_runs.select_order(_runs(), make_study())[1] == []
 
 
 def test_a_study_may_have_one_workload_in_turns_and_another_in_whole_runs(make_study):
     other = _runs(run_id=["c", "d"], workload=["oltp_read_only"] * 2, order=["runs"] * 2)
     both = pd.concat([_runs(), other], ignore_index=True)
-    kept, told = slice_counts.select_order(both, make_study())
+    kept, told = interleaved_runs.select_order(both, make_study())
     assert (list(kept["run_id"]), told) == (["a", "b", "c", "d"], [])
 
 
 def test_levels_of_a_workload_may_have_two_orders_which_is_a_doubt_and_another_design(make_study):
     other = _runs(run_id=["c", "d"], threads=[64] * 2, order=["runs"] * 2)
     both = pd.concat([_runs(), other], ignore_index=True)
-    kept, told = slice_counts.select_order(both, make_study())
+    kept, told = interleaved_runs.select_order(both, make_study())
     assert (list(kept["run_id"]), told) == (["a", "b", "c", "d"], [])
     workload = both.workload.iloc[0]
-    (text,) = slice_counts.mixed_levels(kept)
+    (text,) = interleaved_runs.mixed_levels(kept)
     assert text.startswith(f"{workload} at 64 threads was measured in whole runs")
-    assert slice_counts.mixed_levels(_runs()) == []
+    assert interleaved_runs.mixed_levels(_runs()) == []
     plans = kept[["workload", "threads", "order"]].to_dict("records")
     assert design.mixed_methods(plans) == {f"whole runs of {workload} at 64 threads": 1}
     assert design.mixed_methods(plans[:2]) == {}
@@ -66,18 +66,18 @@ def test_the_machine_s_time_counts_the_seconds_of_a_group_in_turns_once():
     """Two arms of 10.5 and 10.7 s in one group took 10.7 s; two whole runs of 8 s took 16 s."""
     shared = _runs(sysbench_s=[10.5, 10.7], group=["g"] * 2)
     whole = _runs(sysbench_s=[8.0, 8.0], group=["h"] * 2, order=["runs"] * 2)
-    assert slice_counts.machine_s(shared) == pytest.approx(10.7)
-    assert slice_counts.machine_s(pd.concat([shared, whole], ignore_index=True)) == pytest.approx(26.7)
-    assert slice_counts.machine_s(whole) == pytest.approx(16.0)
+    assert interleaved_runs.machine_s(shared) == pytest.approx(10.7)
+    assert interleaved_runs.machine_s(pd.concat([shared, whole], ignore_index=True)) == pytest.approx(26.7)
+    assert interleaved_runs.machine_s(whole) == pytest.approx(16.0)
 
 
 def test_a_study_that_says_its_order_keeps_the_runs_of_it_however_few():
     mixed = pd.concat([_runs(), _runs(run_id=["c", "d"]), _runs(run_id=["e", "f"], order=["runs"] * 2)])
     study: Any = SimpleNamespace(plan=SimpleNamespace(order="runs"))
-    kept, told = slice_counts.select_order(mixed, study)
+    kept, told = interleaved_runs.select_order(mixed, study)
     assert list(kept["run_id"]) == ["e", "f"] and told[0].startswith("4 runs measured in the other order")
     # Where there is none of it, the order of most counts.
-    assert list(slice_counts.select_order(_runs(), study)[0]["run_id"]) == ["a", "b"]
+    assert list(interleaved_runs.select_order(_runs(), study)[0]["run_id"]) == ["a", "b"]
 
 
 def test_turns_are_counted_by_arm_and_block_and_what_stands_still_is_told_by_runs_or_facts():
@@ -87,12 +87,12 @@ def test_turns_are_counted_by_arm_and_block_and_what_stands_still_is_told_by_run
         _runs(run_id=["c", "d"], block=[1, 2], turns=[40, 52], active_s=[5.0, 9.0], turn_ms=[50, 100]),
     ], ignore_index=True)  # fmt: skip
     facts = {"direct": {"stopped": ["all"]}, "haproxy": {"stopped": ["its pool"]}, "third": {}}
-    found = slice_counts.summarize_turns(runs, facts)
+    found = interleaved_runs.summarize_turns(runs, facts)
     assert found is not None and (found.turn_ms, found.turns, found.active_s) == ([50, 100], 52, 6.0)
     assert found.stopped == {"direct": ["a trigger", "a quota"], "haproxy": ["its pool"]}
 
 
 def test_a_run_in_turns_may_lack_a_percentile_and_a_whole_one_is_not_asked():
-    assert not slice_counts.lacks_percentiles(_runs())
-    assert slice_counts.lacks_percentiles(_runs(latency_p99_ms=[2.0, None]))
-    assert not slice_counts.lacks_percentiles(_runs(latency_p99_ms=[2.0, None], order=["runs"] * 2))
+    assert not interleaved_runs.lacks_percentiles(_runs())
+    assert interleaved_runs.lacks_percentiles(_runs(latency_p99_ms=[2.0, None]))
+    assert not interleaved_runs.lacks_percentiles(_runs(latency_p99_ms=[2.0, None], order=["runs"] * 2))
