@@ -11,7 +11,7 @@ from benchbook.core.study.inventory import Target
 from benchbook.core.study.study import StudySpec
 from benchbook.core.study.study_hosts import Tiup
 from benchbook.sites import workspace as labs
-from benchbook.sites.hosts import client, placement, roles
+from benchbook.sites.hosts import load_client, placement, roles
 from benchbook.sites.hosts.runtime import HostsRuntime
 from benchbook.sites.proxies import haproxy
 from tests import small
@@ -36,8 +36,11 @@ def test_a_client_is_the_program_that_the_inventory_names():
     """Its version is asked of that one, too."""
     named = replace(target("gen1", "client"), programs={"sysbench": "/opt/bin/sysbench"})
     asked = ["sysbench", "oltp_read_only", "run"]
-    assert client.carry_arguments(SimpleNamespace(target=named), asked) == ["/opt/bin/sysbench", *asked[1:]]
-    assert client.carry_arguments(SimpleNamespace(target=HOSTS["gen1"]), asked) == asked
+    assert load_client.carry_arguments(SimpleNamespace(target=named), asked) == [
+        "/opt/bin/sysbench",
+        *asked[1:],
+    ]
+    assert load_client.carry_arguments(SimpleNamespace(target=HOSTS["gen1"]), asked) == asked
 
 
 def study(arms: dict[str, Any], **engine: Any) -> StudySpec:

@@ -22,9 +22,9 @@ from benchbook.sites import load
 from benchbook.sites.agent import kernel
 from benchbook.sites.agent.facts import HostSnapshot
 from benchbook.sites.hosts import agent_zipapp, clean
-from benchbook.sites.hosts.client import RemoteClient, run_alongside
 from benchbook.sites.hosts.cluster import TiupCluster
 from benchbook.sites.hosts.host import AccessRefused, Host, Unreachable
+from benchbook.sites.hosts.load_client import RemoteClient, run_alongside
 from benchbook.sites.hosts.machine import OnHost, measure_offset
 from benchbook.sites.hosts.placement import Chain, HostPlacement, Part, client_hosts, hosts_of, reached_at
 from benchbook.sites.processes.spawn import ProcessPlacement

@@ -19,8 +19,8 @@ from benchbook.sites.agent.facts import TOLD
 from benchbook.sites.contract import Start
 from benchbook.sites.engines import tls
 from benchbook.sites.hosts import machine, placement, roles
-from benchbook.sites.hosts.client import RemoteClient
 from benchbook.sites.hosts.host import AccessRefused
+from benchbook.sites.hosts.load_client import RemoteClient
 from benchbook.sites.hosts.placement import HostPlacement
 from benchbook.sites.hosts.roles import summarize_needs
 from benchbook.sites.hosts.runtime import HostsRuntime

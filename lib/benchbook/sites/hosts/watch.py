@@ -14,8 +14,8 @@ from typing import Any
 from benchbook.core.util.errors import SiteError
 from benchbook.sites.agent.watch import WatchResult
 from benchbook.sites.contract import Watch
-from benchbook.sites.hosts.client import RemoteClient
 from benchbook.sites.hosts.host import Host
+from benchbook.sites.hosts.load_client import RemoteClient
 from benchbook.sites.machine.local_machine import COLUMNS
 
 # Added up where a part is on several hosts; all else of a row is of each host alone.

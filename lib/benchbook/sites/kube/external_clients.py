@@ -12,8 +12,8 @@ from benchbook.sites import workspace as labs
 from benchbook.sites.agent.facts import HostSnapshot
 from benchbook.sites.contract import Start
 from benchbook.sites.hosts import roles
-from benchbook.sites.hosts.client import RemoteClient
 from benchbook.sites.hosts.host import AccessRefused, Host
+from benchbook.sites.hosts.load_client import RemoteClient
 from benchbook.sites.hosts.machine import FarSocket
 from benchbook.sites.hosts.runtime import HostsRuntime
 from benchbook.sites.kube.api import wait_for

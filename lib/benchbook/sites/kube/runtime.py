@@ -12,8 +12,8 @@ from kubernetes import client
 
 from benchbook.core.study.study_kubernetes import operator_versions
 from benchbook.core.util.errors import SiteError, require_value
-from benchbook.sites.hosts.client import RemoteClient, run_alongside
 from benchbook.sites.hosts.host import Host
+from benchbook.sites.hosts.load_client import RemoteClient, run_alongside
 from benchbook.sites.hosts.watch import RemoteWatch
 from benchbook.sites.kube import facts, manifests, placement, plan_output, tidb, wait
 from benchbook.sites.kube.api import wait_for

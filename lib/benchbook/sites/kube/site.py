@@ -15,7 +15,7 @@ from benchbook.core.util.errors import SiteError
 from benchbook.sites import workspace as labs
 from benchbook.sites.contract import Site, Start, Taker
 from benchbook.sites.hosts import machine
-from benchbook.sites.hosts.client import RemoteClient
+from benchbook.sites.hosts.load_client import RemoteClient
 from benchbook.sites.hosts.watch import RemoteWatch
 from benchbook.sites.kube import api, evidence, placement, plan_output
 from benchbook.sites.kube.external_clients import ExternalClients
