@@ -14,7 +14,7 @@ from typing import Any
 from kubernetes import client
 
 from benchbook.core.util.errors import SiteError
-from benchbook.sites.kube import tidb, wait
+from benchbook.sites.kube import tidb_manifests, wait
 from benchbook.sites.kube.api import KubernetesCluster
 from benchbook.sites.kube.tidb_cluster import PodPlacementDriver
 from benchbook.sites.machine.contract import Request
@@ -76,17 +76,17 @@ class Operator(threading.Thread):
         self.join()
 
     def _all(self) -> list[dict[str, Any]]:
-        group, _, version = tidb.API.partition("/")
+        group, _, version = tidb_manifests.API.partition("/")
         listed = client.CustomObjectsApi(self.cluster.api).list_namespaced_custom_object
         return self.cluster.ask(listed, group, version, self.namespace, PLURAL)["items"]
 
     def _make(self, resource: dict[str, Any]) -> None:
         name, spec = resource["metadata"]["name"], resource["spec"]
         is_ready = True
-        for part in tidb.PARTS:
+        for part in tidb_manifests.PARTS:
             for manifest in self._part(name, part, spec):
                 self.cluster.apply(manifest)
-            label = f"{tidb.INSTANCE}={name},{tidb.COMPONENT}={part}"
+            label = f"{tidb_manifests.INSTANCE}={name},{tidb_manifests.COMPONENT}={part}"
             pods = self.cluster.core.list_namespaced_pod
             mine = self.cluster.ask(pods, self.namespace, label_selector=label).items
             is_ready = len(mine) == spec[part]["replicas"] and all(
@@ -102,7 +102,7 @@ class Operator(threading.Thread):
         if is_ready:
             self._made.add(name)
         status = {"conditions": [{"type": "Ready", **(READY if is_ready else WAITING)}]}
-        group, _, version = tidb.API.partition("/")
+        group, _, version = tidb_manifests.API.partition("/")
         patch = client.CustomObjectsApi(self.cluster.api).patch_namespaced_custom_object
         self.cluster.ask(patch, group, version, self.namespace, PLURAL, name, {"status": status})
 
@@ -123,12 +123,12 @@ class Operator(threading.Thread):
     def _begin_again(self, name: str) -> None:
         """Remove the parts with their data, as the lab does where a new store ended by itself."""
         remove = client.AppsV1Api(self.cluster.api).delete_namespaced_stateful_set
-        for part in reversed(tidb.PARTS):
+        for part in reversed(tidb_manifests.PARTS):
             with contextlib.suppress(SiteError):
                 self.cluster.ask(remove, f"{name}-{part}", self.namespace, propagation_policy="Foreground")
 
     def _part(self, name: str, part: str, spec: dict[str, Any]) -> list[dict[str, Any]]:
-        labels = {tidb.INSTANCE: name, tidb.COMPONENT: part}
+        labels = {tidb_manifests.INSTANCE: name, tidb_manifests.COMPONENT: part}
         meta = {"name": f"{name}-{part}", "namespace": self.namespace, "labels": labels}
         known = name.upper().replace("-", "_")
         own_address = {"fieldRef": {"fieldPath": "status.podIP"}}

@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 
 from benchbook.commands import cli
 from benchbook.core.study.study import StudySpec
-from benchbook.sites.kube import manifests, placement, plan_output, tidb
+from benchbook.sites.kube import manifests, placement, plan_output, tidb_manifests
 from benchbook.sites.kube.placement import count_inside, count_outside
 from benchbook.sites.kube.tidb_cluster import PodPlacementDriver
 from benchbook.sites.tidb import data
@@ -212,7 +212,7 @@ def test_a_tidb_cluster_has_three_of_each_part_with_their_own_settings_and_nodes
         pod={"network": "pod", "access": "service"},
         spread={"network": "host", "access": "load_balancer", "placement": {"spread": True}},
     )
-    plain, spread = (tidb.build_cluster(study, NAMES, name)["spec"] for name in ("pod", "spread"))
+    plain, spread = (tidb_manifests.build_cluster(study, NAMES, name)["spec"] for name in ("pod", "spread"))
     assert [plain[part]["replicas"] for part in ("pd", "tikv", "tidb")] == [3, 3, 3]
     assert plain["hostNetwork"] is False and spread["hostNetwork"] is True
     assert plain["tidb"]["service"]["type"] == "ClusterIP"
@@ -247,7 +247,7 @@ def test_a_tidb_cluster_has_three_of_each_part_with_their_own_settings_and_nodes
 def test_tikv_is_passed_its_status_address_where_its_version_takes_one(version: str, takes_it: bool):
     """TiKV before 4.0.1 has no `--advertise-status-addr`, and ends where the operator passes it."""
     study = kubernetes_study.make(("pod", "host"), {"tidb": {"version": version}}, engine={"name": "tidb"})
-    assert tidb.build_cluster(study, NAMES, "pod")["spec"]["enableDynamicConfiguration"] is takes_it
+    assert tidb_manifests.build_cluster(study, NAMES, "pod")["spec"]["enableDynamicConfiguration"] is takes_it
 
 
 def test_pods_of_the_operators_tell_what_they_were_made_of_but_not_how_many_they_are():
@@ -258,10 +258,10 @@ def test_pods_of_the_operators_tell_what_they_were_made_of_but_not_how_many_they
         elif change is not None:
             whole = study.site.kubernetes.tidb
             object.__setattr__(whole.tikv if change == "replicas" else whole, change, value)
-        spec = tidb.build_cluster(study, NAMES, "pod")["spec"]
-        for part in tidb.PARTS:
-            assert [one["name"] for one in spec[part]["env"]] == [tidb.MADE_AS]
-        return {part: spec[part]["env"][0]["value"] for part in tidb.PARTS}
+        spec = tidb_manifests.build_cluster(study, NAMES, "pod")["spec"]
+        for part in tidb_manifests.PARTS:
+            assert [one["name"] for one in spec[part]["env"]] == [tidb_manifests.MADE_AS]
+        return {part: spec[part]["env"][0]["value"] for part in tidb_manifests.PARTS}
 
     first = made_as()
     assert len(set(first.values())) == 3
@@ -269,7 +269,7 @@ def test_pods_of_the_operators_tell_what_they_were_made_of_but_not_how_many_they
     other = made_as("settings", 7)
     assert other["tikv"] != first["tikv"] and other | {"tikv": ""} == first | {"tikv": ""}
     newer = made_as("version", "v5.0.1")
-    assert not any(newer[part] == first[part] for part in tidb.PARTS)
+    assert not any(newer[part] == first[part] for part in tidb_manifests.PARTS)
 
 
 def test_arms_that_differ_in_access_alone_share_a_tidb_cluster():
@@ -306,8 +306,8 @@ def test_the_operators_own_schema_takes_our_tidb_clusters():
         host={"network": "host", "access": "load_balancer", "placement": {"spread": True}},
     )
     for name in study.arms:
-        jsonschema.validate(tidb.build_cluster(study, NAMES, name), schema)
-    wrong = tidb.build_cluster(study, NAMES, "pod")
+        jsonschema.validate(tidb_manifests.build_cluster(study, NAMES, name), schema)
+    wrong = tidb_manifests.build_cluster(study, NAMES, "pod")
     wrong["spec"]["tikv"]["replica"] = 3
     with pytest.raises(jsonschema.ValidationError, match="replica"):
         jsonschema.validate(wrong, schema)
@@ -354,7 +354,9 @@ def test_settings_of_tikv_and_pd_for_one_arm_make_a_cluster_of_its_own():
     )
     chains = placement.build_chains(study)
     assert chains["shared"].server.name != chains["apart"].server.name
-    first, second = (tidb.build_cluster(study, NAMES, name)["spec"]["tikv"]["config"] for name in study.arms)
+    first, second = (
+        tidb_manifests.build_cluster(study, NAMES, name)["spec"]["tikv"]["config"] for name in study.arms
+    )
     server = {"server": {"grpc-concurrency": 6}}
     assert tomllib.loads(first) == {"rocksdb": {"defaultcf": {"block-cache-size": "14GB"}}, **server}
     assert tomllib.loads(second) == {

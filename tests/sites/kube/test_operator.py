@@ -22,7 +22,7 @@ from benchbook import sites
 from benchbook.core.util.errors import SiteError
 from benchbook.measure import dataset
 from benchbook.measure.data_plan import plan_data
-from benchbook.sites.kube import tidb
+from benchbook.sites.kube import tidb_manifests
 from benchbook.sites.kube.api import KubernetesCluster, wait_for
 from benchbook.sites.topology import teardown
 from tests.sites import kubernetes_study
@@ -165,7 +165,7 @@ def operator(cluster: KubernetesCluster, monkeypatch: pytest.MonkeyPatch) -> Ite
 def of_one_node(cluster: KubernetesCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out what our manifest asks for and one node can't give: a node for each pod of a part."""
     if len(cluster.core.list_node().items) < VOLUMES - 1:
-        monkeypatch.setattr(tidb, "_build_affinity", lambda name, part: {})
+        monkeypatch.setattr(tidb_manifests, "_build_affinity", lambda name, part: {})
 
 
 def told(cluster: KubernetesCluster) -> str:
@@ -206,7 +206,7 @@ def test_the_operator_itself_makes_our_cluster_which_is_measured_and_removed(ope
         namespace = site.space.namespace
         seen, facts = must_be_measured(site, root / "raw"), site.facts("service")["engine"]
         images = {part: one["images"] for part, one in facts["parts"].items()}
-        assert images == {part: [f"pingcap/{part}:v5.0.0"] for part in tidb.PARTS}
+        assert images == {part: [f"pingcap/{part}:v5.0.0"] for part in tidb_manifests.PARTS}
         assert {one.spec.persistent_volume_reclaim_policy for one in volumes(cluster)} == {"Delete"}
     with sites.open_site(spec, folder) as site:
         # The next stage finds it as it was left: the operator made nothing of it again.

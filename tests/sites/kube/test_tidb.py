@@ -26,7 +26,7 @@ from benchbook.measure.data_plan import plan_data
 from benchbook.measure.statement_counters import open_session
 from benchbook.sites import settings
 from benchbook.sites import workspace as labs
-from benchbook.sites.kube import tidb, tidb_cluster
+from benchbook.sites.kube import tidb_cluster, tidb_manifests
 from benchbook.sites.kube.api import KubernetesCluster, wait_for
 from benchbook.sites.kube.placement import pod_of
 from benchbook.sites.tidb import data
@@ -135,7 +135,7 @@ def define(cluster: KubernetesCluster, *files: Path) -> None:
     """Apply definitions, that of a TidbCluster among them, and wait until the cluster answers for it."""
     for file in files:
         cluster.apply(YAML(typ="safe").load(file.read_text(encoding="utf-8")))
-    path = f"/apis/{tidb.API}/namespaces/default/{tidb_cluster.PLURAL}"
+    path = f"/apis/{tidb_manifests.API}/namespaces/default/{tidb_cluster.PLURAL}"
     assert wait_for(lambda: cluster.raw(path) is not None, 30), "what was defined is not served"
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from benchbook.core.util.errors import SiteError
-from benchbook.sites.kube import placement, server, tidb, tidb_cluster, wait
+from benchbook.sites.kube import placement, server, tidb_cluster, tidb_manifests, wait
 from benchbook.sites.kube.manifests import DIGEST
 from tests.sites import kubernetes_study
 
@@ -17,10 +17,10 @@ def pod(name: str, reason: str | None = None, digest: str = "new") -> Any:
     """Return a pod that runs, or waits for a reason."""
     waiting = None if reason is None else Of(reason=reason, message="")
     part = name.split("-")[1] if "-" in name else ""
-    meta = {"name": name, "labels": {tidb.COMPONENT: part}, "annotations": {DIGEST: digest}}
+    meta = {"name": name, "labels": {tidb_manifests.COMPONENT: part}, "annotations": {DIGEST: digest}}
     return Of(
         metadata=Of(**meta, deletion_timestamp=None),
-        spec=Of(containers=[Of(env=[Of(name=tidb.MADE_AS, value="new")])]),
+        spec=Of(containers=[Of(env=[Of(name=tidb_manifests.MADE_AS, value="new")])]),
         status=Of(
             phase="Running" if reason is None else "Pending",
             container_statuses=[Of(state=Of(waiting=waiting), ready=reason is None)],
@@ -84,19 +84,19 @@ class Cluster(tidb_cluster.TidbCluster):
         self.space: Any = Of(cluster=Told(*looks), namespace="space", here=Of(wait_s=wait_s))
 
     def _resource(self) -> dict[str, Any]:
-        spec = {"replicas": 1, "env": [{"name": tidb.MADE_AS, "value": "new"}]}
-        return {"spec": dict.fromkeys(tidb.PARTS, spec), "status": self.status}
+        spec = {"replicas": 1, "env": [{"name": tidb_manifests.MADE_AS, "value": "new"}]}
+        return {"spec": dict.fromkeys(tidb_manifests.PARTS, spec), "status": self.status}
 
 
 READY = {"conditions": [{"type": "Ready", "status": "True"}]}
-PODS = [pod(f"server-{part}-0") for part in tidb.PARTS]
+PODS = [pod(f"server-{part}-0") for part in tidb_manifests.PARTS]
 
 
 def test_a_cluster_is_waited_for_as_long_as_one_more_of_its_pods_runs(clock: Clock):
     """Each comes within the longest wait, which is over before all of them are there."""
     looks = [*[PODS[:1]] * 40, *[PODS[:2]] * 40, PODS]
     found = Cluster(READY, 10.0, *looks)._ready()
-    assert [one for part in tidb.PARTS for one in found[part]] == PODS
+    assert [one for part in tidb_manifests.PARTS for one in found[part]] == PODS
     assert clock.now > 100 + 10
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from benchbook.core.study import descriptors
 from benchbook.core.study.study import StudySpec
-from benchbook.sites.kube import manifests, placement, tidb
+from benchbook.sites.kube import manifests, placement, tidb_manifests
 from benchbook.sites.kube.placement import (
     Chain,
     Part,
@@ -66,7 +66,7 @@ def list_manifests(study: StudySpec, names: StudyNames) -> list[dict[str, Any]]:
     results: dict[tuple[str, str], dict[str, Any]] = {}
     for name, chain in placement.build_chains(study).items():
         if get_section(study).tidb is not None:
-            objects = tidb.build_arm(study, names, name, chain)
+            objects = tidb_manifests.build_arm(study, names, name, chain)
         else:
             objects = manifests.build_arm(study, names, chain)
         for manifest in objects:
@@ -78,7 +78,7 @@ def _list_images(study: StudySpec) -> list[str]:
     here, chains = get_section(study), placement.build_chains(study).values()
     clients = [here.images.client] if any(chain.clients for chain in chains) else []
     if here.tidb is not None:
-        return [*(f"pingcap/{part}:{here.tidb.version}" for part in tidb.PARTS), *clients]
+        return [*(f"pingcap/{part}:{here.tidb.version}" for part in tidb_manifests.PARTS), *clients]
     proxies = [here.images.proxy] if any(chain.proxy is not None for chain in chains) else []
     return [here.images.server, *clients, *proxies]
 

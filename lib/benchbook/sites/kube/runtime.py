@@ -15,7 +15,7 @@ from benchbook.core.util.errors import SiteError, require_value
 from benchbook.sites.hosts.host import Host
 from benchbook.sites.hosts.load_client import RemoteClient, run_alongside
 from benchbook.sites.hosts.watch import RemoteWatch
-from benchbook.sites.kube import facts, manifests, placement, plan_output, tidb, wait
+from benchbook.sites.kube import facts, manifests, placement, plan_output, tidb_manifests, wait
 from benchbook.sites.kube.api import wait_for
 from benchbook.sites.kube.external_clients import ExternalClients
 from benchbook.sites.kube.namespace import StudyNamespace
@@ -105,7 +105,7 @@ class KubernetesRuntime(ArmRuntime[KubernetesPlacement]):
     @functools.cached_property
     def _operator(self) -> str | None:
         """The version of the operator in the cluster; None: there is none, empty: it is not seen."""
-        is_there = self.space.cluster.raw(f"/apis/{tidb.API}") is not None
+        is_there = self.space.cluster.raw(f"/apis/{tidb_manifests.API}") is not None
         return facts.operator_version(self.space.cluster) or "" if is_there else None
 
     def _make(self, part: Part) -> Any:

@@ -16,11 +16,11 @@ from benchbook.core.util.errors import SiteError
 from benchbook.sites import workspace as labs
 from benchbook.sites.engines.tidb import CRASH
 from benchbook.sites.hosts.machine import OnHost
-from benchbook.sites.kube import tidb, wait
+from benchbook.sites.kube import tidb_manifests, wait
 from benchbook.sites.kube.manifests import HOME
 from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.placement import Chain, Part
-from benchbook.sites.kube.tidb import COMPONENT, INSTANCE, PARTS
+from benchbook.sites.kube.tidb_manifests import COMPONENT, INSTANCE, PARTS
 from benchbook.sites.kube.wait import pod_identity
 from benchbook.sites.machine.data_snapshots import Loaded
 from benchbook.sites.machine.local_machine import LocalMachine
@@ -30,7 +30,7 @@ from benchbook.sites.tidb.status import PlacementDriver, Status, record_pools
 
 PLURAL = "tidbclusters"
 # Ports that the operator gives the parts.
-PORT, STATUS, PD, TIKV_STATUS = tidb.MYSQL_PORT, 10080, 2379, 20180
+PORT, STATUS, PD, TIKV_STATUS = tidb_manifests.MYSQL_PORT, 10080, 2379, 20180
 LISTENING_S = 60.0
 NOT_SHOWN = "not available: PD's own port does not answer"
 NAMES = {"pd": "PD", "tikv": "TiKV", "tidb": "TiDB"}
@@ -47,7 +47,7 @@ class TidbCluster(TidbServers, Loaded):
     def __init__(self, space: StudyNamespace, part: Part, arm: str) -> None:
         self.space, self.part, self.arm, self.role, self.lab = space, part, arm, part.name, space.lab
         self.machine = self.notes = LocalMachine(space.lab)
-        self.asked = tidb.build_settings(space.study, arm)
+        self.asked = tidb_manifests.build_settings(space.study, arm)
         self.child: str | None = None
         self.pods: dict[str, list[Any]] = {}
         # As they were when it was ready: no agent is begun in a pod that was made again in a run.
@@ -78,7 +78,7 @@ class TidbCluster(TidbServers, Loaded):
         if self.child is not None and self.is_alive():
             return self.first
         space = self.space
-        space.apply(self.role, [tidb.build_cluster(space.study, space.names, self.arm)])
+        space.apply(self.role, [tidb_manifests.build_cluster(space.study, space.names, self.arm)])
         self.pods = self._ready()
         self._machines = {pod.metadata.name: self.space.machine(pod) for pod in self.all}
         self.statuses = [Status(labs.LOOPBACK, STATUS, self._of(pod)) for pod in self.pods["tidb"]]
@@ -101,7 +101,7 @@ class TidbCluster(TidbServers, Loaded):
         return (f"{self.role}-tidb" if name == self.role else name), self.leads_to, PORT
 
     def balancer(self, chain: Chain) -> dict[str, Any]:
-        return tidb.build_balancer(self.space.names, chain)
+        return tidb_manifests.build_balancer(self.space.names, chain)
 
     def identity(self) -> dict[str, Any]:
         """Every pod as the cluster sees it now, and the identity that each TiDB answers."""
@@ -170,7 +170,7 @@ class TidbCluster(TidbServers, Loaded):
         return self.space.run(self.first.metadata.name, *argv)
 
     def _resource(self) -> dict[str, Any] | None:
-        return self.space.cluster.custom(tidb.API, PLURAL, self.space.namespace, self.role)
+        return self.space.cluster.custom(tidb_manifests.API, PLURAL, self.space.namespace, self.role)
 
     def _of(self, pod: Any) -> OnHost:
         return self._machines[pod.metadata.name]
