@@ -30,7 +30,7 @@ def test_nothing_is_seen_where_nobody_does_anything(child: int):
     seen.look()
     told = seen.end()
     (network,) = told.pop("networks")
-    limits = {part: procfs.control_groups.describe_limits(os.getpid()) for part in ("", "server", "client")}
+    limits = {part: procfs.cgroup_limits.describe_limits(os.getpid()) for part in ("", "server", "client")}
     assert told == {
         "traced": {},
         "looks": 3,

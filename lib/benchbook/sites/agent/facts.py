@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchbook.sites.agent import files
-from benchbook.sites.processes import control_groups, procfs
+from benchbook.sites.processes import cgroup_limits, procfs
 from benchbook.sites.processes.process import PLAIN
 from benchbook.sites.workspace import free_bytes
 
@@ -73,7 +73,7 @@ def collect_facts(folder: Path, requests: Asked, programs: dict[str, str] = NONE
         "ip_forward": read_number("/proc/sys/net/ipv4/ip_forward"),
         "clocksource": read_stripped(SYS / "devices/system/clocksource/clocksource0/current_clocksource"),
         "disk": describe_disk(folder),
-        "group_limits": control_groups.describe_limits(os.getpid()),
+        "group_limits": cgroup_limits.describe_limits(os.getpid()),
         **{
             name: read_tool_version(values["programs"][0], values["by"], programs)
             for name, values in requests.items()

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from benchbook.sites.processes import control_groups, firewall, procfs
+from benchbook.sites.processes import cgroup_limits, firewall, procfs
 
 MOST_TASKS = 4
 """Threads whose tracer is looked for each second, beside the first: one a process, in turn."""
@@ -34,7 +34,7 @@ class InterferenceProbe:
         self._groups: dict[int, bytes] = {}
         self._limits: dict[str, set[str]] = {"": set(), **{part: set() for part in self._parts}}
         self._see_limits()
-        self._held = control_groups.held_back(self._all)
+        self._held = cgroup_limits.held_back(self._all)
         self.look()
 
     def look(self) -> None:
@@ -68,7 +68,7 @@ class InterferenceProbe:
             "counting": sorted(self._counting | _find_perf_programs()),
             "networks": [_diff_network(*network) for network in self._networks],
             "limits": {part: sorted(limits) for part, limits in self._limits.items()},
-            "held_back": control_groups.diff_throttling(self._held, control_groups.held_back(self._all)),
+            "held_back": cgroup_limits.diff_throttling(self._held, cgroup_limits.held_back(self._all)),
         }
 
     def _see_limits(self) -> None:
@@ -78,7 +78,7 @@ class InterferenceProbe:
                 groups = procfs.read_file(f"{pid}/cgroup")
                 if groups and groups != self._groups.get(pid):
                     self._groups[pid] = groups
-                    self._limits[part].update(control_groups.describe_limits(pid))
+                    self._limits[part].update(cgroup_limits.describe_limits(pid))
 
     def _places(self) -> Iterator[tuple[int, list[str]]]:
         """Yield a process of each network namespace, our own first, and the parts that are there."""

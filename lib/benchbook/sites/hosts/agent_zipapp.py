@@ -19,7 +19,7 @@ PACKAGE = Path(benchbook.__file__).parent
 # Imported by the agent; the package's own beginnings are left empty there, as they import more.
 NEEDED = (
     "core/util/errors.py", "sites/workspace.py", "sites/processes/spawn.py",
-    "sites/processes/control_groups.py", "sites/processes/firewall.py", "sites/processes/process.py",
+    "sites/processes/cgroup_limits.py", "sites/processes/firewall.py", "sites/processes/process.py",
     "sites/processes/procfs.py", "sites/processes/tcp_bytes.py", "sites/processes/taskstats.py",
 )  # fmt: skip
 EMPTY = tuple(f"{room}__init__.py" for room in ("", "core/", "core/util/", "sites/", "sites/processes/"))

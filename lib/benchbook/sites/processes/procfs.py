@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from benchbook.sites.processes import control_groups, firewall, taskstats
+from benchbook.sites.processes import cgroup_limits, firewall, taskstats
 
 PROC = Path("/proc")
 MIB = 1024 * 1024
@@ -143,7 +143,7 @@ def describe_placement(pid: int) -> dict[str, str]:
             for line in limits
             if line[26:46].strip() != "unlimited"
         ),
-        "group_limits": "; ".join(control_groups.describe_limits(pid)),
+        "group_limits": "; ".join(cgroup_limits.describe_limits(pid)),
         "traced": find_tracer(pid) or "",
         "firewall": firewall.describe_rules(pid),
     }

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.sites.processes import control_groups
-from benchbook.sites.processes.control_groups import ControlGroup
+from benchbook.sites.processes import cgroup_limits
+from benchbook.sites.processes.cgroup_limits import ControlGroup
 from tests.faults import outside_limits
 
 BUSY = "import sys\nprint(1, flush=True)\nwhile True: pass"
@@ -47,23 +47,23 @@ VERSION_1 = {"cpu.cfs_quota_us": "-1", "cpu.shares": "2", "memory.limit_in_bytes
 def test_what_the_files_of_a_group_say_is_told_in_words(tmp_path: Path, files, path: str, said: list[str]):
     for name, text in files.items():
         (tmp_path / name).write_text(text + "\n")
-    assert list(control_groups._iter_limits(ControlGroup(str(tmp_path), "/sys/fs/cgroup", path))) == said
+    assert list(cgroup_limits._iter_limits(ControlGroup(str(tmp_path), "/sys/fs/cgroup", path))) == said
 
 
 @pytest.mark.parametrize("kind", outside_limits.KINDS)
 def test_a_limit_is_told_with_its_group_and_is_gone_with_it(child: int, kind: str):
-    before = control_groups.describe_limits(child)
+    before = cgroup_limits.describe_limits(child)
     with outside_limits.on(child, kind) as path:
-        (limit,) = set(control_groups.describe_limits(child)) - set(before)
+        (limit,) = set(cgroup_limits.describe_limits(child)) - set(before)
         assert limit.endswith(f" at {path}")
-    assert control_groups.describe_limits(child) == before
+    assert cgroup_limits.describe_limits(child) == before
 
 
 def test_what_a_quota_held_back_is_counted_between_two_looks(child: int):
     # Less than a machine that is busy with other tests leaves it.
     with outside_limits.on(child, "small quota") as path:
-        was = control_groups.held_back([child])
+        was = cgroup_limits.held_back([child])
         time.sleep(1.0)
-        held = control_groups.diff_throttling(was, control_groups.held_back([child]))[path]
+        held = cgroup_limits.diff_throttling(was, cgroup_limits.held_back([child]))[path]
         assert held["periods"] > 2 and held["seconds"] > 0 and held["memory"] == 0
-    assert control_groups.describe_limits(2**22 + os.getpid()) == []
+    assert cgroup_limits.describe_limits(2**22 + os.getpid()) == []
