@@ -1,4 +1,4 @@
-"""Existing logs of sysbench as objects: the tables, pictures and doubts of a study."""
+"""Existing logs of sysbench as objects: tables, pictures and caveats as of a study."""
 
 from __future__ import annotations
 

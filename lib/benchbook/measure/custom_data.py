@@ -1,4 +1,4 @@
-"""Own scripts: their tables made, proven and held, and their bytes before every run."""
+"""Tables of custom scripts: prepared, described, compared with the record, dropped; changed scripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Joint results of a study's sessions, as they stand on a page: answer, forests, moderators."""
+"""Sections of a page on a study's sessions: their joint results, forests, moderators."""
 
 from __future__ import annotations
 

@@ -19,8 +19,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, ValidationError
 
 from benchbook.core.artifacts.artifact import Document, DocumentPart, describe_error
-from benchbook.core.study import client_sharding
-from benchbook.core.study import interleaving as words
+from benchbook.core.study import client_sharding, interleaving
 from benchbook.core.study.model import FORMAT, PlannedRun
 from benchbook.core.util import files
 
@@ -53,7 +52,7 @@ def planned_files(plan: Mapping[str, Any]) -> tuple[str, ...]:
         for number in range(client_sharding.count_clients(setting))
         for name in names
     ]
-    results += [TURNS] if words.is_in_turns(plan) else []
+    results += [TURNS] if interleaving.is_in_turns(plan) else []
     return (*CONTENT, *(name for name in results if name not in CONTENT))
 
 
@@ -65,7 +64,7 @@ class Listed(DocumentPart):
 
     @classmethod
     def of(cls, file: Path) -> Listed:
-        """Read a file that lies on the disk."""
+        """Hash and size of a file on the disk."""
         return cls(sha256=files.digest_file(file), bytes=file.stat().st_size)
 
 
@@ -95,7 +94,7 @@ class RunFolder:
 
     @property
     def name(self) -> str:
-        """The folder's name: the run id, with the attempt behind it in `void`."""
+        """Run id, with the attempt behind it in `void`."""
         return self.path.name
 
     def plan(self) -> dict[str, Any]:
@@ -103,7 +102,7 @@ class RunFolder:
         return files.parse_finite(self.text(PLAN))
 
     def planned(self) -> PlannedRun:
-        """The same as a run; TypeError if a setting is missing."""
+        """Plan as a run; TypeError if a setting is missing."""
         return PlannedRun.of(self.plan())
 
     def evidence(self) -> dict[str, Any]:
@@ -273,7 +272,7 @@ class _EvidencePart:
 
     @classmethod
     def of(cls, observations: Mapping[str, Any]) -> Self:
-        """Take it from a mapping; TypeError if a key without a default is missing."""
+        """Part of the evidence from a mapping; TypeError if a key without a default is missing."""
         return cls(
             **{item.name: observations[item.name] for item in fields(cls) if item.name in observations}
         )

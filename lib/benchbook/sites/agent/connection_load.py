@@ -34,7 +34,7 @@ LATE = asyncio.TimeoutError
 
 
 class Driver:
-    """The connections of one run. `counted` are those that the server has in its books."""
+    """Connections of one run; `counted` are those that the server counts."""
 
     def __init__(self, host: str, port: int, account: Account) -> None:
         self.host, self.port, self.account = host, port, account
@@ -45,7 +45,7 @@ class Driver:
         self.is_ending = asyncio.Event()
 
     async def connect(self) -> ClientSession | None:
-        """Open one connection and log in; None, and a word about it, if that fails."""
+        """Open one connection and log in; None if that fails, the first reason in `error`."""
         session = ClientSession(self.account, self.loop)
         try:
             await asyncio.wait_for(self._enter(session), PATIENCE_S)
@@ -64,7 +64,7 @@ class Driver:
         await self.loop.create_connection(lambda: session, self.host, self.port)
         await session.entered
 
-    async def hold(self, number: int) -> None:
+    async def open_idle(self, number: int) -> None:
         """Open idle connections, some at once, and keep them."""
         waiting = iter(range(number))
 
@@ -73,12 +73,12 @@ class Driver:
                 if self.is_ending.is_set() or (session := await self.connect()) is None:
                     return
                 self.held.add(session)
-                session.ended.add_done_callback(functools.partial(self._gone, session))
+                session.ended.add_done_callback(functools.partial(self._count_lost, session))
 
         await asyncio.gather(*(open_some() for _ in range(min(AT_ONCE, number))))
 
-    async def make(self, rate: int) -> None:
-        """Begin `rate` short connections a second, evenly; those that would start late are left out."""
+    async def open_short(self, rate: int) -> None:
+        """Open `rate` short connections a second, evenly; those that would start late are left out."""
         due, tasks = self.loop.time(), set()
         while not self.is_ending.is_set():
             due += 1 / rate
@@ -88,12 +88,12 @@ class Driver:
             elif late > 1:
                 due = self.loop.time()
             if self.under_way < 2 * rate:
-                task = asyncio.create_task(self._short())
+                task = asyncio.create_task(self._open_and_close())
                 tasks.add(task)
                 task.add_done_callback(tasks.discard)
         await asyncio.gather(*tasks)
 
-    async def tell(self) -> None:
+    async def report_seconds(self) -> None:
         """Write a line for every second."""
         due = self.loop.time()
         while not self.is_ending.is_set():
@@ -101,9 +101,11 @@ class Driver:
             with contextlib.suppress(LATE):
                 await asyncio.wait_for(self.is_ending.wait(), due - self.loop.time())
                 return
-            self.say(second_at=round(time.monotonic(), 3), open=len(self.held), made=self.made - before)
+            self.print_line(
+                second_at=round(time.monotonic(), 3), open=len(self.held), made=self.made - before
+            )
 
-    async def leave(self) -> None:
+    async def close_idle(self) -> None:
         """Say goodbye on all idle connections and wait until the server has closed them."""
         leaving = list(self.held)
         for place, session in enumerate(leaving):
@@ -115,14 +117,14 @@ class Driver:
         for session in leaving:
             session.abort()
 
-    def say(self, **messages: object) -> None:
+    def print_line(self, **messages: object) -> None:
         print(json.dumps(messages), flush=True)
 
-    def _gone(self, session: ClientSession, _: object) -> None:
+    def _count_lost(self, session: ClientSession, _: object) -> None:
         self.held.discard(session)
         self.lost += not self.is_ending.is_set()
 
-    async def _short(self) -> None:
+    async def _open_and_close(self) -> None:
         self.under_way += 1
         try:
             if (session := await self.connect()) is None:
@@ -137,25 +139,25 @@ class Driver:
 
 
 async def serve(host: str, port: int, account: Account, idle: int, rate: int) -> None:
-    """Drive until TERM."""
+    """Hold and make connections until TERM."""
     driver = Driver(host, port, account)
     driver.loop.add_signal_handler(signal.SIGTERM, driver.is_ending.set)
     begun = time.monotonic()
-    await driver.hold(idle)
-    driver.say(opened=len(driver.held), took_s=round(time.monotonic() - begun, 3), error=driver.error)
-    tasks = [asyncio.create_task(driver.tell())]
+    await driver.open_idle(idle)
+    driver.print_line(opened=len(driver.held), took_s=round(time.monotonic() - begun, 3), error=driver.error)
+    tasks = [asyncio.create_task(driver.report_seconds())]
     if rate:
-        tasks.append(asyncio.create_task(driver.make(rate)))
+        tasks.append(asyncio.create_task(driver.open_short(rate)))
     await driver.is_ending.wait()
     held = len(driver.held)
     await asyncio.gather(*tasks)
-    await driver.leave()
+    await driver.close_idle()
     results = {"lost": driver.lost, "failed": driver.failed, "connections": driver.counted}
-    driver.say(held=held, **results, error=driver.error)
+    driver.print_line(held=held, **results, error=driver.error)
 
 
 def main(argv: list[str]) -> None:
-    """Serve as the arguments say."""
+    """Hold and make connections as the arguments say."""
     host, _, port = argv[0].rpartition(":")
     user, password = read_secret(Path(argv[2]))
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -198,7 +200,7 @@ def scramble_password(password: bytes, salt: bytes) -> bytes:
 
 
 def salt_of(greeting: bytes) -> bytes:
-    """Salt of a server's greeting; Refused if the greeting is an error instead."""
+    """Salt of a server's greeting; LoginRefused if the greeting is an error."""
     if greeting[:1] == bytes([ERROR]):
         raise LoginRefused(_describe_answer(greeting))
     rest = greeting.index(b"\0", 1) + 1

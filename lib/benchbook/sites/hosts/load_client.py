@@ -1,4 +1,4 @@
-"""A load client on a host: started by the agent there, it goes on while nobody is connected."""
+"""Load client on a host, started by the agent there; it goes on while no connection is open."""
 
 from __future__ import annotations
 
