@@ -23,19 +23,19 @@ def campaign(order: str, ratios: list[float], **changes: object) -> dict[str, ob
 
 
 def test_no_alarm_in_a_hundred_leaves_up_to_four():
-    found = campaigns.count_false_alarms(ends(*[(-0.01, 0.01)] * 100))
-    assert found is not None and (found.number, found.of, found.low) == (0, 100, 0.0)
+    result = campaigns.count_false_alarms(ends(*[(-0.01, 0.01)] * 100))
+    assert result is not None and (result.number, result.of, result.low) == (0, 100, 0.0)
     # (1 - p)^100 = 0.025
-    assert found.high == pytest.approx(1 - 0.025**0.01)
+    assert result.high == pytest.approx(1 - 0.025**0.01)
 
 
 def test_alarms_on_both_sides_are_counted_and_campaigns_without_interval_are_not():
-    found = campaigns.count_false_alarms(
+    result = campaigns.count_false_alarms(
         ends((0.001, 0.02), (-0.03, -0.001), *[(-0.01, 0.01)] * 8, (None, None))
     )
-    assert found is not None and (found.number, found.of, found.share) == (2, 10, 0.2)
+    assert result is not None and (result.number, result.of, result.share) == (2, 10, 0.2)
     exact = scipy.stats.binomtest(2, 10).proportion_ci(0.95, "exact")
-    assert (found.low, found.high) == pytest.approx((exact.low, exact.high))
+    assert (result.low, result.high) == pytest.approx((exact.low, exact.high))
 
 
 def test_sides_are_arms_or_workloads():
@@ -57,15 +57,15 @@ def test_sides_are_arms_or_workloads():
 def test_orders_that_agree_are_the_same_and_the_seconds_count():
     turns, runs = [-0.20, -0.21, -0.22, -0.19, -0.18], [-0.1, -0.3, -0.2, -0.15, -0.25]
     table = pd.DataFrame([campaign("turns", turns), campaign("runs", runs, active_s=40.0)])
-    one = campaigns.compare_orders(table).iloc[0]
-    assert one["turns_effect"] == pytest.approx(math.expm1(-0.2)) and one["runs_n"] == 5
+    row = campaigns.compare_orders(table).iloc[0]
+    assert row["turns_effect"] == pytest.approx(math.expm1(-0.2)) and row["runs_n"] == 5
     welch = scipy.stats.ttest_ind(turns, runs, equal_var=False).confidence_interval(0.98)
-    assert (one["difference_low"], one["difference_high"]) == pytest.approx(
+    assert (row["difference_low"], row["difference_high"]) == pytest.approx(
         (math.expm1(welch.low), math.expm1(welch.high))
     )
-    assert one["is_same"]
+    assert row["is_same"]
     # Variances 0.00025 and 0.00625, and the whole runs took twice the seconds.
-    assert one["times"] == pytest.approx(50)
+    assert row["times"] == pytest.approx(50)
     results = campaigns.tabulate_results(table).set_index("question")
     assert results.loc["seconds of whole runs for the error of turns", "value"] == pytest.approx(50)
     assert results.loc["turns over whole runs", "low"] == pytest.approx(math.expm1(welch.low))
@@ -98,11 +98,11 @@ def test_the_spread_of_a_length_is_pooled_within_campaigns():
             campaign("turns", [0.3], kind="lengths", turn_ms=500),
         ]
     )
-    found = campaigns.estimate_spreads(table)
-    assert found["turn_ms"].tolist() == [20], "one block has no spread"
+    result = campaigns.estimate_spreads(table)
+    assert result["turn_ms"].tolist() == [20], "one block has no spread"
     # Squares about the own mean: 2 x 0.01² + 2 x 0.02² = 0.001, on 2 degrees of freedom.
     spread = math.sqrt(0.001 / 2)
-    assert found.loc[0, "spread"] == pytest.approx(spread)
+    assert result.loc[0, "spread"] == pytest.approx(spread)
     ends_ = [math.sqrt(0.001 / scipy.stats.chi2.ppf(p, 2)) for p in (0.975, 0.025)]
-    assert found.loc[0, ["low", "high"]].tolist() == pytest.approx(ends_)
-    assert (found.loc[0, "campaigns"], found.loc[0, "blocks"]) == (2, 4)
+    assert result.loc[0, ["low", "high"]].tolist() == pytest.approx(ends_)
+    assert (result.loc[0, "campaigns"], result.loc[0, "blocks"]) == (2, 4)

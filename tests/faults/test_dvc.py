@@ -54,10 +54,10 @@ def rwlock(clone: Clone) -> Iterator[Path]:
 def test_an_empty_or_cut_lock_is_explained_with_its_remedy(text, clone, rwlock, inject):
     inject("F35", f"rwlock of DVC holds {text!r}")
     rwlock.write_text(text, encoding="utf-8")
-    code, said = clone.run(*REPRO)
+    code, output = clone.run(*REPRO)
     assert code == 2
-    assert ".dvc/tmp/rwlock: empty or cut" in said and "`rm .dvc/tmp/rwlock`" in said
-    assert "Traceback" not in said
+    assert ".dvc/tmp/rwlock: empty or cut" in output and "`rm .dvc/tmp/rwlock`" in output
+    assert "Traceback" not in output
 
 
 @pytest.mark.faults
@@ -65,9 +65,9 @@ def test_a_lock_whose_number_now_belongs_to_another_process_is_told(clone, rwloc
     inject("F35", "rwlock of DVC names a process that took over the number")
     _hold(rwlock, os.getpid())
     os.utime(rwlock, (1, 1))
-    code, said = clone.run(*REPRO)
+    code, output = clone.run(*REPRO)
     assert code == 2
-    assert f"held by process {os.getpid()}, which is gone" in said and "`rm .dvc/tmp/rwlock`" in said
+    assert f"held by process {os.getpid()}, which is gone" in output and "`rm .dvc/tmp/rwlock`" in output
 
 
 @pytest.mark.faults
@@ -76,13 +76,15 @@ def test_a_lock_of_the_dead_holds_nobody_and_one_of_the_living_does(clone, rwloc
     dead = subprocess.Popen(["true"])
     dead.wait()
     _hold(rwlock, dead.pid)
-    code, said = clone.run(*REPRO, "--force")
-    assert code == 0, said
+    code, output = clone.run(*REPRO, "--force")
+    assert code == 0, output
     inject("F34", "rwlock of DVC held by a living process")
     _hold(rwlock, os.getpid())
-    code, said = clone.run(*REPRO, "--force")
-    assert code == 2 and "Running stage" not in said
-    assert f"DVC runs in this clone: process {os.getpid()}," in said and f"`kill -INT {os.getpid()}`" in said
+    code, output = clone.run(*REPRO, "--force")
+    assert code == 2 and "Running stage" not in output
+    assert (
+        f"DVC runs in this clone: process {os.getpid()}," in output and f"`kill -INT {os.getpid()}`" in output
+    )
 
 
 def _hold(rwlock: Path, pid: int) -> None:
@@ -98,12 +100,12 @@ def test_outputs_that_git_tracks_are_told_before_the_stage_runs(clone: Clone, in
     git = ["git", "-C", str(clone.path)]
     subprocess.run([*git, "add", "-f", "data/tiny/raw/tracked"], check=True)
     try:
-        code, said = clone.run(*REPRO, "--force")
+        code, output = clone.run(*REPRO, "--force")
     finally:
         subprocess.run([*git, "rm", "-q", "-f", "--cached", "data/tiny/raw/tracked"], check=True)
     assert code == 2
-    assert "data/tiny/raw: 1 files are tracked by git" in said
-    assert "Running stage" not in said
+    assert "data/tiny/raw: 1 files are tracked by git" in output
+    assert "Running stage" not in output
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts need root")
@@ -114,15 +116,15 @@ def test_a_full_cache_is_noticed_and_nothing_is_measured_again(size, clone, smal
     cache = small_disk(clone.path.parent / f"cache-{size}", size)
     assert clone.run("dvc", "cache", "dir", "--local", str(cache))[0] == 0
     try:
-        code, said = clone.run(*REPRO, "--force")
+        code, output = clone.run(*REPRO, "--force")
         before = {path.name: path.read_bytes() for path in (clone.data / "raw").iterdir()}
-        assert code != 0, said
-        assert "No space left" in said or "could not keep" in said
+        assert code != 0, output
+        assert "No space left" in output or "could not keep" in output
         subprocess.run(["mount", "-o", "remount,size=64m", str(cache)], check=True)
-        code, said = clone.run("dvc", "commit", "-f")
-        assert code == 0, said
-        code, said = clone.run(*REPRO)
-        assert code == 0 and "Running stage" not in said, said
+        code, output = clone.run("dvc", "commit", "-f")
+        assert code == 0, output
+        code, output = clone.run(*REPRO)
+        assert code == 0 and "Running stage" not in output, output
         assert {path.name: path.read_bytes() for path in (clone.data / "raw").iterdir()} == before
     finally:
         (clone.path / ".dvc" / "config.local").unlink(missing_ok=True)
@@ -132,8 +134,8 @@ def test_a_full_cache_is_noticed_and_nothing_is_measured_again(size, clone, smal
 @pytest.mark.faults
 def test_what_the_cache_has_not_is_seen(clone: Clone, inject: Callable[..., None]):
     inject("F39", "objects gone from DVC's cache")
-    code, said = clone.run(*REPRO, "--force")
-    assert code == 0, said
+    code, output = clone.run(*REPRO, "--force")
+    assert code == 0, output
     assert repro.find_absent(clone.path) == []
     for path in (clone.path / ".dvc" / "cache" / "files").rglob("*"):
         if path.is_file():
@@ -156,8 +158,8 @@ def test_what_two_readers_of_yaml_would_read_differently_is_refused(text, clone,
     inject("F45", f"threads: [{text}]")
     clone.study(threads=f"[{text}]")
     try:
-        code, said = clone.run("benchbook", "stage", "provision", "tiny")
+        code, output = clone.run("benchbook", "stage", "provision", "tiny")
     finally:
         clone.study()
     assert code == 2
-    assert "studies/tiny.yaml:" in said and "threads.0" in said and "Traceback" not in said
+    assert "studies/tiny.yaml:" in output and "threads.0" in output and "Traceback" not in output

@@ -70,7 +70,7 @@ def test_tab_completes_as_in_a_notebook(typed, offered):
     shell.user_ns.update(bb=bb, studies=bb.studies(), sources=bb.sources(), s=study, runs=study.run)
     try:
         with provisionalcompleter():
-            found = [one.text for one in shell.Completer.completions(typed, len(typed))]
+            found = [item.text for item in shell.Completer.completions(typed, len(typed))]
     finally:
         InteractiveShell.clear_instance()
     assert any(text.startswith(offered) for text in found), found
@@ -114,10 +114,10 @@ def test_the_tables_have_the_columns_that_are_documented_and_remember_their_name
         "claim_cells": bb.source("tidb-kubernetes").claims[0].cells,
     }
     for name, table in tables.items():
-        told = bb.columns(name)
-        assert list(table.columns) == list(told.index), name
-        assert (told["meaning"].str.len() > 2).all(), name
-        assert bb.columns(table).equals(told), name
+        meanings = bb.columns(name)
+        assert list(table.columns) == list(meanings.index), name
+        assert (meanings["meaning"].str.len() > 2).all(), name
+        assert bb.columns(table).equals(meanings), name
     assert set(bb.columns()["table"]) == set(tables)
 
 
@@ -165,12 +165,12 @@ def test_a_run_is_found_by_the_start_of_its_id_and_tells_all_it_has():
     assert re.fullmatch(RUN, run.id) and run.status == "valid" and run.manifest_problems == []
     assert run.log.startswith("sysbench 1.0.20") and run.plan["threads"] == 4
     assert run.qps == 2000
-    own = study.intervals[study.intervals["run_id"] == run.id].drop(columns="run_id")
-    pd.testing.assert_frame_equal(run.intervals, own.reset_index(drop=True))
-    own = study.histograms[study.histograms["run_id"] == run.id].drop(columns="run_id")
-    pd.testing.assert_frame_equal(run.histogram, own.reset_index(drop=True), check_dtype=False)
-    own = study.monitor[study.monitor["run_id"] == run.id].drop(columns="run_id")
-    pd.testing.assert_frame_equal(run.monitor, own.reset_index(drop=True), check_dtype=False)
+    of_run = study.intervals[study.intervals["run_id"] == run.id].drop(columns="run_id")
+    pd.testing.assert_frame_equal(run.intervals, of_run.reset_index(drop=True))
+    of_run = study.histograms[study.histograms["run_id"] == run.id].drop(columns="run_id")
+    pd.testing.assert_frame_equal(run.histogram, of_run.reset_index(drop=True), check_dtype=False)
+    of_run = study.monitor[study.monitor["run_id"] == run.id].drop(columns="run_id")
+    pd.testing.assert_frame_equal(run.monitor, of_run.reset_index(drop=True), check_dtype=False)
     assert list(run.checks["id"]) == [check[0] for check in validity.CHECKS]
     assert run.evidence["exit_code"] == 0
 
@@ -232,9 +232,9 @@ def test_everything_shows_itself_in_words_and_in_html_with_what_others_wrote_esc
     study, source = bb.study("two-arms"), bb.source("tidb-kubernetes")
     shown = [study, bb.study("not_yet"), study.findings, study.findings[0], study.run[0], source]
     shown += [source.claims, source.claims[0], bb.studies(), bb.sources(), *study.run]
-    for one in shown:
-        html = one._repr_html_()
-        assert "<object" not in repr(one) and len(repr(one)) > 20
+    for item in shown:
+        html = item._repr_html_()
+        assert "<object" not in repr(item) and len(repr(item)) > 20
         assert "<b>proxy</b>" not in html and "<counted>" not in html
         for tag in ("div", "p", "table", "svg", "span"):
             assert html.count(f"<{tag}>") + html.count(f"<{tag} ") == html.count(f"</{tag}>"), tag
@@ -330,11 +330,11 @@ def test_an_earlier_session_is_unpacked_to_look_at(monkeypatch):
     monkeypatch.setenv("BENCHBOOK_ROOT", str(tree.ROOT))
     listed = bb.study("lab-idle").sessions
     chosen = listed.names[-1]
-    recorded = next(one for one in index.read_index().sessions("lab-idle") if one.id == chosen)
+    recorded = next(item for item in index.read_index().sessions("lab-idle") if item.id == chosen)
     earlier = bb.study("lab-idle", session=chosen[:13])
     assert len(earlier.runs) == recorded.entry.runs == listed.table.runs.iloc[-1]
     of_git = recorded.results.findings.findings
-    assert [one.data for one in earlier.findings] == list(of_git)
+    assert [item.data for item in earlier.findings] == list(of_git)
     with pytest.raises(bb.NotThere, match="no such recorded session"):
         bb.study("lab-idle", session="20200101T0000Z-0000")
 

@@ -78,7 +78,7 @@ PLANTS = (
 )  # fmt: skip
 
 
-def _told(plant: Plant, base: Path) -> dict[int, Cause]:
+def select_causes(plant: Plant, base: Path) -> dict[int, Cause]:
     """Measure a plant, and return by level the cause that its page names.
 
     Where the machine is too busy for a page to name anything, it is measured once more.
@@ -86,23 +86,23 @@ def _told(plant: Plant, base: Path) -> dict[int, Cause]:
     for number in ("first", "second"):
         with planted.laboratory() as lab, pytest.MonkeyPatch.context() as patch:
             begun = plant.plant(patch, lab)
-            found = planted.measured(plant.study(), lab, base / number)
+            findings = planted.measured(plant.study(), lab, base / number)
         assert begun, f"{plant.what}: was not planted"
-        if told := {one.threads: one for one in bottleneck_section.select_causes(found)}:
+        if causes := {cause.threads: cause for cause in bottleneck_section.select_causes(findings)}:
             break
-    return told
+    return causes
 
 
 def test_nine_of_ten_planted_causes_are_named_and_no_wrong_one(tmp_path: Path):
     named, wrong = 0, []
     for number, plant in enumerate(PLANTS, start=1):
-        told = _told(plant, tmp_path / str(number))
-        right = {level for level, one in told.items() if re.search(SAYS[plant.part], one.short or "")}
-        if plant.us and 1 in told:
-            assert plant.us - 10 < told[1].predicted.value < plant.us + 20
+        causes = select_causes(plant, tmp_path / str(number))
+        right = {level for level, cause in causes.items() if re.search(SAYS[plant.part], cause.short or "")}
+        if plant.us and 1 in causes:
+            assert plant.us - 10 < causes[1].predicted.value < plant.us + 20
         named += bool(right)
-        wrong += [f"{plant.what}, {level} threads: {told[level].short}" for level in told.keys() - right]
-        short = {level: one.short for level, one in told.items()}
+        wrong += [f"{plant.what}, {level} threads: {causes[level].short}" for level in causes.keys() - right]
+        short = {level: cause.short for level, cause in causes.items()}
         print(f"PLANTED {number}: {plant.what}: {bool(right)} {short}")
     print(f"PLANTED causes named: {named} of {len(PLANTS)}; wrong: {len(wrong)}")
     assert named >= len(PLANTS) - 1 and not wrong, wrong

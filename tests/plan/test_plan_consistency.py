@@ -54,10 +54,10 @@ def test_each_run_names_the_facts_and_the_data_that_it_was_made_under():
     data = {"fingerprint": "d1"}
     assert list(plan_consistency.check_conditions(FACTS, data, make(), planned())) == []
     mine = schedule.run_conditions(FACTS, data)["direct"]["facts"]
-    told = list(
+    messages = list(
         plan_consistency.check_conditions(FACTS, data, make(), planned(r2={"facts": "f0"}, r3={"data": "d0"}))
     )
-    assert told == [
+    assert messages == [
         f"facts.json: for arm direct its digest is {mine}, and r2 was made under f0",
         "dataset.json: for arm proxy its digest is d1, and r3 was made under d0",
     ]
@@ -117,8 +117,10 @@ def test_each_folder_has_the_plan_that_its_study_gives_wherever_it_stood_in_the_
     moved = {name: plan | {"position": 99} for name, plan in plans.items()}
     assert list(plan_consistency.check_plans(runs, moved)) == []
     name = runs[0].run_id
-    told = list(plan_consistency.check_plans(runs, plans | {name: plans[name] | {"seed": 1, "more": True}}))
-    assert told == [f"raw/{name}: plan.json: more is true, due is null; seed is 1, due is {runs[0].seed}"]
+    messages = list(
+        plan_consistency.check_plans(runs, plans | {name: plans[name] | {"seed": 1, "more": True}})
+    )
+    assert messages == [f"raw/{name}: plan.json: more is true, due is null; seed is 1, due is {runs[0].seed}"]
     assert list(plan_consistency.check_plans(runs, {"b09-x": plans[name]})) == [
         "raw/b09-x: no run that the study, the facts and the data ask for"
     ]
@@ -128,8 +130,8 @@ def test_a_folder_is_named_by_the_hash_of_its_plan():
     run = schedule.plan_runs("s", make(), {})[0]
     plan = run.to_dict()
     assert list(plan_consistency.check_name(run.run_id, plan, "raw")) == []
-    told = f"raw/other: plan.json gives the name {run.run_id}"
-    assert list(plan_consistency.check_name("other", plan, "raw")) == [told]
+    messages = f"raw/other: plan.json gives the name {run.run_id}"
+    assert list(plan_consistency.check_name("other", plan, "raw")) == [messages]
     assert len(list(plan_consistency.check_name(run.run_id, plan | {"run_id": "other"}, "raw"))) == 1
     assert len(list(plan_consistency.check_name(run.run_id, plan | {"seed": 1}, "raw"))) == 1
 
@@ -145,7 +147,7 @@ def runs(blocks: int) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    ("gone", "given_up", "first_stop", "said"),
+    ("gone", "given_up", "first_stop", "expected"),
     [
         ([], [], None, []),
         (["1ax"], [], None, ["g1a: 1ax was due and not there, and void does not say why"]),
@@ -161,8 +163,10 @@ def runs(blocks: int) -> list[Any]:
         (["2ax", "2ay"], [], 2, ["g2a"]),
     ],
 )
-def test_what_is_missing_was_given_up_or_left_out_after_a_look(gone, given_up, first_stop, said):
+def test_what_is_missing_was_given_up_or_left_out_after_a_look(gone, given_up, first_stop, expected):
     there = {run.run_id for run in runs(3)} - set(gone)
-    found = list(plan_consistency.check_missing(runs(3), there, given_up, first_stop))
-    cut = [text if ":" in due else text.partition(":")[0] for text, due in zip(found, said, strict=True)]
-    assert cut == said
+    messages = list(plan_consistency.check_missing(runs(3), there, given_up, first_stop))
+    cut = [
+        text if ":" in due else text.partition(":")[0] for text, due in zip(messages, expected, strict=True)
+    ]
+    assert cut == expected

@@ -32,18 +32,20 @@ def finding(effect: float, low: float, high: float, label: str, **more: Any) -> 
     return found.finding(**{**CONTRAST, "effect": effect, "low": low, "high": high, "label": label, **more})
 
 
-def groups(*own: FindingData, pooled: dict[str, MetaAnalysis] | None = None) -> list[home_page.QuestionGroup]:
-    study = MeasuredStudy("lab", found.findings(*own, **STUDY), True)
+def groups(
+    *measured: FindingData, pooled: dict[str, MetaAnalysis] | None = None
+) -> list[home_page.QuestionGroup]:
+    study = MeasuredStudy("lab", found.findings(*measured, **STUDY), True)
     return home_page.group_questions(
         ClaimStatus([], [study], {}, pooled=pooled or {}), {"lab": "tidb-cluster"}
     )
 
 
-def lines(*own: FindingData, pooled: dict[str, MetaAnalysis] | None = None) -> list[forest.ForestRow]:
-    return [*groups(*own, pooled=pooled)[0].rows[0].lines]
+def lines(*measured: FindingData, pooled: dict[str, MetaAnalysis] | None = None) -> list[forest.ForestRow]:
+    return [*groups(*measured, pooled=pooled)[0].rows[0].lines]
 
 
-def told(text: str) -> str:
+def plain_text(text: str) -> str:
     return text.replace("\xa0", " ")
 
 
@@ -53,7 +55,7 @@ def test_a_single_effect_is_one_number_with_its_interval_and_says_that_nobody_re
     assert group.name == "TiDB cluster" and row.question == "What does a proxy cost?"
     (line,) = row.lines
     assert line.name == "HAProxy on point selects, 4\xa0threads"
-    assert told(line.effect_text) == "−19.6 % [−20.4, −18.7]"
+    assert plain_text(line.effect_text) == "−19.6 % [−20.4, −18.7]"
     assert row.sessions == "one session on one machine" and not row.carries and not row.why
     assert row.lines[0].way == "record/studies/lab.html#finding-oltp_point_select.haproxy.qps"
 
@@ -64,7 +66,7 @@ def test_each_thread_level_has_its_line_and_no_number_stands_for_both():
         {"threads": 8, "effect": 0.33, "low": 0.21, "high": 0.45, "label": "higher"},
     ]
     known = finding(0.045, 0.01, 0.08, "depends on threads", headline=False, levels=levels, threads=[1, 8])
-    assert [(told(one.name), told(one.effect_text), one.direction) for one in lines(known)] == [
+    assert [(plain_text(one.name), plain_text(one.effect_text), one.direction) for one in lines(known)] == [
         ("HAProxy on point selects, 1 thread", "−17.9 % [−22.0, −13.0]", "lower"),
         ("HAProxy on point selects, 8 threads", "+33.0 % [+21.0, +45.0]", "higher"),
     ]
@@ -77,9 +79,9 @@ def session(effect: float, label: str, reason: str | None = None) -> ObservedEff
     return ObservedEffect(session="s", effect=effect, label=label, reason=reason, **ends)
 
 
-def pooled(*seen: ObservedEffect, **more: Any) -> dict[str, MetaAnalysis]:
+def pooled(*effects: ObservedEffect, **more: Any) -> dict[str, MetaAnalysis]:
     whole = PooledEffect(
-        threads=None, seen=seen, occasions=(), processors=2, label="depends on the machine",
+        threads=None, seen=effects, occasions=(), processors=2, label="depends on the machine",
         **{"range_low": -0.17, "range_high": 0.27, **more},
     )  # fmt: skip
     machines = tuple(
@@ -87,7 +89,7 @@ def pooled(*seen: ObservedEffect, **more: Any) -> dict[str, MetaAnalysis]:
             id=f"s{one}", measured="2026-01-01T00:00", design="d",
             processor=Processor(name="EPYC", family=25, model=one % 2, stepping=1),
         )
-        for one in range(len(seen))
+        for one in range(len(effects))
     )  # fmt: skip
     one = PooledContrast(**CONTRAST, names=NAMES, whole=whole, levels=(), one_number=True)
     return {
@@ -102,7 +104,7 @@ def test_sessions_are_dots_and_the_bar_is_where_a_further_one_is_expected():
     assert [value for value, _ in seen.dots] == [-0.17, 0.27]
     row = groups(own, pooled=pooled(*known))[0].rows[0]
     # Processors that share a name and differ in their model are two.
-    assert told(row.sessions) == "3 sessions, 2 processors"
+    assert plain_text(row.sessions) == "3 sessions, 2 processors"
     (expected,) = lines(own, pooled=pooled(*known, prediction_low=-0.5, prediction_high=0.6))
     assert expected.ends == (-0.5, 0.6)
 
@@ -132,7 +134,7 @@ def test_what_was_measured_here_stands_beside_what_is_recorded_with_its_own_numb
     (group,) = home_page.group_questions(ClaimStatus([], studies, {}, pooled=known), {"lab": "proxies"})
     here, recorded = group.rows
     assert here.question == f"{STUDY['title']} (measured in this clone)" != recorded.question
-    assert told(here.lines[0].effect_text).startswith("+90.0 %")
+    assert plain_text(here.lines[0].effect_text).startswith("+90.0 %")
     assert here.sessions == "one session on one machine"
 
 
@@ -167,16 +169,18 @@ def test_why_is_told_in_a_few_words_and_only_where_a_cause_is_known():
         study = MeasuredStudy("lab", found.findings(own, causes=books, **STUDY), True)
         return home_page.group_questions(ClaimStatus([], [study], {}), {})[0].rows[0]
 
-    assert told(row(cause).why) == "at 8 threads: server CPU-bound; its CPU time per query falls by 28 %"
+    assert (
+        plain_text(row(cause).why) == "at 8 threads: server CPU-bound; its CPU time per query falls by 28 %"
+    )
     assert row(cause).why_way == "record/studies/lab.html#why"
     assert row({**cause, "sentence": None}).why == "" and row().why == ""
     # Another session tells why where the newest doesn't.
     silent = {"level": 0.98, "cells": [], "contrasts": [{**cause, "sentence": None}], "physics": []}
     other = found.findings(causes={**silent, "contrasts": [cause]})
     study = MeasuredStudy("lab", found.findings(own, causes=silent, **STUDY), True, explained=[other])
-    assert told(home_page.group_questions(ClaimStatus([], [study], {}), {})[0].rows[0].why) == told(
-        row(cause).why
-    )
+    assert plain_text(
+        home_page.group_questions(ClaimStatus([], [study], {}), {})[0].rows[0].why
+    ) == plain_text(row(cause).why)
     assert row({**cause, "treatment": "pod"}).why == "", "that is another effect"
     broken = row(cause, passed=False)
     assert broken.why == "the counters contradict each other" and not (broken.lines or broken.more)
@@ -205,7 +209,7 @@ def test_the_first_page_says_how_many_claims_hold_and_how_many_effects_carry():
         audit.model_copy(update={"claims": claims[:3]}),
         audit.model_copy(update={"source": "my-own", "claims": claims[3:]}),
     ]
-    assert told(summarize_record(ClaimStatus(audits, [], {}, pooled=known))) == (
+    assert plain_text(summarize_record(ClaimStatus(audits, [], {}, pooled=known))) == (
         "Of 3 claims of 1 published report, their own tables bear out 2, contradict 1 and leave 0 open. "
         "Of 1 claim of 1 other source, their own tables bear out 0, contradict 0 and leave 1 open. "
         "Of 3 effects measured in several sessions, without those whose size the study itself sets, "

@@ -17,7 +17,7 @@ DATA = {"tables": 1, "table_size": 20000}
 RUNS = pd.DataFrame({"workload": ["rw", "rw"], "reads": [14, 14], "writes": [4, 4], "other": [2, 2]})
 
 
-def seen(arms, dataset=None, names=None, applied=None, runs=RUNS[:0]):
+def inputs(arms, dataset=None, names=None, applied=None, runs=RUNS[:0]):
     """Evidence of a study, as far as this page's part needs it."""
     return SimpleNamespace(
         facts={"arms": arms},
@@ -29,8 +29,8 @@ def seen(arms, dataset=None, names=None, applied=None, runs=RUNS[:0]):
     )
 
 
-def told(arms, dataset=None, **more):
-    return [line.replace("\xa0", " ") for line in setup_section.describe_setup(seen(arms, dataset, **more))]
+def describe(arms, dataset=None, **more):
+    return [line.replace("\xa0", " ") for line in setup_section.describe_setup(inputs(arms, dataset, **more))]
 
 
 def test_the_first_lines_have_what_an_expert_asks_for_first():
@@ -42,17 +42,17 @@ def test_the_first_lines_have_what_an_expert_asks_for_first():
         return {"engine": {"name": "mariadb", "settings": asked, "tls": "DISABLED"}}
 
     arms = {"small": server("64M"), "large": server("268435456")}
-    assert told(arms, {"tables": 2, "table_size": 500_000}, runs=RUNS) == [
+    assert describe(arms, {"tables": 2, "table_size": 500_000}, runs=RUNS) == [
         "2 tables of 500,000 rows (at least 196 MiB) against 64 MiB and 256 MiB of memory for pages",
         "read and write: 70 % reads, 20 % writes, 10 % other",
         "durability: innodb_flush_log_at_trx_commit = 1; no TLS",
     ]
     arms["large"]["engine"]["tls"] = None
-    assert told(arms)[-1] == "durability: innodb_flush_log_at_trx_commit = 1", "a server did not say"
+    assert describe(arms)[-1] == "durability: innodb_flush_log_at_trx_commit = 1", "a server did not say"
 
 
 def test_it_names_programs_once_with_their_versions():
-    assert told({"direct": {**DIRECT, "proxy": None}, "haproxy": PROXIED}, DATA) == [
+    assert describe({"direct": {**DIRECT, "proxy": None}, "haproxy": PROXIED}, DATA) == [
         "MariaDB 10.11.19, HAProxy 2.6.12, sysbench 1.0.20",
         "2 cores of Xeon",
         "1 table of 20,000 rows",
@@ -62,13 +62,13 @@ def test_it_names_programs_once_with_their_versions():
 def test_an_upgrade_has_both_versions_and_tidb_its_own():
     """TiDB calls itself a version of MySQL first."""
     old, new = ({"engine": {"name": "tidb", "version": f"8.0.11-TiDB-v{one}"}} for one in ("7.5.1", "8.5.0"))
-    assert told({"old": old, "new": new}) == ["TiDB 7.5.1 and 8.5.0"]
+    assert describe({"old": old, "new": new}) == ["TiDB 7.5.1 and 8.5.0"]
 
 
 def test_what_is_not_known_is_left_out():
-    assert told({"a": {"engine": {"name": "mariadb", "version": None}, "machine": None}}) == []
+    assert describe({"a": {"engine": {"name": "mariadb", "version": None}, "machine": None}}) == []
     many = {str(cores): {"machine": {**MACHINE, "cores": cores}} for cores in (1, 2, 4)}
-    assert told(many) == ["sysbench 1.0.20", "3 kinds of machine"]
+    assert describe(many) == ["sysbench 1.0.20", "3 kinds of machine"]
 
 
 def test_settings_of_two_engines_stand_side_by_side_by_what_they_are_about():
@@ -88,7 +88,7 @@ def test_settings_of_two_engines_stand_side_by_side_by_what_they_are_about():
     text = {"maria": {"character set": "latin1", "order of text": "utf8mb4_bin"}}
     text["postgres"] = {"character set": "UTF8", "order of text": "C"}
     loads = {"loads": {arm: {"text": of_arm} for arm, of_arm in text.items()}}
-    (table,) = setup_section.compare_engines(seen(arms, loads, {"maria": "MariaDB"}))
+    (table,) = setup_section.compare_engines(inputs(arms, loads, {"maria": "MariaDB"}))
     assert [one.label for one in table.columns] == ["What it is about", "Alike", "MariaDB", "postgres"]
     left = "not stated: as its package has it"
     # What is not alike comes first, then what can't be said; sizes and words are compared, not spellings.
@@ -103,11 +103,11 @@ def test_settings_of_two_engines_stand_side_by_side_by_what_they_are_about():
         ["order of text", "yes", "columns = utf8mb4_bin", "columns = C"],
     ]  # fmt: skip
     assert (
-        setup_section.describe_setup(seen(arms, loads))[0]
+        setup_section.describe_setup(inputs(arms, loads))[0]
         == "not alike: torn pages are mended and character set"
     )
     # What was measured before columns were read does not say what they held.
-    (table,) = setup_section.compare_engines(seen(arms))
+    (table,) = setup_section.compare_engines(inputs(arms))
     assert ["order of text", "can't be said", left, "not read"] in table.rows
 
 
@@ -116,7 +116,7 @@ def test_an_engine_with_other_memory_is_not_alike_and_one_that_has_no_pages_does
         arms = {}
         for arm, (name, key, asked, got) in {"a": first, "b": second}.items():
             arms[arm] = {"engine": {"name": name, "settings": {key: {"asked": asked, "got": got}}}}
-        (table,) = setup_section.compare_engines(seen(arms))
+        (table,) = setup_section.compare_engines(inputs(arms))
         return next(row[1] for row in table.rows if row[0] == "memory for pages")
 
     maria = ("mariadb", "innodb_buffer_pool_size", "512M", "536870912")
@@ -131,13 +131,13 @@ def test_one_engine_alone_has_a_table_where_servers_differ_in_what_nobody_stated
             "engine": {"name": "mariadb", "unstated": {"innodb_flush_log_at_trx_commit": flush}, **engine}
         }
 
-    (table,) = setup_section.compare_engines(seen({"old": engine("1"), "new": engine("2")}))
+    (table,) = setup_section.compare_engines(inputs({"old": engine("1"), "new": engine("2")}))
     name = "not stated: innodb_flush_log_at_trx_commit"
     assert table.rows == [["a commit waits for the disk", "no", f"{name} = 1", f"{name} = 2"]]
     asked = {"settings": {"innodb_flush_log_at_trx_commit": {"asked": "1"}}}
     for alike in (engine("1"), engine("2", **asked)):
-        assert setup_section.compare_engines(seen({"old": engine("1"), "new": alike})) == []
-    assert setup_section.compare_engines(seen({"old": engine("1")})) == []
+        assert setup_section.compare_engines(inputs({"old": engine("1"), "new": alike})) == []
+    assert setup_section.compare_engines(inputs({"old": engine("1")})) == []
 
 
 def test_each_file_is_folded_under_its_name_with_its_arms_and_is_only_text():
@@ -146,7 +146,7 @@ def test_each_file_is_folded_under_its_name_with_its_arms_and_is_only_text():
     arms = {"direct": {"engine": engine}, "haproxy": {"engine": engine}}
     arms["haproxy"]["proxy"] = {"config_hash": digest_text(own)}
     kept = {"my-1.cnf": common, "haproxy-2.cfg": own, "store-3.toml": "y"}
-    (block,) = setup_section.render_files(seen(arms, names={"direct": "direct connections"}, applied=kept))
+    (block,) = setup_section.render_files(inputs(arms, names={"direct": "direct connections"}, applied=kept))
     assert "<summary>my-1.cnf: direct connections, haproxy</summary>" in block.text
     assert "<summary>haproxy-2.cfg: haproxy</summary>" in block.text
     # A store's digest is in the runs alone.
@@ -155,4 +155,4 @@ def test_each_file_is_folded_under_its_name_with_its_arms_and_is_only_text():
 
 
 def test_where_none_was_kept_nothing_is_shown():
-    assert setup_section.render_files(seen({})) == []
+    assert setup_section.render_files(inputs({})) == []

@@ -12,15 +12,17 @@ from benchbook.compare.bottlenecks.service_demand import ArmCell
 ZEROS = pd.Series([0.0, 0.0, 0.0])
 
 
-def cell(busy: dict[str, float] | None = None, others: float = 0.0, **given) -> ArmCell:
+def cell(busy: dict[str, float] | None = None, others: float = 0.0, **values) -> ArmCell:
     """A cell of three blocks whose parts kept so much of cores busy, and other programs so much more."""
     costs = {part: pd.DataFrame({"busy_cores": [used] * 3}) for part, used in (busy or {}).items()}
-    known = {"steal": ZEROS, "costs": costs, "busy": ZEROS + sum((busy or {}).values()) + others}
-    return ArmCell(**dict.fromkeys(ArmCell.__dataclass_fields__) | {"has_neighbour": False} | known | given)
+    defaults = {"steal": ZEROS, "costs": costs, "busy": ZEROS + sum((busy or {}).values()) + others}
+    return ArmCell(
+        **dict.fromkeys(ArmCell.__dataclass_fields__) | {"has_neighbour": False} | defaults | values
+    )
 
 
-def resource(parts: tuple[str, ...], cores: float, is_saturated: bool | None = True, **given):
-    return explanation.Resource(cell(**given), "HAProxy", parts, cores, is_saturated)
+def resource(parts: tuple[str, ...], cores: float, is_saturated: bool | None = True, **values):
+    return explanation.Resource(cell(**values), "HAProxy", parts, cores, is_saturated)
 
 
 @pytest.mark.parametrize(
@@ -54,14 +56,14 @@ def test_what_may_limit_an_arm_beside_latency(is_saturated, others: float, neigh
 def stops(client: tuple[float, float], server: tuple[float, float]) -> tuple[ArmCell, ArmCell]:
     """Two cells whose parts' threads stop so often a query, in the first and in the second."""
 
-    def made(place: int) -> ArmCell:
+    def make_cell(place: int) -> ArmCell:
         costs = {
             part: pd.DataFrame({"voluntary": each[place] + pd.Series([-0.01, 0.0, 0.01 * (1 + place)])})
             for part, each in (("client", client), ("server", server))
         }
         return cell(costs=costs)
 
-    return made(0), made(1)
+    return make_cell(0), make_cell(1)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +105,7 @@ def test_behind_a_proxy_stops_tell_nothing():
 
 
 @pytest.mark.parametrize(
-    ("was", "now", "told"),
+    ("was", "now", "text"),
     [
         # A tenth more, and one of them at the least.
         ((20.0, 20.2, 19.8), (22.1, 22.4, 21.8), "22.10 misses of its processor's last cache, not 20.00"),
@@ -117,26 +119,26 @@ def test_behind_a_proxy_stops_tell_nothing():
         ((2.1, 2.2, 2.0), (0.0, 0.0, 0.0), "hardly any misses of its processor's last cache, not 2.10"),
     ],
 )
-def test_work_that_differs_by_a_tenth_is_told(was, now, told: str | None):
-    def made(misses: tuple[float, ...]) -> ArmCell:
+def test_work_that_differs_by_a_tenth_is_told(was, now, text: str | None):
+    def make_cell(misses: tuple[float, ...]) -> ArmCell:
         table = dict.fromkeys(service_demand.KINDS, ZEROS) | {"llc_misses": pd.Series(misses)}
         return cell(costs={"server": pd.DataFrame(table)}, engine="mariadb")
 
-    found = service_demand.changed_work(made(was), made(now), 0.9)
-    assert [one.description.replace(" a query,", ",") for one in found] == ([] if told is None else [told])
-    assert [one.is_more for one in found] == ([] if told is None else [now[0] > was[0]])
+    works = service_demand.changed_work(make_cell(was), make_cell(now), 0.9)
+    assert [work.description.replace(" a query,", ",") for work in works] == ([] if text is None else [text])
+    assert [work.is_more for work in works] == ([] if text is None else [now[0] > was[0]])
 
 
 def beside(got: float, others: float, qps: float, slow_has: bool = True, fast_has: bool = False):
     """Sentence where a server had a core for itself and now gets so much of it beside others."""
 
-    def made(busy: float, others: float, has_neighbour: bool, us: float) -> explanation.Resource:
+    def make_cell(busy: float, others: float, has_neighbour: bool, us: float) -> explanation.Resource:
         costs = {"server": pd.DataFrame({"busy_cores": [busy] * 3, "cpu_us": [us] * 3})}
         of = replace(cell(costs=costs, has_neighbour=has_neighbour), busy=ZEROS + busy + others)
         return explanation.Resource(of, "A", ("server",), 1.0, True)
 
     observed = pd.Series([math.log(qps)] * 3) + pd.Series([-0.001, 0.0, 0.001])
-    slow, fast = made(got, others, slow_has, 12.0), made(1.0, 0.0, fast_has, 10.0)
+    slow, fast = make_cell(got, others, slow_has, 12.0), make_cell(1.0, 0.0, fast_has, 10.0)
     return explanation._from_neighbour([slow], [fast], observed, 0.9)
 
 

@@ -13,9 +13,9 @@ TOLD = {"claim": "So it is.", "stands": "Here", "metric": "qps"}
 SIDES = {"baseline": {"arm": "a"}, "treatment": {"arm": "b"}}
 
 
-def claim(kind: str, **given) -> ClaimSpec:
+def claim(kind: str, **keys) -> ClaimSpec:
     more = SIDES if kind == "effect" else {"cells": {"arm": "a"}} if kind == "value" else {"along": "threads"}
-    return ClaimSpec.model_validate({"kind": kind, **TOLD, **more, **given})
+    return ClaimSpec.model_validate({"kind": kind, **TOLD, **more, **keys})
 
 
 @pytest.mark.parametrize(
@@ -35,14 +35,14 @@ def claim(kind: str, **given) -> ClaimSpec:
     ],
 )
 def test_the_limits_of_a_claim(kind: str, band: dict, low: float, high: float):
-    found = bands.claim_limits(claim(kind, band=band))
-    assert found is not None and not found.is_strict
-    assert (found.low, found.high) == pytest.approx((low, high))
+    limits = bands.claim_limits(claim(kind, band=band))
+    assert limits is not None and not limits.is_strict
+    assert (limits.low, limits.high) == pytest.approx((low, high))
 
 
 def test_what_is_proportional_grows_by_its_own_power_within_a_fifth():
-    found = bands.claim_limits(claim("proportional"))
-    assert found is not None and (found.low, found.high) == pytest.approx((0.8, 1.2))
+    limits = bands.claim_limits(claim("proportional"))
+    assert limits is not None and (limits.low, limits.high) == pytest.approx((0.8, 1.2))
 
 
 @pytest.mark.parametrize(
@@ -57,8 +57,8 @@ def test_what_is_proportional_grows_by_its_own_power_within_a_fifth():
     ],
 )
 def test_values_have_logarithms_above_nought(low: float | None, high: float | None, ends: tuple):
-    found = bands.value_bounds(Limits(low, high))
-    assert (found.log_low, found.log_high) == pytest.approx(ends)
+    bounds = bands.value_bounds(Limits(low, high))
+    assert (bounds.log_low, bounds.log_high) == pytest.approx(ends)
 
 
 @pytest.mark.parametrize("is_strict", [False, True])
@@ -83,12 +83,12 @@ def test_ends_belong_to_bounds_unless_they_are_strict(is_strict: bool):
     ],
 )
 def test_a_band_is_written_with_the_digits_that_were_published(kind: str, band: dict, text: str):
-    found = claim(kind, band=band)
-    assert bands.published_text(found) == text
+    limits = claim(kind, band=band)
+    assert bands.published_text(limits) == text
 
 
 @pytest.mark.parametrize(
-    ("kind", "given", "which"),
+    ("kind", "keys", "which"),
     [
         ("effect", {"band": {"point": "7 %"}}, "mean"),
         ("effect", {"band": {"range": ["1 %", "7 %"]}}, "every_cell"),
@@ -97,5 +97,5 @@ def test_a_band_is_written_with_the_digits_that_were_published(kind: str, band: 
         ("peak", {"band": {"below": 7}}, None),
     ],
 )
-def test_a_point_says_where_cells_centre_and_a_range_where_each_is(kind: str, given: dict, which: str | None):
-    assert bands.judged_by(claim(kind, **given)) == which
+def test_a_point_says_where_cells_centre_and_a_range_where_each_is(kind: str, keys: dict, which: str | None):
+    assert bands.judged_by(claim(kind, **keys)) == which

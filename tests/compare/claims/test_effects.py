@@ -31,9 +31,9 @@ def _claim(**changes):
 
 
 def test_a_claim_about_two_arms_of_the_study_is_put_to_them(make_study):
-    found, left = answerable(make_study(threads=(4, 16)), {"source/third": _claim(cells={"threads": (4,)})})
+    claims, left = answerable(make_study(threads=(4, 16)), {"source/third": _claim(cells={"threads": (4,)})})
     assert left == []
-    (claim,) = found
+    (claim,) = claims
     assert (claim.baseline, claim.treatment, claim.threads, claim.value) == ("direct", "haproxy", (4,), -0.30)
     # A fifth of 30 % is more than 2 points.
     assert (claim.band.low, claim.band.high) == pytest.approx((-0.36, -0.24))
@@ -64,9 +64,9 @@ def test_a_claim_of_several_treatments_is_put_to_each_arm_that_bears_such_a_load
         band={"point": "0 %"},
         judged_by="every_cell",
     )
-    found, left = answerable(study, {"s/idle": claim})
+    claims, left = answerable(study, {"s/idle": claim})
     assert left == []
-    contrasts = [(one.baseline, one.treatment) for one in found]
+    contrasts = [(one.baseline, one.treatment) for one in claims]
     assert contrasts == [("idle-5000", "idle-10000"), ("idle-5000", "idle-15000")]
     # A machine that can't bear 15,000 is asked about 10,000; one that bears neither is not asked.
     most = {"max_connections": 20000}
@@ -155,7 +155,7 @@ def test_a_claim_about_tidbs_processors_reads_those_of_tidb_and_not_of_its_stora
     ],
 )
 def test_what_a_study_cannot_answer_is_said(make_study, changes, reason):
-    found, (left,) = answerable(make_study(), {"source/third": _claim(**changes)})
-    assert found == []
+    claims, (left,) = answerable(make_study(), {"source/third": _claim(**changes)})
+    assert claims == []
     assert left.startswith("Claim source/third is not answered")
     assert reason in left

@@ -26,52 +26,57 @@ def _candidate(make_runs, by_threads, treatment="haproxy", look=5, **claimed):
 
 
 def test_a_clear_effect_gets_its_label_and_verdict(make_runs):
-    (found,) = judge_candidates(
+    (decision,) = judge_candidates(
         [_candidate(make_runs, {4: FIVE}, value=0.065, band=EquivalenceBand(0.04, 0.09))], 5
     )
-    assert (found.label, found.verdict, found.direction, found.notes) == ("higher", "confirmed", None, ())
+    assert (decision.label, decision.verdict, decision.direction, decision.notes) == (
+        "higher",
+        "confirmed",
+        None,
+        (),
+    )
 
 
 def test_a_contradicted_claim_says_how(make_runs):
-    (found,) = judge_candidates([_candidate(make_runs, {4: FIVE}, value=0.20, band=point_band(0.20))], 5)
-    assert (found.verdict, found.direction) == ("contradicted", "right")
+    (decision,) = judge_candidates([_candidate(make_runs, {4: FIVE}, value=0.20, band=point_band(0.20))], 5)
+    assert (decision.verdict, decision.direction) == ("contradicted", "right")
 
 
 def test_before_the_first_look_nothing_is_decided(make_runs):
-    (found,) = judge_candidates(
+    (decision,) = judge_candidates(
         [_candidate(make_runs, {4: FIVE[:4]}, look=None, value=0.065, band=EquivalenceBand(0.0, 1.0))], 5
     )
-    assert (found.label, found.verdict) == ("not decided yet", None)
-    assert found.notes == ("nothing is decided before 5 blocks; there are 4",)
+    assert (decision.label, decision.verdict) == ("not decided yet", None)
+    assert decision.notes == ("nothing is decided before 5 blocks; there are 4",)
 
 
 @pytest.mark.parametrize("blocks", [[1.07], [1.07, 1.08], [1.07] * 5])
 def test_without_an_interval_there_is_no_verdict(make_runs, blocks):
-    (found,) = judge_candidates(
+    (decision,) = judge_candidates(
         [_candidate(make_runs, {4: blocks}, look=5, value=0.07, band=point_band(0.07))], 5
     )
-    assert (found.label, found.verdict) == ("not shown", None)
-    assert found.notes
+    assert (decision.label, decision.verdict) == ("not shown", None)
+    assert decision.notes
 
 
 def test_levels_that_disagree_about_the_sign_take_the_verdict_away(make_runs):
     by_threads = {4: [1.20, 1.21, 1.19, 1.20, 1.22], 16: [0.95, 0.96, 0.95, 0.94, 0.95]}
-    (found,) = judge_candidates([_candidate(make_runs, by_threads, value=0.07, band=point_band(0.07))], 5)
-    assert (found.label, found.verdict) == ("depends on threads", "inconclusive")
-    assert "sign" in found.notes[0]
+    (decision,) = judge_candidates([_candidate(make_runs, by_threads, value=0.07, band=point_band(0.07))], 5)
+    assert (decision.label, decision.verdict) == ("depends on threads", "inconclusive")
+    assert "sign" in decision.notes[0]
 
 
 def test_a_heavy_tail_is_inconclusive_and_named(make_runs):
     candidate = _candidate(make_runs, {4: HEAVY}, look=20, value=-0.04, band=EquivalenceBand(-0.10, 0.02))
-    (found,) = judge_candidates([candidate], 5)
-    assert found.second_opinion_agrees is False
-    assert (found.label, found.verdict) == ("not shown", "inconclusive")
-    assert "heavy-tailed" in found.notes[0]
+    (decision,) = judge_candidates([candidate], 5)
+    assert decision.second_opinion_agrees is False
+    assert (decision.label, decision.verdict) == ("not shown", "inconclusive")
+    assert "heavy-tailed" in decision.notes[0]
 
 
 def test_a_second_opinion_of_the_same_mind_changes_nothing(make_runs):
-    (found,) = judge_candidates([_candidate(make_runs, {4: [*FIVE, *FIVE[::-1]]}, look=10)], 5)
-    assert (found.label, found.second_opinion_agrees) == ("higher", True)
+    (decision,) = judge_candidates([_candidate(make_runs, {4: [*FIVE, *FIVE[::-1]]}, look=10)], 5)
+    assert (decision.label, decision.second_opinion_agrees) == ("higher", True)
 
 
 def _weak(make_runs, p, treatment):
@@ -91,13 +96,13 @@ def test_several_treatments_of_one_question_are_corrected_by_holm(make_runs):
     assert both[0].label == "not shown"
     assert "Holm" in both[0].notes[0]
     # The smaller p is tested at half the error, the next one at all of it.
-    assert [found.label for found in strong] == ["higher", "higher"]
+    assert [decision.label for decision in strong] == ["higher", "higher"]
 
 
 def test_a_second_claim_about_the_same_treatment_is_no_further_contrast(make_runs):
     first = _weak(make_runs, 0.015, "haproxy")
-    found = judge_candidates([first, replace(first, is_extra=True)], 5)
-    assert [one.label for one in found] == ["higher", "higher"]
+    decisions = judge_candidates([first, replace(first, is_extra=True)], 5)
+    assert [decision.label for decision in decisions] == ["higher", "higher"]
 
 
 def test_different_workloads_are_different_questions_unless_they_are_one_family(make_runs):
@@ -105,11 +110,11 @@ def test_different_workloads_are_different_questions_unless_they_are_one_family(
     elsewhere = replace(
         first, effect=replace(first.effect, contrast=replace(first.effect.contrast, workload="other"))
     )
-    assert [one.label for one in judge_candidates([first, elsewhere], 5)] == ["higher", "higher"]
+    assert [decision.label for decision in judge_candidates([first, elsewhere], 5)] == ["higher", "higher"]
     # The A/A pairs of all workloads answer one question: does the baseline equal itself?
     # Two p values of .015 are .03 each together.
     together = judge_candidates([first, elsewhere], 5, is_one_family=True)
-    assert [one.label for one in together] == ["not shown", "not shown"]
+    assert [decision.label for decision in together] == ["not shown", "not shown"]
 
 
 LEVELS = {
@@ -120,9 +125,9 @@ LEVELS = {
 
 
 def test_each_thread_level_is_decided_by_itself(make_runs):
-    (found,) = judge_candidates([_candidate(make_runs, LEVELS)], 5)
-    assert found.label == "depends on threads"
-    assert [(one.threads, one.label) for one in found.levels] == [
+    (decision,) = judge_candidates([_candidate(make_runs, LEVELS)], 5)
+    assert decision.label == "depends on threads"
+    assert [(level.threads, level.label) for level in decision.levels] == [
         (1, "lower"),
         (4, "lower"),
         (16, "not shown"),
@@ -147,8 +152,8 @@ def test_levels_are_corrected_for_each_other_and_for_other_treatments(make_runs)
 
 
 def test_before_the_first_look_no_level_is_decided(make_runs):
-    (found,) = judge_candidates([_candidate(make_runs, {1: FIVE[:4], 4: FIVE[:4]}, look=None)], 5)
-    assert {one.label for one in found.levels} == {"not decided yet"}
+    (decision,) = judge_candidates([_candidate(make_runs, {1: FIVE[:4], 4: FIVE[:4]}, look=None)], 5)
+    assert {level.label for level in decision.levels} == {"not decided yet"}
 
 
 # Log ratios -.9, -.7, -.8, -.5, -1.1 have s = .2236, so the 98 % interval is ± .375: a factor of 2.1.
@@ -156,18 +161,21 @@ WIDE = list(np.exp([-0.9, -0.7, -0.8, -0.5, -1.1]))
 
 
 def test_an_interval_wider_than_a_factor_of_one_and_a_half_is_withheld_though_it_leaves_zero(make_runs):
-    (found,) = judge_candidates([_candidate(make_runs, {4: WIDE}, value=0.5, band=point_band(0.5))], 5)
-    assert (found.label, found.withheld) == ("no useful interval", "The interval is too wide to be of use.")
-    assert found.levels[0].label == "no useful interval"
+    (decision,) = judge_candidates([_candidate(make_runs, {4: WIDE}, value=0.5, band=point_band(0.5))], 5)
+    assert (decision.label, decision.withheld) == (
+        "no useful interval",
+        "The interval is too wide to be of use.",
+    )
+    assert decision.levels[0].label == "no useful interval"
     # What it answers of a claim stays: all of it lies below +40 %.
-    assert found.verdict == "contradicted"
+    assert decision.verdict == "contradicted"
 
 
 def test_an_aa_pair_that_wide_withholds_what_is_compared_beside_it(make_runs):
     twin = _candidate(make_runs, {4: WIDE}, "direct_again")
-    (found,) = judge_candidates([_candidate(make_runs, {4: FIVE})], 5, twins=[twin])
-    assert found.label == "no useful interval"
-    assert found.withheld.startswith("Equal arms (A/A) came out anywhere from −69.")
+    (decision,) = judge_candidates([_candidate(make_runs, {4: FIVE})], 5, twins=[twin])
+    assert decision.label == "no useful interval"
+    assert decision.withheld.startswith("Equal arms (A/A) came out anywhere from −69.")
     (quiet,) = judge_candidates(
         [_candidate(make_runs, {4: FIVE})], 5, twins=[_candidate(make_runs, {4: FIVE}, "direct_again")]
     )
@@ -177,10 +185,10 @@ def test_an_aa_pair_that_wide_withholds_what_is_compared_beside_it(make_runs):
 def test_a_level_alone_decides_nothing_where_the_effect_over_all_threads_is_open(make_runs):
     """+3 % at 4 threads and about zero at 16, but not shown to differ: all of it may be chance."""
     levels = {4: [1.030, 1.031, 1.029, 1.032, 1.028], 16: [1.06, 0.97, 1.05, 0.96, 1.03]}
-    (found,) = judge_candidates([_candidate(make_runs, levels)], 5)
-    assert found.label == "not shown"
-    assert found.levels[0].low > 0
-    assert (found.levels[0].label, "over all threads" in found.levels[0].note) == ("not shown", True)
+    (decision,) = judge_candidates([_candidate(make_runs, levels)], 5)
+    assert decision.label == "not shown"
+    assert decision.levels[0].low > 0
+    assert (decision.levels[0].label, "over all threads" in decision.levels[0].note) == ("not shown", True)
 
 
 # QPS gained per thread level as the documents' own tables give it, in percent, and the geometric mean.
@@ -214,43 +222,43 @@ def test_the_mean_does_not_depend_on_which_arm_is_the_baseline(make_runs):
 
 
 def test_thread_levels_are_averaged_before_blocks(make_runs):
-    found = _effect(make_runs, {4: [1.062, 1.071, 1.058, 1.081, 1.049]})
-    assert (found.interval.low, found.interval.high) == pytest.approx((0.0437901431, 0.0848935910))
+    effect = _effect(make_runs, {4: [1.062, 1.071, 1.058, 1.081, 1.049]})
+    assert (effect.interval.low, effect.interval.high) == pytest.approx((0.0437901431, 0.0848935910))
     # √5 · standard error is the spread of a block again.
-    assert found.spread == pytest.approx(0.01159, abs=1e-4)
-    assert found.has_headline
+    assert effect.spread == pytest.approx(0.01159, abs=1e-4)
+    assert effect.has_headline
 
 
 def test_no_headline_where_thread_levels_are_shown_to_have_different_signs(make_runs):
-    found = _effect(make_runs, {4: [1.10, 1.11, 1.09, 1.10, 1.12], 16: [0.90, 0.91, 0.90, 0.89, 0.90]})
-    assert found.depends
-    assert not found.has_headline
+    effect = _effect(make_runs, {4: [1.10, 1.11, 1.09, 1.10, 1.12], 16: [0.90, 0.91, 0.90, 0.89, 0.90]})
+    assert effect.depends
+    assert not effect.has_headline
 
 
 def test_a_range_over_zero_that_is_only_noise_keeps_its_headline(make_runs):
-    found = _effect(make_runs, {4: [1.02, 0.97, 1.03, 0.98, 1.01], 16: [0.97, 1.02, 0.98, 1.01, 0.99]})
-    assert not found.depends
-    assert found.has_headline
+    effect = _effect(make_runs, {4: [1.02, 0.97, 1.03, 0.98, 1.01], 16: [0.97, 1.02, 0.98, 1.01, 0.99]})
+    assert not effect.depends
+    assert effect.has_headline
 
 
 def test_levels_that_differ_in_size_only_keep_their_headline(make_runs):
-    found = _effect(make_runs, {4: [1.04, 1.041, 1.039, 1.04, 1.042], 16: [1.08, 1.081, 1.08, 1.079, 1.08]})
-    assert found.depends
-    assert found.has_headline
+    effect = _effect(make_runs, {4: [1.04, 1.041, 1.039, 1.04, 1.042], 16: [1.08, 1.081, 1.08, 1.079, 1.08]})
+    assert effect.depends
+    assert effect.has_headline
 
 
 def test_p_is_small_exactly_when_the_interval_leaves_zero_out(make_runs):
-    found = _effect(make_runs, {4: [1.062, 1.071, 1.058, 1.081, 1.049]}).by_threads[0][1]
-    assert p_value(found) < 0.05
+    interval = _effect(make_runs, {4: [1.062, 1.071, 1.058, 1.081, 1.049]}).by_threads[0][1]
+    assert p_value(interval) < 0.05
     # The t of these blocks: mean .06217 / (.01159 / √5) = 12.0 with 4 df.
-    assert math.isclose(p_value(found), 0.00027, rel_tol=0.05)
+    assert math.isclose(p_value(interval), 0.00027, rel_tol=0.05)
 
 
 def test_a_refused_contrast_has_no_effect_but_a_reason(make_runs):
-    found = _effect(make_runs, {4: [1.1, 0.0, 1.2, 1.1, 1.1]})
-    assert found.interval.effect is None
-    assert "cannot be taken" in found.interval.reason
-    assert p_value(found.interval) is None
+    effect = _effect(make_runs, {4: [1.1, 0.0, 1.2, 1.1, 1.1]})
+    assert effect.interval.effect is None
+    assert "cannot be taken" in effect.interval.reason
+    assert p_value(effect.interval) is None
 
 
 @pytest.mark.parametrize(
@@ -266,5 +274,5 @@ def test_a_refused_contrast_has_no_effect_but_a_reason(make_runs):
 )
 def test_one_number_stands_for_levels_unless_their_signs_are_shown_to_differ(p, means, depends, has_headline):
     by_threads = tuple((4 * place, Interval(5, 0.98, mean)) for place, mean in enumerate(means, start=1))
-    found = Effect(None, Interval(5, 0.98), None, by_threads, Depends(f=9.0, p=p, df1=1, df2=4))
-    assert (found.depends, found.has_headline, found.spread) == (depends, has_headline, None)
+    effect = Effect(None, Interval(5, 0.98), None, by_threads, Depends(f=9.0, p=p, df1=1, df2=4))
+    assert (effect.depends, effect.has_headline, effect.spread) == (depends, has_headline, None)

@@ -47,7 +47,7 @@ ROOMS = (
     "sites/proxies/",
     "sites/tidb/",
     "sites/local/tidb_",
-    "sites/kube/tidb_manifests",
+    "sites/kube/tidb_",
 )
 
 

@@ -161,8 +161,8 @@ def test_all_mistakes_of_a_file_are_told_at_once(root: Path):
     (root / "studies" / "bad.yaml").write_text(text)
     with pytest.raises(InputErrors) as refused:
         load.load_study("bad")
-    told = {tuple(line.split(": ")[:2]) for line in refused.value.errors}
-    assert told == {
+    messages = {tuple(line.split(": ")[:2]) for line in refused.value.errors}
+    assert messages == {
         ("studies/bad.yaml:4", "site.port"),
         ("studies/bad.yaml:13", "dataset.table_size"),
         ("studies/bad.yaml:17", "treads"),
@@ -304,8 +304,8 @@ def test_a_misspelt_claim_is_named_in_the_first_pass_beside_every_other_mistake(
     (root / "studies" / "good.yaml").write_text(text)
     with pytest.raises(InputErrors) as raised:
         load.load_study("good")
-    told = "\n".join(raised.value.errors)
-    assert "threads" in told and "nobody/nothing: no such claim" in told
+    messages = "\n".join(raised.value.errors)
+    assert "threads" in messages and "nobody/nothing: no such claim" in messages
 
 
 def test_a_file_in_place_of_a_name_is_answered_with_the_name(root: Path):

@@ -40,14 +40,14 @@ needs = pytest.mark.skipif(not files.find_programs(accounts.PROGRAM), reason=MIS
 
 
 def study(port: int | None = None, **changes: Any) -> StudySpec:
-    own = {
+    defaults = {
         "site": {"port": rooms.port(90) if port is None else port},
         "engine": {"name": "postgresql", "settings": SMALL},
         "arms": {"direct": {}, "again": {"access": "haproxy"}},
         # In few rows two clients want the same one, and an error in a hundred transactions voids a run.
         "dataset": {"tables": 2, "table_size": 20_000},
     }
-    return small.study(**own | changes)
+    return small.study(**defaults | changes)
 
 
 def test_a_server_of_another_name_is_called_by_that_in_its_facts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,7 +68,7 @@ def row(setting: str, unit: str | None, vartype: str, name: str = "x") -> Simple
 
 
 @pytest.mark.parametrize(
-    ("name", "asked", "got", "unit", "kind", "is_same"),
+    ("name", "wanted", "got", "unit", "kind", "is_same"),
     [
         # 64 MiB are 8192 pages of 8 KiB, and a bare number counts pages.
         ("shared_buffers", "64MB", "8192", "8kB", "integer", True),
@@ -85,8 +85,8 @@ def row(setting: str, unit: str | None, vartype: str, name: str = "x") -> Simple
         ("wal_compression", "off", "off", None, "enum", True),
     ],
 )
-def test_a_setting_is_compared_across_the_ways_of_writing_it(name, asked, got, unit, kind, is_same) -> None:
-    assert server_settings.is_same_value(name, asked, got, unit, kind) is is_same
+def test_a_setting_is_compared_across_the_ways_of_writing_it(name, wanted, got, unit, kind, is_same) -> None:
+    assert server_settings.is_same_value(name, wanted, got, unit, kind) is is_same
 
 
 def test_a_setting_that_waits_for_a_restart_or_is_not_there_was_not_taken() -> None:
@@ -164,8 +164,8 @@ def test_the_ledger_agrees_to_the_query(loaded: Any, tmp_path: Path, arm: str) -
         pytest.skip(str(PgBouncer.obstacle()))
     loaded.restore()
     folder = made(loaded, arm, tmp_path)
-    found = judge(folder)
-    assert (found.status, found.reasons) == ("valid", [])
+    judgement = judge(folder)
+    assert (judgement.status, judgement.reasons) == ("valid", [])
     deletes = grown(folder, "Com_delete")
     assert deletes > 0
     assert grown(folder, "Com_select") == 14 * deletes
@@ -205,10 +205,10 @@ def test_a_statement_of_a_stranger_in_the_run_voids_it(loaded: Any, tmp_path: Pa
             folder = execute_run(run, tmp_path, 1)
         finally:
             del site.during
-    found = judge(folder)
-    assert found.status == "invalid"
-    assert any("Com_select grew by" in reason for reason in found.reasons)
-    assert any("Connections grew by 3, sysbench says 2" in reason for reason in found.reasons)
+    judgement = judge(folder)
+    assert judgement.status == "invalid"
+    assert any("Com_select grew by" in reason for reason in judgement.reasons)
+    assert any("Connections grew by 3, sysbench says 2" in reason for reason in judgement.reasons)
 
 
 @pytest.mark.server
@@ -253,9 +253,9 @@ def test_a_trigger_or_a_row_between_two_runs_voids_the_second(loaded: Any, tmp_p
             "CREATE TRIGGER slow BEFORE UPDATE ON sbtest1 FOR EACH ROW EXECUTE FUNCTION nothing()",
             arm="direct",
         )
-        found = judge(execute_run(run, tmp_path / "2", 1))
-        assert found.status == "invalid"
-        assert any("trigger sbtest1.slow was added" in reason for reason in found.reasons)
+        judgement = judge(execute_run(run, tmp_path / "2", 1))
+        assert judgement.status == "invalid"
+        assert any("trigger sbtest1.slow was added" in reason for reason in judgement.reasons)
         tell(
             site,
             "DROP TRIGGER slow ON sbtest1",
@@ -264,8 +264,8 @@ def test_a_trigger_or_a_row_between_two_runs_voids_the_second(loaded: Any, tmp_p
             "SELECT pg_stat_force_next_flush()",
             arm="direct",
         )
-        found = judge(execute_run(run, tmp_path / "3", 1))
-        assert any("sbtest1 was written to between the runs" in reason for reason in found.reasons)
+        judgement = judge(execute_run(run, tmp_path / "3", 1))
+        assert any("sbtest1 was written to between the runs" in reason for reason in judgement.reasons)
 
 
 @pytest.mark.server
@@ -281,8 +281,8 @@ def test_a_setting_changed_and_a_restart_between_two_runs_void_the_second(loaded
         assert judge(walks.made(site, asked, [first], tmp_path / "1")).status == "valid"
         tell(site, "ALTER SYSTEM SET work_mem = '1MB'", "SELECT pg_reload_conf()", arm="direct")
         time.sleep(0.3)
-        found = judge(execute_run(run, tmp_path / "2", 1))
-        assert any("server variable work_mem was 4096, is 1024" in reason for reason in found.reasons)
+        judgement = judge(execute_run(run, tmp_path / "2", 1))
+        assert any("server variable work_mem was 4096, is 1024" in reason for reason in judgement.reasons)
 
 
 @pytest.mark.server

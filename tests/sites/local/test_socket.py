@@ -24,7 +24,7 @@ OVER = {"mariadb": "--mysql-socket=", "mysql": "--mysql-socket=", "postgresql": 
 
 
 def study(name: str = "mariadb", port: int | None = None, **changes: Any) -> StudySpec:
-    own = {
+    defaults = {
         "site": {"port": rooms.port(90) if port is None else port},
         "engine": {"name": name, "settings": SETTINGS[name]},
         "arms": {"direct": {}, "socket": {"access": "socket"}},
@@ -32,7 +32,7 @@ def study(name: str = "mariadb", port: int | None = None, **changes: Any) -> Stu
         "workloads": {"oltp_read_only": {}},
         "plan": {"seed": 3, "blocks": 1} | TURNS,
     }
-    return small.study(**own | changes)
+    return small.study(**defaults | changes)
 
 
 @pytest.mark.server
@@ -41,13 +41,13 @@ def study(name: str = "mariadb", port: int | None = None, **changes: Any) -> Stu
     "engine", [name for name, one in descriptors.load_engines().items() if one.has_socket]
 )
 def test_both_ways_lead_to_one_server_in_turns_and_agree_with_its_ledger(engine, open_folder, port, tmp_path):
-    asked = study(engine, port + 35)
+    spec = study(engine, port + 35)
     ask = sites.load(descriptors.find_engine(engine).code).obstacle
-    if (why := ask(asked.engine)) is not None:
+    if (why := ask(spec.engine)) is not None:
         pytest.skip(why)
-    with sites.open_site(asked, open_folder / f"socket-{engine}") as site:
-        dataset.load_data(site, plan_data(asked))
-        store = Store(site, asked, tmp_path)
+    with sites.open_site(spec, open_folder / f"socket-{engine}") as site:
+        dataset.load_data(site, plan_data(spec))
+        store = Store(site, spec, tmp_path)
         assert store.runs[0].order == "turns"
         store.walk_undisturbed()
         store.assert_complete()

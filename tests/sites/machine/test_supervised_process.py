@@ -39,10 +39,10 @@ def port() -> int:
 
 @pytest.fixture
 def part(tmp_path: Path, port: int) -> Iterator[Part]:
-    made = Part(LocalMachine(labs.Lab(tmp_path, "token")), labs.PartLocation("part", "127.0.0.1", port))
-    made.machine.private_folder("run", None)
-    yield made
-    made.stop()
+    part = Part(LocalMachine(labs.Lab(tmp_path, "token")), labs.PartLocation("part", "127.0.0.1", port))
+    part.machine.private_folder("run", None)
+    yield part
+    part.stop()
 
 
 @contextlib.contextmanager
@@ -77,12 +77,12 @@ class Opened(supervised_process.Supervised):
 @pytest.mark.skipif(os.geteuid() != 0, reason="a network namespace needs root")
 @pytest.mark.parametrize("address", ["0.0.0.0", "::"])
 def test_a_part_that_listens_off_loopback_is_named_and_stopped(tmp_path, port, address) -> None:
-    made = Opened(LocalMachine(labs.Lab(tmp_path, "token")), labs.PartLocation("part", "127.0.0.1", port))
-    made.machine.private_folder("run", None)
-    made.address = address
+    part = Opened(LocalMachine(labs.Lab(tmp_path, "token")), labs.PartLocation("part", "127.0.0.1", port))
+    part.machine.private_folder("run", None)
+    part.address = address
     with pytest.raises(SiteError, match=f"listens on {address}:{port}, and may on 127.0.0.1 alone"):
-        made.ensure()
-    assert not made.is_up
+        part.ensure()
+    assert not part.is_up
 
 
 def test_a_port_that_a_connection_goes_out_from_is_tried_again(part: Part) -> None:
