@@ -15,6 +15,7 @@ import pytest
 import benchbook as bb
 from benchbook.commands import cli
 from benchbook.core.util.errors import NotThere
+from benchbook.show import logs_page
 from tests.goldens import assert_page
 from tests.log_analysis.test_layout import fill, log, make
 
@@ -208,3 +209,12 @@ def test_no_password_of_a_command_line_is_kept(tmp_path, capsys):
 @pytest.fixture(autouse=True)
 def _plain_stdin(monkeypatch):
     monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO()))
+
+
+@pytest.mark.parametrize(("runs", "is_drawn"), [(0, False), (1, True), (40, True), (41, False)])
+def test_seconds_of_more_runs_than_a_reader_can_tell_apart_are_not_drawn(runs, is_drawn, monkeypatch):
+    table = pd.DataFrame({"run_id": range(runs), "workload": "read_only", "qps": 1.0})
+    for name in ("runs_table", "intervals_table"):
+        monkeypatch.setattr(logs_page.tables, name, lambda logs: table)
+    monkeypatch.setattr(logs_page.figures, "draw_seconds", lambda *_: "drawn")
+    assert logs_page.seconds_picture(types.SimpleNamespace(arms={})) == ("drawn" if is_drawn else None)

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from benchbook.core.util import number_format
-from benchbook.show import figures, theme
+from benchbook.show import figures, picture, theme
 from benchbook.show.picture import Picture
 from tests.compare.bottlenecks.test_load_curve import rated_cells
 from tests.found import findings
@@ -127,6 +127,13 @@ def _luminance(shade: str) -> float:
 def test_every_colour_of_the_style_has_a_dark_value():
     colours = set(re.findall(r"\b[0-9a-f]{6}$", theme.STYLE.read_text(), re.M))
     assert len(colours) > 3 and {f"#{one}" for one in colours} <= set(theme.SHADES)
+
+
+def test_a_colour_of_a_shape_or_of_a_class_follows_the_readers_scheme():
+    (ink, dark_ink), (rule, dark_rule) = list(theme.SHADES.items())[1:5:3]
+    made = picture.follow_scheme(f'<svg><path fill="{ink}"/></svg>', f".s0{{fill:{rule}}}")
+    assert f"{{:root{{--c0:{dark_ink};--c1:{dark_rule}}}}}.s0{{fill:var(--c1)}}" in made
+    assert f":root{{--c0:{ink};--c1:{rule}}}" in made and '<path fill="var(--c0)"/>' in made
 
 
 def test_arms_stand_out_on_both_backgrounds(made):

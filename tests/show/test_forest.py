@@ -23,6 +23,7 @@ def test_halving_and_doubling_are_equally_far_from_zero_and_what_is_beyond_stand
 
 
 def test_ticks_are_round_and_not_too_near_to_each_other():
+    assert all(tick % 5 == 0 for tick in forest._TICKS if abs(tick) > 2)
     # A fifth of the width is 0.4: log(1.5) = 0.405, log(2.5) = 0.916; log(0.6) = -0.511, log(0.4) = -0.916.
     assert forest.Scale(-1, 1).ticks == [-0.6, -0.4, 0, 0.5, 1.5]
 

@@ -46,6 +46,7 @@ def test_every_session_has_its_line_in_the_forest_and_its_row_in_the_table(study
     assert len(row.dots) == 4 and "expected −15 to −14" in row.effect_text.replace("\xa0", " ")
     table, left = shown.tabulate_moderators(study), shown.left_out(study)
     assert [row[0] for row in table.rows] == [one.id for one in study.sessions]
+    assert ("HAProxy", "point selects") in {(column.label, column.unit) for column in table.columns}
     # A log effect of 0.1 is 10.5 %.
     assert left.rows[0][2:] == ["+11\xa0%", "another design (b2, not a1)"]
     assert '<th scope="row">Why' in left._repr_html_(), "fewer sessions than columns are columns themselves"

@@ -69,6 +69,7 @@ def test_what_is_not_known_is_left_out():
     assert describe({"a": {"engine": {"name": "mariadb", "version": None}, "machine": None}}) == []
     many = {str(cores): {"machine": {**MACHINE, "cores": cores}} for cores in (1, 2, 4)}
     assert describe(many) == ["sysbench 1.0.20", "3 kinds of machine"]
+    assert describe({key: many[key] for key in "12"})[-1] == "1 core of Xeon; 2 cores of Xeon"
 
 
 def test_settings_of_two_engines_stand_side_by_side_by_what_they_are_about():

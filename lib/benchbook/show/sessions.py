@@ -198,14 +198,8 @@ def left_out(recorded: MetaAnalysis) -> Table:
 
 def render_comparison(here: SessionResult, record: MetaAnalysis) -> Html:
     """Compare a local session with the recorded ones, effect by effect."""
-    prediction_checks = prediction_check.compare_with_prediction(here, record)
-    if not prediction_checks:
-        return Html("")
-    differing = prediction_check.machine_differences(here.session, record.sessions)
-    machine = "No difference of the machine is known."
-    if differing:
-        machine = f"Different here: {number_format.join_words(differing)}."
-    return render_template("beside.html.j2", told=prediction_check.describe_session(here, record) or machine)
+    told = prediction_check.describe_session(here, record)
+    return render_template("beside.html.j2", told=told) if told else Html("")
 
 
 def tabulate_shared(several: Sequence[MetaAnalysis]) -> list[Table]:

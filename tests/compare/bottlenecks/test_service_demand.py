@@ -100,7 +100,8 @@ def test_differences_and_changes_are_those_of_blocks_that_both_have():
     more = relative_change(treated, base, 0.9)
     assert more is not None and more.value == pytest.approx(6 ** (1 / 3) - 1)
     assert relative_change(treated, base.replace(1.0, 0.0), 0.9) is None
-    assert mean_difference(treated, base.rename({1: 5, 2: 6, 3: 7}), 0.9) is None
+    for difference in (mean_difference, relative_change):
+        assert difference(treated, base.rename({1: 5, 2: 6, 3: 7}), 0.9) is None
     # 0.2 ± 0.84 is on neither side of nothing.
     assert not is_decided(mean_difference(pd.Series([0.7, 0.2, -0.3]), pd.Series([0.0, 0.0, 0.0]), 0.9))
 

@@ -1,9 +1,13 @@
 """A claim about cells where a proxy is not yet busy looks at what was used there, and at nothing else."""
 
+import math
+
 import pytest
 
 from benchbook.compare.claims import study_cells
+from benchbook.compare.claims.estimands import NotApplicable
 from benchbook.core.published.claim import Condition
+from benchbook.core.study.params import Analysis
 
 # Two cores may be used, so 80 % of them are 1.6.
 FACTS = {"tiproxy": {"cpu": {"proxy": {"cores": [2, 3]}}}, "haproxy": {"cpu": {"proxy": {"cores": [2]}}}}
@@ -67,3 +71,19 @@ def test_a_quota_is_what_there_is_and_hosts_tell_of_their_own_cores():
         == 8.0
     )
     assert study_cells.allowed_cores({"machine": {"cores": 8}}, "proxy") is None
+
+
+def test_a_zero_leaves_no_ratio_and_is_named_with_its_block(runs, make_study):
+    study = make_study(arms=("haproxy", "tiproxy"), threads=(4, 16, 64))
+    cell = study_cells.StudyCell(
+        {"name": "tiproxy", "workload": "oltp_point_select", "threads": 4}, "qps", None
+    )
+
+    def amount(table):
+        evidence = study_cells.StudyEvidence(study, table, Analysis())
+        return study_cells.StudyCells(study, evidence).amount(((cell, 1.0),))
+
+    assert amount(runs).log_mean == pytest.approx(math.log(4000))
+    is_zero = (runs.arm == "tiproxy") & (runs.block == 2) & (runs.threads == 16)
+    with pytest.raises(NotApplicable, match=r"is 0 in block 2 \(tiproxy, oltp_point_select, 16 threads\)"):
+        amount(runs.assign(qps=runs.qps.mask(is_zero, 0.0)))

@@ -93,7 +93,7 @@ def estimate_mean(
 def relative_change(treated: pd.Series, base: pd.Series, level: float) -> CostEstimate | None:
     """Change of a mean of logarithms inside the blocks of both, as a fraction."""
     both = pd.concat([treated, base], axis=1, join="inner")
-    if both.empty or not (both > 0).all(axis=None):
+    if not (both > 0).all(axis=None):
         return None
     return estimate_mean(np.log(both.iloc[:, 0] / both.iloc[:, 1]), level, math.expm1)
 
@@ -101,7 +101,7 @@ def relative_change(treated: pd.Series, base: pd.Series, level: float) -> CostEs
 def mean_difference(treated: pd.Series, base: pd.Series, level: float) -> CostEstimate | None:
     """Mean difference inside the blocks of both."""
     both = pd.concat([treated, base], axis=1, join="inner")
-    return None if both.empty else estimate_mean(both.iloc[:, 0] - both.iloc[:, 1], level)
+    return estimate_mean(both.iloc[:, 0] - both.iloc[:, 1], level)
 
 
 def is_decided(cost_estimate: CostEstimate | None) -> bool:
