@@ -84,16 +84,15 @@ def test_a_study_without_pilots_does_not_say_that_they_showed_something(made):
 def test_each_weakness_asks_for_care(made):
     voids = {"by_arm": {"direct": {"runs": 30, "voided": 9}}, "fisher_p": 0.01, "note": APART}
     failed = [{"check": "little", "passed": False, "where": "", "detail": ""}]
-    second = {"method": "signed-rank", "low": -0.2, "high": 0.1, "agrees": False}
     weak = changed(
         made.findings,
         blocks={"planned": 5, "complete": 3},
         voids=voids,
         checks=failed,
-        findings=[changed(made.findings.findings[0], second_opinion=second, warnings=["pair missing"])],
+        findings=[changed(made.findings.findings[0], warnings=["pair missing"])],
     )
     found = _by_name(weak, made.runs)
-    for name in ("Blocks", "Voids", "Checks", "HAProxy on point selects", "HAProxy on point selects, QPS"):
+    for name in ("Blocks", "Voids", "Checks", "HAProxy on point selects, QPS"):
         assert found[name].is_care
     assert "little" in found["Checks"].text
     assert _by_name(changed(weak, checks=[]), made.runs)["Checks"].is_care

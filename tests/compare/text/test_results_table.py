@@ -70,7 +70,7 @@ def test_a_sure_direction_is_said_though_the_size_is_not(low, high, label):
         one, levels=[level(4, 1.6, low, high, label="no useful interval", note="Equal arms came out apart.")]
     )
     (row,) = rows_of_finding(noisy)
-    assert row.label == "no useful interval" and row.notes[0].startswith("Equal arms came out apart. ")
+    assert row.label == "no useful interval" and row.notes[0].startswith("Equal arms (A/A) came out too far")
     narrow = changed(one, low=1.5, high=1.7, withheld="Equal arms came out apart.")
     assert next(rows_of_finding(narrow)).notes[0].startswith("Equal arms")
 
