@@ -109,6 +109,13 @@ def test_sessions_are_dots_and_the_bar_is_where_a_further_one_is_expected():
     assert expected.ends == (-0.5, 0.6)
 
 
+def test_an_opposite_sign_in_other_studies_is_named(monkeypatch):
+    measured = finding(0.27, 0.2, 0.3, "higher")
+    assert groups(measured)[0].rows[0].carries == ""
+    monkeypatch.setattr(ClaimStatus, "reversals", {"lab": ["lower in another study"]})
+    assert groups(measured)[0].rows[0].carries == "opposite sign in other studies"
+
+
 def test_an_arm_that_no_row_above_tells_of_has_its_own_beside_the_published_findings():
     """The first finding is illustrated by one arm of a study; what the other arm costs is named nowhere."""
     audit = sources.audited("tidb-kubernetes")

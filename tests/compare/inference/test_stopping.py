@@ -38,6 +38,12 @@ def test_an_open_question_goes_on(ask):
     assert ask({"haproxy": OPEN * 2}) is None
 
 
+def test_a_narrow_interval_is_enough_without_a_label(ask):
+    """Logs have a mean of 2.6 % and s = 1.7 %: ± 2.8 % reaches beyond 5 %; twice that spread does not do."""
+    assert ask({"haproxy": [1.009, 1.009, 1.026, 1.043, 1.043]}) is not None
+    assert ask({"haproxy": [0.992, 0.992, 1.026, 1.060, 1.060]}) is None
+
+
 def test_one_open_contrast_keeps_all_going(ask):
     arms = ("direct", "haproxy", "tiproxy")
     assert ask({"haproxy": CLEAR, "tiproxy": OPEN}, arms=arms) is None
