@@ -73,19 +73,20 @@ def trace_imports(roots: Iterable[str]) -> set[Path]:
 
     Only ours are followed, and those of packages that a root is of.
     """
-    observations: dict[str, Path] = {}
+    reached: dict[str, Path | None] = {}
     waiting = list(roots)
     packages = frozenset({PACKAGE.name, *(name.partition(".")[0] for name in waiting)})
     while waiting:
         name = waiting.pop()
-        path = _find_file(name)
-        if path is None or name in observations:
+        if name in reached:
             continue
-        observations[name] = path
+        reached[name] = path = _find_file(name)
+        if path is None:
+            continue
         parts = name.split(".")
         waiting += [".".join(parts[:depth]) for depth in range(1, len(parts))]
         waiting += list_imports(path.read_text(encoding="utf-8"), packages)
-    return {*observations.values()}
+    return {path for path in reached.values() if path is not None}
 
 
 @cache

@@ -37,13 +37,6 @@ def active_s(turns: list[Turn], arm: str) -> float:
     return sum(turn.end_us - turn.begin_us for turn in turns if turn.arm == arm) / 1e6
 
 
-def ended_s(run: Evidence) -> float | None:
-    """Moment of a client's last release: as long after its first turn, the turn of its
-    checkpoint, as its log says that it ended after that."""
-    turns, window_s = run.own_turns if run.turns else [], run.log.measured_s
-    return turns[0].begin_us / 1e6 + window_s if turns and window_s and run.log.checkpoints else None
-
-
 def check_turns(run: Evidence, limits: Limits) -> Iterator[str]:
     """V23: the turns were as planned, no arm ran in another's, and all had the same seconds.
 

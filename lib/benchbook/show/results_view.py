@@ -17,6 +17,7 @@ from benchbook.compare.text.results_table import (
     describe_aa,
     describe_help,
     describe_range,
+    prefix_level,
     rows_of_finding,
 )
 from benchbook.core.artifacts.findings import FindingData
@@ -338,10 +339,7 @@ def describe_row(row: ResultRow) -> str:
 
 def describe_session(finding: FindingData) -> str:
     """Effects of a finding in one session: `1 thread: −21.0 % [−28.9, −18.0] ▼ (n = 5); 8 threads: …`."""
-    return "; ".join(
-        ("" if row.threads is None else f"{format_count(row.threads, 'thread')}: ") + describe_row(row)
-        for row in rows_of_finding(finding)
-    )
+    return "; ".join(prefix_level(row.threads) + describe_row(row) for row in rows_of_finding(finding))
 
 
 def results_frame(table: ResultsTable) -> pd.DataFrame:

@@ -41,15 +41,8 @@ def recorded_of(report_inputs: ReportInputs) -> MetaAnalysis | None:
     """Recorded sessions to show beside the effects of a study: those of its own design."""
     if recorded := pooled_sessions(report_inputs):
         return recorded
-    recorded = (
-        None
-        if paths.find_root().parent.name == report_inputs.name
-        else meta_analysis.read_pooled(report_inputs.name)
-    )
-    session_result = local_session(report_inputs) if recorded else None
-    return (
-        recorded if recorded and session_result and session_result.session.design == recorded.design else None
-    )
+    both = _compared_sessions(report_inputs)
+    return both[1] if both and both[0].session.design == both[1].design else None
 
 
 def render_overview(report_inputs: ReportInputs) -> Html:
@@ -84,17 +77,18 @@ def earlier_sessions(recorded: MetaAnalysis) -> list[tuple[str, str, Findings]]:
 
 def beside_record(report_inputs: ReportInputs) -> list[Html]:
     """Compare a local session with the recorded ones; empty on a page of the record."""
-    recorded = (
-        None
-        if paths.find_root().parent.name == report_inputs.name
-        else meta_analysis.read_pooled(report_inputs.name)
-    )
+    both = _compared_sessions(report_inputs)
+    html = render_comparison(*both) if both else Html("")
+    return [html] if html.text else []
+
+
+def _compared_sessions(report_inputs: ReportInputs) -> tuple[SessionResult, MetaAnalysis] | None:
+    """A local session and the recorded ones; None on a page of the record, or where either is missing."""
+    if paths.find_root().parent.name == report_inputs.name:
+        return None
+    recorded = meta_analysis.read_pooled(report_inputs.name)
     session_result = local_session(report_inputs) if recorded else None
-    return (
-        [html]
-        if recorded and session_result and (html := render_comparison(session_result, recorded)).text
-        else []
-    )
+    return (session_result, recorded) if recorded and session_result else None
 
 
 def local_session(report_inputs: ReportInputs) -> SessionResult | None:

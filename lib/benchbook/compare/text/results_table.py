@@ -391,11 +391,12 @@ def describe_effect(effect: PooledEffect) -> str:
     return f"{mean}, {kind} {ends}"
 
 
+def prefix_level(threads: int | None) -> str:
+    """Thread level in front of an effect, `4 threads: `; empty over all levels."""
+    return "" if threads is None else f"{format_count(threads, 'thread')}: "
+
+
 def describe_contrast(contrast: PooledContrast) -> str:
     """Effect of a contrast over several sessions: `4 threads: −15 %, expected −18 to −13 % (6 sessions)`."""
-    parts = [
-        ("" if effect.threads is None else f"{format_count(effect.threads, 'thread')}: ")
-        + describe_effect(effect)
-        for effect in contrast.shown
-    ]
+    parts = [prefix_level(effect.threads) + describe_effect(effect) for effect in contrast.shown]
     return f"{'; '.join(parts)} ({format_count(len(contrast.whole.sessions), 'session')})"

@@ -169,13 +169,6 @@ def _is_equal(recorded: Any, here: Any, decimals: int | None) -> bool:
     return bool(recorded == here and (bool in kinds) == (kinds == {bool}))
 
 
-def _parse_number(text: str) -> float | str:
-    try:
-        return float(text)
-    except ValueError:
-        return text
-
-
 def truncate_text(value: Any, most: int = 160) -> str:
     """A value as text of so many characters at most."""
     text = json.dumps(value, ensure_ascii=False, default=str)

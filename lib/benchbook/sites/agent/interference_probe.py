@@ -41,7 +41,7 @@ class InterferenceProbe:
         """Check for traced processes, stopped ones, and ones moved to another control group."""
         for part, pids in self._parts.items():
             for pid in pids:
-                by = procfs.find_tracer(pid, self._looks * MOST_TASKS, MOST_TASKS)
+                by = procfs.find_tracer(pid, self._looks * MOST_TASKS)
                 if by is not None:
                     self._traced[part] = by
                 if procfs.is_stopped(pid):

@@ -149,13 +149,13 @@ def describe_placement(pid: int) -> dict[str, str]:
     }
 
 
-def find_tracer(pid: int, first: int = 0, most: int = MOST_TASKS) -> str | None:
+def find_tracer(pid: int, first: int = 0) -> str | None:
     """Program that traces a process (ptrace(2)), by its name, or None."""
     try:
         tasks = os.listdir(f"/proc/{pid}/task")
     except OSError:
         return None
-    others = [tasks[(first + number) % len(tasks)] for number in range(min(most, len(tasks)))]
+    others = [tasks[(first + number) % len(tasks)] for number in range(min(MOST_TASKS, len(tasks)))]
     for task in (str(pid), *others):
         try:
             with open(f"/proc/{pid}/task/{task}/status", "rb", buffering=0) as file:
