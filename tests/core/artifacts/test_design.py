@@ -78,7 +78,7 @@ def test_methods_and_versions_make_another_design():
     before = design.describe_design(study(), facts(), METHODS)
     after = design.describe_design(study(), facts("11.4.2"), METHODS | {"turns": 1})
     assert design.describe_differences(before, after) == [
-        "how arms take turns: revision 2 against revision 1",
+        "turns of 50 ms against turns of 50 ms, statements counted by account",
         "versions.mariadb: 10.11 against 11.4",
     ]
 

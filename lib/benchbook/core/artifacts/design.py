@@ -17,31 +17,27 @@ from benchbook.core.study.study import StudySpec
 from benchbook.core.study.study_arm import UNMEASURED
 from benchbook.core.util import numeric_equality
 
-# One number for each way of arranging and measuring. Raise it when a change of the code alters what is
-# measured that way: what runs where, beside what, in which order, what is counted meanwhile. Sessions from
-# before and after are then not pooled. A faster start, a new check or a moved function changes nothing.
-_METHODS = {
-    # 1: statements were counted by account, and MariaDB serves otherwise with `userstat`; 2: of 50 ms
-    "turns": (3, "how arms take turns"),
-    "runs": (1, "how whole runs are made"),
-    # 1: what is measured did not go before the machine's other programs
-    "local": (2, "how parts share this machine"),
-    "pod": (1, "how a pod's network is made"),
-    "zones": (1, "how zones are made"),
-    # 1: counting the tables before each block had read them into memory
-    "cold": (2, "what a server that is not warmed holds"),
-    # 1: in periods of 0.1 s
-    "quota": (2, "how a quota is held"),
-    # 1: leaders stayed with the store that was up first
-    "cluster": (2, "how a TiDB cluster is arranged"),
-    "ssh": (1, "how hosts are used"),
-    "kubernetes": (1, "how a cluster's pods are made"),
-    # 1: clients did not go before this machine's other programs
-    "existing": (2, "how an endpoint of others is used"),
+# Each way of arranging and measuring, with its revisions in words. Add one when a change of the code alters
+# what is measured that way: what runs where, beside what, in which order, what is counted meanwhile. Sessions
+# from before and after are then not pooled. A faster start, a new check or a moved function changes nothing.
+_METHODS: dict[str, tuple[str, ...]] = {
+    # MariaDB serves otherwise with `userstat`
+    "turns": ("turns of 50 ms, statements counted by account", "turns of 50 ms", "turns of 20 ms or more"),
+    "runs": ("whole runs",),
+    "local": ("measured with normal priority", "measured before other programs"),
+    "pod": ("a pod's network",),
+    "zones": ("zones",),
+    "cold": ("tables counted, and so read into memory, before each block", "tables not read before a block"),
+    "quota": ("quotas held in periods of 100 ms", "quotas held in periods of 10 ms"),
+    "cluster": ("leaders at the store that was up first", "leaders spread over the stores"),
+    "ssh": ("hosts",),
+    "kubernetes": ("pods of a cluster",),
+    "existing": ("clients with normal priority", "clients before other programs"),
 }
 LATER = ("quota",)
 """Ways that had no number of their own in sessions recorded before they were changed."""
-METHODS = {name: number for name, (number, _) in _METHODS.items()}
+_ORDERS = ("turns", "runs")
+METHODS = {name: len(revisions) for name, revisions in _METHODS.items()}
 # What of a site only says where it is found, or how long to wait for it.
 _PLACE = {
     "port": True,
@@ -128,14 +124,25 @@ def describe_differences(first: Mapping[str, Any], second: Mapping[str, Any]) ->
     """Differences of two designs by `describe_design`, in words; empty if they are one."""
     before, after = dict(_flatten_tree(first)), dict(_flatten_tree(second))
     differences = []
+    orders = [_format_orders(values) for values in (before, after)]
+    if orders[0] != orders[1]:
+        differences.append(" against ".join(orders))
     for key, (was, now) in numeric_equality.diff_mappings(before, after).items():
         section, _, name = key.partition(".")
-        words, texts = key, [_format_value(was), _format_value(now)]
-        if section == "methods":
-            words = _METHODS[name][1] if name in _METHODS else name
-            texts = ["none" if value is None else f"revision {value}" for value in (was, now)]
-        differences.append(f"{words}: {' against '.join(texts)}")
+        if section == "methods" and name not in _METHODS:
+            differences.append(
+                f"{name}: {' against '.join('yes' if value else 'no' for value in (was, now))}"
+            )
+        elif section != "methods":
+            differences.append(f"{key}: {_format_value(was)} against {_format_value(now)}")
+        elif name not in _ORDERS and (name in LATER or None not in (was, now)):
+            differences.append(" against ".join(_METHODS[name][(value or 1) - 1] for value in (was, now)))
     return differences
+
+
+def _format_orders(design: Mapping[str, Any]) -> str:
+    used = [(name, design[f"methods.{name}"]) for name in _ORDERS if f"methods.{name}" in design]
+    return " and ".join(_METHODS[name][number - 1] for name, number in used)
 
 
 def list_versions(arms: Arms) -> dict[str, list[str]]:
