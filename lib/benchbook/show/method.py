@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from pydantic import BaseModel
 
 from benchbook.compare.inference.caveats import leaves_zero_out
+from benchbook.compare.text import labels
 from benchbook.core.artifacts.findings import FindingData, Findings
+from benchbook.core.study.descriptors import find_engine
 from benchbook.core.util import paths
 from benchbook.show import claim_status, forest
 from benchbook.show.markup import Html, make_slug
@@ -16,6 +18,13 @@ from benchbook.show.table import Table, build_table
 from benchbook.show.templating import render_template
 
 Studies = Mapping[str, Findings]
+# What the other arm of a known effect has, by the word of `benchmarks/calibration.yaml`.
+EFFECTS = {
+    "haproxy": "HAProxy against direct connections",
+    "burns, mariadb": "performance_schema on against off",
+    "burns, tidb": "cache of prepared plans off against on",
+    "rows": "200 rows against 100",
+}
 
 
 def load_studies() -> Studies:
@@ -49,7 +58,18 @@ def tabulate_calibration() -> Table:
     """List the results of the recorded campaigns, a row a question and case."""
     file = paths.record_folder() / "calibration" / "results.csv"
     lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
-    return build_table("calibration", csv.DictReader(lines))
+    rows = [row | {"case": _label_case(row["case"])} for row in csv.DictReader(lines)]
+    return build_table("calibration", rows)
+
+
+def _label_case(case: str) -> str:
+    effect, _, place = case.partition(", ")
+    engine, _, workload = place.partition(", ")
+    if not workload:
+        return case
+    label = EFFECTS.get(effect) or EFFECTS.get(f"{effect}, {engine}", effect)
+    where = "selects of ranges" if effect == "rows" else labels.label_workload(workload)
+    return f"{find_engine(engine).product}: {label}; {where}"
 
 
 def tabulate_settings(*sections: BaseModel) -> Table:
