@@ -222,7 +222,9 @@ class Held:
         self.ended.append("waited for")
 
 
-def test_loaders_that_do_not_end_are_killed_and_named_when_the_longest_time_is_over(make_study, monkeypatch):
+def test_loaders_that_do_not_end_are_killed_and_named_when_the_longest_time_is_over(
+    make_study, monkeypatch, capsys
+):
     """A minute, and for each of two tables 15 s and a second for each 2,000 of its 3,000 rows: 93 s."""
     loaders: list[Held] = []
 
@@ -241,6 +243,7 @@ def test_loaders_that_do_not_end_are_killed_and_named_when_the_longest_time_is_o
         Endpoint("127.0.0.1", 23560, "sbtest", "/run/secret"),
     )
     assert found == (["loading did not end within 93 s"], 93.0)
+    assert capsys.readouterr().out == "direct: 0 of 2 tables loaded after 93 s\n"
     assert loaders and all(one.ended == ["killed", "waited for"] for one in loaders)
 
 

@@ -137,6 +137,7 @@ def parse_shown(out: str) -> dict[str, str]:
 
 # The slowest that loading may be: a cluster whose parts are far apart takes seconds to agree on a table.
 ROWS_A_SECOND, BEGIN_S, A_TABLE_S = 2_000, 60, 15
+PROGRESS_S = 10.0
 
 
 def loader_argvs(data: DataPlan, arm: str, endpoint: Endpoint) -> list[list[str]]:
@@ -176,8 +177,11 @@ def read_faults(out: Path, err: Path, code: int) -> list[str]:
 
 
 def load_tables(site: Site, data: DataPlan, arm: str, endpoint: Endpoint) -> tuple[list[str], float]:
-    """Run the loaders, as many at a time as there are cores; return the failures, and the seconds."""
-    begun = time.monotonic()
+    """Run the loaders, as many at a time as there are cores; return the failures, and the seconds.
+
+    A load of more than a few seconds prints how many tables are complete.
+    """
+    begun = shown = time.monotonic()
     deadline = begun + BEGIN_S + data.tables * (A_TABLE_S + data.table_size / ROWS_A_SECOND)
     failures: list[str] = []
     waiting = list(enumerate(loader_argvs(data, arm, endpoint)))
@@ -192,7 +196,12 @@ def load_tables(site: Site, data: DataPlan, arm: str, endpoint: Endpoint) -> tup
             for row in [item for item in running if item[0].popen.poll() is not None]:
                 running.remove(row)
                 failures += read_faults(*row[1:], row[0].popen.returncode)
-            if time.monotonic() > deadline:
+            now = time.monotonic()
+            if now > shown + PROGRESS_S:
+                shown = now
+                loaded = data.tables - len(waiting) - len(running)
+                print(f"{arm}: {loaded} of {data.tables} tables loaded after {now - begun:.0f} s", flush=True)
+            if now > deadline:
                 most_s = deadline - begun
                 return [*failures, f"loading did not end within {most_s:.0f} s"], most_s
             time.sleep(0.02)
