@@ -200,6 +200,8 @@ def test_a_misspelt_stage_is_answered_with_the_nearest(clone: Path):
     (clone / "params.yaml").write_text("studies: {own: studies/own.yaml}\n")
     assert repro.no_stages(clone, ["--force", "report@own", "method"]) == []
     assert repro.no_stages(clone, ["reprot@own"]) == ["reprot@own: no such stage; did you mean report@own?"]
+    assert repro.no_stages(clone, ["metod"]) == ["metod: no such stage; did you mean method?"]
+    assert repro.no_stages(clone, ["--jobs", "2", "-f", "report@own"]) == []
     assert repro.no_stages(clone, ["x@y"]) == ["x@y: no such stage; write one of report, @ and a name"]
 
 

@@ -17,20 +17,18 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-from benchbook.commands import dvc_lock, pages, studies, terminal_summary
+from benchbook.commands import dvc_lock, studies
 from benchbook.core.study import load
 from benchbook.core.util import git, paths, process_env, yaml_file
 from benchbook.core.util.errors import BenchbookError, InputErrors, did_you_mean
-from benchbook.measure import preflight
-from benchbook.plan import schedule
 from benchbook.sites.machine import facts as machine
 from benchbook.sites.processes import procfs, spawn, supervise
-from benchbook.sites.topology import feasibility
 from benchbook.sites.workspace import free_bytes, lab_folder
 
 _PAGE = re.compile(r"(report|runs)@(.+)")
@@ -78,6 +76,8 @@ def run_pipeline(arguments: Sequence[str], study: str | None = None) -> int:
                     _refuse_early(root, name)
         code, is_stopped = _run_repro(root, list(arguments), study)
         if is_stopped:
+            from benchbook.commands import terminal_summary
+
             print(f"\n{terminal_summary.describe_end('stopped', chosen)}", file=sys.stderr)
             return 130
         missing = [] if is_asking else find_absent(root)
@@ -91,6 +91,10 @@ def run_pipeline(arguments: Sequence[str], study: str | None = None) -> int:
 
 def _list_expected(name: str) -> Iterator[str]:
     """Conditions a study will meet; InputErrors without a baseline here or in earlier sessions."""
+    # Plans and sites take a second to import, which a refusal of words or names does not need.
+    from benchbook.plan import schedule
+    from benchbook.sites.topology import feasibility
+
     study = load.load_study(name)
     skipped = feasibility.find_infeasible(study)
     if study.baseline in skipped and not paths.study_paths(name).facts.is_file():
@@ -102,6 +106,9 @@ def _list_expected(name: str) -> Iterator[str]:
 
 def _refuse_early(root: Path, name: str) -> None:
     """Refuse a study whose runs can't be made now before DVC, stages and loading take their minute."""
+    from benchbook.commands import terminal_summary
+    from benchbook.measure import preflight
+
     kept, planned = terminal_summary.count_progress(name)
     if kept < planned or not planned:
         limits = load.load_params("limits").limits.model_dump()
@@ -115,6 +122,8 @@ def rebuild_pages() -> int:
     with lock_clone(root):
         if wrong := [*studies.find_unlisted(root), *explain_locks(root), *find_tracked(root)]:
             raise InputErrors(wrong)
+        from benchbook.commands import pages
+
         return pages.make_pages(with_record=True)
 
 
@@ -124,6 +133,8 @@ def _run_repro(root: Path, arguments: list[str], study: str | None) -> tuple[int
     Who asks for a page gets those that it leads to. What is recorded is not made again on the way:
     `make pages` does that.
     """
+    from benchbook.commands import pages, terminal_summary
+
     chosen = [study] if study else list(load.load_params().studies)
     # Words for DVC may name stages, which are then all that is asked for.
     is_whole = study is not None or not any("@" in word for word in arguments)
@@ -173,6 +184,8 @@ def _dry_targets(chosen: Sequence[str]) -> Iterator[list[str]]:
 
 def _print_answers(root: Path, names: Sequence[str]) -> None:
     """Print each study's answer, its place among recorded sessions, its cause, and its page."""
+    from benchbook.commands import terminal_summary
+
     for study in names:
         if output := terminal_summary.render_answer(study):
             page = root / "reports" / "studies" / f"{study}.html"
@@ -209,13 +222,16 @@ def _read_stages(root: Path) -> Iterator[tuple[str, dict[str, Any], Any]]:
 
 
 def no_stages(root: Path, arguments: Sequence[str]) -> list[str]:
-    """Name words of the form STAGE@NAME that are no stage, each with the nearest: DVC says only that."""
+    """Name words that are no stage, each with the nearest: DVC says only that, after seconds."""
     of = {name: items or () for name, _, items in _read_stages(root)}
     stages = [f"{name}@{item}" for name, items in of.items() for item in items]
     wrong = [word for word in arguments if "@" in word and not word.startswith("-") and word not in stages]
+    # Behind an option may stand what it takes.
+    targets = [word for before, word in pairwise(("", *arguments)) if not before.startswith("-")]
+    wrong += [word for word in targets if re.fullmatch(r"\w[\w-]*", word) and word not in of]
     messages = []
     for word in wrong:
-        near = did_you_mean(word, stages)
+        near = did_you_mean(word, [*stages, *of])
         is_near = near.startswith("did you mean")
         names = ", ".join(name for name, items in of.items() if items)
         messages.append(

@@ -9,25 +9,20 @@ import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-from benchbook.commands import record as recording
-from benchbook.commands import repro, stage
-from benchbook.compare.meta import sample_size
-from benchbook.compare.meta.sample_size import SampleSize
-from benchbook.compare.text import cpu_models
-from benchbook.core.artifacts import design, meta_analysis, record
+from benchbook.core.artifacts import design, record
 from benchbook.core.artifacts.artifact import Facts
-from benchbook.core.artifacts.meta_analysis import Processor, StudySession
 from benchbook.core.study import interleaving, load
 from benchbook.core.study.study import StudySpec
 from benchbook.core.util import paths
 from benchbook.core.util.errors import BenchbookError, InputErrors
-from benchbook.evidence import sessions
-from benchbook.evidence.archive_reader import ArchiveContents
-from benchbook.measure import store
-from benchbook.plan import schedule
 from benchbook.sites.machine import facts as machine
-from benchbook.sites.topology import feasibility
+
+if TYPE_CHECKING:
+    from benchbook.compare.meta.sample_size import SampleSize
+    from benchbook.core.artifacts.meta_analysis import StudySession
+    from benchbook.evidence.archive_reader import ArchiveContents
 
 STAGES = ("provision", "prepare", "warm-up", "run-matrix", "parse", "analyze")
 # A session that goes on keeps what these found when it began: other lengths of turns would be other runs.
@@ -42,6 +37,10 @@ def run_sessions(
         return give_up(given_up, because)
     if because:
         raise InputErrors(["--because: says why --give-up STUDY; name the study"])
+    # What reads and pools evidence takes a second to import, which no refusal needs.
+    from benchbook.commands import record as recording
+    from benchbook.commands import repro
+
     with repro.lock_clone(paths.find_root()):
         names = [study] if study else _most_needed(60 * minutes)
         print(f"this machine now: {machine.describe_load()}")
@@ -62,6 +61,9 @@ def is_open(name: str) -> bool:
     is_tried = any(folder.is_dir() and any(folder.iterdir()) for folder in (where.raw, where.void))
     if not where.session.is_file() or not is_tried:
         return False
+    from benchbook.evidence import sessions
+    from benchbook.evidence.archive_reader import ArchiveContents
+
     held = ArchiveContents(paths.find_root(), name)
     if recorded is None:
         return True
@@ -82,6 +84,9 @@ def give_up(name: str, because: str) -> str:
         wrong.append(f"--give-up: {name}: no session of it was started here and is not at its end")
     if wrong or recorded is None:
         raise InputErrors(wrong)
+    from benchbook.evidence import sessions
+    from benchbook.evidence.archive_reader import ArchiveContents
+
     held = ArchiveContents(paths.find_root(), name)
     processor = sessions.machine_of(held.facts).processor_model
     entry = record.NotRecorded(begun=_read_start(held), processor=processor, why=because.strip())
@@ -92,11 +97,15 @@ def give_up(name: str, because: str) -> str:
 
 
 def _read_start(held: ArchiveContents) -> str:
+    from benchbook.evidence import sessions
+
     return sessions.format_minute(str(held.session["begun_utc"]))
 
 
 def _most_needed(seconds: float) -> list[str]:
     """Sessions started here and the record's greatest needs that fit beside them, also printed."""
+    from benchbook.compare.meta import sample_size
+
     folders = sorted((paths.find_root() / "data").glob("*/session.json"))
     open_ = [folder.parent.name for folder in folders if is_open(folder.parent.name)]
     left = seconds - sum(_estimate_seconds(load.load_study(name)) for name in open_)
@@ -117,6 +126,11 @@ def _most_needed(seconds: float) -> list[str]:
 
 def find_needed(names: Sequence[str]) -> tuple[list[SampleSize], list[str]]:
     """Needs of the record for recorded studies, and reasons against measuring others here."""
+    from benchbook.compare.meta import sample_size
+    from benchbook.compare.text import cpu_models
+    from benchbook.core.artifacts import meta_analysis
+    from benchbook.core.artifacts.meta_analysis import StudySession
+
     needs, skipped, index = [], [], record.read_index()
     now = datetime.now(UTC).isoformat(timespec="minutes")[:16] + "Z"
     for name in names:
@@ -152,6 +166,8 @@ def find_needed(names: Sequence[str]) -> tuple[list[SampleSize], list[str]]:
 
 def _find_obstacle(name: str, recorded: record.Recorded) -> Iterator[str]:
     """First reason against measuring a recorded study here without a request."""
+    from benchbook.sites.topology import feasibility
+
     if recorded.retired is not None:
         yield f"retired: {recorded.retired}"
     elif name not in paths.list_studies():
@@ -165,17 +181,24 @@ def _find_obstacle(name: str, recorded: record.Recorded) -> Iterator[str]:
 
 
 def _build_session(name: str, entry: record.Entry) -> StudySession:
+    from benchbook.core.artifacts.meta_analysis import Processor, StudySession
+
     messages = entry.machine.model_dump(include={"family", "model", "stepping"})
     processor = Processor(name=entry.machine.processor, **messages)
     return StudySession(id=name, measured=entry.measured, design=entry.design, processor=processor)
 
 
 def _estimate_seconds(study: StudySpec) -> float:
+    from benchbook.plan import schedule
+
     return schedule.estimate_seconds(study, schedule.sketch_runs("", study)) + schedule.pilot_seconds(study)
 
 
 def _measure_session(name: str) -> bool:
     """Measure a session of a study, or the rest of it, and record it; print reasons against that."""
+    from benchbook.commands import record as recording
+    from benchbook.commands import stage
+
     print(f"\n{name}: {'goes on' if is_open(name) else 'a session begins'}")
     try:
         _begin_session(name)
@@ -216,4 +239,6 @@ def _begin_session(name: str) -> None:
         return
     shutil.rmtree(where.data, ignore_errors=True)
     where.data.mkdir(parents=True)
+    from benchbook.measure import store
+
     store.begin_session(where, study)
