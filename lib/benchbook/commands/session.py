@@ -17,7 +17,6 @@ from benchbook.core.study import interleaving, load
 from benchbook.core.study.study import StudySpec
 from benchbook.core.util import paths
 from benchbook.core.util.errors import BenchbookError, InputErrors
-from benchbook.sites.machine import facts as machine
 
 if TYPE_CHECKING:
     from benchbook.compare.meta.sample_size import SampleSize
@@ -40,6 +39,7 @@ def run_sessions(
     # What reads and pools evidence takes a second to import, which no refusal needs.
     from benchbook.commands import record as recording
     from benchbook.commands import repro
+    from benchbook.sites.machine import facts as machine
 
     with repro.lock_clone(paths.find_root()):
         names = [study] if study else _most_needed(60 * minutes)
@@ -130,6 +130,7 @@ def find_needed(names: Sequence[str]) -> tuple[list[SampleSize], list[str]]:
     from benchbook.compare.text import cpu_models
     from benchbook.core.artifacts import meta_analysis
     from benchbook.core.artifacts.meta_analysis import StudySession
+    from benchbook.sites.machine import facts as machine
 
     needs, skipped, index = [], [], record.read_index()
     now = datetime.now(UTC).isoformat(timespec="minutes")[:16] + "Z"
