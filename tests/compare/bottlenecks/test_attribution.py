@@ -194,9 +194,9 @@ ONCE, TWICE = {"voluntary": 1.0}, {"voluntary": 2.0}
         ({"voluntary": 5.0}, {"voluntary": 6.0}, (1.0, 1.0), "waiting"),
         # Pages are what bytes consist of; places 3, 7, 11, 15 and 19 have 2.6 thousandths more in the mean.
         ({"read_bytes": 0.0}, {"read_bytes": 16_000.0}, None,
-         "waiting (the server had 16,042 bytes from the disk a query, against hardly any)"),
+         "waiting (on the server, bytes read from disk per query almost none → 16,042)"),
         ({"read_bytes": 0.0, "page_reads": 0.0}, {"read_bytes": 16_000.0, "page_reads": 0.8}, None,
-         "waiting (the server had 0.80 pages not in its memory a query, against hardly any)"),
+         "waiting (on the server, pages read from disk per query almost none → 0.80)"),
         ({"read_bytes": 16_000.0}, {"read_bytes": 0.0}, None, "waiting"),
     ],
 )  # fmt: skip

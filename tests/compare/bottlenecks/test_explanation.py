@@ -35,7 +35,7 @@ def resource(parts: tuple[str, ...], cores: float, is_saturated: bool | None = T
             False,
             "server CPU-bound with HAProxy, but CPU time per query doesn't explain the effect",
         ),
-        (None, 0.0, False, "the blocks don't tell whether the cores of server were saturated with HAProxy"),
+        (None, 0.0, False, "the data do not show whether the cores of server were saturated with HAProxy"),
         # 0.5 of its core are used; with others' 0.4 of a core it is 0.9, and more than that is perhaps full.
         (False, 0.4, False, None),
         (
@@ -108,15 +108,15 @@ def test_behind_a_proxy_stops_tell_nothing():
     ("was", "now", "text"),
     [
         # A tenth more, and one of them at the least.
-        ((20.0, 20.2, 19.8), (22.1, 22.4, 21.8), "22.10 misses of its processor's last cache, not 20.00"),
+        ((20.0, 20.2, 19.8), (22.1, 22.4, 21.8), "20.00 → 22.10"),
         ((20.0, 20.2, 19.8), (21.8, 22.1, 21.5), None),
         ((4.0, 4.1, 3.9), (4.9, 5.0, 4.7), None),
-        ((4.0, 4.1, 3.9), (5.1, 5.3, 4.9), "5.10 misses of its processor's last cache, not 4.00"),
+        ((4.0, 4.1, 3.9), (5.1, 5.3, 4.9), "4.00 → 5.10"),
         # Less is told as well, from 100 on without decimals.
-        ((2000, 2010, 1990), (1000, 1030, 970), "1,000 misses of its processor's last cache, not 2,000"),
+        ((2000, 2010, 1990), (1000, 1030, 970), "2,000 → 1,000"),
         # What would be written as 0.00 is told in words, on either side.
-        ((0.0, 0.0, 0.004), (2.1, 2.2, 2), "2.10 misses of its processor's last cache, against hardly any"),
-        ((2.1, 2.2, 2.0), (0.0, 0.0, 0.0), "hardly any misses of its processor's last cache, not 2.10"),
+        ((0.0, 0.0, 0.004), (2.1, 2.2, 2), "almost none → 2.10"),
+        ((2.1, 2.2, 2.0), (0.0, 0.0, 0.0), "2.10 → almost none"),
     ],
 )
 def test_work_that_differs_by_a_tenth_is_told(was, now, text: str | None):
@@ -125,7 +125,8 @@ def test_work_that_differs_by_a_tenth_is_told(was, now, text: str | None):
         return cell(costs={"server": pd.DataFrame(table)}, engine="mariadb")
 
     works = service_demand.changed_work(make_cell(was), make_cell(now), 0.9)
-    assert [work.description.replace(" a query,", ",") for work in works] == ([] if text is None else [text])
+    message = f"last-level cache misses per query {text}"
+    assert [work.description for work in works] == ([] if text is None else [message])
     assert [work.is_more for work in works] == ([] if text is None else [now[0] > was[0]])
 
 

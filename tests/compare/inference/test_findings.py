@@ -52,7 +52,7 @@ def test_the_machines_speed_is_taken_out_beside_the_interval_that_decides(found,
     one = seen.findings[0]
     assert one.speed_adjusted.high - one.speed_adjusted.low < (one.high - one.low) / 2
     assert one.speed_adjusted.slope == pytest.approx(1.0, abs=0.1)
-    assert any(text.startswith("with the machine's speed taken out: ") for text in one.warnings)
+    assert any(text.startswith("adjusted for the machine's speed: ") for text in one.warnings)
     plain = found(runs.assign(qps=runs.qps * moved)).findings[0]
     assert (plain.speed_adjusted, plain.low, plain.label) == (None, one.low, one.label)
 

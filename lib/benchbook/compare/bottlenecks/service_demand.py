@@ -199,14 +199,14 @@ def core_resources(cell: ArmCell, level: float) -> tuple[CoreGroup, ...]:
 
 
 KINDS = {
-    "page_reads": ("pages not in its memory", 0.01),
-    "read_bytes": ("bytes from the disk", 100.0),
-    "row_reads": ("rows and keys", 0.1),
-    "log_bytes": ("bytes of log", 10.0),
-    "fsyncs": ("waits for the disk", 0.01),
-    "lock_wait_us": ("µs of waiting for locks", 1.0),
+    "page_reads": ("pages read from disk", 0.01),
+    "read_bytes": ("bytes read from disk", 100.0),
+    "row_reads": ("rows and keys read", 0.1),
+    "log_bytes": ("bytes logged", 10.0),
+    "fsyncs": ("fsyncs", 0.01),
+    "lock_wait_us": ("µs of lock waits", 1.0),
     "instructions": ("instructions", 1000.0),
-    "llc_misses": ("misses of its processor's last cache", 1.0),
+    "llc_misses": ("last-level cache misses", 1.0),
 }
 """What a server does for a query that is worth a word beside its cost, and from which difference on."""
 WAITED = ("page_reads", "read_bytes", "fsyncs", "lock_wait_us")
@@ -246,8 +246,7 @@ def changed_work(base: ArmCell, treated: ArmCell, level: float) -> list[Work]:
             continue
         low, high = sorted((float(was.mean()), float(now.mean())))
         if high >= WORTH * low and high - low >= least:
-            than = "against" if was.mean() < NOTHING else "not"
-            message = f"{_format_number(now.mean())} {what} a query, {than} {_format_number(was.mean())}"
+            message = f"{what} per query {_format_number(was.mean())} → {_format_number(now.mean())}"
             works.append(Work(message, bool(now.mean() > was.mean()), name in WAITED))
     return works
 
@@ -259,7 +258,7 @@ def parenthetical(work: Sequence[Work], is_more: bool, only_waited: bool = False
         for change in work
         if change.is_more == is_more and (change.is_waited or not only_waited)
     ]
-    return f" (the server had {join_words(messages[:2])})" if messages else ""
+    return f" (on the server, {join_words(messages[:2])})" if messages else ""
 
 
 def waiting_side(base: ArmCell, treated: ArmCell, is_more: bool, level: float) -> str | None:
@@ -286,5 +285,5 @@ def waiting_side(base: ArmCell, treated: ArmCell, is_more: bool, level: float) -
 
 def _format_number(value: float) -> str:
     if value < NOTHING:
-        return "hardly any"
+        return "almost none"
     return f"{value:.2f}" if value < 100 else f"{value:,.0f}"

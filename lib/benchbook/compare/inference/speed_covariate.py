@@ -94,10 +94,9 @@ def _adjust_finding(finding: FindingData, runs: pd.DataFrame, slope: Slope) -> F
         return finding
     numbers = {name: getattr(interval, name) for name in ("effect", "low", "high")}
     text = (
-        f"with the machine's speed taken out: {format_percent(require_value(interval.effect))} "
-        f"({format_percent_range(interval.low, interval.high)}); "
-        f"it explains {100 * slope.share:.0f} % of how runs of one "
-        "cell differ, and decides nothing here"
+        f"adjusted for the machine's speed: {format_percent(require_value(interval.effect))} "
+        f"({format_percent_range(interval.low, interval.high)}); speed explains "
+        f"{100 * slope.share:.0f} % of the variance between runs of one cell; for information only"
     )
     adjusted = SpeedAdjusted(**numbers, slope=slope.slope, share=slope.share)
     return finding.model_copy(update={"speed_adjusted": adjusted, "warnings": [*finding.warnings, text]})
