@@ -169,7 +169,7 @@ def test_a_kill_in_the_turns_voids_the_whole_group_and_leaves_nobody_stopped(pai
 def test_a_stranger_that_lets_a_client_go_on_out_of_turn_voids_the_group(store: Store):
     def go_on() -> None:
         # Without a pause: beside other programs the client would be stopped again before it has a core.
-        victim, end = clients()[0].pid, time.monotonic() + 2.0
+        victim, end = clients()[0].pid, time.monotonic() + 4.0
         with contextlib.suppress(ProcessLookupError):
             while time.monotonic() < end:
                 os.kill(victim, signal.SIGCONT)

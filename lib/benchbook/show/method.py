@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from benchbook.compare.inference.caveats import leaves_zero_out
 from benchbook.compare.text import labels
 from benchbook.core.artifacts.findings import FindingData, Findings
-from benchbook.core.study.descriptors import find_engine
+from benchbook.core.study.descriptors import find_engine, product_name
 from benchbook.core.util import paths
 from benchbook.show import claim_status, forest
 from benchbook.show.markup import Html, make_slug
@@ -20,7 +20,6 @@ from benchbook.show.templating import render_template
 Studies = Mapping[str, Findings]
 # What the other arm of a known effect has, by the word of `benchmarks/calibration.yaml`.
 EFFECTS = {
-    "haproxy": "HAProxy against direct connections",
     "burns, mariadb": "performance_schema on against off",
     "burns, tidb": "cache of prepared plans off against on",
     "rows": "200 rows against 100",
@@ -67,7 +66,8 @@ def _label_case(case: str) -> str:
     engine, _, workload = place.partition(", ")
     if not workload:
         return case
-    label = EFFECTS.get(effect) or EFFECTS.get(f"{effect}, {engine}", effect)
+    label = EFFECTS.get(effect) or EFFECTS.get(f"{effect}, {engine}")
+    label = label or f"{product_name(effect)} against direct connections"
     where = "selects of ranges" if effect == "rows" else labels.label_workload(workload)
     return f"{find_engine(engine).product}: {label}; {where}"
 
