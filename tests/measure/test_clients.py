@@ -99,6 +99,7 @@ def test_sums_of_three_clients_are_what_three_servers_counted(site: Any, study: 
     assert not [path for path in folder.path.rglob("*") if path.is_file() and word in path.read_bytes()]
 
 
+@pytest.mark.alone
 def test_two_clients_of_one_server_share_its_books(site: Any, study: StudySpec, tmp_path: Path):
     judged = validity.judge_run(made(site, study, "pair", tmp_path), LIMITS)
     assert judged.status == "valid", judged.reasons
@@ -140,6 +141,7 @@ def test_a_killed_client_ends_the_others_is_named_and_the_run_is_made_again(site
     assert (known["exit_code"], known["ended_by"]) == (-signal.SIGKILL, "signal")
 
 
+@pytest.mark.alone
 def test_a_killed_server_of_one_client_makes_the_run_invalid_and_comes_back(site, study, tmp_path):
     site.up("three")
     pid = site.monitored("three")["server"][2]
