@@ -287,10 +287,11 @@ def describe_help(rows: Sequence[ResultRow]) -> str:
     if not needed:
         return "To decide more: a quieter machine."
     ends = [select(needed, key=lambda more: more.blocks) for select in (min, max)]
-    blocks = " to ".join(dict.fromkeys(f"{more.blocks:,}" for more in ends))
+    least, most = (more.blocks for more in ends)
+    blocks = f"{least:,} to " * (least < most) + format_count(most, "more block")
     times = dict.fromkeys(format_minutes(max(more.minutes, 1)) for more in ends if more.minutes is not None)
     minutes = f" ({' to '.join(times)})" if times else ""
-    return f"To decide more: about {blocks} more blocks{minutes}, or a quieter machine."
+    return f"To decide more: about {blocks}{minutes}, or a quieter machine."
 
 
 def _sign_among(estimate: Estimate, comparisons: int) -> int:
