@@ -11,8 +11,10 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from benchbook.core.artifacts import design, record
+from benchbook.commands import stage
+from benchbook.core.artifacts import design, meta_analysis, record
 from benchbook.core.artifacts.artifact import Facts
+from benchbook.core.artifacts.meta_analysis import Processor, StudySession
 from benchbook.core.study import interleaving, load
 from benchbook.core.study.study import StudySpec
 from benchbook.core.util import paths
@@ -20,7 +22,6 @@ from benchbook.core.util.errors import BenchbookError, InputErrors
 
 if TYPE_CHECKING:
     from benchbook.compare.meta.sample_size import SampleSize
-    from benchbook.core.artifacts.meta_analysis import StudySession
     from benchbook.evidence.archive_reader import ArchiveContents
 
 STAGES = ("provision", "prepare", "warm-up", "run-matrix", "parse", "analyze")
@@ -128,8 +129,6 @@ def find_needed(names: Sequence[str]) -> tuple[list[SampleSize], list[str]]:
     """Needs of the record for recorded studies, and reasons against measuring others here."""
     from benchbook.compare.meta import sample_size
     from benchbook.compare.text import cpu_models
-    from benchbook.core.artifacts import meta_analysis
-    from benchbook.core.artifacts.meta_analysis import StudySession
     from benchbook.sites.machine import facts as machine
 
     needs, skipped, index = [], [], record.read_index()
@@ -182,8 +181,6 @@ def _find_obstacle(name: str, recorded: record.Recorded) -> Iterator[str]:
 
 
 def _build_session(name: str, entry: record.Entry) -> StudySession:
-    from benchbook.core.artifacts.meta_analysis import Processor, StudySession
-
     messages = entry.machine.model_dump(include={"family", "model", "stepping"})
     processor = Processor(name=entry.machine.processor, **messages)
     return StudySession(id=name, measured=entry.measured, design=entry.design, processor=processor)
@@ -198,7 +195,6 @@ def _estimate_seconds(study: StudySpec) -> float:
 def _measure_session(name: str) -> bool:
     """Measure a session of a study, or the rest of it, and record it; print reasons against that."""
     from benchbook.commands import record as recording
-    from benchbook.commands import stage
 
     print(f"\n{name}: {'goes on' if is_open(name) else 'a session begins'}")
     try:

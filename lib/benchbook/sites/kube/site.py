@@ -34,7 +34,6 @@ class KubernetesSite(ArrangedSite[KubernetesPlacement]):
     """The arms of one study in a cluster; pods that hold data (`keep_data`) sleep when it is left."""
 
     runtime: KubernetesRuntime
-    # The clients of arms that take turns are asked for over the API one by one, and begin together.
 
     def __init__(self, study: StudySpec, lab: Path) -> None:
         super().__init__(study, lab)
