@@ -112,7 +112,7 @@ CASES = {
     # 8e6/22,000 - 8e6/30,000 = 97 us, of which 8 + 20 + 35 - 52 = 11 are CPU time.
     "not saturated when slow": (8, DIRECT, (22_000, {"client": 8.0, "proxy": 20.0, "server": 35.0}, {}), None,
         "no resource saturated with HAProxy; a query takes 97 µs longer with HAProxy: "
-        "+86 µs waiting, +20 µs proxy CPU and −12 µs client CPU"),
+        "+86 µs off-CPU time, +20 µs proxy CPU and −12 µs client CPU"),
     # The server's demand rises and so do queries a second.
     "wrong way": (8, DIRECT, (40_000, {"client": 8.0, "proxy": 10.0, "server": 33.0}, {}), None, None),
     # A tenth of the effect is demand; the rest is something else.
@@ -175,7 +175,7 @@ def varied(make_runs, make_study, arms, threads=1, told=None, of_client=None, **
 
 
 def slower(was, now):
-    """Two arms of which one takes 150 µs longer a query, all of it waiting, with the server's counts."""
+    """Two arms of which one takes 150 µs longer a query, all of it off the CPU, with the server's counts."""
     parts = {"client": 20.0, "server": 32.0}
     return {"direct": (10_000, parts, was), "haproxy": (4_000, parts, now)}
 
@@ -187,17 +187,17 @@ ONCE, TWICE = {"voluntary": 1.0}, {"voluntary": 2.0}
     ("was", "now", "of_client", "behind"),
     [
         # The part whose thread stops once more a query is the one that waits.
-        (ONCE, TWICE, (1.0, 1.0), "waiting in the server"),
-        (ONCE, ONCE, (1.0, 2.0), "waiting in the client"),
-        (ONCE, TWICE, (1.0, 2.0), "waiting"),
-        (TWICE, ONCE, (1.0, 1.0), "waiting"),
-        ({"voluntary": 5.0}, {"voluntary": 6.0}, (1.0, 1.0), "waiting"),
+        (ONCE, TWICE, (1.0, 1.0), "off-CPU time in the server"),
+        (ONCE, ONCE, (1.0, 2.0), "off-CPU time in the client"),
+        (ONCE, TWICE, (1.0, 2.0), "off-CPU time"),
+        (TWICE, ONCE, (1.0, 1.0), "off-CPU time"),
+        ({"voluntary": 5.0}, {"voluntary": 6.0}, (1.0, 1.0), "off-CPU time"),
         # Pages are what bytes consist of; places 3, 7, 11, 15 and 19 have 2.6 thousandths more in the mean.
         ({"read_bytes": 0.0}, {"read_bytes": 16_000.0}, None,
-         "waiting (on the server, bytes read from disk per query almost none → 16,042)"),
+         "off-CPU time (on the server, bytes read from disk per query almost none → 16,042)"),
         ({"read_bytes": 0.0, "page_reads": 0.0}, {"read_bytes": 16_000.0, "page_reads": 0.8}, None,
-         "waiting (on the server, pages read from disk per query almost none → 0.80)"),
-        ({"read_bytes": 16_000.0}, {"read_bytes": 0.0}, None, "waiting"),
+         "off-CPU time (on the server, pages read from disk per query almost none → 0.80)"),
+        ({"read_bytes": 16_000.0}, {"read_bytes": 0.0}, None, "off-CPU time"),
     ],
 )  # fmt: skip
 def test_waiting_names_its_side_and_what_was_read(make_runs, make_study, was, now, of_client, behind):
@@ -218,7 +218,7 @@ def test_waiting_for_a_core_is_told_from_other_waiting_and_nothing_is_called_uns
     one = varied(make_runs, make_study, arms, threads=8, wait_us=5.0)
     assert one.sentence == (
         "a query takes 233 µs longer with the load balancer: +200 µs waiting for the server's core, "
-        "+23 µs waiting and +10 µs server CPU"
+        "+23 µs blocked time and +10 µs server CPU"
     )
 
 
@@ -228,7 +228,7 @@ def test_what_passes_through_a_proxy_in_pieces_stops_parts_that_do_not_wait_by_t
     parts = {"client": 20.0, "proxy": 10.0, "server": 32.0}
     arms = {"direct": (10_000, parts, ONCE), "haproxy": (4_000, parts, TWICE)}
     one = varied(make_runs, make_study, arms, told={arm: facts(proxy={"name": "haproxy"}) for arm in arms})
-    assert one.sentence.endswith("+150 µs waiting")
+    assert one.sentence.endswith("+150 µs off-CPU time")
 
 
 def test_what_one_engine_counts_is_not_held_against_what_another_one_does(make_runs, make_study):

@@ -45,8 +45,8 @@ def test_a_quiet_machine_raises_no_doubt_and_says_so_in_one_line(names):
     aa = finding(low=-0.012, high=0.009)
     assert interference.measure_interference(_runs(), FACTS, None, aa).line == (
         "Load 0.4 on 2 cores before measuring; other programs used less than 0.01 cores during runs; the "
-        "host took 0.0\xa0% of the time for others (steal); equal arms (A/A) came out within "
-        "−1.2 to +0.9\xa0% of each other."
+        "host took 0.0\xa0% of the time for others (steal); equal arms (A/A) differ by "
+        "−1.2 to +0.9\xa0% QPS on point selects (98\xa0% interval)."
     )
 
 
@@ -89,7 +89,7 @@ def test_other_programs_that_ran_beside_one_arm_favour_the_other(names):
     assert found.favours == ["direct"]
     assert "less than 0.01 cores beside direct connections and 0.80 cores beside HAProxy, of 2" in found.text
     alike = _by_title(_runs(cpu_machine_pct=90.0), names)["Other programs"]
-    assert (alike.favours, alike.text.endswith("It affected all arms alike.")) == ([], True)
+    assert (alike.favours, alike.text.endswith("No arm is known to gain by it.")) == ([], True)
 
 
 def test_an_arms_own_neighbour_is_no_other_program(names, make_study):
@@ -109,7 +109,10 @@ def test_pressure_counts_only_where_the_arms_own_threads_cant_explain_it(names):
         return pd.DataFrame({"run_id": [run] * 3, "part": "machine", "psi_cpu_pct": [40.0, 60.0, 50.0]})
 
     found = _by_title(_runs(), names, monitor=monitor("a"))["CPU pressure"]
-    assert "At 1 thread some task waited for a core 50 % of the time" in found.text
+    assert (
+        "In runs of all arms on point selects at 1 thread, some task waited for a core 50 % of the time (PSI), "
+        "while other programs used less than 0.01 cores." in found.text
+    )
     assert "CPU pressure" not in _by_title(_runs(), names, monitor=monitor("d"))
 
 

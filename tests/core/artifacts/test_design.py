@@ -59,10 +59,10 @@ def test_whole_runs_that_were_asked_for_are_those_that_pilots_chose_on_a_slower_
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"plan": {"run_s": 2}}, "plan.run_s: 1.8 against 2.0"),
-        ({"threads": [1, 4]}, "threads: 1, 8 against 1, 4"),
-        ({"dataset": {"table_size": 100}}, "dataset.table_size: 20000 against 100"),
-        ({"site": {"cpus": "shared"}}, "site.cpus: default against shared"),
+        ({"plan": {"run_s": 2}}, "measured time of a run: 1.8 s against 2 s"),
+        ({"threads": [1, 4]}, "thread levels: 1, 8 against 1, 4"),
+        ({"dataset": {"table_size": 100}}, "rows of a table: 20000 against 100"),
+        ({"site": {"cpus": "shared"}}, "cpus of the site: default against shared"),
     ],
 )
 def test_what_changes_what_is_measured_is_another_design_and_is_told(change: dict[str, Any], told: str):
@@ -79,7 +79,21 @@ def test_methods_and_versions_make_another_design():
     after = design.describe_design(study(), facts("11.4.2"), METHODS | {"turns": 1})
     assert design.describe_differences(before, after) == [
         "turns of 50 ms against turns of 50 ms, statements counted by account",
-        "versions.mariadb: 10.11 against 11.4",
+        "version of MariaDB: 10.11 against 11.4",
+    ]
+
+
+def test_offered_rates_differ_together_whichever_workload_has_which():
+    def design_at(*shares: float) -> dict[str, Any]:
+        workloads = {
+            name: {"script": "oltp_point_select", "rate": {"share": share}}
+            for name, share in zip(("first", "second"), shares, strict=True)
+        }
+        whole = {"plan": {"run_s": 2, "discard_s": 1}, "warm_up": {"pilot_s": 5}}
+        return design.describe_design(study({"workloads": workloads, **whole}), facts(), METHODS)
+
+    assert design.describe_differences(design_at(0.5, 0.2), design_at(0.25, 0.1)) == [
+        "offered rates, of the slower arm's saturation: 20, 50 % against 10, 25 %"
     ]
 
 

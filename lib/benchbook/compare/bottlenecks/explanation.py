@@ -8,7 +8,7 @@ the first that accounts for the size of the effect is written:
 2. Other cores are saturated in each arm: the demand per query on each decides.
 3. Cores are saturated in one arm, and busy in the other: as 1 and 2, with the utilization beside it.
 4. A neighbour takes cores from a server that was saturated without it.
-5. Nothing is saturated in the slower arm: CPU time and waiting of each part add up to the added latency.
+5. Nothing is saturated in the slower arm: CPU time, waits for a core and blocked time make the added latency.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ from benchbook.compare.text import labels
 from benchbook.compare.text.sentences import render_paragraphs
 from benchbook.core.artifacts.bottlenecks import Cause, CostEstimate
 
+BLOCKED, OFF_CPU = "blocked time", "off-CPU time"
 NAMED = 0.1
 """Share of an effect from which what makes it is named."""
 IDLE = 0.03
@@ -291,7 +292,9 @@ def _from_latency(
     amounts = amounts.reindex(latency.index)
     rest = latency - amounts.sum(axis=1)
     side = waiting_side(base, treated, bool(rest.mean() > 0), level)
-    amounts[f"waiting in the {side}" if side else "waiting"] = rest
+    # Without each part's time in the run queue, what remains holds that too.
+    what = BLOCKED if all(f"waiting for the {part}'s core" in amounts for part in PARTS) else OFF_CPU
+    amounts[f"{what} in the {side}" if side else what] = rest
     sizes = {str(what): estimate_mean(amounts[what], level) for what in amounts}
     shown = {what: size.value for what, size in sizes.items() if size is not None and is_decided(size)}
     for least in (NAMED * abs(added.value), 0.0):
@@ -318,6 +321,6 @@ def _added_time(base: ArmCell, treated: ArmCell, part: str, column: str) -> pd.S
 
 def _work_behind(what: str, is_more: bool, work: Sequence[Work]) -> str:
     """Server's work, in brackets, that may make a time: for waiting, what a query waits for."""
-    if "server" not in what and what != "waiting":
+    if "server" not in what and what not in (BLOCKED, OFF_CPU):
         return ""
-    return parenthetical(work, is_more, only_waited="waiting" in what)
+    return parenthetical(work, is_more, only_waited=not what.endswith("CPU"))

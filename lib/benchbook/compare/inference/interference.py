@@ -123,6 +123,7 @@ def interference_caveats(
         others=mean,
         used=used,
         threads=fewest.threads.min(),
+        workloads=[names.workloads.get(name, name) for name in fewest.workload.unique()],
         waited=None
         if pressure is None or tolerance.is_below(pressure.mean(), PRESSURE_PCT)
         else pressure.mean(),

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from benchbook.core.artifacts.artifact import Arms
-from benchbook.core.study import interleaving
+from benchbook.core.study import descriptors, interleaving
 from benchbook.core.study.model import compute_fingerprint
 from benchbook.core.study.study import StudySpec
 from benchbook.core.study.study_arm import UNMEASURED
@@ -24,7 +24,7 @@ _METHODS: dict[str, tuple[str, ...]] = {
     # MariaDB serves otherwise with `userstat`
     "turns": ("turns of 50 ms, statements counted by account", "turns of 50 ms", "turns of 20 ms or more"),
     "runs": ("whole runs",),
-    "local": ("measured with normal priority", "measured before other programs"),
+    "local": ("measured at normal priority", "measured at raised priority"),
     "pod": ("a pod's network",),
     "zones": ("zones",),
     "cold": ("tables counted, and so read into memory, before each block", "tables not read before a block"),
@@ -32,7 +32,7 @@ _METHODS: dict[str, tuple[str, ...]] = {
     "cluster": ("leaders at the store that was up first", "leaders spread over the stores"),
     "ssh": ("hosts",),
     "kubernetes": ("pods of a cluster",),
-    "existing": ("clients with normal priority", "clients before other programs"),
+    "existing": ("clients at normal priority", "clients at raised priority"),
 }
 LATER = ("quota",)
 """Ways that had no number of their own in sessions recorded before they were changed."""
@@ -51,6 +51,16 @@ _PLACE = {
     },
 }
 _OF_PLAN = ("order", "turn_ms", "discard_s", "run_s")
+_RATES = "workloads.rates"
+# Keys of a design that readers know by other words, with the unit of their value.
+_KNOWN_AS = {
+    "plan.run_s": ("measured time of a run", " s"),
+    "plan.discard_s": ("discard at the start of a run", " s"),
+    "dataset.table_size": ("rows of a table", ""),
+    "dataset.tables": ("number of tables", ""),
+    "threads": ("thread levels", ""),
+    _RATES: ("offered rates, of the slower arm's saturation", " %"),
+}
 
 
 def compute_digest(study: StudySpec, arms: Arms, methods: Mapping[str, int]) -> str:
@@ -122,7 +132,7 @@ def mixed_methods(plans: Iterable[Mapping[str, Any]]) -> dict[str, int]:
 
 def describe_differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:
     """Differences of two designs by `describe_design`, in words; empty if they are one."""
-    before, after = dict(_flatten_tree(first)), dict(_flatten_tree(second))
+    before, after = (_join_rates(dict(_flatten_tree(each))) for each in (first, second))
     differences = []
     orders = [_format_orders(values) for values in (before, after)]
     if orders[0] != orders[1]:
@@ -134,7 +144,10 @@ def describe_differences(first: Mapping[str, Any], second: Mapping[str, Any]) ->
                 f"{name}: {' against '.join('yes' if value else 'no' for value in (was, now))}"
             )
         elif section != "methods":
-            differences.append(f"{key}: {_format_value(was)} against {_format_value(now)}")
+            unit = _KNOWN_AS.get(key, ("", ""))[1]
+            absent = "none" if section == "versions" else "default"
+            values = (absent if value is None else _format_value(value) + unit for value in (was, now))
+            differences.append(f"{_name_key(key)}: {' against '.join(values)}")
         elif name not in _ORDERS and (name in LATER or None not in (was, now)):
             differences.append(" against ".join(_METHODS[name][(value or 1) - 1] for value in (was, now)))
     return differences
@@ -175,7 +188,36 @@ def _flatten_tree(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
         yield from _flatten_tree(item, f"{place}.{key}" if place else str(key))
 
 
+def _join_rates(design: Mapping[str, Any]) -> dict[str, Any]:
+    """Values of a design by key, the rates of its workloads in one: which workload has which is no difference."""
+    is_rate = re.compile(r"workloads\.\d+\.rate\.share").fullmatch
+    rates = [f"{100 * value:g}" for key, value in design.items() if is_rate(key)]
+    others = {key: value for key, value in design.items() if not is_rate(key)}
+    return others | ({_RATES: rates} if rates else {})
+
+
+def _name_key(key: str) -> str:
+    """Key in words.
+
+    >>> _name_key("plan.run_s"), _name_key("arms.3.network"), _name_key("versions.tiproxy")
+    ('measured time of a run', 'network of arm 3', 'version of TiProxy')
+    >>> _name_key("engine.settings.max_connections"), _name_key("site.cpus")
+    ("the engine's setting max_connections", 'cpus of the site')
+    """
+    if key in _KNOWN_AS:
+        return _KNOWN_AS[key][0]
+    if key.startswith("engine.settings."):
+        return f"the engine's setting {key.removeprefix('engine.settings.')}"
+    section, _, rest = key.partition(".")
+    if section == "versions":
+        return f"version of {descriptors.product_name(rest)}"
+    number, _, setting = rest.partition(".")
+    if number.isdigit():
+        return f"{setting or 'all'} of {section.removesuffix('s')} {number}"
+    return f"{rest} of the {section}" if rest else section
+
+
 def _format_value(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(str, value)) or "none"
-    return "default" if value is None else str(value)
+    return f"{value:g}" if isinstance(value, float) else str(value)
