@@ -179,10 +179,8 @@ def make(one: Campaign, say: Say = lambda _: None, limits: Limits | None = None)
 
 def record() -> str:
     """Pack the campaigns of this clone beside the recorded studies with their table; say what they show."""
-    whole, target = (
-        store.complete_folders(store.clone_folder()),
-        store.record_folder(),
-    )
+    whole = store.complete_folders(store.clone_folder())
+    target = store.record_folder()
     if not whole:
         raise BenchbookError(f"no campaign was made in this clone; {BRINGS}")
     before = read_names(target / TABLE)

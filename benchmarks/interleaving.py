@@ -93,10 +93,8 @@ def ask(kind: str, question: str, blocks: int, rounds: int, port: int) -> Row:
     variance = {
         order: np.var(values, ddof=1) * wall_s[order] / len(values) for order, values in ratios.items()
     }
-    apart, error = (
-        found[TURNS].log_mean - found[RUNS].log_mean,
-        float(np.hypot(*(one.standard_error for one in found.values()))),
-    )
+    apart = found[TURNS].log_mean - found[RUNS].log_mean
+    error = float(np.hypot(*(one.standard_error for one in found.values())))
     return Row(
         f"{kind}: {question}",
         f"turns {_shown(found[TURNS])}",

@@ -58,10 +58,8 @@ def made_up(study: StudySpec) -> dict[str, pd.DataFrame]:
         for share in (0.9, 1.0, 1.1)
     ]
     columns = ["run_id", "attempt", "block", "arm", "workload", "threads", "status", "reasons", "folder"]
-    voids, histograms = (
-        pd.DataFrame(columns=columns),
-        pd.DataFrame(columns=["run_id", "bucket", "value_ms", "count"]),
-    )
+    voids = pd.DataFrame(columns=columns)
+    histograms = pd.DataFrame(columns=["run_id", "bucket", "value_ms", "count"])
     return {"runs": runs, "voids": voids, "histograms": histograms, "intervals": pd.DataFrame(seconds)}
 
 

@@ -236,10 +236,8 @@ def test_an_empty_site_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 def test_the_walk_through_is_a_source_that_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """docs/adding-a-source.md, followed to the letter: folder, table, source.yaml."""
     text = (Path(__file__).parents[2] / "docs" / "adding-a-source.md").read_text(encoding="utf-8")
-    table, description = (
-        re.search(r"```csv\n(.*?)```", text, re.S)[1],
-        re.search(r"```yaml\n(.*?)```", text, re.S)[1],
-    )
+    table = re.search(r"```csv\n(.*?)```", text, re.S)[1]
+    description = re.search(r"```yaml\n(.*?)```", text, re.S)[1]
     folder = tmp_path / "data" / "published" / "example"
     folder.mkdir(parents=True)
     (folder / "reads.csv").write_text(table, encoding="utf-8")

@@ -76,10 +76,8 @@ def test_a_session_of_ones_own_stands_beside(study):
 
 
 def test_joined_studies_begin_with_the_sign_that_turns():
-    quick, threads = (
-        pool_sessions("quick", sessions(0.3)),
-        pool_sessions("lab-threads", sessions(-0.2, processors=(MILAN,))),
-    )
+    quick = pool_sessions("quick", sessions(0.3))
+    threads = pool_sessions("lab-threads", sessions(-0.2, processors=(MILAN,)))
     assert shown.tabulate_shared([quick]) == []
     (table,) = shown.tabulate_shared([quick, threads])
     (row,) = table.rows

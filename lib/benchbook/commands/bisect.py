@@ -103,10 +103,8 @@ def run_bisect(
     """Search and print; return 0 if one commit is left, 2 if more are, 1 if the bad one is not slower."""
     gate_request = gate.read_request(study, slower, minutes)
     how = commit_builds.resolve_build(gate_request.study, **built_by)
-    first, last = (
-        commit_builds.resolve_commit(how.repo, good, "--good"),
-        commit_builds.resolve_commit(how.repo, bad, "--bad"),
-    )
+    first = commit_builds.resolve_commit(how.repo, good, "--good")
+    last = commit_builds.resolve_commit(how.repo, bad, "--bad")
     says = partial(git.run_git, root=Path(how.repo))
     listed = says("rev-list", "--reverse", "--first-parent", f"{first}..{last}")
     if listed is None:

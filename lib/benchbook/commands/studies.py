@@ -93,11 +93,9 @@ def write_size(name: str) -> None:
     study = study_variants.find_origin(name)
     if study is None:
         return
-    where, whole, wanted = (
-        paths.study_paths(name),
-        paths.study_paths(study),
-        study_variants.render_variant(name, study),
-    )
+    where = paths.study_paths(name)
+    whole = paths.study_paths(study)
+    wanted = study_variants.render_variant(name, study)
     if not where.file.is_file():
         files.write_text(whole.file.with_name(f"{name}.yaml"), wanted)
         print(f"{where.shown}: written from {whole.shown}; commit it before its first run")
@@ -156,10 +154,8 @@ def render_questions() -> str:
 
     folders: dict[str, list[dict[str, Any]]] = {}
     for name in study_variants.list_wholes():
-        study, file = (
-            load.load_study(name),
-            paths.study_paths(name).file.relative_to(paths.find_root() / "studies"),
-        )
+        study = load.load_study(name)
+        file = paths.study_paths(name).file.relative_to(paths.find_root() / "studies")
         of_sizes = {
             size: schedule.describe_duration(size, load.load_study(size))
             for size in study_variants.variant_names(name)

@@ -107,10 +107,8 @@ def describe_place(study: str) -> list[str]:
     if recorded is None or not paths.study_paths(study).raw.is_dir():
         return []
     held = ArchiveContents(paths.find_root(), study)
-    mine, several = (
-        design.compute_digest(held.study, held.facts.arms, sessions.list_methods(held)),
-        len(recorded.sessions),
-    )
+    mine = design.compute_digest(held.study, held.facts.arms, sessions.list_methods(held))
+    several = len(recorded.sessions)
     alike = recorded.of_design(mine)
     if not alike:
         other = record.read_index().newest(study).pooled_results.design

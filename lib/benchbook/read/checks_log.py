@@ -176,11 +176,9 @@ def check_work(run: Evidence, limits: Limits) -> Iterator[str]:
 
 
 def _check_statements(run: Evidence) -> Iterator[str]:
-    transaction, transactions, spoilt = (
-        run.transaction,
-        run.total("transactions"),
-        run.total("ignored_errors"),
-    )
+    transaction = run.transaction
+    transactions = run.total("transactions")
+    spoilt = run.total("ignored_errors")
     if not transaction.reads + transaction.writes:
         yield "the options leave no statement but BEGIN and COMMIT"
     # A transaction that is tried again leaves the statements before its error in the counts.
@@ -265,10 +263,8 @@ def check_command_line(run: Evidence) -> Iterator[str]:
     results = dict(inputs)
     names = [name for name, _ in inputs if name != sysbench_options.ACCOUNT]
     yield from (f"--{name} is given twice" for name in results if names.count(name) > 1)
-    general, of_script = (
-        sysbench_options.general_options(run.planned),
-        sysbench_options.of_script(run.planned),
-    )
+    general = sysbench_options.general_options(run.planned)
+    of_script = sysbench_options.of_script(run.planned)
     if has_file:
         yield from _check_arguments(run.get("options", "asked"), general, run)
         yield from _diff_options(results, of_script)

@@ -215,11 +215,9 @@ def _check_sample(run: Evidence) -> Iterator[str]:
 def _rows_fault(observations: dict[str, int], size: int, growth: int, slack: int) -> str | None:
     """Fault in the ids of one table. Rows added by a script have ids beyond the last, and
     rows that it takes away leave gaps."""
-    first, last, lost = (
-        observations["first"],
-        observations["last"],
-        observations["asked"] - observations["there"],
-    )
+    first = observations["first"]
+    last = observations["last"]
+    lost = observations["asked"] - observations["there"]
     if growth > 0:
         return f"ended at id {last}, {size} or more expected," if last < size else None
     if last > size:

@@ -141,10 +141,8 @@ def _over_blocks(log: SysbenchLog) -> Iterator[Problem]:
     if len(log.summaries) == 1:
         return
     last, requests = log.summaries[-1], log.header.checkpoints_s
-    threads, blocks = (
-        require_printed(log.header.threads, "threads"),
-        [block.whole() for block in log.summaries],
-    )
+    threads = require_printed(log.header.threads, "threads")
+    blocks = [block.whole() for block in log.summaries]
     timed = sum(round(block.thread_events_avg * threads) for block in blocks)
     events = sum(block.events for block in blocks)
     if timed != events and not log.header.warm_up_s:
@@ -249,10 +247,8 @@ def _of_window(log: SysbenchLog, block: Summary, inside: NDArray[np.int64], rest
         if count is None or np.isnan(counts).any() or _is_counted_at_commit(block):
             continue
         slack = SUM_SHARE * count + SUM_SLACK_INTERVALS * float(counts.max()) + 1
-        done, more = (
-            float(counts.sum()),
-            _unreported_transactions(log, block, rest) if total == "events" else math.inf,
-        )
+        done = float(counts.sum())
+        more = _unreported_transactions(log, block, rest) if total == "events" else math.inf
         if done > count + slack or done < count - slack - (0 if rest <= REST_S else more):
             text = f"the report lines make {done:.0f} {total.replace('_', ' ')}, the total is {count}"
             yield Problem("sums", block.line, text)

@@ -55,10 +55,8 @@ def check_beginning(run: Evidence, limits: Limits) -> Iterator[str]:
 
 def check_client_number(run: Evidence) -> Iterator[str]:
     """Fault if the number of clients that ran is not that of the arm."""
-    request, ran = (
-        client_sharding.count_clients(run.plan.get("arm_setting")),
-        len(run.observed.get("clients") or [run]),
-    )
+    request = client_sharding.count_clients(run.plan.get("arm_setting"))
+    ran = len(run.observed.get("clients") or [run])
     if ran != request:
         yield f"{ran} clients ran, {request} asked"
 

@@ -160,10 +160,8 @@ def _draw_picture(tables: Sequence[Printed]) -> Picture:
         for metric in (next((text for text in choice if text in present), None) for choice in DRAWN):
             if metric:
                 panels += _draw_panels([drawn for drawn in lines if drawn[1].metric == metric], load, metric)
-    titles, anchor = (
-        [table.title for table in tables],
-        make_slug("-".join(table.name for table in tables))[:80],
-    )
+    titles = [table.title for table in tables]
+    anchor = make_slug("-".join(table.name for table in tables))[:80]
     title = number_format.join_words(titles) if len(tables) < 4 else f"{len(tables)} tables compared"
     return Picture(f"figure-{anchor}", title, tuple(panels), CAPTION)
 

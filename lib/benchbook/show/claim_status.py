@@ -256,11 +256,9 @@ def _explained_findings(name: str, index: record.Index) -> list[Findings]:
 def _build_study(
     name: str, where: paths.StudyPaths, is_recorded: bool, doubts: Sequence[str] = ()
 ) -> MeasuredStudy:
-    inputs, now, findings = (
-        _read_study(where),
-        _read_study(paths.study_paths(name)),
-        Findings.read(where.findings),
-    )
+    inputs = _read_study(where)
+    now = _read_study(paths.study_paths(name))
+    findings = Findings.read(where.findings)
     then, today = _illustrated_claims(inputs), _illustrated_claims(now)
     # Without the claims that the study file has withdrawn since.
     shown = {

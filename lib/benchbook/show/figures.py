@@ -113,10 +113,8 @@ def _shade_discard(axes: Axes, discard_s: float) -> None:
 
 def _told_seconds(data_frame: pd.DataFrame, arm: str) -> str:
     measured = data_frame[~data_frame.is_discarded.astype(bool)].qps
-    middle, slowest = (
-        number_format.format_significant(measured.median()),
-        number_format.format_significant(measured.min()),
-    )
+    middle = number_format.format_significant(measured.median())
+    slowest = number_format.format_significant(measured.min())
     stalled = number_format.format_count(int(data_frame.is_stall.sum()), "stalled second")
     return f"{arm}: median {middle}, slowest second {slowest}, {stalled}."
 

@@ -72,10 +72,8 @@ def latency_picture(logs: LogSet) -> Picture:
         with theme.figure_style():
             figure, axes = theme.make_canvas()
             for series in chosen:
-                shade, mark = (
-                    theme.colour_of_arm(series.arm, logs.arms),
-                    theme.marker_of_arm(series.arm, logs.arms),
-                )
+                shade = theme.colour_of_arm(series.arm, logs.arms)
+                mark = theme.marker_of_arm(series.arm, logs.arms)
                 axes.plot(series.levels, series.latency_ms, marker=mark, color=shade)
             levels = sorted({level for series in chosen for level in series.levels})
             axes.set(xscale="log", yscale="log", xlabel="threads", ylabel="mean latency, ms")

@@ -158,10 +158,8 @@ def _read_setting(
         name: (setting["asked"], setting.get("got") or setting["asked"]) for name, setting in settings.items()
     }
     if about in columns:
-        requests, statements = (
-            {"columns": of.text[descriptors.TEXT.index(about)]},
-            {"columns": (columns[about],) * 2},
-        )
+        requests = {"columns": of.text[descriptors.TEXT.index(about)]}
+        statements = {"columns": (columns[about],) * 2}
     message = "; ".join(f"{name} = {statements[name][0]}" for name in requests if name in statements)
     if not requests:
         message = "not read" if about in descriptors.TEXT else "nothing that compares"

@@ -183,10 +183,8 @@ def test_statsmodels_says_the_same_of_drawn_inputs():
         k = int(rng.integers(2, 16))
         variances = rng.uniform(1e-4, 1e-2, k)
         effects = rng.normal(0.1, rng.choice([0.02, 0.1, 0.4]), k)
-        mine, theirs = (
-            pool_effects(effects, variances),
-            combine_effects(effects, variances, method_re="iterated"),
-        )
+        mine = pool_effects(effects, variances)
+        theirs = combine_effects(effects, variances, method_re="iterated")
         assert mine.q == pytest.approx(theirs.q)
         # Its iteration ends when tau² changes by less than 1e-5.
         assert mine.tau**2 == pytest.approx(theirs.tau2, abs=1e-5)
@@ -238,10 +236,8 @@ def test_a_shift_moves_all_and_changes_nothing_else(pairs, shift):
 def test_occasions_of_one_processor_are_averaged_before_processors_are_pooled():
     # Means 0.2, 0.2 and 0.5; the variance of the first is (0.01 + 0.03) / 2².
     logs, variances = [0.1, 0.3, 0.2, 0.5], [0.01, 0.03, 0.02, 0.01]
-    found, by_hand = (
-        pool_by_processor(logs, variances, "aabc"),
-        pool_effects([0.2, 0.2, 0.5], [0.01, 0.02, 0.01]),
-    )
+    found = pool_by_processor(logs, variances, "aabc")
+    by_hand = pool_effects([0.2, 0.2, 0.5], [0.01, 0.02, 0.01])
     assert (found.pool, found.processors) == (by_hand, 3)
     # Their spread within the one processor: (0.1 - 0.3)² / 2 is 0.02, just what their variances explain.
     assert found.within_tau == pytest.approx(0.0, abs=1e-6)

@@ -27,10 +27,8 @@ def numbers(text: str) -> list[float]:
 
 def drawn_rungs(draw: random.Random) -> Rungs:
     """Ordered arms with a label drawn for each pair."""
-    arms, metric = (
-        [f"arm-{letter}" for letter in "abcde"[: draw.randint(2, 5)]],
-        draw.choice(["qps", "latency_p95_ms"]),
-    )
+    arms = [f"arm-{letter}" for letter in "abcde"[: draw.randint(2, 5)]]
+    metric = draw.choice(["qps", "latency_p95_ms"])
     pairs = []
     for at, base in enumerate(arms):
         for arm in arms[at + 1 :]:

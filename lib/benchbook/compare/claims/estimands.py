@@ -159,10 +159,8 @@ def _test_values(claim: ClaimSpec, board: CellSource) -> ClaimTest:
     if not items:
         raise NoCell(board.none_left(claim, cell_pairs))
     scale: Literal["share", "value"] = "share" if is_effect else "value"
-    bounds, rule = (
-        (share_bounds if is_effect else value_bounds)(require_value(claim_limits(claim))),
-        judged_by(claim),
-    )
+    bounds = (share_bounds if is_effect else value_bounds)(require_value(claim_limits(claim)))
+    rule = judged_by(claim)
     if rule != "mean":
         each = [
             Estimand(board.named([cell_pair]), cell_pair.terms, bounds, scale, items=(cell_pair,))

@@ -71,10 +71,8 @@ def judge_test(
             at_least = sum(math.comb(len(deciding), k) for k in range(failed, len(deciding) + 1))
             is_failed = at_least / 2 ** len(deciding) < SAMPLE_P
     else:
-        is_held, is_failed = (
-            all(estimand_outcome.outcome == "confirmed" for estimand_outcome in deciding),
-            failed > 0,
-        )
+        is_held = all(estimand_outcome.outcome == "confirmed" for estimand_outcome in deciding)
+        is_failed = failed > 0
     if is_failed and deciding:
         return "contradicted"
     return "confirmed" if is_held and deciding and claim_test.unseen is None else "inconclusive"

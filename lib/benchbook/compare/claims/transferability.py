@@ -342,10 +342,8 @@ def _session_outcome(
     low, high = random_effects.prediction_low, random_effects.prediction_high
     is_predicted, is_bounded = low is not None and high is not None, math.isfinite(sum(band))
     if low is None or high is None:
-        low, high = (
-            min(number.low for _, number in observations),
-            max(number.high for _, number in observations),
-        )
+        low = min(number.low for _, number in observations)
+        high = max(number.high for _, number in observations)
     back = estimands.BACK[observations[-1][1].scale]
     # A plain value has no direction.
     sign = _band_sign(band) if observations[-1][1].scale == "share" else 0

@@ -57,10 +57,8 @@ def so_far(judged: Sequence[EffectDecision]) -> str:
     """Result of a look for each question, and the open questions with their reasons."""
     report = []
     for decision in judged:
-        contrast, interval = (
-            decision.candidate.effect.contrast,
-            decision.candidate.effect.interval,
-        )
+        contrast = decision.candidate.effect.contrast
+        interval = decision.candidate.effect.interval
         number = (
             f"{format_percent(require_value(interval.effect))} "
             f"({format_percent_range(interval.low, interval.high)})"

@@ -300,10 +300,8 @@ def label_effect(occasions: Sequence[Averaged], by_processor: ProcessorPool | No
         return "one session"
     signs, mean = {each.sign for each in occasions}, by_processor.pool
     differ = bool(signs - {0}) or tolerance.is_below(mean.p if mean.p is not None else 1.0, HETEROGENEOUS_P)
-    practical, spread = (
-        max(abs(mean.mean), math.log1p(MARGIN)),
-        max(mean.tau or 0.0, by_processor.within_tau or 0.0),
-    )
+    practical = max(abs(mean.mean), math.log1p(MARGIN))
+    spread = max(mean.tau or 0.0, by_processor.within_tau or 0.0)
     if {-1, 1} <= signs or (differ and tolerance.is_above(spread, practical)):
         return "depends on the machine"
     is_often = len(occasions) >= FEWEST_OCCASIONS and by_processor.processors >= FEWEST_PROCESSORS

@@ -126,11 +126,9 @@ def _of_build(place: str, item: Engine | ArmEngine, base: Build | None, kind: st
 
 def _of_way(name: str, arm: Arm, engine: str) -> Iterator[str]:
     """Faults on an arm's way to its engine: another protocol, or a network beside a socket."""
-    engine_descriptor, proxy, is_socket = (
-        descriptors.find_engine(engine),
-        descriptors.find_intermediary(arm.access),
-        arm.access == registry.SOCKET,
-    )
+    engine_descriptor = descriptors.find_engine(engine)
+    proxy = descriptors.find_intermediary(arm.access)
+    is_socket = arm.access == registry.SOCKET
     if proxy is not None and proxy.driver not in (None, engine_descriptor.driver):
         yield (
             f"arms.{name}.access: {arm.access}: not supported with engine.name: {engine}, whose protocol it "
