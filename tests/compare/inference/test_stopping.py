@@ -19,12 +19,14 @@ def ask(make_study, make_runs, no_histograms):
     """Return what the rule says with the runs of some blocks, of a study of two arms and 20 blocks."""
 
     def asked(ratios, claims=(), stop="decided", arms=("direct", "haproxy"), planned=20, say=print, aa=None):
-        study = make_study(arms=arms, blocks=planned, aa=aa).model_dump()
+        by_level = {arm: by if isinstance(by, dict) else {4: by} for arm, by in ratios.items()}
+        threads = sorted({level for by in by_level.values() for level in by})
+        study = make_study(arms=arms, threads=threads, blocks=planned, aa=aa).model_dump()
         study["plan"]["stop"] = stop
-        runs = make_runs({arm: {4: values} for arm, values in ratios.items()})
+        runs = make_runs(by_level)
         tables = {"runs": runs, "histograms": no_histograms}
         rule = StoppingRule(StudySpec.model_validate(study), Analysis(), claims, lambda: tables, {}, say=say)
-        return rule(max(len(values) for values in ratios.values()))
+        return rule(int(runs.block.max()))
 
     return asked
 
@@ -42,6 +44,17 @@ def test_a_narrow_interval_is_enough_without_a_label(ask):
     """Logs have a mean of 2.6 % and s = 1.7 %: ± 2.8 % reaches beyond 5 %; twice that spread does not do."""
     assert ask({"haproxy": [1.009, 1.009, 1.026, 1.043, 1.043]}) is not None
     assert ask({"haproxy": [0.992, 0.992, 1.026, 1.060, 1.060]}) is None
+
+
+def test_a_mean_that_no_row_shows_does_not_stop_while_one_of_its_levels_is_open(ask):
+    """By −3.0 % at 1 thread and −5.0 % [−10.6, +0.9] at 8 the mean is lower; the table shows levels."""
+    steady, open_level = [0.970, 0.972, 0.968, 0.971, 0.969], [0.90, 0.98, 0.93, 0.97, 0.97]
+    told = []
+    assert ask({"haproxy": {1: steady, 8: open_level}}, say=told.append) is None
+    at_1, at_8 = told[-1].replace("\N{NO-BREAK SPACE}", " ").split("; ")
+    assert re.fullmatch(r"after 5 blocks: \w+ haproxy qps, 1 thread: −3\.0 % \(−.+ to −.+ %\)", at_1), at_1
+    assert re.fullmatch(r"\w+ haproxy qps, 8 threads: −5\.0 % \(−.+ to \+.+ %\), open: not shown", at_8), at_8
+    assert ask({"haproxy": {1: steady, 8: [0.95, 0.951, 0.949, 0.95, 0.95]}}) is not None
 
 
 def test_one_open_contrast_keeps_all_going(ask):

@@ -27,7 +27,7 @@ from benchbook.compare.inference.finding_builder import (
     q_values,
     with_support,
 )
-from benchbook.compare.inference.stopping import stopped_at
+from benchbook.compare.inference.stopping import is_decided_overall, stopped_at
 from benchbook.compare.stats import interleaved_runs, pairs, tolerance
 from benchbook.compare.stats.equivalence import MARGIN, next_look, reached_look
 from benchbook.compare.stats.scaling import describe_scaling
@@ -225,6 +225,11 @@ def _collect_caveats(
     return [*threats, *unanswered]
 
 
+def _find_stop(study: StudySpec, judged: Sequence[EffectDecision]) -> int | None:
+    """Look that a session ended at by today's rule or by the earlier one, None if it was broken off."""
+    return stopped_at(study, judged) or stopped_at(study, judged, is_decided_overall)
+
+
 def _describe_scope(facts: Mapping[str, Mapping[str, Any]]) -> str:
     """Scope of the findings: the place by the arms' facts."""
     kinds = [(arm_facts.get("site") or {}).get("kind") for arm_facts in facts.values()]
@@ -272,7 +277,7 @@ def _collect_warnings(
         "study.j2",
         complete=complete,
         planned=study.plan.blocks,
-        stopped=stopped_at(study, judged) if complete < study.plan.blocks else None,
+        stopped=_find_stop(study, judged) if complete < study.plan.blocks else None,
         first_look=first_look,
         aa=aa,
         is_aa_shown=aa and aa.label in SHOWN,

@@ -19,11 +19,11 @@ from benchbook.compare.inference.contrasts import judge_contrasts as judged_stud
 from benchbook.compare.inference.decisions import EffectDecision
 from benchbook.compare.stats import interleaved_runs, pairs
 from benchbook.compare.stats.equivalence import DECIDED
-from benchbook.compare.text.results_table import EQUAL
+from benchbook.compare.text.results_table import EQUAL, has_mean_row
+from benchbook.core.artifacts.findings import LevelContrast
 from benchbook.core.published.claim import ClaimSpec
 from benchbook.core.study.params import Analysis
 from benchbook.core.study.study import StudySpec
-from benchbook.core.util.errors import require_value
 from benchbook.core.util.number_format import format_percent, format_percent_range
 from benchbook.core.util.plural import count
 
@@ -33,17 +33,38 @@ OPEN_AA = "equal arms are not yet known to be within 5 % of each other at every 
 
 
 def is_decided(judged: EffectDecision) -> bool:
-    """True if more blocks are not needed: verdict on a claim, label, or an interval of ± 3 %."""
+    """True if more blocks are not needed: verdict on a claim, or label or ± 3 % of each row to be shown."""
+    if judged.candidate.claim is not None or judged.candidate.look is None or _has_mean_row(judged):
+        return is_decided_overall(judged)
+    return all(map(_is_level_decided, judged.levels))
+
+
+def is_decided_overall(judged: EffectDecision) -> bool:
+    """True if the mean over levels is decided, which alone ended sessions until 2026-11-29."""
     if judged.candidate.look is None:
         return False
     if judged.candidate.claim is not None:
         return judged.verdict in ("confirmed", "contradicted")
     interval = judged.candidate.effect.interval
-    if interval.is_known and (require_value(interval.high) - require_value(interval.low)) / 2 <= ENOUGH:
+    if _is_narrow(interval.low, interval.high):
         return True
     if judged.label == "depends on threads":
         return all(level.label in DECIDED for level in judged.levels)
     return judged.label in DECIDED
+
+
+def _has_mean_row(judged: EffectDecision) -> bool:
+    """True if the table of results has a row over all levels, or one row alone."""
+    effect, levels = judged.candidate.effect, judged.levels
+    return not levels or has_mean_row(judged.label, levels, effect.has_headline, effect.depends_on_threads)
+
+
+def _is_level_decided(level: LevelContrast) -> bool:
+    return level.label in DECIDED or _is_narrow(level.low, level.high)
+
+
+def _is_narrow(low: float | None, high: float | None) -> bool:
+    return low is not None and high is not None and (high - low) / 2 <= ENOUGH
 
 
 def is_aa_narrow(twin: EffectDecision) -> bool:
@@ -54,30 +75,42 @@ def is_aa_narrow(twin: EffectDecision) -> bool:
 
 
 def so_far(judged: Sequence[EffectDecision]) -> str:
-    """Result of a look for each question, and the open questions with their reasons."""
+    """Result of a look for each row of the table, and the open questions with their reasons."""
     report = []
     for decision in judged:
-        contrast = decision.candidate.effect.contrast
-        interval = decision.candidate.effect.interval
-        number = (
-            f"{format_percent(require_value(interval.effect))} "
-            f"({format_percent_range(interval.low, interval.high)})"
-            if interval.is_known
-            else interval.reason
-        )
-        is_open = "" if is_decided(decision) else f", open: {decision.verdict or decision.label}"
-        report.append(f"{contrast.workload} {contrast.treatment} {contrast.metric} {number}{is_open}")
+        effect = decision.candidate.effect
+        contrast = effect.contrast
+        interval = effect.interval
+        name = f"{contrast.workload} {contrast.treatment} {contrast.metric}"
+        if _has_mean_row(decision):
+            number = _format_interval(interval.effect, interval.low, interval.high) or interval.reason
+            is_open = "" if is_decided(decision) else f", open: {decision.verdict or decision.label}"
+            report.append(f"{name} {number}{is_open}")
+            continue
+        for level in decision.levels:
+            number = _format_interval(level.effect, level.low, level.high) or level.note
+            is_open = "" if is_decided(decision) or _is_level_decided(level) else f", open: {level.label}"
+            report.append(f"{name}, {count(level.threads, 'thread')}: {number}{is_open}")
     return "; ".join(dict.fromkeys(report))
 
 
-def stopped_at(study: StudySpec, judged: Sequence[EffectDecision]) -> int | None:
+def _format_interval(effect: float | None, low: float | None, high: float | None) -> str:
+    known = effect is not None and low is not None and high is not None
+    return f"{format_percent(effect)} ({format_percent_range(low, high)})" if known else ""
+
+
+def stopped_at(
+    study: StudySpec,
+    judged: Sequence[EffectDecision],
+    is_enough: Callable[[EffectDecision], bool] = is_decided,
+) -> int | None:
     """Look that a study may end at, None if it must go on.
 
     It may if it asks for that (`plan.stop: decided`), every contrast has reached the same look, and all that
     is asked is decided there.
     """
     looks = {decision.candidate.look for decision in judged}
-    if study.plan.stop != "decided" or len(looks) != 1 or not all(map(is_decided, judged)):
+    if study.plan.stop != "decided" or len(looks) != 1 or not all(map(is_enough, judged)):
         return None
     return looks.pop()
 

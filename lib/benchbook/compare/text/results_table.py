@@ -18,6 +18,7 @@ from benchbook.core.artifacts.findings import (
     BlocksNeeded,
     ByThreads,
     Contrast,
+    Depends,
     FindingData,
     Findings,
     LevelContrast,
@@ -192,10 +193,16 @@ def build_pooled_results(recorded: MetaAnalysis) -> ResultsTable:
 
 def depends_on_threads(finding: FindingData) -> bool:
     """True if an effect was shown to depend on threads, or its levels were decided differently."""
-    test = finding.depends_on_threads
-    decided = {part.label for part in finding.levels if part.label in DECIDED}
-    is_mixed = finding.label in DECIDED and any(part.label != finding.label for part in finding.levels)
-    return not finding.headline or bool(test and test.p < 0.05) or len(decided) > 1 or is_mixed
+    return not has_mean_row(finding.label, finding.levels, finding.headline, finding.depends_on_threads)
+
+
+def has_mean_row(
+    label: str, levels: Sequence[LevelContrast], has_headline: bool, test: Depends | None
+) -> bool:
+    """True if one row may stand for all thread levels: none is decided differently, nor shown to differ."""
+    decided = {part.label for part in levels if part.label in DECIDED}
+    is_mixed = label in DECIDED and any(part.label != label for part in levels)
+    return has_headline and not (test and test.p < 0.05) and len(decided) < 2 and not is_mixed
 
 
 def rows_of_finding(

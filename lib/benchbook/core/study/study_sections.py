@@ -276,7 +276,7 @@ class Plan(Model):
     pairs with each other; null: arms have no order."""
     stop: Literal["all", "decided"] = "all"
     """`all` measures every block; `decided` stops at a look (5, 10, 20 blocks) at which each claim has its
-    verdict, each contrast its label, and equal arms are known to be within 5 %."""
+    verdict, each row of the results its label or ± 3 %, and equal arms are known to be within 5 %."""
     discard_s: Seconds = Field(ge=0, le=86_400, examples=[15])
     """Seconds at the start of each run that are not counted; in turns of each arm's own seconds, of which
     there may be half of one."""
