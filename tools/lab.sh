@@ -10,11 +10,6 @@ if [ "$(id -u)" = 0 ]; then root=--allow-root; fi
 browser=''
 if [ -z "${DISPLAY-}${WAYLAND_DISPLAY-}" ] && [ "$(uname -s)" != Darwin ]; then browser=--no-browser; fi
 export JUPYTER_PREFER_ENV_PATH=1 PYTHONHASHSEED=0 PYDEVD_DISABLE_FILE_VALIDATION=1
-# A bare clone has nothing measured; the explorations then run on what is recorded, once that is unpacked.
-if [ -d data/record/quick ] && [ ! -d data/recorded ]; then
-  echo 'unpacking the recorded studies, once: half a minute' >&2
-  benchbook remake || echo 'the record could not be unpacked; JupyterLab opens without it' >&2
-fi
 # shellcheck disable=SC2086
 exec jupyter lab --ServerApp.ip=127.0.0.1 --ServerApp.root_dir="$(pwd -P)" \
   --LabApp.default_url=/lab/tree/notebooks/explore/browse.ipynb --LabApp.extension_manager=readonly \

@@ -321,9 +321,25 @@ def test_a_record_that_is_not_made_yet_says_what_makes_it(tmp_path):
     with paths.use_root(tmp_path):
         shown = bb.record()["quick"]
         assert repr(shown) == "quick: recorded, but not made from its raw logs yet; run `make pages` first"
-        for ask in (lambda: shown.runs, lambda: shown.question, lambda: bb.pooled("quick")):
+        for ask in (lambda: shown.runs, lambda: shown.question):
             with pytest.raises(bb.NotThere, match="run `make pages` first"):
                 ask()
+        with pytest.raises(bb.NotThere, match="no sessions are recorded"):
+            bb.pooled("lab-idle")
+
+
+def test_a_fresh_clone_shows_what_it_has_recorded_and_says_what_it_unpacks(tmp_path, capsys):
+    here = Path("data") / "record" / "lab-idle"
+    shutil.copytree(tree.ROOT / here, tmp_path / here)
+    with paths.use_root(tmp_path):
+        newest = index.read_index().newest("lab-idle")
+        assert len(bb.pooled("lab-idle").sessions) >= 2
+        assert capsys.readouterr().out == ""
+        shown = bb.study("lab-idle")
+        assert [item.data for item in shown.findings] == list(newest.results.findings.findings)
+        assert len(shown.runs) == newest.entry.runs
+        said = f"lab-idle: unpacking its recorded session {newest.id}, some seconds\n"
+        assert capsys.readouterr().out == said
 
 
 def test_an_earlier_session_is_unpacked_to_look_at(monkeypatch):

@@ -96,12 +96,14 @@ def study(name: str, session: str | None = None) -> Study:
     A session is named by its id or the start of one, as in `bb.study(name).sessions`; its archive is unpacked
     where `make pages` left nothing of it.
     """
-    recorded = index.read_index().studies
+    read = index.read_index()
+    is_recorded = name in read.studies
     if session is not None:
-        return (_recorded(name) if name in recorded else studies()[name]).sessions(session)
-    if name in recorded and not paths.study_paths(name).findings.is_file():
-        return _recorded(name)
-    return studies()[name]
+        return (_recorded(name) if is_recorded else studies()[name]).sessions(session)
+    if not is_recorded or paths.study_paths(name).findings.is_file():
+        return studies()[name]
+    newest = read.newest(name)
+    return _recorded(name, session=None if newest.where.findings.is_file() else newest.id)
 
 
 def effects(study: str | None = None) -> pd.DataFrame:

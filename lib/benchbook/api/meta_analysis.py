@@ -8,10 +8,12 @@ import pandas as pd
 
 from benchbook.api.columns import TerminalTable, document_table
 from benchbook.api.lookup import NamedCollection, NotThere
+from benchbook.compare.meta import recorded_sessions
 from benchbook.compare.meta.moderators import read_moderators
 from benchbook.compare.text import cpu_models
 from benchbook.compare.text.results_table import build_pooled_results
 from benchbook.core.artifacts import meta_analysis as core
+from benchbook.core.artifacts import record
 from benchbook.show import forest, sessions
 from benchbook.show.markup import Html, join_html
 from benchbook.show.results_view import render_html, render_text
@@ -23,9 +25,11 @@ class Pooled:
     """All recorded sessions of a study: `effects` over them, `sessions` one by one, `left_out`."""
 
     def __init__(self, name: str) -> None:
-        meta_analysis = core.read_pooled(name)
+        meta_analysis, index = core.read_pooled(name), record.read_index()
+        if meta_analysis is None and name in index.studies:
+            meta_analysis = recorded_sessions.pool_study(index, name)
         if meta_analysis is None:
-            raise NotThere(f"{name}: no sessions are recorded, or not made yet; run `make pages` first")
+            raise NotThere(f"{name}: no sessions are recorded that can be pooled; `make record` adds one")
         self.name, self.data = name, meta_analysis
 
     @cached_property
@@ -81,7 +85,7 @@ class Pooled:
 
 
 def pooled(name: str) -> Pooled:
-    """Joint results of the recorded sessions of a study; NotThere if none are recorded or made."""
+    """Joint results of the recorded sessions of a study; NotThere if none can be."""
     return Pooled(name)
 
 

@@ -59,6 +59,7 @@ def find_places(study: str, session: str) -> paths.StudyPaths:
 @cache
 def _unpack(study: str, session: str) -> TemporaryDirectory[str]:
     # The cache keeps the folder; it goes with the process.
+    print(f"{study}: unpacking its recorded session {session}, some seconds")
     packed = archive_store.bring_archive(record.read_index().session(study, session))
     folder = TemporaryDirectory(prefix="benchbook-session-")
     root = Path(folder.name)
