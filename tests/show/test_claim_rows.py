@@ -94,8 +94,12 @@ def test_every_number_of_the_record_that_a_claim_asks_for_stands_in_its_own_row(
             )
             numbers = [float(text.replace("−", "-").replace(",", "")) for text in shown]
             factor = 100 if row.part.scale == "share" else 1
-            due = [row.part.value, *(row.part.estimate.ends or ())]
-            assert numbers == pytest.approx([factor * value for value in due], rel=6e-4, abs=0.051), line
+            low, high = row.part.estimate.ends or (None, None)
+            between = (
+                [] if low is None else [100 * row.answer.level, factor * low, factor * high, row.answer.n]
+            )
+            due = [factor * row.part.value, *between]
+            assert numbers == pytest.approx(due, rel=6e-4, abs=0.051), line
             if row.answer.judged and row.part.decides:
                 outcomes = {"confirmed": "inside", "contradicted": "outside"}
                 assert line.endswith(outcomes.get(row.part.outcome, "open"))

@@ -27,7 +27,7 @@ def study():
 
 def test_it_is_said_what_effects_over_sessions_rest_on(study):
     told = text(shown.render_basis(study))
-    assert "4 sessions of one design on 4 processors, 2026-11-01 to 2026-11-04; 1 more is not pooled" in told
+    assert "4 sessions of one design on 4 processor models, 2026-11-01 to 2026-11-04; 1 more is" in told
     assert "In time" not in told
 
 

@@ -149,8 +149,8 @@ class Source:
         return (
             f"{number_format.format_count(counts.tables, 'table')}, "
             f"{number_format.format_count(counts.cells, 'number')}, "
-            f"{number_format.format_count(counts.claims, 'claim')}: {counts.holds} hold in its own tables, "
-            f"{counts.does_not_hold} do not, {counts.not_derivable} cannot be derived"
+            f"{number_format.format_count(counts.claims, 'claim')}: its own tables bear out "
+            f"{counts.holds}, contradict {counts.does_not_hold} and leave {counts.not_derivable} open"
         )
 
     def __repr__(self) -> str:

@@ -249,7 +249,7 @@ def describe_plan(
     arms = [arm if setting.name is None else f"{arm} ({setting.name})" for arm, setting in study.arms.items()]
     lines = [
         f"{name}",
-        f"  arms        {', '.join(arms)} (baseline: {study.baseline})",
+        f"  arms        {', '.join(arms)}; baseline: {study.baseline}",
         *([f"  skipped     {', '.join(skipped)}"] if skipped else []),
         f"  workloads   {', '.join(study.workloads)}",
         f"  threads     {', '.join(map(str, study.threads))}",

@@ -71,7 +71,9 @@ class ClaimRow:
     @property
     def line(self) -> str:
         """Row on a line: place, metric, number, interval, outcome."""
-        interval = f" ({self.interval})" if self.interval else ""
+        level, blocks = number_format.format_level(self.answer.level), self.answer.n
+        interval = f" ({level} interval {self.interval}, {number_format.format_count(blocks, 'block')})"
+        interval = interval if self.interval else ""
         outcome = f", {self.outcome}" if self.outcome else ""
         return f"{self.where}, {self.metric}: {self.value}{interval}{outcome}" if self.value else self.reason
 

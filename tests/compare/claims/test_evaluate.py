@@ -211,7 +211,7 @@ def test_seconds_of_a_run_are_put_together_first(make_study):
         -0.08, abs=0.005
     )
     in_turns = _judge(make_study(), claim, runs.assign(order="turns"), intervals=table)
-    assert in_turns.parts == [] and "in turns a second belongs to several arms" in in_turns.reason
+    assert in_turns.parts == [] and "no second belongs to one arm alone" in in_turns.reason
 
 
 def test_loading_was_timed_once_so_it_shows_a_direction_and_decides_nothing(make_study):

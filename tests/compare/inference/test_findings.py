@@ -325,7 +325,7 @@ def test_what_a_wide_aa_pair_withholds_says_how_many_blocks_the_pair_needs(found
     assert needs["oltp_point_select"] == 15 != needs["oltp_read_only"]
     (row,) = rows_of_finding(one)
     assert row.notes == ("Equal arms (A/A) came out too far apart to tell.",)
-    assert describe_help([row]).startswith("To decide more: about 15\u00a0more blocks")
+    assert describe_help([row]).startswith("Intervals too wide to decide need about 15\u00a0more blocks")
 
 
 def test_a_block_takes_from_its_first_start_to_its_last_end():

@@ -127,8 +127,9 @@ def explain_contrast(base: ArmCell, treated: ArmCell, level: float, names: Mappi
         )
     if reason := _other_limit(slow, fast):
         return _without_sentence(cause, reason)
-    only = slow[0].name if _saturated(fast) else ""
-    return _from_latency(cause, base, treated, level, work, {"treatment": resources[1][0].name, "only": only})
+    words = {"baseline": resources[0][0].name, "treatment": resources[1][0].name}
+    words["only"] = slow[0].name if _saturated(fast) else ""
+    return _from_latency(cause, base, treated, level, work, words)
 
 
 def _resources(cell: ArmCell, level: float, names: Mapping[str, str]) -> list[Resource]:

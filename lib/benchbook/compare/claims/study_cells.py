@@ -293,7 +293,7 @@ def _of_runs(runs: pd.DataFrame, metric: str) -> pd.Series:
 
 def _of_seconds(runs: pd.DataFrame, metric: str, by: str, intervals: pd.DataFrame | None) -> pd.Series:
     if (runs.order == "turns").any():
-        raise NotApplicable("in turns a second belongs to several arms, so it says nothing of one of them")
+        raise NotApplicable("arms took turns within each second, so no second belongs to one arm alone")
     if intervals is None or intervals.empty:
         raise NotApplicable("the seconds of the runs are not there")
     counted = intervals[~intervals.is_discarded.astype(bool)]

@@ -152,7 +152,7 @@ def build_findings(
         "checks": checks,
         "voids": voids,
         "facts_differ": caveats.facts_that_differ(facts),
-        "quiet": interference.measure_interference(runs, facts, tidy.get("monitor"), aa, accompanied),
+        "quiet": interference.measure_interference(runs, facts, tidy.get("monitor"), accompanied),
         "partners": partners,
         "verdicts": {"number": verdicts, "expected_false_at_most": FALSE_VERDICTS * verdicts},
         "warnings": [

@@ -13,7 +13,7 @@ import pandas as pd
 from benchbook.compare.inference.caveats import STEAL_PCT, caveats_from_template
 from benchbook.compare.stats import tolerance
 from benchbook.compare.text import sentences
-from benchbook.core.artifacts.findings import DisplayNames, FindingData, Interference, ValidityThreat
+from benchbook.core.artifacts.findings import DisplayNames, Interference, ValidityThreat
 from benchbook.core.study import descriptors
 from benchbook.core.study.interleaving import TURNS
 from benchbook.core.study.study import StudySpec
@@ -42,7 +42,6 @@ def measure_interference(
     runs: pd.DataFrame,
     facts: Facts,
     monitor: pd.DataFrame | None,
-    aa: FindingData | None,
     unmeasured: Collection[str] = (),
 ) -> Interference:
     """Interference on the machine: values, and all of it in one line.
@@ -62,7 +61,7 @@ def measure_interference(
         steal_pct=float(steal.mean()) if len(steal) else None,
         line="",
     )
-    parts = sentences.render_paragraphs("machine.j2", found=interference, aa=aa)
+    parts = sentences.render_paragraphs("machine.j2", found=interference)
     line = as_sentence("; ".join(parts)) if parts else "Nothing was recorded about it."
     return interference.model_copy(update={"line": line})
 

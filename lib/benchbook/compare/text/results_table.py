@@ -292,13 +292,13 @@ def describe_help(rows: Sequence[ResultRow]) -> str:
         return ""
     needed = [row.more_blocks for row in useless if row.more_blocks and row.more_blocks.blocks]
     if not needed:
-        return "To decide more: a quieter machine."
+        return "Intervals too wide to decide need a quieter machine."
     ends = [select(needed, key=lambda more: more.blocks) for select in (min, max)]
     least, most = (more.blocks for more in ends)
     blocks = f"{least:,} to " * (least < most) + format_count(most, "more block")
     times = dict.fromkeys(format_minutes(max(more.minutes, 1)) for more in ends if more.minutes is not None)
     minutes = f" ({' to '.join(times)})" if times else ""
-    return f"To decide more: about {blocks}{minutes}, or a quieter machine."
+    return f"Intervals too wide to decide need about {blocks}{minutes}, or a quieter machine."
 
 
 def _sign_among(estimate: Estimate, comparisons: int) -> int:

@@ -63,7 +63,6 @@ def _wording_templates() -> Environment:
         format=format,
         interval=format_interval,
         ends=format_percent_range,
-        level=format_level,
         listing=join_words,
         percent=format_percent,
         plain=format_amount,

@@ -189,7 +189,7 @@ def _flatten_tree(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _join_rates(design: Mapping[str, Any]) -> dict[str, Any]:
-    """Values of a design by key, the rates of its workloads in one: which workload has which is no difference."""
+    """Values of a design by key, the rates in one: which workload has which is no difference."""
     is_rate = re.compile(r"workloads\.\d+\.rate\.share").fullmatch
     rates = [f"{100 * value:g}" for key, value in design.items() if is_rate(key)]
     others = {key: value for key, value in design.items() if not is_rate(key)}
