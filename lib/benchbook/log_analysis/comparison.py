@@ -219,8 +219,8 @@ def needed_spread(cells: Sequence[LogCell]) -> str | None:
     more = next((number for number in range(2, 201) if spread(number) >= usual), None)
     runs = f"{more} runs a cell" if more else "more than 200 runs a cell"
     return (
-        f"Runs of a cell spread by {format_percent(usual, signed=False)} (CV). With {n} runs a cell, a change "
-        f"of {sought} shows if they spread by at most {amount(n)}; as they do, it takes {runs}."
+        f"Runs of a cell spread by {format_percent(usual, signed=False)} (CV). With {n} runs a cell, a "
+        f"change of {sought} shows if they spread by at most {amount(n)}; with theirs it takes {runs}."
     )
 
 
