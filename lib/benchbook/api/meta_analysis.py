@@ -63,10 +63,7 @@ class Pooled:
     @property
     def left_out(self) -> pd.DataFrame:
         """The sessions that are not pooled, each with its reason; of those not recorded their begin."""
-        rows = [
-            {"session": excluded_session.session.id, "reason": excluded_session.reason}
-            for excluded_session in self.data.left_out
-        ]
+        rows = [{"session": left.session.id, "reason": left.reason} for left in self.data.left_out]
         missed = self.data.not_recorded
         rows += [
             {"session": not_recorded.begun, "reason": f"not recorded: {not_recorded.why}"}
@@ -129,7 +126,5 @@ def session_rows(pooled: core.MetaAnalysis) -> pd.DataFrame:
 
 def _pair_effects(pooled: core.MetaAnalysis) -> list[tuple[core.PooledContrast, core.PooledEffect]]:
     return [
-        (contrast, pooled_effect)
-        for contrast in pooled.contrasts
-        for pooled_effect in (contrast.whole, *contrast.levels)
+        (contrast, effect) for contrast in pooled.contrasts for effect in (contrast.whole, *contrast.levels)
     ]

@@ -63,9 +63,9 @@ def _compare_pooled(name: str, commit: str, then: Sessions, now: Sessions) -> Ta
     same = {session: now[session] for session in then if session in now}
     old, again, new = (
         {
-            name_place(pooled_contrast, part): part
-            for pooled_contrast in (pooled.contrasts if pooled else ())
-            for part in pooled_contrast.shown
+            name_place(contrast, part): part
+            for contrast in (pooled.contrasts if pooled else ())
+            for part in contrast.shown
         }
         for pooled in (
             _pool_results(name, then, read_then),
@@ -73,10 +73,7 @@ def _compare_pooled(name: str, commit: str, then: Sessions, now: Sessions) -> Ta
             _pool_results(name, now, read_now),
         )
     )
-    rows = [
-        (of, [pooled_effects.get(of) for pooled_effects in (old, again, new)])
-        for of in dict.fromkeys([*new, *old])
-    ]
+    rows = [(of, [effects.get(of) for effects in (old, again, new)]) for of in dict.fromkeys([*new, *old])]
     inputs = {
         "study": name,
         "describe_effect": describe_effect,

@@ -102,10 +102,8 @@ def pack_study(study: str, target: Path, commit: str | None = None) -> Path:
     about = ABOUT.format(study=study).encode()
     listed[README] = Listed(sha256=hashlib.sha256(about).hexdigest(), bytes=len(about))
     listed = dict(sorted(listed.items()))
-    archive_manifest = ArchiveManifest(
-        study=study, benchbook=version("benchbook"), commit=commit, files=listed
-    )
-    first = (json.dumps(archive_manifest.plain, indent=1, sort_keys=True) + "\n").encode()
+    manifest = ArchiveManifest(study=study, benchbook=version("benchbook"), commit=commit, files=listed)
+    first = (json.dumps(manifest.plain, indent=1, sort_keys=True) + "\n").encode()
     contents: dict[str, Path | bytes] = {**places, MANIFEST: first, README: about}
     return tarball.write_tar(target, ((f"{study}/{name}", contents[name]) for name in (MANIFEST, *listed)))
 

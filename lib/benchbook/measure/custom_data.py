@@ -28,29 +28,27 @@ CHECKSUM_UP_TO = 5_000_000
 def prepare_scripts(site: Any, data: DataPlan, arm: str, endpoint: Endpoint) -> list[str]:
     """Run each script's `prepare` on an arm's server; return the failures, in sysbench's words."""
     scripts: list[str] = []
-    for custom_script in data.prepared:
-        custom_script.texts()
-        env = {"BENCHBOOK_SCRIPT": custom_script.path.name, "BENCHBOOK_SEED": str(data.seed)}
+    for script in data.prepared:
+        script.texts()
+        env = {"BENCHBOOK_SCRIPT": script.path.name, "BENCHBOOK_SEED": str(data.seed)}
         inputs = {
             name.replace("_", "-"): sysbench_options.format_value(value)
-            for name, value in custom_script.options.items()
+            for name, value in script.options.items()
         }
         options = [f"--{name}={value}" for name, value in inputs.items()]
         argv = sysbench.once_argv(endpoint, order.table_seed(data.seed, 0), PREPARE, *options)
         with tempfile.TemporaryDirectory() as scratch:
             out, err = Path(scratch) / "out", Path(scratch) / "err"
             try:
-                with sysbench.start_client(
-                    site, Start(argv, out, err, custom_script.folder, env, arm)
-                ) as child:
+                with sysbench.start_client(site, Start(argv, out, err, script.folder, env, arm)) as child:
                     code = child.popen.wait(timeout=PREPARE_S)
             except subprocess.TimeoutExpired:
                 scripts.append(
-                    f"workloads.{custom_script.workload}: its prepare did not end within {PREPARE_S:.0f} s"
+                    f"workloads.{script.workload}: its prepare did not end within {PREPARE_S:.0f} s"
                 )
                 continue
             lines = sysbench.read_faults(out, err, code)
-        scripts += [f"workloads.{custom_script.workload}: its prepare failed: {line}" for line in lines]
+        scripts += [f"workloads.{script.workload}: its prepare failed: {line}" for line in lines]
     return scripts
 
 

@@ -181,15 +181,13 @@ def check_strangers(run: Evidence) -> Iterator[str]:
         for part, place in sorted((run.observed.get(f"identity_{when}") or {}).items()):
             if part.endswith("_place") and isinstance(place, dict) and place.get("traced"):
                 yield f"{part.removesuffix('_place')} was traced by {place['traced']} {when} the run"
-    for machine, foreign_activity in activities.items():
-        for part, by in sorted(foreign_activity.traced.items()):
+    for machine, activity in activities.items():
+        for part, by in sorted(activity.traced.items()):
             yield f"the {part} was traced by {by}{_machine_suffix(machine)}"
-        for part in (
-            () if run.is_in_turns else sorted({*foreign_activity.continued, *foreign_activity.stopped})
-        ):
+        for part in () if run.is_in_turns else sorted({*activity.continued, *activity.stopped}):
             yield f"the {part} was stopped in the run{_machine_suffix(machine)}"
-        for part, limits in sorted(foreign_activity.limits.items()):
-            for limit in sorted({*limits} - {*foreign_activity.limits[""]}):
+        for part, limits in sorted(activity.limits.items()):
+            for limit in sorted({*limits} - {*activity.limits[""]}):
                 yield (
                     f"the {part} was under {limit}{_machine_suffix(machine)}, which neither its arm nor "
                     "its stage has"

@@ -184,12 +184,8 @@ class ClaimStatus:
         grades = self.grades.get(claim, {})
         order = {name: place for place, name in enumerate(nearest_studies(grades))}
         # A session may have been asked what its study file, as it is now, no longer says that it shows.
-        measured_studies = [study for study in self.studies if not self.grades or study.name in grades]
-        counted = [
-            measured_study
-            for measured_study in measured_studies
-            if is_counted(grades.get(measured_study.name))
-        ]
+        studies = [study for study in self.studies if not self.grades or study.name in grades]
+        counted = [study for study in studies if is_counted(grades.get(study.name))]
         return sorted(counted, key=lambda item: order.get(item.name, len(order)))
 
 
@@ -200,17 +196,13 @@ def load_status(source: str = "") -> ClaimStatus:
     chosen = [audit for audit in audits if source in ("", audit.source)]
     ways = list_planned()
     claim_ids = {claim.id for audit in chosen for claim in audit.claims}
-    requests = {
-        claim: [way.name for way in planned_studies]
-        for claim, planned_studies in ways.items()
-        if claim in claim_ids
-    }
+    requests = {claim: [way.name for way in studies] for claim, studies in ways.items() if claim in claim_ids}
     return ClaimStatus(
         chosen,
         load_studies(),
         ways,
         grade_studies(requests),
-        {meta_analysis.study: meta_analysis for meta_analysis in read_all()},
+        {analysis.study: analysis for analysis in read_all()},
     )
 
 

@@ -161,11 +161,9 @@ def _curve_of_sessions(contrast: PooledContrast) -> Curve:
             continue
         ends = forest.expected_range(level)
         points.append(Point(level.threads, level.effect, ends, bool(ends and ends[0] * ends[1] > 0)))
-        for observed_effect in level.sessions if len(level.sessions) > 1 else ():
-            if observed_effect.effect is not None:
-                sessions.setdefault(observed_effect.session, []).append(
-                    (level.threads, observed_effect.effect)
-                )
+        for observed in level.sessions if len(level.sessions) > 1 else ():
+            if observed.effect is not None:
+                sessions.setdefault(observed.session, []).append((level.threads, observed.effect))
     beside = tuple(map(tuple, sessions.values()))
     return Curve(
         labels.strip_article(contrast.names.treatment),

@@ -244,11 +244,7 @@ def of_runs(report_inputs: ReportInputs) -> list[Picture]:
 
 def tabulate_percentiles(findings: Findings) -> list[Table]:
     """Table of percentiles; empty if no percentile was compared."""
-    rows = [
-        (finding, percentile_support)
-        for finding in findings.findings
-        for percentile_support in finding.support or ()
-    ]
+    rows = [(finding, support) for finding in findings.findings for support in finding.support or ()]
     return (
         [build_table("percentiles", rows, arms=labels_module.label_by_name(findings, "arms"))] if rows else []
     )

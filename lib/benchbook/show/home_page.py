@@ -240,11 +240,9 @@ def _name_folder(folder: str) -> str:
 
 def _studies_behind(claim_status: ClaimStatus, claim: str) -> list[MeasuredStudy]:
     """Studies with effects in the row of a claim."""
-    measured_studies = [study for study, _ in (*claim_status.answers(claim), *claim_status.shows(claim))]
-    measured_studies += [
-        study for is_judged in (True, False) for study, _ in claim_status.asked(claim, is_judged)
-    ]
-    return list({study.page: study for study in measured_studies}.values())
+    studies = [study for study, _ in (*claim_status.answers(claim), *claim_status.shows(claim))]
+    studies += [study for is_judged in (True, False) for study, _ in claim_status.asked(claim, is_judged)]
+    return list({study.page: study for study in studies}.values())
 
 
 def _row_of_claim(claim_status: ClaimStatus, claim: AuditedClaim) -> QuestionRow:

@@ -140,9 +140,7 @@ def render_basis(recorded: MetaAnalysis) -> Html:
 
 def tabulate_moderators(recorded: MetaAnalysis) -> Table:
     """List possible moderators of effects, session by session, beside the reported effects."""
-    messages = [
-        (contrast, pooled_effect) for contrast in recorded.contrasts for pooled_effect in contrast.shown
-    ]
+    messages = [(contrast, effect) for contrast in recorded.contrasts for effect in contrast.shown]
     facts = [read_moderators(session) for session in recorded.sessions]
     about = list(dict.fromkeys(key for values in facts for key in values if key != "processor"))
     inputs = {
@@ -151,10 +149,8 @@ def tabulate_moderators(recorded: MetaAnalysis) -> Table:
             for key, name in ((key, labels.NAMES["moderators"].get(key, key)) for key in about)
         ],
         "effects": [
-            number_column(
-                labels.strip_article(contrast.names.treatment), _name_place(contrast, pooled_effect)
-            )
-            for contrast, pooled_effect in messages
+            number_column(labels.strip_article(contrast.names.treatment), _name_place(contrast, effect))
+            for contrast, effect in messages
         ],
     }
     rows = zip(recorded.sessions, facts, strict=True)

@@ -30,8 +30,7 @@ def describe_setup(report_inputs: ReportInputs) -> list[str]:
     """Setup by facts.json and dataset.json; nothing on parts that they do not hold."""
     arms = list(report_inputs.facts["arms"].values())
     programs = [
-        f"{name} {number_format.join_words(program_version)}"
-        for name, program_version in _program_versions(arms).items()
+        f"{name} {number_format.join_words(version)}" for name, version in _program_versions(arms).items()
     ]
     memory, durability = (_settings_of(report_inputs, about) for about in (_MEMORY, _DURABILITY))
     odd = [

@@ -57,20 +57,18 @@ def tabulate_labels(claim_status: ClaimStatus) -> Table:
 def draw_forest(claim_status: ClaimStatus) -> Forest:
     """Draw every effect on throughput that several occasions show something of, the largest loss first."""
     effects = [
-        (study, contrast, pooled_effect)
-        for study, contrast, pooled_effect in on_throughput(claim_status.pooled.values())
-        if pooled_effect.effect is not None
-        and pooled_effect.k > 1
-        and pooled_effect.standing not in ("not shown", "not computed")
+        (study, contrast, effect)
+        for study, contrast, effect in on_throughput(claim_status.pooled.values())
+        if effect.effect is not None and effect.k > 1 and effect.standing not in ("not shown", "not computed")
     ]
     effects.sort(key=lambda item: item[2].effect or 0.0)
     rows = tuple(
         replace(
-            row_of_sessions(contrast, pooled_effect),
-            name=f"{labels.name_place(contrast, pooled_effect)} ({study.study})",
+            row_of_sessions(contrast, effect),
+            name=f"{labels.name_place(contrast, effect)} ({study.study})",
             way=f"record/studies/{make_slug(study.study)}.html#finding-{make_slug(contrast.id)}",
         )
-        for study, contrast, pooled_effect in effects
+        for study, contrast, effect in effects
     )
     inputs = {"describe_elsewhere": describe_elsewhere, "describe_range": describe_range}
     table = build_table("over-sessions", effects, **inputs)

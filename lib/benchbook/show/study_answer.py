@@ -88,12 +88,8 @@ def render_summary(
 ) -> str:
     """Summary of a study in Markdown for an issue; `more` are doubts that the findings don't know."""
     findings = report_inputs.findings
-    caveat_points = list(build_caveats(report_inputs, more))
-    first = [
-        doubt
-        for doubt in caveat_points
-        if doubt.name in ("A/A", *(caveat_point.name for caveat_point in more))
-    ]
+    points = list(build_caveats(report_inputs, more))
+    first = [doubt for doubt in points if doubt.name in ("A/A", *(point.name for point in more))]
     table = build_results(findings, recorded)
     return templating.render_markdown(
         "summary.md.j2",
@@ -104,7 +100,7 @@ def render_summary(
         notes=list_notes(findings),
         caption=results_view.caption_of(table),
         table=Html(results_view.render_markdown(table)),
-        doubts=list(dict.fromkeys([*first, *(doubt for doubt in caveat_points if doubt.is_care)])),
+        doubts=list(dict.fromkeys([*first, *(doubt for doubt in points if doubt.is_care)])),
         most=_MOST_DOUBTS,
     )
 

@@ -267,12 +267,7 @@ def _check_utilization(cell: ArmCell, level: float) -> Told:
         is_broken = tolerance.is_above(busy.value, cores * (1 + SLACK) + behind)
         yield f"{join_words(list(parts))} used {busy.value:.2f} of {cores:g} cores" if is_broken else None
     machine, own_value = float(cell.busy.mean()), float((cell.busy - cell.others).mean())
-    full = [
-        part
-        for core_resource in core_resources(cell, level)
-        if core_resource.is_full
-        for part in core_resource.parts
-    ]
+    full = [part for resource in core_resources(cell, level) if resource.is_full for part in resource.parts]
     awake = float(cell.cost(full, "busy_cores").mean()) if full else 0.0
     if tolerance.is_above(awake + TICKS * (own_value - awake), machine * (1 + SLACK) + OWN):
         yield f"all parts used {own_value:.2f} cores, and the whole machine {machine:.2f}"
@@ -297,14 +292,12 @@ def _check_bytes(cell: ArmCell, base: ArmCell | None, level: float) -> Told:
     if cell.engine != base.engine or not {"server"} <= base.costs.keys() & cell.costs.keys():
         return
     for way in ("received_bytes", "sent_bytes"):
-        cost_estimate = relative_change(cell.cost(["server"], way), base.cost(["server"], way), level)
-        if cost_estimate is None or cost_estimate.n < MIN_BLOCKS:
+        estimate = relative_change(cell.cost(["server"], way), base.cost(["server"], way), level)
+        if estimate is None or estimate.n < MIN_BLOCKS:
             continue
-        low, high = (
-            cost_estimate.value if end is None else end for end in (cost_estimate.low, cost_estimate.high)
-        )
+        low, high = (estimate.value if end is None else end for end in (estimate.low, estimate.high))
         is_broken = tolerance.is_outside(low, high, -BYTES, BYTES)
-        yield f"{100 * cost_estimate.value:+.1f} % {way.replace('_', ' ')}" if is_broken else None
+        yield f"{100 * estimate.value:+.1f} % {way.replace('_', ' ')}" if is_broken else None
 
 
 def _check_reads(cell: ArmCell, begins: str) -> Told:

@@ -165,13 +165,11 @@ def summarize_cell(cell: ArmCell, level: float) -> CellCosts:
     """Cell in the form of findings.json."""
     parts = []
     for part, cost in cell.costs.items():
-        cost_estimates = {
-            name: cost_estimate
-            for name in COLUMNS
-            if (cost_estimate := estimate_mean(cost[name], level)) is not None
+        estimates = {
+            name: estimate for name in COLUMNS if (estimate := estimate_mean(cost[name], level)) is not None
         }
         if (busy := estimate_mean(cost["busy_cores"], level)) is not None:
-            parts.append(PartCost(part=part, busy_cores=busy, a_query=cost_estimates))
+            parts.append(PartCost(part=part, busy_cores=busy, a_query=estimates))
     qps = estimate_mean(cell.qps, level)
     assert qps is not None
     return CellCosts(

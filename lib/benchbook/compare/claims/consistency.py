@@ -137,8 +137,7 @@ def compared_arms(published: Published) -> list[tuple[str, str]]:
             continue
         sides = [
             dict.fromkeys(
-                select_number.key("arm")
-                for select_number in select_numbers(published.numbers, claim.cells, side)
+                number.key("arm") for number in select_numbers(published.numbers, claim.cells, side)
             )
             for side in (claim.baseline, claim.treatment)
         ]

@@ -63,12 +63,10 @@ def match_contrasts(name: str, claim: ClaimSpec, claim_test: ClaimTest) -> list[
     band = require_value(claim.band)
     amounts = band.range or [item for item in (band.point, band.above, band.below) if item is not None]
     value = sum(map(parse_amount, amounts)) / len(amounts)
-    claimed_effects = []
+    effects = []
     for part, contrast in zip(parts, contrasts, strict=True):
         baseline, treatment, workload = contrast.pop()
         threads = tuple(item.cell.at[2] for item in part.items)
         allowed, metric = require_value(claim_limits(claim)), metric_column(require_value(claim.metric))
-        claimed_effects.append(
-            ClaimedEffect(name, baseline, treatment, value, allowed, (workload,), threads, metric)
-        )
-    return claimed_effects
+        effects.append(ClaimedEffect(name, baseline, treatment, value, allowed, (workload,), threads, metric))
+    return effects

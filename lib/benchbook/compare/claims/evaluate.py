@@ -69,9 +69,7 @@ def assign_claims(
 
 def required_tables(several: Sequence[AssignedClaim]) -> tuple[str, ...]:
     """Tidy tables that these claims need beside the usual ones."""
-    return (
-        ("intervals",) if any(assigned_claim.claim.across == "second" for assigned_claim in several) else ()
-    )
+    return ("intervals",) if any(claim.claim.across == "second" for claim in several) else ()
 
 
 def answer_claims(evidence: StudyEvidence, several: Sequence[AssignedClaim]) -> list[Answer]:

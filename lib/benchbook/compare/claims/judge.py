@@ -138,14 +138,12 @@ def _flat_margin(part: Estimand, board: CellSource) -> float:
 
 def _count_surviving(estimand_outcomes: Sequence[EstimandOutcome], which: str, level: float | None) -> int:
     """Number of parts with an outcome, after Holm's correction if they have intervals."""
-    counted = [
-        estimand_outcome for estimand_outcome in estimand_outcomes if estimand_outcome.outcome == which
-    ]
+    counted = [outcome for outcome in estimand_outcomes if outcome.outcome == which]
     if level is None or not counted:
         return len(counted)
     p_values = [
-        estimand_outcome.p if estimand_outcome.outcome == which and estimand_outcome.p is not None else 1.0
-        for estimand_outcome in estimand_outcomes
+        outcome.p if outcome.outcome == which and outcome.p is not None else 1.0
+        for outcome in estimand_outcomes
     ]
     return sum(tolerance.is_below(p, 1 - level) for p in adjust_holm(p_values))
 

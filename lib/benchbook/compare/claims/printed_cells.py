@@ -274,9 +274,7 @@ def _withhold_copied(claim: ClaimSpec, published: Published, result: dict[str, A
         side for side in (claim.baseline, claim.treatment, claim.one, claim.other) if side is not None
     ]
     numbers = select_numbers(published.numbers, claim.cells)
-    used = {
-        select_number.table for side in sides or [None] for select_number in select_numbers(numbers, side)
-    }
+    used = {number.table for side in sides or [None] for number in select_numbers(numbers, side)}
     tables = published.source.tables
     copies = {name: of for name in sorted(used) if (of := tables[name].copy_of) is not None}
     if not copies:

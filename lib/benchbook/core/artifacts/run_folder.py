@@ -182,10 +182,8 @@ def seal_folder(part: Path, attempt: int) -> RunFolder:
         with (part / name).open("rb") as stream:
             os.fsync(stream.fileno())
         listed[name] = Listed.of(part / name)
-    run_manifest = RunManifest(
-        format=FORMAT, run_id=part.name.removesuffix(PART), attempt=attempt, files=listed
-    )
-    run_manifest.write(part / MANIFEST)
+    manifest = RunManifest(format=FORMAT, run_id=part.name.removesuffix(PART), attempt=attempt, files=listed)
+    manifest.write(part / MANIFEST)
     for folder in (*part.glob("client-*"), part):
         _sync_folder(folder)
     return RunFolder(part)

@@ -213,9 +213,7 @@ def required_programs() -> dict[str, dict[str, list[str]]]:
 
 def list_programs() -> list[str]:
     """All programs that a host may need, sorted."""
-    return sorted(
-        {name for required_program in required_programs().values() for name in required_program["programs"]}
-    )
+    return sorted({name for program in required_programs().values() for name in program["programs"]})
 
 
 def packages_with(program: str) -> Mapping[str, str]:

@@ -195,9 +195,7 @@ def _of_engine(kind: str, engine: Any) -> Iterator[str]:
         yield registry.format_refusal("engine.cluster", kind, ("local",), remedy=instead)
     if descriptors.find_engine(engine.name).cluster is None:
         able = next(
-            engine_descriptor
-            for engine_descriptor in descriptors.load_engines().values()
-            if engine_descriptor.cluster is not None
+            descriptor for descriptor in descriptors.load_engines().values() if descriptor.cluster is not None
         )
         yield (
             f"engine.cluster: made of {able.product}, and engine.name is {engine.name}; write {able.name}, "

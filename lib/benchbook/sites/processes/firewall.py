@@ -101,12 +101,10 @@ def _of_nftables() -> list[Rule]:
 
 def _parse_rule(body: bytes) -> Rule:
     """A rule by its table, chain and handle, as no later rule has them again."""
-    reported_iter_attributes = dict(iter_attributes(body))
+    attributes = dict(iter_attributes(body))
     drops = DROP in body or REJECT in body
-    what = b" ".join(reported_iter_attributes.get(key, b"") for key in (TABLE, CHAIN, HANDLE)) + OURS * (
-        OURS in body
-    )
-    return what, drops, _count_packets(reported_iter_attributes.get(EXPRESSIONS, b"")) if drops else 0
+    what = b" ".join(attributes.get(key, b"") for key in (TABLE, CHAIN, HANDLE)) + OURS * (OURS in body)
+    return what, drops, _count_packets(attributes.get(EXPRESSIONS, b"")) if drops else 0
 
 
 def _count_packets(expressions: bytes) -> int:
