@@ -46,7 +46,7 @@ def test_one_second_that_holds_all_that_is_slow_is_one_pause():
         {"arm": "direct", "runs": 1, "events_beyond": 100, "pauses": 4, "by_one_pause": 0},
         {"arm": "haproxy", "runs": 1, "events_beyond": 100, "pauses": 1, "by_one_pause": 1},
     ]
-    assert found.warnings == ["One pause alone made what lies beyond p99 in 1 of 1 run of HAProxy."]
+    assert found.warnings == ["In 1 of 1 run of HAProxy, one pause alone holds all events beyond p99."]
 
 
 def test_two_seconds_in_a_row_are_one_pause_and_three_are_not():

@@ -233,7 +233,7 @@ def test_series_are_refused_together_and_what_is_none_is_not_counted():
     two = rows({8: 600, 16: 900}) + [("t", "b", threads, "qps", "10") for threads in (8, 16)]
     (found,) = check_scalability(cells(two))
     assert (found.passed, found.where) == (None, "2 series")
-    assert "Refused for t, arm a, workload load, QPS; t, arm b, workload load, QPS: the law" in found.detail
+    assert "1: t, arm a, workload load, QPS; t, arm b, workload load, QPS." in found.detail
     # One level alone is no series, and neither is a level that stands there twice.
     for none in ({8: 600}, {}):
         (nothing,) = check_scalability(cells(rows(none)))
@@ -255,7 +255,8 @@ def test_series_are_refused_together_and_what_is_none_is_not_counted():
 def test_or_it_is_refused_aloud(qps, reason):
     (found,) = check_scalability(cells(rows(qps)))
     assert found.passed is None
-    assert found.detail.startswith("Refused for t, arm a, workload load, QPS:") and reason in found.detail
+    assert found.detail.startswith("Not fitted, as ") and reason in found.detail
+    assert found.detail.endswith(": t, arm a, workload load, QPS.")
 
 
 def test_a_percentile_bounds_the_mean_where_none_is_printed():

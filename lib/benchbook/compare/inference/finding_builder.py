@@ -169,9 +169,9 @@ def with_support(
         percentile = PERCENTILES.get(entry.metric, 0)
         supports = list(_support_by_arm(entry, tidy)) if percentile > 50 else None
         alone = [
-            f"One pause alone made what lies beyond p{percentile:g} in {percentile_support.by_one_pause} of "
-            f"{count(percentile_support.runs, 'run')} of "
-            f"{names.get(percentile_support.arm, percentile_support.arm)}."
+            f"In {percentile_support.by_one_pause} of {count(percentile_support.runs, 'run')} of "
+            f"{names.get(percentile_support.arm, percentile_support.arm)}, one pause alone holds all events "
+            f"beyond p{percentile:g}."
             for percentile_support in supports or ()
             if percentile_support.by_one_pause
         ]

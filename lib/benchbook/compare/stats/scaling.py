@@ -197,7 +197,7 @@ def check_scalability(numbers: Sequence[Number]) -> list[CellCheck]:
         text = render_detail("law", law=law, metric=series[0].metric, miss=miss)
         checks.append(build_check(name, bool(miss <= MISS), where, text, [series[0].table]))
     checks += [
-        build_check(name, None, f"{len(places)} series", f"Refused for {'; '.join(places)}: {reason}.")
+        build_check(name, None, f"{len(places)} series", f"Not fitted, as {reason}: {'; '.join(places)}.")
         for reason, places in refused.items()
     ]
     return checks or summarize_checks(name, 0, "")
@@ -209,7 +209,7 @@ def _refuse_series(levels: Sequence[float], values: Sequence[float]) -> str | No
     if min(values) <= 0:
         return "a throughput is 0"
     if max(values) == values[-1]:
-        return "no point past the knee: throughput does not fall after its maximum"
+        return "it has no point past the knee (throughput does not fall after its maximum)"
     return None
 
 
