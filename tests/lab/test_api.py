@@ -266,6 +266,7 @@ def test_all_effects_are_one_table_with_both_ends_in_one_unit(monkeypatch, tmp_p
     monkeypatch.setattr(index, "read_index", lambda: SimpleNamespace(studies={"two-arms": None}))
     for name, effect in (("two-arms", 0.105), ("other", 0.221)):
         recorded = {"session": "20260101T0000Z-0001", "treatment": "haproxy", "effect": effect, "low": 0.1}
+        recorded |= {"processor": "Intel(R) Xeon(R) Processor (family 6, model 207, stepping 2)"}
         (tmp_path / f"study={name}").mkdir()
         pd.DataFrame([recorded | {"threads": 4}]).to_parquet(tmp_path / f"study={name}" / "effects.parquet")
     table = bb.effects()
@@ -274,6 +275,8 @@ def test_all_effects_are_one_table_with_both_ends_in_one_unit(monkeypatch, tmp_p
     assert here["threads"].isna().tolist() == [True, False]
     recorded = table[table["session"] != "here"]
     assert recorded["effect"].tolist() == [0.221, 0.105] and set(recorded["study"]) == {"two-arms", "other"}
+    # Processors of one name are several models.
+    assert set(recorded["processor"]) == {"Xeon Emerald Rapids"}
     assert 0.105 in {*bb.effects("two-arms").effect} and 0.221 not in {*bb.effects("two-arms").effect}
 
 

@@ -84,7 +84,10 @@ def test_the_pages_notebooks_run_too(lab: Lab, name: str):
     assert lab.run_all(f"notebooks/{name}.ipynb")
 
 
-@pytest.mark.parametrize("name", ["browse", "start", "compare_two_arms", "find_stalls", "plan_next_blocks"])
+@pytest.mark.parametrize(
+    "name",
+    ["browse", "start", "compare_two_arms", "find_stalls", "plan_next_blocks", "precision", "your_logs"],
+)
 def test_an_exploration_runs(lab: Lab, name: str, tmp_path: Path):
     cells = lab.run_all(f"notebooks/explore/{name}.ipynb", picture=tmp_path / f"{name}.png")
     kinds = {kind for cell in cells for output in cell["outputs"] for kind in output.get("data", {})}

@@ -94,7 +94,7 @@ def test_joined_studies_begin_with_the_sign_that_turns():
 
 def test_pooled_sessions_are_there_by_name(tmp_path, monkeypatch, study):
     monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
-    with pytest.raises(NotThere, match="make pages"):
+    with pytest.raises(NotThere, match="no sessions are recorded that can be pooled"):
         benchbook.pooled("quick")
     folder = tmp_path / "data" / "recorded" / "quick"
     folder.mkdir(parents=True)

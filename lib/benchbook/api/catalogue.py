@@ -12,6 +12,7 @@ from benchbook.api.columns import document_table, frame_html
 from benchbook.api.lookup import NamedCollection, NotThere
 from benchbook.api.source import Source
 from benchbook.api.study import Study
+from benchbook.compare.text import cpu_models
 from benchbook.compare.text.results_table import DECIDED, build_results
 from benchbook.core.artifacts import effects as dataset
 from benchbook.core.artifacts import record as index
@@ -118,12 +119,17 @@ def effects(study: str | None = None) -> pd.DataFrame:
     frames = [pd.DataFrame(rows)] if rows else []
     if index.read_index().studies:
         recorded = pd.read_parquet(dataset.refresh_files()).astype({"study": object})
+        recorded["processor"] = recorded["processor"].map(_name_processor)
         frames.append(recorded if study is None else recorded[recorded.study == study])
     result = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
     if result.empty:
         which = f"{chosen[0].name}: no effects" if len(chosen) == 1 else "no effects"
         raise NotThere(f"{which} yet; `make repro` measures a study")
     return document_table("effects", result.astype({"threads": "Int64"}))
+
+
+def _name_processor(told: str) -> str:
+    return cpu_models.name_processor(cpu_models.parse_processor(told))
 
 
 def _measured_here(study: Study) -> Iterator[dict[str, Any]]:

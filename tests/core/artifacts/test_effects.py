@@ -29,7 +29,7 @@ def test_every_session_has_its_effects_by_level_and_says_if_it_is_pooled(root: P
         rows = table[(table.session == session.id) & ~table.is_aa]
         own = rows[(rows.workload == found.workload) & (rows.treatment == found.treatment)]
         whole = own[own.threads.isna() & (own.metric == found.metric)].iloc[0]
-        assert whole.effect == found.effect and whole.processor == session.entry.machine.processor
+        assert whole.effect == found.effect and whole.processor == session.entry.machine.processor_model
         assert set(own.threads.dropna()) == {level.threads for level in found.levels}
     arms = table[table.superseded.notna()].treatment
     assert {"not-warmed", "index-last", "not-analyzed"} == set(arms)

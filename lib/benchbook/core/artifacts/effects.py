@@ -1,7 +1,7 @@
 """All effects of the record as one Parquet dataset, a folder a study: pandas reads it, DuckDB asks it in SQL.
 
 `data/effects/study=NAME/effects.parquet` has a row for each contrast, session and thread level. It is made of
-the results that git has, and of a study only when its index is another than the one that the file names.
+the results that git has, and of a study only when its index or this module is another than the file names.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FILE = "effects.parquet"
-OF_MACHINE = ("processor", "cores", "kernel", "site")
-OF_SESSION = ("session", "measured", "design", *OF_MACHINE)
+OF_MACHINE = ("cores", "kernel", "site")
+OF_SESSION = ("session", "measured", "design", "processor", *OF_MACHINE)
 OF_CONTRAST = ("workload", "treatment", "baseline", "metric")
 NUMBERS = ("effect", "low", "high", "level")
 
@@ -33,14 +33,14 @@ def refresh_files() -> Path:
     """Make the files of studies with a changed index, remove those of others; return the folder."""
     import pyarrow.parquet as pq
 
-    index = record.read_index()
+    index, made_by = record.read_index(), files.digest_file(Path(__file__))
     for there in dataset_folder().glob("study=*"):
         if there.name.removeprefix("study=") not in index.studies:
             (there / FILE).unlink(missing_ok=True)
             there.rmdir()
     for name in index.studies:
         file = dataset_folder() / f"study={name}" / FILE
-        digest = files.digest_file(paths.record_folder() / name / record.INDEX).encode()
+        digest = (files.digest_file(paths.record_folder() / name / record.INDEX) + made_by).encode()
         if file.is_file() and (pq.read_schema(file).metadata or {}).get(b"index") == digest:
             continue
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -69,6 +69,7 @@ def _build_rows(index: record.Index, name: str) -> Iterator[dict[str, Any]]:
             "session": session.id,
             "measured": entry.measured,
             "design": entry.design,
+            "processor": entry.machine.processor_model,
         }
         of_session |= {key: getattr(entry.machine, key) for key in OF_MACHINE}
         for finding in findings.everything:
