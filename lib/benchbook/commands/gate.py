@@ -97,9 +97,9 @@ def run_gate(
     **commits: Any,
 ) -> int:
     """Measure and decide; return 0 not slower, 1 slower, 2 undecided."""
-    gate_request = read_request(study, slower, minutes, arm, keep)
-    with commit_builds.compare_commits(gate_request.study, **commits) as of_commits:
-        gate_result = measure_blocks(dataclasses.replace(gate_request, study=of_commits), keep)
+    request = read_request(study, slower, minutes, arm, keep)
+    with commit_builds.compare_commits(request.study, **commits) as of_commits:
+        gate_result = measure_blocks(dataclasses.replace(request, study=of_commits), keep)
     for file, text in ((junit, gate_report.render_junit), (markdown, gate_report.render_markdown)):
         if file is not None:
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -153,23 +153,23 @@ def read_request(
 
 
 def measure_blocks(
-    gate_request: GateRequest, keep: Path | None = None, say: Callable[[str], None] = print
+    request: GateRequest, keep: Path | None = None, say: Callable[[str], None] = print
 ) -> GateResult:
     """Load, warm up, and make blocks until the question is decided or the time is over."""
-    gate_result, began = GateResult(gate_request), time.monotonic()
+    gate_result, began = GateResult(request), time.monotonic()
     with machine_noise.make_lab("gate-") as base:
         preflight.refuse_problems(
-            preflight.check_machine(gate_request.study, {"the lab": base}, gate_request.limits.model_dump())
+            preflight.check_machine(request.study, {"the lab": base}, request.limits.model_dump())
         )
         try:
-            with open_site(gate_request.study, base / "lab") as site:
-                gate_result.facts = _read_facts(site, gate_request.study)
-                data = dataset.load_data(site, plan_data(gate_request.study))
+            with open_site(request.study, base / "lab") as site:
+                gate_result.facts = _read_facts(site, request.study)
+                data = dataset.load_data(site, plan_data(request.study))
                 ready = (
                     schedule.run_conditions(gate_result.facts, data),
-                    _run_pilots(gate_request, site, base),
+                    _run_pilots(request, site, base),
                 )
-                _run_blocks(gate_request, gate_result, site, base, began, ready, say)
+                _run_blocks(request, gate_result, site, base, began, ready, say)
         finally:
             if keep is not None:
                 # Servers' data and accounts stay behind.
@@ -177,14 +177,14 @@ def measure_blocks(
                 for name in ("raw", "void", "pilots", "trial-*", "schedule.csv"):
                     for place in base.glob(name):
                         (shutil.copytree if place.is_dir() else shutil.copyfile)(place, keep / place.name)
-                files.write_json(keep / "facts.json", {"study": gate_request.name, "arms": gate_result.facts})
+                files.write_json(keep / "facts.json", {"study": request.name, "arms": gate_result.facts})
                 files.write_json(keep / "gate.json", gate_report.build_record(gate_result))
     gate_result.spent_s = time.monotonic() - began
     return gate_result
 
 
 def _run_blocks(
-    gate_request: GateRequest,
+    request: GateRequest,
     gate_result: GateResult,
     site: Any,
     base: Path,
@@ -192,14 +192,14 @@ def _run_blocks(
     ready: Ready,
     say: Callable[[str], None],
 ) -> None:
-    end_s = began + gate_request.minutes * 60 - END_S
-    trial, plan, overhead_s = _run_trial(gate_request, site, base, ready, say)
+    end_s = began + request.minutes * 60 - END_S
+    trial, plan, overhead_s = _run_trial(request, site, base, ready, say)
     spent_s = overhead_s + _block_seconds(plan) - trial.plan.run_s * len(plan)
-    blocks, each_s = allot_blocks(gate_request.analysis.looks, end_s - time.monotonic(), spent_s)
+    blocks, each_s = allot_blocks(request.analysis.looks, end_s - time.monotonic(), spent_s)
     # One more second of each run is one more of each arm in each cell.
     gate_result.run_s = min(max(int(trial.plan.run_s), int(each_s / len(plan))), MOST_RUN_S)
     of = _replan_study(trial, blocks, gate_result.run_s)
-    runs = schedule.plan_runs(gate_request.name, of, *ready)
+    runs = schedule.plan_runs(request.name, of, *ready)
     files.write_csv(base / "schedule.csv", schedule.schedule_table(runs))
     say(
         f"gate: up to {blocks} blocks with {gate_result.run_s} s of each arm in each cell, "
@@ -209,18 +209,13 @@ def _run_blocks(
 
     def look(is_over: bool) -> None:
         """Decide from the blocks that are there."""
-        tables = tidy.read_study(
-            base / "raw", base / "void", schedule.schedule_table(runs), gate_request.limits
-        )
+        tables = tidy.read_study(base / "raw", base / "void", schedule.schedule_table(runs), request.limits)
         valid = tables["runs"].to_pandas()
         gate_result.voided, gate_result.why_void = count_voids(base)
-        gate_result.decisions = decide_questions(gate_request, valid, is_over)
+        gate_result.decisions = decide_questions(request, valid, is_over)
         gate_result.blocks = int(valid.block.nunique()) if len(valid) else 0
         for decision in gate_result.decisions:
-            say(
-                f"gate: {gate_result.blocks} blocks: "
-                f"{gate_report.format_decision(decision, gate_request.margin)}"
-            )
+            say(f"gate: {gate_result.blocks} blocks: {gate_report.format_decision(decision, request.margin)}")
 
     def stop(result: int) -> str | None:
         """Reason to stop after so many blocks: it is decided, or there is no time for another one."""
@@ -230,9 +225,9 @@ def _run_blocks(
         if gate_result.answer != "undecided":
             return "it is decided"
         longest_s = max((later - earlier for earlier, later in pairwise(moments)), default=0.0)
-        return f"the {gate_request.minutes:g} minutes are over" if moments[-1] + longest_s > end_s else None
+        return f"the {request.minutes:g} minutes are over" if moments[-1] + longest_s > end_s else None
 
-    walk = machine_noise.run_planned(of, runs, site, base, gate_request.limits, stop=stop)
+    walk = machine_noise.run_planned(of, runs, site, base, request.limits, stop=stop)
     if gate_result.answer == "undecided":
         look(is_over=True)
     gate_result.ended = walk.stopped or gate_result.ended or f"all {blocks} blocks are made"
@@ -254,58 +249,56 @@ def allot_blocks(looks: Sequence[int], left_s: float, spent_s: float) -> tuple[i
 
 
 def _run_trial(
-    gate_request: GateRequest, site: Any, base: Path, ready: Ready, say: Callable[[str], None]
+    request: GateRequest, site: Any, base: Path, ready: Ready, say: Callable[[str], None]
 ) -> tuple[StudySpec, list[Any], float]:
     """Make a block that is not counted; return its study, plan and the seconds that it takes beside its runs.
 
     On a machine so busy that turns can't be kept, longer ones are tried, of which a switch is a smaller
     share.
     """
-    study = gate_request.study
+    study = request.study
     is_in_turns = all(words.choose_order(study, workload) == words.TURNS for workload in study.workloads)
     run_s = 1 if is_in_turns else words.LEAST_RUN_S
     longer = LONGER_MS if is_in_turns and study.plan.turn_ms is None else ()
     for turn_ms in (study.plan.turn_ms, *longer):
         began = time.monotonic()
         trial = _replan_study(study, 1, run_s, turn_ms)
-        plan = schedule.plan_runs(gate_request.name, trial, *ready)
+        plan = schedule.plan_runs(request.name, trial, *ready)
         of_turns = f", turns of {turn_ms} ms" if turn_ms else ""
         say(f"gate: trial block of {len(plan)} runs, not counted{of_turns}")
         into = base / f"trial-{turn_ms or 'settled'}"
-        walk = machine_noise.run_planned(trial, plan, site, into, gate_request.limits)
+        walk = machine_noise.run_planned(trial, plan, site, into, request.limits)
         overhead_s = max(2.0, time.monotonic() - began - _block_seconds(plan))
         if not walk.abandoned:
             break
     return trial, plan, overhead_s
 
 
-def decide_questions(
-    gate_request: GateRequest, runs: pd.DataFrame, is_over: bool
-) -> list[NoninferiorityDecision]:
+def decide_questions(request: GateRequest, runs: pd.DataFrame, is_over: bool) -> list[NoninferiorityDecision]:
     """A decision for each treatment at each workload; `runs` are the valid ones."""
-    study = gate_request.study
+    study = request.study
     questions = len(study.treatments) * len(study.workloads)
     usable = pairs.select_usable(interleaved_runs.select_order(runs, study)[0])[0] if len(runs) else runs
     return [
         noninferiority.decide_contrast(
             block_ratios(usable, study.baseline, treatment, workload, study.threads),
-            *(gate_request.margin, gate_request.analysis, questions, is_over),
+            *(request.margin, request.analysis, questions, is_over),
         )
         for workload in study.workloads
         for treatment in study.treatments
     ]
 
 
-def _run_pilots(gate_request: GateRequest, site: Any, base: Path) -> dict[str, Any]:
+def _run_pilots(request: GateRequest, site: Any, base: Path) -> dict[str, Any]:
     """Warm up; return results of pilots of seconds for the length of turns and for custom scripts."""
-    study = gate_request.study
+    study = request.study
     warm_up.warm_up_data(site, study)
     record_custom_scripts = warm_up.record_custom_scripts(site, study)
     if not record_custom_scripts and (study.plan.turn_ms is not None or study.warm_up.pilot_s == 0):
         return {"rules": words.RULES}
     warm = study.warm_up.model_copy(update={"pilot_s": min(PILOT_S, study.warm_up.pilot_s)})
-    short, limits = study.model_copy(update={"warm_up": warm}), gate_request.limits.model_dump()
-    folders = warm_up.run_pilots(gate_request.name, short, site, base / "pilots", limits, lambda _: None)
+    short, limits = study.model_copy(update={"warm_up": warm}), request.limits.model_dump()
+    folders = warm_up.run_pilots(request.name, short, site, base / "pilots", limits, lambda _: None)
     settled = pilot_parameters.settle_turns(study, tidy.pilot_series(folders))
     return {
         "rules": words.RULES,

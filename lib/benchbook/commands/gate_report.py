@@ -23,19 +23,18 @@ RANGE = 0.8
 ANSWER_MARKS = {"not slower": "✅", "slower": "❌", "undecided": "❔"}
 
 
-def format_decision(noninferiority_decision: NoninferiorityDecision, margin: float) -> str:
+def format_decision(decision: NoninferiorityDecision, margin: float) -> str:
     """One decision as a line: answer, effect with interval and level, blocks, reason."""
     against = f"margin {format_percent(-margin)}"
     return (
-        f"{noninferiority_decision.workload}: {noninferiority_decision.treatment}: "
-        f"{noninferiority_decision.word}: {format_effect(noninferiority_decision)}; {against}; "
-        f"{noninferiority_decision.why}"
+        f"{decision.workload}: {decision.treatment}: {decision.word}: "
+        f"{format_effect(decision)}; {against}; {decision.why}"
     )
 
 
-def format_effect(noninferiority_decision: NoninferiorityDecision) -> str:
+def format_effect(decision: NoninferiorityDecision) -> str:
     """Effect on QPS with its interval, level and blocks in words."""
-    interval = noninferiority_decision.interval
+    interval = decision.interval
     blocks = format_count(interval.n, "block")
     if interval.effect is None:
         return f"no effect ({blocks})"

@@ -20,68 +20,66 @@ from benchbook.show.table import Table, build_table
 from benchbook.show.templating import render_template
 
 
-def render_opening(claim_status: ClaimStatus) -> Html:
+def render_opening(status: ClaimStatus) -> Html:
     """Write one sentence to quote about the published claims."""
     judged = [
         result.verdict
-        for claim in claim_status.claims
-        for pairs in (claim_status.answers(claim.id), claim_status.asked(claim.id, True))
+        for claim in status.claims
+        for pairs in (status.answers(claim.id), status.asked(claim.id, True))
         for _, result in pairs
     ]
     shown = sum(
-        bool(_list_illustrations(claim_status, claim))
-        and not (claim_status.answers(claim.id) or claim_status.asked(claim.id, True))
-        for claim in claim_status.claims
+        bool(_list_illustrations(status, claim))
+        and not (status.answers(claim.id) or status.asked(claim.id, True))
+        for claim in status.claims
     )
     verdicts = {verdict: judged.count(verdict) for verdict in get_args(findings.Verdict)}
-    return render_template(
-        "claims-opening.html.j2", claims=claim_status.claims, verdicts=verdicts, shown=shown
-    )
+    return render_template("claims-opening.html.j2", claims=status.claims, verdicts=verdicts, shown=shown)
 
 
 Illustration = tuple[MeasuredStudy, Answer | None, list[FindingData]]
 """A study with what it came to for a claim, or else with effects of a pair of its arms."""
 
 
-def render_claims(claim_status: ClaimStatus) -> Html:
+def render_claims(status: ClaimStatus) -> Html:
     """List every claim: published, recomputed from its own table, measured here with interval and verdict."""
     rows = []
-    for claim in claim_status.claims:
-        judged = claim_status.answers(claim.id), claim_status.asked(claim.id, True)
-        shown = [] if any(judged) else _list_illustrations(claim_status, claim)
-        without = claim_status.without_number(claim.id)
+    for claim in status.claims:
+        judged = status.answers(claim.id), status.asked(claim.id, True)
+        shown = [] if any(judged) else _list_illustrations(status, claim)
+        without = status.without_number(claim.id)
         names = {study.name for study, _ in without}
-        ways = [way for way in claim_status.shipped.get(claim.id, ()) if way.name not in names]
+        ways = [way for way in status.shipped.get(claim.id, ()) if way.name not in names]
         would = [way for way in ways if way.is_answer] or ([] if shown else ways)
         there = {study.name for study, _, _ in shown}
         graded = [
             (name, grade)
-            for name, grade in claim_status.grades.get(claim.id, {}).items()
+            for name, grade in status.grades.get(claim.id, {}).items()
             if grade.sessions and grade.outcome != "not asked" and name not in there and not any(judged)
         ]
         rows.append((claim, *judged, shown, graded, without, ways, would))
     inputs = {
         "claim_rows": list_claim_rows,
         "is_opposite": is_opposite,
-        "reversals": claim_status.reversals,
+        "reversals": status.reversals,
         "cores_by_rate": describe_proxy_cores,
-        "over_sessions": claim_status.over_sessions,
+        "over_sessions": status.over_sessions,
         "describe_contrast": describe_contrast,
         "describe_session": describe_session,
     }
     return render_template(
-        "claims.html.j2", rows=rows, measured={study.name for study in claim_status.studies}, **inputs
+        "claims.html.j2", rows=rows, measured={study.name for study in status.studies}, **inputs
     )
 
 
-def _list_illustrations(claim_status: ClaimStatus, claim: AuditedClaim) -> list[Illustration]:
+def _list_illustrations(status: ClaimStatus, claim: AuditedClaim) -> list[Illustration]:
     """Illustrations of a claim, the nearest study first: its outcome, else effects of its arms."""
-    results: dict[str, list[Illustration]] = {study.name: [] for study in claim_status.nearest(claim.id)}
-    for study, answer in claim_status.asked(claim.id, False):
+    results: dict[str, list[Illustration]] = {study.name: [] for study in status.nearest(claim.id)}
+    for study, answer in status.asked(claim.id, False):
         results[study.name].append((study, answer, []))
     pairs: dict[tuple[str, bool, str, str], Illustration] = {}
     is_effect = claim.kind in ("effect", "text_only", "value")
-    for study, finding in claim_status.shows(claim.id) if is_effect else ():
+    for study, finding in status.shows(claim.id) if is_effect else ():
         arms = labels.label_role(finding, "treatment"), labels.label_role(finding, "baseline")
         pairs.setdefault((study.name, study.is_recorded, *arms), (study, None, []))[2].append(finding)
     for pair in pairs.values():
@@ -89,10 +87,10 @@ def _list_illustrations(claim_status: ClaimStatus, claim: AuditedClaim) -> list[
     return [row for rows in results.values() for row in rows]
 
 
-def tabulate_studies(claim_status: ClaimStatus) -> Table:
+def tabulate_studies(status: ClaimStatus) -> Table:
     """List the studies that have findings."""
     return build_table(
-        "runs", claim_status.studies, has_runs=lambda item: (paths.reports_folder() / item.runs).is_file()
+        "runs", status.studies, has_runs=lambda item: (paths.reports_folder() / item.runs).is_file()
     )
 
 
@@ -102,6 +100,6 @@ def _published_at(result: str) -> Html | str:
     return make_element("a", urlsplit(address[0]).netloc, href=address[0]) if address else ""
 
 
-def tabulate_sources(claim_status: ClaimStatus) -> Table:
+def tabulate_sources(status: ClaimStatus) -> Table:
     """List the documents with the number of tables, claims and verdicts."""
-    return build_table("sources", claim_status.audits, published_at=_published_at)
+    return build_table("sources", status.audits, published_at=_published_at)

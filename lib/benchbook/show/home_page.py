@@ -28,27 +28,27 @@ SCALE = forest.Scale(-1.4, 1.4, ticks_at=(-0.5, 0.0, 1.0), linear_up_to=0.02)
 _ALIKE = ("holds elsewhere", "same direction")
 
 
-def render_page(claim_status: ClaimStatus) -> Html:
+def render_page(status: ClaimStatus) -> Html:
     """Write the first page: the answer, a description of Benchbook, each question and its answer."""
     base = paths.find_root() / "studies"
     places = {
         name: paths.study_paths(name).file.parent.relative_to(base).parts for name in paths.list_studies()
     }
-    question_groups = group_questions(claim_status, {name: "/".join(place) for name, place in places.items()})
+    question_groups = group_questions(status, {name: "/".join(place) for name, place in places.items()})
     return render_template(
         "first.html.j2",
-        answer=summarize_record(claim_status),
+        answer=summarize_record(status),
         groups=question_groups,
         mini=draw_line,
         axis=forest.draw_axis(SCALE),
     )
 
 
-def summarize_record(claim_status: ClaimStatus) -> str:
+def summarize_record(status: ClaimStatus) -> str:
     """Number of claims that hold in their own tables, and of effects with the same sign elsewhere."""
     effects = [
         pooled_effect
-        for _, _, pooled_effect in forest.on_throughput(claim_status.pooled.values())
+        for _, _, pooled_effect in forest.on_throughput(status.pooled.values())
         if len(pooled_effect.occasions) > 1
     ]
     labels = Counter[str](effect.standing for effect in effects)
@@ -57,7 +57,7 @@ def summarize_record(claim_status: ClaimStatus) -> str:
     held = [
         (len(audits), kind, Counter(claim.verdict for audit in audits for claim in audit.claims))
         for kind, is_report in (("published report", True), ("other source", False))
-        if (audits := [audit for audit in claim_status.audits if (audit.source in REPORTS) is is_report])
+        if (audits := [audit for audit in status.audits if (audit.source in REPORTS) is is_report])
     ]
     alike = sum(labels[label] for label in _ALIKE)
     return render_template("held.html.j2", held=held, labels=labels, alike=alike, where=where).text
@@ -120,26 +120,24 @@ class QuestionGroup:
         return " · ".join(row.question for row in self.rows)
 
 
-def group_questions(claim_status: ClaimStatus, folders: Mapping[str, str]) -> list[QuestionGroup]:
+def group_questions(status: ClaimStatus, folders: Mapping[str, str]) -> list[QuestionGroup]:
     """Published findings, then the studies by folder; `folders` has the folder of each study.
 
     An arm whose effects stand in a row above is not named again. Studies that lie in no folder, such as
     `quick`, stand with the published findings.
     """
-    audited_claims = {claim.id: claim for claim in claim_status.claims}
-    first = [
-        _row_of_claim(claim_status, audited_claims[name]) for name in HEADLINES if name in audited_claims
-    ]
-    above = _arms_above(claim_status, [name for name in HEADLINES if name in audited_claims])
+    audited_claims = {claim.id: claim for claim in status.claims}
+    first = [_row_of_claim(status, audited_claims[name]) for name in HEADLINES if name in audited_claims]
+    above = _arms_above(status, [name for name in HEADLINES if name in audited_claims])
     by_folder: dict[str, list[QuestionRow]] = {"": first}
-    for study in claim_status.studies:
+    for study in status.studies:
         left = [
             finding for finding in study.found.findings if finding.treatment not in above.get(study.page, ())
         ]
         if left or study.page not in above:
-            claims = () if study.page in above else claim_status.claims
+            claims = () if study.page in above else status.claims
             by_folder.setdefault(folders.get(study.name, ""), []).append(
-                _row_of_study(claim_status, study, left, claims)
+                _row_of_study(status, study, left, claims)
             )
     return [
         QuestionGroup(_name_folder(folder), tuple(by_folder[folder]))
@@ -148,11 +146,11 @@ def group_questions(claim_status: ClaimStatus, folders: Mapping[str, str]) -> li
     ]
 
 
-def _arms_above(claim_status: ClaimStatus, claims: Sequence[str]) -> dict[str, set[str]]:
+def _arms_above(status: ClaimStatus, claims: Sequence[str]) -> dict[str, set[str]]:
     """Arms by page of a study, with effects in the row of a claim; all arms if none is named."""
     above: dict[str, set[str]] = {}
     for name in claims:
-        for study in _studies_behind(claim_status, name):
+        for study in _studies_behind(status, name):
             treatments = {answer.treatment for answer in study.answers(name)}
             treatments |= {arm for arm, shown in study.illustrates.items() if name in shown}
             every = {finding.treatment for finding in study.found.findings}
@@ -161,7 +159,7 @@ def _arms_above(claim_status: ClaimStatus, claims: Sequence[str]) -> dict[str, s
 
 
 def _describe_sessions(
-    claim_status: ClaimStatus,
+    status: ClaimStatus,
     studies: Sequence[MeasuredStudy],
     answers: Sequence[tuple[MeasuredStudy, FindingData]],
 ) -> dict[str, Any]:
@@ -171,7 +169,7 @@ def _describe_sessions(
     effects = [
         effect
         for study, finding in answers
-        if (contrast := claim_status.over_sessions(study, finding))
+        if (contrast := status.over_sessions(study, finding))
         for effect in contrast.shown
     ]
     standing = {effect.standing for effect in effects}
@@ -182,14 +180,11 @@ def _describe_sessions(
     if others:
         message = f"{len(studies)} studies" + ("" if labels else f", each {message}")
     elif labels:
-        several = [each.processor for each in claim_status.pooled[measured_study.name].sessions]
+        several = [each.processor for each in status.pooled[measured_study.name].sessions]
         processors = number_format.format_count(cpu_models.count_models(several), "processor")
         message = f"{number_format.format_count(len(several), 'session')}, {processors}"
     carries = [f"partly {label}" if len(labels) > 1 else label for label in labels]
-    if (
-        "depends on the machine" not in labels
-        and {study.name for study in studies} & claim_status.reversals.keys()
-    ):
+    if "depends on the machine" not in labels and {study.name for study in studies} & status.reversals.keys():
         carries.append("opposite sign in other studies")
     carried = {
         "carries": ", ".join(carries),
@@ -238,15 +233,15 @@ def _name_folder(folder: str) -> str:
     return name[:1].upper() + name[1:]
 
 
-def _studies_behind(claim_status: ClaimStatus, claim: str) -> list[MeasuredStudy]:
+def _studies_behind(status: ClaimStatus, claim: str) -> list[MeasuredStudy]:
     """Studies with effects in the row of a claim."""
-    studies = [study for study, _ in (*claim_status.answers(claim), *claim_status.shows(claim))]
-    studies += [study for is_judged in (True, False) for study, _ in claim_status.asked(claim, is_judged)]
+    studies = [study for study, _ in (*status.answers(claim), *status.shows(claim))]
+    studies += [study for is_judged in (True, False) for study, _ in status.asked(claim, is_judged)]
     return list({study.page: study for study in studies}.values())
 
 
-def _row_of_claim(claim_status: ClaimStatus, claim: AuditedClaim) -> QuestionRow:
-    studies, ways = _studies_behind(claim_status, claim.id), claim_status.shipped.get(claim.id, ())
+def _row_of_claim(status: ClaimStatus, claim: AuditedClaim) -> QuestionRow:
+    studies, ways = _studies_behind(status, claim.id), status.shipped.get(claim.id, ())
     answers = [
         (study, finding)
         for study in studies
@@ -260,13 +255,13 @@ def _row_of_claim(claim_status: ClaimStatus, claim: AuditedClaim) -> QuestionRow
             effect_text=line.effect_text + ", the other way" * is_opposite(finding, claim.shares),
         )
         for study, finding in answers
-        for line in _lines_of_finding(claim_status, study, finding)
+        for line in _lines_of_finding(status, study, finding)
     ]
     lines += [line for study in studies for line in _lines_of_parts(study, claim)]
     would = "" if lines or not ways else f"make repro STUDY={ways[0].name}"
     if would and any(_is_recorded_only(way.name) for way in ways):
         would = "make pages"
-    links = {**_describe_sessions(claim_status, studies, answers), **_describe_grade(claim_status, claim.id)}
+    links = {**_describe_sessions(status, studies, answers), **_describe_grade(status, claim.id)}
     return QuestionRow(
         claim.claim,
         f"claims.html#claim-{make_slug(claim.id)}",
@@ -284,9 +279,9 @@ def _is_recorded_only(study: str) -> bool:
     return study in index.studies and not index.newest(study).where.findings.is_file()
 
 
-def _describe_grade(claim_status: ClaimStatus, claim: str) -> dict[str, str]:
+def _describe_grade(status: ClaimStatus, claim: str) -> dict[str, str]:
     """Outcome for a claim in the sessions of the nearest measured study, and its nearness."""
-    grades = claim_status.grades.get(claim, {})
+    grades = status.grades.get(claim, {})
     for grade in map(grades.__getitem__, nearest_studies(grades)):
         if grade.occasions:
             word = "Yes" if grade.carries_over else "No" if grade.outcome in _NO else "Unknown"
@@ -309,32 +304,32 @@ def _lines_of_parts(study: MeasuredStudy, claim: AuditedClaim) -> Iterator[fores
 
 
 def _row_of_study(
-    claim_status: ClaimStatus,
+    status: ClaimStatus,
     study: MeasuredStudy,
     findings: Sequence[FindingData],
     claims: Sequence[AuditedClaim],
 ) -> QuestionRow:
     """Row of a study by its findings, with those of the claims that it speaks to."""
     shown = [] if operational_laws.list_violations(study.found.causes) else findings
-    lines = [line for finding in shown for line in _lines_of_finding(claim_status, study, finding)]
+    lines = [line for finding in shown for line in _lines_of_finding(status, study, finding)]
     lines.sort(key=lambda line: not line.direction)
     title = study.found.title
     return QuestionRow(
         title if study.is_recorded else f"{title} ({study.whose})",
         study.page,
-        tuple(claim for claim in claims if study in _studies_behind(claim_status, claim.id)),
+        tuple(claim for claim in claims if study in _studies_behind(status, claim.id)),
         tuple(lines[:_MOST_LINES]),
         more=max(len(lines) - _MOST_LINES, 0),
-        **_describe_sessions(claim_status, [study], [(study, finding) for finding in findings]),
+        **_describe_sessions(status, [study], [(study, finding) for finding in findings]),
     )
 
 
 def _lines_of_finding(
-    claim_status: ClaimStatus, study: MeasuredStudy, finding: FindingData
+    status: ClaimStatus, study: MeasuredStudy, finding: FindingData
 ) -> Iterator[forest.ForestRow]:
     """A line for each effect: over sessions if several are recorded, else each row of the finding."""
     way = f"{study.page}#finding-{make_slug(finding.id)}"
-    if contrast := claim_status.over_sessions(study, finding):
+    if contrast := status.over_sessions(study, finding):
         yield from (replace(forest.row_of_sessions(contrast, effect), way=way) for effect in contrast.shown)
         return
     for row in rows_of_finding(finding):

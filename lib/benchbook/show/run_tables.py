@@ -22,10 +22,10 @@ _RAW = {"log": run_folder.OUT, "errors": run_folder.ERR, "evidence": run_folder.
         "monitor": run_folder.MONITOR}  # fmt: skip
 
 
-def render_opening(claim_status: ReportInputs) -> Html:
+def render_opening(report_inputs: ReportInputs) -> Html:
     """Write the title of the page of runs, and their number."""
     return render_template(
-        "runs.html.j2", name=claim_status.name, runs=claim_status.runs, voids=claim_status.voids
+        "runs.html.j2", name=report_inputs.name, runs=report_inputs.runs, voids=report_inputs.voids
     )
 
 

@@ -104,11 +104,9 @@ def mean_difference(treated: pd.Series, base: pd.Series, level: float) -> CostEs
     return estimate_mean(both.iloc[:, 0] - both.iloc[:, 1], level)
 
 
-def is_decided(cost_estimate: CostEstimate | None) -> bool:
+def is_decided(estimate: CostEstimate | None) -> bool:
     """True if a difference is above or below zero with its whole interval."""
-    return (
-        cost_estimate is not None and tolerance.sign_of_interval(cost_estimate.low, cost_estimate.high) != 0
-    )
+    return estimate is not None and tolerance.sign_of_interval(estimate.low, estimate.high) != 0
 
 
 def explains_effect(predicted: pd.Series, observed: pd.Series, level: float) -> bool:

@@ -116,30 +116,30 @@ def _answer_claim(evidence: StudyEvidence, assigned_claim: AssignedClaim) -> Ans
         board = StudyCells(evidence.study, evidence)
         what = estimands.build_test(claim, board)
         complete, reason = board.settle(what)
-        estimand_outcomes = judge_estimands(what, board, is_printed=False)
+        outcomes = judge_estimands(what, board, is_printed=False)
     except NotApplicable as error:
         return new_answer.model_copy(update={"reason": str(error)})
     is_reached, reason = complete >= min(looks), reason or what.unseen
     if claim.metric == LOADING:
-        times = _list_load_times(evidence, estimand_outcomes)
+        times = _list_load_times(evidence, outcomes)
         reason = f"loading was timed once, so there is no interval: {times}"
     elif not is_reached:
         reason = f"nothing is decided before {min(looks)} blocks; there are {complete}"
     observations = {
         "n": board.n,
-        "parts": [as_answer_part(part) for part in estimand_outcomes],
+        "parts": [as_answer_part(part) for part in outcomes],
         "reason": reason,
     }
     if assigned_claim.is_judged and is_reached:
-        observations["verdict"] = judge_test(what, estimand_outcomes, level)
+        observations["verdict"] = judge_test(what, outcomes, level)
     return new_answer.model_copy(update=observations)
 
 
-def _list_load_times(evidence: StudyEvidence, estimand_outcomes: Sequence[EstimandOutcome]) -> str:
+def _list_load_times(evidence: StudyEvidence, outcomes: Sequence[EstimandOutcome]) -> str:
     """Seconds that loading took, by the arms of a claim's numbers."""
     names = labels.readable_names(evidence.study).arms
     arms = dict.fromkeys(
-        arm for part in estimand_outcomes for arm in part.part.where.partition(", ")[0].split(" against ")
+        arm for part in outcomes for arm in part.part.where.partition(", ")[0].split(" against ")
     )
     loads = {names.get(arm, arm): (evidence.loads or {}).get(arm) or {} for arm in arms}
     return ", ".join(f"{name} {load['seconds']:g} s" for name, load in loads.items() if load.get("seconds"))

@@ -49,17 +49,15 @@ def judge_estimands(claim_test: ClaimTest, board: CellSource, is_printed: bool) 
     return [_judge_estimand(part, board, is_printed) for part in claim_test.parts]
 
 
-def judge_test(
-    claim_test: ClaimTest, estimand_outcomes: Sequence[EstimandOutcome], level: float | None
-) -> Verdict:
+def judge_test(claim_test: ClaimTest, outcomes: Sequence[EstimandOutcome], level: float | None) -> Verdict:
     """Judge a claim by its parts: all must hold, or more than half of them; a part that fails is against it.
 
     Of a few seconds of a run half and less does not refute "most": a sign test must (Dixon & Mood 1946).
     That all hold needs no correction; that some of several do, or don't, takes Holm's, at the `level` of the
     intervals (None: printed numbers have none). What can't be seen does not hold, but it may fail.
     """
-    deciding = [estimand_outcome for estimand_outcome in estimand_outcomes if estimand_outcome.part.decides]
-    steps = [estimand_outcome for estimand_outcome in deciding if not estimand_outcome.is_flat]
+    deciding = [outcome for outcome in outcomes if outcome.part.decides]
+    steps = [outcome for outcome in deciding if not outcome.is_flat]
     if deciding and not steps:
         return "contradicted"
     # Steps that say nothing are left out where most say something.
@@ -71,7 +69,7 @@ def judge_test(
             at_least = sum(math.comb(len(deciding), k) for k in range(failed, len(deciding) + 1))
             is_failed = at_least / 2 ** len(deciding) < SAMPLE_P
     else:
-        is_held = all(estimand_outcome.outcome == "confirmed" for estimand_outcome in deciding)
+        is_held = all(outcome.outcome == "confirmed" for outcome in deciding)
         is_failed = failed > 0
     if is_failed and deciding:
         return "contradicted"
@@ -136,14 +134,13 @@ def _flat_margin(part: Estimand, board: CellSource) -> float:
     return math.log1p(MARGIN / math.exp(require_value(board.amount(part.of[1]).log_mean)))
 
 
-def _count_surviving(estimand_outcomes: Sequence[EstimandOutcome], which: str, level: float | None) -> int:
+def _count_surviving(outcomes: Sequence[EstimandOutcome], which: str, level: float | None) -> int:
     """Number of parts with an outcome, after Holm's correction if they have intervals."""
-    counted = [outcome for outcome in estimand_outcomes if outcome.outcome == which]
+    counted = [outcome for outcome in outcomes if outcome.outcome == which]
     if level is None or not counted:
         return len(counted)
     p_values = [
-        outcome.p if outcome.outcome == which and outcome.p is not None else 1.0
-        for outcome in estimand_outcomes
+        outcome.p if outcome.outcome == which and outcome.p is not None else 1.0 for outcome in outcomes
     ]
     return sum(tolerance.is_below(p, 1 - level) for p in adjust_holm(p_values))
 

@@ -205,9 +205,9 @@ def judge_printed(claim: ClaimSpec, numbers: Sequence[Number]) -> dict[str, Any]
         board = Printed(numbers)
         claim_test = build_test(claim, board)
         records = {id(item): _record_item(item, claim) for item in claim_test.items}
-        estimand_outcomes = judge_estimands(claim_test, board, is_printed=True)
-        verdict = verdict_row.build_verdict(claim, claim_test, estimand_outcomes, records)
-        return {"verdict": READ[judge_test(claim_test, estimand_outcomes, None)], **verdict}
+        outcomes = judge_estimands(claim_test, board, is_printed=True)
+        verdict = verdict_row.build_verdict(claim, claim_test, outcomes, records)
+        return {"verdict": READ[judge_test(claim_test, outcomes, None)], **verdict}
     except NoCell as error:
         return {**nothing, "reason": as_sentence(str(error)), "recomputed": "no such cell"}
     except NotApplicable as error:

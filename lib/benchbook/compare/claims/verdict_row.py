@@ -25,23 +25,23 @@ _NUMBERS = ("mean", "low", "found_at", "n_other_sign", "other_base")
 
 
 def build_verdict(
-    claim: ClaimSpec, claim_test: ClaimTest, estimand_outcomes: Sequence[EstimandOutcome], records: Records
+    claim: ClaimSpec, claim_test: ClaimTest, outcomes: Sequence[EstimandOutcome], records: Records
 ) -> Record:
     """Verdict as a row: cells, their numbers together, `recomputed` in few words, `reason` for care.
 
     `records` are those of the test's items, by their `id`.
     """
-    row, words = _KINDS[claim.kind](claim, claim_test, estimand_outcomes, records)
+    row, words = _KINDS[claim.kind](claim, claim_test, outcomes, records)
     recomputed, *caveats = render_paragraphs(
         "claim.j2",
         claim=claim,
         row={**dict.fromkeys(_NUMBERS), **row},
         rule=judged_by(claim),
         share=is_share(claim),
-        all_held=all(outcome.outcome == "confirmed" for outcome in estimand_outcomes),
-        is_open=judge_test(claim_test, estimand_outcomes, None) == "inconclusive",
-        of=len(estimand_outcomes),
-        flat=[outcome.part.where for outcome in estimand_outcomes if outcome.is_flat],
+        all_held=all(outcome.outcome == "confirmed" for outcome in outcomes),
+        is_open=judge_test(claim_test, outcomes, None) == "inconclusive",
+        of=len(outcomes),
+        flat=[outcome.part.where for outcome in outcomes if outcome.is_flat],
         unseen=claim_test.unseen,
         alone=claim_test.alone,
         along=labels.label_key(claim.along or ""),
@@ -49,7 +49,7 @@ def build_verdict(
     )
     repeats = [
         as_answer_part(outcome, outcome.amount.n)
-        for outcome in estimand_outcomes
+        for outcome in outcomes
         if outcome.amount.is_known and outcome.part.scale != "power"
     ]
     return {
@@ -66,17 +66,17 @@ def as_pair(cell_pair: CellPair) -> Pair:
     return Pair(cell_pair.place, require_value(cell_pair.baseline), cell_pair.cell)
 
 
-def _is_held(claim_test: ClaimTest, estimand_outcomes: Sequence[EstimandOutcome]) -> bool:
-    return judge_test(claim_test, estimand_outcomes, None) == "confirmed"
+def _is_held(claim_test: ClaimTest, outcomes: Sequence[EstimandOutcome]) -> bool:
+    return judge_test(claim_test, outcomes, None) == "confirmed"
 
 
 def _mark_cells(
-    items: Sequence[CellPair], estimand_outcomes: Sequence[EstimandOutcome], records: Records
+    items: Sequence[CellPair], outcomes: Sequence[EstimandOutcome], records: Records
 ) -> list[Record]:
     """Cells with `is_inside` where one cell alone supports a claim or contradicts it."""
     held = {
         id(outcome.part.items[0]): outcome.outcome == "confirmed"
-        for outcome in estimand_outcomes
+        for outcome in outcomes
         if len(outcome.part.items) == 1
     }
     return [
@@ -89,18 +89,18 @@ def _number_of(cell_pair: CellPair) -> float:
 
 
 def _value_row(
-    claim: ClaimSpec, claim_test: ClaimTest, estimand_outcomes: Sequence[EstimandOutcome], records: Records
+    claim: ClaimSpec, claim_test: ClaimTest, outcomes: Sequence[EstimandOutcome], records: Records
 ) -> tuple[Record, Record]:
     """Numbers of an effect or a value: cells in the band, mean and range."""
     is_effect, rule = claim.kind == "effect", judged_by(claim)
-    cells = _mark_cells(claim_test.items, estimand_outcomes, records)
+    cells = _mark_cells(claim_test.items, outcomes, records)
     numbers = [_number_of(item) for item in claim_test.items]
     less = 1 if is_effect else 0
     # With a value of zero or below there is none.
     mean = geometric_mean(number + less for number in numbers) - less if min(numbers) + less > 0 else None
     if rule == "mean" and mean is None:
         return {"cells": cells, "verdict": "not derivable"}, {}
-    is_failed = is_effect and not _is_held(claim_test, estimand_outcomes)
+    is_failed = is_effect and not _is_held(claim_test, outcomes)
     found_at = _find_published(claim, cells, numbers) if is_failed else []
     other = _divide_by_new(claim_test, claim_limits(claim), rule) if is_failed and not found_at else None
     row: Record = {
@@ -151,12 +151,12 @@ def _find_published(claim: ClaimSpec, cells: Sequence[Record], numbers: Sequence
 
 
 def _trend_row(
-    claim: ClaimSpec, claim_test: ClaimTest, estimand_outcomes: Sequence[EstimandOutcome], records: Records
+    claim: ClaimSpec, claim_test: ClaimTest, outcomes: Sequence[EstimandOutcome], records: Records
 ) -> tuple[Record, Record]:
     numbers = [_number_of(item) for item in claim_test.items]
     row = {
-        "cells": _mark_cells(claim_test.items, estimand_outcomes, records),
-        "n_inside": sum(outcome.outcome == "confirmed" for outcome in estimand_outcomes),
+        "cells": _mark_cells(claim_test.items, outcomes, records),
+        "n_inside": sum(outcome.outcome == "confirmed" for outcome in outcomes),
         "low": round_digits(min(numbers)),
         "high": round_digits(max(numbers)),
     }
@@ -164,10 +164,10 @@ def _trend_row(
 
 
 def _proportion_row(
-    claim: ClaimSpec, claim_test: ClaimTest, estimand_outcomes: Sequence[EstimandOutcome], records: Records
+    claim: ClaimSpec, claim_test: ClaimTest, outcomes: Sequence[EstimandOutcome], records: Records
 ) -> tuple[Record, Record]:
     key, each, cells = require_value(claim.along), [], []
-    for outcome in estimand_outcomes:
+    for outcome in outcomes:
         shares = [item.cell.value / item.place[key] for item in outcome.part.items]
         for item, share in zip(outcome.part.items, shares, strict=True):
             record = records[id(item)]
@@ -177,28 +177,28 @@ def _proportion_row(
             )
             cells.append({**record, "value": round_digits(share), "arithmetic": work})
         each += shares
-    powers = [round_digits(outcome.amount.log_mean) for outcome in estimand_outcomes]
+    powers = [round_digits(outcome.amount.log_mean) for outcome in outcomes]
     ends = {"low": round_digits(min(each)), "high": round_digits(max(each))}
     return {"cells": cells, "mean": powers[0] if len(powers) == 1 else None, **ends}, {"powers": powers}
 
 
 def _peak_row(
-    claim: ClaimSpec, claim_test: ClaimTest, estimand_outcomes: Sequence[EstimandOutcome], records: Records
+    claim: ClaimSpec, claim_test: ClaimTest, outcomes: Sequence[EstimandOutcome], records: Records
 ) -> tuple[Record, Record]:
     key = require_value(claim.along)
     top = max(claim_test.items, key=lambda item: item.cell.value)
-    best = [outcome.part.items[1] for outcome in estimand_outcomes]
+    best = [outcome.part.items[1] for outcome in outcomes]
     cells = [{**records[id(item)], "is_inside": item is top} for item in claim_test.items]
     other = [item.place[key] for item in best[:1] if top not in best]
     return {"cells": cells}, {"level": top.place[key], "other": other}
 
 
 def _same_effect_row(
-    claim: ClaimSpec, claim_test: ClaimTest, estimand_outcomes: Sequence[EstimandOutcome], records: Records
+    claim: ClaimSpec, claim_test: ClaimTest, outcomes: Sequence[EstimandOutcome], records: Records
 ) -> tuple[Record, Record]:
     key, effects = require_value(claim.along), []
     cells: list[Record] = []
-    for outcome in estimand_outcomes:
+    for outcome in outcomes:
         (mine, first), (its, other) = ([term[0] for term in terms] for terms in outcome.part.of)
         place: Mapping[str, Any] = outcome.part.items[0].place
         pairs: list[Any] = [Pair(place, first, mine), Pair(place, other, its)]
@@ -221,7 +221,7 @@ def _same_effect_row(
 
 
 def _unit_row(
-    claim: ClaimSpec, claim_test: ClaimTest, estimand_outcomes: Sequence[EstimandOutcome], records: Records
+    claim: ClaimSpec, claim_test: ClaimTest, outcomes: Sequence[EstimandOutcome], records: Records
 ) -> tuple[Record, Record]:
     point = require_value(claim.band).point
     claimed = float(point) if isinstance(point, int | float) else None
@@ -235,14 +235,10 @@ def _unit_row(
                 records[id(item)]["arithmetic"], format_plain(item.cell.value / (claimed or 1))
             ),
         }
-        for outcome in estimand_outcomes
+        for outcome in outcomes
         for item in outcome.part.items
     ]
-    fits = [
-        outcome.part.where.removeprefix("as ")
-        for outcome in estimand_outcomes
-        if outcome.outcome == "confirmed"
-    ]
+    fits = [outcome.part.where.removeprefix("as ") for outcome in outcomes if outcome.outcome == "confirmed"]
     return {"cells": cells, "n_inside": len(fits)}, {"fits": fits}
 
 

@@ -174,13 +174,13 @@ def build_findings(
 
 
 def _build_entries(
-    effect_decisions: Sequence[EffectDecision],
+    decisions: Sequence[EffectDecision],
     twins: Sequence[EffectDecision],
     context: Context,
     tidy: Mapping[str, pd.DataFrame],
 ) -> tuple[list[FindingData], list[FindingData]]:
     """Entries of all findings, and those of the A/A pairs, first the one that puts all others in doubt."""
-    q = q_values([decision.candidate for decision in effect_decisions])
+    q = q_values([decision.candidate for decision in decisions])
     equal = [build_finding(twin, context, {}) for twin in twins]
     # A pair that differs is further from equal than any that doesn't, else the one of the largest effect.
     doubtful = [
@@ -189,9 +189,7 @@ def _build_entries(
     ]
     aa = equal.pop(doubtful.index(max(doubtful))) if equal else None
     aa_pairs = [aa, *equal] if aa is not None else []
-    entries = [
-        blocks_to_match_aa(build_finding(decision, context, q), aa_pairs) for decision in effect_decisions
-    ]
+    entries = [blocks_to_match_aa(build_finding(decision, context, q), aa_pairs) for decision in decisions]
     if "intervals" in tidy:
         entries = with_support(entries, tidy, context.names.arms)
     for entry in entries:
