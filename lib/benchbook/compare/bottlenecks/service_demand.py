@@ -221,9 +221,9 @@ STOPS = 0.5
 class Work:
     """One kind of work that differs: its amount in a query, and the direction of the difference."""
 
+    kind: str
     description: str
     is_more: bool
-    is_waited: bool
 
 
 def changed_work(base: ArmCell, treated: ArmCell, level: float) -> list[Work]:
@@ -235,7 +235,7 @@ def changed_work(base: ArmCell, treated: ArmCell, level: float) -> list[Work]:
         # Each engine counts in its own way, and pages are what the bytes consist of.
         if name not in OF_KERNEL and base.engine != treated.engine:
             continue
-        if name == "read_bytes" and any("pages" in work.description for work in works):
+        if name == "read_bytes" and any(work.kind == "page_reads" for work in works):
             continue
         was, now = base.cost(["server"], name), treated.cost(["server"], name)
         if not is_decided(mean_difference(now, was, level)):
@@ -243,7 +243,7 @@ def changed_work(base: ArmCell, treated: ArmCell, level: float) -> list[Work]:
         low, high = sorted((float(was.mean()), float(now.mean())))
         if high >= WORTH * low and high - low >= least:
             message = f"{what} per query {_format_number(was.mean())} → {_format_number(now.mean())}"
-            works.append(Work(message, bool(now.mean() > was.mean()), name in WAITED))
+            works.append(Work(name, message, bool(now.mean() > was.mean())))
     return works
 
 
@@ -252,7 +252,7 @@ def parenthetical(work: Sequence[Work], is_more: bool, only_waited: bool = False
     messages = [
         change.description
         for change in work
-        if change.is_more == is_more and (change.is_waited or not only_waited)
+        if change.is_more == is_more and (change.kind in WAITED or not only_waited)
     ]
     return f" (on the server, {join_words(messages[:2])})" if messages else ""
 
