@@ -78,6 +78,12 @@ def test_a_lock_of_the_dead_holds_nobody_and_one_of_the_living_does(clone, rwloc
     _hold(rwlock, dead.pid)
     code, output = clone.run(*REPRO, "--force")
     assert code == 0, output
+    inject("F35", "rwlock of DVC names a zombie, whose parent has not collected it")
+    with subprocess.Popen(["true"]) as zombie:
+        os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
+        _hold(rwlock, zombie.pid)
+        code, output = clone.run(*REPRO, "--force")
+    assert code == 0, output
     inject("F34", "rwlock of DVC held by a living process")
     _hold(rwlock, os.getpid())
     code, output = clone.run(*REPRO, "--force")

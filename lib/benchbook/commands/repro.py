@@ -241,7 +241,7 @@ def no_stages(root: Path, arguments: Sequence[str]) -> list[str]:
 
 
 def explain_locks(root: Path) -> list[str]:
-    """Explain the state a killed DVC left in its lock of readers and writers, with the remedy."""
+    """Remedies for what a killed DVC left in its lock of readers and writers; a zombie's lock is removed."""
     file = root / ".dvc" / "tmp" / "rwlock"
     name = file.relative_to(root)
     try:
@@ -258,6 +258,9 @@ def explain_locks(root: Path) -> list[str]:
         ]
     written = file.stat().st_mtime
     alive = sorted({pid for pid in holders if procfs.is_alive(pid)})
+    if not alive and any(map(psutil.pid_exists, holders)):
+        # DVC takes a zombie for a holder, and in many containers nobody collects those of a killed parent.
+        file.unlink(missing_ok=True)
     reused = []
     for pid in alive:
         with contextlib.suppress(psutil.NoSuchProcess):
