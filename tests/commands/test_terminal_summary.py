@@ -108,7 +108,7 @@ def test_a_session_is_placed_among_recorded_ones_of_its_design_and_told_from_oth
     study.write_text(re.sub(r"(?m)^threads: .*", "threads: [3]", study.read_text()))
     number = len(record.read_index().studies["quick"].sessions)
     (told,) = terminal_summary.describe_place("quick")
-    assert told.startswith(f"None of the {number} recorded sessions has this design: threads: ")
+    assert told.startswith(f"None of the {number} recorded sessions has this design: thread levels: ")
     assert terminal_summary.recorded_sessions("quick") is None
     shutil.rmtree(clone / "data" / "quick" / "raw")
     assert terminal_summary.describe_place("quick") == [], "nothing was measured here"
