@@ -326,13 +326,9 @@ def supersede_session(session: str, because: str, arms: Sequence[str] = ()) -> s
         reason=because.strip(), commit=stage.current_commit() or "not known", arms=tuple(arms)
     )
     entry = recorded.sessions[session].model_copy(update={"superseded": reason})
-    file = (
-        record.write_study(name, recorded.with_session(session, entry))
-        .relative_to(paths.find_root())
-        .as_posix()
-    )
+    place = record.write_study(name, recorded.with_session(session, entry))
     what = f"{', '.join(arms)} of {session}" if arms else session
-    return f"{file}: {what} is superseded: {reason.reason}"
+    return f"{place}: {what} is superseded: {reason.reason}"
 
 
 def retire_study(name: str, because: str) -> str:
@@ -344,8 +340,7 @@ def retire_study(name: str, because: str) -> str:
     if wrong:
         raise InputErrors(wrong)
     study = index.studies[name].model_copy(update={"retired": because.strip()})
-    file = record.write_study(name, study).relative_to(paths.find_root()).as_posix()
-    return f"{file}: {name} is retired: {because.strip()}"
+    return f"{record.write_study(name, study)}: {name} is retired: {because.strip()}"
 
 
 def known_already(index: record.Index, session: str, manifest: archive.ArchiveManifest) -> Iterator[str]:

@@ -267,14 +267,13 @@ def explain_locks(root: Path) -> list[str]:
             reused += [pid] if psutil.Process(pid).create_time() > written else []
     return [
         f"DVC runs in this clone: process {pid}, {procfs.read_command(pid)[:60]!r}; wait until it ends, "
-        "or stop "
-        f"it with `kill -INT {pid}`"
+        f"or stop it with `kill -INT {pid}`"
         for pid in alive
         if pid not in reused
     ] + [
         f"{name}: held by process {pid}, which is gone; its number is now "
-        f"{procfs.read_command(pid)[:60]!r}, and "
-        f"DVC would wait for that; if no DVC runs in this clone, `rm {name}`"
+        f"{procfs.read_command(pid)[:60]!r}, and DVC would wait for that; if no DVC runs in this clone, "
+        f"`rm {name}`"
         for pid in reused
     ]
 

@@ -92,8 +92,7 @@ def give_up(name: str, because: str) -> str:
     processor = sessions.machine_of(held.facts).processor_model
     entry = record.NotRecorded(begun=_read_start(held), processor=processor, why=because.strip())
     not_recorded = tuple(sorted((*recorded.not_recorded, entry), key=lambda other: other.begun))
-    file = record.write_study(name, recorded.model_copy(update={"not_recorded": not_recorded}))
-    place = file.relative_to(paths.find_root()).as_posix()
+    place = record.write_study(name, recorded.model_copy(update={"not_recorded": not_recorded}))
     return f"{place}: {name}: the session of {entry.begun} is not recorded: {entry.why}"
 
 

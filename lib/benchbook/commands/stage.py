@@ -115,8 +115,7 @@ def execute_notebook(notebook: str, into: Path, failed: Path, is_here: bool = Tr
     except OSError as error:
         raise BenchbookError(
             f"{_relative_path(into, root)}: cannot be written: {error.strerror}; look at its owner, mode "
-            "and mount "
-            "(after `sudo make`, `sudo chown -R $USER .` helps)"
+            "and mount (after `sudo make`, `sudo chown -R $USER .` helps)"
         ) from None
     if is_here:
         from benchbook.commands import notebooks

@@ -48,8 +48,7 @@ def check_conditions(arms: Arms, data: Mapping[str, Any], study: StudySpec, plan
                 other = plans[others[0]]["conditions"].get(key)
                 yield (
                     f"{FILES.get(key, key)}: for arm {arm} its digest is {digest}, and "
-                    f"{_format_runs(others)} made "
-                    f"under {other}"
+                    f"{_format_runs(others)} made under {other}"
                 )
 
 

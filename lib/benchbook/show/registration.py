@@ -177,8 +177,7 @@ def _compare_promises(
     if broken := changed_keys(then, now, promised):
         return (
             f"Not held: {number_format.join_words(broken)} {BROKEN} the {commit}, "
-            f"the last one "
-            f"before the first run on {_format_moment(first)}."
+            f"the last one before the first run on {_format_moment(first)}."
         )
     others = changed_keys(then, now, sorted({*then, *now} - set(promised)))
     since = f" Since then only {number_format.join_words(others)} changed." if others else ""

@@ -295,8 +295,7 @@ def _test_peak(claim: ClaimSpec, board: CellSource) -> ClaimTest:
         if best is levels[-1]:
             unseen = (
                 f"highest at the last level, {labels.label_key(key)} {_format_level(best[0])}: "
-                f"whether it rises further is "
-                "not known"
+                f"whether it rises further is not known"
             )
         for level, cell_pair in rest:
             step = _describe_step(where, key, best[0], level)

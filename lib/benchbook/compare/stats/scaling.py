@@ -244,7 +244,6 @@ def _busier_processors(numbers: Sequence[Number], before: Number, after: Number)
     more = [metric for metric in both if used[1][metric] > used[0][metric]]
     return ", ".join(
         f"{metric.removeprefix('cpu_').removesuffix('_pct')} uses more CPU "
-        f"({format_plain(used[0][metric])} to "
-        f"{format_plain(used[1][metric])})"
+        f"({format_plain(used[0][metric])} to {format_plain(used[1][metric])})"
         for metric in more
     )

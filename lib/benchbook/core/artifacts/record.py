@@ -259,12 +259,12 @@ def _read_study(file: Path, time_ns: int, size: int) -> Recorded:
     return Recorded.read(file, "`git checkout` of it")
 
 
-def write_study(name: str, study: Recorded) -> Path:
-    """Write the index of one study; return the file."""
+def write_study(name: str, study: Recorded) -> str:
+    """Write the index of one study; return its place from the root on."""
     file = paths.record_folder() / name / INDEX
     file.parent.mkdir(parents=True, exist_ok=True)
     study.write(file)
-    return file
+    return file.relative_to(paths.find_root()).as_posix()
 
 
 def list_archives() -> list[Path]:

@@ -197,7 +197,6 @@ def _distinct_cells(table_cells: list[TableCell]) -> list[TableCell]:
         if first.value != cell.value:
             raise Ambiguous(
                 f"{describe_place(cell.place)}: {first.working} in table {first.table}, {cell.working} "
-                "in table "
-                f"{cell.table}; the claim must name its table"
+                f"in table {cell.table}; the claim must name its table"
             )
     return list(kept.values())

@@ -141,8 +141,7 @@ def find_refusals(study: Any) -> Iterator[str]:
         for engine in sorted(registry.engine_names(study) - {*able}):
             yield (
                 f"{where}: not supported with engine.name: {engine}, whose tables and counters own "
-                "scripts can't be held to; "
-                f"write name: {' or '.join(able)}"
+                f"scripts can't be held to; write name: {' or '.join(able)}"
             )
         for arm, setting in study.arms.items():
             if setting.clients > 1:
