@@ -39,6 +39,7 @@ _FUNCTIONS = {
     "sources": "api.catalogue",
     "studies": "api.catalogue",
     "study": "api.catalogue",
+    "use_recorded_where_unmeasured": "api.sessions",
 }
 _TYPES = {
     "Claim": "api.source",

@@ -359,14 +359,18 @@ def test_an_earlier_session_is_unpacked_to_look_at(monkeypatch):
 
 
 def test_a_stage_notebook_opened_on_a_bare_clone_reads_the_record(tmp_path, monkeypatch):
-    here = tmp_path / "data" / "record" / "quick"
-    here.mkdir(parents=True)
-    shutil.copy(tree.ROOT / "data" / "record" / "quick" / "index.json", here)
+    here = Path("data") / "record" / "lab-idle"
+    shutil.copytree(tree.ROOT / here, tmp_path / here)
     (tmp_path / "data" / "published" / "a-document").mkdir(parents=True)
     monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
-    index.use_recorded_where_unmeasured("quick", "tidy")
-    assert paths.find_root() == tmp_path
-    index.read_index().newest("quick").where.tidy.mkdir(parents=True)
-    index.use_recorded_where_unmeasured("quick", "tidy")
-    assert paths.find_root() != tmp_path and paths.study_paths("quick").tidy.is_dir()
-    assert (paths.find_root() / "data" / "published" / "a-document").is_dir()
+    made = index.read_index().newest("lab-idle").where
+    bb.use_recorded_where_unmeasured("lab-idle", "tidy")
+    unpacked = paths.find_root()
+    assert unpacked != tmp_path and paths.study_paths("lab-idle").tidy.is_dir()
+    assert (unpacked / "data" / "published" / "a-document").is_dir()
+    # As `make pages` leaves it, which no notebook writes into.
+    shutil.move(unpacked, made.base)
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
+    bb.use_recorded_where_unmeasured("lab-idle", "findings")
+    assert paths.find_root() not in (tmp_path, made.base)
+    assert paths.study_paths("lab-idle").findings.is_file()

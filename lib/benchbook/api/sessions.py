@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -56,12 +58,41 @@ def find_places(study: str, session: str) -> paths.StudyPaths:
     return where if where.findings.is_file() else paths.StudyPaths(study, Path(_unpack(study, session).name))
 
 
+def use_recorded_where_unmeasured(study: str, leaves: str) -> None:
+    """Make a copy of the newest recorded session the root of this process where the clone lacks `leaves`.
+
+    `leaves` is a place of `StudyPaths`. The copy goes with the process; without a session nothing changes.
+    """
+    index = record.read_index()
+    if getattr(paths.study_paths(study), leaves).exists() or study not in index.studies:
+        return
+    where = index.newest(study).where
+    if getattr(where, leaves).exists():
+        folder = Path(_make_folder(study, where.session_id).name)
+        shutil.copytree(where.base, folder, dirs_exist_ok=True)
+    else:
+        folder = Path(_unpack(study, where.session_id).name)
+    published = folder / "data" / "published"
+    published.mkdir(parents=True, exist_ok=True)
+    # An archive has the documents of its own claims; its settings name all.
+    for source in (where.clone / "data" / "published").iterdir():
+        if not (published / source.name).exists():
+            (published / source.name).symlink_to(source)
+    os.environ["BENCHBOOK_ROOT"] = str(folder)
+    print(f"{study} was not measured in this clone: this is its recorded session {where.session_id}")
+
+
+@cache
+def _make_folder(_study: str, _session: str) -> TemporaryDirectory[str]:
+    # The cache keeps the folder; it goes with the process.
+    return TemporaryDirectory(prefix="benchbook-session-")
+
+
 @cache
 def _unpack(study: str, session: str) -> TemporaryDirectory[str]:
-    # The cache keeps the folder; it goes with the process.
     print(f"{study}: unpacking its recorded session {session}, some seconds")
     packed = archive_store.bring_archive(record.read_index().session(study, session))
-    folder = TemporaryDirectory(prefix="benchbook-session-")
+    folder = _make_folder(study, session)
     root = Path(folder.name)
     archive.unpack_archive(packed, root)
     where = paths.StudyPaths(study, root)

@@ -6,12 +6,8 @@ pooling reads; and SESSION.tar.xz, the whole evidence, where it doesn't lie in a
 
 from __future__ import annotations
 
-import atexit
 import hashlib
 import json
-import os
-import shutil
-import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -270,29 +266,6 @@ def write_study(name: str, study: Recorded) -> str:
 def list_archives() -> list[Path]:
     """Archives of sessions that are in git's folders, by study and time."""
     return sorted(paths.record_folder().glob("[!.]*/*Z-*.tar.xz"))
-
-
-def use_recorded_where_unmeasured(name: str, leaves: str) -> None:
-    """Make a copy of the newest recorded session the root of this process where the clone lacks `leaves`.
-
-    `leaves` is a place of `StudyPaths`. The copy goes with the process; without a session nothing changes.
-    """
-    if getattr(paths.study_paths(name), leaves).exists() or name not in read_index().studies:
-        return
-    where = read_index().newest(name).where
-    if not getattr(where, leaves).exists():
-        return
-    folder = tempfile.mkdtemp(prefix="benchbook-recorded-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    shutil.copytree(where.base, folder, dirs_exist_ok=True)
-    published = Path(folder) / "data" / "published"
-    published.mkdir(parents=True, exist_ok=True)
-    # An archive has the documents of its own claims; its settings name all.
-    for source in (where.clone / "data" / "published").iterdir():
-        if not (published / source.name).exists():
-            (published / source.name).symlink_to(source)
-    os.environ["BENCHBOOK_ROOT"] = folder
-    print(f"{name} was not measured in this clone: this is its recorded session {where.session_id}")
 
 
 class Results(Document):
