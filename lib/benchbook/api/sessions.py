@@ -58,14 +58,15 @@ def find_places(study: str, session: str) -> paths.StudyPaths:
     return where if where.findings.is_file() else paths.StudyPaths(study, Path(_unpack(study, session).name))
 
 
-def use_recorded_where_unmeasured(study: str, leaves: str) -> None:
-    """Make a copy of the newest recorded session the root of this process where the clone lacks `leaves`.
+def use_recorded_where_unmeasured(study: str, leaves: str) -> paths.StudyPaths:
+    """Places of a study, those of a copy of its newest recorded session where the clone lacks `leaves`.
 
-    `leaves` is a place of `StudyPaths`. The copy goes with the process; without a session nothing changes.
+    `leaves` is one of the places. The copy becomes the root of this process and goes with it; without a
+    session nothing changes.
     """
     index = record.read_index()
-    if getattr(paths.study_paths(study), leaves).exists() or study not in index.studies:
-        return
+    if getattr(here := paths.study_paths(study), leaves).exists() or study not in index.studies:
+        return here
     where = index.newest(study).where
     if getattr(where, leaves).exists():
         folder = Path(_make_folder(study, where.session_id).name)
@@ -80,6 +81,7 @@ def use_recorded_where_unmeasured(study: str, leaves: str) -> None:
             (published / source.name).symlink_to(source)
     os.environ["BENCHBOOK_ROOT"] = str(folder)
     print(f"{study} was not measured in this clone: this is its recorded session {where.session_id}")
+    return paths.study_paths(study)
 
 
 @cache
