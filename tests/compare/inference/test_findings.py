@@ -347,3 +347,10 @@ def test_a_block_takes_from_its_first_start_to_its_last_end():
 def test_a_look_says_where_it_is_and_when_the_next_one_is(complete, n, following, note):
     found = findings._current_look(complete, (5, 10, 20), 0.98)
     assert (found.n, found.next, found.note, found.level) == (n, following, note, 0.98)
+
+
+def test_an_effect_of_one_block_is_not_decided_where_a_mark_of_no_difference_would_mislead(found, make_runs):
+    (finding,) = found(make_runs({"haproxy": {4: [0.43]}})).findings
+    (row,) = rows_of_finding(finding)
+    assert (row.mark, row.label, row.change.ends) == ("?", "not decided yet", None)
+    assert row.change.value == pytest.approx(-0.57) and row.notes

@@ -247,7 +247,7 @@ def _decide_label(
     if estimate.value is None:
         return "not computed", (as_sentence(finding.reason or "there is no number"),)
     if estimate.ends is None:
-        return "not shown", (as_sentence(finding.reason or "too few blocks for an interval"),)
+        return "not decided yet", (as_sentence(finding.reason or "too few blocks for an interval"),)
     if label == "no useful interval":
         return _decide_wide(finding, estimate, comparisons)
     if label == "depends on threads":
