@@ -102,18 +102,18 @@ CASES = {
     # One thread: 1e6/10,000 - 1e6/8,000 = 25 us more, and 35 + 30 + 10 - (20 + 32) = 23 us of CPU time.
     "latency": (1, (10_000, {"client": 20.0, "server": 32.0}, {}),
         (8_000, {"client": 10.0, "proxy": 35.0, "server": 30.0}, {}), None,
-        "no resource saturated; a query takes 25 µs longer with HAProxy than with direct connections: "
-        "+35 µs proxy CPU and −10 µs client CPU"),
+        "no resource saturated; a query takes 25 µs [24, 26] longer with HAProxy than with direct "
+        "connections: +35 µs proxy CPU and −10 µs client CPU"),
     # 1e6/100,000 us are 10, and 1e6/95,238 are 10.5, of which the proxy has half a microsecond.
     "half a microsecond": (1, (100_000, {"client": 2.0, "server": 3.0}, {}),
         (95_238, {"client": 2.0, "proxy": 0.5, "server": 3.0}, {}), None,
-        "no resource saturated; a query takes 0.5 µs longer with HAProxy than with direct "
+        "no resource saturated; a query takes 0.5 µs [0.4, 0.6] longer with HAProxy than with direct "
         "connections: +0.5 µs proxy CPU"),
     # The server's demand is higher with HAProxy, but 22,000 x 35 us fill 0.77 of its core there.
     # 8e6/22,000 - 8e6/30,000 = 97 us, of which 8 + 20 + 35 - 52 = 11 are CPU time.
     "not saturated when slow": (8, DIRECT, (22_000, {"client": 8.0, "proxy": 20.0, "server": 35.0}, {}), None,
-        "no resource saturated with HAProxy; a query takes 97 µs longer with HAProxy than with direct "
-        "connections: +86 µs off-CPU time, +20 µs proxy CPU and −12 µs client CPU"),
+        "no resource saturated with HAProxy; a query takes 97 µs [95, 99] longer with HAProxy than with "
+        "direct connections: +86 µs off-CPU time, +20 µs proxy CPU and −12 µs client CPU"),
     # The server's demand rises and so do queries a second.
     "wrong way": (8, DIRECT, (40_000, {"client": 8.0, "proxy": 10.0, "server": 33.0}, {}), None, None),
     # A tenth of the effect is demand; the rest is something else.
@@ -205,8 +205,8 @@ def test_waiting_names_its_side_and_what_was_read(make_runs, make_study, was, no
     stops = None if of_client is None else dict(zip(("direct", "haproxy"), of_client, strict=True))
     one = varied(make_runs, make_study, slower(was, now), of_client=stops)
     arms = "with the load balancer than with direct connections"
-    assert one.sentence.endswith(f"150 µs longer {arms}: +150 µs {behind}")
-    assert one.short == f"a query takes 150 µs longer {arms}, most of it {behind}"
+    assert one.sentence.endswith(f"150 µs [149, 151] longer {arms}: +150 µs {behind}")
+    assert one.short == f"a query takes 150 µs [149, 151] longer {arms}, most of it {behind}"
 
 
 def test_waiting_for_a_core_is_told_from_other_waiting_and_nothing_is_called_unsaturated(
@@ -219,7 +219,7 @@ def test_waiting_for_a_core_is_told_from_other_waiting_and_nothing_is_called_uns
     }
     one = varied(make_runs, make_study, arms, threads=8, wait_us=5.0)
     assert one.sentence == (
-        "a query takes 233 µs longer with the load balancer than with direct connections: "
+        "a query takes 233 µs [231, 235] longer with the load balancer than with direct connections: "
         "+200 µs waiting for the server's core, +23 µs blocked time and +10 µs server CPU"
     )
 

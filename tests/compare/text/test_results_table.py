@@ -36,7 +36,7 @@ def test_every_number_of_a_recorded_cause_is_that_of_its_cell():
     for found in recorded_findings().values():
         for cause in found.causes.contrasts if found.causes else ():
             text = (cause.sentence or "").replace("\xa0", " ")
-            if longer := re.search(r"a query takes ([\d.]+) µs (longer|less) with", text):
+            if longer := re.search(r"a query takes ([\d.]+) µs(?: \[[\d., ]+\])? (longer|less) with", text):
                 added = cause.added_latency_us.value
                 assert float(longer[1]) == pytest.approx(abs(added), abs=0.51)
                 assert (added > 0) == (longer[2] == "longer")

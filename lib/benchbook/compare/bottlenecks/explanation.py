@@ -309,7 +309,7 @@ def _from_latency(
     texts = ((what, _work_behind(what, named[what] > 0, work)) for what in most)
     behind = dict(itertools.islice(((what, text) for what, text in texts if text), 1))
     parts = {what: named[what] for what in most}
-    values: dict[str, Any] = {"added": added.value, "parts_of_it": parts, "work": behind, **names}
+    values: dict[str, Any] = {"added": added, "parts_of_it": parts, "work": behind, **names}
     sentences = render_paragraphs("explanation.j2", kind="latency", **values)
     return _with_sentence(cause, "latency", sentences, estimate_mean(predicted, level))
 
