@@ -67,6 +67,8 @@ def test_a_short_pilot_says_that_it_is_too_short():
     advice = discard_advice(_pilot(_noise(20, 3)))
     assert advice.discard_s is None
     assert "20 s is too short" in advice.reason
+    two = discard_advice(pd.concat([_pilot(_noise(20, 3)), _pilot(_noise(20, 4), arm="haproxy")]))
+    assert two.reason == f"{advice.reason} (likewise 1 other cell)"
 
 
 def test_a_stall_counts_as_half_a_query_and_moves_the_point_behind_it():

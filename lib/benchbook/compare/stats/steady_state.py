@@ -85,7 +85,7 @@ def discard_advice(pilots: pd.DataFrame) -> DiscardAdvice:
     if unsettled:
         first = unsettled[0]
         where = f"{first.arm}, {first.workload}, {count(first.threads, 'thread')}"
-        others = f" (and {len(unsettled) - 1} more)" if len(unsettled) > 1 else ""
+        others = f" (likewise {count(len(unsettled) - 1, 'other cell')})" if len(unsettled) > 1 else ""
         return DiscardAdvice(None, False, f"{where}: {first.reason}{others}", results)
     after_s, latest = max(
         ((require_value(result.steady_after_s), result) for result in results), key=lambda item: item[0]
