@@ -223,11 +223,6 @@ def _collect_caveats(
     return [*threats, *unanswered]
 
 
-def _find_stop(study: StudySpec, judged: Sequence[EffectDecision]) -> int | None:
-    """Look that a session ended at by today's rule or by the earlier one, None if it was broken off."""
-    return stopped_at(study, judged) or stopped_at(study, judged, is_decided_overall)
-
-
 def _describe_scope(facts: Mapping[str, Mapping[str, Any]]) -> str:
     """Scope of the findings: the place by the arms' facts."""
     kinds = [(arm_facts.get("site") or {}).get("kind") for arm_facts in facts.values()]
@@ -271,11 +266,13 @@ def _collect_warnings(
     is_inside = (
         aa and aa.low is not None and tolerance.is_inside(aa.low, require_value(aa.high), -MARGIN, MARGIN)
     )
+    stop, stop_of_means = stopped_at(study, judged), stopped_at(study, judged, is_decided_overall)
     return caveats.caveats_from_template(
         "study.j2",
         complete=complete,
         planned=study.plan.blocks,
-        stopped=_find_stop(study, judged) if complete < study.plan.blocks else None,
+        stopped=(stop or stop_of_means) if complete < study.plan.blocks else None,
+        is_of_means=stop is None,
         first_look=first_look,
         aa=aa,
         is_aa_shown=aa and aa.label in SHOWN,
