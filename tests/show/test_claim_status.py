@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from benchbook.compare.claims.transferability import Grade
 from benchbook.core.artifacts import record
 from benchbook.core.util import files
 from benchbook.show import bottleneck_section, claim_status
@@ -28,3 +29,13 @@ def test_a_cause_is_told_in_the_words_of_the_session_as_it_was_made_again_here(
     assert {cause.sentence for one in told for cause in bottleneck_section.select_causes(one)} == {
         "worded here"
     }
+
+
+@pytest.mark.parametrize(
+    ("closeness", "counts"), [("same", True), ("close", True), ("made", False), ("another question", False)]
+)
+def test_a_study_of_another_question_or_with_a_difference_of_its_own_making_says_nothing_elsewhere(
+    closeness, counts
+):
+    assert claim_status.is_counted(Grade(closeness, "", "same size")) is counts
+    assert claim_status.is_counted(None)

@@ -62,6 +62,15 @@ def test_throughput_tells_the_geometric_mean(made):
     assert figures.draw_throughput(stopped, made.arms).panels[1].alt == told
 
 
+def test_every_run_has_a_line_that_can_be_seen(made):
+    panels = figures.draw_seconds(made.intervals, made.runs, made.arms).panels
+    axes = [axes for panel in panels for axes in panel.figure.axes]
+    lines = [line for part in axes for line in part.lines if line.get_marker() == "None"]
+    of_most_threads = made.runs[made.runs.threads == made.runs.threads.max()]
+    assert len(lines) == of_most_threads.run_id.isin(made.intervals.run_id).sum()
+    assert all(line.get_linewidth() >= 0.5 for line in lines)
+
+
 def test_a_stall_is_told_and_a_discarded_second_is_none(made):
     slow = made.intervals["is_discarded"]
     intervals = made.intervals.assign(qps=made.intervals["qps"].where(~slow, 0.0))
