@@ -34,9 +34,9 @@ OPEN_AA = "equal arms are not yet known to be within 5 % of each other at every 
 
 def is_decided(judged: EffectDecision) -> bool:
     """True if more blocks are not needed: verdict on a claim, or label or ± 3 % of each row to be shown."""
-    if judged.candidate.claim is not None or judged.candidate.look is None or _has_mean_row(judged):
-        return is_decided_overall(judged)
-    return all(map(_is_level_decided, judged.levels))
+    if _is_shown_by_level(judged):
+        return all(map(_is_level_decided, judged.levels))
+    return is_decided_overall(judged)
 
 
 def is_decided_overall(judged: EffectDecision) -> bool:
@@ -53,10 +53,13 @@ def is_decided_overall(judged: EffectDecision) -> bool:
     return judged.label in DECIDED
 
 
-def _has_mean_row(judged: EffectDecision) -> bool:
-    """True if the table of results has a row over all levels, or one row alone."""
-    effect, levels = judged.candidate.effect, judged.levels
-    return not levels or has_mean_row(judged.label, levels, effect.has_headline, effect.depends_on_threads)
+def _is_shown_by_level(judged: EffectDecision) -> bool:
+    """True if rows of thread levels alone stand for an effect: no row over all of them, and no claim."""
+    candidate, levels = judged.candidate, judged.levels
+    if candidate.claim is not None or candidate.look is None or not levels:
+        return False
+    effect = candidate.effect
+    return not has_mean_row(judged.label, levels, effect.has_headline, effect.depends_on_threads)
 
 
 def _is_level_decided(level: LevelContrast) -> bool:
@@ -82,14 +85,14 @@ def so_far(judged: Sequence[EffectDecision]) -> str:
         contrast = effect.contrast
         interval = effect.interval
         name = f"{contrast.workload} {contrast.treatment} {contrast.metric}"
-        if _has_mean_row(decision):
+        if not _is_shown_by_level(decision):
             number = _format_interval(interval.effect, interval.low, interval.high) or interval.reason
             is_open = "" if is_decided(decision) else f", open: {decision.verdict or decision.label}"
             report.append(f"{name} {number}{is_open}")
             continue
         for level in decision.levels:
             number = _format_interval(level.effect, level.low, level.high) or level.note
-            is_open = "" if is_decided(decision) or _is_level_decided(level) else f", open: {level.label}"
+            is_open = "" if _is_level_decided(level) else f", open: {level.label}"
             report.append(f"{name}, {count(level.threads, 'thread')}: {number}{is_open}")
     return "; ".join(dict.fromkeys(report))
 
