@@ -128,8 +128,8 @@ def effects(study: str | None = None) -> pd.DataFrame:
     return document_table("effects", result.astype({"threads": "Int64"}))
 
 
-def _name_processor(told: str) -> str:
-    return cpu_models.name_processor(cpu_models.parse_processor(told))
+def _name_processor(cpu_model: str) -> str:
+    return cpu_models.name_processor(cpu_models.parse_processor(cpu_model))
 
 
 def _measured_here(study: Study) -> Iterator[dict[str, Any]]:

@@ -25,8 +25,8 @@ class Pooled:
     """All recorded sessions of a study: `effects` over them, `sessions` one by one, `left_out`."""
 
     def __init__(self, name: str) -> None:
-        meta_analysis, index = core.read_pooled(name), record.read_index()
-        if meta_analysis is None and name in index.studies:
+        meta_analysis = core.read_pooled(name)
+        if meta_analysis is None and name in (index := record.read_index()).studies:
             meta_analysis = recorded_sessions.pool_study(index, name)
         if meta_analysis is None:
             raise NotThere(f"{name}: no sessions are recorded that can be pooled; `make record` adds one")

@@ -68,11 +68,8 @@ def use_recorded_where_unmeasured(study: str, leaves: str) -> paths.StudyPaths:
     if getattr(here := paths.study_paths(study), leaves).exists() or study not in index.studies:
         return here
     where = index.newest(study).where
-    if getattr(where, leaves).exists():
-        folder = Path(_make_folder(study, where.session_id).name)
-        shutil.copytree(where.base, folder, dirs_exist_ok=True)
-    else:
-        folder = Path(_unpack(study, where.session_id).name)
+    bring = _copy if getattr(where, leaves).exists() else _unpack
+    folder = Path(bring(study, where.session_id).name)
     published = folder / "data" / "published"
     published.mkdir(parents=True, exist_ok=True)
     # An archive has the documents of its own claims; its settings name all.
@@ -84,17 +81,19 @@ def use_recorded_where_unmeasured(study: str, leaves: str) -> paths.StudyPaths:
     return paths.study_paths(study)
 
 
+# The cache keeps the folders of both; they go with the process.
 @cache
-def _make_folder(_study: str, _session: str) -> TemporaryDirectory[str]:
-    # The cache keeps the folder; it goes with the process.
-    return TemporaryDirectory(prefix="benchbook-session-")
+def _copy(study: str, session: str) -> TemporaryDirectory[str]:
+    folder = TemporaryDirectory(prefix="benchbook-session-")
+    shutil.copytree(record.read_index().session(study, session).where.base, folder.name, dirs_exist_ok=True)
+    return folder
 
 
 @cache
 def _unpack(study: str, session: str) -> TemporaryDirectory[str]:
     print(f"{study}: unpacking its recorded session {session}, some seconds")
     packed = archive_store.bring_archive(record.read_index().session(study, session))
-    folder = _make_folder(study, session)
+    folder = TemporaryDirectory(prefix="benchbook-session-")
     root = Path(folder.name)
     archive.unpack_archive(packed, root)
     where = paths.StudyPaths(study, root)

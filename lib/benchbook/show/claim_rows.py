@@ -71,9 +71,11 @@ class ClaimRow:
     @property
     def line(self) -> str:
         """Row on a line: place, metric, number, interval, outcome."""
-        level, blocks = number_format.format_level(self.answer.level), self.answer.n
-        interval = f" ({level} interval {self.interval}, {number_format.format_count(blocks, 'block')})"
-        interval = interval if self.interval else ""
+        interval = ""
+        if self.interval:
+            level = number_format.format_level(self.answer.level)
+            blocks = number_format.format_count(self.answer.n, "block")
+            interval = f" ({level} interval {self.interval}, {blocks})"
         outcome = f", {self.outcome}" if self.outcome else ""
         return f"{self.where}, {self.metric}: {self.value}{interval}{outcome}" if self.value else self.reason
 
