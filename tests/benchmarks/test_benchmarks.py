@@ -6,14 +6,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from benchbook.compare.stats.intervals import t_interval
 from benchbook.core.artifacts import run_folder
 from benchbook.read import tidy, validity
 from benchbook.read.sysbench_log import parse_log
-from benchmarks import bench_site, gates, logs, plain, precision
+from benchmarks import bench_site, gates, logs, plain, power, precision
 from benchmarks.machines import SCENARIOS, STEP_S, Scenario, speed
 from benchmarks.order import BLOCKS, LEVELS, agrees_with_findings, placed
 
 STILL = Scenario("still", second=0.0)
+STEPS = np.array([-0.001, 0.0, 0.001])
 
 
 def test_made_up_folders_are_valid_in_every_check(tmp_path):
@@ -92,6 +94,15 @@ def test_gates_are_made_of_the_noise_that_was_recorded_and_of_nothing_else():
     again = [gates.answers(noise, 0.05, 0.05, 3, 60) for _ in range(2)]
     # 1.5 % of 600 were let through.
     assert again[0] == again[1] and again[0]["not slower"] <= 3
+
+
+def test_power_counts_what_was_found_with_its_sign_and_what_was_invented():
+    """Ten sessions: nine found 5 % more and one 5 % less; equal arms differed in one of them."""
+    none, more, less = (t_interval(np.log(effect + STEPS), 0.9) for effect in (1, 1.05, 0.95))
+    line = power.count_results("quota", [(none, more)] * 8 + [(more, more), (none, less)], 500.0)
+    assert line.ours.startswith("9 found, mean +4.") and line.alternative.startswith("1 invented")
+    assert (line.met, line.ratio) == (True, "50 s a session")
+    assert not power.count_results("zones", [(none, more)] * 10, 500.0).met
 
 
 def test_a_place_for_a_server_lies_among_the_labs_and_is_gone_afterwards(tmp_path, monkeypatch):

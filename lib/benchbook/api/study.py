@@ -188,7 +188,7 @@ class Study:
             block_ratios(runs, self.arms[0], treatment, workload, self.spec.threads, metric).ratios
             for workload in (text, other)
         ]
-        analysis = load.load_params("analysis").analysis
+        analysis = load.load_params("analysis").analysis.for_blocks(self.spec.plan.blocks)
         blocks = sorted(set(both[0].index) & set(both[1].index))
         looked = max((look for look in analysis.looks if look <= len(blocks)), default=None)
         ratios = [part.loc[blocks[:looked]] for part in both]

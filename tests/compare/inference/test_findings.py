@@ -113,6 +113,12 @@ def test_between_looks_only_the_blocks_of_the_last_look_count(found, make_runs):
     assert made.blocks.complete == 7
 
 
+def test_the_last_planned_block_past_the_first_look_is_a_look(found, make_runs, make_study):
+    made = found(make_runs({"haproxy": {4: [*LOWER, 0.69, 0.70]}}), make_study(blocks=7))
+    assert (made.findings[0].n, made.look.n, made.look.next) == (7, 7, None)
+    assert made.look.note == "judged at 7 blocks, the last look"
+
+
 def test_a_claim_has_its_band_verdict_and_the_way_to_more_certainty(found, make_runs):
     claim = ClaimedEffect("source/third", "direct", "haproxy", -0.30, point_band(-0.30))
     wide = [0.60, 0.75, 0.70, 0.66, 0.73]

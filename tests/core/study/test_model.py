@@ -3,6 +3,7 @@
 import pytest
 
 from benchbook.core.study.model import compute_fingerprint
+from benchbook.core.study.params import Analysis
 from benchbook.core.util.errors import BenchbookError, InputErrors, did_you_mean
 
 
@@ -46,3 +47,11 @@ def test_errors_carry_every_line_and_are_one_kind():
     assert error.errors == ["a: 1", "b: 2"]
     assert str(error) == "a: 1\nb: 2"
     assert isinstance(error, BenchbookError)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "looks"),
+    [(3, (5, 10, 20)), (5, (5, 10, 20)), (7, (5, 7)), (10, (5, 10, 20)), (12, (5, 10, 12)), (30, (5, 10, 20))],
+)
+def test_the_last_planned_block_takes_the_place_of_a_later_look(blocks, looks):
+    assert Analysis().for_blocks(blocks).looks == looks

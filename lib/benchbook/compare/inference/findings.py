@@ -114,7 +114,7 @@ def build_findings(
     those of arms without any run. What only some studies ask for is None in others, whose findings so keep
     their bytes.
     """
-    facts, by = facts or {}, ["block", "position", "run_id"]
+    facts, by, analysis = facts or {}, ["block", "position", "run_id"], analysis.for_blocks(study.plan.blocks)
     runs, other_order = interleaved_runs.select_order(tidy["runs"].sort_values(by, ignore_index=True), study)
     paired, apart = pairs.select_usable(runs)
     looks, names = sorted(analysis.looks), labels.readable_names(study)

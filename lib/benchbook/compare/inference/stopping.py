@@ -174,7 +174,7 @@ def build_rule(
 ) -> StoppingRule:
     """Stopping rule of a study with some claims, by their ids."""
     put = evaluate.assign_claims(study, claims, {})
-    return StoppingRule(study, analysis, put.effects, tables, facts, put.asked)
+    return StoppingRule(study, analysis.for_blocks(study.plan.blocks), put.effects, tables, facts, put.asked)
 
 
 def _to_frame(table: Any) -> pd.DataFrame:

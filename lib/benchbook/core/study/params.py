@@ -30,6 +30,17 @@ class Analysis(Model):
     half_width: float = Field(0.02, gt=0, lt=1, examples=[0.02])
     """Half-width of the interval that `about N more blocks` aims at, as a fraction."""
 
+    def for_blocks(self, planned: int) -> Analysis:
+        """Settings for a study of so many blocks: the last of them is its last look, if it is past the first.
+
+        It takes the place of a later look, so there are no more of them, and closer ones err together more
+        often: the level of all looks holds.
+        """
+        earlier = tuple(look for look in self.looks if look < planned)
+        if planned in self.looks or not 0 < len(earlier) < len(self.looks):
+            return self
+        return self.model_copy(update={"looks": (*earlier, planned)})
+
 
 class Limits(Model):
     """When a run is invalid: each limit looks at signals, never at the result."""

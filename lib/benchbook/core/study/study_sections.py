@@ -265,7 +265,7 @@ class Plan(Model):
     """Seed of the order of runs and of sysbench's random numbers, to make a session again; null: each session
     draws its own and keeps it in `data/STUDY/session.json`."""
     blocks: int = Field(ge=1, le=1000, examples=[5])
-    """Passes over all cells; verdicts are looked for at 5, 10 and 20."""
+    """Passes over all cells; verdicts are looked for at 5, 10, 20 and, past 5, at the last."""
     order: Literal["turns", "runs"] | None = None
     """`turns` of some 20 ms between arms that are connected at once, or whole `runs`. Null takes turns where
     they give the same answer, and says why not elsewhere (docs/turns.md)."""
