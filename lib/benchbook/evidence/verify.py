@@ -93,14 +93,7 @@ def verify_archive(file: Path) -> Verified:
 def describe_provenance(file: Path) -> Iterator[str]:
     """Support for the word of an archive's recorder: its first commit, and other sessions."""
     digest, index = files.digest_file(file), record.read_index()
-    session = next(
-        (
-            recorded_session
-            for recorded_session in index.sessions()
-            if recorded_session.entry.sha256 == digest
-        ),
-        None,
-    )
+    session = next((each for each in index.sessions() if each.entry.sha256 == digest), None)
     if session is None:
         yield UNBOUND
         return
@@ -113,15 +106,10 @@ def describe_provenance(file: Path) -> Iterator[str]:
         yield f"commit {commit} of {day} by {who}, {signed}, first brought this archive"
     else:
         yield "no commit of this clone has it yet"
-    entry_here = session.entry
-    same = [
-        recorded_session.entry
-        for recorded_session in index.sessions(session.where.name)
-        if recorded_session.id != session.id
-        and recorded_session.entry.design == entry_here.design
-        and recorded_session.entry.superseded is None
-    ]
-    others = {entry.machine.processor for entry in same} - {entry_here.machine.processor}
+    design, further = session.entry.design, [*index.sessions(session.where.name)]
+    further = [each for each in further if each.id != session.id and each.entry.superseded is None]
+    same = [each.entry for each in further if each.entry.design == design]
+    others = {entry.machine.processor for entry in same} - {session.entry.machine.processor}
     yield (
         f"{count(len(same), 'further session')} of the same design in the record, "
         f"{count(len(others), 'other processor')} among them"

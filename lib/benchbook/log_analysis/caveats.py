@@ -203,9 +203,8 @@ def caveats_of_set(runs: Sequence[Any], arms: Sequence[str]) -> list[Caveat]:
                 only = ", ".join(map(str, sorted(level - common)))
                 run = next(run for run in of_workload if run.arm == arm and run.level in level - common)
                 add(run, "levels", f"{arm} alone, or not all arms, has {only} threads of {workload}")
-        times = sorted({round(run.time_s / max(1.0, run.time_s * 0.02)) for run in of_workload})
         lengths = [run.time_s for run in of_workload]
-        if max(lengths) > 1.1 * min(lengths) + 1 and times:
+        if max(lengths) > 1.1 * min(lengths) + 1:
             run = min(of_workload, key=lambda run: run.time_s)
             add(run, "lengths", f"runs of {workload} last {min(lengths):,.0f} to {max(lengths):,.0f} s")
     if len(versions := sorted({run.version for run in runs})) > 1:

@@ -33,8 +33,6 @@ class Change:
     log_mean: float
     log_low: float | None
     log_high: float | None
-    standard_error: float | None
-    df: float | None
     n: int
     method: str
     reason: str | None
@@ -177,7 +175,7 @@ def compare_runs(runs: Sequence[LogRun], base: Sequence[LogRun], is_paired: bool
     if n < 2:
         text = f"one run of {'the arm' if len(runs) < 2 else 'the baseline'}: no interval"
         text = NO_INTERVAL if max(map(len, logs)) < 2 else text
-        return Change(means[0] - means[1], None, None, None, None, n, "none", text)
+        return Change(means[0] - means[1], None, None, n, "none", text)
     parts = [statistics.variance(side) / len(side) for side in logs]
     whole = sum(parts)
     below = sum(part**2 / (len(side) - 1) for part, side in zip(parts, logs, strict=True))
@@ -187,12 +185,12 @@ def compare_runs(runs: Sequence[LogRun], base: Sequence[LogRun], is_paired: bool
 
 def _build_change(mean: float, error: float, df: float, n: int, method: str) -> Change:
     if error < 1e-12:
-        return Change(mean, None, None, None, None, n, method, "all runs are alike: no interval")
+        return Change(mean, None, None, n, method, "all runs are alike: no interval")
     # Loaded here, because most people first come with one run of each kind.
     from scipy.special import stdtrit
 
     half = float(stdtrit(df, (1 + LEVEL) / 2)) * error
-    return Change(mean, mean - half, mean + half, error, df, n, method, None)
+    return Change(mean, mean - half, mean + half, n, method, None)
 
 
 def needed_spread(cells: Sequence[LogCell]) -> str | None:

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
-from typing import Any
 
 from benchbook.core.util.errors import BenchbookError
 from benchbook.log_analysis.runs import LogRun
@@ -117,27 +116,19 @@ def identify_runs(
         roles_by_path, patterns = _by_pattern(names, by), [by]
     else:
         roles_by_path, patterns = _guess_roles(runs, names)
-    described = _describe_arms(roles_by_path, texts, root, names)
+    described = _describe_arms(roles_by_path, texts)
     named = []
     for run in runs:
         roles = roles_by_path[run.path]
-        fields: dict[str, Any] = {
-            "process": roles.get("process", ""),
-            "repeat": roles.get("repeat") or roles.get("date", ""),
-        }
-        arm = described.get(run.path) or roles.get("arm", "")
+        arm, repeat = described.get(run.path) or roles.get("arm", ""), roles.get("repeat", "")
         level = int(roles["threads"]) if roles.get("threads") and roles.get("process") else run.threads
-        named.append(replace(run, arm=arm, workload=_name_workload(run, roles), level=level, **fields))
-    named = _with_arms(named, root, arm_globs)
-    named = _with_order(named)
-    arms = _order_arms(named, baseline)
-    is_paired = bool(named) and all(_is_pairing(run, roles_by_path[run.path]) for run in named)
-    return named, Layout(tuple(patterns), arms, is_paired)
-
-
-def _is_pairing(run: LogRun, roles: Mapping[str, str]) -> bool:
-    """True if a repetition's name says that it belongs to one of the other arms, as passes do."""
-    return bool(roles.get("repeat")) and bool(_PAIRS.search(roles.get("repeat_word", "")))
+        run = replace(run, process=roles.get("process", ""), repeat=repeat or roles.get("date", ""))
+        named.append(replace(run, arm=arm, workload=_name_workload(run, roles), level=level))
+    named = _with_order(_with_arms(named, root, arm_globs))
+    # A repetition's name may say that it belongs to one of the other arms, as passes do.
+    each = [roles_by_path[run.path] for run in named]
+    is_paired = all(roles.get("repeat") and _PAIRS.search(roles.get("repeat_word", "")) for roles in each)
+    return named, Layout(tuple(patterns), _order_arms(named, baseline), is_paired)
 
 
 def _common_folder(paths: Sequence[str]) -> str:
@@ -250,13 +241,9 @@ def _find_arms(names: Mapping[str, _Name]) -> tuple[dict[str, dict[str, str]], l
     for members in sorted(groups.values(), key=len, reverse=True):
         pieces = [names[path].pieces() for path in members]
         cuts = [_common_ends([row[at] for row in pieces]) for at in range(len(pieces[0]))]
-        if len(groups) > 1 and not any(cuts):
+        if len(groups) > 1 and not any(cuts) and (begin := pieces[0][0]):
             # Nothing varies within names of this form: their beginning tells them from others.
-            first = names[members[0]].path
-            cuts[0] = (
-                (0, len(pieces[0][0]) - len(os.path.splitext(pieces[0][0])[0])) if pieces[0][0] else None
-            )
-            cuts[0] = (0, 0) if first and pieces[0][0] and len(pieces[0]) > 1 else cuts[0]
+            cuts[0] = (0, 0 if len(pieces[0]) > 1 else len(os.path.splitext(begin)[1]))
         has_folder = any(cut and "/" in "".join(pieces[0][at:]) for at, cut in enumerate(cuts))
         for path, row in zip(members, pieces, strict=True):
             results[path] = _assign_roles(names[path], row, cuts, has_folder)
@@ -268,7 +255,8 @@ def _common_ends(values: list[str]) -> tuple[int, int] | None:
     """Number of common characters at the start and the end of some texts; None if all are common."""
     if len(set(values)) == 1:
         return None
-    start, end = _common_prefix(values), _common_prefix([value[::-1] for value in values])
+    mirrored = [value[::-1] for value in values]
+    start, end = (len(os.path.commonprefix(each)) for each in (values, mirrored))  # noqa: RUF071 (by letter)
     first = values[0]
     end = min(end, min(map(len, values)) - start)
     # Words stay whole, and so do short names.
@@ -293,12 +281,6 @@ def _are_separated(values: list[str], at: int) -> bool:
     """True if all texts have the same separator at a place."""
     there = {value[at] if -len(value) <= at < len(value) else "" for value in values}
     return len(there) == 1 and there <= {*"-_. "}
-
-
-def _common_prefix(values: list[str]) -> int:
-    """Number of characters that all texts begin with."""
-    first, last = min(values), max(values)
-    return next((at for at, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
 
 
 def _assign_roles(
@@ -377,9 +359,7 @@ def _by_pattern(names: Mapping[str, str], by: str) -> dict[str, dict[str, str]]:
     return by_path
 
 
-def _describe_arms(
-    results: Mapping[str, Mapping[str, str]], texts: Mapping[str, str], root: str, names: Mapping[str, str]
-) -> dict[str, str]:
+def _describe_arms(results: Mapping[str, Mapping[str, str]], texts: Mapping[str, str]) -> dict[str, str]:
     """Arms with their description in a DESC or params file."""
     described = {}
     numbered: dict[str, str] = {}

@@ -64,19 +64,13 @@ def effects_table(logs: LogSet) -> pd.DataFrame:
 
 
 def _effect_rows(logs: LogSet) -> list[dict[str, Any]]:
-    rows = []
-    for cell in logs.cells:
-        change = cell.change
-        rows.append(
-            {
-                "workload": cell.workload, "threads": cell.level, "arm": cell.arm, "n": cell.n,
-                "qps": cell.mean("qps"), "tps": cell.mean("tps"), "avg_ms": cell.mean("avg_ms"),
-                "variation": cell.variation, "effect": change.effect if change else None,
-                "low": change.low if change else None, "high": change.high if change else None,
-                "method": change.method if change else None, "reason": change.reason if change else None,
-            }
-        )  # fmt: skip
-    return rows
+    return [
+        {"workload": cell.workload, "threads": cell.level, "arm": cell.arm, "n": cell.n,
+         "qps": cell.mean("qps"), "tps": cell.mean("tps"), "avg_ms": cell.mean("avg_ms"),
+         "variation": cell.variation,
+         **{name: getattr(cell.change, name, None) for name in ("effect", "low", "high", "method", "reason")}}
+        for cell in logs.cells
+    ]  # fmt: skip
 
 
 def write_tables(logs: LogSet, folder: Path, form: str) -> list[Path]:
@@ -115,14 +109,13 @@ def as_document(logs: LogSet) -> dict[str, Any]:
             "patterns": list(logs.layout.patterns), "arms": list(logs.arms),
             "is_paired": logs.layout.is_paired,
         },
-        "runs": [{key: _plain_value(value) for key, value in record.items()} for record in records],
+        "runs": [
+            {key: value.item() if isinstance(value, np.generic) else value for key, value in record.items()}
+            for record in records
+        ],
         "effects": _effect_rows(logs),
         "scaling": scaling,
         "claims": [{"claim": claim, "verdict": verdict} for claim, verdict in logs.claims],
         "caveats": [asdict(caveat) for caveat in logs.caveats],
         "left_out": [asdict(part) for part in logs.left_out],
     }  # fmt: skip
-
-
-def _plain_value(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value

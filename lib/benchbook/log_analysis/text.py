@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 
 from benchbook.core.util.number_format import (
     format_decimal,
@@ -13,6 +12,7 @@ from benchbook.core.util.number_format import (
     format_significant,
 )
 from benchbook.core.util.plural import count
+from benchbook.log_analysis.caveats import Caveat
 from benchbook.log_analysis.comparison import LogCell, LogSet, needed_spread
 
 MOST_LINES = 3
@@ -79,7 +79,9 @@ def arm_rows(
 ) -> tuple[list[Heading], list[list[str]]]:
     """Headings and cells of `table_rows` as a row a workload, level and arm, those without runs left out."""
     shared = sum(not arm for arm, _ in headings)
-    names = _in_order(list(dict.fromkeys(name for arm, name in headings if arm)))
+    # The change comes behind the throughput, whatever the baseline lacks.
+    names = [*("qps", "n", "change", "95 %"), *(name for arm, name in headings if arm)]
+    names = [name for name in dict.fromkeys(names) if any(arm and name == its for arm, its in headings)]
     rows: list[list[str]] = []
     for row in wide_rows:
         cells = dict(zip(headings, row, strict=True))
@@ -96,12 +98,6 @@ def page_rows(logs: LogSet) -> tuple[list[Heading], list[list[str]]]:
     width = sum(len(name) + 2 for name in joined_headings(headings))
     is_full = 2 * len(logs.cells) > len(logs.rows) * len(logs.arms)
     return (headings, rows) if is_full and width <= PAGE_WIDTH else arm_rows(logs, headings, rows)
-
-
-def _in_order(names: Sequence[str]) -> list[str]:
-    """Names of columns with the change behind the throughput, whatever the baseline lacks."""
-    first = ("qps", "n", "change", "95 %")
-    return sorted(names, key=lambda name: first.index(name) if name in first else len(first))
 
 
 def render_terminal(logs: LogSet, width: int = 160) -> str:
@@ -171,11 +167,10 @@ def _scaling_lines(logs: LogSet) -> Iterator[str]:
 
 def _render_caveats(logs: LogSet) -> Iterator[str]:
     """Caveats by kind: the first few of each, and the number of the rest."""
-    ordered = sorted(logs.caveats, key=lambda caveat: caveat.kind)
-    order = list(dict.fromkeys(caveat.kind for caveat in logs.caveats))
-    groups = {kind: list(members) for kind, members in groupby(ordered, key=lambda caveat: caveat.kind)}
-    for kind in order:
-        members = groups[kind]
+    groups: dict[str, list[Caveat]] = {}
+    for caveat in logs.caveats:
+        groups.setdefault(caveat.kind, []).append(caveat)
+    for kind, members in groups.items():
         yield from (f"  {caveat}" for caveat in members[:MOST_LINES])
         if len(members) > MOST_LINES:
             yield f"  … {len(members) - MOST_LINES:,} more of this kind ({kind})"

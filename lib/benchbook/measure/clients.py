@@ -142,10 +142,7 @@ def _is_over(client: RunningClient, timeout_s: float) -> bool:
         client.exit_code = client.process.popen.wait(timeout=timeout_s)
     except subprocess.TimeoutExpired:
         return False
-    client.ended_by, client.ended_s = (
-        "itself" if client.exit_code >= 0 else "signal",
-        time.monotonic(),
-    )
+    client.ended_by, client.ended_s = "itself" if client.exit_code >= 0 else "signal", time.monotonic()
     return True
 
 

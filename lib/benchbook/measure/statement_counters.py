@@ -125,7 +125,7 @@ def record_before(connection: Connection, tables: int | None, known_rows: Record
     # Our sessions that have just been closed stay in a busy server's list for a moment.
     wait_until_settled(connection, LEFT_S)
     foreign = dialect.get_dialect(connection).foreign_sessions(connection)
-    if not server_drift.has_begun(connection):
+    if "held" not in connection.info:
         begin_session(connection)
     look_before = server_drift.look_before(connection)
     counters, uptime_s = read_counters(connection)
@@ -195,13 +195,7 @@ def _after_event(connection: Connection, was: Record, tables: int | None) -> Rec
     return {
         **_kept_keys(was),
         "state": server_drift.look_after(connection, was["state"], server_drift.latest_reading(connection)),
-        "ledger": {
-            "available": False,
-            "reason": "the server was ended, or set otherwise, in the run as planned",
-            "before": was["before"],
-            "after": None,
-            "own_connections": 0,
-        },
+        "ledger": _broken_off(was, "the server was ended, or set otherwise, in the run as planned", False),
         "uptime_after_s": uptime_s,
         **{name.replace("before", "after"): rows for name, rows in rows_of(connection, tables).items()},
         "foreign_sessions": was["foreign_sessions"]
@@ -214,18 +208,18 @@ def record_silence(was: Record, error: Exception) -> Record:
     """Record after a run of a server that does not answer any more."""
     return {
         **_kept_keys(was),
-        "ledger": {
-            "available": True,
-            "reason": f"the server does not answer after the run: {type(error).__name__}",
-            "before": was["before"],
-            "after": None,
-            "own_connections": 0,
-        },
+        "ledger": _broken_off(was, f"the server does not answer after the run: {type(error).__name__}", True),
         "uptime_after_s": None,
         "rows_after": None,
         "foreign_sessions": was["foreign_sessions"],
         "server_answers": False,
     }
+
+
+def _broken_off(was: Record, reason: str, is_available: bool) -> Record:
+    """Ledger of a server whose counters at the end of the run are not those from its beginning."""
+    whole = {"available": is_available, "reason": reason, "before": was["before"]}
+    return whole | {"after": None, "own_connections": 0}
 
 
 def _kept_keys(was: Record) -> Record:
@@ -238,9 +232,7 @@ def merge_records(each: Sequence[Record]) -> Record:
         return each[0]
     books = [values["ledger"] for values in each]
     reasons = [
-        f"server {number}: {book['reason']}"
-        for number, book in enumerate(books)
-        if book["reason"] is not None
+        f"server {rank}: {book['reason']}" for rank, book in enumerate(books) if book["reason"] is not None
     ]
     whole = {
         "available": all(book["available"] for book in books),

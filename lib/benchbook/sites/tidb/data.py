@@ -48,7 +48,7 @@ def choose_user(machine: Machine) -> str | None:
     return machine.account("nobody")
 
 
-def first_start(part: Any, argv: list[str], socket: str, hosts: Sequence[str] = ("localhost",)) -> None:
+def first_start(part: Any, argv: list[str], socket: str, hosts: Sequence[str]) -> None:
     """Start a new TiDB at a socket alone, close its administrator's account, end it; else SiteError."""
     machine, mark = part.machine, part.log_mark()
     child = machine.start(part.role, argv, part.user, ANYWHERE, part.env)
@@ -222,9 +222,7 @@ def read_stored(admin: sqlalchemy.Engine, configs: Mapping[str, Mapping[str, Any
     return stored
 
 
-def secure_admin(
-    cursor: pymysql.cursors.Cursor, password: str, hosts: Sequence[str] = ("localhost",)
-) -> None:
+def secure_admin(cursor: pymysql.cursors.Cursor, password: str, hosts: Sequence[str]) -> None:
     """Let the administrator in from `hosts` alone, whence the socket's sessions come, by password."""
     for host in hosts:
         cursor.execute(f"CREATE USER IF NOT EXISTS '{labs.ADMIN}'@'{host}' IDENTIFIED BY %s", (password,))
