@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from benchbook.core.study.params import Limits
 from benchbook.read import validity
 from benchbook.show import run_tables
 from tests.read import corpus, synthetic
@@ -18,12 +17,6 @@ def of(changed=None, **kept) -> validity.Judgement:
     return validity.judge_run(synthetic.three(changed, **kept))
 
 
-def clients(**changed) -> list[dict]:
-    """Return what was seen of three clients, with something else of client 2."""
-    known = synthetic.three().observed["clients"]
-    return [*known[:2], known[2] | changed]
-
-
 @pytest.mark.parametrize("servers", [3, 1])
 def test_a_healthy_run_passes_every_check(servers):
     judged = of(servers=servers)
@@ -31,17 +24,6 @@ def test_a_healthy_run_passes_every_check(servers):
     assert (judged.ledger, judged.warnings) == ("agrees", ())
     # 360 transactions a second of 20 statements.
     assert judged.qps == 7200
-
-
-def test_the_client_that_was_killed_is_named_and_so_are_those_it_took_along():
-    known = clients(exit_code=-9, ended_by="signal")
-    known[0] |= {"exit_code": -15, "ended_by": "another client"}
-    judged = of({"clients": known})
-    assert judged.status == "invalid"
-    assert failed(judged)["V1"] == (
-        "client 0: exit code -15; client 0: ended by another client; client 2: exit code -9; "
-        "client 2: ended by signal"
-    )
 
 
 def test_a_client_whose_log_is_cut_makes_the_run_invalid():
@@ -81,49 +63,6 @@ def test_books_of_two_servers_that_were_swapped_agree_in_sum_and_fail_each():
     judged = of({"servers": [two, one, three]})
     assert "server 0: Com_select grew by 11760, sysbench says 9800" in failed(judged)["V10"]
     assert "server 2" not in failed(judged)["V10"]
-
-
-def test_a_server_that_was_restarted_or_lost_rows_is_named():
-    servers = synthetic.three().observed["servers"]
-    servers[2] |= {"uptime_after_s": 2}
-    servers[1] |= {"rows_after": servers[1]["rows_after"] | {"sbtest1": 9999}}
-    found = failed(of({"servers": servers}))
-    assert found["V12"].startswith("server 2: the server's uptime grew by -48 s")
-    assert found["V13"] == "server 1: the run changed the number of rows by -1, 0 expected"
-
-
-def test_a_server_that_is_gone_is_missing_evidence():
-    servers = synthetic.three().observed["servers"]
-    servers[2] |= {"ledger": servers[2]["ledger"] | {"after": None}, "uptime_after_s": None}
-    judged = of({"servers": servers})
-    assert judged.status == "indeterminate"
-    assert any(
-        reason.startswith("V10 ledger: server 2: evidence has no ledger.after") for reason in judged.reasons
-    )
-
-
-@pytest.mark.parametrize("lost", ["servers", "clients", "start_spread_ms"])
-def test_evidence_of_each_that_is_missing_never_passes(lost):
-    assert of({lost: "ABSENT"}).status == "indeterminate"
-
-
-def test_clients_that_did_not_begin_together_are_no_run():
-    assert failed(of({"start_spread_ms": 251.0})) == {"V22": "the clients began 251 ms apart, at most 250 ms"}
-    assert (
-        validity.judge_run(synthetic.three({"start_spread_ms": 251.0}), Limits(start_spread_ms=300)).status
-        == "valid"
-    )
-
-
-def test_a_client_on_another_server_and_a_client_too_few_are_told():
-    assert failed(of({"clients": clients(server=0)}))["V22"] == "client 2 used server 0, not 2"
-    assert "2 clients ran, 3 asked" in failed(of({"clients": clients()[:2]}))["V22"]
-
-
-def test_one_client_that_starved_is_found_although_the_others_did_not():
-    # 2 threads in 7 s: 9.8 s are 0.7 of each second; 10 s of 6 threads are 0.24.
-    found = failed(of({"clients": clients(runqueue_wait_s=9.8), "client": {"runqueue_wait_s": 10.0}}))
-    assert found == {"V15": "client 2: threads waited 0.70 s for a core each second, at most 0.6 s"}
 
 
 def test_a_folder_of_three_is_read_with_all_its_logs(tmp_path):

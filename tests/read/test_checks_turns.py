@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from benchbook.core.study.params import Limits
-from benchbook.read import checks_log, checks_machine, checks_turns, rows, validity
+from benchbook.read import checks_clock, checks_log, checks_machine, checks_turns, rows, validity
 from benchbook.read.evidence import Evidence, turns_of
-from tests.read import synthetic
+from tests.read import corpus, synthetic
 
 ARMS = ("direct", "haproxy")
 
@@ -236,3 +236,28 @@ def test_a_checkpoint_may_wait_for_the_clients_own_turn(turn_ms: int, is_late: b
         any("the discard took 3.4 s" in fault for fault in checks_log.check_duration(late, Limits()))
         == is_late
     )
+
+
+def test_in_turns_the_clock_alone_can_tell_whose_stops_they_are():
+    stopped = {"looks": 12, "continued": ["server"], "stopped": {"client": 9}}
+    stopped |= {"traced": {}, "counting": [], "networks": [], "connections": None}
+    run = Evidence({"order": "turns", "partners": ["a", "b"]}, {"strangers": {"machine": stopped}}, "", "")
+    stood = ["at the end of 12 of its 200 turns a part of the arm stood still"]
+    for halted, said in ((None, []), (12, stood), (0, [])):
+        run.observed["turns"] = None if halted is None else {"halted": halted, "count": 200}
+        assert [*checks_machine.check_strangers(run)] == said
+
+
+def test_a_client_waits_in_its_discard_for_the_one_that_started_last():
+    """4 s of discard that end at 6.3 s: 0.25 s may be a pause, 1 s others' turns, the rest is waiting."""
+    plan = synthetic.planned(order="turns", turn_ms=50, partners=list(ARMS))
+    out = synthetic.output(discard_s=4, run_s=11)
+    # Two arms of 2 and 5 s, and a second to spare, are 15 s on every clock, 4 of them before the window.
+    assert synthetic.find_faults(checks_clock.check_time, corpus.healthy(out, plan)) == []
+    assert synthetic.find_faults(checks_clock.check_time, corpus.healthy(synthetic.output(), plan))
+    for apart_s, said in ((1.0, ["the checkpoint came 2.3000 s late, at most 2.25 s"]), (1.5, [])):
+        seen = {"turns": {"clock": {"started": [100.2, 100.2 + apart_s]}}}
+        run = corpus.healthy(out.replace("4.0000s", "6.3000s"), plan, "", seen)
+        found = synthetic.find_faults(checks_clock.check_time, run)
+        assert [fault for fault in found if "checkpoint came" in fault] == said
+        assert any("the discard took 6.3 s" in fault for fault in found) == bool(said)
