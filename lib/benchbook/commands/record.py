@@ -11,6 +11,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -40,6 +41,8 @@ COMMIT = "`git add data/record` and commit; `make pages` shows it on the first p
 NOISE = ("Other programs", "Steal")
 MOST_BYTES = 40_000_000
 USUAL_BYTES = 300_000
+MOST_OF_A_DOUBT = 200
+"""Characters of a doubt that are printed; its page has all of it."""
 
 
 def run_command(
@@ -217,7 +220,10 @@ def _enter_session(index: record.Index, prepared: PreparedSession) -> tuple[reco
     )
     place = where.archive.relative_to(paths.find_root()).as_posix()
     line = f"{place}: {entry.bytes / 1e3:.0f} kB, {entry.runs} runs"
-    doubts = (f"  recorded with a doubt: {doubt}" for doubt in entry.doubts)
+    doubts = (
+        f"  recorded with a doubt: {shorten(doubt, MOST_OF_A_DOUBT, placeholder=' …')}"
+        for doubt in entry.doubts
+    )
     return study, "\n".join([line, *prepared.answer, *doubts])
 
 

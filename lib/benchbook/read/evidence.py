@@ -7,7 +7,7 @@ import io
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 from benchbook.core.artifacts import run_folder
@@ -165,7 +165,7 @@ class Evidence:
     def log(self) -> SysbenchLog:
         """sysbench's output, parsed once; of several clients the logs as one."""
         if not self.others:
-            return parse_log(self.out if self.planned_event is None else LOST_SESSION.sub("", self.out))
+            return _parse_once(self.out if self.planned_event is None else LOST_SESSION.sub("", self.out))
         return merge_logs([client.log for client in self.clients])
 
     @cached_property
@@ -263,6 +263,10 @@ class Evidence:
         """True if the ledger has a counter on both sides."""
         ledger = self.observed.get("ledger") or {}
         return all(counter in (ledger.get(side) or {}) for side in ("before", "after"))
+
+
+# Each run of a group in turns has the outputs of all others beside it, and all of them are judged in a row.
+_parse_once = lru_cache(maxsize=32)(parse_log)
 
 
 def _read_outputs(folder: RunFolder, number: int) -> tuple[str, str | None]:
