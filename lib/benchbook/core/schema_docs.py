@@ -57,8 +57,8 @@ def _walk_sections(
     """Place of every section inside another one in the order of the keys, the section, and
     whether its key has a row that describes it."""
     for key, node in outer["properties"].items():
-        section, _ = resolve_node(whole, node)
-        inside, _ = resolve_node(whole, named_entries(section))
+        section = resolve_node(whole, node)
+        inside = resolve_node(whole, named_entries(section))
         is_named = "properties" in inside
         if is_named or "properties" in section:
             place, shown = f"{path}{key}{'.NAME' if is_named else ''}", inside if is_named else section
@@ -85,12 +85,12 @@ def _render_list(whole: dict[str, Any], section: dict[str, Any]) -> str:
 
 def _describe_key(whole: dict[str, Any], node: dict[str, Any]) -> str:
     """Description of a key; pydantic leaves it out if the section says the same of itself."""
-    return " ".join((node.get("description") or resolve_node(whole, node)[0]["description"]).split())
+    return " ".join((node.get("description") or resolve_node(whole, node)["description"]).split())
 
 
 def _describe_values(whole: dict[str, Any], node: dict[str, Any]) -> str:
     """Values that a key takes, in words, unless its meaning says them: choices and named entries."""
-    shape, _ = resolve_node(whole, node)
+    shape = resolve_node(whole, node)
     if "oneOf" in shape:
         return " or".join(_describe_values(whole, branch) or " a number" for branch in shape["oneOf"])
     if "enum" in shape:

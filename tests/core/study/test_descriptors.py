@@ -21,7 +21,7 @@ from tests.installed import package
 MUST_SAY = {
     descriptors.EngineDescriptor: {
         *("name", "product", "code", "programs", "sites", "driver", "reserved", "has_backends"),
-        *("has_own_work", "leaves_gaps", "tells_settings", "tells_version", "must_limit_connections"),
+        *("has_own_work", "leaves_gaps", "tells_settings", "must_limit_connections"),
         *("example", "meanings", "said_by", "text"),
     },
     descriptors.ProxyDescriptor: {"name", "product", "code", "programs", "driver", "relays_tls", "refused"},

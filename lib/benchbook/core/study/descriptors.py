@@ -76,8 +76,6 @@ class EngineDescriptor(_Descriptor):
     """It leaves gaps between the ids it gives, so that rows are loaded with ids of our own."""
     tells_settings: bool
     """Its facts say of each setting what was asked for, under the name that the study gives it."""
-    tells_version: bool
-    """Its identity says its version in the same way as its facts."""
     must_limit_connections: bool
     """A study with many connections beside sysbench's must set `max_connections`."""
     meanings: Mapping[str, Settings]

@@ -120,11 +120,8 @@ def find_mistakes(study: Any) -> Iterator[str]:
                 yield f"plan.{key}: {length}: sysbench counts whole seconds; write a whole number"
         if plan.run_s < LEAST_RUN_S:
             yield f"plan.run_s: {plan.run_s}: too short for a whole run; write {LEAST_RUN_S} or more"
-    if (
-        plan.turn_ms is not None
-        and plan.turn_ms < (shortest_ms := least_ms(study))
-        and shortest_ms > DEFAULT_MS
-    ):
+    shortest_ms = least_ms(study)
+    if plan.turn_ms is not None and plan.turn_ms < shortest_ms > DEFAULT_MS:
         why = max(find_slow(study), key=lambda item: item[1] or 0)[0]
         yield f"plan.turn_ms: {plan.turn_ms}: {why}; write {shortest_ms} or more, or leave it out"
     if plan.order != TURNS:
@@ -220,12 +217,9 @@ def find_slow(study: Any) -> Iterator[tuple[str, int | None]]:
             is_short = is_here and length <= LADDER_MS[-1]
             why = "distance is waiting for a clock, which goes on while the arm stands still"
             yield f"arms.{name}.zones: {why}", length if is_short else None
+    is_apart = study.site.kind != "existing" and _has_separate_servers(study)
     for engine in registry.engine_names(study):
-        if (
-            study.site.kind != "existing"
-            and descriptors.find_engine(engine).has_backends
-            and _has_separate_servers(study)
-        ):
+        if is_apart and descriptors.find_engine(engine).has_backends:
             why = f"engine.name: {engine}: it begins a process for each session, and all must stand still"
             yield why, SESSIONS_MS if is_here else None
 
@@ -259,13 +253,11 @@ def _of_workload(study: Any, workload: str) -> Iterator[str]:
         yield f"workloads.{workload}.order: runs"
     if study.workloads[workload].rate:
         yield f"workloads.{workload}.rate: transactions come in while the arm stands still"
-    if custom_scripts.is_own(study.script(workload)) and (
-        study.aa is not None or _is_sharing_possible(study)
-    ):
+    if study.aa is None and not _is_sharing_possible(study):
+        return
+    if custom_scripts.is_own(study.script(workload)):
         yield f"workloads.{workload}.script: it may change the number of rows in tables that arms share"
-    if study.script(workload) in sysbench_workloads.GROWING and (
-        study.aa is not None or _is_sharing_possible(study)
-    ):
+    if study.script(workload) in sysbench_workloads.GROWING:
         yield f"workloads.{workload}: it changes the number of rows in tables that arms share"
 
 

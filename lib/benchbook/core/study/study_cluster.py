@@ -194,9 +194,7 @@ def _of_engine(kind: str, engine: Any) -> Iterator[str]:
         instead = f"{registry.format_remedy(('local',))}, or use site.tiup or site.kubernetes.tidb"
         yield registry.format_refusal("engine.cluster", kind, ("local",), remedy=instead)
     if descriptors.find_engine(engine.name).cluster is None:
-        able = next(
-            descriptor for descriptor in descriptors.load_engines().values() if descriptor.cluster is not None
-        )
+        able = next(other for other in descriptors.load_engines().values() if other.cluster is not None)
         yield (
             f"engine.cluster: made of {able.product}, and engine.name is {engine.name}; write {able.name}, "
             "or remove it"

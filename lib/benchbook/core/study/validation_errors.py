@@ -127,9 +127,9 @@ def _find_node(schema: dict[str, Any], path: Path) -> dict[str, Any]:
     """Follow a key path through a JSON schema; an unknown part gives an empty schema."""
     node = schema
     for part in path:
-        node, _ = resolve_node(schema, node)
+        node = resolve_node(schema, node)
         node = node.get("properties", {}).get(part) or node.get("items") or named_entries(node)
-    return resolve_node(schema, node)[0]
+    return resolve_node(schema, node)
 
 
 def named_entries(section: dict[str, Any]) -> dict[str, Any]:
@@ -140,13 +140,13 @@ def named_entries(section: dict[str, Any]) -> dict[str, Any]:
     return next(iter(section.get("patternProperties", {}).values()), {})
 
 
-def resolve_node(schema: dict[str, Any], node: dict[str, Any]) -> tuple[dict[str, Any], bool]:
-    """The node that a reference stands for, with examples of its own, and true if it may be null."""
+def resolve_node(schema: dict[str, Any], node: dict[str, Any]) -> dict[str, Any]:
+    """The node that a reference stands for, with examples of its own."""
     branches = [branch for branch in node.get("anyOf", ()) if branch.get("type") != "null"]
     if "$ref" in node:
         resolved = schema["$defs"][node["$ref"].rsplit("/", 1)[1]]
     elif len(branches) == 1:
-        resolved, _ = resolve_node(schema, branches[0])
+        resolved = resolve_node(schema, branches[0])
     else:
-        return node, False
-    return {**resolved, **{key: node[key] for key in node if key == "examples"}}, "anyOf" in node
+        return node
+    return resolved | {key: node[key] for key in node if key == "examples"}

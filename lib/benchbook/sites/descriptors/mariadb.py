@@ -76,7 +76,6 @@ TRAITS = descriptors.EngineDescriptor(
     has_own_work=False,
     leaves_gaps=False,
     tells_settings=True,
-    tells_version=True,
     must_limit_connections=True,
     said_by="mariadb",
     apart=("mariadb-server-core", "mariadb-client-core"),

@@ -57,7 +57,6 @@ TRAITS = descriptors.EngineDescriptor(
     has_own_work=False,
     leaves_gaps=False,
     tells_settings=True,
-    tells_version=True,
     must_limit_connections=True,
     said_by=None,
     apart=("postgresql-{major}",),

@@ -52,7 +52,6 @@ TRAITS = descriptors.EngineDescriptor(
     # What it was asked for is split into items and variables, under names of its own.
     tells_settings=False,
     # It says its version in another way when it is asked for its status.
-    tells_version=False,
     must_limit_connections=False,
     said_by="tidb",
     closed_since="6.6",

@@ -221,18 +221,9 @@ class DelayRelay(Supervised):
         if self.is_up:
             return
         self._must_have_ports(self.place.port)
-        listen = f"{self.place.address}:{self.place.port}"
-        yield from self._start_in_steps(
-            [
-                sys.executable,
-                "-m",
-                "benchbook.sites.local.delay_proxy",
-                listen,
-                self.server,
-                str(self.latency_ms),
-            ],
-            self.holds_port,
-        )
+        program = [sys.executable, "-m", "benchbook.sites.local.delay_proxy"]
+        ends = [f"{self.place.address}:{self.place.port}", self.server, str(self.latency_ms)]
+        yield from self._start_in_steps(program + ends, self.holds_port)
 
     def identity(self) -> dict[str, Any]:
         child = self.running()

@@ -56,13 +56,9 @@ class ProxySQL(Proxy):
         listens = f'    interfaces="{self.place.address}:{self.place.port}"'
         text = [
             f'@include "{self.folder / ACCOUNTS}"',
-            *(
-                "mysql_variables={",
-                listens,
-                *(f"    {name}={value}" for name, value in self.given.items()),
-                "}",
-            ),
-            *("mysql_servers=(", ",\n".join(servers), ")"),
+            *("mysql_variables={", listens),
+            *(f"    {name}={value}" for name, value in self.given.items()),
+            *("}", "mysql_servers=(", ",\n".join(servers), ")"),
         ]
         self._configure("\n".join(text) + "\n")
         # Accounts stand in a file of their own, which only it reads and no copy is kept of.
