@@ -31,12 +31,6 @@ def test_no_cut_passes(name):
     assert [end for end in sorted(ends) if end < len(out) and is_complete(out[:end])] == []
 
 
-@pytest.mark.parametrize("name", [WITH_CHECKPOINT, "v11_warmup_rate"])
-def test_no_cut_between_lines_passes(name):
-    out = corpus.case(name).out
-    assert [end for end in lines(out) if is_complete(out[:end]) or is_complete(out[: end - 1])] == []
-
-
 @pytest.mark.parametrize("name", GOLDEN)
 def test_no_hole_passes(name):
     """A file system that lost a block leaves zeros: one of them and 64, at every place of a small output."""
@@ -48,13 +42,6 @@ def test_no_hole_passes(name):
             for start in range(0, len(out), step)
         )
         assert not any(is_complete(hole) for hole in holes)
-
-
-@pytest.mark.parametrize("name", [*GOLDEN, WITH_CHECKPOINT, "hist_p95", "v11_warmup_rate"])
-def test_no_doubled_line_passes(name):
-    lines = corpus.case(name).out.splitlines(keepends=True)
-    doubled = [lines[at] for at in range(len(lines)) if is_complete("".join([*lines[: at + 1], *lines[at:]]))]
-    assert doubled == []
 
 
 @pytest.mark.parametrize(

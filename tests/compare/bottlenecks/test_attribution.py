@@ -1,12 +1,17 @@
 """Bottlenecks: named where utilization and service demand carry an effect, and withheld where they do not."""
 
+from pathlib import Path
+
 import pandas as pd
 import pytest
+from ruamel.yaml import YAML
 
 from benchbook.compare.bottlenecks import attribution, service_demand
 from benchbook.compare.bottlenecks.operational_laws import list_violations as told_broken
 from benchbook.core.study.sysbench_workloads import ROW_BYTES
+from tests.goldens import assert_golden
 
+CASES = Path(__file__).parents[2] / "data" / "bottlenecks.yaml"
 LEVEL = 0.98
 NAMES = {"direct": "direct connections", "haproxy": "HAProxy"}
 # Five blocks that differ by some tenths of a per cent, so that there are intervals.
@@ -58,87 +63,18 @@ def cause(make_runs, make_study, threads, told=None, **arms):
 
 
 DIRECT = (30_000, {"client": 20.0, "server": 32.0}, {})
-# 30,000 x 32 us fill 0.96 of the server's core. By case: threads, the two arms, cores if they differ, and the
-# sentence; None where none may be written.
-CASES = {
-    # 41,700 x 23 us are 0.96 as well: 23/32 is 28 % less.
-    "same resource": (8, DIRECT, (41_700, {"client": 8.0, "proxy": 14.0, "server": 23.0}, {}), None,
-        "server CPU-bound; its CPU time per query falls by 28 % with HAProxy"),
-    # Other work of the server's than what makes its demand is not held against it.
-    "other work": (8, (*DIRECT[:2], {"row_reads": 1.0}),
-        (41_700, {"client": 8.0, "proxy": 14.0, "server": 23.0}, {"row_reads": 3.0}), None,
-        "server CPU-bound; its CPU time per query falls by 28 % with HAProxy"),
-    # 48,000 x 20 us are 0.96 of the server's core; 38,000 x (8 + 18) us 0.988 of that of client and proxy.
-    "other resource": (8, (48_000, {"client": 12.0, "server": 20.0}, {}),
-        (38_000, {"client": 8.0, "proxy": 18.0, "server": 21.0}, {}), None,
-        "server CPU-bound with direct connections (20 µs of CPU a query), "
-        "client and proxy CPU-bound with HAProxy (26 µs of CPU a query)"),
-    # 40,000 x 23 us are 0.92 of the core: 32/23 is +39 %, and what is idle takes 6 % of it.
-    "busy": (8, DIRECT, (40_000, {"client": 8.0, "proxy": 10.0, "server": 23.0}, {}), None,
-        "server CPU-bound with direct connections; its CPU time per query falls by 28 % with HAProxy "
-        "(utilization 96 → 92 %)"),
-    # 31,000 x 32 us are 0.992 of the core, and 33,000 x 29.1 us 0.960: demand gives +10 %, idle time -3 %.
-    "utilization": (16, (31_000, {"client": 12.0, "server": 32.0}, {}),
-        (33_000, {"client": 8.0, "proxy": 14.0, "server": 29.1}, {}), None,
-        "server CPU-bound; its CPU time per query falls by 9 % with HAProxy "
-        "(utilization 99 → 96 %)"),
-    # Where idle time is most of it, demand explains nothing: 31,400 x 29.1 us.
-    "mostly utilization": (16, (31_000, {"client": 12.0, "server": 32.0}, {}),
-        (31_400, {"client": 8.0, "proxy": 14.0, "server": 29.1}, {}), None, None),
-    # 0.8/0.6 is +33.3 %, and 30/29.5 another 1.7 %: the quota alone gives +35 % to a tenth.
-    "cores": (8, (20_000, {"client": 20.0, "server": 30.0}, {}),
-        (27_000, {"client": 20.0, "server": 29.5}, {}), (0.6, 0.8),
-        "server CPU-bound; 0.6 cores with direct connections, 0.8 with HAProxy"),
-    # 0.8/0.6 x 30/25 = 1.6; the quota alone gives 1.33, the demand alone 1.2.
-    "cores and demand": (8, (20_000, {"client": 20.0, "server": 30.0}, {}),
-        (32_000, {"client": 20.0, "server": 25.0}, {}), (0.6, 0.8),
-        "server CPU-bound; 0.6 cores with direct connections, 0.8 with HAProxy, and its CPU time per query "
-        "falls by 17 % with HAProxy"),
-    # 30,000 x (10 + 22) and 15,000 x (10 + 54) us fill 0.96 of the core of client and proxy.
-    "shared core": (8, (30_000, {"client": 10.0, "proxy": 22.0, "server": 20.0}, {}),
-        (15_000, {"client": 10.0, "proxy": 54.0, "server": 20.0}, {}), None,
-        "client and proxy CPU-bound; their CPU time per query rises by 100 % with HAProxy, most of it the "
-        "proxy's"),
-    # One thread: 1e6/10,000 - 1e6/8,000 = 25 us more, and 35 + 30 + 10 - (20 + 32) = 23 us of CPU time.
-    "latency": (1, (10_000, {"client": 20.0, "server": 32.0}, {}),
-        (8_000, {"client": 10.0, "proxy": 35.0, "server": 30.0}, {}), None,
-        "no resource saturated; a query takes 25 µs [24, 26] longer with HAProxy than with direct "
-        "connections: +35 µs proxy CPU and −10 µs client CPU"),
-    # 1e6/100,000 us are 10, and 1e6/95,238 are 10.5, of which the proxy has half a microsecond.
-    "half a microsecond": (1, (100_000, {"client": 2.0, "server": 3.0}, {}),
-        (95_238, {"client": 2.0, "proxy": 0.5, "server": 3.0}, {}), None,
-        "no resource saturated; a query takes 0.5 µs [0.4, 0.6] longer with HAProxy than with direct "
-        "connections: +0.5 µs proxy CPU"),
-    # The server's demand is higher with HAProxy, but 22,000 x 35 us fill 0.77 of its core there.
-    # 8e6/22,000 - 8e6/30,000 = 97 us, of which 8 + 20 + 35 - 52 = 11 are CPU time.
-    "not saturated when slow": (8, DIRECT, (22_000, {"client": 8.0, "proxy": 20.0, "server": 35.0}, {}), None,
-        "no resource saturated with HAProxy; a query takes 97 µs [95, 99] longer with HAProxy than with "
-        "direct connections: +86 µs off-CPU time, +20 µs proxy CPU and −12 µs client CPU"),
-    # The server's demand rises and so do queries a second.
-    "wrong way": (8, DIRECT, (40_000, {"client": 8.0, "proxy": 10.0, "server": 33.0}, {}), None, None),
-    # A tenth of the effect is demand; the rest is something else.
-    "too little": (8, DIRECT, (60_000, {"client": 4.0, "proxy": 4.0, "server": 30.0}, {}), None, None),
-    # Half the demand would serve twice as many; 20 % more are, and 0.58 of the core is used.
-    "too much": (8, DIRECT, (36_000, {"client": 4.0, "proxy": 4.0, "server": 16.0}, {}), None, None),
-    # Equal but for other programs, which take what the server leaves of the machine.
-    "perhaps saturated": (8, (30_000, {"client": 20.0, "server": 29.0}, {}),
-        (27_000, {"client": 20.0, "server": 29.0, "proxy": 12.9}, {}), None, None),
-}  # fmt: skip
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_a_bottleneck_is_named_where_utilization_and_demand_account_for_the_effect(
-    make_runs, make_study, case: str
-):
-    threads, direct, haproxy, quotas, sentence = CASES[case]
-    told = {
-        "direct": facts(proxy={} if "proxy" not in direct[1] else {"name": "haproxy"}),
-        "haproxy": facts(proxy={} if "proxy" not in haproxy[1] else {"name": "haproxy"}),
-    }
-    for arm, quota in zip(told, quotas or (), strict=False):
-        told[arm]["cpu"]["server"]["quota_cores"] = quota
-    (one,) = cause(make_runs, make_study, threads, told, direct=direct, haproxy=haproxy).contrasts
-    assert one.sentence == sentence and (one.reason is None) == (sentence is not None)
+def test_a_bottleneck_is_named_where_utilization_and_demand_account_for_the_effect(make_runs, make_study):
+    answers = []
+    for name, case in YAML(typ="safe").load(CASES).items():
+        arms = {arm: (case[arm]["qps"], case[arm]["cpu_us"], case[arm].get("work", {})) for arm in NAMES}
+        told = {arm: facts(proxy={"name": "haproxy"} if "proxy" in arms[arm][1] else {}) for arm in arms}
+        for arm, quota in zip(told, case.get("quotas", ()), strict=False):
+            told[arm]["cpu"]["server"]["quota_cores"] = quota
+        (one,) = cause(make_runs, make_study, case["threads"], told, **arms).contrasts
+        answers.append(f"{name}\n  {one.sentence or f'none: {one.reason}'}\n")
+    assert_golden("bottlenecks.txt", "\n".join(answers))
 
 
 def test_numbers_of_a_bottleneck_are_those_of_its_blocks(make_runs, make_study):
