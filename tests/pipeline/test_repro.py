@@ -186,7 +186,7 @@ def test_a_dvc_that_runs_is_named_before_anything_starts(clone: Path):
     try:
         held = {"write": {str(clone / "data"): {"pid": child.pid, "cmd": "dvc repro"}}, "read": {}}
         (clone / ".dvc" / "tmp" / "rwlock").write_text(json.dumps(held))
-        (line,) = repro.explain_locks(clone)
+        (line,) = repro.resolve_locks(clone)
         assert f"process {child.pid}" in line and "wait until it ends" in line
     finally:
         child.kill()

@@ -64,7 +64,7 @@ def run_pipeline(arguments: Sequence[str], study: str | None = None) -> int:
     with lock_clone(root):
         if repaired := dvc_lock.repair_lock_file(root):
             print(repaired)
-        wrong = [*explain_locks(root), *find_tracked(root), *no_stages(root, arguments)]
+        wrong = [*resolve_locks(root), *find_tracked(root), *no_stages(root, arguments)]
         if wrong:
             raise InputErrors(wrong)
         if not (is_asking := ASKING & set(arguments)):
@@ -120,7 +120,7 @@ def rebuild_pages() -> int:
     """Rebuild the record, the audits and the pages about everything; nothing is measured."""
     root = paths.find_root()
     with lock_clone(root):
-        if wrong := [*studies.find_unlisted(root), *explain_locks(root), *find_tracked(root)]:
+        if wrong := [*studies.find_unlisted(root), *resolve_locks(root), *find_tracked(root)]:
             raise InputErrors(wrong)
         from benchbook.commands import pages
 
@@ -240,8 +240,8 @@ def no_stages(root: Path, arguments: Sequence[str]) -> list[str]:
     return messages
 
 
-def explain_locks(root: Path) -> list[str]:
-    """Remedies for what a killed DVC left in its lock of readers and writers; a zombie's lock is removed."""
+def resolve_locks(root: Path) -> list[str]:
+    """Remedies for what a killed DVC left in its lock of readers and writers; that of a zombie is let go."""
     file = root / ".dvc" / "tmp" / "rwlock"
     name = file.relative_to(root)
     try:
