@@ -132,6 +132,29 @@ def test_the_record_is_made_again_to_the_byte_with_every_link_leading_somewhere(
     assert rebuild_record.rebuild_record() == [], "what stands is not made again"
 
 
+@pytest.mark.parametrize("name", ["start", "why_is_it_faster"])
+@pytest.mark.filterwarnings("ignore:FigureCanvasAgg is non-interactive")
+def test_the_explorations_run_on_what_is_recorded_where_nothing_was_measured(at, name, monkeypatch):
+    """One's own findings are put aside; what `make lab` unpacks is then what each notebook reads.
+
+    The test before has made it again, which takes seconds; those below remove it.
+    """
+    import matplotlib as mpl
+
+    if not index.read_index().newest("made").where.findings.is_file():
+        assert rebuild_record.rebuild_record() == []
+    own = paths.study_paths("made").findings
+    own.rename(own.with_suffix(".aside"))
+    try:
+        given = {} if name == "start" else {"study": "made"}
+        notebook = at / "notebooks" / "explore" / f"{name}.ipynb"
+        with mpl.rc_context({"backend": "agg"}):
+            executed = notebooks.execute(notebook, at, **given)
+    finally:
+        own.with_suffix(".aside").rename(own)
+    assert len([output for cell in executed.cells for output in cell.get("outputs", [])]) >= 3
+
+
 def repacked(archive: Path, change, mtime: int = 1) -> None:
     with tarfile.open(archive) as tar:
         entries = [(one, tar.extractfile(one).read()) for one in tar]
@@ -321,26 +344,6 @@ def _of_another_code(packed: Path, root: Path, monkeypatch: pytest.MonkeyPatch) 
     with monkeypatch.context() as patch:
         patch.setenv("BENCHBOOK_ROOT", str(root))
         archive.pack_study("made", packed)
-
-
-@pytest.mark.parametrize("name", ["start", "why_is_it_faster"])
-@pytest.mark.filterwarnings("ignore:FigureCanvasAgg is non-interactive")
-def test_the_explorations_run_on_what_is_recorded_where_nothing_was_measured(at, name, monkeypatch):
-    """One's own findings are put aside; what `make lab` unpacks is then what each notebook reads."""
-    import matplotlib as mpl
-
-    if not index.read_index().newest("made").where.findings.is_file():
-        assert rebuild_record.rebuild_record() == []
-    own = paths.study_paths("made").findings
-    own.rename(own.with_suffix(".aside"))
-    try:
-        given = {} if name == "start" else {"study": "made"}
-        notebook = at / "notebooks" / "explore" / f"{name}.ipynb"
-        with mpl.rc_context({"backend": "agg"}):
-            executed = notebooks.execute(notebook, at, **given)
-    finally:
-        own.with_suffix(".aside").rename(own)
-    assert len([output for cell in executed.cells for output in cell.get("outputs", [])]) >= 3
 
 
 def test_a_session_is_superseded_with_a_reason_unless_nothing_would_be_left(broken: Path):
