@@ -1,9 +1,12 @@
 """Claims of every kind put to a study: what is asked of its cells, and what comes out, by hand."""
 
 import math
+from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
+from ruamel.yaml import YAML
 
 from benchbook.compare.claims import evaluate
 from benchbook.compare.claims.evaluate import AssignedClaim
@@ -12,9 +15,11 @@ from benchbook.compare.inference import findings
 from benchbook.core.published.claim import ClaimSpec
 from benchbook.core.study.params import Analysis
 from tests.found import runs as runs_of
+from tests.goldens import assert_golden
 
 # Five factors around one, so that there is a spread: their geometric mean is 1 within a hundred-thousandth.
 NOISE = [1.01, 0.99, 1.005, 0.995, 1.0]
+CASES = Path(__file__).parents[2] / "data" / "measured_claims.yaml"
 TOLD = {"claim": "It is so.", "stands": "Summary"}
 
 
@@ -51,100 +56,44 @@ def _judge(study, claim, runs, is_judged=True, **evidence):
 SELECT = "oltp_point_select"
 
 
-def test_a_trend_is_a_step_at_each_pair_of_levels_and_every_step_counts(make_study):
-    """1000, 1500, 3000: +50 % and +100 %; both above zero, so it rises. Falling it does not."""
-    runs = _runs(
-        {("direct", SELECT, 4): 1000.0, ("direct", SELECT, 8): 1500.0, ("direct", SELECT, 16): 3000.0}
-    )
-    study = make_study(threads=(4, 8, 16))
-    claim = _claim("trend", along="threads", direction="rises", cells={"arm": "direct"})
-    found = _judge(study, claim, runs)
-    assert [part.value for part in found.parts] == pytest.approx([0.5, 1.0], abs=0.01)
-    assert (found.verdict, found.n, found.level) == ("confirmed", 5, 0.98)
-    assert found.parts[0].where == "direct, oltp_point_select, threads 4 to 8"
-    assert _judge(study, claim.model_copy(update={"direction": "falls"}), runs).verdict == "contradicted"
+def round_value(value: float | None, digits: int) -> str:
+    """A number without a sign of its last bit."""
+    return "open" if value is None else f"{round(value, digits) + 0.0:.{digits}f}"
 
 
-def test_one_step_that_is_not_shown_leaves_a_trend_open(make_study):
-    runs = _runs(
-        {("direct", SELECT, 4): 1000.0, ("direct", SELECT, 8): 1001.0, ("direct", SELECT, 16): 3000.0}
-    )
-    claim = _claim("trend", along="threads", direction="rises", cells={"arm": "direct"})
-    found = _judge(make_study(threads=(4, 8, 16)), claim, runs)
-    assert [part.outcome for part in found.parts] == ["inconclusive", "confirmed"]
-    assert found.verdict == "inconclusive"
+def describe(found: Any) -> list[str]:
+    """Verdict of a claim, and each of its parts with value, band and what came out."""
+    judged = "" if found.judged else ", not judged"
+    lines = [f"{found.verdict}{judged}, {found.n} blocks, {found.level} {found.reason or ''}".rstrip()]
+    for part in found.parts:
+        band = " to ".join(round_value(end, 2) for end in part.band or ())
+        value = f"{part.scale} {round_value(part.value, 3)} in {band}"
+        lines.append(f"  {part.where}: {value}: {part.outcome} {part.reason or ''}".rstrip())
+    return lines
 
 
-@pytest.mark.parametrize(("last", "direction"), [(950.0, "shrinks"), (400.0, "grows")])
-def test_the_size_of_an_effect_is_followed_without_its_sign(make_study, last, direction):
-    """−30 % at 4 threads; at 16 −5 % is less of it, −60 % is more, though both are numbers below zero."""
-    runs = _runs(
-        {
-            ("direct", SELECT, 4): 1000.0,
-            ("haproxy", SELECT, 4): 700.0,
-            ("direct", SELECT, 16): 1000.0,
-            ("haproxy", SELECT, 16): last,
-        }
-    )
-    given = {"baseline": {"arm": "direct"}, "treatment": {"arm": "haproxy"}, "along": "threads"}
-    study = make_study(threads=(4, 16))
-    found = _judge(study, _claim("trend", direction=direction, **given), runs)
-    # ln(0.95 / 0.70) is 0.305, +35.7 %; ln(0.4 / 0.7) is −0.560, −42.9 %.
-    assert found.parts[0].value == pytest.approx(last / 700 - 1, abs=0.01)
-    assert found.verdict == "confirmed"
-    other = "grows" if direction == "shrinks" else "shrinks"
-    assert _judge(study, _claim("trend", direction=other, **given), runs).verdict == "contradicted"
-
-
-def test_the_size_of_nothing_has_no_trend(make_study):
-    cells = {(arm, SELECT, threads): 1000.0 for threads in (4, 16) for arm in ("direct", "haproxy")}
-    given = {"baseline": {"arm": "direct"}, "treatment": {"arm": "haproxy"}, "along": "threads"}
-    found = _judge(make_study(threads=(4, 16)), _claim("trend", direction="shrinks", **given), _runs(cells))
-    assert found.verdict == "inconclusive"
-    assert found.parts[0].reason == "no effect was shown, so its size has no trend"
-
-
-SIZES = {"two": {"plays": {"vcpus": 2}}, "four": {"plays": {"vcpus": 4}}, "eight": {"plays": {"vcpus": 8}}}
-
-
-@pytest.mark.parametrize(
-    ("qps", "power", "verdict"),
-    [
-        # 2, 4, 8 and 1000, 2000, 4000: slope 1. And 1000, 1200, 1440: log2(1.2) = 0.263.
-        ((1000.0, 2000.0, 4000.0), 1.0, "confirmed"),
-        ((1000.0, 1200.0, 1440.0), 0.263, "contradicted"),
-    ],
-)
-def test_a_proportion_is_a_power_of_one_within_a_fifth(make_study, qps, power, verdict):
-    # Half as much at 4 threads everywhere: the arm counts where it has the most.
-    cells = {(arm, SELECT, 16): value for arm, value in zip(SIZES, qps, strict=True)}
-    cells |= {(arm, SELECT, 4): value / 2 for arm, value in zip(SIZES, qps, strict=True)}
-    study = make_study(arms=SIZES, threads=(4, 16))
-    found = _judge(study, _claim("proportional", along="vcpus", cells={}), _runs(cells))
-    (part,) = found.parts
-    assert part.value == pytest.approx(power, abs=0.01)
-    assert (part.scale, part.band) == ("power", pytest.approx([0.8, 1.2]))
-    assert found.verdict == verdict
-
-
-ROWS = {f"rows-{n}": {"script": "oltp_read_only", "range_size": n} for n in (10, 100)}
-
-
-@pytest.mark.parametrize(("theirs", "verdict"), [(500.0, "confirmed"), (900.0, "contradicted")])
-def test_two_arms_are_alike_where_one_change_is_in_the_point_band_of_the_other(make_study, theirs, verdict):
-    """−52 % beside −50 % (allowed −60 to −40 %), and beside −10 % (allowed −12 to −8 %)."""
-    runs = _runs(
-        {
-            ("direct", "rows-10", 16): 1000.0,
-            ("direct", "rows-100", 16): 480.0,
-            ("haproxy", "rows-10", 16): 1000.0,
-            ("haproxy", "rows-100", 16): theirs,
-        }
-    )
-    claim = _claim("same_effect", along="range_size", one={"arm": "direct"}, other={"arm": "haproxy"})
-    found = _judge(make_study(workloads=ROWS, threads=(16,)), claim, runs)
-    assert found.parts[0].value == pytest.approx(480 / theirs - 1, abs=0.01)
-    assert found.verdict == verdict
+def test_claims_of_each_kind_are_answered_by_cells_and_blocks(make_study):
+    answers = []
+    for title, group in YAML(typ="safe").load(CASES).items():
+        answers.append(f"\n{title}")
+        for case in group["cases"]:
+            table = {
+                (*f"{place} {SELECT}".split()[:2], threads): qps
+                for place, by_threads in case["qps"].items()
+                for threads, qps in by_threads.items()
+            }
+            study = make_study(
+                arms=group.get("arms", ("direct", "haproxy")),
+                threads=sorted({threads for _, _, threads in table}),
+                workloads=group.get("workloads"),
+                settings={"max_connections": 2000},
+            )
+            runs = _runs(table)
+            claim = _claim(**group["claim"] | case.get("claim", {}))
+            chosen = runs[runs["block"] <= case.get("blocks", 5)]
+            found = describe(_judge(study, claim, chosen, case.get("is_judged", True)))
+            answers.append("  - " + "\n    ".join(found))
+    assert_golden("measured_claims.txt", "\n".join(answers).lstrip() + "\n")
 
 
 def test_a_value_may_be_one_metric_over_another(make_study):
@@ -159,24 +108,6 @@ def test_a_value_may_be_one_metric_over_another(make_study):
     # 2 % of the value around the ends: 4.9 to 12.24.
     assert part.band == pytest.approx([4.9, 12.24])
     assert (found.verdict, part.where) == ("confirmed", "direct, oltp_point_select, 4 threads")
-
-
-def test_beyond_a_number_of_connections_nothing_may_be_gained(make_study):
-    """From 400 on the levels beyond 500 are held against 400: the last that is still inside."""
-    cells = {("direct", SELECT, 200): 900.0, ("direct", SELECT, 400): 1000.0, ("direct", SELECT, 800): 800.0}
-    study = make_study(threads=(200, 400, 800), settings={"max_connections": 2000})
-    claim = _claim("peak", along="threads_per_server", cells={"arm": "direct"}, band={"below": 500})
-    found = _judge(study, claim, _runs(cells))
-    assert found.parts[0].value == pytest.approx(-0.2, abs=0.01)
-    assert found.verdict == "confirmed"
-    cells["direct", SELECT, 800] = 1500.0
-    assert _judge(study, claim, _runs(cells)).verdict == "contradicted"
-
-
-def test_a_unit_is_judged_by_the_metric_that_was_written(make_study):
-    claim = _claim("unit", candidates=("qps", "tps"), cells={"arm": "direct"}, band={"point": 1000})
-    assert _judge(make_study(), claim, _runs({("direct", SELECT, 4): 1000.0})).verdict == "confirmed"
-    assert _judge(make_study(), claim, _runs({("direct", SELECT, 4): 16000.0})).verdict == "contradicted"
 
 
 def test_seconds_of_a_run_are_put_together_first(make_study):
@@ -226,21 +157,6 @@ def test_loading_was_timed_once_so_it_shows_a_direction_and_decides_nothing(make
     assert found.reason == (
         "loading was timed once, so there is no interval: HAProxy 8 s, direct connections 10 s"
     )
-
-
-def test_what_only_illustrates_has_no_verdict(make_study):
-    runs = _runs({("direct", SELECT, 4): 1000.0, ("direct", SELECT, 8): 1500.0})
-    claim = _claim("trend", along="threads", direction="rises", cells={"arm": "direct"})
-    found = _judge(make_study(threads=(4, 8)), claim, runs, is_judged=False)
-    assert (found.verdict, found.judged, found.parts[0].outcome) == (None, False, "confirmed")
-
-
-def test_nothing_is_decided_before_the_first_look(make_study):
-    runs = _runs({("direct", SELECT, 4): 1000.0, ("direct", SELECT, 8): 1500.0})
-    claim = _claim("trend", along="threads", direction="rises", cells={"arm": "direct"})
-    found = _judge(make_study(threads=(4, 8)), claim, runs[runs["block"] < 5])
-    assert (found.verdict, found.n) == (None, 4)
-    assert found.reason == "nothing is decided before 5 blocks; there are 4"
 
 
 def test_conditions_on_processor_time_choose_the_cells(make_study):
