@@ -17,7 +17,7 @@ from benchbook.core.artifacts.meta_analysis import (
 )
 from benchbook.show import forest, home_page
 from benchbook.show.claim_status import ClaimStatus, MeasuredStudy
-from benchbook.show.home_page import HEADLINES, draw_line, summarize_record
+from benchbook.show.home_page import HEADLINES, SCALE, summarize_record
 from tests import found, sources
 
 STUDY = {"title": "What does a proxy cost?", "question": "", "baseline": "direct"}
@@ -155,7 +155,9 @@ def test_small_effects_stand_apart_from_zero_and_what_was_published_is_shaded():
     places = [at(value) for value in (-0.6, -0.09, 0.0, 0.038, 0.07, 0.6)]
     assert places == sorted(places) and min(b - a for a, b in pairwise(places)) > 4
     row = forest.ForestRow("", dots=((0.1, True), (0.01, False)), band=(0.05, 0.09))
-    drawn = base64.b64decode(draw_line(row).text.partition("base64,")[2].partition('"')[0]).decode()
+    drawn = base64.b64decode(
+        forest.draw_bar(row, SCALE).text.partition("base64,")[2].partition('"')[0]
+    ).decode()
     dots = re.findall(r'<circle[^>]* fill="([^"]+)" stroke="([^"]+)"', drawn)
     assert sorted(fill == stroke for fill, stroke in dots) == [False, True]
     assert "<rect" in drawn

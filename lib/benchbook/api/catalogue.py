@@ -119,17 +119,15 @@ def effects(study: str | None = None) -> pd.DataFrame:
     frames = [pd.DataFrame(rows)] if rows else []
     if index.read_index().studies:
         recorded = pd.read_parquet(dataset.refresh_files()).astype({"study": object})
-        recorded["processor"] = recorded["processor"].map(_name_processor)
+        recorded["processor"] = recorded["processor"].map(
+            lambda model: cpu_models.name_processor(cpu_models.parse_processor(model))
+        )
         frames.append(recorded if study is None else recorded[recorded.study == study])
     result = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
     if result.empty:
         which = f"{chosen[0].name}: no effects" if len(chosen) == 1 else "no effects"
         raise NotThere(f"{which} yet; `make repro` measures a study")
     return document_table("effects", result.astype({"threads": "Int64"}))
-
-
-def _name_processor(cpu_model: str) -> str:
-    return cpu_models.name_processor(cpu_models.parse_processor(cpu_model))
 
 
 def _measured_here(study: Study) -> Iterator[dict[str, Any]]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from benchbook.core.util.errors import NotThere
+from benchbook.api.lookup import Delegated, NotThere
 from benchbook.log_analysis import tables
 from benchbook.log_analysis.comparison import judge_claim, read_logs
 from benchbook.log_analysis.text import render_terminal
@@ -19,40 +19,41 @@ class Logs:
 
     def __init__(
         self,
-        paths: list[str],
-        by: str | None,
-        arms: Mapping[str, str] | None,
-        baseline: str | None,
+        *paths: str | os.PathLike[str],
+        by: str | None = None,
+        arms: Mapping[str, str] | None = None,
+        baseline: str | None = None,
     ) -> None:
-        self.read = read_logs(paths, by, [*(arms or {}).items()], baseline, keeps_series=True)
+        """Read logs of files, folders and globs; `arms` maps names to globs, `by` is a pattern of paths."""
+        names = [os.fspath(path) for path in paths]
+        self.read = read_logs(names, by, [*(arms or {}).items()], baseline, keeps_series=True)
         if not self.read.runs:
             reasons = "; ".join(map(str, self.read.left_out[:3]))
-            raise NotThere(f"no run of sysbench in {', '.join(paths)}" + (f" ({reasons})" if reasons else ""))
+            raise NotThere(f"no run of sysbench in {', '.join(names)}" + (f" ({reasons})" if reasons else ""))
 
-    @property
-    def arms(self) -> tuple[str, ...]:
-        """Arms in their order, the baseline first."""
-        return self.read.arms
-
-    @property
-    def runs(self) -> pd.DataFrame:
-        """One row a run; rates per second, latencies in ms."""
-        return tables.runs_table(self.read)
-
-    @property
-    def intervals(self) -> pd.DataFrame:
-        """One row a report line."""
-        return tables.intervals_table(self.read)
-
-    @property
-    def histograms(self) -> pd.DataFrame:
-        """One row a bucket of each run that printed a histogram."""
-        return tables.histograms_table(self.read)
-
-    @property
-    def effects(self) -> pd.DataFrame:
-        """One row a workload, level and arm: means, change as a fraction, its 95 % interval."""
-        return tables.effects_table(self.read)
+    arms = Delegated[tuple[str, ...]]("read.arms", "Arms in their order, the baseline first.")
+    runs = Delegated[pd.DataFrame](
+        lambda logs: tables.runs_table(logs.read), "One row a run; rates per second, latencies in ms."
+    )
+    intervals = Delegated[pd.DataFrame](
+        lambda logs: tables.intervals_table(logs.read), "One row a report line."
+    )
+    histograms = Delegated[pd.DataFrame](
+        lambda logs: tables.histograms_table(logs.read),
+        "One row a bucket of each run that printed a histogram.",
+    )
+    effects = Delegated[pd.DataFrame](
+        lambda logs: tables.effects_table(logs.read),
+        "One row a workload, level and arm: means, change as a fraction, its 95 % interval.",
+    )
+    scaling = Delegated[object](
+        lambda logs: logs_page.scaling_table(logs.read),
+        "Highest throughput, knee and scalability law of each arm.",
+    )
+    read_as = Delegated[str](
+        lambda logs: logs.read.layout.sentence(logs.read.runs),
+        "Reading of arms, threads and repetitions, as options that say it again.",
+    )
 
     @property
     def caveats(self) -> pd.DataFrame:
@@ -65,16 +66,6 @@ class Logs:
     def left_out(self) -> pd.DataFrame:
         """Files, or parts of them, that are no run, each with the reason."""
         return pd.DataFrame([vars(part) for part in self.read.left_out], columns=["path", "line", "reason"])
-
-    @property
-    def scaling(self) -> object:
-        """Highest throughput, knee and scalability law of each arm."""
-        return logs_page.scaling_table(self.read)
-
-    @property
-    def read_as(self) -> str:
-        """Reading of arms, threads and repetitions, as options that say it again."""
-        return self.read.layout.sentence(self.read.runs)
 
     def judge(self, claim: str) -> str:
         """Verdict of these logs on a claim such as "haproxy/direct = -5.8%"."""
@@ -99,11 +90,4 @@ class Logs:
         return render_terminal(self.read)
 
 
-def logs(
-    *paths: str | os.PathLike[str],
-    by: str | None = None,
-    arms: Mapping[str, str] | None = None,
-    baseline: str | None = None,
-) -> Logs:
-    """Read logs of files, folders and globs; `arms` maps names to globs, `by` is a pattern of paths."""
-    return Logs([os.fspath(path) for path in paths], by, arms, baseline)
+logs = Logs

@@ -22,7 +22,10 @@ _IN_OTHER_WORDS = {"seen", "sessions", "occasions", "tau_pct", "within_tau_pct",
 
 
 class Pooled:
-    """All recorded sessions of a study: `effects` over them, `sessions` one by one, `left_out`."""
+    """All recorded sessions of a study: `effects` over them, `sessions` one by one, `left_out`.
+
+    NotThere if none can be pooled.
+    """
 
     def __init__(self, name: str) -> None:
         meta_analysis = core.read_pooled(name)
@@ -81,9 +84,7 @@ class Pooled:
         return join_html([table, sessions.render_basis(self.data), *map(Html, shown)]).text
 
 
-def pooled(name: str) -> Pooled:
-    """Joint results of the recorded sessions of a study; NotThere if none can be."""
-    return Pooled(name)
+pooled = Pooled
 
 
 def effect_rows(pooled: core.MetaAnalysis) -> pd.DataFrame:

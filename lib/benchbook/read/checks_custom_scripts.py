@@ -26,7 +26,8 @@ def check_files(run: Evidence) -> Iterator[str]:
         return
     request, result = run.plan_value("own")["files"], run.get("script")
     for name, (due, was) in numeric_equality.diff_mappings(request, result).items():
-        yield f"the script's file {name} was {_shorten_digest(was)}, {_shorten_digest(due)} asked"
+        shown = [(digest or "absent")[:10] for digest in (was, due)]
+        yield f"the script's file {name} was {shown[0]}, {shown[1]} asked"
 
 
 def check_work(run: Evidence) -> Iterator[str]:
@@ -62,7 +63,3 @@ def check_hits(run: Evidence) -> Iterator[str]:
     """V11: reads found rows."""
     if run.total("reads") and not run.grown("Rows_sent"):
         yield f"{run.total('reads')} reads found no row"
-
-
-def _shorten_digest(digest: str | None) -> str:
-    return digest[:10] if digest else "absent"

@@ -43,7 +43,9 @@ def check_beginning(run: Evidence, limits: Limits) -> Iterator[str]:
     setting = run.plan.get("arm_setting")
     request, servers = client_sharding.count_clients(setting), client_sharding.count_servers(setting)
     clients = run.get("clients") if request > 1 else []
-    yield from check_client_number(run)
+    ran = len(run.observed.get("clients") or [run])
+    if ran != request:
+        yield f"{ran} clients ran, {request} asked"
     if request == 1:
         return
     for number, item in enumerate(clients):
@@ -51,14 +53,6 @@ def check_beginning(run: Evidence, limits: Limits) -> Iterator[str]:
             yield f"client {number} used server {item.get('server')}, not {due}"
     if (spread := run.get("start_spread_ms")) > limits.start_spread_ms:
         yield f"the clients began {spread:.0f} ms apart, at most {limits.start_spread_ms:g} ms"
-
-
-def check_client_number(run: Evidence) -> Iterator[str]:
-    """Fault if the number of clients that ran is not that of the arm."""
-    request = client_sharding.count_clients(run.plan.get("arm_setting"))
-    ran = len(run.observed.get("clients") or [run])
-    if ran != request:
-        yield f"{ran} clients ran, {request} asked"
 
 
 Status = Literal["valid", "invalid", "indeterminate"]

@@ -82,11 +82,6 @@ def _join_threads(levels: Sequence[int]) -> str:
     )
 
 
-def select_contrasts(causes: Causes | None) -> list[Cause]:
-    """Contrasts of queries a second; without any, a page has nothing on causes."""
-    return [contrast for contrast in causes.contrasts if contrast.qps is not None] if causes else []
-
-
 def render_section(
     findings: Findings, earlier: Sequence[tuple[str, str, Findings]] = (), processor: str = ""
 ) -> list[object]:
@@ -96,7 +91,7 @@ def render_section(
     Where an effect turns between them and that of `processor`, each says why.
     """
     causes = findings.causes
-    contrasts = select_contrasts(causes)
+    contrasts = [contrast for contrast in causes.contrasts if contrast.qps is not None] if causes else []
     turns = of_both_signs(
         [(processor, findings), *((name, earlier_findings) for name, _, earlier_findings in earlier)]
     )

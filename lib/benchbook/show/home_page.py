@@ -39,7 +39,7 @@ def render_page(status: ClaimStatus) -> Html:
         "first.html.j2",
         answer=summarize_record(status),
         groups=question_groups,
-        mini=draw_line,
+        mini=lambda line: forest.draw_bar(line, SCALE),
         axis=forest.draw_axis(SCALE),
     )
 
@@ -61,11 +61,6 @@ def summarize_record(status: ClaimStatus) -> str:
     ]
     alike = sum(labels[label] for label in _ALIKE)
     return render_template("held.html.j2", held=held, labels=labels, alike=alike, where=where).text
-
-
-def draw_line(line: forest.ForestRow) -> Html:
-    """Drawing of a line on the scale of all rows, the published part shaded, without its numbers."""
-    return forest.draw_bar(line, SCALE)
 
 
 _NEAR = {
@@ -186,14 +181,11 @@ def _describe_sessions(
     carries = [f"partly {label}" if len(labels) > 1 else label for label in labels]
     if "depends on the machine" not in labels and {study.name for study in studies} & status.reversals.keys():
         carries.append("opposite sign in other studies")
-    carried = {
-        "carries": ", ".join(carries),
-        "carries_way": f"{measured_study.page}#answer" if labels else "",
-    }
     return {
         **_find_cause(studies, {finding.treatment for _, finding in answers}),
         "sessions": message,
-        **carried,
+        "carries": ", ".join(carries),
+        "carries_way": f"{measured_study.page}#answer" if labels else "",
     }
 
 

@@ -24,46 +24,46 @@ def render_template(template: str, **inputs: object) -> Html:
     Texts are escaped and lose their control characters; `Html` passes as it is. A name that the template
     uses and that is not given is an error.
     """
-    return Html(_html_templates().get_template(template).render(inputs).strip())
+    return Html(_templates("html").get_template(template).render(inputs).strip())
 
 
 def render_markdown(template: str, **inputs: object) -> str:
     """A template of `templates`, such as `rerun.md.j2`, with texts that can't become markup."""
-    return _markdown_templates().get_template(template).render(inputs) + "\n"
+    return _templates("markdown").get_template(template).render(inputs) + "\n"
 
 
 def render_text(template: str, **inputs: object) -> str:
     """A template of `templates`, such as `study.yaml.j2`, filled with texts as they are."""
-    return _text_templates().get_template(template).render(inputs)
+    return _templates("text").get_template(template).render(inputs)
 
 
 def render_macros(template: str, **inputs: object) -> dict[str, Any]:
     """Variables and macros of a template by name; text it writes of a value stays on one line."""
-    return vars(_line_templates().get_template(template).make_module(inputs))
+    return vars(_templates("lines").get_template(template).make_module(inputs))
+
+
+# Differences of other templates from those of HTML.
+_KINDS: dict[str, dict[str, Any]] = {
+    "lines": {"finalize": lambda value: Html(escape_html(value).replace("\n", " "))},
+    "markdown": {"autoescape": False, "finalize": escape_markdown},
+    "text": {"autoescape": False, "finalize": None, "keep_trailing_newline": True},
+}
 
 
 @cache
-def _line_templates() -> Environment:
-    return _html_templates().overlay(finalize=lambda value: Html(escape_html(value).replace("\n", " ")))
-
-
-@cache
-def _markdown_templates() -> Environment:
-    return _html_templates().overlay(autoescape=False, finalize=escape_markdown)
-
-
-@cache
-def _text_templates() -> Environment:
-    return _html_templates().overlay(autoescape=False, finalize=None, keep_trailing_newline=True)
-
-
-@cache
-def _html_templates() -> Environment:
-    templates = load_templates(TEMPLATES, autoescape=True, finalize=_finalize_value)
+def _templates(kind: str) -> Environment:
+    if kind in _KINDS:
+        return _templates("html").overlay(**_KINDS[kind])
+    # Markup stays as it is, all else becomes text for people.
+    templates = load_templates(
+        TEMPLATES,
+        autoescape=True,
+        finalize=lambda value: value if hasattr(value, "__html__") else strip_control(value),
+    )
     templates.globals.update(
         format_effect=format_effect,
         badge=render_badge,
-        result=render_result,
+        result=lambda passed: render_badge(RESULTS[passed]),
         slug=make_slug,
         count=number_format.format_count,
         numbers=number_format,
@@ -75,11 +75,6 @@ def _html_templates() -> Environment:
 def format_effect(contrast: findings.Contrast) -> str:
     """Effect of a finding, or that it has one for each thread level and none for all."""
     return number_format.format_percent(contrast.effect) if contrast.headline else "by threads"
-
-
-def _finalize_value(value: object) -> object:
-    """Output of a template for a value: markup as it is, all else as text for people."""
-    return value if hasattr(value, "__html__") else strip_control(value)
 
 
 # What an effect is: neither direction is good or bad in itself.
@@ -99,11 +94,6 @@ def render_badge(word: str) -> Html:
     like a verdict.
     """
     return make_element("span", word, class_=f"badge {make_slug(word)}" if is_ours(word) else "badge")
-
-
-def render_result(passed: bool | None) -> Html:
-    """Write the result of a check; None stands for a check that had nothing to look at."""
-    return render_badge(RESULTS[passed])
 
 
 def is_ours(word: str) -> bool:

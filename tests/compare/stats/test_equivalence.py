@@ -6,8 +6,6 @@ import pytest
 from benchbook.compare.stats.equivalence import (
     EquivalenceBand,
     adjust_holm,
-    at_least,
-    at_most,
     benjamini_hochberg,
     decide_label,
     decide_verdict,
@@ -66,9 +64,9 @@ def test_a_small_claim_keeps_its_direction(band, low, high):
 
 def test_a_range_is_widened_and_a_bound_is_not():
     assert (range_band(0.5, 0.6).low, range_band(0.5, 0.6).high) == pytest.approx((0.4, 0.72))
-    assert judge_interval(FIVE, at_least(-0.05)) == "confirmed"
-    assert judge_interval(FIVE, at_most(0.04)) == "contradicted"
-    assert judge_interval(FIVE, at_least(0.05)) == "inconclusive"
+    assert judge_interval(FIVE, EquivalenceBand(-0.05, None, True)) == "confirmed"
+    assert judge_interval(FIVE, EquivalenceBand(None, 0.04, True)) == "contradicted"
+    assert judge_interval(FIVE, EquivalenceBand(0.05, None, True)) == "inconclusive"
 
 
 def test_no_interval_decides_nothing():
@@ -114,8 +112,8 @@ def test_between_looks_the_last_one_counts(n, reached, following):
         EquivalenceBand(0.04, 0.09),
         EquivalenceBand(-0.02, 0.02),
         EquivalenceBand(0.09, 0.15),
-        at_least(-0.05),
-        at_most(0.04),
+        EquivalenceBand(-0.05, None, is_strict=True),
+        EquivalenceBand(None, 0.04, is_strict=True),
     ],
 )
 def test_the_p_value_of_a_decision_is_where_its_interval_would_touch_the_band(band):

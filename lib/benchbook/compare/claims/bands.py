@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from benchbook.compare.stats.equivalence import MARGIN, Bounds, at_least, at_most, point_band, range_band
+from benchbook.compare.stats.equivalence import MARGIN, Bounds, point_band, range_band
 from benchbook.compare.stats.equivalence import EquivalenceBand as Limits
 from benchbook.compare.text import labels
 from benchbook.compare.text.worked_arithmetic import write_percent
@@ -42,10 +42,11 @@ def claim_limits(claim: ClaimSpec) -> Limits | None:
     band = claim.band
     if band is None:
         return point_band(1.0) if claim.kind == "proportional" else None
+    # "Less than 5 % lower" is above -5 %.
     if band.above is not None:
-        return at_least(parse_amount(band.above))
+        return Limits(parse_amount(band.above), None, is_strict=True)
     if band.below is not None:
-        return at_most(parse_amount(band.below))
+        return Limits(None, parse_amount(band.below), is_strict=True)
     ends: tuple[Any, Any] = (
         band.range if band.range is not None else (require_value(band.point), require_value(band.point))
     )

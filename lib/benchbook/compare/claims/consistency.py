@@ -141,10 +141,8 @@ def compared_arms(published: Published) -> list[tuple[str, str]]:
             )
             for side in (claim.baseline, claim.treatment)
         ]
-        pairs = ((side, other) for side in sides[0] for other in sides[1])
-        results |= dict.fromkeys(
-            (pair, other) for pair, other in pairs if None not in (pair, other) and pair != other
-        )
+        pairs = itertools.product(sides[0], sides[1])
+        results |= dict.fromkeys(pair for pair in pairs if None not in pair and pair[0] != pair[1])
     return list(results)
 
 

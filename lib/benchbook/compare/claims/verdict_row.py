@@ -66,10 +66,6 @@ def as_pair(cell_pair: CellPair) -> Pair:
     return Pair(cell_pair.place, require_value(cell_pair.baseline), cell_pair.cell)
 
 
-def _is_held(claim_test: ClaimTest, outcomes: Sequence[EstimandOutcome]) -> bool:
-    return judge_test(claim_test, outcomes, None) == "confirmed"
-
-
 def _mark_cells(
     items: Sequence[CellPair], outcomes: Sequence[EstimandOutcome], records: Records
 ) -> list[Record]:
@@ -100,7 +96,7 @@ def _value_row(
     mean = geometric_mean(number + less for number in numbers) - less if min(numbers) + less > 0 else None
     if rule == "mean" and mean is None:
         return {"cells": cells, "verdict": "not derivable"}, {}
-    is_failed = is_effect and not _is_held(claim_test, outcomes)
+    is_failed = is_effect and judge_test(claim_test, outcomes, None) != "confirmed"
     found_at = _find_published(claim, cells, numbers) if is_failed else []
     other = _divide_by_new(claim_test, claim_limits(claim), rule) if is_failed and not found_at else None
     row: Record = {

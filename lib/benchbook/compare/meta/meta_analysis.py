@@ -165,12 +165,10 @@ def _usable_sessions(study: str, ordered: Sequence[SessionResult]) -> list[Sessi
 
 def _most_measured(usable: Sequence[SessionResult]) -> str:
     """Design with most occasions, among equals that of the newest session."""
-    designs = dict.fromkeys(result.session.design for result in reversed(usable))
-
-    def count_occasions(design: str) -> int:
-        return len(group_occasions([result.session for result in usable if result.session.design == design]))
-
-    return max(designs, key=count_occasions)
+    by_design: dict[str, list[StudySession]] = {}
+    for result in reversed(usable):
+        by_design.setdefault(result.session.design, []).append(result.session)
+    return max(by_design, key=lambda design: len(group_occasions(by_design[design])))
 
 
 def _left_out(result: SessionResult, chosen: str) -> ExcludedSession:

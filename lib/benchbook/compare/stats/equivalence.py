@@ -100,16 +100,6 @@ def range_band(low: float, high: float) -> EquivalenceBand:
     )
 
 
-def at_least(bound: float) -> EquivalenceBand:
-    """One-sided band of "above": "less than 5 % lower" is `at_least(-0.05)`."""
-    return EquivalenceBand(bound, None, is_strict=True)
-
-
-def at_most(bound: float) -> EquivalenceBand:
-    """One-sided band of "below"."""
-    return EquivalenceBand(None, bound, is_strict=True)
-
-
 def _claim_margin(value: float) -> float:
     """Margin of a claimed effect: 2 points or a fifth of it, of a small one half; of zero 2 points."""
     return max(min(MARGIN, abs(value) / 2), RELATIVE_MARGIN * abs(value)) if value else MARGIN

@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -131,13 +132,7 @@ def tail_probabilities(n: int) -> tuple[float, ...]:
     for rank in range(1, n + 1):
         longer = counts + [0] * rank
         counts = [count + (longer[w - rank] if w >= rank else 0) for w, count in enumerate(longer)]
-    total = 2**n
-    cumulative = 0
-    tails = []
-    for count in counts:
-        cumulative += count
-        tails.append(cumulative / total)
-    return tuple(tails)
+    return tuple(cumulative / 2**n for cumulative in accumulate(counts))
 
 
 def signed_rank_interval(values: Sequence[float] | np.ndarray, level: float) -> Interval | None:

@@ -155,15 +155,13 @@ class Dip:
 
 def event_seconds(arms: Mapping[str, Mapping[str, Any]] | None) -> dict[str, int]:
     """Planned second of the cluster's event in a run, by arm, from the facts of the arms."""
-    clusters = {
-        arm: (observed_arm.get("engine") or {}).get("cluster") for arm, observed_arm in (arms or {}).items()
-    }
-    of_clusters = {
-        arm: cluster.get("event") for arm, cluster in clusters.items() if isinstance(cluster, Mapping)
-    }
-    of_servers = {arm: observed_arm.get("event") for arm, observed_arm in (arms or {}).items()}
-    planned = {arm: of_clusters.get(arm) or event for arm, event in of_servers.items()}
-    return {arm: int(event["at_s"]) for arm, event in planned.items() if event}
+    planned = {}
+    for arm, facts in (arms or {}).items():
+        cluster = (facts.get("engine") or {}).get("cluster")
+        of_cluster = cluster.get("event") if isinstance(cluster, Mapping) else None
+        if event := of_cluster or facts.get("event"):
+            planned[arm] = int(event["at_s"])
+    return planned
 
 
 def measure_dips(runs: pd.DataFrame, intervals: pd.DataFrame, at_s: Mapping[str, int]) -> list[Dip]:
