@@ -133,7 +133,7 @@ def test_a_change_of_the_code_asks_for_what_is_made_with_it_alone(root, monkeypa
     for name in ("show/claims_page.py", "show/home_page.py"):
         more(package / name)
     assert rebuild_record._digest_code(root) == before
-    for name in ("show/templates/page/style.css", "show/table.py", "compare/meta/moderators.py"):
+    for name in ("show/templates/page/style.css", "show/table.py", "compare/meta/prediction_check.py"):
         more(package / name)
         after = rebuild_record._digest_code(root)
         assert after.evidence == before.evidence and after.pages != before.pages, name

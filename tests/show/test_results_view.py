@@ -87,7 +87,7 @@ def test_recorded_sessions_stand_beside_each_effect():
 
 def test_nothing_found_is_an_empty_table():
     table = build_results(findings())
-    assert results_view.caption_of(table) == "" and table.records == []
+    assert results_view.caption_of(table) == "" and results_view.results_frame(table).empty
 
 
 @pytest.mark.parametrize(

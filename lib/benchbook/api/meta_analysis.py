@@ -9,7 +9,7 @@ import pandas as pd
 from benchbook.api.columns import TerminalTable, document_table
 from benchbook.api.lookup import NamedCollection, NotThere
 from benchbook.compare.meta import recorded_sessions
-from benchbook.compare.meta.moderators import read_moderators
+from benchbook.compare.meta.meta_analysis import read_moderators
 from benchbook.compare.text import cpu_models
 from benchbook.compare.text.results_table import build_pooled_results
 from benchbook.core.artifacts import meta_analysis as core

@@ -190,7 +190,7 @@ class Study:
         ]
         analysis = load.load_params("analysis").analysis.for_blocks(self.spec.plan.blocks)
         blocks = sorted(set(both[0].index) & set(both[1].index))
-        looked = max((look for look in analysis.looks if look <= len(blocks)), default=None)
+        looked = equivalence.reached_look(len(blocks), analysis.looks)
         ratios = [part.loc[blocks[:looked]] for part in both]
         names = (text, other, f"{text} over {other}")
         rows = []

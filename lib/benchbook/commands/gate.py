@@ -83,7 +83,8 @@ class GateResult:
     @property
     def word(self) -> str:
         """That answer as readers see it."""
-        return noninferiority.word_of_all(self.decisions) if self.decisions else "undecided"
+        words = [decision.word for decision in self.decisions if decision.answer == self.answer]
+        return next((word for word in words if word != self.answer), self.answer)
 
 
 def run_gate(

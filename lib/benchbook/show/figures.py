@@ -16,6 +16,7 @@ from benchbook.compare.stats.stalls import STALL_SHARE
 from benchbook.compare.text import cpu_models
 from benchbook.compare.text import labels as labels_module
 from benchbook.core.artifacts.findings import Findings
+from benchbook.core.artifacts.meta_analysis import read_pooled
 from benchbook.core.study.interleaving import TURNS
 from benchbook.core.util import number_format, paths
 from benchbook.core.util.errors import require_value
@@ -222,7 +223,7 @@ def beside_effects(report_inputs: ReportInputs) -> list[object]:
         else []
     )
     return [
-        *sessions.build_section(report_inputs),
+        *sessions.build_evidence(read_pooled(report_inputs.name)),
         *forests,
         *draw_ordered_arms(findings),
         *bottleneck_section.build_tables(findings),

@@ -59,11 +59,10 @@ class Scale:
 
     def __call__(self, fraction: float) -> float:
         """Place of an effect, in per cent of the width."""
-        low, high, place = map(self._stretch, (self.low, self.high, log_of(fraction)))
+        low, high, place = self.low, self.high, log_of(fraction)
+        if self.linear_up_to:
+            low, high, place = (math.asinh(log / self.linear_up_to) for log in (low, high, place))
         return round(100 * min(max((place - low) / (high - low), 0.005), 0.995), 2)
-
-    def _stretch(self, log_ratio: float) -> float:
-        return math.asinh(log_ratio / self.linear_up_to) if self.linear_up_to else log_ratio
 
     @property
     def ticks(self) -> list[float]:

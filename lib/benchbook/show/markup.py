@@ -29,9 +29,8 @@ class Html:
     def _repr_html_(self) -> str:
         return self.text
 
-    def __html__(self) -> str:
-        """Let a template take it as it is."""
-        return self.text
+    # Lets a template take it as it is.
+    __html__ = _repr_html_
 
     def __repr__(self) -> str:
         return f"<Html, {len(self.text)} characters>"

@@ -28,8 +28,6 @@ from benchbook.core.util.plural import count
 from benchbook.show.markup import Html, make_element, make_slug, show_invisible, strip_control
 from benchbook.show.sanitize import sanitize_html
 
-__all__ = ["canonical_notebook", "render_html", "render_page"]
-
 _TEMPLATES = Path(__file__).parent / "templates"
 _SHOWN = ["text/html", "text/markdown", "image/svg+xml", "image/png", "image/jpeg", "text/plain"]
 

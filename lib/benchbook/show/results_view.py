@@ -75,12 +75,9 @@ _DISPENSABLE = ("label", "mean", "baseline", "bottleneck")
 
 def _mean_of(row: ResultRow) -> str:
     elsewhere = row.elsewhere
-    is_one_number = elsewhere and elsewhere.sessions > 1 and elsewhere.kind != "depends on the machine"
-    return (
-        glance_percent(elsewhere.mean.value)
-        if elsewhere and is_one_number and elsewhere.mean.value is not None
-        else ""
-    )
+    if elsewhere is None or elsewhere.sessions < 2 or elsewhere.kind == "depends on the machine":
+        return ""
+    return "" if elsewhere.mean.value is None else glance_percent(elsewhere.mean.value)
 
 
 @dataclass
@@ -344,5 +341,5 @@ def describe_session(finding: FindingData) -> str:
 
 def results_frame(table: ResultsTable) -> pd.DataFrame:
     """A row for each effect; effects are fractions, `threads` is missing over all levels."""
-    frame = pd.DataFrame(table.records)
+    frame = pd.DataFrame([row.record for row in (*table.rows, *table.aa)])
     return frame.astype({"threads": "Int64"}) if len(frame) else frame

@@ -8,8 +8,7 @@ import pandas as pd
 
 from benchbook.compare.meta import cross_study as same
 from benchbook.compare.meta import prediction_check
-from benchbook.compare.meta.meta_analysis import SessionResult, build_session
-from benchbook.compare.meta.moderators import read_moderators
+from benchbook.compare.meta.meta_analysis import SessionResult, build_session, read_moderators
 from benchbook.compare.text import cpu_models, labels
 from benchbook.core.artifacts import design, meta_analysis
 from benchbook.core.artifacts.findings import Findings
@@ -112,18 +111,12 @@ def local_session(report_inputs: ReportInputs) -> SessionResult | None:
     )
 
 
-def build_section(report_inputs: ReportInputs) -> list[Forest | Table]:
-    """Figure and tables over sessions; empty if the record has no session of the study."""
-    pooled = meta_analysis.read_pooled(report_inputs.name)
-    return build_evidence(pooled) if pooled else []
-
-
-def build_evidence(recorded: MetaAnalysis) -> list[Forest | Table]:
-    """Each session on a line, the differences between them, and the sessions left out."""
+def build_evidence(recorded: MetaAnalysis | None) -> list[Forest | Table]:
+    """Each session on a line, the differences between them, and those left out; empty without a record."""
     evidence: list[Forest | Table] = []
-    if len(recorded.sessions) > 1:
+    if recorded and len(recorded.sessions) > 1:
         evidence += [forest.by_session(recorded), tabulate_moderators(recorded)]
-    if recorded.left_out or recorded.not_recorded:
+    if recorded and (recorded.left_out or recorded.not_recorded):
         evidence.append(left_out(recorded))
     return evidence
 

@@ -92,9 +92,8 @@ class Table:
         inputs = {"columns": columns, "caption": caption, "is_whole": is_whole}
         return render_template("table.html.j2", table=self, rows=rows, **inputs).text
 
-    def __html__(self) -> str:
-        """Let a template take it as it is."""
-        return self._repr_html_()
+    # Lets a template take it as it is.
+    __html__ = _repr_html_
 
     def __repr__(self) -> str:
         return f"<Table {self.anchor}, {len(self.rows)} rows>"

@@ -57,7 +57,7 @@ def test_what_is_proportional_grows_by_its_own_power_within_a_fifth():
     ],
 )
 def test_values_have_logarithms_above_nought(low: float | None, high: float | None, ends: tuple):
-    bounds = bands.value_bounds(Limits(low, high))
+    bounds = bands.scale_bounds(Limits(low, high), "value")
     assert (bounds.log_low, bounds.log_high) == pytest.approx(ends)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 from benchbook.compare.stats.equivalence import MARGIN, Bounds, point_band, range_band
 from benchbook.compare.stats.equivalence import EquivalenceBand as Limits
@@ -14,27 +14,17 @@ from benchbook.core.util.errors import require_value
 from benchbook.core.util.number_format import format_plain
 
 VALUE_MARGIN = 0.02
+Scale = Literal["share", "value", "power"]
 
 
-def share_bounds(band: Limits) -> Bounds:
-    """Bounds of effects."""
-    return Bounds(band.log_low, band.log_high, band.is_strict)
-
-
-def value_bounds(band: Limits) -> Bounds:
-    """Bounds of values, on the log scale; values are above zero."""
-    low, high = (math.log(end) if end is not None and end > 0 else None for end in (band.low, band.high))
-    return Bounds(
-        -math.inf if low is None else low,
-        high if high is not None else math.inf if band.high is None else -math.inf,
-        band.is_strict,
-    )
-
-
-def power_bounds(band: Limits) -> Bounds:
-    """Bounds of plain numbers."""
-    low, high = band.low, band.high
-    return Bounds(-math.inf if low is None else low, math.inf if high is None else high, band.is_strict)
+def scale_bounds(band: Limits, scale: Scale) -> Bounds:
+    """Bounds of a claim's numbers: logarithms of ratios and of values, which are above zero; plain powers."""
+    if scale == "share":
+        return Bounds(band.log_low, band.log_high, band.is_strict)
+    low, high = -math.inf if band.low is None else band.low, math.inf if band.high is None else band.high
+    if scale == "value":
+        low, high = (math.log(end) if end > 0 else -math.inf for end in (low, high))
+    return Bounds(low, high, band.is_strict)
 
 
 def claim_limits(claim: ClaimSpec) -> Limits | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal, Protocol
 
-from benchbook.compare.claims.bands import claim_limits, judged_by, power_bounds, share_bounds, value_bounds
+from benchbook.compare.claims.bands import Scale, claim_limits, judged_by, scale_bounds
 from benchbook.compare.stats.equivalence import PRACTICAL, Bounds
 from benchbook.compare.stats.intervals import Interval
 from benchbook.compare.text import labels
@@ -105,7 +105,7 @@ class Estimand:
     where: str
     terms: Terms
     bounds: Bounds
-    scale: Literal["share", "value", "power"] = "share"
+    scale: Scale = "share"
     rule: Literal["band", "size", "alike"] = "band"
     of: tuple[Terms, ...] = ()
     items: tuple[CellPair, ...] = ()
@@ -158,8 +158,8 @@ def _test_values(claim: ClaimSpec, board: CellSource) -> ClaimTest:
     ]
     if not items:
         raise NoCell(board.none_left(claim, cell_pairs))
-    scale: Literal["share", "value"] = "share" if is_effect else "value"
-    bounds = (share_bounds if is_effect else value_bounds)(require_value(claim_limits(claim)))
+    scale: Scale = "share" if is_effect else "value"
+    bounds = scale_bounds(require_value(claim_limits(claim)), scale)
     rule = judged_by(claim)
     if rule != "mean":
         each = [
@@ -234,11 +234,8 @@ def _test_proportion(claim: ClaimSpec, board: CellSource) -> ClaimTest:
         )
         cell_pairs, several = tuple(best.values()), len(levels) > len(best)
         where = f"{where}, at the highest {metric.upper()} of each" if several else where
-        parts.append(
-            Estimand(
-                where, terms, power_bounds(require_value(claim_limits(claim))), "power", items=cell_pairs
-            )
-        )
+        bounds = scale_bounds(require_value(claim_limits(claim)), "power")
+        parts.append(Estimand(where, terms, bounds, "power", items=cell_pairs))
         used += cell_pairs
     if not parts:
         raise NotApplicable(f"it has fewer than two positive levels of {labels.label_key(key)}")
@@ -281,7 +278,7 @@ def _test_peak(claim: ClaimSpec, board: CellSource) -> ClaimTest:
     no practical difference anywhere in this project, so it makes no other peak. Where the best is the last
     level measured, no fall was seen, so the claim can't hold; levels on one side alone show nothing.
     """
-    key, band = require_value(claim.along), power_bounds(require_value(claim_limits(claim)))
+    key, band = require_value(claim.along), scale_bounds(require_value(claim_limits(claim)), "power")
     items = _claim_values(claim, board)
     parts, unseen = [], None
     bounds = Bounds(-math.inf, math.log1p(PRACTICAL))
@@ -309,7 +306,7 @@ def _test_peak(claim: ClaimSpec, board: CellSource) -> ClaimTest:
 
 def _test_unit(claim: ClaimSpec, board: CellSource) -> ClaimTest:
     """Test the unit of a number: the written metric decides, the others stand beside it."""
-    bounds, parts = value_bounds(require_value(claim_limits(claim))), []
+    bounds, parts = scale_bounds(require_value(claim_limits(claim)), "value"), []
     for metric in dict.fromkeys((*claim.candidates, require_value(claim.metric))):
         items, is_own = _unpaired_items(board.cells(claim, metric, None, claim.by)), metric == claim.metric
         if items and (is_own or board.has(metric)):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from benchbook.compare.claims import effects, estimands
 from benchbook.compare.claims.bands import published_text
 from benchbook.compare.claims.estimands import NotApplicable
-from benchbook.compare.claims.judge import EstimandOutcome, as_answer_part, judge_estimands, judge_test
+from benchbook.compare.claims.judge import EstimandOutcome, as_answer_part, judge_estimand, judge_test
 from benchbook.compare.claims.metrics import LOADING, USED, is_known
 from benchbook.compare.claims.study_cells import StudyCells, StudyEvidence
 from benchbook.compare.text import labels
@@ -116,7 +116,7 @@ def _answer_claim(evidence: StudyEvidence, assigned_claim: AssignedClaim) -> Ans
         board = StudyCells(evidence.study, evidence)
         what = estimands.build_test(claim, board)
         complete, reason = board.settle(what)
-        outcomes = judge_estimands(what, board, is_printed=False)
+        outcomes = [judge_estimand(part, board, is_printed=False) for part in what.parts]
     except NotApplicable as error:
         return new_answer.model_copy(update={"reason": str(error)})
     is_reached, reason = complete >= min(looks), reason or what.unseen

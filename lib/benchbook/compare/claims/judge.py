@@ -40,15 +40,6 @@ class EstimandOutcome:
     """A step of a trend that is too small to say anything."""
 
 
-def judge_estimands(claim_test: ClaimTest, board: CellSource, is_printed: bool) -> list[EstimandOutcome]:
-    """Outcome of every part of a claim's test.
-
-    A printed number has no interval, so that it is inside its bounds or outside; a measured one is either
-    only with its whole interval.
-    """
-    return [_judge_estimand(part, board, is_printed) for part in claim_test.parts]
-
-
 def judge_test(claim_test: ClaimTest, outcomes: Sequence[EstimandOutcome], level: float | None) -> Verdict:
     """Judge a claim by its parts: all must hold, or more than half of them; a part that fails is against it.
 
@@ -145,7 +136,12 @@ def _count_surviving(outcomes: Sequence[EstimandOutcome], which: str, level: flo
     return sum(tolerance.is_below(p, 1 - level) for p in adjust_holm(p_values))
 
 
-def _judge_estimand(part: Estimand, board: CellSource, is_printed: bool) -> EstimandOutcome:
+def judge_estimand(part: Estimand, board: CellSource, is_printed: bool) -> EstimandOutcome:
+    """Outcome of a part of a claim's test.
+
+    A printed number has no interval, so that it is inside its bounds or outside; a measured one is either
+    only with its whole interval.
+    """
     amount, bounds, reason = board.amount(part.terms), part.bounds, None
     if part.rule == "size":
         # |a| > |b| just where (a - b)(a + b) > 0, so the sign of both together says which way is larger.

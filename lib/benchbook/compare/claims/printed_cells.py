@@ -13,7 +13,7 @@ from typing import Any, get_args
 from benchbook.compare.claims import verdict_row
 from benchbook.compare.claims.bands import claim_limits, is_share, judged_by, published_text
 from benchbook.compare.claims.estimands import CellPair, NoCell, NotApplicable, Series, Terms, build_test
-from benchbook.compare.claims.judge import judge_estimands, judge_test
+from benchbook.compare.claims.judge import judge_estimand, judge_test
 from benchbook.compare.stats.intervals import Interval, t_quantile
 from benchbook.compare.text import labels
 from benchbook.compare.text.worked_arithmetic import cell_record, pair_record
@@ -205,7 +205,7 @@ def judge_printed(claim: ClaimSpec, numbers: Sequence[Number]) -> dict[str, Any]
         board = Printed(numbers)
         claim_test = build_test(claim, board)
         records = {id(item): _record_item(item, claim) for item in claim_test.items}
-        outcomes = judge_estimands(claim_test, board, is_printed=True)
+        outcomes = [judge_estimand(part, board, is_printed=True) for part in claim_test.parts]
         verdict = verdict_row.build_verdict(claim, claim_test, outcomes, records)
         return {"verdict": READ[judge_test(claim_test, outcomes, None)], **verdict}
     except NoCell as error:

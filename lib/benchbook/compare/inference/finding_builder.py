@@ -15,7 +15,6 @@ from benchbook.compare.inference.decisions import Effect, EffectDecision, Hypoth
 from benchbook.compare.meta import sample_size
 from benchbook.compare.stats.equivalence import benjamini_hochberg, p_value
 from benchbook.compare.stats.latency import dense_counts, percentile_ms
-from benchbook.compare.stats.pairs import BlockRatios
 from benchbook.core.artifacts.findings import (
     BlocksNeeded,
     ByThreads,
@@ -46,10 +45,6 @@ class Context:
     names: DisplayNames
     skipped: Mapping[str, str] = field(default_factory=dict)
 
-    def explain_absence(self, contrast: BlockRatios) -> str | None:
-        """Reason that an arm of a contrast was skipped; None if both were measured."""
-        return self.skipped.get(contrast.treatment) or self.skipped.get(contrast.baseline)
-
 
 def build_finding(judged: EffectDecision, context: Context, q_values: Mapping[Cell, float]) -> FindingData:
     """Finding of one judged effect, warnings included, numbers not yet rounded."""
@@ -69,7 +64,9 @@ def build_finding(judged: EffectDecision, context: Context, q_values: Mapping[Ce
         ),
         threads=list(contrast.threads),
         **interval.numbers,
-        reason=context.explain_absence(contrast) or interval.reason,
+        reason=context.skipped.get(contrast.treatment)
+        or context.skipped.get(contrast.baseline)
+        or interval.reason,
         label=judged.label,
         headline=effect.has_headline,
         withheld=judged.withheld,

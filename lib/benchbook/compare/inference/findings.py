@@ -115,6 +115,7 @@ def build_findings(
     their bytes.
     """
     facts, by, analysis = facts or {}, ["block", "position", "run_id"], analysis.for_blocks(study.plan.blocks)
+    site = next(iter(facts.values()), {}).get("site") or {}
     runs, other_order = interleaved_runs.select_order(tidy["runs"].sort_values(by, ignore_index=True), study)
     paired, apart = pairs.select_usable(runs)
     looks, names = sorted(analysis.looks), labels.readable_names(study)
@@ -139,7 +140,7 @@ def build_findings(
         "study": name,
         **{key: getattr(study, key) for key in ("title", "question", "baseline")},
         "made_by": {"benchbook": version("benchbook")},
-        "scope": f"{_describe_scope(facts)}, these hours",
+        "scope": f"{WHERE.get(site.get('kind') or '', 'this machine')}, these hours",
         "names": names,
         "order": runs.order.iloc[0] if len(runs) else RUNS,
         "turns": interleaved_runs.summarize_turns(runs, facts),
@@ -221,12 +222,6 @@ def _collect_caveats(
         "beside.j2", other_order=other_order, broken=broken, apart=apart, far=far, span=pairs.format_span
     )
     return [*threats, *unanswered]
-
-
-def _describe_scope(facts: Mapping[str, Mapping[str, Any]]) -> str:
-    """Scope of the findings: the place by the arms' facts."""
-    kinds = [(arm_facts.get("site") or {}).get("kind") for arm_facts in facts.values()]
-    return WHERE.get(kinds[0] or "", "this machine") if kinds else "this machine"
 
 
 def _current_look(complete: int, looks: Sequence[int], level: float) -> InterimLook:

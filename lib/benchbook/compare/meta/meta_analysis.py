@@ -50,6 +50,7 @@ PROBES = (
     *("memory_latency_ns", "copy_gb_per_s", "flush_ms"),
 )
 """What is told of a machine that was measured; how long that took, and its tails, explain nothing."""
+MODERATORS = ("processor", "cores", "virtualization", "kernel", "steal_pct", "hour", "engine", "proxies")
 SEEN = ("effect", "low", "high", "level", "n", "label")
 HETEROGENEOUS_P = 0.05
 
@@ -320,6 +321,17 @@ def describe_machine_kind(sessions: Sequence[StudySession]) -> str:
     if len(cores) != 1 or None in cores or not systems or "none" in systems:
         return "elsewhere"
     return f"on other virtual machines of {cores.pop() or 0:g} cores"
+
+
+def read_moderators(session: StudySession) -> dict[str, Any]:
+    """Possible moderators of a session's effects by column: its machine, hour, programs and probes."""
+    proxies = ", ".join(f"{name} {version}" for name, version in sorted(session.proxies.items()))
+    values = session.model_dump() | {
+        "processor": cpu_models.name_processor(session.processor),
+        "hour": parse_time(session.measured).hour,
+        "proxies": proxies,
+    }
+    return {name: values[name] for name in MODERATORS} | session.probes
 
 
 def standard_error(part: FindingData | LevelContrast | ByThreads) -> float | None:

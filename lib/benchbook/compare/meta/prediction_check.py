@@ -198,16 +198,14 @@ def estimate_coverage(several: Sequence[MetaAnalysis]) -> list[Coverage]:
     """
     rows: dict[str, list[_LeftOut]] = {}
     for study in several:
-        left_outs = rows.setdefault(study.study, [])
         for contrast in study.contrasts:
             for effect in (contrast.whole, *contrast.levels):
-                is_level = effect is not contrast.whole or not contrast.levels
                 is_effect = effect is contrast.whole
-                left_outs += [_LeftOut(is_effect, is_level, *left) for left in leave_one_out(effect)]
-    coverages = [_count_covered(study, row) for study, row in rows.items() if row]
-    return (
-        [*coverages, _count_covered("", [left for row in rows.values() for left in row])] if coverages else []
-    )
+                is_level = not is_effect or not contrast.levels
+                for left in leave_one_out(effect):
+                    for name in (study.study, ""):
+                        rows.setdefault(name, []).append(_LeftOut(is_effect, is_level, *left))
+    return [_count_covered(name, rows[name]) for name in sorted(rows, key=lambda name: not name)]
 
 
 @dataclass(frozen=True)

@@ -112,7 +112,6 @@ class RandomEffects:
     k: int
     mean: float
     standard_error: float
-    level: float
     low: float | None = None
     high: float | None = None
     prediction_low: float | None = None
@@ -126,7 +125,7 @@ class RandomEffects:
         """Interval of a further value, given the variance of its error; ValueError of a single value."""
         if self.tau is None:
             raise ValueError("one value says nothing of another")
-        half = t_quantile((1 + self.level) / 2, self.k - 1) * math.sqrt(
+        half = t_quantile((1 + LEVEL) / 2, self.k - 1) * math.sqrt(
             self.tau**2 + self.standard_error**2 + variance
         )
         return self.mean - half, self.mean + half
@@ -146,14 +145,14 @@ class ProcessorPool:
 
 
 def pool_by_processor(
-    values: Sequence[float], variances: Sequence[float], models: Sequence[str], level: float = LEVEL
+    values: Sequence[float], variances: Sequence[float], models: Sequence[str]
 ) -> ProcessorPool:
     """Pool occasions: those of one processor model averaged first, then the models by random effects.
 
     `models` has the processor model of each occasion. The variance of a model's mean is the mean of its
     occasions' over their number. Raise ValueError as `pool` does.
     """
-    pool_effects(values, variances, level)
+    whole = pool_effects(values, variances)
     of_model: dict[str, list[int]] = {}
     for place, model in enumerate(models):
         of_model.setdefault(model, []).append(place)
@@ -166,14 +165,13 @@ def pool_by_processor(
             )
         )
     if len(of_model) == 1:
-        random_effects = pool_effects(values, variances, level)
-        return ProcessorPool(replace(random_effects, prediction_low=None, prediction_high=None), 1, within)
+        return ProcessorPool(replace(whole, prediction_low=None, prediction_high=None), 1, within)
     groups = of_model.values()
     means = [numeric_equality.exact_mean([values[each] for each in places]) for places in groups]
     errors = [
         numeric_equality.exact_sum(variances[each] for each in places) / len(places) ** 2 for places in groups
     ]
-    return ProcessorPool(pool_effects(means, errors, level), len(of_model), within)
+    return ProcessorPool(pool_effects(means, errors), len(of_model), within)
 
 
 Group = tuple[Sequence[float] | np.ndarray, Sequence[float] | np.ndarray]
@@ -200,7 +198,7 @@ def tau_squared(*groups: Group) -> float:
     return squared
 
 
-def pool_effects(values: Sequence[float], variances: Sequence[float], level: float = LEVEL) -> RandomEffects:
+def pool_effects(values: Sequence[float], variances: Sequence[float]) -> RandomEffects:
     """Pool log effects with the variances of their errors.
 
     Raise ValueError without any, or where a variance is not above zero: such a value would count for all.
@@ -211,17 +209,17 @@ def pool_effects(values: Sequence[float], variances: Sequence[float], level: flo
     if not (np.isfinite(y).all() and np.isfinite(v).all() and (v > 0).all()):
         raise ValueError("an effect without a variance above zero can't be pooled; leave it out by name")
     if len(y) == 1:
-        return RandomEffects(1, float(y[0]), math.sqrt(v[0]), level)
+        return RandomEffects(1, float(y[0]), math.sqrt(v[0]))
     between, df = tau_squared((y, v)), len(y) - 1
     weights = 1 / (v + between)
     mean = float((weights * y).sum() / weights.sum())
     factor = max(1.0, float((weights * (y - mean) ** 2).sum()) / df)
     error = math.sqrt(factor / float(weights.sum()))
-    half = t_quantile((1 + level) / 2, df) * error
+    half = t_quantile((1 + LEVEL) / 2, df) * error
     q = float(((y - (y / v).sum() / (1 / v).sum()) ** 2 / v).sum())
     share = max(0.0, (q - df) / q) if q > 0 else 0.0
     random_effects = RandomEffects(
-        len(y), mean, error, level, mean - half, mean + half, tau=math.sqrt(between),
+        len(y), mean, error, mean - half, mean + half, tau=math.sqrt(between),
         q=q, p=float(chdtrc(df, q)), i_squared=share,
     )  # fmt: skip
     if len(y) < FEWEST_PROCESSORS:

@@ -72,13 +72,6 @@ def combine_answers(decisions: Sequence[NoninferiorityDecision]) -> Answer:
     return "not slower" if answers == {"not slower"} else "undecided"
 
 
-def word_of_all(decisions: Sequence[NoninferiorityDecision]) -> str:
-    """The answer to all questions as readers see it."""
-    answer = combine_answers(decisions)
-    words = [decision.word for decision in decisions if decision.answer == answer]
-    return next((word for word in words if word != answer), answer)
-
-
 def _decide_at_look(
     ratios: BlockRatios, margin: float, level: float, is_last: bool
 ) -> NoninferiorityDecision:

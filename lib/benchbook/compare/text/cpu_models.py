@@ -41,16 +41,10 @@ def name_processor(processor: Processor) -> str:
     return f"{short} {labels.NAMES['processors'].get(numbers, f'model {numbers}')}"
 
 
-def is_known(processor: Processor) -> bool:
-    """True if a machine gave family, model and stepping, and not its processor's name alone."""
-    return None not in (processor.family, processor.model, processor.stepping)
-
-
 def may_be_same(processor: Processor, other: Processor) -> bool:
     """True if two processors are the same model, or may be: of one the name alone is known."""
-    if is_known(processor) and is_known(other):
-        return _model_numbers(processor) == _model_numbers(other)
-    return processor.name == other.name
+    key, other_key = _model_key(processor), _model_key(other)
+    return key == other_key if key and other_key else processor.name == other.name
 
 
 def model_keys(processors: Sequence[Processor]) -> list[str]:
@@ -64,11 +58,9 @@ def model_keys(processors: Sequence[Processor]) -> list[str]:
     """
     keys_by_name: dict[str, str] = {}
     for each in processors:
-        if is_known(each):
-            keys_by_name.setdefault(each.name, _model_key(each))
-    return [
-        _model_key(each) if is_known(each) else keys_by_name.get(each.name, each.name) for each in processors
-    ]
+        if key := _model_key(each):
+            keys_by_name.setdefault(each.name, key)
+    return [_model_key(each) or keys_by_name.get(each.name, each.name) for each in processors]
 
 
 def count_models(several: Sequence[Processor]) -> int:
@@ -77,11 +69,9 @@ def count_models(several: Sequence[Processor]) -> int:
 
 
 def _model_key(processor: Processor) -> str:
-    return "/".join(map(str, _model_numbers(processor)))
-
-
-def _model_numbers(processor: Processor) -> tuple[int | None, ...]:
-    return processor.family, processor.model, processor.stepping
+    """Family, model and stepping of a processor; empty where a machine gave its name alone."""
+    numbers = (processor.family, processor.model, processor.stepping)
+    return "" if None in numbers else "/".join(map(str, numbers))
 
 
 def arm_signature(facts: Mapping[str, Any]) -> dict[str, str]:

@@ -143,11 +143,6 @@ class ResultsTable:
     sessions: int = 0
     processors: int = 0
 
-    @property
-    def records(self) -> list[dict[str, Any]]:
-        """All rows as plain values."""
-        return [row.record for row in (*self.rows, *self.aa)]
-
 
 def build_results(findings: Findings, recorded: MetaAnalysis | None = None) -> ResultsTable:
     """Table of a study's findings, beside the effects from recorded sessions of the same design."""
