@@ -282,21 +282,20 @@ def test_all_effects_are_one_table_with_both_ends_in_one_unit(monkeypatch, tmp_p
 
 def test_a_table_fits_the_terminal_and_shows_fractions_in_per_cent(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    for table in (
+    tables = (
         bb.effects("two-arms"),
         bb.study("two-arms").runs,
         bb.source("tidb-kubernetes").claims.table,
-    ):
-        assert max(map(len, repr(table).splitlines())) <= 80
-    text = repr(bb.effects("two-arms"))
-    assert "−20.0\N{NO-BREAK SPACE}%" in text and "-0.2" not in text
+    )
+    effects, runs, _ = texts = [repr(table) for table in tables]
+    assert max(len(line) for text in texts for line in text.splitlines()) <= 80
+    assert "−20.0\N{NO-BREAK SPACE}%" in effects and "-0.2" not in effects
     # What all rows share is said once, above them, and a part of a table is shown like the whole.
-    assert text.startswith("every row: study two-arms, workload oltp_read_write")
-    assert "−20.0\N{NO-BREAK SPACE}%" in repr(bb.effects("two-arms").query("treatment == 'haproxy'"))
-    assert "more columns: " in repr(bb.study("two-arms").runs)
+    assert effects.startswith("every row: study two-arms, workload oltp_read_write")
+    assert "−20.0\N{NO-BREAK SPACE}%" in repr(tables[0].query("treatment == 'haproxy'"))
+    assert "more columns: " in runs
     # A name is whole or not there; a sentence is cut.
-    run = bb.study("two-arms").runs["run_id"].iloc[0]
-    assert run in repr(bb.study("two-arms").runs)
+    assert tables[1]["run_id"].iloc[0] in runs
     claims = repr(bb.source("tidb-kubernetes").claims)
     assert all(text in claims for text in ("zones-with-concurrency", "does not hold", "…"))
 
