@@ -1,37 +1,37 @@
 """Folders for labs that nothing is kept of: whatever ends their process, nothing of them stays."""
 
+import multiprocessing.process
 import os
 import signal
-import subprocess
-import sys
+import time
 from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
 
 from benchbook.commands import machine_noise
+from benchbook.sites import workspace as labs
 from benchbook.sites.local import network
 from benchbook.sites.machine import capabilities
+from benchbook.sites.processes import signal_handling
 from benchbook.sites.topology import teardown
 from benchbook.sites.workspace import lab_id
 
 ABLE = os.geteuid() == 0 and all(ability.ok for ability in capabilities.check_network()[:3])
-# A gate in short: its lab, a site that turns signals into an exit, a namespace where there can be one.
-AT_WORK = f"""
-import time
-from benchbook.commands import machine_noise
-from benchbook.sites import workspace as labs
-from benchbook.sites.local import network
-from benchbook.sites.processes import signal_handling
-with machine_noise.make_lab("gate-") as base:
-    with signal_handling.catch_signals():
+# A copy of this process, which has imported all that such a command needs; it shares nothing else with it.
+COPIES = multiprocessing.get_context("fork")
+Begun = tuple[multiprocessing.process.BaseProcess, Path, str]
+
+
+def work(said: Connection) -> None:
+    """A gate in short: its lab, a site that turns signals into an exit, a namespace if there can be one."""
+    with machine_noise.make_lab("gate-") as base, signal_handling.catch_signals():
         lab = labs.open_lab(base / "lab")
-        if {ABLE}:
+        if ABLE:
             network.LabNetwork(lab.token).pod(1)
-        print(base, lab.token, flush=True)
+        said.send((base, lab.token))
         time.sleep(60)
-"""
-Begun = tuple[subprocess.Popen[str], Path, str]
 
 
 @pytest.fixture
@@ -47,16 +47,19 @@ def begun(labs_of_clone: Path) -> Iterator[Callable[[], Begun]]:
     started = []
 
     def start() -> Begun:
-        one = subprocess.Popen([sys.executable, "-c", AT_WORK], stdout=subprocess.PIPE, text=True)
+        heard, said = COPIES.Pipe(duplex=False)
+        one = COPIES.Process(target=work, args=(said,))
         started.append(one)
-        assert one.stdout is not None
-        base, token = one.stdout.readline().split()
-        return one, Path(base), lab_id(token)
+        one.start()
+        # Or else this end stays open, and a copy that failed would be waited for in vain.
+        said.close()
+        base, token = heard.recv()
+        return one, base, lab_id(token)
 
     yield start
     for one in started:
         one.kill()
-        one.wait()
+        one.join()
     assert teardown.tear_down(labs_of_clone).is_clean
 
 
@@ -67,7 +70,7 @@ def in_kernel(id: str) -> list[str]:
 def test_down_removes_what_a_killed_command_left(begun: Callable[[], Begun], labs_of_clone: Path):
     process, base, id = begun()
     process.kill()
-    process.wait()
+    process.join()
     assert base.is_dir() and bool(in_kernel(id)) is ABLE
     report = teardown.tear_down(labs_of_clone)
     assert report.is_clean and str(base) in report.removed
@@ -78,25 +81,27 @@ def test_down_removes_what_a_killed_command_left(begun: Callable[[], Begun], lab
 def test_the_next_command_removes_it_too_and_leaves_one_that_is_at_work(begun: Callable[[], Begun]):
     process, base, id = begun()
     process.kill()
-    process.wait()
+    process.join()
     other, kept, kept_id = begun()
     assert not base.exists() and in_kernel(id) == []
     with machine_noise.make_lab() as mine:
         assert mine.is_dir() and kept.is_dir() and bool(in_kernel(kept_id)) is ABLE
-    assert not mine.exists() and other.poll() is None
+    assert not mine.exists() and other.is_alive()
 
 
 def test_a_command_that_is_asked_to_end_leaves_nothing(begun: Callable[[], Begun]):
     process, base, id = begun()
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=30) == -signal.SIGTERM
+    process.terminate()
+    process.join(timeout=30)
+    assert process.exitcode == -signal.SIGTERM
     assert not base.exists() and in_kernel(id) == []
 
 
 def test_down_asks_a_living_command_to_end(begun: Callable[[], Begun], labs_of_clone: Path):
     process, base, _ = begun()
     report = teardown.tear_down(labs_of_clone)
-    assert process.wait(timeout=30) == -signal.SIGTERM
+    process.join(timeout=30)
+    assert process.exitcode == -signal.SIGTERM
     assert report.is_clean and not base.exists()
     assert [line for line in report.stopped if line.startswith(f"pid {process.pid} ")]
 
@@ -104,7 +109,7 @@ def test_down_asks_a_living_command_to_end(begun: Callable[[], Begun], labs_of_c
 def test_labs_of_another_clone_are_left_alone(begun, labs_of_clone, monkeypatch):
     process, base, id = begun()
     process.kill()
-    process.wait()
+    process.join()
     others = labs_of_clone.with_name(f"others-{labs_of_clone.name}")
     monkeypatch.setenv("BENCHBOOK_LAB_DIR", str(others))
     with machine_noise.make_lab():
