@@ -41,11 +41,8 @@ def planned(study: StudySpec, arm: str) -> PlannedRun:
 
 def made(site: Any, run: PlannedRun, connections: Sequence[Any], into: Path) -> RunFolder:
     """Make a run on an arm that is up; return it, again where a busy machine gave it too little time."""
-    first, *others = connections
     for number in range(3):
-        folder = execute_run(
-            RunContext(run, site, run.arm, first, LIMITS, tuple(others)), into / str(number), 1
-        )
+        folder = execute_run(RunContext(run, site, run.arm, (*connections,), LIMITS), into / str(number), 1)
         if not is_starved(judge(folder).reasons):
             break
     return folder

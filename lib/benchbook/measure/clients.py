@@ -11,6 +11,7 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -150,11 +151,7 @@ def _end_client(client: RunningClient, ended_by: str) -> None:
     """End a client gently and then not."""
     popen = client.process.popen
     # A stopped process takes no signal but CONT and KILL.
-    steps: list[tuple[Callable[[], None], float]] = [
-        (lambda: popen.send_signal(signal.SIGTERM), TERM_S),
-        (popen.kill, KILL_S),
-    ]
-    for act, wait_s in steps:
+    for act, wait_s in ((partial(popen.send_signal, signal.SIGTERM), TERM_S), (popen.kill, KILL_S)):
         act()
         if _is_over(client, wait_s):
             break

@@ -44,17 +44,12 @@ class RunContext:
     planned: PlannedRun
     site: Site
     arm: str
-    connection: Connection
+    connections: tuple[Connection, ...]
+    """The session with each of the arm's servers, in their order."""
     limits: dict[str, Any]
-    others: tuple[Connection, ...] = ()
     begins: str | None = None
     rows_before_restart: Mapping[Connection, statement_counters.Record] = field(default_factory=dict)
     """What the rows of a server were that was started again since, to begin cold."""
-
-    @property
-    def connections(self) -> tuple[Connection, ...]:
-        """The session with each of the arm's servers, in their order."""
-        return (self.connection, *self.others)
 
 
 def execute_run(context: RunContext, into: Path, attempt: int) -> run_folder.RunFolder:
@@ -85,7 +80,7 @@ def execute_together(
                 of_arms[run.context.arm] = stack.enter_context(run.context.site.during(run.context.arm))
             run.arrangement = of_arms[run.context.arm]
             if "load" in run.arrangement:
-                run.arrangement["load"]["sessions_before"] = _count_sessions(run.context.connection)
+                run.arrangement["load"]["sessions_before"] = _count_sessions(run.context.connections[0])
         try:
             for run in group:
                 _start_clients(run)
@@ -102,7 +97,7 @@ def execute_together(
                 _end_run(run)
         for run in group:
             if "load" in run.arrangement and not run.is_late:
-                run.arrangement["load"]["sessions_after"] = _count_sessions(run.context.connection)
+                run.arrangement["load"]["sessions_after"] = _count_sessions(run.context.connections[0])
     beside_s = time.monotonic() - entered
     for run in group:
         run.evidence |= _collect_evidence(run, beside_s)
@@ -139,11 +134,11 @@ class RunInProgress:
 
 def _inspect_arm(context: RunContext, into: Path, attempt: int) -> RunInProgress:
     """Begin a run's folder and look at its arm before anything starts."""
-    planned, site = context.planned, context.site
+    planned, site, connection = context.planned, context.site, context.connections[0]
     endpoints = list(site.endpoints(context.arm))
     part = run_folder.begin_folder(into, planned.to_dict())
     request = endpoints[0].tls
-    cipher = "" if request == "off" else dialect.get_dialect(context.connection).cipher(context.connection)
+    cipher = "" if request == "off" else dialect.get_dialect(connection).cipher(connection)
     evidence: dict[str, Any] = {
         "attempt": attempt,
         "limits": context.limits,
@@ -157,7 +152,7 @@ def _inspect_arm(context: RunContext, into: Path, attempt: int) -> RunInProgress
     evidence["free_bytes_before"] = psutil.disk_usage(str(into)).free
     evidence["identity_before"] = site.identity(context.arm)
     evidence["identity_at_start"] = server_drift.arm_at_start(
-        context.connection, context.arm, evidence["identity_before"]
+        connection, context.arm, evidence["identity_before"]
     )
     return RunInProgress(context, part, attempt, endpoints, evidence, mark, tables)
 

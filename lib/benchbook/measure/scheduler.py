@@ -264,9 +264,8 @@ def _bind_run(state: MatrixRunner, run: PlannedRun, ready: servers.Ready) -> Run
     """A planned run with its arm as it stands."""
     is_own = run.partners and run.arm == _own_twin(state)
     arm = run.arm if is_own else state.study.deployed(run.arm)
-    first, *others = ready.connections[arm]
     begins = state.data.of_arm(arm).begins
-    return RunContext(run, state.opened, arm, first, state.limits, tuple(others), begins, ready.rows)
+    return RunContext(run, state.opened, arm, ready.connections[arm], state.limits, begins, ready.rows)
 
 
 def _report_run(state: MatrixRunner, run: PlannedRun, verdict: RunVerdict, messages: Collection[str]) -> None:

@@ -140,11 +140,11 @@ def record_before(connection: Connection, tables: int | None, known_rows: Record
     }
 
 
-def rows_of(connection: Connection, tables: int | None) -> Record:
+def rows_of(connection: Connection, tables: int | None, side: str = "before") -> Record:
     """`rows_before`, and a `sample_before` if tables are too large to be counted (None)."""
     return {
-        "rows_before": count_rows(connection, tables) if tables is not None else None,
-        "sample_before": sample_ids(connection) if tables is None else None,
+        f"rows_{side}": count_rows(connection, tables) if tables is not None else None,
+        f"sample_{side}": sample_ids(connection) if tables is None else None,
     }
 
 
@@ -174,8 +174,7 @@ def record_after(
             "work": {"before": was.get("work_before"), "after": moment.work},
             "cache": {"before": was.get("cache_before"), "after": connection.info.get("cache")},
             "uptime_after_s": uptime_s,
-            "rows_after": count_rows(connection, tables) if tables is not None else None,
-            "sample_after": sample_ids(connection) if tables is None else None,
+            **rows_of(connection, tables, "after"),
             "foreign_sessions": was["foreign_sessions"] + words.foreign_sessions(connection),
             "server_answers": True,
         }
@@ -197,7 +196,7 @@ def _after_event(connection: Connection, was: Record, tables: int | None) -> Rec
         "state": server_drift.look_after(connection, was["state"], server_drift.latest_reading(connection)),
         "ledger": _broken_off(was, "the server was ended, or set otherwise, in the run as planned", False),
         "uptime_after_s": uptime_s,
-        **{name.replace("before", "after"): rows for name, rows in rows_of(connection, tables).items()},
+        **rows_of(connection, tables, "after"),
         "foreign_sessions": was["foreign_sessions"]
         + dialect.get_dialect(connection).foreign_sessions(connection),
         "server_answers": True,

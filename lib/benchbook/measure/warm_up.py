@@ -90,8 +90,7 @@ def _run_pilot(
     def make(attempt: int) -> run_folder.RunFolder:
         # A session for each pilot: a server that was started again answers nobody who was connected before.
         with servers.open_sessions(site, study, [arm]) as connections:
-            first, *others = connections[arm]
-            return execute_run(RunContext(pilot, site, arm, first, limits, tuple(others)), into, attempt)
+            return execute_run(RunContext(pilot, site, arm, connections[arm], limits), into, attempt)
 
     try:
         new_run_folder = make(1)

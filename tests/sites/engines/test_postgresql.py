@@ -189,8 +189,7 @@ def test_a_statement_of_a_stranger_in_the_run_voids_it(loaded: Any, tmp_path: Pa
     endpoint = site.up("direct")
     password = site.lab.password(accounts.DRIVER)
     with servers.open_sessions(site, site.study, ["direct"]) as connections:
-        (first,) = connections["direct"]
-        run = RunContext(planned(site, "direct"), site, "direct", first, LIMITS)
+        run = RunContext(planned(site, "direct"), site, "direct", connections["direct"], LIMITS)
         real = site.during
 
         def during(arm: str) -> Any:
@@ -240,12 +239,11 @@ def test_a_trigger_or_a_row_between_two_runs_voids_the_second(loaded: Any, tmp_p
     site.restore()
     site.up("direct")
     with servers.open_sessions(site, site.study, ["direct"]) as connections:
-        (first,) = connections["direct"]
         asked = planned(site, "direct", "oltp_point_select")
-        run = RunContext(asked, site, "direct", first, LIMITS)
+        run = RunContext(asked, site, "direct", connections["direct"], LIMITS)
         # Reading tables loads a library into our session, with settings of its own.
         dataset.prewarm_all(plan_data(site.study), connections)
-        before = judge(walks.made(site, asked, [first], tmp_path / "1"))
+        before = judge(walks.made(site, asked, connections["direct"], tmp_path / "1"))
         assert (before.status, before.reasons) == ("valid", [])
         tell(
             site,
@@ -275,10 +273,9 @@ def test_a_setting_changed_and_a_restart_between_two_runs_void_the_second(loaded
     site.restore()
     site.up("direct")
     with servers.open_sessions(site, site.study, ["direct"]) as connections:
-        (first,) = connections["direct"]
         asked = planned(site, "direct", "oltp_point_select")
-        run = RunContext(asked, site, "direct", first, LIMITS)
-        assert judge(walks.made(site, asked, [first], tmp_path / "1")).status == "valid"
+        run = RunContext(asked, site, "direct", connections["direct"], LIMITS)
+        assert judge(walks.made(site, asked, connections["direct"], tmp_path / "1")).status == "valid"
         tell(site, "ALTER SYSTEM SET work_mem = '1MB'", "SELECT pg_reload_conf()", arm="direct")
         time.sleep(0.3)
         judgement = judge(execute_run(run, tmp_path / "2", 1))
@@ -302,8 +299,7 @@ def test_a_killed_server_voids_the_run_and_comes_back(loaded: Any, tmp_path: Pat
     site.watch = watch
     try:
         with servers.open_sessions(site, site.study, ["direct"]) as connections:
-            (first,) = connections["direct"]
-            run = RunContext(planned(site, "direct"), site, "direct", first, LIMITS)
+            run = RunContext(planned(site, "direct"), site, "direct", connections["direct"], LIMITS)
             folder = execute_run(run, tmp_path, 1)
     finally:
         del site.watch

@@ -95,7 +95,7 @@ def measured(site: Any, made: StudySpec, run: PlannedRun, into: Path) -> validit
     """Make one run as the walk makes it, and judge it."""
     into.mkdir(exist_ok=True)
     with statement_counters.open_session(site, run.arm) as connection:
-        what = run_executor.RunContext(run, site, run.arm, connection, LIMITS)
+        what = run_executor.RunContext(run, site, run.arm, (connection,), LIMITS)
         return validity.judge_run(run_executor.execute_run(what, into, 1), LIMITS)
 
 

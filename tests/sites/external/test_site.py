@@ -137,7 +137,7 @@ def test_two_clients_load_one_endpoint_together(study, theirs, open_folder, tmp_
         dataset.ensure_data(site, plan_data(site.study))
         planned = walks.planned(site.study, "pair")
         with statement_counters.open_session(site, planned.arm) as connection:
-            folder = execute_run(RunContext(planned, site, planned.arm, connection, LIMITS), tmp_path, 1)
+            folder = execute_run(RunContext(planned, site, planned.arm, (connection,), LIMITS), tmp_path, 1)
     judged = validity.judge_run(folder, LIMITS | {"start_spread_ms": 10_000.0})
     assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
     each = judged.evidence.clients
@@ -511,7 +511,7 @@ def test_a_query_of_somebody_else_on_their_postgresql_makes_a_run_invalid(
             planned = walks.planned(asked, "two")
             began = threading.Timer(1.0, lambda: psql(somebody))
             began.start()
-            folder = execute_run(RunContext(planned, site, "two", connections["two"][0], LIMITS), tmp_path, 1)
+            folder = execute_run(RunContext(planned, site, "two", connections["two"], LIMITS), tmp_path, 1)
             began.join()
     judged = validity.judge_run(folder, LIMITS)
     assert judged.status == "invalid", "a session beside ours, and a statement that sysbench did not send"

@@ -61,8 +61,7 @@ def run(site: Any, spec: Any, arm: str, into: Path) -> tuple[Any, validity.Judge
     into.mkdir(exist_ok=True)
     for attempt in range(1, 5):
         with open_sessions(site, spec, [arm]) as opened:
-            first, *others = opened[arm]
-            made = execute_run(RunContext(planned, site, arm, first, LIMITS, tuple(others)), into, attempt)
+            made = execute_run(RunContext(planned, site, arm, opened[arm], LIMITS), into, attempt)
         judged = validity.judge_run(made, LIMITS)
         if judged.status == "valid" or not all(one.startswith(("V4", "V7")) for one in judged.reasons):
             break

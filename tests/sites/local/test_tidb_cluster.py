@@ -93,7 +93,7 @@ def judged(site: Any, study: StudySpec, arm: str, into: Path, meanwhile: Any = N
         site.client = client
     try:
         with statement_counters.open_session(site, arm) as connection:
-            run_context = run_executor.RunContext(run, site, arm, connection, LIMITS)
+            run_context = run_executor.RunContext(run, site, arm, (connection,), LIMITS)
             made = run_executor.execute_run(run_context, into, 1)
             return validity.judge_run(made, LIMITS)
     finally:

@@ -175,10 +175,8 @@ class Index(Model):
     def sessions(self, name: str | None = None) -> Iterator[RecordedSession]:
         """The sessions of every study, or of one, by name and time."""
         for study in sorted(self.studies) if name is None else [name]:
-            recorded = self.studies[study]
-            newest = recorded.newest
-            for session, entry in sorted(recorded.sessions.items()):
-                yield RecordedSession(paths.recorded_paths(study, session), entry, session == newest)
+            for session in sorted(self.studies[study].sessions):
+                yield self.session(study, session)
 
     def session(self, name: str, session: str) -> RecordedSession:
         """One session of a study."""

@@ -106,7 +106,7 @@ class TiDB(Server):
         variables = sql.read_variables(self.admin())
         read = self.asked.taken(self.engine.settings, self.status.config(), variables)
         is_here = self.machine.host is None
-        built = {"built_with": (build.read_build(Path(self.binary)) or {}).get("go")} if is_here else {}
+        built = {"built_with": build.read_build(Path(self.binary)).get("go")} if is_here else {}
         facts = data.collect_facts(self.version, STORAGE, read, variables, self.folder)
         return facts | {"name": self.traits.name} | self.program_facts(self.binary) | built
 

@@ -215,12 +215,7 @@ class UnistoreCluster(TidbServers):
             "config_hash": self.servers[0].config_hash,
             "started_with": self.servers[0].started_with,
             "programs": {
-                name: {"sha256": files.digest_file(path)}
-                | {
-                    key: value
-                    for key, value in (build.read_build(path) or {}).items()
-                    if key in ("go", "module")
-                }
+                name: {"sha256": files.digest_file(path), **build.read_build(path)}
                 for name, path in self.programs.items()
             },
             "cluster": {

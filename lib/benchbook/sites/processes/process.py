@@ -173,11 +173,9 @@ def stop_child(child: Child, *, grace_s: float = 20.0, gentle: int = signal.SIGT
             _reap_child(child)
             return True
         for signum, wait_s in ((gentle, grace_s), (signal.SIGKILL, 10.0)):
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(handle, signum)
                 signal.pidfd_send_signal(handle, signal.SIGCONT)
-            except ProcessLookupError:
-                pass
             if procfs.any_ended([handle], wait_s):
                 return signum == gentle
     finally:

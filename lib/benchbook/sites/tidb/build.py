@@ -182,10 +182,11 @@ def said_version(binary: str | Path) -> str:
     return match[1]
 
 
-def read_build(binary: Path) -> dict[str, str] | None:
-    """Build record of a program: `go` and `module`; None if it was not built here."""
+def read_build(binary: Path) -> dict[str, str]:
+    """`go` and `module` that a program was built with; empty if it was not built here."""
     record = binary.with_name("built.json")
-    return files.read_json(record) if record.is_file() else None
+    built = files.read_json(record) if record.is_file() else {}
+    return {key: built[key] for key in ("go", "module") if key in built}
 
 
 def _build_program(lab: labs.Lab, recipe: Recipe) -> Path:
