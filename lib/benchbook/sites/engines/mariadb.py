@@ -48,7 +48,7 @@ class MariaDB(Server):
     ) -> None:
         super().__init__(machine, engine, place)
         self.socket, self.tls_from = f"{self.role}/{SOCKET}", tls_from
-        self.asked = settings.complete_settings(engine.settings, *self.starts_from)
+        self.asked = self._complete(engine.settings)
 
     @property
     def made_with(self) -> dict[str, Any]:

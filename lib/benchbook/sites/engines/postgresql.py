@@ -59,7 +59,7 @@ class PostgreSQL(Server):
 
     def __init__(self, machine: Machine, engine: Any, place: labs.PartLocation) -> None:
         super().__init__(machine, engine, place)
-        self.asked = settings.complete_settings(engine.settings, *self.starts_from)
+        self.asked = self._complete(engine.settings)
         # Sockets are named after the port.
         name = f".s.PGSQL.{place.port}"
         self.socket = f"{self.role}/{name}"

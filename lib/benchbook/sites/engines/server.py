@@ -242,6 +242,10 @@ class Server(Supervised, abc.ABC):
         program = cls.traits.programs[0]
         return f"`{install_command(program)}`" if cls.traits.packages else "put it into the PATH"
 
+    def _complete(self, requests: Mapping[str, settings.Value]) -> dict[str, settings.Value]:
+        """Settings that a server is asked for; an engine of another package adds its own here."""
+        return settings.complete_settings(requests, *self.starts_from)
+
     def _find(self) -> str:
         name, named = self.traits.programs[0], self.engine.binary
         if (result := self.machine.program(named or name)) is not None:
