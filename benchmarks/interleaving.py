@@ -21,23 +21,25 @@ import numpy as np
 
 from benchbook.commands import machine_noise
 from benchbook.commands.machine_noise import log_ratios
-from benchbook.compare.stats.intervals import Interval, t_interval
+from benchbook.compare.stats.intervals import t_interval
 from benchbook.core.study.interleaving import RUNS, TURNS
 from benchbook.core.study.params import Limits
 from benchmarks import bench_site
-from benchmarks.table import Row, machine, show
+from benchmarks.table import Row, format_interval, machine, show
 
 LEVEL = 0.95
 RUN_S = {"fast": 2, "quota": 4, "neighbour": 3, "zones": 3, "engines": 2}
 Arms = dict[str, dict[str, Any]]
 
 
-def _quotas(one: float, other: float) -> Arms:
-    return {name: {"cpu": {"server": {"quota": quota}}} for name, quota in (("one", one), ("other", other))}
+def set_quotas(**cores: float) -> Arms:
+    """Arms whose servers have some of a core each, by their names."""
+    return {name: {"cpu": {"server": {"quota": quota}}} for name, quota in cores.items()}
 
 
-def _distances(one: float, other: float) -> Arms:
-    return {name: {"zones": {"latency_ms": far}} for name, far in (("one", one), ("other", other))}
+def set_distances(**latencies_ms: float) -> Arms:
+    """Arms so far from their servers, by their names."""
+    return {name: {"zones": {"latency_ms": far}} for name, far in latencies_ms.items()}
 
 
 NEIGHBOUR = {"neighbour": {"processes": 1}}
@@ -49,15 +51,19 @@ QUESTIONS: dict[str, dict[str, Arms]] = {
         "haproxy": {"one": {}, "other": {"access": "haproxy"}},
     },
     # Quotas that differ by a hundredth of a per cent have servers of their own and the same microseconds.
-    "quota": {"equal": _quotas(0.4, 0.40001), "5 %": _quotas(0.4, 0.42), "20 %": _quotas(0.4, 0.48)},
+    "quota": {
+        "equal": set_quotas(one=0.4, other=0.40001),
+        "5 %": set_quotas(one=0.4, other=0.42),
+        "20 %": set_quotas(one=0.4, other=0.48),
+    },
     "neighbour": {
         "equal": {"one": NEIGHBOUR, "other": {**NEIGHBOUR, **OWN}},
         "poor": {"one": {**NEIGHBOUR, "qos": "guaranteed"}, "other": {**NEIGHBOUR, "qos": "best_effort"}},
     },
     "zones": {
-        "equal": _distances(0.5, 0.50001),
-        "5 %": _distances(0.5, 0.525),
-        "20 %": _distances(0.5, 0.6),
+        "equal": set_distances(one=0.5, other=0.50001),
+        "5 %": set_distances(one=0.5, other=0.525),
+        "20 %": set_distances(one=0.5, other=0.6),
     },
     "engines": {
         "equal": {
@@ -97,17 +103,12 @@ def ask(kind: str, question: str, blocks: int, rounds: int, port: int) -> Row:
     error = float(np.hypot(*(one.standard_error for one in found.values())))
     return Row(
         f"{kind}: {question}",
-        f"turns {_shown(found[TURNS])}",
-        f"runs {_shown(found[RUNS])}",
+        f"turns {format_interval(found[TURNS])}",
+        f"runs {format_interval(found[RUNS])}",
         f"variance {variance[RUNS] / variance[TURNS]:.1f} ×; {apart / error:+.1f} standard errors apart",
         "0 inside" if question == "equal" else "one answer",
         found[TURNS].log_low <= 0 <= found[TURNS].log_high if question == "equal" else abs(apart) < 3 * error,
     )  # fmt: skip
-
-
-def _shown(found: Interval) -> str:
-    effect, low, high = (100 * np.expm1(one) for one in (found.log_mean, found.log_low, found.log_high))
-    return f"{effect:+.1f} % [{low:+.1f}, {high:+.1f}]"
 
 
 def main() -> None:

@@ -20,31 +20,19 @@ import numpy as np
 
 from benchbook.commands import machine_noise
 from benchbook.commands.machine_noise import LEVEL, log_ratios
+from benchbook.compare.stats import tolerance
 from benchbook.compare.stats.intervals import Interval, t_interval
 from benchbook.core.study.params import Limits
 from benchmarks import bench_site
-from benchmarks.table import Row, machine, show
+from benchmarks.interleaving import set_distances, set_quotas
+from benchmarks.table import Row, format_interval, machine, show
 
 BLOCKS = 5
 SHARE = 0.9
 """Share of the differences that are to be found: 18 of 20."""
 KINDS: dict[str, dict[str, Any]] = {
-    "quota": {
-        "arms": {
-            name: {"cpu": {"server": {"quota": quota}}}
-            for name, quota in (("one", 0.4), ("equal", 0.40001), ("other", 0.42))
-        },
-        "run_s": 3,
-        "sign": 1,
-    },
-    "zones": {
-        "arms": {
-            name: {"zones": {"latency_ms": far}}
-            for name, far in (("one", 0.5), ("equal", 0.50001), ("other", 0.54))
-        },
-        "run_s": 2,
-        "sign": -1,
-    },
+    "quota": {"arms": set_quotas(one=0.4, equal=0.40001, other=0.42), "run_s": 3, "sign": 1},
+    "zones": {"arms": set_distances(one=0.5, equal=0.50001, other=0.54), "run_s": 2, "sign": -1},
 }
 
 
@@ -61,21 +49,20 @@ def measure_session(kind: str, seed: int, port: int) -> tuple[Interval, Interval
             runs = machine_noise.measure_runs(study, base / "lab", base, limits, lambda _: None)
         equal += list(log_ratios(runs, "one", "equal"))
         other += list(log_ratios(runs, "one", "other"))
-        if is_decided(t_interval(other, LEVEL)):
+        if _find_sign(t_interval(other, LEVEL)):
             break
     return t_interval(equal, LEVEL), t_interval(other, LEVEL)
 
 
-def is_decided(interval: Interval) -> bool:
-    """True if an interval leaves zero out."""
-    return interval.low is not None and interval.high is not None and not interval.low <= 0 <= interval.high
+def _find_sign(interval: Interval) -> int:
+    return tolerance.sign_of_interval(interval.low, interval.high)
 
 
 def count_results(kind: str, pairs: list[tuple[Interval, Interval]], wall_s: float) -> Row:
     """Line of a kind: sessions that found its difference with its sign, and that invented one."""
     sign = KINDS[kind]["sign"]
-    right = sum(is_decided(other) and np.sign(other.log_mean) == sign for _, other in pairs)
-    invented = sum(is_decided(equal) for equal, _ in pairs)
+    right = sum(_find_sign(other) == sign for _, other in pairs)
+    invented = sum(_find_sign(equal) != 0 for equal, _ in pairs)
     effects = np.array([other.log_mean for _, other in pairs])
     apart = np.array([equal.log_mean for equal, _ in pairs])
     spread = effects.std(ddof=1) if len(pairs) > 1 else np.nan
@@ -87,11 +74,6 @@ def count_results(kind: str, pairs: list[tuple[Interval, Interval]], wall_s: flo
         f"{SHARE:.0%} found, at most 1 in 10 invented",
         right >= SHARE * len(pairs) and invented <= 0.1 * len(pairs),
     )
-
-
-def _format(interval: Interval) -> str:
-    effect, low, high = (100 * (value or 0.0) for value in (interval.effect, interval.low, interval.high))
-    return f"{effect:+.1f} % [{low:+.1f}, {high:+.1f}] of {interval.n} blocks"
 
 
 def main() -> None:
@@ -111,8 +93,9 @@ def main() -> None:
             began = time.monotonic()
             results.append(measure_session(kind, request.seed + number, request.port))
             wall_s[kind] += time.monotonic() - began
-            equal, other = (_format(interval) for interval in results[-1])
-            print(f"{kind} {number + 1}: equal {equal}, other {other}", file=sys.stderr, flush=True)
+            equal, other = map(format_interval, results[-1])
+            blocks = results[-1][1].n
+            print(f"{kind} {number + 1}, {blocks} blocks: equal {equal}, other {other}", file=sys.stderr)
     show([count_results(kind, results, wall_s[kind]) for kind, results in pairs.items()])
 
 

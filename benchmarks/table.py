@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
+from benchbook.compare.stats.intervals import Interval
+
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -35,6 +37,14 @@ def show(rows: Iterable[Row]) -> None:
     lines.insert(1, ["-" * width for width in widths])
     for line in lines:
         print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
+def format_interval(interval: Interval) -> str:
+    """Effect with its interval in percent, or the reason against one."""
+    if not interval.is_known:
+        return str(interval.reason)
+    effect, low, high = (100 * (end or 0.0) for end in (interval.effect, interval.low, interval.high))
+    return f"{effect:+.1f} % [{low:+.1f}, {high:+.1f}]"
 
 
 def machine() -> str:

@@ -13,17 +13,16 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
-from benchbook.compare.stats.intervals import Interval, t_interval
+from benchbook.compare.stats.intervals import t_interval
 from benchbook.compare.stats.variance_components import log_ratio_table, variance_components
 from benchbook.core.artifacts import record
 from benchbook.core.study.params import Limits
 from benchbook.core.study.study import TWIN
 from benchbook.core.util import paths
 from benchbook.read import tidy
-from benchmarks.table import Row, show
+from benchmarks.table import Row, format_interval, show
 
 STUDIES = ("quick", "lab-proxies", "lab-zones", "lab-cpu", "lab-engines")
 LEVEL = 0.98
@@ -65,7 +64,8 @@ def of_session(archive: Path) -> list[Row]:
         return [Row(f"{data.name}: {treatment}", "fewer than three blocks")]
     whole = t_interval(ratios.mean(axis=1).to_numpy(), LEVEL)
     levels = [
-        f"{' '.join(map(str, cell))}: {_shown(t_interval(ratios[cell].to_numpy(), LEVEL))}" for cell in ratios
+        f"{' '.join(map(str, cell))}: {format_interval(t_interval(ratios[cell].to_numpy(), LEVEL))}"
+        for cell in ratios
     ]
     measured_s = float(runs.active_s.fillna(runs.run_s).sum())
     lasted_s = float((runs.started_s + runs.sysbench_s).max() - runs.started_s.min())
@@ -75,18 +75,11 @@ def of_session(archive: Path) -> list[Row]:
     speed = "" if found.speed_share is None else f"; speed explains {found.speed_share:.0%}"
     what = f"{data.name}, {'/'.join(sorted(set(runs.order)))}, {baseline} : {treatment}"
     return [
-        Row(what, _shown(whole), f"{found.blocks} blocks, {found.cells} cells",
+        Row(what, format_interval(whole), f"{found.blocks} blocks, {found.cells} cells",
             f"{measured_s:.0f} of {lasted_s:.0f} s measured", "", None),
         *(Row(f"  {text}", "") for text in levels),
         Row(f"  {parts}{speed}", ""),
     ]  # fmt: skip
-
-
-def _shown(found: Interval) -> str:
-    if not found.is_known:
-        return str(found.reason)
-    effect, low, high = (100 * np.expm1(one) for one in (found.log_mean, found.log_low, found.log_high))
-    return f"{effect:+.1f} % [{low:+.1f}, {high:+.1f}]"
 
 
 if __name__ == "__main__":

@@ -106,13 +106,13 @@ def describe_provenance(file: Path) -> Iterator[str]:
         yield f"commit {commit} of {day} by {who}, {signed}, first brought this archive"
     else:
         yield "no commit of this clone has it yet"
-    design, further = session.entry.design, [*index.sessions(session.where.name)]
-    further = [each for each in further if each.id != session.id and each.entry.superseded is None]
-    same = [each.entry for each in further if each.entry.design == design]
-    others = {entry.machine.processor for entry in same} - {session.entry.machine.processor}
+    others = (each for each in index.sessions(session.where.name) if each.id != session.id)
+    alike = [each.entry for each in others if each.entry.design == session.entry.design]
+    same = [entry for entry in alike if entry.superseded is None]
+    processors = {entry.machine.processor for entry in same} - {session.entry.machine.processor}
     yield (
         f"{count(len(same), 'further session')} of the same design in the record, "
-        f"{count(len(others), 'other processor')} among them"
+        f"{count(len(processors), 'other processor')} among them"
     )
 
 

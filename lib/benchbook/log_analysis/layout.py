@@ -127,7 +127,8 @@ def identify_runs(
     named = _with_order(_with_arms(named, root, arm_globs))
     # A repetition's name may say that it belongs to one of the other arms, as passes do.
     each = [roles_by_path[run.path] for run in named]
-    is_paired = all(roles.get("repeat") and _PAIRS.search(roles.get("repeat_word", "")) for roles in each)
+    pairing = [roles.get("repeat") and _PAIRS.search(roles.get("repeat_word", "")) for roles in each]
+    is_paired = bool(pairing) and all(pairing)
     return named, Layout(tuple(patterns), _order_arms(named, baseline), is_paired)
 
 

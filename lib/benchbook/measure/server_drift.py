@@ -93,6 +93,11 @@ def begin_session(connection: Connection) -> None:
     connection.info["held"] = Baseline(latest_reading(connection), written, look)
 
 
+def has_begun(connection: Connection) -> bool:
+    """True if a session keeps its server's first state."""
+    return "held" in connection.info
+
+
 def look_before(connection: Connection) -> Record:
     """Look before a run: digests of settings and tables at the start and now, with differences."""
     held: Baseline = connection.info["held"]

@@ -125,7 +125,7 @@ def record_before(connection: Connection, tables: int | None, known_rows: Record
     # Our sessions that have just been closed stay in a busy server's list for a moment.
     wait_until_settled(connection, LEFT_S)
     foreign = dialect.get_dialect(connection).foreign_sessions(connection)
-    if "held" not in connection.info:
+    if not server_drift.has_begun(connection):
         begin_session(connection)
     look_before = server_drift.look_before(connection)
     counters, uptime_s = read_counters(connection)

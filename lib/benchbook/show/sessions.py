@@ -113,10 +113,12 @@ def local_session(report_inputs: ReportInputs) -> SessionResult | None:
 
 def build_evidence(recorded: MetaAnalysis | None) -> list[Forest | Table]:
     """Each session on a line, the differences between them, and those left out; empty without a record."""
+    if recorded is None:
+        return []
     evidence: list[Forest | Table] = []
-    if recorded and len(recorded.sessions) > 1:
+    if len(recorded.sessions) > 1:
         evidence += [forest.by_session(recorded), tabulate_moderators(recorded)]
-    if recorded and (recorded.left_out or recorded.not_recorded):
+    if recorded.left_out or recorded.not_recorded:
         evidence.append(left_out(recorded))
     return evidence
 

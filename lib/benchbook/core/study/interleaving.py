@@ -121,7 +121,7 @@ def find_mistakes(study: Any) -> Iterator[str]:
         if plan.run_s < LEAST_RUN_S:
             yield f"plan.run_s: {plan.run_s}: too short for a whole run; write {LEAST_RUN_S} or more"
     shortest_ms = least_ms(study)
-    if plan.turn_ms is not None and plan.turn_ms < shortest_ms > DEFAULT_MS:
+    if plan.turn_ms is not None and plan.turn_ms < shortest_ms and shortest_ms > DEFAULT_MS:
         why = max(find_slow(study), key=lambda item: item[1] or 0)[0]
         yield f"plan.turn_ms: {plan.turn_ms}: {why}; write {shortest_ms} or more, or leave it out"
     if plan.order != TURNS:

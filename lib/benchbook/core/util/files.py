@@ -183,8 +183,8 @@ def digest_file(path: Path) -> str:
 
 def digest_stats(root: Path, inputs: Iterable[Path]) -> str:
     """Digest over names, sizes and times of files: to read them all would take seconds."""
-    found = {str(path.relative_to(root)): path.stat() for path in inputs}
-    lines = [f"{name} {of.st_size} {of.st_mtime_ns}" for name, of in sorted(found.items())]
+    stats = {str(path.relative_to(root)): path.stat() for path in inputs}
+    lines = [f"{name} {stat.st_size} {stat.st_mtime_ns}" for name, stat in sorted(stats.items())]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 

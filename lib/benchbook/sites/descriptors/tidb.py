@@ -51,7 +51,6 @@ TRAITS = descriptors.EngineDescriptor(
     leaves_gaps=True,
     # What it was asked for is split into items and variables, under names of its own.
     tells_settings=False,
-    # It says its version in another way when it is asked for its status.
     must_limit_connections=False,
     said_by="tidb",
     closed_since="6.6",
