@@ -100,14 +100,10 @@ def measure_machine(folder: Path) -> Figures:
         **_measure_memory(),
         "flush_ms": _measure_flush(folder),
     }
+    figures = {name: value if value and value > 0 else None for name, value in results.items()}
     spent = [now - was for was, now in zip(before, _read_times())]  # noqa: B905 (Python 3.9 knows no `strict`)
-    results["steal_pct"] = round(100 * spent[7] / sum(spent), 2) if sum(spent) > 0 else None
-    figures = {name: value if name == "steal_pct" or _is_positive(value) else None for name, value in results.items()}
+    figures["steal_pct"] = round(100 * spent[7] / sum(spent), 2) if sum(spent) > 0 else None
     return {**figures, "took_s": round(time.monotonic() - began, 2)}
-
-
-def _is_positive(value: float | None) -> bool:
-    return value is not None and value > 0
 
 
 def _measure_wake(name: str, core: int | None) -> Figures:
