@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from benchbook import sites
+from benchbook.core.artifacts import run_folder
 from benchbook.core.study.params import Limits
 from benchbook.core.study.study import StudySpec
 from benchbook.core.util import paths
@@ -20,65 +21,16 @@ from benchbook.read import tidy, validity
 
 pytestmark = pytest.mark.server
 
-# An event begins with a wait, as those of sysbench's own scripts do here: tests/programs.py.
-COMMON = """
-local ffi = require("ffi")
-ffi.cdef("int usleep(unsigned int);")
-
-function pause()
-   ffi.C.usleep(12000)
-end
-
-function connect()
-   drv = sysbench.sql.driver()
-   con = drv:connect()
-end
-"""
-SCRIPT = """
-require("common")
-
-sysbench.cmdline.options = {accounts = {"Rows", 100}}
-
-function prepare()
-   connect()
-   con:query("CREATE TABLE TABLE_NAME (id INT PRIMARY KEY, balance INT, made TIMESTAMP)")
-   for id = 1, sysbench.opt.accounts do
-      local balance = sysbench.rand.uniform(1, 1000)
-      con:query(string.format("INSERT INTO TABLE_NAME VALUES (%d, %d, NOW())", id, balance))
-   end
-end
-
-function thread_init()
-   connect()
-   con:query("SHOW VARIABLES LIKE 'version'")
-end
-
-function event()
-   pause()
-   local id = sysbench.rand.uniform(1, sysbench.opt.accounts)
-   con:query("BEGIN")
-   con:query("SELECT balance FROM TABLE_NAME WHERE id = " .. id)
-   con:query("UPDATE TABLE_NAME SET balance = balance + 1 WHERE id = " .. id)
-   con:query("COMMIT")
-   EXTRA
-end
-
-function thread_done() con:disconnect() end
-"""
+COMMON, SCRIPT = ((Path(__file__).parents[1] / "data" / "own_script" / f"{name}.lua").read_text()
+                  for name in ("common", "script"))  # fmt: skip
 # What else its event does, by the name of a workload: a check of the run, and what its reason says.
+TWICE = "the script makes connections of its own"
+COUNT = "n = (n or 0) + 1; if n == 50 then"
 BAD = {
-    "fails_halfway": (
-        'n = (n or 0) + 1; if n == 50 then con:query("SELECT * FROM nowhere") end',
-        "V1 exit code",
-        "exit code 1",
-    ),
+    "fails_halfway": (f'{COUNT} con:query("SELECT * FROM nowhere") end', "V1 exit code", "exit code 1"),
     "ignores_time": ("if sysbench.tid == 0 then os.execute('sleep 4') end", "V6 time", "asked 2 s"),
-    "prints_in_a_report": ('n = (n or 0) + 1; if n == 50 then print("hello") end', "V3 stdout", "hello"),
-    "connects_by_itself": (
-        "local mine = drv:connect(); mine:disconnect()",
-        "V10 ledger",
-        "the script makes connections of its own",
-    ),
+    "prints_in_a_report": (f'{COUNT} print("hello") end', "V3 stdout", "hello"),
+    "connects_by_itself": ("local mine = drv:connect(); mine:disconnect()", "V10 ledger", TWICE),
 }
 
 # Two servers, so that the second must have the rows of the first.
@@ -125,19 +77,9 @@ def measured(
         walk = scheduler.run_missing(
             scheduler.MatrixRunner(study, runs, site, *where, judge, limits, lambda _: None)
         )
-        judged = [judge(folder) for folder in _folders(into)]
+        folders = [path for place in where for path in sorted(place.iterdir()) if path.is_dir()]
+        judged = [judge(run_folder.RunFolder(path)) for path in folders]
     return walk, known, judged
-
-
-def _folders(into: Path) -> list[Any]:
-    from benchbook.core.artifacts import run_folder
-
-    return [
-        run_folder.RunFolder(path)
-        for place in ("raw", "void")
-        for path in sorted((into / place).iterdir())
-        if path.is_dir()
-    ]
 
 
 @pytest.mark.parametrize("order", ["runs", "turns"])

@@ -102,10 +102,7 @@ def test_a_setting_is_one_row_and_a_list_of_records_a_table_of_its_own():
     table, pilots = tables.tabulate_facts(
         {"log": asked, "flush": taken, "pilots": [{"arm": "a", "s": None}]}, "Facts", "facts"
     )
-    assert table.rows == [
-        ["log", "OFF, asked for as ON (benchbook)"],
-        ["flush", "2 (study)"],
-    ]
+    assert table.rows == [["log", "OFF, asked for as ON (benchbook)"], ["flush", "2 (study)"]]
     assert pilots.title == "Facts, pilots" and pilots.rows == [["a", "not reported"]]
     assert [column.label for column in pilots.columns] == ["arm", "s"]
 

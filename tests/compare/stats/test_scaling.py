@@ -5,13 +5,7 @@ import pandas as pd
 import pytest
 import scipy  # scipy.stats, which takes half a second, is loaded by the test that asks for it
 
-from benchbook.compare.stats.scaling import (
-    UslFit,
-    _lack_of_fit,
-    check_scalability,
-    describe_scaling,
-    fit_usl,
-)
+from benchbook.compare.stats.scaling import UslFit, _lack_of_fit, check_scalability, describe_scaling, fit_usl
 from tests.compare.claims.test_consistency import cells
 
 # SPEC SDM91 as in Gunther's book and the R package usl.

@@ -163,10 +163,8 @@ def test_caveats_on_blocks_and_equal_arms_have_the_numbers_of_their_fields(make_
             )
             assert place in texts["A/A"]
             figures = numbers(texts["A/A"].replace(place, "").replace("A/A", ""))
-            says = {
-                5: (aa.effect, aa.level, aa.low, aa.high, aa.n / 100),
-                2: (aa.low, aa.high),
-                1: (0.02,),
-            }[len(figures)]
+            says = {5: (aa.effect, aa.level, aa.low, aa.high, aa.n / 100), 2: (aa.low, aa.high), 1: (0.02,)}[
+                len(figures)
+            ]
             assert figures == pytest.approx([100 * number for number in says], abs=0.051)
     assert min(kinds.values()) > 2, kinds
