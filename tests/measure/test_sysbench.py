@@ -2,7 +2,6 @@
 
 import dataclasses
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,11 +10,11 @@ import pytest
 
 from benchbook.core.study import sysbench_workloads
 from benchbook.core.study.model import Endpoint, PlannedRun
-from benchbook.core.study.study import StudySpec
 from benchbook.core.study.study_sections import Workload
 from benchbook.measure import sysbench
 from benchbook.measure.data_plan import plan_data
 from benchbook.plan import order
+from tests.goldens import assert_golden
 
 ENDPOINT = Endpoint("127.0.0.1", 33061, "sbtest", Path("/lab/secrets/sysbench.cnf"))
 
@@ -31,85 +30,55 @@ def planned(script: str, **changes: Any) -> PlannedRun:
     return dataclasses.replace(run, **changes)
 
 
-BEFORE = """\
-sysbench
---config-file=/lab/secrets/sysbench.cnf
---db-driver=mysql
---mysql-host=127.0.0.1
---mysql-port=33061
---mysql-db=sbtest
---mysql-ssl=off
---mysql-ignore-errors=1213,1020,1205
---threads=8
---time=60
---events=0
---rate=0
---report-interval=1
---report-checkpoints=15
---percentile=99
---histogram=on
---rand-type=uniform
---rand-seed=4711
---db-ps-mode=auto
---forced-shutdown=off
---verbosity=3
-"""
-AFTER = """\
---tables=4
---table-size=10000
---range-size=100
---point-selects=10
---simple-ranges=1
---sum-ranges=1
---order-ranges=1
---distinct-ranges=1
---index-updates=1
---non-index-updates=1
---delete-inserts=1
---skip-trx=off
-"""
-PARETO = "--rand-pareto-h=0.2"
-OWN = {
-    "select_random_points": "--random-points=10\n",
-    "select_random_ranges": "--number-of-ranges=10\n--delta=5\n",
-}
+# What a study may ask for, with what it does to the command line of oltp_read_write.
+CHANGES: list[dict[str, Any]] = [
+    {"discard_s": 0},
+    {"rate": 500},
+    {"threads": 64},
+    {"workload": {"rand_type": "pareto"}},
+    {"workload": {"rand_type": "pareto", "rand_pareto_h": 0.2}},
+    {"workload": {"ignore_errors": ()}},
+    {"workload": {"skip_trx": True}},
+    {"workload": {"ps_mode": "disable"}},
+    {"workload": {"point_selects": 0}},
+]
 
 
-@pytest.mark.parametrize("script", sysbench_workloads.SCRIPTS)
-def test_every_option_is_explicit(script: str):
-    said = "\n".join(sysbench.run_argv(ENDPOINT, planned(script))) + "\n"
-    assert said == f"{BEFORE}{script}\n{AFTER}{OWN.get(script, '')}run\n"
+def test_every_option_is_explicit_and_each_setting_reaches_the_command_line(make_study):
+    plain = sysbench.run_argv(ENDPOINT, planned("oltp_read_write"))
+    told = [" ".join(plain).replace(" --", "\n  --")]
+    given = {script: planned(script) for script in sysbench_workloads.SCRIPTS}
+    given |= {str(change): planned("oltp_read_write", **change) for change in CHANGES}
+    for name, run in given.items():
+        argv = sysbench.run_argv(ENDPOINT, run)
+        # What differs stands where it stood, in the order of the whole.
+        gone, new = (
+            [word for word in one if word not in other] for one, other in ((plain, argv), (argv, plain))
+        )
+        assert [word for word in argv if word in plain] == [word for word in plain if word in argv]
+        told.append(f"{name}: {' '.join(gone) or 'nothing'} -> {' '.join(new) or 'nothing'}")
+    own = {"script": "../beside/mine.lua", "options": {"use_fk": False, "scale": 3, "level": "RC"}}
+    on_socket = dataclasses.replace(ENDPOINT, socket=Path("/lab/m.sock"))
+    study = make_study(dataset={"tables": 3, "table_size": 1000, "seed": 7})
+    assert sysbench.LOAD.is_file()
+    loader = sysbench.loader_argvs(plan_data(study), "direct", ENDPOINT)[2]
+    for name, argv in {
+        "an own script, its own options and no others": sysbench.run_argv(
+            ENDPOINT, planned("mine.lua", workload=own)
+        ),
+        "a socket in the place of host and port": sysbench.run_argv(on_socket, planned("oltp_insert")),
+        "with a file, the account, the script and its own options": sysbench.run_argv(
+            ENDPOINT, planned("oltp_point_select"), Path("/run/sysbench.cnf")
+        ),
+        "the loader of the third table, with a seed of its own": loader,
+    }.items():
+        told.append(f"{name}\n  {' '.join(argv).replace(str(sysbench.LOAD), sysbench.LOAD.name)}")
+    assert f"--rand-seed={order.table_seed(7, 3)}" in loader
+    assert_golden("sysbench.txt", "\n\n".join(told) + "\n")
 
 
-@pytest.mark.parametrize(
-    ("changes", "there", "gone"),
-    [
-        ({"discard_s": 0}, {"--time=45"}, {"--report-checkpoints=15", "--time=60"}),
-        ({"rate": 500}, {"--rate=500"}, {"--rate=0"}),
-        ({"threads": 64}, {"--threads=64"}, {"--threads=8"}),
-        ({"workload": {"rand_type": "pareto"}}, {"--rand-type=pareto"}, {"--rand-type=uniform"}),
-        ({"workload": {"rand_type": "pareto", "rand_pareto_h": 0.2}}, {"--rand-type=pareto", PARETO}, set()),
-        ({"workload": {"ignore_errors": ()}}, {"--mysql-ignore-errors=none"}, set()),
-        ({"workload": {"skip_trx": True}}, {"--skip-trx=on"}, {"--skip-trx=off"}),
-        ({"workload": {"ps_mode": "disable"}}, {"--db-ps-mode=disable"}, {"--db-ps-mode=auto"}),
-        ({"workload": {"point_selects": 0}}, {"--point-selects=0"}, {"--point-selects=10"}),
-    ],
-    ids=lambda value: str(value) if isinstance(value, dict) else "",
-)  # fmt: skip
-def test_a_setting_reaches_the_command_line(changes: dict[str, Any], there: set[str], gone: set[str]):
-    plain = set(sysbench.run_argv(ENDPOINT, planned("oltp_read_write")))
-    said = set(sysbench.run_argv(ENDPOINT, planned("oltp_read_write", **changes)))
-    assert said - plain == there - plain
-    assert gone <= plain - said
-
-
-OTHER = {
-    "rand_type": "gaussian",
-    "rand_pareto_h": 0.3,
-    "ps_mode": "disable",
-    "skip_trx": True,
-    "ignore_errors": (),
-}
+OTHER: dict[str, Any] = {"rand_type": "gaussian", "rand_pareto_h": 0.3, "ps_mode": "disable"}
+OTHER |= {"skip_trx": True, "ignore_errors": ()}
 
 
 # In which order runs are made is nothing that sysbench is told.
@@ -126,30 +95,13 @@ def test_every_option_of_a_workload_is_passed_on(key: str):
     assert reached
 
 
-def test_an_own_script_gets_its_own_options_and_no_others():
-    own = {"script": "../beside/mine.lua", "options": {"use_fk": False, "scale": 3, "level": "RC"}}
-    given = sysbench.run_argv(ENDPOINT, planned("mine.lua", workload=own))
-    after = given[given.index("mine.lua") :]
-    assert after == ["mine.lua", "--use-fk=off", "--scale=3", "--level=RC", "run"]
-
-
-def test_a_socket_takes_the_place_of_host_and_port():
-    argv = sysbench.run_argv(
-        dataclasses.replace(ENDPOINT, socket=Path("/lab/m.sock")), planned("oltp_insert")
-    )
-    assert "--mysql-socket=/lab/m.sock" in argv
-    assert not [word for word in argv if word.startswith(("--mysql-host", "--mysql-port"))]
-
-
 @pytest.mark.parametrize("script", sysbench_workloads.SCRIPTS)
 def test_the_account_stands_in_no_argument(script: str, tmp_path: Path):
     secret = tmp_path / "sysbench.cnf"
     secret.write_text('mysql-user="canary-user"\nmysql-password="canary-word"\n')
     endpoint = dataclasses.replace(ENDPOINT, secret=secret)
-    for argv in (
-        sysbench.run_argv(endpoint, planned(script)),
-        sysbench.once_argv(endpoint, 1, sysbench.LOAD),
-    ):
+    loading = sysbench.once_argv(endpoint, 1, sysbench.LOAD)
+    for argv in (sysbench.run_argv(endpoint, planned(script)), loading):
         assert "canary" not in " ".join(argv)
         assert not [word for word in argv if "password" in word or "mysql-user" in word]
 
@@ -166,44 +118,16 @@ def test_the_real_sysbench_knows_every_option(script: str, tmp_path: Path):
     dry = [argv[0], "--mysql-dry-run=on", *argv[1:]]
     taken = subprocess.run(dry, capture_output=True, text=True, timeout=60)
     assert taken.returncode == 0, taken.stdout + taken.stderr
-    bogus = subprocess.run(
-        [*dry[:-1], "--no-such-option=1", "run"], capture_output=True, text=True, timeout=10
-    )
-    assert bogus.returncode != 0, "it would say so"
+    wrong = [*dry[:-1], "--no-such-option=1", "run"]
+    assert subprocess.run(wrong, capture_output=True, timeout=10).returncode != 0, "it would say so"
 
 
 @pytest.mark.parametrize(("index", "is_first"), [("before", True), ("after", False)])
 def test_an_index_that_is_asked_for_before_the_rows_is_made_before_them(make_study, index, is_first):
     study = make_study(arms={"direct": {"data": {"index": index}}, "proxy": {"access": "haproxy"}})
-    found = sysbench.loader_argvs(
-        plan_data(study), "direct", Endpoint("127.0.0.1", 23560, "sbtest", "/run/secret")
-    )
+    found = sysbench.loader_argvs(plan_data(study), "direct", ENDPOINT)
     assert ["--index-first=on" in argv for argv in found] == [is_first, is_first]
     assert [argv[-1] for argv in found] == ["run", "run"]
-
-
-def test_the_loader_gives_each_table_its_own_seed(make_study: Callable[..., StudySpec]):
-    study = make_study(dataset={"tables": 3, "table_size": 1000, "seed": 7})
-    endpoint = Endpoint("127.0.0.1", 33061, "sbtest", "/run/secret")
-    assert sysbench.loader_argvs(plan_data(study), "direct", endpoint)[2] == [
-        "sysbench",
-        "--config-file=/run/secret",
-        "--db-driver=mysql",
-        "--mysql-host=127.0.0.1",
-        "--mysql-port=33061",
-        "--mysql-db=sbtest",
-        "--mysql-ssl=off",
-        "--threads=1",
-        "--events=1",
-        "--time=0",
-        f"--rand-seed={order.table_seed(7, 3)}",
-        "--rand-type=uniform",
-        str(sysbench.LOAD),
-        "--table-number=3",
-        "--table-size=1000",
-        "run",
-    ]
-    assert sysbench.LOAD.is_file()
 
 
 class Held:
@@ -236,12 +160,7 @@ def test_loaders_that_do_not_end_are_killed_and_named_when_the_longest_time_is_o
     monkeypatch.setattr(sysbench.time, "monotonic", lambda: next(now))
     monkeypatch.setattr(sysbench.time, "sleep", lambda _: None)
     study = make_study(dataset={"tables": 2, "table_size": 3000})
-    found = sysbench.load_tables(
-        SimpleNamespace(client=client),
-        plan_data(study),
-        "direct",
-        Endpoint("127.0.0.1", 23560, "sbtest", "/run/secret"),
-    )
+    found = sysbench.load_tables(SimpleNamespace(client=client), plan_data(study), "direct", ENDPOINT)
     assert found == (["loading did not end within 93 s"], 93.0)
     assert capsys.readouterr().out == "direct: 0 of 2 tables loaded after 93 s\n"
     assert loaders and all(one.ended == ["killed", "waited for"] for one in loaders)
@@ -293,14 +212,3 @@ def test_an_account_is_never_shown(tmp_path: Path):
     file.write_text('mysql-user="somebody"\nmysql-password="hidden"\n')
     out = subprocess.run(sysbench.show_argv(file), capture_output=True, text=True, timeout=30).stdout
     assert "hidden" not in out and "somebody" not in out and "mysql_host" in out
-
-
-def test_with_a_file_the_command_line_has_the_account_the_script_and_its_own_options():
-    argv = sysbench.run_argv(ENDPOINT, planned("oltp_point_select"), Path("/run/sysbench.cnf"))
-    assert argv[:4] == [
-        "sysbench",
-        "--config-file=/run/sysbench.cnf",
-        "--config-file=/lab/secrets/sysbench.cnf",
-        "oltp_point_select",
-    ]
-    assert argv[4:6] == ["--tables=4", "--table-size=10000"] and argv[-1] == "run"

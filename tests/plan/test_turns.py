@@ -10,14 +10,18 @@ import numpy as np
 import pandas as pd
 import pytest
 from pydantic import ValidationError
+from ruamel.yaml import YAML
 
 from benchbook.core.study import interleaving as words
 from benchbook.core.study.model import PlannedRun
 from benchbook.core.study.study import StudySpec
 from benchbook.plan import earlier_rules, order, pilot_parameters, schedule
+from tests.goldens import assert_golden
 from tests.installed import package
 from tests.plan.test_schedule import make
 from tests.read.corpus import PLAN
+
+CASES = Path(__file__).parents[1] / "data" / "turns.yaml"
 
 
 def closed(**changes: Any) -> StudySpec:
@@ -28,71 +32,31 @@ def orders(study: StudySpec) -> dict[str, str]:
     return {run.workload: run.order for run in schedule.plan_runs("s", study, {})}
 
 
-def test_a_closed_loop_on_this_machine_takes_turns_and_each_run_names_its_partners():
-    runs = schedule.plan_runs("s", closed(aa={"threads": (4,)}), {})
-    assert {run.order for run in runs} == {"turns"} and {run.turn_ms for run in runs} == {20}
-    assert {run.partners for run in runs if run.threads == 4} == {("direct", "direct_again", "proxy")}
-    assert {run.partners for run in runs if run.threads == 1} == {("direct", "proxy")}
+def refusal(study: dict[str, Any], **plan: Any) -> str:
+    """What is said of a study with another plan: the first sentence that refuses it, or that it is fine."""
+    try:
+        closed(**study | {"plan": {**study.get("plan", {}), **plan}})
+    except ValidationError as error:
+        return error.errors()[0]["msg"].removeprefix("Value error, ")
+    return "fine"
 
 
-@pytest.mark.parametrize(
-    ("changes", "named"),
-    [
-        ({"arms": {"a": {}, "b": {"clients": 2}}, "threads": (2, 4)}, "arms.b.clients"),
-        ({"arms": {"a": {"zones": {"latency_ms": 0}}, "b": {"zones": {"latency_ms": 11}}}}, "arms.b.zones"),
-        ({"arms": {"a": {}, "b": {"access": "tiproxy", "capture": True}}}, "arms.b.capture"),
-        ({"workloads": {"oltp_point_select": {"rate": 50}}}, "workloads.oltp_point_select.rate"),
-        ({"workloads": {"oltp_insert": {}}}, "workloads.oltp_insert"),
-        ({"workloads": {"oltp_point_select": {"order": "runs"}}}, "workloads.oltp_point_select.order"),
-        ({"plan": {"run_s": 600}}, "plan.run_s"),
-        ({"threads": (1, 250)}, "threads: 250"),
-        ({"engine": {"name": "tidb"}}, "engine.name"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-def test_what_turns_would_falsify_is_measured_in_whole_runs_and_named(changes: dict[str, Any], named: str):
-    study = closed(**changes)
-    assert set(orders(study).values()) == {"runs"}
-    line = next(line for line in schedule.describe_plan("s", study).splitlines() if "  order " in line)
-    assert f"because turns can't be had: {named}" in line
-    with pytest.raises(ValidationError, match=f"plan.order: turns: {named}.*write order: runs"):
-        closed(**changes | {"plan": changes.get("plan", {}) | {"order": "turns"}})
-
-
-def test_one_workload_may_take_turns_beside_one_that_cant():
-    study = closed(workloads={"oltp_point_select": {}, "oltp_read_only": {"rate": 50}})
-    assert orders(study) == {"oltp_point_select": "turns", "oltp_read_only": "runs"}
-
-
-def test_engines_of_their_own_take_turns_also_where_none_could_be_shared():
-    arms = {"a": {"engine": {"version": "5.0"}}, "b": {"engine": {"version": "6.6"}}}
-    assert set(orders(closed(arms=arms, engine={"name": "tidb"})).values()) == {"turns"}
-
-
-def test_a_tidb_of_its_own_takes_turns_with_a_twin_that_has_one_too():
-    arms = {"a": {"engine": {"version": "5.0"}}, "b": {"engine": {"version": "6.6"}}}
-    study = closed(arms=arms, aa={}, engine={"name": "tidb"})
-    assert set(orders(study).values()) == {"turns"} and words.has_separate_twin(study)
-    assert not words.has_separate_twin(closed(aa={})), "MariaDB's arms share a server"
-
-
-def test_a_twin_with_a_tidb_of_its_own_serves_as_much_as_the_baseline():
-    arms = {"a": {"engine": {"version": "5.0"}}, "b": {"engine": {"version": "6.6"}}}
-    workloads = {"oltp_point_select": {}, "oltp_read_only": {}}
-    tidb = {"arms": arms, "engine": {"name": "tidb"}, "workloads": workloads}
-    part = {"workloads": ("oltp_read_only",), "threads": (4,)}
-    first, second = words.find_misleading(closed(**tidb, aa=part))
-    assert first.startswith("aa.workloads: ['oltp_read_only']: ") and second.startswith("aa.threads: [4]: ")
-    assert first.endswith("write aa: {}, or plan.order: runs")
-    (only,) = words.find_misleading(closed(**tidb, aa={"threads": (4,)}))
-    assert only == second
-    everything = {"workloads": tuple(workloads), "threads": (1, 4)}
-    for fine in ({"aa": {}}, {"aa": None}, {"aa": everything}, {"aa": part, "plan": {"order": "runs"}}):
-        assert not list(words.find_misleading(closed(**tidb | fine))), fine
-    assert not list(words.find_misleading(closed(aa={"threads": (4,)}))), "the twin is MariaDB's own server"
-
-
-POD = {"pod": {"network": "pod"}, "host": {}}
+def test_what_turns_would_not_falsify_takes_them_and_it_is_said_why():
+    answers = []
+    for title, changes in YAML(typ="safe").load(CASES).items():
+        study = closed(**changes)
+        lines = [line for line in schedule.describe_plan("s", study).splitlines() if "  order " in line]
+        groups: dict[str, set[str]] = {}
+        for run in schedule.plan_runs("s", study, {}):
+            partners = f" of {', '.join(run.partners)}" if run.partners else ""
+            how = f"{run.order} {run.turn_ms or ''}".strip() + partners
+            groups.setdefault(how, set()).add(f"{run.workload} {run.threads}")
+        lines += [f"{how}: {'; '.join(sorted(groups[how]))}" for how in sorted(groups)]
+        lines += words.find_misleading(study)
+        lines.append("its twin has a server of its own" if words.has_separate_twin(study) else "")
+        lines += [f"order turns: {refusal(changes, order='turns')}", f"50 ms: {refusal(changes, turn_ms=50)}"]
+        answers.append("\n  ".join([title, *(" ".join(line.split()) for line in lines if line)]))
+    assert_golden("turns.txt", "\n\n".join(answers) + "\n")
 
 
 def test_a_proxy_whose_children_do_its_work_gets_whole_runs(tmp_path: Path):
@@ -102,28 +66,6 @@ def test_a_proxy_whose_children_do_its_work_gets_whole_runs(tmp_path: Path):
         assert set(orders(closed(arms=arms)).values()) == {"runs"}
         with pytest.raises(ValidationError, match=r"arms\.behind\.access: socat: processes that it starts"):
             closed(arms=arms, plan={"order": "turns"})
-
-
-def in_cluster(here: dict[str, Any] | None = None, **changes: Any) -> StudySpec:
-    site = {"kind": "kubernetes", "kubernetes": here or {}}
-    plan = {"order": "turns", **changes.pop("plan", {})}
-    asked = {"arms": POD, "workloads": {"oltp_point_select": {}}, **changes}
-    return closed(site=site, plan=plan, **asked)
-
-
-def test_a_cluster_takes_turns_where_a_study_asks_for_them_and_not_unasked():
-    assert set(orders(in_cluster()).values()) == {"turns"}
-    assert set(orders(in_cluster(plan={"order": None})).values()) == {"runs"}
-    shared = {"direct": {"network": "pod"}, "service": {"network": "pod", "access": "service"}}
-    written = in_cluster(arms=shared, workloads={"oltp_read_write": {}}, aa={})
-    assert set(orders(written).values()) == {"turns"}
-
-
-def test_arms_that_differ_in_access_alone_share_a_server_and_those_with_other_settings_do_not():
-    insert = {"oltp_insert": {}}
-    own = {"a": {}, "b": {"engine": {"settings": {"innodb_flush_log_at_trx_commit": 2}}}}
-    assert orders(closed(arms=own, workloads=insert)) == {"oltp_insert": "turns"}
-    assert orders(closed(arms=own, workloads=insert, aa={})) == {"oltp_insert": "runs"}
 
 
 def test_sysbench_is_asked_for_the_seconds_of_all_arms_and_of_the_edges():
@@ -202,10 +144,8 @@ def test_turns_are_longer_where_threads_are_many_and_clients_get_the_time_in_whi
 def test_a_level_whose_transactions_are_too_long_takes_slow_turns_or_whole_runs_by_itself():
     # 4 threads at 5/s: 800 ms a transaction. At 1/s: 4 s, beyond the longest turn.
     for rate, length, order_of in ((5.0, 1000, "turns"), (1.0, 0, "runs")):
-        slow = {
-            "rules": words.RULES,
-            "turns": pilot_parameters.settle_turns(closed(), pilots(t1=500.0, t4=rate)),
-        }
+        settled = pilot_parameters.settle_turns(closed(), pilots(t1=500.0, t4=rate))
+        slow = {"rules": words.RULES, "turns": settled}
         runs = {(run.workload, run.threads): run for run in schedule.plan_runs("s", closed(), {}, slow)}
         assert runs[("oltp_read_write", 4)].order == order_of
         assert runs[("oltp_read_write", 4)].turn_ms == length
@@ -238,29 +178,6 @@ def test_sessions_of_before_keep_the_orders_and_lengths_that_they_were_measured_
     assert {run.order for run in schedule.plan_runs("s", quota, {}, lifted)} == {"runs"}
 
 
-@pytest.mark.parametrize(
-    ("other", "arm", "turn_ms"),
-    [
-        ({}, {"cpu": {"server": {"quota": 0.5}}}, 500),
-        ({}, {"neighbour": {"processes": 1}}, 200),
-        ({}, {"qos": "guaranteed"}, 200),
-        ({"zones": {"latency_ms": 0}}, {"zones": {"latency_ms": 0.5}}, 100),
-        # 100 times the way there and back.
-        ({"zones": {"latency_ms": 0}}, {"zones": {"latency_ms": 2.5}}, 500),
-    ],
-    ids=str,
-)
-def test_what_goes_on_by_the_clock_takes_slow_turns_and_the_plan_says_why(other, arm, turn_ms):
-    study = closed(arms={"a": other, "b": arm})
-    assert {(run.order, run.turn_ms) for run in schedule.plan_runs("s", study, {})} == {("turns", turn_ms)}
-    line = next(line for line in schedule.describe_plan("s", study).splitlines() if "  order " in line)
-    assert f"slow turns of {turn_ms} ms or more" in line and f".{next(iter(arm))}" in line
-    with pytest.raises(ValidationError, match=rf"plan.turn_ms: 50: arms\..*write {turn_ms} or more"):
-        closed(arms={"a": other, "b": arm}, plan={"turn_ms": 50})
-    tidb = {"engine": {"name": "tidb"}, "arms": {"a": other, "b": arm}}
-    assert set(orders(closed(**tidb)).values()) == {"runs"}
-
-
 def test_an_arm_has_as_many_turns_as_whole_rounds_fit_into_its_seconds():
     # 20 turns of 50 ms are a second. Of 5 turns of 200 ms two rounds of ABBA make 4; of 2 of 500 ms one.
     assert [order.turns_each(1, length, 2) for length in (50, 200, 500)] == [20, 4, 2]
@@ -281,7 +198,6 @@ def test_more_arms_follow_each_other_equally_often(arms: tuple[str, ...]):
 
 
 def test_half_a_second_of_discard_and_runs_of_a_second_are_for_turns_alone():
-    assert set(orders(closed(plan={"discard_s": 0.5, "run_s": 1})).values()) == {"turns"}
     with pytest.raises(ValidationError, match=r"plan.discard_s: 0.5: sysbench counts whole seconds"):
         make(plan={"discard_s": 0.5})
     with pytest.raises(ValidationError, match=r"plan.run_s: 1: too short for a whole run; write 2"):
@@ -293,11 +209,7 @@ def test_a_run_in_turns_may_have_a_part_of_a_second():
     runs = schedule.plan_runs("s", closed(plan={"discard_s": 0.3, "run_s": 1.2}), {})
     assert {run.run_s for run in runs} == {1.2} and {run.order for run in runs} == {"turns"}
     # 1.2 s are 24 turns of 50 ms: 12 rounds of ABBA, in which each arm has two; 3 rounds of 8.
-    assert (
-        order.turns_each(1.2, 50, 2) == 24
-        and order.turns_each(1.2, 50, 8) == 24
-        and order.turns_each(2.3, 50, 2) == 46
-    )
+    assert [order.turns_each(*asked) for asked in ((1.2, 50, 2), (1.2, 50, 8), (2.3, 50, 2))] == [24, 24, 46]
     # Two arms on sysbench's clock: 0.6 s to the whole second above, 2 * 1.2 * 1.1 + 0.5 = 3.14 s to 4.
     assert words.clock_seconds(runs[0]) == (1, 4)
     with pytest.raises(ValidationError, match=r"plan.run_s: 2.5: sysbench counts whole seconds"):

@@ -11,7 +11,7 @@ from benchbook.compare.bottlenecks.operational_laws import list_violations as to
 from benchbook.core.study.sysbench_workloads import ROW_BYTES
 from tests.goldens import assert_golden
 
-CASES = Path(__file__).parents[2] / "data" / "bottlenecks.yaml"
+CASES, PHYSICS = (Path(__file__).parents[2] / "data" / f"{name}.yaml" for name in ("bottlenecks", "physics"))
 LEVEL = 0.98
 NAMES = {"direct": "direct connections", "haproxy": "HAProxy"}
 # Five blocks that differ by some tenths of a per cent, so that there are intervals.
@@ -58,17 +58,20 @@ def cause(make_runs, make_study, threads, told=None, **arms):
     runs, costs = tables(make_runs, threads, **arms)
     study = make_study(threads=(threads,))
     told = told or {"direct": facts(), "haproxy": facts(proxy={"name": "haproxy"})}
-    found = attribution.build_causes(study, runs, costs, told, LEVEL, NAMES)
-    return found
+    return attribution.build_causes(study, runs, costs, told, LEVEL, NAMES)
 
 
 DIRECT = (30_000, {"client": 20.0, "server": 32.0}, {})
 
 
+def arms_of(case):
+    return {arm: (case[arm]["qps"], case[arm]["cpu_us"], case[arm].get("work", {})) for arm in NAMES}
+
+
 def test_a_bottleneck_is_named_where_utilization_and_demand_account_for_the_effect(make_runs, make_study):
     answers = []
     for name, case in YAML(typ="safe").load(CASES).items():
-        arms = {arm: (case[arm]["qps"], case[arm]["cpu_us"], case[arm].get("work", {})) for arm in NAMES}
+        arms = arms_of(case)
         told = {arm: facts(proxy={"name": "haproxy"} if "proxy" in arms[arm][1] else {}) for arm in arms}
         for arm, quota in zip(told, case.get("quotas", ()), strict=False):
             told[arm]["cpu"]["server"]["quota_cores"] = quota
@@ -201,97 +204,21 @@ def test_a_neighbour_takes_what_the_server_lacks(make_runs, make_study):
     )
 
 
-def laws(make_runs, make_study, spent_by, threads=8, told=None, machine=1.0, first_read=None, **study):
-    """Return each law that is broken with its detail; `machine` is a share of what its books tell."""
-    runs, costs = tables(make_runs, threads, **spent_by)
-    runs["cpu_machine_pct"] *= machine
-    costs["first_read_bytes"] = float("nan") if first_read is None else first_read
-    told = told or {"direct": facts(), "haproxy": facts(proxy={"name": "haproxy"})}
-    asked = make_study(threads=(threads,), **study)
-    found = attribution.build_causes(asked, runs, costs, told, LEVEL, NAMES, rows=100)
-    known = found.physics
-    assert len(told_broken(found)) == sum(law.passed is False for law in known)
-    return {law.law: law.detail for law in known if law.passed is False}
-
-
 def test_books_that_break_physics_are_a_doubt(make_runs, make_study):
-    # 40,000 x 32 us are 1.28 busy cores of one; 200 bytes a query in one arm and 230 in the other.
-    arms = {
-        "direct": (40_000, {"client": 20.0, "server": 32.0}, {"received_bytes": 200.0}),
-        "haproxy": (30_000, {"client": 8.0, "proxy": 10.0, "server": 20.0}, {"received_bytes": 230.0}),
-    }
-    broken = laws(make_runs, make_study, arms)
-    assert "used 1.28 of 1 cores" in broken.pop("busy cores are no more than there are")
-    assert "+15.0 % received bytes" in broken.pop("a query carries the same bytes in all arms")
-    assert broken == {} and told_broken(None) == []
-    # Another engine says the same in other words.
-    other = {"direct": facts(), "haproxy": facts(engine={"name": "postgresql"})}
-    assert len(laws(make_runs, make_study, arms, told=other)) == 1
-
-
-def test_parts_are_no_busier_than_their_machine(make_runs, make_study):
-    # 20,000 x 52 us are 1.04 busy cores, and with other programs 1.06; a machine of 0.42 can't have had them.
-    same = (20_000, {"client": 20.0, "server": 32.0}, {})
-    arms = {"direct": same, "haproxy": same}
-    told = {arm: facts() for arm in arms}
-    (broken,) = laws(make_runs, make_study, arms, told=told, machine=0.4).values()
-    assert broken.startswith("all parts used 1.04 cores, and the whole machine 0.42 (direct")
-    # Ticks miss some of what sleeps between them: 0.86 busy cores in a machine of 0.58 were measured.
-    assert laws(make_runs, make_study, arms, told=told, machine=0.65) == {}
-    # They miss nothing of a server that fills its core: 30,000 x 32 us beside 0.6 cores of its client.
-    full = dict.fromkeys(arms, (30_000, {"client": 20.0, "server": 32.0}, {}))
-    (broken,) = laws(make_runs, make_study, full, told=told, machine=0.7).values()
-    assert broken.startswith("all parts used 1.56 cores, and the whole machine 1.11 (direct")
-    assert laws(make_runs, make_study, full, told=told, machine=0.85) == {}
-
-
-def test_a_query_cannot_wait_longer_than_it_takes(make_runs, make_study):
-    # 10,000 queries a second of one thread take 100 us each; 32 of work and 90 of waiting are 1.22 at once.
-    work = {"wait_us": 90.0}
-    arms = {
-        "direct": (10_000, {"client": 20.0, "server": 32.0}, work),
-        "haproxy": (8_000, {"client": 20.0, "server": 32.0}, work),
-    }
-    (broken,) = laws(make_runs, make_study, arms, threads=1).items()
-    assert broken[0].startswith("a part has no more queries at once") and broken[1].startswith("1.22 queries")
-    # Clocks that are read one after the other give 1.02, threads of the server's own 0.05 more: 1.05 may be.
-    near = {arm: (qps, costs, {"wait_us": 73.0}) for arm, (qps, costs, _) in arms.items()}
-    assert laws(make_runs, make_study, near, threads=1) == {}
-    # Many threads of a TiDB cluster work for one query; those of its proxy don't.
-    told = {arm: facts(engine={"name": "tidb"}) for arm in arms}
-    assert laws(make_runs, make_study, arms, threads=1, told=told) == {}
-
-
-def test_a_warm_pool_reads_nothing_and_a_cold_one_something(make_runs, make_study):
-    arms = {
-        "direct": (10_000, {"client": 20.0, "server": 32.0}, {"page_reads": 0.5}),
-        "haproxy": (8_000, {"client": 20.0, "server": 32.0}, {"page_reads": 0.0}),
-    }
-    pool = {"name": "mariadb", "settings": {"innodb_buffer_pool_size": {"got": str(1 << 30)}}}
-    told = {arm: facts(engine=pool) for arm in arms}
-    # Told of itself: the first is warm though it reads, the second cold though it does not.
-    two = {
-        "direct": {"data": {"prewarm": True}},
-        "haproxy": {"access": "haproxy", "data": {"prewarm": False}},
-    }
-    broken = laws(make_runs, make_study, arms, told=told, arms=two)
-    assert "0.500 pages a query (direct" in broken["data that fit in memory are not read from the disk"]
-    assert "no page was read (haproxy" in broken["what was not read before is read from the disk"]
-
-
-def test_a_cold_arm_reads_from_the_disk_in_the_first_second_of_its_runs(make_runs, make_study):
-    reads = (10_000, {"client": 20.0, "server": 32.0}, {"page_reads": 0.5})
-    told = {arm: facts() for arm in ("direct", "haproxy")}
-    two = {
-        "direct": {"data": {"prewarm": True}},
-        "haproxy": {"access": "haproxy", "data": {"prewarm": False}},
-    }
-    how = {"told": told, "arms": two}
-    (broken,) = laws(
-        make_runs, make_study, {"direct": reads, "haproxy": reads}, first_read=0.0, **how
-    ).values()
-    assert broken.startswith("nothing was read in a run's first second (haproxy")
-    assert laws(make_runs, make_study, {"direct": reads, "haproxy": reads}, first_read=16384.0, **how) == {}
+    answers = []
+    for title, case in YAML(typ="safe").load(PHYSICS).items():
+        threads, told = case.get("threads", 8), case.get("facts", {"haproxy": {"proxy": {"name": "haproxy"}}})
+        runs, costs = tables(make_runs, threads, **arms_of(case))
+        runs["cpu_machine_pct"] *= case.get("machine", 1.0)
+        costs["first_read_bytes"] = case.get("first_read", float("nan"))
+        study = make_study(threads=(threads,), **({"arms": case["arms"]} if "arms" in case else {}))
+        here = {arm: facts(**told.get(arm, {})) for arm in NAMES}
+        found = attribution.build_causes(study, runs, costs, here, LEVEL, NAMES, rows=100)
+        broken = [f"{law.law}: {law.detail}" for law in found.physics if law.passed is False]
+        assert len(told_broken(found)) == len(broken)
+        answers.append("\n  ".join([title, *broken]))
+    assert_golden("physics.txt", "\n\n".join(answers) + "\n")
+    assert told_broken(None) == []
 
 
 def test_without_costs_there_are_no_causes(make_runs, make_study):
@@ -329,10 +256,8 @@ def test_at_a_rate_that_is_asked_for_a_query_has_a_cost_and_no_effect_a_cause(ma
 def test_rooms_are_the_cores_that_parts_share_and_the_quotas_they_have(cpu, rooms):
     here = {"site": {"kind": "local"}, "machine": {"cores": 4}, "cpu": cpu}
     assert attribution._core_groups(here, ("client", "proxy", "server")) == rooms
-    assert (
-        attribution._core_groups({**here, "site": {"kind": "kubernetes"}}, ("client", "proxy", "server"))
-        == ()
-    )
+    elsewhere = {**here, "site": {"kind": "kubernetes"}}
+    assert attribution._core_groups(elsewhere, ("client", "proxy", "server")) == ()
 
 
 def test_where_nobody_says_how_many_cores_there_are_there_are_no_rooms():
@@ -346,9 +271,6 @@ def test_data_fit_into_a_pool_of_twice_their_size():
     def told(got):
         return {"engine": {"settings": {"innodb_buffer_pool_size": {"got": got}}}}
 
-    twice = 2 * ROW_BYTES * 1000
-    assert attribution._is_in_memory(1000, told(twice)) and attribution._is_in_memory(1000, told(str(twice)))
-    assert not attribution._is_in_memory(1000, told(twice - 1)) and not attribution._is_in_memory(
-        None, told(twice)
-    )
-    assert not attribution._is_in_memory(1000, told("8M")) and not attribution._is_in_memory(1000, {})
+    twice, fits = 2 * ROW_BYTES * 1000, attribution._is_in_memory
+    assert fits(1000, told(twice)) and fits(1000, told(str(twice))) and not fits(1000, told(twice - 1))
+    assert not (fits(None, told(twice)) or fits(1000, told("8M")) or fits(1000, {}))

@@ -1,8 +1,10 @@
 """How close a study's arms are to a claim's, and what its sessions came to, each by a rule."""
 
 import math
+from pathlib import Path
 
 import pytest
+from ruamel.yaml import YAML
 
 from benchbook.compare.claims import transferability
 from benchbook.compare.meta.meta_analysis import SessionResult
@@ -12,12 +14,12 @@ from benchbook.core.artifacts.meta_analysis import StudySession
 from benchbook.core.published import source
 from benchbook.core.published.claim import ClaimSpec
 from tests import found
-from tests.compare.sessions import PROCESSORS
+from tests.compare.sessions import PROCESSORS, XEON
+from tests.goldens import assert_golden
 
-XEON = "Intel(R) Xeon(R) Processor (family 6, model 207, stepping 2)"
-EPYC = "AMD EPYC (family 26, model 2, stepping 1)"
 ARMS = {"haproxy": {"access": "haproxy"}, "tiproxy": {"access": "tiproxy"}}
 NAME = "tiproxy-haproxy/of-ours"
+CASES = Path(__file__).parents[2] / "data" / "transferability.yaml"
 # Student's t of five blocks at 98 %: 3.747 standard errors on either side.
 T = t_quantile(0.99, 4)
 
@@ -61,26 +63,26 @@ def graded(make_study):
     return grade
 
 
-@pytest.mark.parametrize(
-    ("given", "near", "why"),
-    [
-        # The document has TiDB 8.0.0, TiProxy 1.0.0 and 1.3.0, HAProxy 2.9.0, on hosts; this study is local.
-        (facts(), "close", "on local, the document's on ssh"),
-        (facts(tiproxy="v1.3.0"), "close", "on local"),
-        (facts(haproxy="2.9.6"), "close", "HAProxy 2.9.6 for 2.9.0"),
-        (facts(haproxy="2.6.12-1+deb12u4"), "kin", "HAProxy 2.6.12-1+deb12u4 for 2.9.0"),
-        (facts(engine="mariadb", tidb="10.11.6"), "kin", "MariaDB is not in the document"),
-        (facts(storage="embedded (unistore)"), "kin", "embedded storage is not in the document"),
-        # Both arms have the cluster, so that what is compared does not depend on which one it is.
-        (facts(tidb="5.0.0"), "close", "TiDB 5.0.0 for 8.0.0, on both sides"),
-        (facts(storage="unistore, not TiKV: 3 stores"), "close", "unistore, not TiKV"),
-        ({}, "kin", "nothing is known of its programs yet"),
-    ],
-)
-def test_closeness_follows_from_programs_and_their_versions(graded, given, near, why):
-    found = graded(session(-0.1, facts=given)) if given else graded()
-    assert found.closeness == near
-    assert why in found.because
+def describe(came: transferability.Grade) -> str:
+    """Closeness of a study to a claim with its reason, what its sessions came to, and how many there are."""
+    ends = "" if came.low is None else f", {came.low:+.4f} to {came.high:+.4f}".replace("-0.0000", "+0.0000")
+    counted = f"{came.sessions} sessions, {came.occasions} occasions, {came.processors} processors"
+    carries = ", carries over" * came.carries_over
+    return f"{came.closeness} ({came.because}): {came.outcome}{ends}; {counted}{carries}"
+
+
+def test_a_study_is_as_close_as_its_programs_and_came_to_what_its_sessions_show(graded):
+    answers = []
+    for title, cases in YAML(typ="safe").load(CASES).items():
+        answers.append(f"\n{title}")
+        for case in cases:
+            effects, given = case["effects"], facts(**case.get("facts", {}))
+            days, on = case.get("days", range(1, len(effects) + 1)), case.get("on", range(len(effects)))
+            asked = [session(effect, case.get("half", 0.01), day, PROCESSORS[cpu], facts=given)
+                     for effect, day, cpu in zip(effects, days, on, strict=True)]  # fmt: skip
+            came = graded(*asked, of=claim(**case.get("claim", {})), arms=ARMS | case.get("arms", {}))
+            answers.append(f"  - {describe(came)}")
+    assert_golden("transferability.txt", "\n".join(answers).lstrip().replace("\xa0", " ") + "\n")
 
 
 @pytest.mark.parametrize(
@@ -115,71 +117,6 @@ def test_the_same_programs_in_the_same_kind_of_place_are_the_same(make_study):
     document = source.load_source("tiproxy-haproxy").model_copy(update={"place": "local"})
     study = make_study(arms=ARMS, threads=(4,))
     assert transferability.judge_closeness(claim(), document, study, facts())[0] == "same"
-
-
-@pytest.mark.parametrize(
-    "dial", [{"cpu": {"server": {"quota": 0.5}}}, {"qos": "best_effort", "neighbour": {"processes": 2}}]
-)
-def test_an_effect_that_a_setting_of_the_study_makes_counts_for_nothing(graded, dial):
-    arms = {"haproxy": {"access": "haproxy"}, "tiproxy": {"access": "tiproxy", **dial}}
-    found = graded(
-        *(session(-0.1, day=day, cpu=cpu) for day, cpu in ((1, XEON), (2, EPYC), (3, XEON))), arms=arms
-    )
-    assert (found.closeness, found.outcome, found.carries_over) == ("made", "same direction", False)
-
-
-def test_a_study_without_the_arms_of_a_claim_asks_another_question(graded):
-    found = graded(session(-0.1), of=claim(treatment={"arm": "proxysql"}))
-    assert (found.closeness, found.outcome) == ("another question", "not asked")
-    assert found.because == "the study has no arm proxysql"
-
-
-@pytest.mark.parametrize(
-    ("effects", "half", "outcome"),
-    [
-        # 10 % lower allows 8 to 12 % lower. Below three processors there is no prediction interval.
-        ([-0.1], 0.005, "same direction"),
-        ([-0.04], 0.005, "same direction, smaller"),
-        ([-0.2], 0.005, "same direction, larger"),
-        ([0.1], 0.005, "opposite"),
-        # 0 +- 1 % ends well before 8 %; -4 % +- 9 % does not.
-        ([0.0], 0.01, "not seen"),
-        ([-0.04], 0.09, "too wide to tell"),
-        ([-0.1, 0.1], 0.005, "depends on the machine"),
-        ([-0.1, -0.101, -0.099, -0.1], 0.002, "same size"),
-        # Scattered so widely, a fifth may lie anywhere, though all four lie on one side.
-        ([-0.02, -0.1, -0.18, -0.1], 0.002, "too wide to tell"),
-    ],
-)
-def test_outcomes_over_sessions(graded, effects, half, outcome):
-    days = enumerate(zip(effects, PROCESSORS, strict=False), start=1)
-    found = graded(*(session(effect, half, day, cpu) for day, (effect, cpu) in days))
-    assert found.outcome == outcome
-    assert (found.sessions, found.occasions, found.processors) == (len(effects),) * 3
-
-
-def test_where_no_difference_was_claimed_an_interval_inside_holds_it(graded):
-    nothing = claim(band={"point": "0 %"})
-    assert graded(session(0.005, 0.005), of=nothing).outcome == "same size"
-    assert graded(session(0.05, 0.005), of=nothing).outcome == "outside the claim"
-    assert graded(session(0.015, 0.01), of=nothing).outcome == "too wide to tell"
-
-
-def test_it_carries_over_with_three_processors_and_four_occasions(graded):
-    own = [session(-0.1, 0.005, day, PROCESSORS[day % 3]) for day in (1, 2, 3, 4)]
-    found = graded(*own)
-    assert (found.closeness, found.carries_over) == ("close", True)
-    assert (found.occasions, found.processors) == (4, 3)
-    assert not graded(*own[:3]).carries_over
-    assert not graded(*(session(-0.1, 0.005, day, PROCESSORS[day % 2]) for day in (1, 2, 3, 4))).carries_over
-    # Two sessions of one night on one processor are one occasion.
-    assert graded(session(-0.1), session(-0.11, day=1)).occasions == 1
-
-
-def test_the_range_of_the_sessions_is_shown_before_there_is_a_prediction(graded):
-    found = graded(session(-0.1, 0.01))
-    # ln 0.9 is -0.10536, so -0.11536 and -0.09536: -10.9 and -9.1 %.
-    assert (found.low, found.high) == pytest.approx((-0.10895, -0.09096), abs=1e-4)
 
 
 def test_a_claim_of_parts_is_as_good_as_the_part_that_says_least_for_it(graded):
