@@ -139,16 +139,21 @@ def test_no_runs_at_all_give_a_file_without_findings(found, make_runs):
     assert (made.findings[0].effect, made.machine_minutes) == (None, 0)
 
 
-def test_a_workload_with_a_rate_is_compared_by_latency(found, make_runs, make_study):
-    study = make_study(workloads={"oltp_point_select": {"rate": 500}}, threads=(4, 16))
-    runs = make_runs({"haproxy": {4: SAME, 16: SAME}})
+def draw_histograms(runs: pd.DataFrame, events: int) -> pd.DataFrame:
+    """Buckets and counts of log-normal latencies, half as long again with HAProxy."""
     rng = np.random.default_rng(11)
     parts = []
     for run in runs.itertuples():
-        latencies = rng.lognormal(0, 0.3, 6000) * (1.5 if run.arm == "haproxy" else 1)
+        latencies = rng.lognormal(0, 0.3, events) * (1.5 if run.arm == "haproxy" else 1)
         buckets, counts = np.unique(histogram.bucket_of(latencies), return_counts=True)
         parts.append(pd.DataFrame({"run_id": run.run_id, "bucket": buckets, "count": counts}))
-    p50, p95, p99 = found(runs, study, histograms=pd.concat(parts)).findings
+    return pd.concat(parts)
+
+
+def test_a_workload_with_a_rate_is_compared_by_latency(found, make_runs, make_study):
+    study = make_study(workloads={"oltp_point_select": {"rate": 500}}, threads=(4, 16))
+    runs = make_runs({"haproxy": {4: SAME, 16: SAME}})
+    p50, p95, p99 = found(runs, study, histograms=draw_histograms(runs, 6000)).findings
     assert p50.id.endswith(".latency_p50_ms") and p50.effect == pytest.approx(0.5, abs=0.02)
     assert p95.id == "oltp_point_select.haproxy.latency_p95_ms"
     assert p95.effect == pytest.approx(0.5, abs=0.05)
@@ -157,6 +162,22 @@ def test_a_workload_with_a_rate_is_compared_by_latency(found, make_runs, make_st
     assert (p99.by_threads, p99.threads, p99.label) == ([], [4, 16], "higher")
     assert len(p99.runs) == 20
     assert any("pooled" in warning for warning in p99.warnings)
+
+
+def test_a_percentile_of_too_few_events_says_so_in_place_of_a_number(found, make_runs, make_study):
+    """Of 3000 events 30 lie beyond p99, and 60 of both levels of a block: fewer than 100."""
+    study = make_study(workloads={"oltp_point_select": {"rate": 500}}, threads=(4, 16))
+    runs = make_runs({"haproxy": {4: SAME, 16: SAME}})
+    made = found(runs, study, histograms=draw_histograms(runs, 3000))
+    reason = "a block has fewer than 100 events beyond p99; measure longer"
+    assert [(one.effect is None, one.warnings) for one in made.findings] == [
+        (False, []), (False, []), (True, [reason, "no block has a p99 of both arms"])
+    ]  # fmt: skip
+    (row,) = (row for row in build_results(made).rows if row.metric == "latency_p99_ms")
+    assert (row.label, row.notes) == (
+        "not computed",
+        ("A block has fewer than 100 events beyond p99; measure longer.",),
+    )
 
 
 def test_checks_facts_and_voids_are_carried(found, make_runs):

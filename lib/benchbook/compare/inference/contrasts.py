@@ -130,7 +130,11 @@ def _block_ratios(
     )
     levels = [POOLED] if taken.is_pooled else threads
     ratios = block_ratios(taken.table, baseline, treatment, workload, levels, metric)
-    return replace(ratios, threads=tuple(sorted(threads)), note=taken.reason)
+    requested = tuple(sorted(threads))
+    if taken.is_pooled or taken.reason is None:
+        return replace(ratios, threads=requested, note=taken.reason)
+    note = f"no block has a p{PERCENTILES[metric]:g} of both arms"
+    return replace(ratios, threads=requested, refusal=taken.reason, note=note)
 
 
 def _build_candidate(evidence: StudyEvidence, ratios: BlockRatios, claim: ClaimedEffect | None) -> Hypothesis:

@@ -21,9 +21,9 @@ class BlockRatios:
     """ln(treatment/baseline) of one contrast, one row a block, one column a thread level.
 
     `ratios` holds complete blocks only, in block order; `run_ids` has the same rows (a tuple of ids
-    each). `dropped` says in words which blocks are missing and why. `refusal` is set where a ratio has
-    no meaning at all; then `ratios` is empty. `threads` are the levels asked for, which are one column 0
-    where they were pooled; `note` is a remark about where the numbers come from.
+    each). `dropped` says in words which blocks are missing and why. `refusal` is set where a ratio has no
+    meaning at all or can't be known; then `ratios` is empty. `threads` are the levels asked for, which are
+    one column 0 where they were pooled; `note` is a remark about where the numbers come from.
     """
 
     baseline: str
