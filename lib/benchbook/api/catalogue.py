@@ -131,17 +131,11 @@ def effects(study: str | None = None) -> pd.DataFrame:
 
 
 def _measured_here(study: Study) -> Iterator[dict[str, Any]]:
-    if not study.is_analyzed or study.is_recorded:
-        return
-    for shown in study.everything:
-        finding = shown.data
-        for part in ({**finding.plain, "threads": None}, *(level.plain for level in finding.levels)):
-            yield {
-                "study": study.name,
-                **{key: getattr(finding, key) for key in dataset.OF_CONTRAST},
-                **{key: part.get(key) for key in (*dataset.NUMBERS, "threads", "n", "label")},
-                **{"session": HERE, "is_pooled": False},
-            }
+    if study.is_analyzed and not study.is_recorded:
+        for shown in study.everything:
+            yield from dataset.list_effects(
+                shown.data, {"study": study.name, "session": HERE, "is_pooled": False}
+            )
 
 
 def source(name: str) -> Source:

@@ -74,14 +74,16 @@ def _build_rows(index: record.Index, name: str) -> Iterator[dict[str, Any]]:
         of_session |= {key: getattr(entry.machine, key) for key in OF_MACHINE}
         for finding in findings.everything:
             why = _exclusion_reason(entry, finding)
-            yield from (
-                of_session
-                | {key: getattr(finding, key) for key in OF_CONTRAST}
-                | {key: part.get(key) for key in (*NUMBERS, "threads", "n", "label")}
-                | {"is_aa": finding is findings.aa, "superseded": why}
-                | {"is_pooled": entry.design == present and why is None}
-                for part in ({**finding.plain, "threads": None}, *(level.plain for level in finding.levels))
-            )
+            is_pooled = entry.design == present and why is None
+            marks = {"is_aa": finding is findings.aa, "superseded": why, "is_pooled": is_pooled}
+            yield from list_effects(finding, of_session | marks)
+
+
+def list_effects(finding: FindingData, more: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Effects of a contrast over all thread levels and at each, with more columns of their own."""
+    contrast = {key: getattr(finding, key) for key in OF_CONTRAST}
+    for part in ({**finding.plain, "threads": None}, *(level.plain for level in finding.levels)):
+        yield contrast | {key: part.get(key) for key in (*NUMBERS, "threads", "n", "label")} | more
 
 
 def _exclusion_reason(entry: record.Entry, finding: FindingData) -> str | None:
