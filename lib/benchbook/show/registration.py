@@ -53,21 +53,16 @@ class EarlierSession:
     not_recorded: str = ""
 
 
-def check_registration(
-    study: str, runs: pd.DataFrame, looks: Sequence[EarlierSession] | None = None
-) -> CaveatPoint:
+def check_registration(study: str, runs: pd.DataFrame) -> CaveatPoint:
     """Caveat on the study file's promises: older than its first run and unchanged since, or not.
 
     It asks for care where the study judges a claim, or where a promise changed after the first run.
-    `runs` is the tidy table; its earliest `started_utc` is the first run. `looks` are the study's other
-    sessions, those of the record unless given: one that began earlier, when another design stood, was looked
-    at before the study changed.
+    `runs` is the tidy table; its earliest `started_utc` is the first run. A session of the record that began
+    earlier, when another design stood, was looked at before the study changed.
     """
     kept = paths.find_root() / RECORDED
     message = (
-        kept.read_text(encoding="utf-8").strip()
-        if kept.is_file()
-        else _describe_registration(study, runs, looks)
+        kept.read_text(encoding="utf-8").strip() if kept.is_file() else _describe_registration(study, runs)
     )
     is_open = not message.startswith((HELD, NO_RUN))
     return CaveatPoint(NAME, message, is_open and (BROKEN in message or _judges_claims(study)))
@@ -79,7 +74,7 @@ def _judges_claims(study: str) -> bool:
     return bool((keys_of(file.read_text(encoding="utf-8")) or {}).get("claims")) if file.is_file() else False
 
 
-def _describe_registration(study: str, runs: pd.DataFrame, looks: Sequence[EarlierSession] | None) -> str:
+def _describe_registration(study: str, runs: pd.DataFrame) -> str:
     if runs.empty:
         return NO_RUN
     first = datetime.datetime.fromisoformat(min(runs.started_utc))
@@ -102,7 +97,7 @@ def _describe_registration(study: str, runs: pd.DataFrame, looks: Sequence[Earli
     registration = _compare_promises(name, content, before[0], first, promised)
     if not registration.startswith(HELD):
         return registration
-    return looked_at(study, content, first, read_sessions(study) if looks is None else looks) or registration
+    return looked_at(study, content, first, read_sessions(study)) or registration
 
 
 def read_sessions(study: str) -> list[EarlierSession]:
