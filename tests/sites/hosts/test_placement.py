@@ -5,7 +5,7 @@ from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
+from ruamel.yaml import YAML
 
 from benchbook.core.study.inventory import Target
 from benchbook.core.study.study import StudySpec
@@ -15,6 +15,9 @@ from benchbook.sites.hosts import load_client, placement, roles
 from benchbook.sites.hosts.runtime import HostsRuntime
 from benchbook.sites.proxies import haproxy
 from tests import small
+from tests.goldens import assert_golden
+
+DATA = Path(__file__).parents[2] / "data"
 
 
 def target(name: str, *roles: str) -> Target:
@@ -55,81 +58,19 @@ def study(arms: dict[str, Any], **engine: Any) -> StudySpec:
     )
 
 
-def places(arms: dict[str, Any], hosts: dict[str, Target] = HOSTS) -> dict[str, list[str]]:
-    made = placement.build_chains(study(arms), hosts)
-    found = {}
-    for arm, chain in made.items():
-        parts = [f"{part.name} {part.where.host}:{part.port}" for part in chain.parts]
-        found[arm] = [*parts, chain.client.where.host]
-    return found
-
-
-def test_the_first_host_with_a_role_has_it_and_arms_share_what_is_alike():
-    found = places({"direct": {}, "again": {}, "proxy": {"access": "haproxy"}})
-    assert found == {
-        "direct": ["server db1:4000", "gen1"],
-        "again": ["server db1:4000", "gen1"],
-        "proxy": ["server db1:4000", "proxy lb1:4000", "gen1"],
-    }
-
-
-@pytest.mark.parametrize(
-    ("hosts", "found"),
-    [
-        ({}, ["gen1", "all1"]),
-        ({"client": "gen1"}, ["gen1", "gen1"]),
-        ({"client": "gen1", "client2": "all1"}, ["gen1", "all1"]),
-        ({"client2": "gen1"}, ["gen1", "gen1"]),
-    ],
-)
-def test_clients_are_on_the_hosts_that_an_arm_names_for_each(hosts, found):
-    made = placement.build_chains(study({"base": {}, "two": {"clients": 2, "hosts": hosts}}), HOSTS)
-    assert [part.where.host for part in made["two"].clients] == found
-
-
-def test_an_arm_names_other_hosts_and_each_has_its_own_ports():
-    pinned = {"cpu": {"server": {"cores": (0,)}}}
-    found = places(
-        {
-            "base": {},
-            "node0": pinned,
-            "other": {"hosts": {"server": "db2", "client": "all1"}},
-            "proxied": {"access": "haproxy", "hosts": {"server": "db2"}},
-        }
-    )
-    assert found == {
-        "base": ["server db1:4000", "gen1"],
-        "node0": ["server-2 db1:4001", "gen1"],
-        "other": ["server-3 db2:4000", "all1"],
-        "proxied": ["server-3 db2:4000", "proxy lb1:4000", "gen1"],
-    }
-
-
-def test_one_host_can_be_all_of_it():
-    alone = {"all1": HOSTS["all1"]}
-    assert places({"direct": {}, "proxy": {"access": "haproxy"}}, alone) == {
-        "direct": ["server all1:4000", "all1"],
-        "proxy": ["server all1:4000", "proxy all1:4001", "all1"],
-    }
-
-
-@pytest.mark.parametrize(
-    ("arm", "said"),
-    [
-        ({"access": "service"}, "access: service: not supported with site.kind: ssh"),
-        ({"network": "pod"}, "network: not supported"),
-        ({"qos": "guaranteed"}, "qos: not supported"),
-        ({"cpu": {"client": {"quota": 1.0}}}, "cpu.client.quota: not supported with site.kind: ssh; write c"),
-        ({"neighbour": {"processes": 1}}, "neighbour: not supported"),
-        ({"clients": 4, "servers": 4}, "4 hosts with the role server are needed, the inventory has 3"),
-        ({"hosts": {"server": "db3"}}, "hosts.server: db3: no host"),
-        ({"hosts": {"client": "db1"}}, "hosts.client: db1: no host"),
-    ],
-)
-def test_what_hosts_do_not_make_is_said_by_name_and_the_other_arms_are_made(arm: dict, said: str):
-    asked = study({"direct": {}, "odd": arm})
-    assert said in "; ".join(roles.infeasible_reasons(asked, "odd", HOSTS))
-    assert set(placement.build_chains(asked, HOSTS)) == {"direct"}
+def test_parts_are_on_their_hosts_and_what_hosts_do_not_make_is_said_by_name():
+    lines = []
+    for name, given in YAML(typ="safe").load(DATA / "arm_places.yaml")["hosts"].items():
+        hosts = {host: HOSTS[host] for host in given.get("hosts", HOSTS)}
+        asked = study(given["arms"], **given.get("engine", {}))
+        lines.append(f"\n{name}")
+        for arm, chain in placement.build_chains(asked, hosts).items():
+            parts = [f"{part.name} {part.where.host}:{part.port}" for part in chain.parts]
+            clients = ", ".join(part.where.host for part in chain.clients)
+            lines.append(f"  {arm}: {', '.join(parts)}; from {clients}")
+        reasons = {arm: "; ".join(roles.infeasible_reasons(asked, arm, hosts)) for arm in asked.arms}
+        lines += [f"  {arm}: not made: {said}" for arm, said in reasons.items() if said]
+    assert_golden("host_places.txt", "\n".join(lines).lstrip() + "\n")
 
 
 def test_a_load_needs_files_and_room_in_the_proxy_and_no_tls():
@@ -154,17 +95,6 @@ def test_a_load_needs_files_and_room_in_the_proxy_and_no_tls():
     assert list(roles.infeasible_reasons(study({"direct": {}, "held": wide}, **roomy), "held", HOSTS)) == []
     tls = asked.model_copy(update={"site": asked.site.model_copy(update={"tls": "required"})})
     assert "load: not supported with site.tls" in "; ".join(roles.infeasible_reasons(tls, "held", HOSTS))
-
-
-def test_a_path_of_a_program_is_the_inventorys_to_say():
-    asked = study({"direct": {}, "other": {}}, binary="/opt/mariadbd")
-    assert "engine.binary: not supported" in "; ".join(roles.infeasible_reasons(asked, "direct", HOSTS))
-
-
-def test_no_proxy_without_a_host_for_it():
-    hosts = {name: HOSTS[name] for name in ("db1", "gen1")}
-    asked = study({"direct": {}, "proxy": {"access": "haproxy"}})
-    assert "has the role proxy" in "; ".join(roles.infeasible_reasons(asked, "proxy", hosts))
 
 
 def test_a_cluster_needs_root_where_its_parts_are_and_not_where_clients_are():
