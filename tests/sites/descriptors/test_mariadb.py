@@ -2,90 +2,33 @@
 
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
+from ruamel.yaml import YAML
 
 from benchbook.sites import settings
 from benchbook.sites.descriptors import mariadb, tidb
 
+CASES = YAML(typ="safe").load(Path(__file__).parents[2] / "data" / "settings.yaml")
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "bind_address",
-        "bind_addres",
-        "bind_a",
-        "bind",
-        "loose_bind_address",
-        "loose_bind_a",
-        "maximum_port",
-        "enable_feedback",
-        "disable_skip_networking",
-        "skip_networking",
-        "skip_net",
-        "skip_grant",
-        "extra_por",
-        "por",
-        "sock",
-        "general_log_fil",
-        "general_log_file",
-        "log_bin_index",
-        "plugin_load_ad",
-        "plugin_maturity",
-        "wsrep_cluster_address",
-        "innodb_data_home_d",
-        "secure_file",
-        "ssl_capath",
-    ],
-)
+
+@pytest.mark.parametrize("name", CASES["reserved of mariadb"])
 def test_names_short_names_and_prefixes_that_open_a_mariadb_are_refused(name: str) -> None:
     assert mariadb.find_reserved({name: 1}) == [name]
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("general_log", "ON"),
-        ("slow_query_log", 1),
-        ("log_bin", "binlog"),
-        ("skip_name_resolve", True),
-        ("innodb_flush_log_at_trx_commit", 2),
-        ("innodb_adaptive_hash_index", 0),
-        ("innodb_data_file_path", "ibdata1:12M:autoextend"),
-        ("port_open_timeout", 5),
-        ("userstat", 1),
-        ("default_time_zone", "Europe/Berlin"),
-        ("ssl_ca", "/srv/ca.pem"),
-    ],
-)
+@pytest.mark.parametrize(("name", "value"), CASES["free of mariadb"].items())
 def test_settings_that_open_nothing_are_taken(name: str, value: object) -> None:
     assert mariadb.find_reserved({name: value}) == []
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("log_bin", "/tmp/x"), ("innodb_data_file_path", "../x:12M"), ("tmp", "a/b")]
-)
+@pytest.mark.parametrize(("name", "value"), CASES["values that lead elsewhere"].items())
 def test_a_value_that_leads_elsewhere_is_refused(name: str, value: str) -> None:
     assert mariadb.find_reserved({name: value}) == [name]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "status.status-host",
-        "status.metrics-addr",
-        "log.file.filename",
-        "log.slow-query-file",
-        "security.skip-grant-table",
-        "advertise-address",
-        "host",
-        "path",
-        "socket",
-        "plugin_load",
-        "instance.plugin_dir",
-        "proxy-protocol.networks",
-    ],
-)
+@pytest.mark.parametrize("name", CASES["reserved of tidb"])
 def test_items_and_variables_that_open_a_tidb_are_refused(name: str) -> None:
     assert tidb.find_reserved({name: "x"}) == [name]
 

@@ -1,5 +1,7 @@
 """TiDB's books under MariaDB's names: what is added up and what is left out."""
 
+from pathlib import Path
+
 import pytest
 
 from benchbook.core.util import numeric_equality
@@ -8,57 +10,11 @@ from benchbook.sites.descriptors import tidb
 from benchbook.sites.machine.contract import Request
 from benchbook.sites.tidb import config, status
 
-METRICS = """# HELP tidb_executor_statement_total Counter of StmtNode.
-# TYPE tidb_executor_statement_total counter
-tidb_executor_statement_total{type="Select"} 12
-tidb_executor_statement_total{type="Update"} 3
-tidb_executor_statement_total{type="SelectInto"} 99
-tidb_server_query_total{result="Error",type="StmtExecute"} 5
-tidb_server_query_total{result="OK",type="StmtExecute"} 1.9783e+04
-tidb_server_query_total{result="OK",type="StmtPrepare"} 7
-tidb_server_query_total{result="OK",type="Query"} 2
-tidb_server_disconnection_total{result="ok"} 8
-tidb_server_disconnection_total{result="error"} 1
-tidb_server_handshake_error_total 4
-tidb_server_affected_rows{sql_type="Insert"} 10
-tidb_server_affected_rows{sql_type="Update"} 20
-tidb_session_retry_num_bucket{le="+Inf"} 5
-tidb_session_retry_num_sum 6
-tidb_session_retry_num_count 5
-process_start_time_seconds 1.67e+09
-"""
+DATA = Path(__file__).parents[2] / "data" / "tidb"
+METRICS = (DATA / "metrics.txt").read_text(encoding="utf-8")
 # Of a TiDB built from the sources of 2019-08-27, after three updates in two transactions of which one met the
 # other and was done again; its buckets are left out, and most counters that stood at 0.
-OLD_METRICS = """# HELP tidb_executor_statement_total Counter of StmtNode.
-# TYPE tidb_executor_statement_total counter
-tidb_executor_statement_total{type="Begin"} 3
-tidb_executor_statement_total{type="Commit"} 6
-tidb_executor_statement_total{type="CreateTable"} 20
-tidb_executor_statement_total{type="Delete"} 0
-tidb_executor_statement_total{type="Execute"} 2
-tidb_executor_statement_total{type="Insert"} 6
-tidb_executor_statement_total{type="RollBack"} 2
-tidb_executor_statement_total{type="Rollback"} 0
-tidb_executor_statement_total{type="Select"} 15
-tidb_executor_statement_total{type="Update"} 8
-# HELP tidb_server_connections Number of connections.
-# TYPE tidb_server_connections gauge
-tidb_server_connections 1
-# HELP tidb_server_handshake_error_total Counter of hand shake error.
-# TYPE tidb_server_handshake_error_total counter
-tidb_server_handshake_error_total 0
-# HELP tidb_server_query_total Counter of queries.
-# TYPE tidb_server_query_total counter
-tidb_server_query_total{result="Error",type="StmtExecute"} 0
-tidb_server_query_total{result="OK",type="Query"} 58
-tidb_server_query_total{result="OK",type="Quit"} 1
-tidb_server_query_total{result="OK",type="StmtExecute"} 0
-tidb_server_query_total{result="OK",type="StmtPrepare"} 0
-# HELP tidb_session_retry_num Bucketed histogram of session retry count.
-# TYPE tidb_session_retry_num histogram
-tidb_session_retry_num_sum 2
-tidb_session_retry_num_count 2
-"""
+OLD_METRICS = (DATA / "metrics-3.0.txt").read_text(encoding="utf-8")
 OLD_STATUS = '{"connections":1,"version":"5.7.25-TiDB-v3.0.1-20190827-cc07b110825e","git_hash":"None"}'
 
 
@@ -173,15 +129,7 @@ def test_what_would_open_the_server_is_the_labs_to_say() -> None:
 
 
 # As TiKV 3 to 8 write it: a counter for each thread, whose name ends in its number.
-TOLD = """# HELP tikv_thread_cpu_seconds_total Total user and system CPU time spent in seconds by threads.
-# TYPE tikv_thread_cpu_seconds_total counter
-tikv_thread_cpu_seconds_total{{name="grpc_0",tid="101"}} {0}
-tikv_thread_cpu_seconds_total{{name="grpc-server-1",tid="102"}} 3.25
-tikv_thread_cpu_seconds_total{{name="grpc_1",tid="103"}} 2
-tikv_thread_cpu_seconds_total{{name="unified-read-po",tid="104"}} 7.5
-tikv_thread_cpu_seconds_total{{name="raftstore-1-0",tid="105"}} 0.5
-tikv_threads_state{{state="running"}} 4
-"""
+TOLD = (DATA / "threads.txt").read_text(encoding="utf-8")
 
 
 def test_threads_are_added_up_by_the_pool_they_are_named_after():
