@@ -13,25 +13,77 @@ from benchbook.compare.stats.noninferiority import NoninferiorityDecision
 from benchbook.core.artifacts import run_folder
 from benchbook.core.util import paths
 from benchbook.core.util.errors import BenchbookError, InputErrors
+from tests.goldens import assert_golden
 
 SLOWER = Interval(10, 0.98, -0.0408, -0.0512, -0.0305, 0.0037, 9)
 EQUAL = Interval(5, 0.98, 0.001, -0.012, 0.014, 0.0035, 4)
 
 
-@pytest.fixture
-def found() -> gate.GateResult:
-    asked = gate.read_request("gate", "3%", "10")
-    decisions = [
-        NoninferiorityDecision(
-            "oltp_point_select", "after", "slower", SLOWER, "the whole interval is below the margin"
-        ),
-        NoninferiorityDecision(
-            "oltp_read_only", "after", "not slower", EQUAL, "the whole interval is above the margin"
-        ),
-        NoninferiorityDecision("oltp_insert", "after", "undecided", EQUAL, "a <reason> & more"),
-    ]
+BELOW, ABOVE = ("the whole interval is below the margin", "the whole interval is above the margin")
+THREE = (
+    NoninferiorityDecision("oltp_point_select", "after", "slower", SLOWER, BELOW),
+    NoninferiorityDecision("oltp_read_only", "after", "not slower", EQUAL, ABOVE),
+    NoninferiorityDecision("oltp_insert", "after", "undecided", EQUAL, "a <reason> & more"),
+)
+# exp(-0.0408) - 1 = -4.00 %, exp(-0.0512) - 1 = -4.99 %, exp(-0.0305) - 1 = -3.00 %.
+WITHIN = Interval(20, 0.98, -0.012, -0.02, -0.004, 0.003, 19)
+# 5 minutes so far, an interval of ± 0.051 around 0.001, and ln 0.97 = -0.03046 as the margin:
+# 5 (0.051 / 0.03146)^2 = 13.1 minutes; 1 - exp(-0.051) = 4.97 %.
+# Chi-squared of 4 degrees of freedom: 1.064 to 7.779 at 80 %, so 13.1 x 4 / 7.779 to 13.1 x 4 / 1.064.
+WIDE = Interval(5, 0.98, 0.001, -0.05, 0.052, 0.0136, 4)
+
+
+def result(*decisions: NoninferiorityDecision, minutes: str = "10") -> gate.GateResult:
+    asked = gate.read_request("gate", "3%", minutes)
     facts = {"before": {"engine": {"name": "mariadb", "version": "10.11.6"}}}
-    return gate.GateResult(asked, decisions, facts, blocks=10, run_s=8, spent_s=300.0, ended="it is decided")
+    return gate.GateResult(
+        asked, [*decisions], facts, blocks=10, run_s=8, spent_s=300.0, ended="it is decided"
+    )
+
+
+def undecided(interval: Interval, why: str, minutes: str = "10") -> gate.GateResult:
+    return result(NoninferiorityDecision("oltp_insert", "after", "undecided", interval, why), minutes=minutes)
+
+
+def void_four_runs(folder: Path) -> gate.GateResult:
+    """Return a gate without a block, whose runs were voided and most of them for one reason."""
+    wrong = {
+        "a": ("invalid", ["V16 machine: 9 % of the machine", "V26 physics: 494 pages"]),
+        "b": ("invalid", ["V26 physics: 495 pages"]),
+        "c": ("partner", ["stands next to b"]),
+        "d": ("partner", ["stands next to b"]),
+    }
+    for name, (status, reasons) in wrong.items():
+        (folder / "raw" / name).mkdir(parents=True)
+        run_folder.void_folder(folder / "raw" / name, folder / "void", status, reasons)
+    found = undecided(Interval(0, 0.98, reason="no complete block"), "no complete block")
+    found.voided, found.why_void = gate.count_voids(folder)
+    return found
+
+
+def test_each_answer_is_told_with_interval_and_reason_in_all_its_forms(tmp_path: Path):
+    """In the terminal, to a pull request, and as JUnit with a case for each question."""
+    within = NoninferiorityDecision(
+        "oltp_read_only", "after", "not slower", WITHIN, ABOVE, shows_slowdown=True
+    )
+    unknown, both = Interval(1, 0.98, 0.001, None, None, None, 0), "no change as well as a slowdown"
+    states = {
+        "one of three is slower": result(*THREE),
+        "slower within the margin": result(within),
+        "undecided": undecided(WIDE, both),
+        "undecided close to the margin": undecided(WIDE, both, "14"),
+        "undecided after one block": undecided(unknown, "too few blocks", "14"),
+        "no block, for runs were voided": void_four_runs(tmp_path),
+        "no block": undecided(Interval(0, 0.98, reason="no complete block"), "no complete block"),
+    }
+    told = []
+    for name, found in states.items():
+        junit = gate_report.render_junit(found)
+        ElementTree.fromstring(junit.partition("\n")[2])
+        word = gate_report.build_record(found)["word"]
+        told.append(f"=== {name}: {word}, exit code {gate.EXIT[found.answer]}")
+        told += [gate_report.render_text(found), gate_report.render_markdown(found), junit]
+    assert_golden("gate.txt", "\n".join(told))
 
 
 def test_all_that_is_wrong_is_told_at_once_with_key_and_remedy(tmp_path: Path):
@@ -49,101 +101,9 @@ def test_a_study_of_another_site_is_refused_by_name():
         gate.read_request("tidb-kubernetes-zones", "3%", "10")
 
 
-def test_the_pull_request_gets_answer_interval_and_reason(found: gate.GateResult):
-    text = gate_report.render_markdown(found).replace("\N{NO-BREAK SPACE}", " ")
-    first, _, rest = text.partition("\n")
-    assert first == (
-        "❌ **slower** (oltp_point_select): −4.0 % QPS [−5.0, −3.0] at 98 % (10 blocks), margin −3.0 %"
-    )
-    assert "gate: slower (margin −3.0 % QPS, baseline before" in rest
-    # exp(-0.0408) - 1 = -4.00 %, exp(-0.0512) - 1 = -4.99 %, exp(-0.0305) - 1 = -3.00 %.
-    assert "| after | oltp\\_point\\_select | all | −4.0 % | [−5.0, −3.0] | ▼¹ |" in text
-    assert "▼ slower · ≈ not slower · ? undecided" in text
-    assert "³ Undecided: a <reason> & more." in text.replace("\\", "")
-    assert "- `before`: mariadb 10.11.6" in text
-
-
-def test_a_slowdown_within_the_margin_has_its_word_and_lets_through(found: gate.GateResult):
-    why = "the whole interval is above the margin"
-    within = Interval(20, 0.98, -0.012, -0.02, -0.004, 0.003, 19)
-    found.decisions[:] = [
-        NoninferiorityDecision("oltp_read_only", "after", "not slower", within, why, shows_slowdown=True)
-    ]
-    assert gate.EXIT[found.answer] == 0
-    assert gate_report.render_markdown(found).startswith(
-        "✅ **slower, within the margin** (oltp_read_only): −1.2"
-    )
-    assert gate_report.build_record(found)["word"] == "slower, within the margin"
-
-
-def test_junit_has_a_case_for_each_question(found: gate.GateResult):
-    suite = ElementTree.fromstring(gate_report.render_junit(found).partition("\n")[2])
-    assert {key: suite.get(key) for key in ("tests", "failures", "skipped", "errors")} == {
-        "tests": "3", "failures": "1", "skipped": "1", "errors": "0",
-    }  # fmt: skip
-    assert [case.get("classname") for case in suite] == [
-        "gate.oltp_point_select", "gate.oltp_read_only", "gate.oltp_insert",
-    ]  # fmt: skip
-    assert "a <reason> & more" in suite[2].find("skipped").get("message")
-
-
-def test_undecided_says_everywhere_what_it_would_take(found: gate.GateResult):
-    """5 minutes so far, an interval of ± 0.051 around 0.001, and ln 0.97 = -0.03046 as the margin."""
-    wide = Interval(5, 0.98, 0.001, -0.05, 0.052, 0.0136, 4)
-    found.decisions = [
-        NoninferiorityDecision("oltp_insert", "after", "undecided", wide, "no change as well as a slowdown")
-    ]
-    # 5 (0.051 / 0.03146)^2 = 13.1 minutes; 1 - exp(-0.051) = 4.97 %.
-    # Chi-squared of 4 degrees of freedom: 1.064 to 7.779 at 80 %, so 13.1 x 4 / 7.779 to 13.1 x 4 / 1.064.
-    said = "bout --minutes 13 would decide it on a machine as busy as this one "
-    said += "(7 to 49, by what 5 blocks say of the spread); these minutes are enough for "
-    said += "--slower 5.0%, if the arm is as fast as its baseline"
-    (case,) = ElementTree.fromstring(gate_report.render_junit(found).partition("\n")[2])
-    for text in (
-        gate_report.render_text(found),
-        gate_report.render_markdown(found),
-        case.find("skipped").get("message"),
-    ):
-        assert said in text, text
-    found.request = gate.read_request("gate", "3%", "14")
-    assert "close to the margin" in gate_report.render_text(
-        found
-    ) and "enough" not in gate_report.render_text(found)
-    unknown = Interval(1, 0.98, 0.001, None, None, None, 0)
-    found.decisions = [NoninferiorityDecision("oltp_insert", "after", "undecided", unknown, "too few blocks")]
-    assert "too few blocks to say how long it would take; try --minutes 28" in gate_report.render_junit(found)
-
-
-def test_a_gate_without_a_block_says_why_most_runs_were_voided(found: gate.GateResult, tmp_path: Path):
-    wrong = {
-        "a": ("invalid", ["V16 machine: 9 % of the machine", "V26 physics: 494 pages"]),
-        "b": ("invalid", ["V26 physics: 495 pages"]),
-        "c": ("partner", ["stands next to b"]),
-        "d": ("partner", ["stands next to b"]),
-    }
-    for name, (status, reasons) in wrong.items():
-        (tmp_path / "raw" / name).mkdir(parents=True)
-        run_folder.void_folder(tmp_path / "raw" / name, tmp_path / "void", status, reasons)
-    found.voided, found.why_void = gate.count_voids(tmp_path)
-    assert (found.voided, found.why_void) == (4, "V26 physics: 494 pages")
-    nothing = Interval(0, 0.98, reason="no complete block")
-    found.decisions = [
-        NoninferiorityDecision("oltp_insert", "after", "undecided", nothing, "no complete block")
-    ]
-    said = "he commonest reason of 4 voided runs: V26 physics: 494 pages"
-    for text in (
-        gate_report.render_text(found),
-        gate_report.render_markdown(found),
-        gate_report.render_junit(found),
-    ):
-        assert said in text and "--minutes" not in text
-    found.voided, found.why_void = gate.count_voids(tmp_path / "raw")
-    assert "try --minutes 20" in gate_report.render_text(found)
-
-
 @pytest.mark.parametrize(("answer", "code"), [("not slower", 0), ("slower", 1), ("undecided", 2)])
-def test_the_answer_is_the_exit_code(answer, code, found, monkeypatch, tmp_path, capsys):
-    found.decisions = [NoninferiorityDecision("oltp", "after", answer, EQUAL, "")]
+def test_the_answer_is_the_exit_code(answer, code, monkeypatch, tmp_path, capsys):
+    found = result(NoninferiorityDecision("oltp", "after", answer, EQUAL, ""))
     monkeypatch.setattr(gate, "measure_blocks", lambda *_: found)
     files = tmp_path / "reports" / "gate.xml", tmp_path / "reports" / "gate.md"
     argv = ["gate", "gate", "--junit", str(files[0]), "--markdown", str(files[1])]
