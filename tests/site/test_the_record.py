@@ -320,9 +320,7 @@ def test_after_a_change_of_the_code_the_record_is_made_again_and_says_what_chang
         rebuild_record.rewrite_sessions()
 
 
-def test_made_again_a_session_keeps_the_archive_that_was_fetched(
-    broken: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_made_again_a_session_keeps_the_archive_that_was_fetched(broken, tmp_path, monkeypatch):
     """Git ignores it, so nobody else would have the bytes whose hash the index then names."""
     session, entry = only(index.read_index())
     _of_another_code(broken, tmp_path / "root", monkeypatch)

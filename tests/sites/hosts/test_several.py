@@ -24,7 +24,7 @@ from tests.sites import event_runs
 from tests.sites.hosts.test_site import LIMITS, OF_HOSTS, PATIENCE, study
 from tests.sites.ssh_hosts import Rack, racked, run
 
-pytestmark = OF_HOSTS
+pytestmark = [*OF_HOSTS, pytest.mark.slow]
 TIPROXY = os.environ.get("BENCHBOOK_TIPROXY", "")
 
 
@@ -48,7 +48,6 @@ def column(folder: Any, part: str, name: str) -> list[float]:
         return [float(row[name]) for row in csv.DictReader(file) if row["part"] == part and row[name]]
 
 
-@pytest.mark.slow
 def test_clients_on_two_hosts_begin_together_and_every_statement_is_in_a_servers_books(
     rack: Rack, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
@@ -85,7 +84,6 @@ def test_clients_on_two_hosts_begin_together_and_every_statement_is_in_a_servers
         assert sum(column(alone, "server", "sent_mib_s")) > 0, "bytes are counted where the server is"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arm", "workload", "what", "silent_s"),
     [
@@ -104,7 +102,6 @@ def test_an_event_on_a_host_loses_what_sysbench_says_it_lost(
     event_runs.must_tell_the_loss(judged, event, silent_s)
 
 
-@pytest.mark.slow
 def test_bytes_in_and_out_of_a_proxy_are_those_of_the_server(rack, monkeypatch, tmp_path):
     """Results of 1000 rows: what the server sends, the proxy gets, and passes on."""
     wide = {"script": "oltp_read_only", "skip_trx": True, "point_selects": 0, "range_size": 200}
@@ -131,7 +128,6 @@ def test_bytes_in_and_out_of_a_proxy_are_those_of_the_server(rack, monkeypatch, 
         assert site.facts("proxy")["proxy"]["max_connections"] == 500
 
 
-@pytest.mark.slow
 def test_with_tls_nobody_gets_in_without_and_the_cipher_is_told(rack, monkeypatch, tmp_path):
     asked = study(site={"kind": "ssh", "inventory": "rack", "port": 33060, "tls": "required"})
     with opened(rack, monkeypatch, "tls", asked) as site:
@@ -157,7 +153,6 @@ def test_with_tls_nobody_gets_in_without_and_the_cipher_is_told(rack, monkeypatc
     assert not list(rack.folder.glob("client1/lab/*/client.*")), "the client's files go with it"
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not TIPROXY, reason="no TiProxy; its path goes into BENCHBOOK_TIPROXY")
 def test_tiproxy_by_its_path_relays_and_its_version_is_held_to(rack, monkeypatch, tmp_path):
     buffer = {"settings": {"proxy.conn-buffer-size": 131072}}
@@ -176,7 +171,6 @@ def test_tiproxy_by_its_path_relays_and_its_version_is_held_to(rack, monkeypatch
             site.up("old")
 
 
-@pytest.mark.slow
 def test_hosts_behind_a_jump_host_are_reached_through_it_alone_and_both_keys_are_checked(rack, monkeypatch):
     jump = rack.add("jump1")
     known = rack.known_hosts.read_text()
@@ -204,7 +198,6 @@ def test_hosts_behind_a_jump_host_are_reached_through_it_alone_and_both_keys_are
             run("ip", "netns", "exec", host.namespace, "iptables", "-w", "-F", "INPUT")
 
 
-@pytest.mark.slow
 def test_a_walk_puts_the_same_data_back_on_every_server_for_each_block(rack, monkeypatch, tmp_path):
     """The second server is first started by the walk itself, and both arms change what they read."""
     plan = {"seed": 3, "blocks": 2, "discard_s": 0, "run_s": 3, "max_repeats": 1}
@@ -237,7 +230,6 @@ def drivers(rack: Rack) -> list[psutil.Process]:
     return [one for one in found if "drive" in (one.info["cmdline"] or [])[2:3]]
 
 
-@pytest.mark.slow
 def test_connections_from_the_clients_host_are_there_in_the_run_and_in_the_books(rack, monkeypatch, tmp_path):
     asked = study(arms={"direct": {}, "held": HELD}, engine={"settings": ROOMY})
     seen: list[str] = []
@@ -263,7 +255,6 @@ def test_connections_from_the_clients_host_are_there_in_the_run_and_in_the_books
         assert "load" not in plain.evidence()["arrangement"]
 
 
-@pytest.mark.slow
 def test_a_driver_that_is_killed_on_its_host_voids_the_run(rack, monkeypatch, tmp_path):
     asked = study(arms={"direct": {}, "held": HELD}, engine={"settings": ROOMY})
     with opened(rack, monkeypatch, "killed", asked) as site:
@@ -276,7 +267,6 @@ def test_a_driver_that_is_killed_on_its_host_voids_the_run(rack, monkeypatch, tm
     assert any("the driver of connections ended before the run did" in one for one in judged.reasons)
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not TIPROXY, reason="no TiProxy; its path goes into BENCHBOOK_TIPROXY")
 def test_tiproxy_captures_on_its_host_while_its_arm_is_measured(rack, monkeypatch, tmp_path):
     arms = {"direct": {}, "on": {"access": "tiproxy", "capture": True}}
@@ -289,7 +279,6 @@ def test_tiproxy_captures_on_its_host_while_its_arm_is_measured(rack, monkeypatc
         assert not list(rack.folder.glob("proxy1/lab/*/proxy/capture"))
 
 
-@pytest.mark.slow
 def test_a_custom_script_runs_on_a_host_with_its_modules_and_clients_where_they_are_put(
     rack: Rack, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):

@@ -6,15 +6,14 @@ from typing import Any
 
 import pytest
 
-from benchbook import sites
 from benchbook.core.study.study import StudySpec
-from benchbook.measure import dataset, servers
+from benchbook.measure import dataset
 from benchbook.measure.data_plan import plan_data
 from benchbook.measure.statement_counters import open_session
 from benchbook.sites.engines import postgresql as accounts
 from benchbook.sites.kube.api import VARIABLES
 from tests.sites import kubernetes_study
-from tests.sites.kube.test_site import run
+from tests.sites.kube.test_site import loaded, run_valid
 
 IMAGE = os.environ.get("BENCHBOOK_TEST_POSTGRESQL_IMAGE")
 SMALL = {"shared_buffers": "32MB", "max_wal_size": "256MB"}
@@ -40,13 +39,10 @@ def test_accounts_come_from_anywhere_by_password_and_the_administrator_over_the_
     reason="no cluster, or BENCHBOOK_TEST_POSTGRESQL_IMAGE names no image with PostgreSQL",
 )
 def test_postgresql_in_a_pod_is_measured_valid_and_its_data_are_put_back(folder: Path, root: Path):
-    spec, into = study(), root / "raw"
-    with sites.open_site(spec, folder) as site:
-        dataset.load_data(site, plan_data(spec))
-        servers.put_back(site, plan_data(spec))
+    spec = study()
+    with loaded(folder, spec) as site:
         for arm in spec.arms:
-            _, judged = run(site, spec, arm, into)
-            assert (judged.status, judged.ledger) == ("valid", "agrees"), (arm, judged.reasons)
+            run_valid(site, arm, root / "raw")
         assert site.facts("pod")["engine"]["settings"]["shared_buffers"]["got"] == "4096 x 8kB"
         with open_session(site) as connection:
             connection.exec_driver_sql("DROP TABLE sbtest1")

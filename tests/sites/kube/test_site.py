@@ -4,6 +4,7 @@ They need a cluster (BENCHBOOK_KUBECONFIG or KUBECONFIG) and an image in it with
 and python3 (`tools/images/rootfs.sh`), which BENCHBOOK_TEST_IMAGE names; `localhost/bb:1` otherwise.
 """
 
+import contextlib
 import csv
 import json
 import os
@@ -11,7 +12,7 @@ import socket
 import subprocess
 import sys
 import threading
-import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ from benchbook.sites.kube import namespace as namespaces
 from benchbook.sites.kube.api import KubernetesCluster, wait_for
 from benchbook.sites.kube.placement import pod_of
 from benchbook.sites.topology import teardown
-from tests import rooms, walks
+from tests import beside, rooms, walks
 from tests.limits import LIMITS
 from tests.sites import event_runs, kubernetes_study, ssh_hosts
 from tests.walks import Store
@@ -52,21 +53,47 @@ def study(arms: tuple[str, ...] = ARMS, **other: Any) -> Any:
     return kubernetes_study.make(arms, other.pop("site", {}), **other)
 
 
-def run(site: Any, spec: Any, arm: str, into: Path) -> tuple[Any, validity.Judgement]:
+@contextlib.contextmanager
+def loaded(folder: Path, spec: Any) -> Iterator[Any]:
+    """The site of a study, open, with its data loaded and put back."""
+    with sites.open_site(spec, folder) as site:
+        dataset.load_data(site, plan_data(spec))
+        servers.put_back(site, plan_data(spec))
+        yield site
+
+
+def run(site: Any, arm: str, into: Path) -> tuple[Any, validity.Judgement]:
     """Make one run of an arm and judge it; where a busy machine alone spoilt it, as the walk does, again.
 
     Starved of a core, sysbench itself leaves out or repeats lines of its report (V4, V7).
     """
-    planned = walks.planned(spec, arm)
+    planned = walks.planned(site.study, arm)
     into.mkdir(exist_ok=True)
     for attempt in range(1, 5):
-        with open_sessions(site, spec, [arm]) as opened:
+        with open_sessions(site, site.study, [arm]) as opened:
             made = execute_run(RunContext(planned, site, arm, opened[arm], LIMITS), into, attempt)
         judged = validity.judge_run(made, LIMITS)
         if judged.status == "valid" or not all(one.startswith(("V4", "V7")) for one in judged.reasons):
             break
         made.path.rename(into.parent / f"{planned.run_id}.a{attempt}")
     return made, judged
+
+
+def run_valid(site: Any, arm: str, into: Path) -> Any:
+    """Make a run of an arm that is valid and agrees with its server's books."""
+    made, judged = run(site, arm, into)
+    assert (judged.status, judged.ledger) == ("valid", "agrees"), (arm, judged.reasons)
+    return made
+
+
+def run_disturbed(site: Any, arm: str, into: Path, after_s: float, act: Callable[..., Any]) -> Any:
+    """Make a run in which something is done over a connection of its own; it is not valid, and says why."""
+    timer = threading.Timer(after_s, act, [KubernetesCluster()])
+    timer.start()
+    made, judged = run(site, arm, into)
+    timer.join()
+    assert judged.status != "valid" and judged.reasons
+    return made
 
 
 def test_the_server_takes_every_manifest(cluster: KubernetesCluster):
@@ -87,24 +114,17 @@ def test_the_server_takes_every_manifest(cluster: KubernetesCluster):
         assert namespaces.remove_namespace(cluster, names.namespace, token)
 
 
-def test_every_arm_is_measured_valid_with_an_agreeing_ledger(
-    cluster: KubernetesCluster, folder: Path, root: Path
-):
+def test_every_arm_is_measured_valid_with_an_agreeing_ledger(cluster, folder, root):
     spec = study()
-    into = root / "raw"
     with sites.open_site(spec, folder) as site:
         assert site.able == list(ARMS)
-        loaded = dataset.load_data(site, plan_data(spec))
-        assert loaded["rows"] == {"sbtest1": 500, "sbtest2": 500}
+        rows = dataset.load_data(site, plan_data(spec))["rows"]
+        assert rows == {"sbtest1": 500, "sbtest2": 500}
         servers.put_back(site, plan_data(spec))
         seen = {}
         for arm in ARMS:
             site.up(arm)
-            facts = site.facts(arm)
-            made, judged = run(site, spec, arm, into)
-            assert judged.status == "valid", (arm, judged.reasons)
-            assert judged.ledger == "agrees"
-            seen[arm] = (facts, made.evidence())
+            seen[arm] = (site.facts(arm), run_valid(site, arm, root / "raw").evidence())
         for arm, (facts, evidence) in seen.items():
             server = evidence["identity_before"]
             assert facts["cluster"]["version"].startswith("v1.")
@@ -141,28 +161,19 @@ def test_every_arm_is_measured_valid_with_an_agreeing_ledger(
 def test_several_clients_and_servers_begin_together_and_their_books_agree(folder: Path, root: Path):
     arms = {"one": {"network": "pod"}, "both": {"network": "pod", "clients": 4, "servers": 2}}
     spec = study(arms, threads=(4,), plan={"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 4})
-    into = root / "raw"
-    with sites.open_site(spec, folder) as site:
-        dataset.load_data(site, plan_data(spec))
-        servers.put_back(site, plan_data(spec))
+    with loaded(folder, spec) as site:
         hosts = [(one.host, one.port) for one in site.endpoints("both")]
         # Clients take turns among the servers, each of which holds the prepared rows.
         assert hosts[:2] == hosts[2:] and len(set(hosts)) == 2
         with open_session(site, "both", 1) as second:
             assert second.execute(text("SELECT COUNT(*) FROM sbtest2")).scalar_one() == 500
-        made, judged = run(site, spec, "both", into)
-        assert judged.status == "valid", judged.reasons
-        assert judged.ledger == "agrees"
-        evidence = made.evidence()
+        evidence = run_valid(site, "both", root / "raw").evidence()
         assert len(evidence["clients"]) == 4 and len(evidence["servers"]) == 2
         assert 0 <= evidence["start_spread_ms"] < 250
         begun = [one["begun_monotonic_s"] for one in evidence["clients"]]
         assert all(abs(moment - evidence["started_monotonic_s"]) < 2 for moment in begun)
-        each = [
-            one["ledger"]["after"]["Com_select"] - one["ledger"]["before"]["Com_select"]
-            for one in evidence["servers"]
-        ]
-        assert all(count > 0 for count in each)
+        books = [one["ledger"] for one in evidence["servers"]]
+        assert all(one["after"]["Com_select"] > one["before"]["Com_select"] for one in books)
         assert evidence["identity_before"]["server-2"]["port"] != evidence["identity_before"]["port"]
     # All four are told, and a server that was killed would be another one.
     assert {f"client-{number}_pod" for number in (2, 3, 4)} <= evidence["identity_before"].keys()
@@ -170,41 +181,27 @@ def test_several_clients_and_servers_begin_together_and_their_books_agree(folder
 
 def test_a_pod_that_is_killed_in_a_run_makes_it_invalid_and_the_next_one_is_whole(cluster, folder, root):
     spec = study(("pod", "service"), plan={"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 8})
-    into = root / "raw"
-    with sites.open_site(spec, folder) as site:
-        dataset.load_data(site, plan_data(spec))
+    with loaded(folder, spec) as site:
         before = site.identity("pod")
-        own = KubernetesCluster()
-        killing = threading.Timer(
-            3.0,
-            lambda: own.core.delete_namespaced_pod("server-0", site.space.namespace, grace_period_seconds=0),
-        )
-        killing.start()
-        made, judged = run(site, spec, "pod", into)
-        killing.join()
-        assert judged.status != "valid" and judged.reasons
-        made.path.rename(root / "killed")
+
+        def kill(own: KubernetesCluster) -> None:
+            own.core.delete_namespaced_pod("server-0", site.space.namespace, grace_period_seconds=0)
+
+        run_disturbed(site, "pod", root / "raw", 3.0, kill).path.rename(root / "killed")
         site.down()
         servers.put_back(site, plan_data(spec), True)
         site.up("pod")
         assert site.identity("pod")["pod"] != before["pod"]
-        made, judged = run(site, spec, "pod", into)
-        assert judged.status == "valid", judged.reasons
+        run_valid(site, "pod", root / "raw")
 
 
 def test_a_server_that_is_killed_in_its_pod_is_a_restart_and_makes_the_run_invalid(folder: Path, root: Path):
     spec = study(("pod", "service"), plan={"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 6})
-    into = root / "raw"
-    with sites.open_site(spec, folder) as site:
-        dataset.load_data(site, plan_data(spec))
+    with loaded(folder, spec) as site:
         server = site.runtime.get(site.chains["pod"].server)
-        own = KubernetesCluster()
         kill = ["sh", "-c", "read pid _ </var/lib/benchbook/run/pid && kill -KILL $pid"]
-        killing = threading.Timer(2.5, lambda: own.run(site.space.namespace, pod_of(server.part), kill))
-        killing.start()
-        made, judged = run(site, spec, "pod", into)
-        killing.join()
-        assert judged.status != "valid" and judged.reasons
+        where = (site.space.namespace, pod_of(server.part), kill)
+        made = run_disturbed(site, "pod", root / "raw", 2.5, lambda own: own.run(*where))
         # Its control group counts from nothing again.
         assert "throttled" not in made.evidence()["arrangement"]
         # The copy is in the pod's volume, which outlives its container.
@@ -240,13 +237,11 @@ def test_a_limit_holds_a_server_back_by_what_its_container_counts(folder: Path, 
         {"free": {"network": "pod"}, "limited": limited},
         plan={"seed": 1, "blocks": 1, "discard_s": 0, "run_s": 5},
     )
-    with sites.open_site(spec, folder) as site:
-        dataset.load_data(site, plan_data(spec))
+    with loaded(folder, spec) as site:
         site.up("limited")
         before = throttling(site, "limited")
-        made, judged = run(site, spec, "limited", root)
+        made = run_valid(site, "limited", root)
         after = throttling(site, "limited")
-    assert judged.status == "valid", judged.reasons
     told = made.evidence()["arrangement"]["throttled"][site.server_of("limited")]
     grown = {name: value - before[name] for name, value in after.items()}
     # Within the run, the server was held back in nearly every period of 0.1 s; outside, it is asked little.
@@ -259,19 +254,16 @@ def test_a_script_of_ones_own_runs_in_a_pod_on_tables_that_are_proven(folder: Pa
     tpcc = {"script": "tests/others/tpcc_like/tpcc.lua", "options": {"tables": 1, "scale": 1, "use_fk": 0}}
     own = {"workloads": {"tpcc": tpcc}, "warm_up": {"pilot_s": 1}, "threads": (1,)}
     spec = study(("pod", "service"), **own)
-    with sites.open_site(spec, folder) as site:
-        dataset.load_data(site, plan_data(spec))
+    with loaded(folder, spec) as site:
         (found,) = dataset.describe_custom_tables(site, plan_data(spec)).values()
         assert found["stock1"]["rows"] == 100 and found["customer1"]["checksum"]
-        _, judged = run(site, spec, "service", tmp_path)
+        _, judged = run(site, "service", tmp_path)
     assert judged.status == "valid", judged.reasons
 
 
 def test_load_goes_on_when_the_connection_to_the_api_is_lost(folder: Path, root: Path):
     spec = study(("pod", "service"), plan={"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 6})
-    into = root / "raw"
-    with sites.open_site(spec, folder) as site:
-        dataset.load_data(site, plan_data(spec))
+    with loaded(folder, spec) as site:
         started = site.client
 
         def cut(*words: Any, **options: Any) -> Any:
@@ -282,20 +274,11 @@ def test_load_goes_on_when_the_connection_to_the_api_is_lost(folder: Path, root:
             return client
 
         site.client = cut
-        _, judged = run(site, spec, "pod", into)
+        run_valid(site, "pod", root / "raw")
         assert cut.client.host.outages
-        assert judged.status == "valid", judged.reasons
-        assert judged.ledger == "agrees"
 
 
 TURNS = {"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 3, "order": "turns", "max_repeats": 4}
-
-
-def in_turns(site: Any, spec: Any, root: Path) -> Store:
-    """Return a walk over a study in turns, its data loaded."""
-    dataset.load_data(site, plan_data(spec))
-    servers.put_back(site, plan_data(spec))
-    return Store(site, spec, root)
 
 
 def processes(site: Any, arm: str) -> list[tuple[int, str, str]]:
@@ -317,8 +300,8 @@ def processes(site: Any, arm: str) -> list[tuple[int, str, str]]:
 
 def test_arms_take_turns_in_the_load_pod_and_the_books_of_each_agree(folder: Path, root: Path):
     spec = study(("pod", "service", "host"), aa={}, plan=TURNS)
-    with sites.open_site(spec, folder) as site:
-        store = in_turns(site, spec, root)
+    with loaded(folder, spec) as site:
+        store = Store(site, spec, root)
         state = store.walk()
         assert state.abandoned == [], store.said
         store.assert_complete()
@@ -333,21 +316,17 @@ def test_arms_take_turns_in_the_load_pod_and_the_books_of_each_agree(folder: Pat
 def test_a_clock_that_is_killed_in_the_load_pod_leaves_no_client_stopped(folder: Path, root: Path):
     """The group is void, made again whole, and nothing of the first attempt is left in the pod."""
     spec = study(("pod", "service"), plan=TURNS)
-    with sites.open_site(spec, folder) as site:
-        store, done = in_turns(site, spec, root), []
+    with loaded(folder, spec) as site:
+        store, done = Store(site, spec, root), []
 
         def kill() -> None:
-            deadline = time.monotonic() + 120
-            while time.monotonic() < deadline:
-                found = [pid for pid, _, words in processes(site, "pod") if "/clock.py " in words]
-                if found:
-                    KubernetesCluster().run(
-                        site.space.namespace,
-                        pod_of(site.chains["pod"].client),
-                        ["sh", "-c", f"kill -KILL {found[0]}"],
-                    )
-                    done.append(found[0])
-                    return
+            def clocks() -> list[int]:
+                return [pid for pid, _, words in processes(site, "pod") if "/clock.py " in words]
+
+            for clock in beside.until(clocks, 120)[:1]:
+                where = (site.space.namespace, pod_of(site.chains["pod"].client))
+                KubernetesCluster().run(*where, ["sh", "-c", f"kill -KILL {clock}"])
+                done.append(clock)
 
         killing = threading.Thread(target=kill)
         killing.start()
@@ -369,9 +348,7 @@ def test_a_pod_that_cannot_run_is_told_with_its_events(folder: Path, root: Path)
         site.up("pod")
 
 
-def test_what_a_killed_owner_left_is_removed_at_the_next_start(
-    cluster: KubernetesCluster, folder: Path, root: Path
-):
+def test_what_a_killed_owner_left_is_removed_at_the_next_start(cluster, folder, root):
     spec = study(("pod", "host"))
     code = (
         "import sys, time\n"
@@ -401,9 +378,7 @@ def test_what_a_killed_owner_left_is_removed_at_the_next_start(
         assert pods() == ["server-0"]
 
 
-def test_without_keeping_data_nothing_is_left_when_a_site_is_left(
-    cluster: KubernetesCluster, folder: Path, root: Path
-):
+def test_without_keeping_data_nothing_is_left_when_a_site_is_left(cluster, folder, root):
     with sites.open_site(study(("pod", "host"), site={"keep_data": False}), folder) as site:
         site.up("pod")
         assert ours(cluster, folder) == [site.space.namespace]
@@ -423,11 +398,8 @@ def test_a_namespace_of_somebody_else_is_left_alone(cluster: KubernetesCluster, 
     finally:
         token = json.loads((folder / "lab.json").read_text())["token"]
         cluster.core.patch_namespace(name, {"metadata": {"labels": {"benchbook/lab": token}}})
-    deadline = time.monotonic() + 60
     teardown.tear_down(folder)
-    while ours(cluster, folder) and time.monotonic() < deadline:
-        time.sleep(1)
-    assert ours(cluster, folder) == []
+    assert beside.gone(lambda: ours(cluster, folder), 60) == []
 
 
 def test_more_cores_than_a_node_has_left_are_told_before_anything_starts(folder: Path, root: Path):
@@ -440,20 +412,14 @@ def test_more_cores_than_a_node_has_left_are_told_before_anything_starts(folder:
         assert site.able == ["pod"]
 
 
-def test_sysbench_in_the_servers_container_shares_its_limits(
-    cluster: KubernetesCluster, folder: Path, root: Path
-):
+def test_sysbench_in_the_servers_container_shares_its_limits(cluster, folder, root):
     spec = study(
         ("pod", "guaranteed"),
         site={"client_in": "server"},
         plan={"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 4},
     )
-    into = root / "raw"
-    with sites.open_site(spec, folder) as site:
-        dataset.load_data(site, plan_data(spec))
-        servers.put_back(site, plan_data(spec))
-        made, judged = run(site, spec, "guaranteed", into)
-        assert (judged.status, judged.ledger) == ("valid", "agrees"), judged.reasons
+    with loaded(folder, spec) as site:
+        made = run_valid(site, "guaranteed", root / "raw")
         told = site.facts("guaranteed")
         assert told["site"]["client"] == "in the server's container"
         assert told["qos_class"] == "Guaranteed" and told["machine"]["sysbench"]
@@ -501,7 +467,6 @@ def test_a_balancer_is_measured_by_a_client_outside_the_cluster(
     """The client's host has a network of its own, without kube-proxy's rules: what it sends to the balancer's
     address leaves it, and is rewritten on the node."""
     spec = study(("pod", "balancer"), plan={"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 4})
-    into = root / "raw"
     # Sockets of the agent have short paths only.
     hosts = open_folder / "h"
     hosts.mkdir(mode=0o711)
@@ -523,8 +488,7 @@ def test_a_balancer_is_measured_by_a_client_outside_the_cluster(
                 dataset.load_data(site, plan_data(spec))
                 servers.put_back(site, plan_data(spec))
                 assert site.up("balancer").host == BALANCED
-                made, judged = run(site, spec, "balancer", into)
-                assert (judged.status, judged.ledger) == ("valid", "agrees"), judged.reasons
+                made = run_valid(site, "balancer", root / "raw")
                 told = site.facts("balancer")
                 assert told["site"]["client"] == "on a host outside the cluster"
                 assert not any(name.startswith("client") for name in site.identity("balancer"))

@@ -24,6 +24,7 @@ from benchbook.core.util.errors import SiteError
 from benchbook.measure import dataset, run_executor, servers
 from benchbook.measure.data_plan import plan_data
 from benchbook.measure.statement_counters import open_session
+from benchbook.read import validity
 from benchbook.sites import settings
 from benchbook.sites import workspace as labs
 from benchbook.sites.kube import tidb_cluster, tidb_manifests
@@ -31,8 +32,9 @@ from benchbook.sites.kube.api import KubernetesCluster, wait_for
 from benchbook.sites.kube.placement import pod_of
 from benchbook.sites.tidb import data
 from benchbook.sites.topology import teardown
+from tests.limits import LIMITS
 from tests.sites import kubernetes_study
-from tests.sites.kube.test_site import ours, run
+from tests.sites.kube.test_site import loaded, ours, run, run_disturbed, run_valid
 from tests.sites.operator_stand_in import Operator
 
 IMAGE = os.environ.get("BENCHBOOK_TEST_TIDB_IMAGE")
@@ -66,16 +68,13 @@ def study(arms: Any, site: dict[str, Any] | None = None, **other: Any) -> Any:
 @needs_tidb
 def test_a_tidb_in_a_pod_is_measured_valid_on_every_network_with_an_agreeing_ledger(cluster, folder, root):
     spec = study(PODS)
-    into = root / "raw"
     with sites.open_site(spec, folder) as site:
         assert site.able == list(PODS)
         loaded = dataset.load_data(site, plan_data(spec))
         assert loaded["rows"] == {"sbtest1": 500, "sbtest2": 500}
         servers.put_back(site, plan_data(spec))
         for arm in PODS:
-            made, judged = run(site, spec, arm, into)
-            assert judged.status == "valid", (arm, judged.reasons)
-            assert judged.ledger == "agrees"
+            made = run_valid(site, arm, root / "raw")
             before = made.evidence()["identity_before"]
             assert before["qos"] == ("Guaranteed" if arm == "guaranteed" else "BestEffort")
             rows = csv.DictReader(made.text("monitor.csv").splitlines())
@@ -104,18 +103,12 @@ def test_a_tidb_in_a_pod_is_measured_valid_on_every_network_with_an_agreeing_led
 def test_a_run_in_which_a_servers_memory_runs_out_is_invalid(folder: Path, root: Path):
     arms = {name: {"network": "pod", "qos": "guaranteed"} for name in ("one", "two")}
     plan = {"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 6}
-    into = root / "raw"
-    with sites.open_site(study(arms, plan=plan), folder) as site:
-        dataset.load_data(site, plan_data(site.study))
+    with loaded(folder, study(arms, plan=plan)) as site:
         server = site.runtime.get(site.chains["one"].server)
-        own = KubernetesCluster()
         # It keeps all that it reads until the pod's limit: the kernel then kills whom it likes in there.
-        greedy = ["sh", "-c", "tail /dev/zero"]
-        taking = threading.Timer(3.0, lambda: own.run(site.space.namespace, pod_of(server.part), greedy))
-        taking.start()
-        made, judged = run(site, site.study, "one", into)
-        taking.join()
-    assert judged.status == "invalid"
+        where = (site.space.namespace, pod_of(server.part), ["sh", "-c", "tail /dev/zero"])
+        made = run_disturbed(site, "one", root / "raw", 3.0, lambda own: own.run(*where))
+    assert validity.judge_run(made, LIMITS).status == "invalid"
     assert made.evidence()["oom_kills"] >= 1
 
 
@@ -181,9 +174,7 @@ def must_be_measured(site: Any, into: Path) -> dict[str, dict[str, Any]]:
     """Evidence of a valid run of each arm; the cluster of `operated` is what it was asked to be."""
     evidence = {}
     for arm in site.study.arms:
-        made, judged = run(site, site.study, arm, into)
-        assert (judged.status, judged.ledger) == ("valid", "agrees"), (arm, judged.reasons)
-        evidence[arm] = made.evidence()
+        evidence[arm] = run_valid(site, arm, into).evidence()
     seen, facts = evidence["service"], site.facts("service")["engine"]
     leads = seen["identity_before"]["service_leads_to"]
     assert leads == site.runtime.get(site.chains["service"].server).leads_to and len(leads) == 2
@@ -236,7 +227,6 @@ def test_a_store_that_is_killed_in_a_run_voids_it_and_the_books_of_all_tidbs_are
     folder: Path, root: Path, definition: None, monkeypatch: pytest.MonkeyPatch
 ):
     spec = operated(plan={"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 6})
-    into = root / "raw"
     with sites.open_site(spec, folder) as site, Operator(site.space.namespace, PARTS):
         dataset.load_data(site, plan_data(spec))
         server = site.runtime.get(site.chains["service"].server)
@@ -261,7 +251,7 @@ def test_a_store_that_is_killed_in_a_run_voids_it_and_the_books_of_all_tidbs_are
             killing.start()
 
         monkeypatch.setattr(run_executor, "_start_clients", begun)
-        _, judged = run(site, spec, "direct", into)
+        _, judged = run(site, "direct", root / "raw")
         killing.join()
         assert judged.status != "valid"
         assert any("server-tikv-1" in reason for reason in judged.reasons), judged.reasons

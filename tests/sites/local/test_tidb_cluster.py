@@ -206,9 +206,7 @@ def test_a_store_that_the_plan_kills_is_back_in_the_same_run_and_the_run_counts(
     assert teardown.tear_down(open_folder / "event").is_clean
 
 
-def test_leaders_that_are_evicted_from_a_store_void_the_run(
-    site: Any, study: StudySpec, tmp_path: Path
-) -> None:
+def test_leaders_that_are_evicted_from_a_store_void_the_run(site, study, tmp_path):
     cluster = cluster_of(site)
     led = cluster.pd.placement.state().leaders
     store = max(STORES, key=list(led.values()).count)
