@@ -45,14 +45,11 @@ class Book:
     def to_dict(self) -> dict[str, Any]:
         """Return the figures, and each fault with its row of the matrix."""
         return {
-            "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-            "injected": len(self.injections),
-            "accounted": self.accounted,
-            "invalid_as_valid": len(self.valid_verdicts),
-            "orphans": len(self.orphans),
-            "sentence": self.sentence(),
+            "date": datetime.datetime.now(datetime.UTC).date().isoformat(), "injected": len(self.injections),
+            "accounted": self.accounted, "invalid_as_valid": len(self.valid_verdicts),
+            "orphans": len(self.orphans), "sentence": self.sentence(),
             "faults": sorted(f"{injection.row}: {injection.what}" for injection in self.injections),
-        }
+        }  # fmt: skip
 
     def pages(self) -> dict[str, list[Any]]:
         """Return all that is in it as plain values, for another process."""

@@ -125,17 +125,9 @@ def test_no_artefact_and_no_process_shows_the_password(open_folder: Path, inject
     files = list(everything(clone.path))
     names = "\n".join(name for name, _ in files)
     for part in (
-        "dvc.lock",
-        ".dvc/cache/files",
-        ".git/objects",
-        "raw/",
-        "applied/my-",
-        "failed/",
-        ".ipynb",
-        "tiny.html",
-        "tar.gz (unpacked)",
-        "(columns)",
-    ):
+        "dvc.lock", ".dvc/cache/files", ".git/objects", "raw/", "applied/my-", "failed/", ".ipynb",
+        "tiny.html", "tar.gz (unpacked)", "(columns)",
+    ):  # fmt: skip
         assert part in names, part
     assert b"tiny/data/tiny/applied/" in dict(files)["tiny.tar.gz (unpacked)"]
     assert [name for name, content in files if holders(content, password)] == []

@@ -92,27 +92,17 @@ def test_the_tables_have_the_columns_that_are_documented_and_remember_their_name
     together = bb.pooled("two-arms")
     tables = {
         **{name: getattr(study, name) for name in ("runs", "turns", "intervals", "histograms", "monitor")},
-        "costs": study.costs,
-        "voids": study.voids,
-        "levels": study.findings[0].levels,
+        "costs": study.costs, "voids": study.voids, "levels": study.findings[0].levels,
         **{name: getattr(study, name) for name in ("refused", "schedule", "stages", "checks", "load_curve")},
         "effects": bb.effects("two-arms"),
         "between": study.between("haproxy", "oltp_read_write", "oltp_read_write"),
-        "findings": study.findings.table,
-        "by_threads": study.findings[0].by_threads,
-        "run_checks": study.run[0].checks,
-        "studies": bb.studies().table,
-        "record": bb.record().table,
-        "results": study.table,
-        "study_claims": study.claims,
-        "sessions": study.sessions.table,
-        "pooled": together.effects,
-        "pooled_sessions": together.sessions,
-        "left_out": together.left_out,
-        "sources": bb.sources().table,
-        "claims": bb.source("tidb-kubernetes").claims.table,
+        "findings": study.findings.table, "by_threads": study.findings[0].by_threads,
+        "run_checks": study.run[0].checks, "studies": bb.studies().table, "record": bb.record().table,
+        "results": study.table, "study_claims": study.claims, "sessions": study.sessions.table,
+        "pooled": together.effects, "pooled_sessions": together.sessions, "left_out": together.left_out,
+        "sources": bb.sources().table, "claims": bb.source("tidb-kubernetes").claims.table,
         "claim_cells": bb.source("tidb-kubernetes").claims[0].cells,
-    }
+    }  # fmt: skip
     for name, table in tables.items():
         meanings = bb.columns(name)
         assert list(table.columns) == list(meanings.index), name

@@ -64,16 +64,9 @@ def header(name: str, size: int, kind: bytes = b"0", more: bytes = b"") -> bytes
     """Return a tar header as it would stand on disk, whatever it says."""
     made = bytearray(512)
     fields = {
-        0: name.encode()[:100],
-        100: b"0000644\0",
-        108: b"0000000\0",
-        116: b"0000000\0",
-        124: b"%011o\0" % size,
-        136: b"00000000000\0",
-        148: b" " * 8,
-        156: kind,
-        257: b"ustar\x0000",
-    }
+        0: name.encode()[:100], 100: b"0000644\0", 108: b"0000000\0", 116: b"0000000\0",
+        124: b"%011o\0" % size, 136: b"00000000000\0", 148: b" " * 8, 156: kind, 257: b"ustar\x0000",
+    }  # fmt: skip
     for place, value in fields.items():
         made[place : place + len(value)] = value
     made[386 : 386 + len(more)] = more
@@ -318,7 +311,7 @@ NAMES = {
     "a long way": ({"data/made/raw/" + "a/" * 250 + "x": b""}, "not a place of an archive"),
     "less than nothing": ({PLACE: -1},
         "can.t be read: files.*r/sysbench.out.bytes: .*greater than or equal to 0"),
-}  # fmt: skip
+    }  # fmt: skip
 
 
 OUTSIDE = (

@@ -9,14 +9,9 @@ from tests.browser import opened, started
 
 pytestmark = pytest.mark.browser
 PAGES = (
-    "index.html",
-    "claims.html",
-    "method.html",
-    "story.html",
-    "studies/made.html",
-    "runs/made/index.html",
+    "index.html", "claims.html", "method.html", "story.html", "studies/made.html", "runs/made/index.html",
     "sources/mysql-kubernetes.html",
-)
+)  # fmt: skip
 WIDTHS = (390, 820, 1280)
 # A target of 24 pixels is a rule of WCAG 2.2, which axe leaves out unless it is asked for.
 RULES = {"rules": {"target-size": {"enabled": True}}}

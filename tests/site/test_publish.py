@@ -12,16 +12,9 @@ from tests.site.conftest import publish
 
 def test_it_has_pages_raw_files_and_the_summary_beside_each_other(public: Path, site: Path):
     assert {
-        "index.html",
-        "claims.html",
-        "method.html",
-        "story.html",
-        "studies",
-        "sources",
-        "runs",
-        "data",
+        "index.html", "claims.html", "method.html", "story.html", "studies", "sources", "runs", "data",
         ".nojekyll",
-    } == {path.name for path in public.iterdir()}
+    } == {path.name for path in public.iterdir()}  # fmt: skip
     logs = list((public / "data").rglob("sysbench.out"))
     assert len(logs) == 16
     for log in logs:

@@ -32,14 +32,9 @@ def test_nothing_is_seen_where_nobody_does_anything(child: int):
     (network,) = told.pop("networks")
     limits = {part: procfs.cgroup_limits.describe_limits(os.getpid()) for part in ("", "server", "client")}
     assert told == {
-        "traced": {},
-        "looks": 3,
-        "stopped": {},
-        "continued": [],
-        "counting": told["counting"],
-        "limits": limits,
-        "held_back": told["held_back"],
-    }
+        "traced": {}, "looks": 3, "stopped": {}, "continued": [], "counting": told["counting"],
+        "limits": limits, "held_back": told["held_back"],
+    }  # fmt: skip
     assert network["parts"] == ["client", "server"] and network["is_shared"]
     assert network["sent"] >= network["again"] >= 0
     assert (network["rules"] is None) == (network["dropped"] is None)

@@ -36,7 +36,12 @@ from tests.walks import Store, judge
 
 SMALL = {"shared_buffers": "32MB", "max_wal_size": "256MB"}
 MISSING = "PostgreSQL is not installed: apt-get install postgresql"
-needs = pytest.mark.skipif(not files.find_programs(accounts.PROGRAM), reason=MISSING)
+
+
+def on_a_server(test: Any) -> Any:
+    """Mark a test that starts a PostgreSQL."""
+    is_missing = not files.find_programs(accounts.PROGRAM)
+    return pytest.mark.server(pytest.mark.skipif(is_missing, reason=MISSING)(test))
 
 
 def study(port: int | None = None, **changes: Any) -> StudySpec:
@@ -155,8 +160,7 @@ def grown(folder: RunFolder, name: str) -> int:
     return books["after"][name] - books["before"][name]
 
 
-@pytest.mark.server
-@needs
+@on_a_server
 @pytest.mark.parametrize("arm", ["direct", "bouncer"])
 def test_the_ledger_agrees_to_the_query(loaded: Any, tmp_path: Path, arm: str) -> None:
     """oltp_read_write: 10 points and 4 ranges, 2 updates, a delete and an insert in each transaction."""
@@ -181,8 +185,7 @@ def test_the_ledger_agrees_to_the_query(loaded: Any, tmp_path: Path, arm: str) -
     assert arm == "bouncer" or grown(folder, "Connections") == 2
 
 
-@pytest.mark.server
-@needs
+@on_a_server
 def test_a_statement_of_a_stranger_in_the_run_voids_it(loaded: Any, tmp_path: Path) -> None:
     loaded.restore()
     site = loaded
@@ -210,8 +213,7 @@ def test_a_statement_of_a_stranger_in_the_run_voids_it(loaded: Any, tmp_path: Pa
     assert any("Connections grew by 3, sysbench says 2" in reason for reason in judgement.reasons)
 
 
-@pytest.mark.server
-@needs
+@on_a_server
 @pytest.mark.alone
 def test_the_books_of_a_server_are_held_against_all_arms_that_share_it_in_turns(loaded, tmp_path) -> None:
     site = loaded
@@ -232,8 +234,7 @@ def test_the_books_of_a_server_are_held_against_all_arms_that_share_it_in_turns(
     assert books[0] == books[-1], "one server, one reading"
 
 
-@pytest.mark.server
-@needs
+@on_a_server
 def test_a_trigger_or_a_row_between_two_runs_voids_the_second(loaded: Any, tmp_path: Path) -> None:
     site = loaded
     site.restore()
@@ -266,8 +267,7 @@ def test_a_trigger_or_a_row_between_two_runs_voids_the_second(loaded: Any, tmp_p
         assert any("sbtest1 was written to between the runs" in reason for reason in judgement.reasons)
 
 
-@pytest.mark.server
-@needs
+@on_a_server
 def test_a_setting_changed_and_a_restart_between_two_runs_void_the_second(loaded, tmp_path) -> None:
     site = loaded
     site.restore()
@@ -282,8 +282,7 @@ def test_a_setting_changed_and_a_restart_between_two_runs_void_the_second(loaded
         assert any("server variable work_mem was 4096, is 1024" in reason for reason in judgement.reasons)
 
 
-@pytest.mark.server
-@needs
+@on_a_server
 def test_a_killed_server_voids_the_run_and_comes_back(loaded: Any, tmp_path: Path) -> None:
     site = loaded
     site.restore()
@@ -310,8 +309,7 @@ def test_a_killed_server_voids_the_run_and_comes_back(loaded: Any, tmp_path: Pat
     assert after.status == "valid", after.reasons
 
 
-@pytest.mark.server
-@needs
+@on_a_server
 def test_a_wrong_password_and_another_database_are_refused(loaded: Any) -> None:
     endpoint = loaded.up("direct")
     place = {"host": endpoint.host, "port": endpoint.port, "user": labs.USER}
@@ -325,8 +323,7 @@ def test_a_wrong_password_and_another_database_are_refused(loaded: Any) -> None:
     assert loaded.lab.password(accounts.DRIVER) not in argv
 
 
-@pytest.mark.server
-@needs
+@on_a_server
 def test_the_settings_files_are_named_by_each_run_and_hold_no_password(loaded: Any) -> None:
     files = {
         "direct": [],
@@ -344,8 +341,7 @@ def test_the_settings_files_are_named_by_each_run_and_hold_no_password(loaded: A
         assert not any(loaded.lab.password(accounts.DRIVER) in text for _, text in texts)
 
 
-@pytest.mark.server
-@needs
+@on_a_server
 def test_a_setting_that_the_server_does_not_take_ends_the_stage(open_folder: Path, port: int) -> None:
     asked = study(port + 10, engine={"name": "postgresql", "settings": SMALL | {"no_such_setting": 3}})
     opened = sites.open_site(asked, open_folder / "postgresql-refused")

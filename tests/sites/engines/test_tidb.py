@@ -38,8 +38,13 @@ from tests.limits import LIMITS
 BUILT = [version for version in build.list_versions() if build.make_recipe(version).target.is_file()]
 LACKING = [ability.name for ability in capabilities.check_network()[:3] if not ability.ok]
 needs_root = pytest.mark.skipif(os.geteuid() != 0 or bool(LACKING), reason=f"needs root and {LACKING}")
-needs_tidb = pytest.mark.skipif(not BUILT, reason="no TiDB was built here; `make tidb` builds it in minutes")
 RUN = {"plan": {"seed": 3, "blocks": 1, "discard_s": 1, "run_s": 2, "order": "runs"}, "threads": (3,)}
+
+
+def on_tidb(test: Any) -> Any:
+    """Mark a test that starts a TiDB which was built before."""
+    why = "no TiDB was built here; `make tidb` builds it in minutes"
+    return pytest.mark.server(pytest.mark.skipif(not BUILT, reason=why)(test))
 
 
 @pytest.fixture
@@ -99,8 +104,7 @@ def measured(site: Any, made: StudySpec, run: PlannedRun, into: Path) -> validit
         return validity.judge_run(run_executor.execute_run(what, into, 1), LIMITS)
 
 
-@needs_tidb
-@pytest.mark.server
+@on_tidb
 def test_nobody_enters_without_a_password_and_nothing_listens_beyond_loopback(study, opened) -> None:
     with opened(study()) as site:
         endpoint = site.up("direct")
@@ -132,8 +136,7 @@ def test_nobody_enters_without_a_password_and_nothing_listens_beyond_loopback(st
     assert not psutil.pid_exists(pid)
 
 
-@needs_tidb
-@pytest.mark.server
+@on_tidb
 def test_settings_of_both_kinds_reach_the_server_and_one_that_does_not_exist_is_named(study, opened) -> None:
     asked = {"performance.max-procs": 1, "tidb_hashagg_final_concurrency": 1, "log.level": "fatal"}
     engine = {"name": "tidb", "version": BUILT[0], "settings": asked}
@@ -153,8 +156,7 @@ def test_settings_of_both_kinds_reach_the_server_and_one_that_does_not_exist_is_
         assert "performance.no-such-item" in str(caught.value)
 
 
-@needs_tidb
-@pytest.mark.server
+@on_tidb
 def test_runs_agree_with_the_servers_books_to_the_query_and_a_tampered_one_does_not(study, opened, tmp_path):
     names = ("oltp_read_write", "oltp_point_select", "select_random_ranges", "oltp_insert")
     plan = RUN["plan"] | {"discard_s": 0}
@@ -192,8 +194,7 @@ def tampered(folder: Path, seen: dict[str, Any], counter: str) -> Any:
     return Evidence(run.plan, seen, run.out, run.err, ())
 
 
-@needs_tidb
-@pytest.mark.server
+@on_tidb
 @pytest.mark.parametrize("how", ["killed", "restarted"])
 def test_a_run_whose_server_was_killed_or_restarted_is_caught(study, opened, tmp_path, monkeypatch, how):
     made = study(workloads={"oltp_point_select": {"ignore_errors": (1213,)}})
@@ -221,9 +222,8 @@ def test_a_run_whose_server_was_killed_or_restarted_is_caught(study, opened, tmp
         assert ("V12" in words) == (how == "restarted") or "V10" in words
 
 
-@needs_tidb
+@on_tidb
 @needs_root
-@pytest.mark.server
 def test_in_a_pod_behind_a_service_it_answers_there_and_nowhere_else(study, opened) -> None:
     arms = {"host": {}, "pod": {"network": "pod", "access": "service", "cpu": {"server": {"quota": 1.0}}}}
     with opened(study(arms=arms)) as site:

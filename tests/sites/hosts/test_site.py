@@ -1,9 +1,7 @@
 """The site over SSH on hosts of their own, seen from outside: what listens, what is shown, what is left."""
 
 import os
-import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -28,6 +26,7 @@ from benchbook.sites.topology import teardown
 from benchbook.sites.workspace import lab_id
 from tests import beside, small, walks
 from tests.limits import LIMITS
+from tests.sites.owner import owning
 from tests.sites.ssh_hosts import Machine, Rack, leftovers, run, unable
 
 UNABLE = unable()
@@ -207,34 +206,10 @@ def test_a_client_that_does_not_come_back_is_given_up_with_words(rack: Rack, hom
     assert hosts.load_targets(home / "run") == []
 
 
-HOLD = """
-import sys, time
-from pathlib import Path
-from benchbook import sites
-from benchbook.measure.data_plan import plan_data
-from tests.sites.hosts.test_site import study
-with sites.open_site(study(), Path(sys.argv[1])) as site:
-    site.up("direct"), site.up("proxy")
-    print("up", flush=True)
-    time.sleep(600)
-"""
-
-
-def killed_harness(home: Path) -> None:
-    """Bring everything up from another process, and take that process away."""
-    with subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(home)],
-        cwd=Path(__file__).parents[3],
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as holder:
-        assert holder.stdout is not None and holder.stdout.readline() == "up\n"
-        holder.send_signal(signal.SIGKILL)
-
-
 @pytest.mark.slow
 def test_down_ends_on_the_hosts_what_a_killed_owner_left(rack: Rack, home: Path):
-    killed_harness(home)
+    with owning(study(), home):
+        pass
     assert any("mariadbd" in text for text in leftovers(rack)), "the hosts have not noticed yet"
     stranger = subprocess.Popen(
         ["ip", "netns", "exec", rack.hosts["server1"].namespace, "sleep", "60"],
@@ -252,7 +227,8 @@ def test_down_ends_on_the_hosts_what_a_killed_owner_left(rack: Rack, home: Path)
 
 @pytest.mark.slow
 def test_hosts_end_what_nobody_comes_back_for(rack: Rack, home: Path):
-    killed_harness(home)
+    with owning(study(), home):
+        pass
     assert not beside.gone(lambda: leftovers(rack), PATIENCE["lease_s"] + 15)
 
 

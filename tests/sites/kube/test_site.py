@@ -9,8 +9,6 @@ import csv
 import json
 import os
 import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -35,6 +33,7 @@ from benchbook.sites.topology import teardown
 from tests import beside, rooms, walks
 from tests.limits import LIMITS
 from tests.sites import event_runs, kubernetes_study, ssh_hosts
+from tests.sites.owner import owning
 from tests.walks import Store
 
 pytestmark = kubernetes_study.IN_A_CLUSTER
@@ -349,28 +348,9 @@ def test_a_pod_that_cannot_run_is_told_with_its_events(folder: Path, root: Path)
 
 
 def test_what_a_killed_owner_left_is_removed_at_the_next_start(cluster, folder, root):
-    spec = study(("pod", "host"))
-    code = (
-        "import sys, time\n"
-        "from pathlib import Path\n"
-        "from benchbook import sites\n"
-        "from tests.sites.kube import test_site as here\n"
-        "with sites.open_site(here.study(('pod', 'host')), Path(sys.argv[1])) as site:\n"
-        "    site.up('pod')\n"
-        "    print('up', flush=True)\n"
-        "    time.sleep(600)\n"
-    )
-    owner = subprocess.Popen(
-        [sys.executable, "-c", code, str(folder)],
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=Path(__file__).resolve().parents[3],
-    )
-    assert owner.stdout is not None
-    while owner.stdout.readline().strip() != "up":
-        assert owner.poll() is None
-    owner.kill()
-    owner.wait()
+    spec = study(("pod", "service"))
+    with owning(spec, folder):
+        pass
     namespace = ours(cluster, folder)[0]
     pods = lambda: sorted(pod.metadata.name for pod in cluster.core.list_namespaced_pod(namespace).items)  # noqa: E731
     assert pods() == ["client-0", "server-0"]

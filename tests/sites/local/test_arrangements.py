@@ -3,9 +3,7 @@
 import contextlib
 import os
 import re
-import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +22,7 @@ from benchbook.sites.processes import procfs
 from benchbook.sites.topology import teardown
 from tests import beside, ports, rooms
 from tests.sites.connection import connect
+from tests.sites.owner import owning
 
 SOMAXCONN = "/proc/sys/net/core/somaxconn"
 TRIED = (*capabilities.check_network()[:3], capabilities.cpu_quota())
@@ -314,21 +313,6 @@ def test_open_files_beyond_our_rights_are_known_before(arranged, monkeypatch) ->
         assert site.missing("many").startswith("open files: 20000 allowed")
 
 
-OWNER = """
-import sys, time
-from pathlib import Path
-from benchbook import sites
-from benchbook.core.study.study import StudySpec
-study = StudySpec.model_validate_json(Path(sys.argv[1]).read_text(), strict=False)
-with sites.open_site(study, Path(sys.argv[2])) as site:
-    for arm in study.arms:
-        site.up(arm)
-    with site.during("small"):
-        print("up", flush=True)
-        time.sleep(60)
-"""
-
-
 FOREIGN = f"feed{rooms.number():04x}"
 
 
@@ -352,7 +336,7 @@ def foreign() -> Iterator[str]:
 @pytest.mark.alone("kernel")
 @pytest.mark.parametrize("how", ["down", "next start"])
 def test_what_a_killed_owner_leaves_is_removed_and_nothing_of_others(
-    arranged, folder: Path, tmp_path: Path, foreign: str, how: str
+    arranged, folder: Path, foreign: str, how: str
 ) -> None:
     cookies = Path("/proc/sys/net/ipv4/tcp_syncookies")
     before = cookies.read_text()
@@ -361,15 +345,8 @@ def test_what_a_killed_owner_leaves_is_removed_and_nothing_of_others(
         pod={"network": "pod", "access": "service"},
         small={"cpu": {"server": {"quota": 0.5}}, "neighbour": {"processes": 1}, "kernel": changed},
     )
-    file = tmp_path / "study.json"
-    file.write_text(study.model_dump_json())
-    argv = [sys.executable, "-c", OWNER, str(file), str(folder)]
-    owner = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
-    assert owner.stdout.readline() == "up\n"
-    token = labs.open_lab(folder).token
-    owner.send_signal(signal.SIGKILL)
-    owner.wait()
-    owner.stdout.close()
+    with owning(study, folder, "small"):
+        token = labs.open_lab(folder).token
     assert beside.gone(lambda: teardown.find_processes(folder, {token})) == []
     left = runtime.list_leftovers(token, folder / "run")
     kinds = {"rule", "namespace", "link", "control", "net/ipv4/tcp_syncookies,"}

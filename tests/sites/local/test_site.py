@@ -23,6 +23,7 @@ from benchbook.sites.processes import process, procfs
 from benchbook.sites.topology import teardown
 from tests import beside, ports, rooms, small
 from tests.sites.connection import connect
+from tests.sites.owner import owning
 
 pytestmark = pytest.mark.server
 # The engine that a proxy goes before, and a setting that makes two servers of two arms.
@@ -290,34 +291,12 @@ def test_two_labs_do_not_touch_each_other(make_study, lab, open_folder, port, tm
             assert query(site.up("direct"), "SELECT 1") == ((1,),)
 
 
-OWNER = """
-import sys, time
-from pathlib import Path
-from benchbook import sites
-from benchbook.core.study.study import StudySpec
-from benchbook.sites.contract import Start
-study = StudySpec.model_validate_json(Path(sys.argv[1]).read_text(), strict=False)
-with sites.open_site(study, Path(sys.argv[2])) as site:
-    site.up("relay")
-    site.client(Start(["/bin/sleep", "60"], Path(sys.argv[1] + ".out"), Path(sys.argv[1] + ".err")))
-    print("up", flush=True)
-    time.sleep(60)
-"""
-
-
 @pytest.fixture
-def owner(make_study, lab: Path, tmp_path: Path):
+def owner(make_study, lab: Path):
     """Another process that holds the lab with a server, a proxy and a client up."""
-    file = tmp_path / "study.json"
-    file.write_text(make_study().model_dump_json())
-    argv = [sys.executable, "-c", OWNER, str(file), str(lab)]
-    popen = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
-    assert popen.stdout.readline() == "up\n"
-    assert len(of_lab(lab)) == 3
-    yield popen
-    popen.kill()
-    popen.wait()
-    popen.stdout.close()
+    with owning(make_study(), lab) as popen:
+        assert len(of_lab(lab)) == 3
+        yield popen
 
 
 def wait_gone(lab: Path, seconds: float) -> list[int]:
