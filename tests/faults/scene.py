@@ -112,16 +112,10 @@ class Scene:
         `before` the client begins; or while it is `running`."""
         with self._disturbed(fault, when):
             try:
+                where = (self.site, self.raw, self.void)
                 return scheduler.run_missing(
                     scheduler.MatrixRunner(
-                        self.study,
-                        self.runs,
-                        self.site,
-                        self.raw,
-                        self.void,
-                        self.judge,
-                        LIMITS,
-                        self.said.append,
+                        self.study, self.runs, *where, self.judge, LIMITS, self.said.append
                     )
                 )
             finally:
@@ -193,6 +187,12 @@ class Scene:
         assert words in "\n".join(note["reasons"]), note["reasons"]
         kept = RunFolder(self.void / f"{note['run_id']}.a1")
         assert kept.verify() == []
+
+    def assert_mended(self, *checks: str, words: str = "") -> None:
+        """Check that the first attempt was noticed, the walk went on, and nothing of the fault is left."""
+        self.assert_noticed(*checks, words=words)
+        self.assert_resumed()
+        self.assert_nothing_left()
 
     def assert_resumed(self) -> None:
         """Check that the walk went on: every planned run is there, whole, valid, on the prepared tables."""

@@ -15,13 +15,10 @@ from typing import Any
 
 from benchbook import sites
 from benchbook.core.study.study import StudySpec
-from benchbook.measure import dataset, scheduler
+from benchbook.measure import dataset
 from benchbook.measure.data_plan import plan_data
-from benchbook.plan import schedule
-from benchbook.read import validity
-from tests import small
+from tests import small, walks
 from tests.faults.scene import STUDY
-from tests.limits import LIMITS
 
 PLAN = {"seed": 5, "blocks": 1, "discard_s": 0, "run_s": 2, "max_repeats": 5}
 
@@ -62,17 +59,7 @@ def main() -> None:
         if not site.has_snapshot(plan_data(asked).label):
             dataset.load_data(site, plan_data(asked))
         steps = count_steps(store, last)
-        scheduler.run_missing(
-            scheduler.MatrixRunner(
-                asked,
-                schedule.plan_runs("steps", asked, {}),
-                site,
-                store / "raw",
-                store / "void",
-                lambda folder: validity.judge_run(folder, LIMITS),
-                LIMITS,
-            )
-        )
+        walks.Store(site, asked, store).walk()
     print(f"steps: {len(steps)}")
 
 

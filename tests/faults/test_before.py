@@ -140,9 +140,7 @@ def test_a_full_disk_of_the_database_is_noticed(scene: Callable[..., Scene], inj
         subprocess.run(["dd", "if=/dev/zero", f"of={filler}", "bs=256K"], capture_output=True, check=False)
 
     here.walk(fill, "before")
-    here.assert_noticed("V1", "V3", "V7", "V17")
-    here.assert_resumed()
-    here.assert_nothing_left()
+    here.assert_mended("V1", "V3", "V7", "V17")
 
 
 @needs_root

@@ -113,9 +113,7 @@ def test_a_fault_in_a_run_costs_that_run_alone(fault, scene, inject):
     here = scene(fault.arm)
     inject(fault.row, fault.what)
     here.walk(fault.act, fault.when)
-    here.assert_noticed(*fault.checks, words=fault.words)
-    here.assert_resumed()
-    here.assert_nothing_left()
+    here.assert_mended(*fault.checks, words=fault.words)
 
 
 @pytest.mark.parametrize(
@@ -140,9 +138,7 @@ def test_what_never_ends_is_ended_at_the_deadline(fault, scene, inject, monkeypa
     here = scene(fault.arm)
     inject(fault.row, fault.what)
     here.walk(fault.act, fault.when)
-    here.assert_noticed("V1", words="ended by deadline")
-    here.assert_resumed()
-    here.assert_nothing_left()
+    here.assert_mended("V1", words="ended by deadline")
 
 
 @pytest.mark.faults
@@ -165,9 +161,7 @@ def test_a_starved_client_is_no_measurement(scene: Callable[..., Scene], inject:
     here = scene(limits={"client_wait": 0.3}, threads=(2,))
     inject("F20", "ten busy loops on the client's cores")
     here.walk(acts.starve, "before")
-    here.assert_noticed("V15", words="waited")
-    here.assert_resumed()
-    here.assert_nothing_left()
+    here.assert_mended("V15", words="waited")
 
 
 @pytest.mark.parametrize("step_s", [-3600.0, 3600.0])

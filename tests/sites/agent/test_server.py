@@ -153,8 +153,8 @@ def test_python_alone_is_enough_for_it(agents: Agents):
     assert found["facts"]["cores"] == len(os.sched_getaffinity(0))
     assert found["facts"]["kernel"] == os.uname().release
     assert found["user"] and found["home"]
-    servers = "mariadbd mariadb-install-db mysqld postgres tidb-server".split()
-    proxies = "haproxy pgbouncer proxysql tiproxy".split()
+    servers = ["mariadbd", "mariadb-install-db", "mysqld", "postgres", "tidb-server"]
+    proxies = ["haproxy", "pgbouncer", "proxysql", "tiproxy"]
     assert set(found["tools"]) == {"sysbench", "tiup", *servers, *proxies}
     assert not (agents.base / "mine").exists(), "a look makes nothing"
 

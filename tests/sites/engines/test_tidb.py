@@ -18,7 +18,6 @@ import pymysql
 import pytest
 
 from benchbook import sites
-from benchbook.core.study.model import PlannedRun
 from benchbook.core.study.study import StudySpec
 from benchbook.core.util import files
 from benchbook.core.util.errors import SettingsDiffer, SiteError
@@ -91,14 +90,10 @@ def listening(pid: int) -> set[tuple[str, int]]:
     return {(one.laddr.ip, one.laddr.port) for one in found if one.status == psutil.CONN_LISTEN}
 
 
-def planned(made: StudySpec, name: str = "oltp_read_write") -> PlannedRun:
+def measured(site: Any, made: StudySpec, name: str, into: Path) -> validity.Judgement:
+    """Make a run of the first arm as the walk makes it, and judge it."""
     runs = schedule.plan_runs("s", made, {})
-    return next(run for run in runs if run.workload == name and run.arm == made.baseline)
-
-
-def measured(site: Any, made: StudySpec, run: PlannedRun, into: Path) -> validity.Judgement:
-    """Make one run as the walk makes it, and judge it."""
-    into.mkdir(exist_ok=True)
+    run = next(run for run in runs if run.workload == name and run.arm == made.baseline)
     with statement_counters.open_session(site, run.arm) as connection:
         what = run_executor.RunContext(run, site, run.arm, (connection,), LIMITS)
         return validity.judge_run(run_executor.execute_run(what, into, 1), LIMITS)
@@ -170,7 +165,7 @@ def test_runs_agree_with_the_servers_books_to_the_query_and_a_tampered_one_does_
             ids = connection.exec_driver_sql("SELECT MIN(id), MAX(id) FROM sbtest1").one()
             assert tuple(ids) == (1, 300), "without gaps, or point selects would miss"
         for name in names:
-            judged = measured(site, made, planned(made, name), tmp_path / name)
+            judged = measured(site, made, name, tmp_path / name)
             # On a busy machine a second may pass without a transaction; that is not what this is about.
             assert [reason for reason in judged.reasons if not reason.startswith("V7 ")] == []
             assert judged.ledger == "agrees"
@@ -215,7 +210,7 @@ def test_a_run_whose_server_was_killed_or_restarted_is_caught(study, opened, tmp
             return watched
 
         monkeypatch.setattr(site, "watch", watch)
-        judged = measured(site, made, planned(made, "oltp_point_select"), tmp_path / "raw")
+        judged = measured(site, made, "oltp_point_select", tmp_path / "raw")
         assert judged.status == "invalid", judged.reasons
         words = " ".join(judged.reasons)
         assert "V1 " in words

@@ -1,5 +1,6 @@
 """Several clients and servers, proxies, TLS, bytes and jump hosts: real programs on hosts of their own."""
 
+import contextlib
 import csv
 import os
 from collections.abc import Iterator
@@ -11,17 +12,15 @@ import pymysql
 import pytest
 
 from benchbook import sites
-from benchbook.core.artifacts.run_folder import RunFolder
 from benchbook.core.study import inventory
 from benchbook.core.util.errors import SiteError
-from benchbook.measure import dataset, scheduler
+from benchbook.measure import dataset
 from benchbook.measure.data_plan import plan_data
-from benchbook.plan import schedule
 from benchbook.sites.hosts.host import AccessRefused
 from benchbook.sites.workspace import SCHEMA, USER
 from tests import beside, rooms, walks
 from tests.sites import event_runs
-from tests.sites.hosts.test_site import LIMITS, OF_HOSTS, PATIENCE, study
+from tests.sites.hosts.test_site import OF_HOSTS, PATIENCE, study
 from tests.sites.ssh_hosts import Rack, racked, run
 
 pytestmark = [*OF_HOSTS, pytest.mark.slow]
@@ -42,6 +41,13 @@ def opened(rack: Rack, monkeypatch: pytest.MonkeyPatch, name: str, asked: Any, *
     return sites.open_site(asked, rack.folder / "home" / name)
 
 
+@contextlib.contextmanager
+def loaded(*given: Any, **how: Any) -> Iterator[Any]:
+    """The site of a study, opened as by `opened`, with its data loaded."""
+    with loaded(*given, **how) as site:
+        yield site
+
+
 def column(folder: Any, part: str, name: str) -> list[float]:
     """Return what the monitor has of a part, where it has something."""
     with (folder.path / "monitor.csv").open() as file:
@@ -53,9 +59,8 @@ def test_clients_on_two_hosts_begin_together_and_every_statement_is_in_a_servers
 ):
     arms = {"one": {}, "four": {"clients": 4, "servers": 2, "options_by": "file"}}
     asked = study(arms=arms, threads=(4,))
-    with opened(rack, monkeypatch, "several", asked) as site:
+    with loaded(rack, monkeypatch, "several", asked) as site:
         assert [site.missing(arm) for arm in arms] == [None, None]
-        dataset.load_data(site, plan_data(asked))
         second = rack.hosts["server2"]
         folder = walks.measured(site, site.study, "four", tmp_path / "raw")
         evidence = folder.evidence()
@@ -67,10 +72,8 @@ def test_clients_on_two_hosts_begin_together_and_every_statement_is_in_a_servers
         assert all(one["options"]["taken"] == one["options"]["asked"] for one in evidence["clients"])
         # The rows of the second server are those that were loaded into the first, brought there by hash.
         assert [one["rows_before"] for one in evidence["servers"]] == [{"sbtest1": 200, "sbtest2": 200}] * 2
-        assert all(
-            one["ledger"]["after"]["Com_select"] > one["ledger"]["before"]["Com_select"]
-            for one in evidence["servers"]
-        )
+        books = [one["ledger"] for one in evidence["servers"]]
+        assert all(one["after"]["Com_select"] > one["before"]["Com_select"] for one in books)
         # Two clocks are compared over SSH; what is asked for is a moment, not soon after each other.
         assert evidence["start_spread_ms"] < 500
         hosts_of = evidence["identity_before"]
@@ -110,8 +113,7 @@ def test_bytes_in_and_out_of_a_proxy_are_those_of_the_server(rack, monkeypatch, 
     proxy["settings"] |= {"nbthread": 2, "cpu-map": "auto:1/1-2 0-1"}
     arms = {"direct": {}, "proxy": {"access": "haproxy", "proxy": proxy}}
     asked = study(arms=arms, workloads={"rows": wide | ranges})
-    with opened(rack, monkeypatch, "bytes", asked) as site:
-        dataset.load_data(site, plan_data(asked))
+    with loaded(rack, monkeypatch, "bytes", asked) as site:
         folder = walks.measured(site, site.study, "proxy", tmp_path / "raw")
         assert walks.judge(folder).status == "valid"
         sent = sum(column(folder, "server", "sent_mib_s"))
@@ -130,8 +132,7 @@ def test_bytes_in_and_out_of_a_proxy_are_those_of_the_server(rack, monkeypatch, 
 
 def test_with_tls_nobody_gets_in_without_and_the_cipher_is_told(rack, monkeypatch, tmp_path):
     asked = study(site={"kind": "ssh", "inventory": "rack", "port": 33060, "tls": "required"})
-    with opened(rack, monkeypatch, "tls", asked) as site:
-        dataset.load_data(site, plan_data(asked))
+    with loaded(rack, monkeypatch, "tls", asked) as site:
         for arm in ("direct", "proxy"):
             folder = walks.measured(site, site.study, arm, tmp_path / "raw")
             evidence = folder.evidence()
@@ -158,8 +159,7 @@ def test_tiproxy_by_its_path_relays_and_its_version_is_held_to(rack, monkeypatch
     buffer = {"settings": {"proxy.conn-buffer-size": 131072}}
     arms = {"direct": {}, "proxy": {"access": "tiproxy", "proxy": buffer}}
     arms["old"] = {"access": "tiproxy", "proxy": {"version": "0.9", **buffer}}
-    with opened(rack, monkeypatch, "tiproxy", study(arms=arms), programs={"tiproxy": TIPROXY}) as site:
-        dataset.load_data(site, plan_data(site.study))
+    with loaded(rack, monkeypatch, "tiproxy", study(arms=arms), programs={"tiproxy": TIPROXY}) as site:
         folder = walks.measured(site, site.study, "proxy", tmp_path / "raw")
         walks.must_agree(folder)
         found = site.facts("proxy")["proxy"]
@@ -203,18 +203,11 @@ def test_a_walk_puts_the_same_data_back_on_every_server_for_each_block(rack, mon
     plan = {"seed": 3, "blocks": 2, "discard_s": 0, "run_s": 3, "max_repeats": 1}
     arms = {"one": {}, "two": {"clients": 2, "servers": 2}}
     asked = study(arms=arms, threads=(2,), plan=plan)
-    runs = schedule.plan_runs("test", asked, {})
-
-    raw = tmp_path / "raw"
     with opened(rack, monkeypatch, "walk", asked) as site:
         found = dataset.ensure_data(site, plan_data(asked))
-        scheduler.run_missing(
-            scheduler.MatrixRunner(
-                asked, runs, site, raw, tmp_path / "void", walks.judge, LIMITS, lambda _: None
-            )
-        )
-        assert {path.name for path in raw.iterdir()} == {run.run_id for run in runs}
-        assert all(walks.judge(RunFolder(path)).status == "valid" for path in raw.iterdir())
+        store = walks.Store(site, asked, tmp_path)
+        store.walk()
+        store.assert_complete()
         again = dataset.ensure_data(site, plan_data(asked), found)
         assert again["fingerprint"] == found["fingerprint"] and again["events"] == []
 
@@ -238,9 +231,8 @@ def test_connections_from_the_clients_host_are_there_in_the_run_and_in_the_books
         (driver,) = drivers(rack)
         seen.append(run("ip", "netns", "identify", str(driver.pid)).strip())
 
-    with opened(rack, monkeypatch, "load", asked) as site:
+    with loaded(rack, monkeypatch, "load", asked) as site:
         assert site.missing("held") is None
-        dataset.load_data(site, plan_data(asked))
         with beside.once(lambda: list(tmp_path.glob("raw/*/*.part/sysbench.out")) and drivers(rack), look):
             folder = walks.measured(site, site.study, "held", tmp_path / "raw")
         judged, evidence = walks.judge(folder), folder.evidence()
@@ -257,8 +249,7 @@ def test_connections_from_the_clients_host_are_there_in_the_run_and_in_the_books
 
 def test_a_driver_that_is_killed_on_its_host_voids_the_run(rack, monkeypatch, tmp_path):
     asked = study(arms={"direct": {}, "held": HELD}, engine={"settings": ROOMY})
-    with opened(rack, monkeypatch, "killed", asked) as site:
-        dataset.load_data(site, plan_data(asked))
+    with loaded(rack, monkeypatch, "killed", asked) as site:
         begun = lambda: list(tmp_path.glob("raw/*/*.part")) and drivers(rack)  # noqa: E731
         with beside.once(begun, lambda: drivers(rack)[0].kill(), 2.0):
             folder = walks.measured(site, site.study, "held", tmp_path / "raw")
@@ -270,8 +261,7 @@ def test_a_driver_that_is_killed_on_its_host_voids_the_run(rack, monkeypatch, tm
 @pytest.mark.skipif(not TIPROXY, reason="no TiProxy; its path goes into BENCHBOOK_TIPROXY")
 def test_tiproxy_captures_on_its_host_while_its_arm_is_measured(rack, monkeypatch, tmp_path):
     arms = {"direct": {}, "on": {"access": "tiproxy", "capture": True}}
-    with opened(rack, monkeypatch, "capture", study(arms=arms), programs={"tiproxy": TIPROXY}) as site:
-        dataset.load_data(site, plan_data(site.study))
+    with loaded(rack, monkeypatch, "capture", study(arms=arms), programs={"tiproxy": TIPROXY}) as site:
         folder = walks.measured(site, site.study, "on", tmp_path / "raw")
         walks.must_agree(folder)
         told = folder.evidence()["arrangement"]["capture"]
@@ -290,8 +280,7 @@ def test_a_custom_script_runs_on_a_host_with_its_modules_and_clients_where_they_
         warm_up={"pilot_s": 1},
         threads=(1,),
     )
-    with opened(rack, monkeypatch, "scripts", asked) as site:
-        dataset.load_data(site, plan_data(asked))
+    with loaded(rack, monkeypatch, "scripts", asked) as site:
         (found,) = dataset.describe_custom_tables(site, plan_data(asked)).values()
         assert found["stock1"]["rows"] == 100 and found["customer1"]["checksum"]
         judged = walks.judge(walks.measured(site, asked, "there", tmp_path / "raw"))

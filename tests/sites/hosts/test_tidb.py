@@ -18,7 +18,7 @@ from benchbook.sites.tidb import build
 from benchbook.sites.topology import teardown
 from tests import beside, rooms, walks
 from tests.sites import stand_in_tiup
-from tests.sites.hosts.test_several import column, opened
+from tests.sites.hosts.test_several import column, loaded, opened
 from tests.sites.hosts.test_site import OF_HOSTS, study
 from tests.sites.ssh_hosts import Rack, leftovers, racked
 
@@ -102,9 +102,8 @@ def test_one_tidb_by_its_path_is_measured_and_closed_to_others(rack, monkeypatch
     engine = {"name": "tidb", "settings": {"tidb_hashagg_final_concurrency": 1}}
     asked = study(engine=engine, arms={"direct": {}, "again": {}}, **SMALL)
     programs = {"tidb-server": str(rack.folder / "tidb-server")}
-    with opened(rack, monkeypatch, "tidb", asked, programs=programs) as site:
+    with loaded(rack, monkeypatch, "tidb", asked, programs=programs) as site:
         assert site.missing("direct") is None
-        dataset.load_data(site, plan_data(asked))
         folder = walks.measured(site, site.study, "direct", tmp_path / "raw")
         walks.must_agree(folder)
         assert sum(column(folder, "server", "cpu_cores")) > 0
@@ -118,35 +117,35 @@ def test_one_tidb_by_its_path_is_measured_and_closed_to_others(rack, monkeypatch
         assert walks.judge(walks.measured(site, site.study, "again", tmp_path / "raw")).status == "valid"
 
 
+def cluster_study(settings: dict[str, Any], arms: dict[str, Any], **tiup: Any) -> Any:
+    """Return a study on a cluster of one PD, one store and one TiDB."""
+    parts = {"pd": {"hosts": 1, "config": ONE_STORE}, "tikv": {"hosts": 1}, "tidb": {"hosts": 1}}
+    site = {"kind": "ssh", "inventory": "rack", "port": 24000, "tiup": parts | tiup}
+    engine = {"name": "tidb", "version": "5.0.0", "settings": settings}
+    return study(site=site, engine=engine, arms=arms, **SMALL)
+
+
+def by_tiup(rack: Rack) -> dict[str, Any]:
+    """Return what the inventory of these hosts says beside."""
+    return {"also": CONTROL, "programs": {"tiup": str(rack.folder / "tiup-stand-in")}}
+
+
 @needs_parts
 def test_a_cluster_is_deployed_once_started_and_stopped_and_removed_by_purge(
     rack: Rack, tiup: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
-    version = "5.0.0"
-    site_of = {
-        **{"kind": "ssh", "inventory": "rack", "port": 24000},
-        "tiup": {
-            "login": "root",
-            "identity_file": "~/.ssh/id_ed25519",
-            "pd": {"hosts": 1, "config": ONE_STORE},
-            # A name of unistore's, which takes the place of TiKV.
-            "tikv": {"hosts": 1, "config": {"server.log-level": "error"}},
-            "tidb": {"hosts": 1, "config": {"performance.max-procs": 2}},
-        },
-    }
-    settings = {"tidb_hashagg_final_concurrency": 1}
-    asked = study(
-        site=site_of,
-        engine={"name": "tidb", "version": version, "settings": settings},
-        arms={"direct": {}, "two": {"clients": 2}},
-        **SMALL,
+    # The level of TiKV's log has unistore's name, which takes its place.
+    asked = cluster_study(
+        {"tidb_hashagg_final_concurrency": 1},
+        {"direct": {}, "two": {"clients": 2}},
+        login="root",
+        identity_file="~/.ssh/id_ed25519",
+        tikv={"hosts": 1, "config": {"server.log-level": "error"}},
+        tidb={"hosts": 1, "config": {"performance.max-procs": 2}},
     )
-    how = {"also": CONTROL, "programs": {"tiup": str(rack.folder / "tiup-stand-in")}}
     home = rack.folder / "home" / "cluster"
-    with opened(rack, monkeypatch, "cluster", asked, **how) as site:
+    with loaded(rack, monkeypatch, "cluster", asked, **by_tiup(rack)) as site:
         assert site.missing("direct") is None
-        secret = None
-        dataset.load_data(site, plan_data(asked))
         name = said(tiup)[0][1]
         commands = said(tiup)
         assert commands[0][:3] == ["deploy", name, "v5.0.0"]
@@ -171,7 +170,7 @@ def test_a_cluster_is_deployed_once_started_and_stopped_and_removed_by_purge(
     assert said(tiup)[-1] == ["stop", name, "--yes"]
     assert secret not in (tiup / "commands.jsonl").read_text()
     before = len(said(tiup))
-    with opened(rack, monkeypatch, "cluster", asked, **how) as site:
+    with opened(rack, monkeypatch, "cluster", asked, **by_tiup(rack)) as site:
         # Its tables are there and are taken as they are; what a run changed is loaded again.
         assert site.has_snapshot(plan_data(asked).label) and not site.has_snapshot("other")
         known = dataset.ensure_data(site, plan_data(asked))
@@ -186,17 +185,8 @@ def test_a_cluster_is_deployed_once_started_and_stopped_and_removed_by_purge(
 @needs_parts
 def test_a_cluster_ends_with_the_lease_when_nobody_comes_back(rack, tiup, monkeypatch):
     """Its TiDB is no child of the agent and has nothing of ours about it: what was written down ends it."""
-    asked = study(
-        site={
-            **{"kind": "ssh", "inventory": "rack", "port": 24000},
-            "tiup": {"tikv": {"hosts": 1}, "tidb": {"hosts": 1}, "pd": {"hosts": 1, "config": ONE_STORE}},
-        },
-        engine={"name": "tidb", "version": "5.0.0", "settings": {"tidb_no_such_variable": 1}},
-        arms={"direct": {}, "again": {}},
-        **SMALL,
-    )
-    how = {"also": CONTROL, "programs": {"tiup": str(rack.folder / "tiup-stand-in")}}
-    with opened(rack, monkeypatch, "lease", asked, **how) as site:
+    asked = cluster_study({"tidb_no_such_variable": 1}, {"direct": {}, "again": {}})
+    with opened(rack, monkeypatch, "lease", asked, **by_tiup(rack)) as site:
         site.up("direct")
         with pytest.raises(SettingsDiffer, match="tidb_no_such_variable"):
             site.facts("direct")

@@ -11,6 +11,7 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -21,16 +22,22 @@ from benchbook.sites.processes.spawn import ProcessPlacement
 from tests import beside, programs
 
 
+def begin(folder: Path, *argv: str, **how: Any) -> process.Child:
+    """Start a child, one that sleeps if no other is named, whose output is in the folder."""
+    given = {"token": "t", "folder": folder, "out": folder / "out", **how}
+    return process.start_child("test", list(argv or ("/bin/sleep", "60")), **given)
+
+
+def begin_python(folder: Path, code: str) -> process.Child:
+    """Start a program, and wait until it has printed something."""
+    started = begin(folder, sys.executable, "-c", code)
+    assert beside.until((folder / "out").read_text)
+    return started
+
+
 @pytest.fixture
 def child(tmp_path: Path):
-    started = process.start_child(
-        "test",
-        ["/bin/sleep", "60"],
-        token="mine",
-        folder=tmp_path,
-        out=tmp_path / "out",
-        pidfile=tmp_path / "pid.json",
-    )
+    started = begin(tmp_path, token="mine", pidfile=tmp_path / "pid.json")
     yield started
     process.stop_child(started, grace_s=1)
 
@@ -60,15 +67,8 @@ def test_an_empty_or_cut_pid_file_proves_nothing(tmp_path: Path, text: str) -> N
 
 def test_a_child_that_ignores_term_and_one_that_is_stopped_end_too(tmp_path: Path) -> None:
     code = "import signal, time; signal.signal(15, signal.SIG_IGN); print('deaf', flush=True); time.sleep(60)"
-    deaf = process.start_child(
-        "deaf", [sys.executable, "-c", code], token="t", folder=tmp_path, out=tmp_path / "out"
-    )
-    while not (tmp_path / "out").read_text():
-        time.sleep(0.01)
-    assert process.stop_child(deaf, grace_s=0.2) is False
-    asleep = process.start_child(
-        "asleep", ["/bin/sleep", "60"], token="t", folder=tmp_path, out=tmp_path / "out"
-    )
+    assert process.stop_child(begin_python(tmp_path, code), grace_s=0.2) is False
+    asleep = begin(tmp_path)
     os.kill(asleep.pid, signal.SIGSTOP)
     assert process.stop_child(asleep, grace_s=5) is True
 
@@ -80,11 +80,7 @@ def test_a_child_that_writes_its_title_over_its_environment_ends_all_the_same(tm
         "ctypes.memset(int(place[0]), 0, int(place[1]) - int(place[0]))\n"
         "print('t', flush=True); time.sleep(60)"
     )
-    titled = process.start_child(
-        "titled", [sys.executable, "-c", code], token="t", folder=tmp_path, out=tmp_path / "out"
-    )
-    while not (tmp_path / "out").read_text():
-        time.sleep(0.01)
+    titled = begin_python(tmp_path, code)
     assert process.TOKEN not in procfs.read_environment(titled.pid)
     assert process.is_ours(titled) and process.stop_child(titled, grace_s=5) is True
     assert not titled.is_alive
@@ -107,7 +103,7 @@ def test_a_thread_may_not_start_children(tmp_path: Path) -> None:
 
     def attempt() -> None:
         try:
-            process.start_child("x", ["/bin/true"], token="t", folder=tmp_path, out=tmp_path / "out")
+            begin(tmp_path, "/bin/true")
         except SiteError as error:
             raised.append(error)
 
@@ -119,8 +115,8 @@ def test_a_thread_may_not_start_children(tmp_path: Path) -> None:
 
 def test_a_missing_program_and_one_that_hangs_are_site_errors(tmp_path: Path) -> None:
     with pytest.raises(SiteError, match="/no/such"):
-        process.start_child("x", ["/no/such"], token="t", folder=tmp_path, out=tmp_path / "out")
-    slow = process.start_child("slow", ["/bin/sleep", "60"], token="t", folder=tmp_path, out=tmp_path / "out")
+        begin(tmp_path, "/no/such")
+    slow = begin(tmp_path)
     with pytest.raises(SiteError, match="did not end within 0 s"):
         process.wait_for_child(slow, 0.05)
     assert not slow.is_alive
@@ -130,9 +126,7 @@ def test_a_child_is_where_it_was_put_and_hears_all_signals(tmp_path: Path) -> No
     core = max(os.sched_getaffinity(0))
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
     try:
-        where = ProcessPlacement(cpus=(core,), nofile=123)
-        place = {"folder": tmp_path, "out": tmp_path / "out", "where": where}
-        child = process.start_child("x", ["/bin/sleep", "60"], token="t", **place)
+        child = begin(tmp_path, where=ProcessPlacement(cpus=(core,), nofile=123))
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     assert os.sched_getaffinity(child.pid) == {core}
@@ -149,7 +143,7 @@ def test_a_child_is_where_it_was_put_and_hears_all_signals(tmp_path: Path) -> No
 def test_a_place_that_is_not_there_is_named(tmp_path: Path) -> None:
     where = ProcessPlacement(groups=(tmp_path / "no group",))
     with pytest.raises(SiteError, match=r"/bin/true could not be started: .*no group/cgroup\.procs"):
-        process.start_child("x", ["/bin/true"], token="t", folder=tmp_path, out=tmp_path / "out", where=where)
+        begin(tmp_path, "/bin/true", where=where)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give rights away")
@@ -221,10 +215,7 @@ def test_where_the_kernel_schedules_no_sessions_there_is_nothing_to_say(tmp_path
 def started(folder: Path, number: int, at: float) -> process.Child:
     note = folder / f"begun-{number}"
     argv = process.defer_command(["sleep", "1"], at, note)
-    child = process.start_child(
-        f"client-{number}", argv, token="t", folder=folder, out=folder / f"{number}.out"
-    )
-    return replace(child, note=note)
+    return replace(begin(folder, *argv, out=folder / f"{number}.out"), note=note)
 
 
 def test_several_begin_at_one_moment_whenever_they_were_started(tmp_path: Path):
