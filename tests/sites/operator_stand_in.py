@@ -21,6 +21,12 @@ from benchbook.sites.machine.contract import Request
 from benchbook.sites.tidb import status
 
 PLURAL = "tidbclusters"
+# Of the kinds that are not in v1.
+APIS = {
+    **dict.fromkeys(("Deployment", "StatefulSet"), "apps/v1"),
+    "ClusterRoleBinding": "rbac.authorization.k8s.io/v1",
+    "StorageClass": "storage.k8s.io/v1",
+}
 READY = {"status": "True", "reason": "Ready", "message": "TiDB cluster is fully up and running"}
 WAITING = {"status": "False", "reason": "PDUnhealthy", "message": "PD(s) are not healthy"}
 # Its Service has PD found by the others: a test cluster has no DNS. KNOWN is what kubelets call it by.
@@ -132,6 +138,7 @@ class Operator(threading.Thread):
         meta = {"name": f"{name}-{part}", "namespace": self.namespace, "labels": labels}
         known = name.upper().replace("-", "_")
         own_address = {"fieldRef": {"fieldPath": "status.podIP"}}
+        places = {"config": "/etc/part", "data": "/d"}
         container: dict[str, Any] = {
             "name": part,
             "image": self.image or "localhost/nowhere:1",
@@ -139,49 +146,25 @@ class Operator(threading.Thread):
             "command": ["sh", "-c", COMMANDS[part].replace("KNOWN", known)],
             "env": [{"name": "POD_IP", "valueFrom": own_address}, *spec[part]["env"]],
             "readinessProbe": {"tcpSocket": {"port": PORTS[part]}, "periodSeconds": 1},
-            "volumeMounts": [
-                {"name": "config", "mountPath": "/etc/part"},
-                {"name": "data", "mountPath": "/d"},
-            ],
+            "volumeMounts": [{"name": one, "mountPath": path} for one, path in places.items()],
         }
-        template = {
-            "metadata": {"labels": labels},
-            "spec": {
-                "containers": [container],
-                # What a store has written outlives its container, as in the operator's volumes.
-                "volumes": [
-                    {"name": "config", "configMap": {"name": f"{name}-{part}"}},
-                    {"name": "data", "emptyDir": {}},
-                ],
-                "terminationGracePeriodSeconds": 1,
-            },
-        }
+        # What a store has written outlives its container, as in the operator's volumes.
+        config = {"name": "config", "configMap": {"name": f"{name}-{part}"}}
+        held = {"containers": [container], "volumes": [config, {"name": "data", "emptyDir": {}}]}
+        template = {"metadata": {"labels": labels}, "spec": held | {"terminationGracePeriodSeconds": 1}}
         ports = [{"name": "main", "port": PORTS[part], "targetPort": PORTS[part], "protocol": "TCP"}]
+        held = {"replicas": spec[part]["replicas"], "serviceName": f"{name}-{part}"}
+        held |= {"selector": {"matchLabels": labels}, "template": template}
         return [
-            {
-                "apiVersion": "v1",
-                "kind": "ConfigMap",
-                "metadata": meta,
-                "data": {"part.toml": spec[part]["config"]},
-            },
-            {
-                "apiVersion": "v1",
-                "kind": "Service",
-                "metadata": meta,
-                "spec": {"type": "ClusterIP", "selector": labels, "ports": ports},
-            },
-            {
-                "apiVersion": "apps/v1",
-                "kind": "StatefulSet",
-                "metadata": meta,
-                "spec": {
-                    "replicas": spec[part]["replicas"],
-                    "serviceName": f"{name}-{part}",
-                    "selector": {"matchLabels": labels},
-                    "template": template,
-                },
-            },
+            resource("ConfigMap", meta, data={"part.toml": spec[part]["config"]}),
+            resource("Service", meta, spec={"type": "ClusterIP", "selector": labels, "ports": ports}),
+            resource("StatefulSet", meta, spec=held),
         ]
+
+
+def resource(kind: str, meta: dict[str, Any], **rest: Any) -> dict[str, Any]:
+    """Return a manifest."""
+    return {"apiVersion": APIS.get(kind, "v1"), "kind": kind, "metadata": meta, **rest}
 
 
 def _restarts(pod: Any) -> int:

@@ -36,6 +36,7 @@ from tests.sites.kube.test_tidb import (
     operated,
     withdraw,
 )
+from tests.sites.operator_stand_in import resource
 
 IMAGE = os.environ.get("BENCHBOOK_TEST_OPERATOR_IMAGE")
 pytestmark = [
@@ -61,64 +62,36 @@ def definitions() -> list[Any]:
 def installed() -> list[dict[str, Any]]:
     """Return what the operator's chart makes, with the rights of the whole cluster."""
     meta, labels = {"name": NAME, "namespace": NAME}, {"app": NAME}
-    container = {
-        "name": "operator",
-        "image": IMAGE,
-        "imagePullPolicy": "IfNotPresent",
-        # A part that stops is to be seen, not to be replaced; the operator looks again after a few seconds.
-        "command": [
-            "/usr/local/bin/tidb-controller-manager",
-            f"-tidb-discovery-image={IMAGE}",
-            "-auto-failover=false",
-            "-resync-duration=5s",
-        ],
-        "env": [{"name": "NAMESPACE", "value": NAME}],
-    }
+    # A part that stops is to be seen, not to be replaced; the operator looks again after a few seconds.
+    words = [f"-tidb-discovery-image={IMAGE}", "-auto-failover=false", "-resync-duration=5s"]
+    container = {"name": "operator", "image": IMAGE, "imagePullPolicy": "IfNotPresent"}
+    container |= {"command": ["/usr/local/bin/tidb-controller-manager", *words]}
+    container |= {"env": [{"name": "NAMESPACE", "value": NAME}]}
     pod = {"serviceAccountName": NAME, "containers": [container], "terminationGracePeriodSeconds": 1}
     template = {"metadata": {"labels": labels}, "spec": pod}
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
     account = {"kind": "ServiceAccount", **meta}
     return [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAME}},
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta},
-        {
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": {"name": NAME},
-            "roleRef": role,
-            "subjects": [account],
-        },
-        {
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "metadata": meta,
-            "spec": {"selector": {"matchLabels": labels}, "template": template},
-        },
+        resource("Namespace", {"name": NAME}),
+        resource("ServiceAccount", meta),
+        resource("ClusterRoleBinding", {"name": NAME}, roleRef=role, subjects=[account]),
+        resource("Deployment", meta, spec={"selector": {"matchLabels": labels}, "template": template}),
     ]
 
 
 def storage(where: Path) -> list[dict[str, Any]]:
     """Return a class and its volumes, which are folders of the node and removed with their claims."""
-    found: list[dict[str, Any]] = [
-        {
-            "apiVersion": "storage.k8s.io/v1",
-            "kind": "StorageClass",
-            "metadata": {"name": NAME},
-            "provisioner": "kubernetes.io/no-provisioner",
-        }
+    # The operator is to make the policy Delete, as our TidbCluster asks.
+    spec = {"accessModes": ["ReadWriteOnce"], "persistentVolumeReclaimPolicy": "Retain"}
+    spec |= {"capacity": {"storage": "20Gi"}, "storageClassName": NAME}
+    paths = [{"path": str(where / str(number)), "type": "DirectoryOrCreate"} for number in range(VOLUMES)]
+    return [
+        resource("StorageClass", {"name": NAME}, provisioner="kubernetes.io/no-provisioner"),
+        *(
+            resource("PersistentVolume", {"name": f"{NAME}-{number}"}, spec=spec | {"hostPath": path})
+            for number, path in enumerate(paths)
+        ),
     ]
-    for number in range(VOLUMES):
-        spec = {
-            "capacity": {"storage": "20Gi"},
-            "accessModes": ["ReadWriteOnce"],
-            "storageClassName": NAME,
-            # The operator is to make it Delete, as our TidbCluster asks.
-            "persistentVolumeReclaimPolicy": "Retain",
-            "hostPath": {"path": str(where / str(number)), "type": "DirectoryOrCreate"},
-        }
-        meta = {"name": f"{NAME}-{number}"}
-        found.append({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": meta, "spec": spec})
-    return found
 
 
 def volumes(cluster: KubernetesCluster) -> list[Any]:
