@@ -15,7 +15,8 @@ from benchbook.sites.contract import Start
 @contextlib.contextmanager
 def owning(study: StudySpec, folder: Path, *during: str) -> Iterator[subprocess.Popen[str]]:
     """Such a process, once all is up; it makes what some arms have about them in a run, too."""
-    argv = [sys.executable, "-m", "tests.sites.owner", study.model_dump_json(), str(folder), *during]
+    asked = study.model_dump_json(exclude_defaults=True)
+    argv = [sys.executable, "-m", "tests.sites.owner", asked, str(folder), *during]
     with subprocess.Popen(argv, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE, text=True) as owner:
         assert owner.stdout is not None and owner.stdout.readline() == "up\n"
         yield owner
