@@ -35,23 +35,17 @@ def state(rows: dict[str, int], indexes: dict[str, list[str]] | None = None) -> 
         (state({"sbtest1": 0, "sbtest2": 200}), ["sbtest1 has 0 rows, the study says 200"]),
         (state({"sbtest1": 200, "sbtest2": 201}), ["sbtest2 has 201 rows, the study says 200"]),
         (state({"sbtest1": 200, "sbtest2": 200}, {"sbtest2": ["PRIMARY"]}), ["sbtest2 has no index k_2"]),
-        (
-            state({"sbtest1": -1, "sbtest2": 199}),
-            ["sbtest1 is missing", "sbtest2 has 199 rows, the study says 200"],
-        ),
+        (state({"sbtest1": -1, "sbtest2": 199}),
+         ["sbtest1 is missing", "sbtest2 has 199 rows, the study says 200"]),
     ],
-)
+)  # fmt: skip
 def test_what_is_missing_is_said_in_words(make_study: Make, found: dict[str, Any], said: list[str]):
     assert dataset.find_problems(found, plan_data(make_study())) == said
 
 
 def test_another_data_set_has_another_copy(make_study: Make):
-    sets = [
-        {"tables": 2, "table_size": 200},
-        {"tables": 3, "table_size": 200},
-        {"tables": 2, "table_size": 201},
-    ]
-    sets.append(sets[0] | {"seed": 2})
+    first = {"tables": 2, "table_size": 200}
+    sets = [first, first | {"tables": 3}, first | {"table_size": 201}, first | {"seed": 2}]
     labels = [plan_data(make_study(dataset=one)).label for one in sets]
     assert len(set(labels)) == 4
     assert plan_data(make_study(threads=(5,))).label == labels[0]
@@ -93,27 +87,6 @@ def test_changed_rows_are_put_back_without_a_word(site: Any, make_study: Make):
 
 
 @pytest.mark.server
-def test_a_lost_copy_is_loaded_again_as_it_was(site: Any, make_study: Make, monkeypatch: pytest.MonkeyPatch):
-    study = make_study()
-    known = dataset.ensure_data(site, plan_data(study))
-    monkeypatch.setattr(site, "has_snapshot", lambda label=None, arm=None: False)
-    again = dataset.ensure_data(site, plan_data(study), known)
-    assert again["fingerprint"] == known["fingerprint"]
-    assert again["events"] == ["the prepared copy is gone; the tables are loaded again from the study's seed"]
-
-
-@pytest.mark.server
-def test_data_that_cannot_be_what_was_recorded_is_refused(site: Any, make_study: Make):
-    study = make_study()
-    known = dataset.ensure_data(site, plan_data(study))
-    recorded = known | {"fingerprint": "0", "checksums": {"sbtest1": 1, "sbtest2": 2}}
-    with pytest.raises(
-        BenchbookError, match=r"could not be brought back as it was: checksums is .*prepare@STUDY"
-    ):
-        dataset.ensure_data(site, plan_data(study), recorded)
-
-
-@pytest.mark.server
 def test_a_server_that_does_not_write_fails_the_stage(site: Any, make_study: Make):
     """sysbench's own prepare would exit 0."""
     site.up("direct")
@@ -132,11 +105,8 @@ def test_a_server_that_does_not_write_fails_the_stage(site: Any, make_study: Mak
 def test_an_account_without_the_right_fails_the_stage(site: Any, make_study: Make):
     site.up("direct")
     with open_session(site) as connection:
-        (grants,) = [
-            row[0]
-            for row in connection.exec_driver_sql("SHOW GRANTS FOR benchbook@'127.0.0.1'")
-            if "sbtest" in row[0]
-        ]
+        told = connection.exec_driver_sql("SHOW GRANTS FOR benchbook@'127.0.0.1'")
+        (grants,) = [row[0] for row in told if "sbtest" in row[0]]
         connection.exec_driver_sql("REVOKE CREATE ON sbtest.* FROM benchbook@'127.0.0.1'")
         try:
             with pytest.raises(BenchbookError, match=r"prepare failed: sbtest1 is missing; .*1142"):

@@ -10,25 +10,15 @@ from benchbook.core.util.errors import BenchbookError
 from benchbook.plan import pilot_parameters, schedule
 from tests import small
 
-WARM = {"pilot_s": 10}
+LOAD = "oltp_point_select"
 
 
 def make(**changes: Any) -> StudySpec:
-    return small.study(
-        **{
-            "aa": {},
-            "dataset": {"tables": 2, "table_size": 1000},
-            "workloads": {
-                "oltp_point_select": {},
-                "at-half": {"script": "oltp_point_select", "rate": {"share": 0.5}},
-                "at-most": {"script": "oltp_point_select", "rate": {"share": 0.9}},
-            },
-            "threads": (4, 8, 16),
-            "plan": {"seed": 7, "blocks": 1, "discard_s": 5, "run_s": 30},
-            "warm_up": WARM,
-        }
-        | changes
-    )
+    shares = {"at-half": 0.5, "at-most": 0.9}
+    rated = {name: {"script": LOAD, "rate": {"share": share}} for name, share in shares.items()}
+    usual = {"aa": {}, "threads": (4, 8, 16), "warm_up": {"pilot_s": 10}, "workloads": {LOAD: {}} | rated}
+    usual |= {"plan": {"seed": 7, "blocks": 1, "discard_s": 5, "run_s": 30}}
+    return small.study(**usual | changes)
 
 
 def pilots(tps: dict[tuple[str, int], float], start: float = 0.0) -> pd.DataFrame:
@@ -42,13 +32,9 @@ def pilots(tps: dict[tuple[str, int], float], start: float = 0.0) -> pd.DataFram
 
 
 SEEN = {
-    ("direct", 4): 1234.0,
-    ("proxy", 4): 1000.0,
-    ("direct", 8): 1500.0,
-    ("proxy", 8): 1700.0,
-    ("direct", 16): 1800.0,
-    ("proxy", 16): 1790.0,
-}
+    ("direct", 4): 1234.0, ("direct", 8): 1500.0, ("direct", 16): 1800.0,
+    ("proxy", 4): 1000.0, ("proxy", 8): 1700.0, ("proxy", 16): 1790.0,
+}  # fmt: skip
 
 
 def test_the_slower_arm_sets_the_rate_of_both_and_a_cold_start_does_not_count():
@@ -63,11 +49,8 @@ def test_planned_runs_of_all_arms_have_the_settled_rate_and_another_rate_is_anot
     study = make()
     settled = pilot_parameters.settle_rates(study, pilots(SEEN))
     runs = schedule.plan_runs("s", study, {}, {"rates": settled})
-    assert {(run.arm, run.rate) for run in runs if run.workload == "at-half" and run.threads == 8} == {
-        ("direct", 750),
-        ("direct_again", 750),
-        ("proxy", 750),
-    }
+    at_half = {(run.arm, run.rate) for run in runs if run.workload == "at-half" and run.threads == 8}
+    assert at_half == {("direct", 750), ("direct_again", 750), ("proxy", 750)}
     assert {run.rate for run in runs if run.workload == "oltp_point_select"} == {0}
     faster = pilot_parameters.settle_rates(study, pilots({key: 2 * v for key, v in SEEN.items()}))
     others = {run.run_id for run in schedule.plan_runs("s", study, {}, {"rates": faster})}
@@ -88,24 +71,20 @@ def test_pilots_that_differ_by_a_percent_keep_the_runs_there_are():
 def test_pilots_are_closed_loops_at_every_level_and_made_once_for_workloads_that_differ_in_rate_only():
     made = schedule.pilot_runs("s", make())
     assert {(run.workload, run.threads, run.rate) for run in made} == {
-        ("oltp_point_select", level, 0) for level in (4, 8, 16)
+        (LOAD, level, 0) for level in (4, 8, 16)
     }
     assert len(made) == 6
     other = {"oltp_point_select": {"skip_trx": True}, "reads": {"script": "oltp_read_only", "rate": 100}}
     made = schedule.pilot_runs("s", make(workloads=other))
     # A rate that is a number is piloted as it is, at the ends of the range.
-    assert {(run.workload, run.threads, run.rate) for run in made if run.workload == "reads"} == {
-        ("reads", 4, 100),
-        ("reads", 16, 100),
-    }
+    reads = {(run.threads, run.rate) for run in made if run.workload == "reads"}
+    assert reads == {(4, 100), (16, 100)}
 
 
 def test_nothing_is_planned_at_a_rate_that_no_pilot_found():
     study = make()
     with pytest.raises(BenchbookError, match=r"at-half\.rate: no pilot at 8 threads"):
-        pilot_parameters.settle_rates(
-            study, pilots({key: value for key, value in SEEN.items() if key[1] == 4})
-        )
+        pilot_parameters.settle_rates(study, pilots({key: SEEN[key] for key in SEEN if key[1] == 4}))
     with pytest.raises(BenchbookError, match=r"at-half\.rate: the pilots settled none at 4 threads"):
         pilot_parameters.settled_rates(study, {})
     dead = pilot_parameters.settle_rates(study, pilots(dict.fromkeys(SEEN, 0.5)))
@@ -188,8 +167,7 @@ def test_a_thread_begins_with_ten_statements_at_the_most(events: int, beside: in
 def test_plans_carry_digests_and_statements_and_nothing_without_own_scripts():
     own = {"scripts": {"mine": {"text": {"mine.lua": ""}, "sha256": {"mine.lua": "e3b0"}}}, "tables": {}}
     record = pilot_parameters.script_record(own, {"mine": [pilot()]})
-    assert pilot_parameters.carried_scripts(record) == {
-        "mine": {"files": {"mine.lua": "e3b0"}, "statements": RULE}
-    }
+    carried = {"mine": {"files": {"mine.lua": "e3b0"}, "statements": RULE}}
+    assert pilot_parameters.carried_scripts(record) == carried
     assert pilot_parameters.script_record({}, {}) == {}
     assert pilot_parameters.carried_scripts({}) == {}

@@ -4,11 +4,13 @@ import dataclasses
 import hashlib
 from collections import Counter
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ruamel.yaml import YAML
 
 from benchbook.core.study.model import PlannedRun
 from benchbook.core.study.study import StudySpec
@@ -22,15 +24,9 @@ DATA = {"fingerprint": "da7a000000"}
 def make(**changes: Any) -> StudySpec:
     """Return a study of two arms, a reading and a writing workload, with other sections as given."""
     plan = {"seed": 7, "blocks": 2, "discard_s": 5, "run_s": 30, "order": "runs"}
-    return small.study(
-        **{
-            "dataset": {"tables": 2, "table_size": 1000},
-            "workloads": {"oltp_point_select": {}, "oltp_read_write": {}},
-            "threads": (1, 4),
-        }
-        | changes
-        | {"plan": plan | changes.get("plan", {})}
-    )
+    usual = {"workloads": {"oltp_point_select": {}, "oltp_read_write": {}}, "threads": (1, 4)}
+    usual["dataset"] = {"tables": 2, "table_size": 1000}
+    return small.study(**usual | changes | {"plan": plan | changes.get("plan", {})})
 
 
 def ids(study: StudySpec, conditions: dict[str, Any] | None = None) -> list[str]:
@@ -63,9 +59,8 @@ def test_each_block_holds_each_cell_once_with_its_arms_side_by_side(
     names = [*study.arms, *([study.twin] if has_twin else [])]
     cells = {(arm, workload, level) for arm in names for workload in workloads for level in threads}
     for block in range(1, blocks + 1):
-        assert Counter((run.arm, run.workload, run.threads) for run in runs if run.block == block) == Counter(
-            cells
-        )
+        seen = Counter((run.arm, run.workload, run.threads) for run in runs if run.block == block)
+        assert seen == Counter(cells)
     assert [run.position for run in runs] == list(range(len(runs)))
     assert [run.block for run in runs] == sorted(run.block for run in runs)
     assert len({run.run_id for run in runs}) == len(runs)
@@ -76,9 +71,8 @@ def test_each_block_holds_each_cell_once_with_its_arms_side_by_side(
 
 def test_the_twin_is_the_baseline_under_another_name_where_the_study_says_so():
     study = make(aa={"workloads": ("oltp_point_select",), "threads": (4,)})
-    twins = [
-        run for run in schedule.plan_runs("s", study, {"direct": {"facts": "f"}}) if run.arm == "direct_again"
-    ]
+    runs = schedule.plan_runs("s", study, {"direct": {"facts": "f"}})
+    twins = [run for run in runs if run.arm == "direct_again"]
     assert {(run.workload, run.threads) for run in twins} == {("oltp_point_select", 4)}
     assert len(twins) == study.plan.blocks
     assert all(run.arm_setting == {"access": "direct"} and run.conditions == {"facts": "f"} for run in twins)
@@ -145,25 +139,11 @@ def test_a_changed_arm_or_condition_voids_the_runs_of_that_arm_alone():
 
 
 RUN = PlannedRun(
-    study="quick",
-    block=1,
-    position=3,
-    group="b01-oltp_point_select-t0004",
-    arm="direct",
-    arm_setting={"access": "direct"},
-    workload="oltp_point_select",
-    script="oltp_point_select",
-    options={"rand_type": "uniform"},
-    threads=4,
-    discard_s=5,
-    run_s=30,
-    percentile=99,
-    rate=0,
-    seed=5,
-    tables=2,
-    table_size=1000,
-    conditions={"facts": "a", "data": "b"},
-)
+    study="quick", block=1, position=3, group="b01-oltp_point_select-t0004", arm="direct",
+    arm_setting={"access": "direct"}, workload="oltp_point_select", script="oltp_point_select",
+    options={"rand_type": "uniform"}, threads=4, discard_s=5, run_s=30, percentile=99, rate=0, seed=5,
+    tables=2, table_size=1000, conditions={"facts": "a", "data": "b"},
+)  # fmt: skip
 
 
 def test_the_id_of_a_run_is_the_same_in_every_version():
@@ -233,9 +213,8 @@ def test_a_workload_writes_if_its_script_does():
 def test_pilots_are_each_arm_at_the_ends_of_the_range():
     study = make(threads=(4, 16, 1), warm_up={"pilot_s": 20}, aa={})
     pilots = schedule.pilot_runs("s", study)
-    assert {(run.arm, run.threads) for run in pilots} == {
-        (arm, level) for arm in ("direct", "proxy") for level in (1, 16)
-    }
+    ends = {(arm, level) for arm in ("direct", "proxy") for level in (1, 16)}
+    assert {(run.arm, run.threads) for run in pilots} == ends
     assert len(pilots) == 8
     assert {(run.block, run.group, run.discard_s, run.run_s) for run in pilots} == {(0, "pilot", 0, 20)}
     assert not {run.run_id for run in pilots} & set(ids(study))
@@ -262,9 +241,8 @@ def test_the_schedule_as_a_table_has_a_row_for_each_run():
 def test_the_starts_of_a_blocks_servers_are_part_of_the_estimate(engine: dict, arm: dict, block_s: float):
     study = make(engine=engine, arms={"direct": {}, "other": arm}, aa=None)
     # 2 blocks x 2 workloads x 2 levels x 2 arms = 16 runs of 5 + 30 + 0.5 s: 568 s.
-    assert schedule.estimate_seconds(study, schedule.plan_runs("s", study, {})) == pytest.approx(
-        568 + 2 * block_s
-    )
+    seconds = schedule.estimate_seconds(study, schedule.plan_runs("s", study, {}))
+    assert seconds == pytest.approx(568 + 2 * block_s)
 
 
 def test_time_is_estimated_from_runs_blocks_and_pilots():
@@ -276,38 +254,9 @@ def test_time_is_estimated_from_runs_blocks_and_pilots():
     assert schedule.pilot_seconds(make(warm_up={"pilot_s": 0})) == 0
 
 
-ONE_LOAD = {"workloads": {"oltp_insert": {}}, "warm_up": {"pilot_s": 0}}
-PLANS: dict[str, dict[str, Any]] = {
-    "647 s, and 164 s of pilots": {
-        "aa": {"workloads": ("oltp_read_write",), "threads": (4,)},
-        "warm_up": {"pilot_s": 20},
-    },
-    "names of arms": {"arms": {"direct": {"name": "TiDB 5.0"}, "proxy": {"access": "haproxy", "name": "it"}}},
-    "several clients": {"arms": {"one": {}, "three": {"clients": 3, "servers": 3}}, "threads": (12,)},
-    # Twenty blocks of 71 s are 24 minutes, and five of them 6.
-    **{
-        f"{blocks} blocks of 71 s, at most": {
-            **ONE_LOAD,
-            "threads": (1,),
-            "plan": {"blocks": blocks, "discard_s": 3, "stop": "decided"},
-        }
-        for blocks in (5, 20)
-    },
-    # One block of 2 runs: 2 x (3 + 30 + 0.5) + 4 = 71 s.
-    **{
-        f"{blocks} blocks of 71 s": {**ONE_LOAD, "threads": (1,), "plan": {"blocks": blocks, "discard_s": 3}}
-        for blocks in (1, 4, 125)
-    },
-    # Of 2 levels x 2 arms: 4 x (5 + 16 + 0.5) + 4 = 90 s; 79 of them are 118.5 min, 80 are 2 h.
-    **{
-        f"{blocks} blocks of 90 s": {**ONE_LOAD, "plan": {"blocks": blocks, "run_s": 16}}
-        for blocks in (1, 79, 80)
-    },
-}
-
-
 def test_a_plan_says_what_is_measured_and_how_long_it_takes():
-    told = [schedule.describe_plan(title, make(**changes)) for title, changes in PLANS.items()]
+    cases = YAML(typ="safe").load(Path(__file__).parents[1] / "data" / "plans.yaml")
+    told = [schedule.describe_plan(title, make(**changes)) for title, changes in cases.items()]
     assert_golden("plans.txt", "".join(f"{one.rstrip()}\n\n" for one in told))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from ruamel.yaml import YAML
 from scipy.special import stdtrit
 
 from benchbook.compare.stats import pairs
@@ -19,6 +20,7 @@ from tests.found import runs as runs_of
 
 WORKLOADS = {"oltp_point_select": (21_000.0, 1), "oltp_read_write": (9_500.0, 20)}
 THREADS = (1, 4, 16)
+TOLD = YAML(typ="safe").load(Path(__file__).parents[1] / "data" / "made_study.yaml")
 ARMS = {"direct": 1.0, "haproxy": 0.88, "direct_again": 1.0}
 
 
@@ -43,9 +45,7 @@ def evidence(
         runs=runs,
         intervals=_intervals(random, runs),
         voids=voids,
-        facts=FACTS,
-        dataset={"tables": 4, "rows_per_table": 20_000, "size_mib": 21.4},
-        warm_up={"discard_s": 2, "is_steady": True},
+        **{part: TOLD[part] for part in ("facts", "dataset", "warm_up")},
     )
 
 
@@ -69,48 +69,20 @@ def _run(random, block, workload, base, statements, threads, arm, position, trea
     arm = treatment if arm == "haproxy" else arm
     run_id = f"b{block:02d}-{workload}-t{threads:04d}-{arm}-{position:010x}"
     proxy = 0.31 * min(threads, 4) ** 0.5 if arm == treatment else np.nan
-    return {
-        "run_id": run_id,
-        "block": block,
-        "position": position,
-        "group": f"{block}-{workload}-{threads}",
-        "arm": arm,
-        "workload": workload,
-        "threads": threads,
-        "attempt": 2 if position in (8, 9) else 1,
-        "seed": 1000 + position // 2,
+    cores = min(threads, 4)
+    return TOLD["run"] | {
+        "run_id": run_id, "block": block, "position": position, "group": f"{block}-{workload}-{threads}",
+        "arm": arm, "workload": workload, "threads": threads, "folder": f"raw/{run_id}",
+        "attempt": 2 if position in (8, 9) else 1, "seed": 1000 + position // 2,
         "started_utc": f"2026-01-05T10:{position // 6 % 60:02d}:{position % 6 * 10:02d}Z",
-        "started_s": 10.4 * position,
-        "discard_s": 2.0,
-        "run_s": 6.0,
-        "measured_s": 6.001,
-        "sysbench_s": 8.2,
-        "events": int(tps * 6),
-        "transactions": int(tps * 6),
-        "reads": int(qps * 4),
-        "writes": int(qps),
-        "other": int(qps),
-        "queries": int(qps * 6),
-        "ignored_errors": 0,
-        "reconnects": 0,
-        "qps": qps,
-        "tps": tps,
-        "latency_min_ms": mean / 3,
-        "latency_avg_ms": mean,
-        "latency_max_ms": mean * 14,
-        "latency_p95_ms": mean * 1.7,
-        "latency_p99_ms": mean * (2.5 + random.random() / 4),
-        "printed_percentile": 99,
-        "printed_percentile_ms": mean * 2.5,
-        "cpu_client_cores": 0.21 * min(threads, 4) ** 0.7,
-        "cpu_proxy_cores": proxy,
-        "cpu_server_cores": 0.5 * min(threads, 4) ** 0.7,
-        "cpu_machine_pct": 45.0 + threads * 3,
-        "steal_pct": 0.0,
-        "ledger": "agrees",
-        "folder": f"raw/{run_id}",
+        "started_s": 10.4 * position, "events": int(tps * 6), "transactions": int(tps * 6),
+        "reads": int(qps * 4), "writes": int(qps), "other": int(qps), "queries": int(qps * 6),
+        "qps": qps, "tps": tps, "latency_min_ms": mean / 3, "latency_avg_ms": mean,
+        "latency_max_ms": mean * 14, "latency_p95_ms": mean * 1.7, "printed_percentile_ms": mean * 2.5,
+        "latency_p99_ms": mean * (2.5 + random.random() / 4), "cpu_client_cores": 0.21 * cores**0.7,
+        "cpu_proxy_cores": proxy, "cpu_server_cores": 0.5 * cores**0.7, "cpu_machine_pct": 45.0 + threads * 3,
         "warnings": "PSI cpu above 40 % for 2 s" if position == 20 else "",
-    }
+    }  # fmt: skip
 
 
 def _intervals(random: np.random.Generator, runs: pd.DataFrame) -> pd.DataFrame:
@@ -119,24 +91,9 @@ def _intervals(random: np.random.Generator, runs: pd.DataFrame) -> pd.DataFrame:
         for second in range(1, int(run.discard_s + run.run_s) + 1):
             qps = run.qps * np.exp(random.normal(0, 0.03)) * (0.9 if second <= 2 else 1)
             qps *= 0.04 if run.position == len(runs) - 2 and second == 5 else 1
-            rows.append(
-                {
-                    "run_id": run.run_id,
-                    "second": float(second),
-                    "threads": run.threads,
-                    "tps": qps / 20,
-                    "qps": qps,
-                    "reads_per_s": qps,
-                    "writes_per_s": 0.0,
-                    "other_per_s": 0.0,
-                    "errors_per_s": 0.0,
-                    "latency_percentile_ms": run.latency_p99_ms,
-                    "reconnects_per_s": 0.0,
-                    "queue_length": None,
-                    "concurrency": None,
-                    "is_discarded": second <= run.discard_s,
-                }
-            )
+            own = {"run_id": run.run_id, "second": float(second), "is_discarded": second <= run.discard_s}
+            rates = {"threads": run.threads, "tps": qps / 20, "qps": qps, "reads_per_s": qps}
+            rows.append({**own, **rates, "latency_percentile_ms": run.latency_p99_ms, **TOLD["second"]})
     return pd.DataFrame(rows)
 
 
@@ -149,69 +106,21 @@ def findings(runs: pd.DataFrame, blocks: int, treatment: str = "haproxy") -> Fin
     )
     for place, (claim, band, verdict) in zip((0, -1), claims, strict=True):
         listed[place] = changed(listed[place], claim=f"example-source/{claim}", band=band, verdict=verdict)
-    made = {
-        "study": "quick",
-        "title": "What a proxy costs",
-        "made_by": {"benchbook": "0.1.0"},
-        "question": "How many queries per second does HAProxy in TCP mode cost against a direct connection?",
-        "baseline": "direct",
+    workloads, once = dict.fromkeys(runs["workload"]), {"runs": 31, "voided": 1}
+    names = {"direct": "direct connections", "direct_again": "direct connections again"}
+    made = TOLD["findings"] | {
         "blocks": {"planned": blocks, "complete": blocks},
         "look": {"n": blocks, "level": 0.98, "next": 10, "note": "first of the looks at 5, 10 and 20 blocks"},
-        "machine_minutes": 11.6,
-        "aa": _finding(runs, next(iter(dict.fromkeys(runs["workload"]))), "direct", "direct_again"),
+        "aa": _finding(runs, next(iter(workloads)), "direct", "direct_again"),
         "facts_differ": [{"fact": "access", "values": {"direct": "direct", treatment: "haproxy"}}],
-        "checks": [
-            {"check": name, "passed": True, "tables": [], "where": "all runs", "detail": detail}
-            for name, detail in (
-                ("little", "threads = tps × mean latency within 2 %"),
-                ("grid", "percentiles lie on sysbench's grid"),
-            )
-        ],
-        "voids": {
-            "by_arm": {"direct": {"runs": 31, "voided": 1}, treatment: {"runs": 31, "voided": 1}},
-            "fisher_p": 1.0,
-            "note": "void rates do not differ between the arms",
-        },
-        "names": {
-            "arms": {
-                "direct": "direct connections",
-                treatment: labels.label_arm(treatment),
-                "direct_again": "direct connections again",
-            },
-            "workloads": {name: labels.label_workload(name) for name in dict.fromkeys(runs["workload"])},
-        },
-        "quiet": {
-            "cores": 2,
-            "load_1min": 0.4,
-            "others_cores": 0.05,
-            "psi_cpu_pct": 21.0,
-            "steal_pct": 0.0,
-            "line": "Load 0.4 on 2 cores before measuring; other programs used 0.05 cores during runs.",
-        },
+        "voids": {"by_arm": {"direct": once, treatment: once}, "fisher_p": 1.0,
+                  "note": "void rates do not differ between the arms"},
+        "names": {"arms": names | {treatment: labels.label_arm(treatment)},
+                  "workloads": {name: labels.label_workload(name) for name in workloads}},
         "partners": pairs.partner_gaps(runs),
-        "warnings": [
-            {
-                "title": "Short runs",
-                "text": "Runs are seconds long: slow changes of the machine are not averaged out.",
-                "favours": [],
-            }
-        ],
-        "scaling": [
-            {
-                "workload": workload,
-                "arm": arm,
-                "threads": list(THREADS),
-                "observed_max_qps": 43_100.0,
-                "observed_max_threads": 16,
-                "usl": None,
-                "peak_threads": None,
-                "peak_qps": None,
-                "reason": "the scalability law needs 6 thread levels that begin with 1",
-            }
-            for workload in dict.fromkeys(runs["workload"])
-            for arm in ("direct", treatment)
-        ],
-    }
+        "scaling": [{"workload": workload, "arm": arm, **TOLD["scaling"]}
+                    for workload in workloads for arm in ("direct", treatment)],
+    }  # fmt: skip
     return whole(*listed, **made)
 
 
@@ -225,67 +134,36 @@ def _finding(runs: pd.DataFrame, workload: str, baseline: str, treatment: str) -
             if treatment in wide.get(threads, {})
         }
     )
-    effect, low, high = _t(ratios.mean(axis=1), 0.98)
+    ends = _ends(ratios.mean(axis=1), 0.98)
     levels = [
-        {
-            "threads": threads,
-            "level": 0.95,
-            "n": len(ratios),
-            "q": 0.01,
-            **dict(zip(("effect", "low", "high"), _t(ratios[threads], 0.95), strict=True)),
-        }
+        {"threads": threads, "level": 0.95, "n": len(ratios), "q": 0.01, **_ends(ratios[threads], 0.95)}
         for threads in ratios
     ]
-    label = _label(low, high)
     decided = [
         {**_level(ratios[threads]), "threads": threads, "n": len(ratios), "note": None} for threads in ratios
     ]
-    made = {
-        "id": f"{workload}.{treatment}.qps",
-        "workload": workload,
-        "baseline": baseline,
-        "treatment": treatment,
-        "threads": list(ratios),
-        "effect": effect,
-        "low": low,
-        "high": high,
-        "n": len(ratios),
-        "label": label,
-        "blocks_to_useful": {"blocks": 3, "minutes": 7.0},
-        "levels": decided,
-        "by_threads": levels,
-        "depends_on_threads": {"f": 0.4, "p": 0.68, "df1": 2, "df2": 8},
-        "more_blocks": {"for_half_width": 0.02, "blocks": 3, "minutes": 7.0},
-        "detectable_effect": 0.012,
-        "runs": list(own["run_id"]),
-        "pairs": len(own) // 2,
-    }
+    made = TOLD["finding"] | {
+        "id": f"{workload}.{treatment}.qps", "workload": workload, "baseline": baseline,
+        "treatment": treatment, "threads": list(ratios), **ends, "n": len(ratios), "label": _label(ends),
+        "levels": decided, "by_threads": levels, "runs": list(own["run_id"]), "pairs": len(own) // 2,
+    }  # fmt: skip
     return finding(**made)
 
 
 def _level(ratios: pd.Series) -> dict[str, Any]:
-    effect, low, high = _t(ratios, 0.98)
-    return {"effect": effect, "low": low, "high": high, "level": 0.98, "label": _label(low, high)}
+    ends = _ends(ratios, 0.98)
+    return {**ends, "level": 0.98, "label": _label(ends)}
 
 
-def _label(low: float, high: float) -> str:
-    return "not shown" if low < 0 < high else "higher" if low > 0 else "lower"
+def _label(ends: dict[str, float]) -> str:
+    return "not shown" if ends["low"] < 0 < ends["high"] else "higher" if ends["low"] > 0 else "lower"
 
 
-def _t(values: pd.Series, level: float) -> tuple[float, float, float]:
-    half = stdtrit(len(values) - 1, (1 + level) / 2) * values.std(ddof=1) / np.sqrt(len(values))
-    return tuple(
-        float(np.expm1(value)) for value in (values.mean(), values.mean() - half, values.mean() + half)
-    )
-
-
-FACTS = {
-    "machine": {"cores": 2, "memory_mib": 7961, "kernel": "6.1.0"},
-    "arms": {
-        "direct": {"version": "10.11.11-MariaDB", "access": "direct", "innodb_buffer_pool_size": 134217728},
-        "haproxy": {"version": "10.11.11-MariaDB", "access": "haproxy", "innodb_buffer_pool_size": 134217728},
-    },
-}
+def _ends(values: pd.Series, level: float) -> dict[str, float]:
+    mean, half = values.mean(), values.std(ddof=1) / np.sqrt(len(values))
+    half *= stdtrit(len(values) - 1, (1 + level) / 2)
+    ends = {"effect": mean, "low": mean - half, "high": mean + half}
+    return {name: float(np.expm1(value)) for name, value in ends.items()}
 
 
 def with_folders(made: ReportInputs, voids: pd.DataFrame) -> ReportInputs:

@@ -9,67 +9,47 @@ from benchbook.core.artifacts.findings import Attempts
 from tests.found import changed, finding
 
 ARMS = ["direct", "haproxy", "direct_again"]
+FIVE = {"direct": 5, "haproxy": 5}
+APART, UNKNOWN = "itself is a finding", "cannot be compared"
 
 
 def _voids(counts):
-    rows = [
-        {"run_id": f"{arm}-{number}", "arm": arm, "status": status}
-        for (arm, status), amount in counts.items()
-        for number in range(amount)
-    ]
-    return pd.DataFrame(rows, columns=["run_id", "arm", "status"])
+    rows = [{"arm": arm, "status": status} for (arm, status), many in counts.items() for _ in range(many)]
+    return pd.DataFrame(rows, columns=["arm", "status"]).assign(run_id=lambda table: table.index.astype(str))
 
 
 def _runs(counts):
-    return pd.DataFrame(
-        {
-            "arm": [arm for arm, amount in counts.items() for _ in range(amount)],
-            "warnings": "",
-            "steal_pct": 0.1,
-        }
-    )
+    arms = [arm for arm, amount in counts.items() for _ in range(amount)]
+    return pd.DataFrame({"arm": arms, "warnings": "", "steal_pct": 0.1})
 
 
-def test_no_voids_need_no_test():
-    assert void_counts(_runs({"direct": 5, "haproxy": 5}), _voids({}), ARMS, "direct").fisher_p is None
-
-
-def test_arms_voided_at_different_rates_are_a_finding():
-    found = void_counts(
-        _runs({"direct": 20, "haproxy": 20}), _voids({("haproxy", "invalid"): 8}), ARMS[:2], "direct"
-    )
-    assert found.by_arm["haproxy"] == Attempts(runs=28, voided=8)
-    # C(28,8) / C(48,8) for the lower tail: 3108105 / 377348994 = .00824, plus smaller terms above.
-    assert found.fisher_p == pytest.approx(0.0142, abs=0.003)
-    assert "itself is a finding" in found.note
-
-
-def test_a_run_that_lost_its_partner_is_not_held_against_its_arm():
-    voids = _voids({("haproxy", "invalid"): 3, ("direct", "partner"): 3})
-    found = void_counts(_runs({"direct": 10, "haproxy": 10}), voids, ARMS[:2], "direct")
-    assert found.by_arm["direct"] == Attempts(runs=13, voided=0)
-    assert found.fisher_p == pytest.approx(0.22, abs=0.01)
-
-
-def test_a_rate_that_chance_has_once_in_thirty_is_a_finding():
-    """All four of 46 attempts are of the arm that has 20: C(20,4) / C(46,4) = 4845 / 163185."""
-    found = void_counts(
-        _runs({"direct": 26, "haproxy": 16}), _voids({("haproxy", "invalid"): 4}), ARMS[:2], "direct"
-    )
-    assert found.fisher_p == pytest.approx(4845 / 163185) and "itself is a finding" in found.note
-
-
-def test_an_arm_that_never_ran_is_not_tested():
-    found = void_counts(_runs({"direct": 10}), _voids({("direct", "invalid"): 1}), ARMS, "direct")
-    assert found.fisher_p is None
-    assert "cannot be compared" in found.note
+@pytest.mark.parametrize(
+    ("runs", "voids", "arms", "counts", "p", "note"),
+    [
+        (FIVE, {}, ARMS, {"direct": (5, 0), "haproxy": (5, 0)}, None, ""),
+        # C(28,8) / C(48,8) for the lower tail: 3108105 / 377348994 = .00824, plus smaller terms above.
+        ({"direct": 20, "haproxy": 20}, {("haproxy", "invalid"): 8}, ARMS[:2], {"haproxy": (28, 8)},
+         pytest.approx(0.0142, abs=0.003), APART),
+        # A run that lost its partner is not held against its arm.
+        ({"direct": 10, "haproxy": 10}, {("haproxy", "invalid"): 3, ("direct", "partner"): 3}, ARMS[:2],
+         {"direct": (13, 0)}, pytest.approx(0.22, abs=0.01), ""),
+        # All four of 46 attempts are of the arm that has 20: C(20,4) / C(46,4) = 4845 / 163185.
+        ({"direct": 26, "haproxy": 16}, {("haproxy", "invalid"): 4}, ARMS[:2], {"haproxy": (20, 4)},
+         pytest.approx(4845 / 163185), APART),
+        # An arm that never ran is not tested.
+        ({"direct": 10}, {("direct", "invalid"): 1}, ARMS, {"direct": (11, 1)}, None, UNKNOWN),
+    ],
+)  # fmt: skip
+def test_arms_voided_at_different_rates_are_a_finding(runs, voids, arms, counts, p, note):
+    found = void_counts(_runs(runs), _voids(voids), arms, "direct")
+    due = {arm: Attempts(runs=each[0], voided=each[1]) for arm, each in counts.items()}
+    assert (found.fisher_p, {arm: found.by_arm[arm] for arm in due}) == (p, due)
+    assert note in found.note
 
 
 def test_facts_that_differ_are_found_at_any_depth_and_own_names_are_not():
-    own = [
-        *("arm", "datadir", "host", "moment", "pid", "pid_file"),
-        *("port", "proxy_pid", "socket", "started", "uptime_s"),
-    ]
+    own = ["arm", "datadir", "host", "moment", "pid", "pid_file"]
+    own += ["port", "proxy_pid", "socket", "started", "uptime_s"]
     facts = {
         "direct": {"version": "10.11", "settings": {"buffer": 1, "io": 2}, **dict.fromkeys(own, 1)},
         "haproxy": {
@@ -85,35 +65,35 @@ def test_facts_that_differ_are_found_at_any_depth_and_own_names_are_not():
     ]
 
 
-def test_warnings_speak_of_length_missing_arms_failed_checks_and_marked_runs(make_study):
-    study = make_study(run_s=3, discard_s=1)
-    runs = _runs({"direct": 2})
-    runs.loc[0, "warnings"] = "steal 3 %"
-    voids = void_counts(runs, _voids({("direct", "invalid"): 2}), ARMS[:2], "direct")
-    found = list(study_caveats(study, runs, voids, [build_check("little", False, "t4", "")]))
-    text = " ".join(one.text for one in found)
-    for part in (
-        "3 s measured after 1 s",
-        "Arm haproxy has no run",
-        "2 runs voided",
-        "1 of 2 runs have warnings of their own: 1 of direct.",
-        "little (t4)",
-    ):
-        assert part in text
+FEW, SHORT = {"direct": 2}, {"run_s": 3, "discard_s": 1}
 
 
-def test_a_check_that_fails_in_many_places_is_told_once(make_study):
-    runs = _runs({"direct": 5, "haproxy": 5})
-    voids = void_counts(runs, _voids({}), ARMS[:2], "direct")
-    checks = [build_check("little", False, f"t{level}", "") for level in (1, 4, 16)]
-    (said,) = study_caveats(make_study(), runs, voids, checks)
-    assert (said.title, said.text) == ("Failed check", "Check failed: little (t1 and 2 more).")
-
-
-def test_a_sound_study_has_no_warnings(make_study):
-    runs = _runs({"direct": 5, "haproxy": 5})
-    voids = void_counts(runs, _voids({}), ARMS[:2], "direct")
-    assert not list(study_caveats(make_study(), runs, voids, []))
+@pytest.mark.parametrize(
+    ("study", "counts", "voids", "places", "told"),
+    [
+        ({}, FIVE, {}, (), []),
+        # A check that fails in many places is told once.
+        ({}, FIVE, {}, ("t1", "t4", "t16"), ["Failed check: Check failed: little (t1 and 2 more)."]),
+        ({"run_s": 45, "discard_s": 10}, FIVE, {}, (), []),
+        ({"run_s": 44, "discard_s": 10}, FIVE, {}, (),
+         ["Short runs: Runs are short: 44 s measured after 10 s of discard."]),
+        ({"run_s": 45, "discard_s": 9}, FIVE, {}, (),
+         ["Short runs: The discard is short: 45 s measured after 9 s of discard."]),
+        (SHORT, FEW, {("direct", "invalid"): 2}, ("t4",),
+         ["3 s measured after 1 s", "Arm haproxy has no run", "2 runs voided",
+          "1 of 2 runs have warnings of their own: 1 of direct.", "little (t4)"]),
+    ],
+)  # fmt: skip
+def test_a_study_is_doubted_for_its_length_missing_arms_failed_checks_and_marked_runs(
+    make_study, study, counts, voids, places, told
+):
+    runs = _runs(counts)
+    runs.loc[0, "warnings"] = "steal 3 %" if counts is FEW else ""
+    counted = void_counts(runs, _voids(voids), ARMS[:2], "direct")
+    checks = [build_check("little", False, place, "") for place in places]
+    found = [f"{one.title}: {one.text}" for one in study_caveats(make_study(**study), runs, counted, checks)]
+    assert all(any(part in text for text in found) for part in told)
+    assert counts is FEW or [text.partition(" Treat")[0] for text in found] == told
 
 
 @pytest.mark.parametrize(
@@ -138,18 +118,3 @@ def test_a_wide_interval_is_told_with_how_far_it_reaches():
     # From -60 to +66 % are 126, half of which is 63.
     (said,) = wide_contrasts([finding(effect=0.01, low=-0.60, high=0.66)])
     assert said.endswith("the interval reaches 63 % to either side")
-
-
-@pytest.mark.parametrize(
-    ("run_s", "discard_s", "said"),
-    [
-        (45, 10, None),
-        (44, 10, "Runs are short: 44 s measured after 10 s of discard."),
-        (45, 9, "The discard is short: 45 s measured after 9 s of discard."),
-    ],
-)
-def test_a_sound_length_is_45_s_after_10(make_study, run_s: int, discard_s: int, said: str | None):
-    runs = _runs({"direct": 5, "haproxy": 5})
-    voids = void_counts(runs, _voids({}), ARMS[:2], "direct")
-    found = [one.text for one in study_caveats(make_study(run_s=run_s, discard_s=discard_s), runs, voids, [])]
-    assert [text.partition(" Treat")[0] for text in found] == ([said] if said else [])

@@ -4,20 +4,26 @@ import json
 import math
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
+from ruamel.yaml import YAML
 
 from benchbook.api.meta_analysis import effect_rows
 from benchbook.compare.meta.meta_analysis import build_session, pool_sessions, standard_error
+from benchbook.compare.meta.prediction_check import compare_with_prediction, describe_session
+from benchbook.compare.meta.sample_size import advise_study
 from benchbook.core.artifacts import meta_analysis as core
 from benchbook.core.artifacts.findings import Findings
 from benchbook.core.artifacts.record import Superseded
 from benchbook.core.util.errors import BenchbookError
-from tests.compare.sessions import TURIN, XEON, finding, part, session, sessions
+from tests.compare.sessions import MILAN, PROCESSORS, TURIN, XEON, finding, part, session, sessions
 from tests.found import changed, findings, level
 from tests.found import finding as findable
+from tests.goldens import assert_golden
 
 DATA = Path(__file__).parents[2] / "data" / "quick-sessions.json"
+CASES = DATA.with_name("pooled.yaml")
 
 
 def told(short: dict) -> Findings:
@@ -124,28 +130,64 @@ def test_of_designs_measured_equally_often_the_newest_counts():
     assert pool_sessions("quick", [new, old]).design == "b2"
 
 
-@pytest.mark.parametrize(
-    ("logs", "more", "label"),
-    [
-        ((0.10, 0.11, 0.09, 0.10), {}, "holds elsewhere"),
-        # Three occasions are too few, four on two models are no three.
-        ((0.10, 0.11, 0.09), {}, "same direction"),
-        ((0.10, 0.11, 0.09, 0.10), {"processors": (XEON, TURIN)}, "same direction"),
-        ((0.10, 0.11, 0.09, 0.10), {"processors": (XEON,)}, "same direction"),
-        ((0.10,), {}, "one session"),
-        ((0.10, -0.10, 0.10, 0.10), {}, "depends on the machine"),
-        # Of one sign, though the spread is larger than the mean: 0.02, 0.02, 0.02, 0.30.
-        ((0.02, 0.02, 0.02, 0.30), {}, "depends on the machine"),
-        # t is 3.747: 0.01 ± 0.019 decides nothing, and four together leave zero out on average.
-        ((0.01, 0.011, 0.009, 0.01, 0.01), {"processors": (XEON,)}, "on average"),
-        ((0.001, -0.002, 0.001, 0.002), {}, "not shown"),
-        # Spread beyond its errors, yet less than makes a practical difference.
-        ((0.002, -0.002, 0.003, -0.001), {"error": 0.0008}, "not shown"),
-        ((0.5, 0.5, 0.5, 0.5), {"label": "no useful interval", "processors": (XEON,)}, "on average"),
-    ],
-)
-def test_labels_follow_from_the_occasions(logs, more, label):
-    assert only(pool_sessions("quick", sessions(*logs, **more))).label == label
+NAMES = {"XEON": XEON, "TURIN": TURIN, "MILAN": MILAN, "third": PROCESSORS[3], "fourth": PROCESSORS[4]}
+
+
+def pooled_of(case: dict[str, Any]) -> core.MetaAnalysis:
+    """Sessions of a case, pooled; each has one effect, or one at 1 thread and one at 8."""
+    if "logs" in case:
+        on = tuple(NAMES[name] for name in case["on"]) if "on" in case else PROCESSORS
+        more = {"label": case["label"]} if "label" in case else {}
+        made = sessions(*case["logs"], error=case.get("error", 0.005), processors=on, **more)
+        return pool_sessions("quick", made)
+    several = []
+    for place, logs in enumerate(case["levels"], 1):
+        levels = {threads: part(log, 0.005) for threads, log in zip((1, 8), logs, strict=True)}
+        whole = part(sum(logs) / 2, 0.005)
+        own = finding(whole, levels, headline=place != case.get("without_headline"))
+        several.append(session(own, measured=f"2026-11-{place:02d}T01:00"))
+    return pool_sessions("quick", several)
+
+
+def later(log: float | None = None, error: float = 0.005, processor: str = "XEON", design: str = "a1"):
+    """Bring a session after those of a case, whose effect may have no interval."""
+    open_ = {**part(0.1, 0.1), "low": None, "high": None, "reason": "too few"}
+    of = finding(open_ if log is None else part(log, error))
+    return session(of, measured="2026-12-01T06:00", processor=NAMES[processor], design=design)
+
+
+def per_cent(*values: float | None) -> str:
+    return " to ".join("none" if value is None else f"{round(100 * value, 2) + 0.0:+.2f}" for value in values)
+
+
+def describe(known: core.MetaAnalysis) -> list[str]:
+    (contrast,), lines = known.contrasts, []
+    for effect in (contrast.whole, *contrast.levels):
+        counted = f"{effect.k} occasions on {effect.processors} models"
+        expected = per_cent(effect.prediction_low, effect.prediction_high)
+        told = (
+            f"{effect.label} ({effect.standing}), {per_cent(effect.effect)}, expected {expected}, {counted}"
+        )
+        lines.append(f"{'' if effect.threads is None else f'at {effect.threads}: '}{told}")
+    lines.append("one number" if contrast.one_number else "no number stands for all")
+    return lines + [f"advice: {'; '.join(filter(None, one.cells))}" for one in advise_study(known)]
+
+
+def test_sessions_are_pooled_to_labels_what_is_expected_and_what_would_narrow_it():
+    answers = []
+    for title, cases in YAML(typ="safe").load(CASES).items():
+        answers.append(f"\n{title}")
+        for case in cases:
+            known = pooled_of(case)
+            lines = describe(known)
+            for given in case.get("here", ()):
+                own, places = later(**given), []
+                for one in compare_with_prediction(own, known):
+                    seen = f"{one.place}, {per_cent(one.effect)} beside {per_cent(*(one.expected or ()))}"
+                    places.append(f"{seen}{' (coarse)' * one.is_coarse}: ")
+                lines.append(f"here {''.join(places)}{describe_session(own, known) or 'no word'}")
+            answers.append("  - " + "\n    ".join(lines))
+    assert_golden("pooled.txt", "\n".join(answers).lstrip().replace("\xa0", " ") + "\n")
 
 
 def test_two_sessions_within_six_hours_are_one_session_for_the_label():
@@ -164,29 +206,6 @@ def test_a_session_without_an_interval_is_named_and_not_pooled():
     assert found.seen[-1].reason == "an interval needs 3 blocks"
     alone = only(pool_sessions("quick", [broken]))
     assert (alone.label, alone.effect) == ("not computed", None)
-
-
-def test_what_no_session_shows_is_told_as_not_shown_whatever_the_sessions_measured():
-    # t is 3.747: an error of 0.02 decides nothing within 0.075.
-    apart = only(pool_sessions("quick", sessions(0.05, -0.05, error=0.02)))
-    assert (apart.label, apart.standing) == ("depends on the machine", "not shown")
-
-
-def test_one_number_stands_for_no_levels_that_disagree():
-    def of(one: float, eight: float, place: int, **more):
-        levels = {1: part(one, 0.005), 8: part(eight, 0.005)}
-        return session(
-            finding(part((one + eight) / 2, 0.005), levels, **more), measured=f"2026-11-{place:02d}T01:00"
-        )
-
-    agree = pool_sessions("quick", [of(0.1, 0.2, place) for place in (1, 2, 3, 4)])
-    assert agree.contrasts[0].one_number
-    turned = pool_sessions("quick", [of(-0.1, 0.2, place) for place in (1, 2, 3, 4)])
-    assert not turned.contrasts[0].one_number
-    depends = pool_sessions("quick", [of(0.1, 0.2, 1), of(0.1, -0.2, 2)])
-    assert not depends.contrasts[0].one_number
-    said = pool_sessions("quick", [of(0.1, 0.2, place, headline=place != 2) for place in (1, 2, 3, 4)])
-    assert not said.contrasts[0].one_number
 
 
 def test_the_equal_arms_are_pooled_too():

@@ -1,56 +1,15 @@
 """A session beside the record: as expected, outside, or nothing to expect; and what is different there."""
 
-import math
 import random
-
-import pytest
 
 from benchbook.compare.meta.meta_analysis import pool_sessions
 from benchbook.compare.meta.prediction_check import (
     compare_with_prediction,
-    describe_session,
     equal_arms,
     estimate_coverage,
     machine_differences,
 )
-from tests.compare.sessions import MILAN, PROCESSORS, TURIN, XEON, finding, part, session, sessions
-
-
-def record(*logs: float, **more):
-    return pool_sessions("quick", sessions(*logs, **more))
-
-
-def here(log: float, error: float = 0.005, **more):
-    return session(finding(part(log, error)), measured="2026-12-01T06:00", **more)
-
-
-def test_what_is_expected_counts_the_blocks_of_both_sides():
-    known = record(0.10, 0.10, 0.10, 0.10)
-    (found,) = compare_with_prediction(here(0.10, error=0.01), known)
-    # Mean 0.1 without tau; 2.3534 * sqrt(0.005²/4 + 0.01²) = 0.02426.
-    assert [math.log1p(end) for end in found.expected] == pytest.approx([0.07574, 0.12426], abs=1e-5)
-    assert found.place == "as expected"
-    assert found.is_coarse
-
-
-def test_a_session_far_off_is_outside_and_what_is_different_is_said():
-    known = record(-0.15, -0.16, -0.17, -0.16, processors=(XEON, TURIN, *PROCESSORS[3:5]))
-    far = here(0.10, processor=MILAN)
-    (found,) = compare_with_prediction(far, known)
-    assert found.place == "outside what was expected"
-    assert describe_session(far, known) == (
-        "1 of 1\xa0effect outside what was expected: HAProxy on point selects +11\xa0% "
-        "(expected −17 to −13\xa0%). "
-        "Different here: EPYC Zen 3, a processor that no recorded session had."
-    )
-    assert describe_session(here(-0.16), known) == "1\xa0effect as expected from the recorded sessions."
-
-
-def test_with_too_few_processors_nothing_is_expected():
-    known = record(0.1, 0.1, 0.1, 0.1, processors=(XEON, TURIN))
-    (found,) = compare_with_prediction(here(0.5), known)
-    assert (found.place, found.expected) == ("nothing to expect yet", None)
-    assert describe_session(here(0.5), known).startswith("Nothing can be expected yet")
+from tests.compare.sessions import PROCESSORS, finding, part, session, sessions
 
 
 def test_a_recorded_session_is_compared_with_the_others():
@@ -61,32 +20,12 @@ def test_a_recorded_session_is_compared_with_the_others():
     assert found.place == "nothing to expect yet"
 
 
-def test_another_design_is_not_compared():
-    assert compare_with_prediction(here(0.1, design="b2"), record(0.1, 0.1, 0.1, 0.1)) == []
-
-
-def test_an_effect_without_an_interval_here_is_no_number():
-    broken = session(
-        finding({**part(0.1, 0.1), "low": None, "high": None, "reason": "too few"}),
-        measured="2026-12-01T06:00",
-    )
-    (found,) = compare_with_prediction(broken, record(0.1, 0.1, 0.1, 0.1))
-    assert (found.place, found.effect) == ("no number here", None)
-
-
 def test_differences_are_those_from_every_recorded_session():
     known = [one.session for one in sessions(0.1, 0.1)]
-    same = here(0.1).session
+    same = session(finding(part(0.1, 0.005)), measured="2026-12-01T06:00").session
     assert machine_differences(same, known) == []
-    loud = same.model_copy(
-        update={
-            "steal_pct": 6.8,
-            "kernel": "5.10",
-            "cores": 4.0,
-            "proxies": {"haproxy": "3.0"},
-            "probes": {"wake_us": 9.0},
-        }
-    )
+    other = {"steal_pct": 6.8, "kernel": "5.10", "cores": 4.0, "proxies": {"haproxy": "3.0"}}
+    loud = same.model_copy(update={**other, "probes": {"wake_us": 9.0}})
     probed = [known[0].model_copy(update={"probes": {"wake_us": 2.5}}), known[1]]
     assert machine_differences(loud, probed) == [
         "kernel 5.10",

@@ -20,7 +20,7 @@ from benchbook.compare.meta.sample_size import (
     more_blocks,
     upper_spread_bound,
 )
-from tests.compare.sessions import PROCESSORS, sessions
+from tests.compare.sessions import sessions
 
 
 def test_half_the_width_is_that_of_the_pooled_interval():
@@ -29,29 +29,6 @@ def test_half_the_width_is_that_of_the_pooled_interval():
     (advice,) = advise_study(found)
     printed = (math.log1p(effect.prediction_high) - math.log1p(effect.prediction_low)) / 2
     assert advice.now_pct == pytest.approx(100 * printed, rel=1e-4)
-
-
-def test_sessions_that_differ_want_more_sessions():
-    (advice,) = advise_study(pool_sessions("quick", sessions(0.05, 0.15, 0.10, 0.20)))
-    # tau is 6.44: 2.3534 * 6.44 * sqrt(1 + 1/4) and 1.8946 * 6.44 * sqrt(1 + 1/8), t with 3 and 7 degrees.
-    assert advice.cells == ("HAProxy on point selects", "±16.9", "±12.9", "±16.9")
-
-
-def test_sessions_alike_gain_from_either():
-    (advice,) = advise_study(pool_sessions("quick", sessions(0.10, 0.10, 0.10, 0.10, error=0.03)))
-    # Without tau: 2.3534 * 0.03 / sqrt(4) = 3.53; with twice the blocks over sqrt(2) less: 2.50.
-    assert advice.now_pct == pytest.approx(3.53, abs=0.005)
-    # Of eight sessions 1.8946 * 3 / sqrt(8) = 2.01.
-    assert advice.cells[2:] == ("±2.0", "±2.5")
-
-
-@pytest.mark.parametrize(("models", "missing"), [(1, "2 more models"), (2, "1 more model")])
-def test_too_few_processors_want_more_of_them(models, missing):
-    (advice,) = advise_study(
-        pool_sessions("quick", sessions(0.10, 0.11, 0.09, 0.10, processors=PROCESSORS[:models]))
-    )
-    assert advice.now_pct is None
-    assert advice.cells == ("HAProxy on point selects", f"needs {missing}", "", "")
 
 
 def test_nothing_is_advised_of_a_study_without_sessions():
