@@ -15,10 +15,12 @@ from typing import Any
 
 from benchbook import sites
 from benchbook.core.study.study import StudySpec
-from benchbook.measure import dataset
+from benchbook.measure import dataset, scheduler
 from benchbook.measure.data_plan import plan_data
+from benchbook.plan import schedule
 from tests import small, walks
 from tests.faults.scene import STUDY
+from tests.limits import LIMITS
 
 PLAN = {"seed": 5, "blocks": 1, "discard_s": 0, "run_s": 2, "max_repeats": 5}
 
@@ -59,7 +61,9 @@ def main() -> None:
         if not site.has_snapshot(plan_data(asked).label):
             dataset.load_data(site, plan_data(asked))
         steps = count_steps(store, last)
-        walks.Store(site, asked, store).walk()
+        runs = schedule.plan_runs("steps", asked, {})
+        where = (site, store / "raw", store / "void")
+        scheduler.run_missing(scheduler.MatrixRunner(asked, runs, *where, walks.judge, LIMITS))
     print(f"steps: {len(steps)}")
 
 

@@ -106,6 +106,13 @@ def agents(tmp_path: Path) -> Iterator[Agents]:
         made.command("end", folder)
 
 
+@pytest.fixture
+def agent(agents: Agents) -> Agents:
+    """That folder, with an agent that serves."""
+    agents.serve()
+    return agents
+
+
 def gone(pid: int, within_s: float) -> bool:
     return not beside.gone(lambda: procfs.is_alive(pid), within_s)
 
@@ -159,31 +166,28 @@ def test_python_alone_is_enough_for_it(agents: Agents):
     assert not (agents.base / "mine").exists(), "a look makes nothing"
 
 
-def test_a_program_outlives_whoever_asked_for_it_and_its_output_is_hashed(agents: Agents):
-    agents.serve()
-    agents.begin("run", PYTHON, "-c", "import time; time.sleep(0.5); print('done'); raise SystemExit(3)")
-    known = agents.ok("wait", job="run", up_to_s=20)
+def test_a_program_outlives_whoever_asked_for_it_and_its_output_is_hashed(agent: Agents):
+    agent.begin("run", PYTHON, "-c", "import time; time.sleep(0.5); print('done'); raise SystemExit(3)")
+    known = agent.ok("wait", job="run", up_to_s=20)
     assert known["code"] == 3
     assert known["files"]["out"] == {"bytes": 5, "sha256": hashlib.sha256(b"done\n").hexdigest()}
     assert 0.5 <= known["age_s"] < 20 and 0 < known["cpu_s"] < 5
 
 
-def test_asking_twice_starts_once(agents: Agents):
-    agents.serve()
-    first, second = agents.begin("run", "sleep", "60"), agents.begin("run", "sleep", "60")
+def test_asking_twice_starts_once(agent: Agents):
+    first, second = agent.begin("run", "sleep", "60"), agent.begin("run", "sleep", "60")
     assert first["pid"] == second["pid"]
-    assert agents.ok("stop", job="run")
-    assert agents.ok("wait", job="run", up_to_s=20)["code"] == -signal.SIGTERM
+    assert agent.ok("stop", job="run")
+    assert agent.ok("wait", job="run", up_to_s=20)["code"] == -signal.SIGTERM
 
 
-def test_what_does_not_end_when_asked_is_ended_by_force(agents: Agents):
-    agents.serve()
+def test_what_does_not_end_when_asked_is_ended_by_force(agent: Agents):
     stubborn = "import signal,time; signal.signal(15, signal.SIG_IGN); print(1, flush=True); time.sleep(60)"
-    agents.begin("run", PYTHON, "-c", stubborn)
-    while not (agents.base / "mine" / "run.out").read_text():
+    agent.begin("run", PYTHON, "-c", stubborn)
+    while not (agent.base / "mine" / "run.out").read_text():
         time.sleep(0.02)
-    agents.ok("stop", job="run", grace_s=0.3)
-    known = agents.ok("wait", job="run", up_to_s=20)
+    agent.ok("stop", job="run", grace_s=0.3)
+    known = agent.ok("wait", job="run", up_to_s=20)
     assert (known["code"], known["was_killed"]) == (-signal.SIGKILL, True)
 
 
@@ -206,21 +210,19 @@ def test_nothing_outlives_the_agent_itself(agents: Agents):
     assert gone(pid, 20)
 
 
-def test_end_finds_its_own_by_their_environment_and_leaves_others_alone(agents: Agents):
-    agents.serve()
-    mine = agents.begin("run", "sleep", "60")["pid"]
+def test_end_finds_its_own_by_their_environment_and_leaves_others_alone(agent: Agents):
+    mine = agent.begin("run", "sleep", "60")["pid"]
     with subprocess.Popen(["sleep", "60"], env={process.TOKEN: TOKEN, process.FOLDER: "/elsewhere"}) as other:
-        done = agents.command("end")["ok"]
+        done = agent.command("end")["ok"]
         assert other.poll() is None, "another folder's process is not ours to end"
         other.kill()
     assert not procfs.is_alive(mine) and done["left"] == []
     assert any("agent" in name for name in done["stopped"])
-    assert agents.command("end")["ok"]["stopped"] == [], "twice is fine"
+    assert agent.command("end")["ok"]["stopped"] == [], "twice is fine"
 
 
-def test_one_measurement_at_a_time_on_a_host(agents: Agents):
-    agents.serve()
-    refused = agents.serve("other")
+def test_one_measurement_at_a_time_on_a_host(agent: Agents):
+    refused = agent.serve("other")
     assert "this host is being measured by a test in mine" in refused["error"]
 
 
@@ -231,70 +233,64 @@ def test_a_new_agent_for_the_same_folder_takes_the_place_of_the_old(agents: Agen
     assert first["pid"] != second["pid"] and not procfs.is_alive(first["pid"]) and not procfs.is_alive(pid)
 
 
-def test_what_was_written_down_is_done_once_when_the_agent_ends_and_again_only_by_purge(agents: Agents):
+def test_what_was_written_down_is_done_once_when_the_agent_ends_and_again_only_by_purge(agent: Agents):
     """A cluster's services are no children of the agent: these commands end and remove it."""
-    agents.serve()
-    record = agents.base / "record"
+    record = agent.base / "record"
     line = "print({!r}, file=open({!r}, 'a'))"
     how = {key: [PYTHON, "-c", line.format(key, str(record))] for key in ("end", "purge")}
-    agents.ok("at_end", name="cluster", **how, env={})
-    assert "cluster: stopped" not in agents.command("end")["ok"]["stopped"], "the agent did it"
+    agent.ok("at_end", name="cluster", **how, env={})
+    assert "cluster: stopped" not in agent.command("end")["ok"]["stopped"], "the agent did it"
     assert record.read_text() == "end\n"
-    agents.command("end")
+    agent.command("end")
     assert record.read_text() == "end\n", "once is enough"
-    assert "cluster: removed" in agents.command("purge")["ok"]["removed"]
+    assert "cluster: removed" in agent.command("purge")["ok"]["removed"]
     assert record.read_text() == "end\npurge\n"
 
 
-def test_a_program_begins_at_its_moment_and_says_when_it_did(agents: Agents):
-    agents.serve()
-    at = agents.ok("hello")["monotonic_s"] + 1.0
+def test_a_program_begins_at_its_moment_and_says_when_it_did(agent: Agents):
+    at = agent.ok("hello")["monotonic_s"] + 1.0
     argv = [PYTHON, "-c", "import time; print(time.monotonic())"]
-    agents.ok("start", job="late", argv=argv, out="late.out", begin_at=at, note="late.begun")
-    assert agents.ok("wait", job="late", up_to_s=20)["code"] == 0
-    begun, seen = (float((agents.base / "mine" / name).read_text()) for name in ("late.begun", "late.out"))
+    agent.ok("start", job="late", argv=argv, out="late.out", begin_at=at, note="late.begun")
+    assert agent.ok("wait", job="late", up_to_s=20)["code"] == 0
+    begun, seen = (float((agent.base / "mine" / name).read_text()) for name in ("late.begun", "late.out"))
     assert at <= begun < at + 0.5 and begun < seen, "it waited, and was one process with what it became"
 
 
 @pytest.mark.parametrize("name", ["../out", "/etc/hostname", "a/../../b", "."])
-def test_files_outside_its_folder_are_refused(name: str, agents: Agents):
-    agents.serve()
+def test_files_outside_its_folder_are_refused(name: str, agent: Agents):
     for request in ({"do": "write", "text": "x"}, {"do": "read"}, {"do": "remove"}):
-        assert "not below the agent's folder" in agents.ask(**request, name=name)["error"]
+        assert "not below the agent's folder" in agent.ask(**request, name=name)["error"]
 
 
-def test_what_is_held_stands_still_until_it_is_let_go_and_says_when_that_was(agents: Agents):
-    agents.serve()
-    started = agents.ok("start", job="j", argv=["true"], out="out", held=True, note="begun")
+def test_what_is_held_stands_still_until_it_is_let_go_and_says_when_that_was(agent: Agents):
+    started = agent.ok("start", job="j", argv=["true"], out="out", held=True, note="begun")
     assert beside.until(lambda: procfs.read_stat(started["pid"]).state == "T")
     let_go = time.monotonic()
-    agents.ok("signal", job="j", signum=int(signal.SIGCONT))
-    assert agents.ok("wait", job="j", up_to_s=10)["code"] == 0
-    assert float(agents.ok("read", name="begun")) >= let_go
+    agent.ok("signal", job="j", signum=int(signal.SIGCONT))
+    assert agent.ok("wait", job="j", up_to_s=10)["code"] == 0
+    assert float(agent.ok("read", name="begun")) >= let_go
 
 
-def test_only_named_kernel_settings_may_be_changed(agents: Agents):
-    agents.serve()
-    assert "not a setting" in agents.ask("sysctl", name="kernel/core_pattern", value=1)["error"]
-    assert "not known here" in agents.ask("_inside", name="x")["error"]
+def test_only_named_kernel_settings_may_be_changed(agent: Agents):
+    assert "not a setting" in agent.ask("sysctl", name="kernel/core_pattern", value=1)["error"]
+    assert "not known here" in agent.ask("_inside", name="x")["error"]
 
 
-def test_a_connection_takes_each_byte_once_and_keeps_what_was_not_received(agents: Agents):
-    agents.serve()
+def test_a_connection_takes_each_byte_once_and_keeps_what_was_not_received(agent: Agents):
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        agents.ok("connect", stream="s", target=["127.0.0.1", listener.getsockname()[1]])
+        agent.ok("connect", stream="s", target=["127.0.0.1", listener.getsockname()[1]])
         far, _ = listener.accept()
     with far:
         data = base64.b64encode(b"hello").decode()
-        assert agents.ok("send", stream="s", at=0, data=data) == 5
-        assert agents.ok("send", stream="s", at=0, data=data) == 5, "the same again after a lost answer"
+        assert agent.ok("send", stream="s", at=0, data=data) == 5
+        assert agent.ok("send", stream="s", at=0, data=data) == 5, "the same again after a lost answer"
         threading.Timer(0.3, far.sendall, [b"world!"]).start()
-        first = agents.ok("receive", stream="s", at=0, up_to_s=10)
+        first = agent.ok("receive", stream="s", at=0, up_to_s=10)
         assert base64.b64decode(first["data"]) == b"world!"
-        again = agents.ok("receive", stream="s", at=5, up_to_s=10)
+        again = agent.ok("receive", stream="s", at=5, up_to_s=10)
         assert base64.b64decode(again["data"]) == b"!", "asked anew from where we had got to"
         far.shutdown(socket.SHUT_WR)
-        assert agents.ok("receive", stream="s", at=6, up_to_s=10)["is_over"]
+        assert agent.ok("receive", stream="s", at=6, up_to_s=10)["is_over"]
         assert far.recv(100) == b"hello"
 
 
@@ -400,9 +396,8 @@ def asked_of(machine: Machine) -> dict[str, Any]:
     return seen
 
 
-def test_a_host_answers_its_parts_as_this_machine_does(agents: Agents, tmp_path: Path):
-    agents.serve()
-    host: Any = Asked(name="here", folder=str(agents.base / "mine"), call=agents.ok_or_error)
+def test_a_host_answers_its_parts_as_this_machine_does(agent: Agents, tmp_path: Path):
+    host: Any = Asked(name="here", folder=str(agent.base / "mine"), call=agent.ok_or_error)
     lab = labs.Lab(tmp_path / "lab", "token")
     lab.private_folder("run", None)
     there = asked_of(OnHost(host, LOOK, lab))

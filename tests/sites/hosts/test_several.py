@@ -44,7 +44,8 @@ def opened(rack: Rack, monkeypatch: pytest.MonkeyPatch, name: str, asked: Any, *
 @contextlib.contextmanager
 def loaded(*given: Any, **how: Any) -> Iterator[Any]:
     """The site of a study, opened as by `opened`, with its data loaded."""
-    with loaded(*given, **how) as site:
+    with opened(*given, **how) as site:
+        dataset.load_data(site, plan_data(site.study))
         yield site
 
 

@@ -30,6 +30,13 @@ pytestmark = pytest.mark.server
 ENGINE_OF = {"pgbouncer": ("postgresql", "commit_delay")}
 
 
+@pytest.fixture
+def site(make_study, lab: Path):
+    """The lab, open, with nothing up."""
+    with sites.open_site(make_study(), lab) as opened:
+        yield opened
+
+
 def query(endpoint, statement: str):
     with connect(endpoint) as connection, connection.cursor() as cursor:
         cursor.execute(statement)
@@ -52,17 +59,16 @@ def test_what_is_measured_goes_before_others_only_where_the_study_lets_it(make_s
     assert os.getpriority(os.PRIO_PROCESS, 0) == before
 
 
-def test_a_proxy_that_comes_up_makes_no_connection_to_the_server(make_study, lab: Path) -> None:
+def test_a_proxy_that_comes_up_makes_no_connection_to_the_server(site) -> None:
     """Otherwise client and server could not agree on the number of connections."""
-    with sites.open_site(make_study(), lab) as site:
-        site.up("direct")
-        with site.admin().connect() as connection:
-            count = "SHOW GLOBAL STATUS LIKE 'Connections'"
-            before = int(connection.exec_driver_sql(count).one()[1])
-            site.up("relay")
-            time.sleep(0.3)
-            after = int(connection.exec_driver_sql(count).one()[1])
-            assert after == before + 1, "our own look whether the server answers, over the socket"
+    site.up("direct")
+    with site.admin().connect() as connection:
+        count = "SHOW GLOBAL STATUS LIKE 'Connections'"
+        before = int(connection.exec_driver_sql(count).one()[1])
+        site.up("relay")
+        time.sleep(0.3)
+        after = int(connection.exec_driver_sql(count).one()[1])
+        assert after == before + 1, "our own look whether the server answers, over the socket"
 
 
 def test_facts_are_the_same_at_the_next_start(make_study, lab: Path) -> None:
@@ -126,45 +132,42 @@ def test_a_foreign_server_on_the_port_is_named_and_left_alone(make_study, lab: P
         assert ports.holders(port) == [os.getpid()]
 
 
-def test_a_killed_server_and_a_killed_proxy_come_back(make_study, lab: Path) -> None:
-    with sites.open_site(make_study(), lab) as site:
-        endpoint = site.up("relay")
-        query(endpoint, "CREATE OR REPLACE TABLE kept (id INT PRIMARY KEY)")
-        query(endpoint, "INSERT INTO kept VALUES (1)")
-        before, mark = site.identity("relay"), site.log_mark()
-        os.kill(before["pid"], signal.SIGSEGV)
-        os.kill(before["proxy_pid"], signal.SIGKILL)
-        assert site.up("relay") == endpoint
-        assert any("got signal 11" in line for line in site.log_errors(mark))
-        after = site.identity("relay")
-        assert before["pid"] != after["pid"] and before["proxy_pid"] != after["proxy_pid"]
-        assert query(endpoint, "SELECT * FROM kept") == ((1,),)
+def test_a_killed_server_and_a_killed_proxy_come_back(site) -> None:
+    endpoint = site.up("relay")
+    query(endpoint, "CREATE OR REPLACE TABLE kept (id INT PRIMARY KEY)")
+    query(endpoint, "INSERT INTO kept VALUES (1)")
+    before, mark = site.identity("relay"), site.log_mark()
+    os.kill(before["pid"], signal.SIGSEGV)
+    os.kill(before["proxy_pid"], signal.SIGKILL)
+    assert site.up("relay") == endpoint
+    assert any("got signal 11" in line for line in site.log_errors(mark))
+    after = site.identity("relay")
+    assert before["pid"] != after["pid"] and before["proxy_pid"] != after["proxy_pid"]
+    assert query(endpoint, "SELECT * FROM kept") == ((1,),)
 
 
-def test_a_part_that_died_outside_a_run_is_named_with_when_and_how(make_study, lab: Path) -> None:
-    with sites.open_site(make_study(), lab) as site:
-        site.up("relay")
+def test_a_part_that_died_outside_a_run_is_named_with_when_and_how(site) -> None:
+    site.up("relay")
+    site.look()
+    victim = site.monitored("relay")["proxy"][0]
+    os.kill(victim, signal.SIGKILL)
+    beside.gone(lambda: procfs.is_alive(victim))
+    said = r"ended by itself between \d\d:\d\d:\d\d and .* UTC: \S+ \(by signal 9\), see .*; the same"
+    with pytest.raises(SiteError, match=said):
         site.look()
-        victim = site.monitored("relay")["proxy"][0]
-        os.kill(victim, signal.SIGKILL)
-        beside.gone(lambda: procfs.is_alive(victim))
-        said = r"ended by itself between \d\d:\d\d:\d\d and .* UTC: \S+ \(by signal 9\), see .*; the same"
-        with pytest.raises(SiteError, match=said):
-            site.look()
-        site.up("relay")
-        site.look()
+    site.up("relay")
+    site.look()
 
 
-def test_a_server_that_hangs_is_started_anew_and_one_that_is_gone_is_not_asked(make_study, lab: Path) -> None:
-    with sites.open_site(make_study(), lab) as site:
-        site.up("direct")
-        pid = site.identity("direct")["pid"]
-        os.kill(pid, signal.SIGSTOP)
-        site.up("direct")
-        assert site.identity("direct")["pid"] != pid and not procfs.is_alive(pid)
-        site.down()
-        with pytest.raises(sites.SiteError, match="does not run"):
-            site.identity("direct")
+def test_a_server_that_hangs_is_started_anew_and_one_that_is_gone_is_not_asked(site) -> None:
+    site.up("direct")
+    pid = site.identity("direct")["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    site.up("direct")
+    assert site.identity("direct")["pid"] != pid and not procfs.is_alive(pid)
+    site.down()
+    with pytest.raises(sites.SiteError, match="does not run"):
+        site.identity("direct")
 
 
 def test_prepared_data_comes_back_as_it_was(make_study, lab: Path) -> None:
@@ -199,58 +202,53 @@ def test_nothing_is_left_after_leaving_even_through_an_error(make_study, lab: Pa
     assert not [path for path in lab.rglob("*") if path.is_socket()]
 
 
-def test_servers_listen_on_loopback_only_and_run_as_nobody_special(make_study, lab: Path) -> None:
-    with sites.open_site(make_study(), lab) as site:
-        site.up("relay")
-        pids = {pid for group in site.monitored("relay").values() for pid in group}
-        ours = [entry for entry in ports.listeners() if set(ports.holders(entry[1])) & pids]
-        assert len(ours) == 2
-        assert {address for address, _, _ in ours} == {"0100007F"}
-        if os.geteuid() == 0:
-            assert all(Path(f"/proc/{pid}").stat().st_uid != 0 for pid in pids)
-        if site.cpus["server"] is not None:
-            allowed = {
-                part: os.sched_getaffinity(group[0]) for part, group in site.monitored("relay").items()
-            }
-            assert allowed == {"server": set(site.cpus["server"]), "proxy": set(site.cpus["proxy"])}
+def test_servers_listen_on_loopback_only_and_run_as_nobody_special(site) -> None:
+    site.up("relay")
+    pids = {pid for group in site.monitored("relay").values() for pid in group}
+    ours = [entry for entry in ports.listeners() if set(ports.holders(entry[1])) & pids]
+    assert len(ours) == 2
+    assert {address for address, _, _ in ours} == {"0100007F"}
+    if os.geteuid() == 0:
+        assert all(Path(f"/proc/{pid}").stat().st_uid != 0 for pid in pids)
+    if site.cpus["server"] is not None:
+        allowed = {part: os.sched_getaffinity(group[0]) for part, group in site.monitored("relay").items()}
+        assert allowed == {"server": set(site.cpus["server"]), "proxy": set(site.cpus["proxy"])}
 
 
-def test_nobody_gets_in_without_a_password_and_the_benchmark_sees_one_schema(make_study, lab: Path) -> None:
-    with sites.open_site(make_study(), lab) as site:
-        endpoint = site.up("direct")
-        with site.admin().connect() as connection:
-            accounts = connection.exec_driver_sql(
-                "SELECT User, Host, JSON_VALUE(Priv, '$.authentication_string') FROM mysql.global_priv "
-                "WHERE IFNULL(JSON_VALUE(Priv, '$.account_locked'), 0) = 0"
-            ).all()
-            plugins = dict(connection.exec_driver_sql("SELECT User, Priv FROM mysql.global_priv").all())
-        from_here = {user for user, host, *_ in accounts if host == "localhost"}
-        assert {row[0] for row in accounts} == {"benchbook"} | from_here
-        assert all(row[0] and row[2] for row in accounts), "no anonymous account, no empty password"
-        assert all('"unix_socket"' in plugins[row[0]] for row in accounts if row[0] != "benchbook")
-        assert [row[0] for row in query(endpoint, "SHOW DATABASES")] == ["information_schema", "sbtest"]
-        for user, password in (("root", ""), ("", ""), ("benchbook", "")):
-            with pytest.raises(pymysql.err.OperationalError):
-                pymysql.connect(
-                    host="127.0.0.1", port=endpoint.port, user=user, password=password, ssl_disabled=True
-                )
+def test_nobody_gets_in_without_a_password_and_the_benchmark_sees_one_schema(site) -> None:
+    endpoint = site.up("direct")
+    with site.admin().connect() as connection:
+        accounts = connection.exec_driver_sql(
+            "SELECT User, Host, JSON_VALUE(Priv, '$.authentication_string') FROM mysql.global_priv "
+            "WHERE IFNULL(JSON_VALUE(Priv, '$.account_locked'), 0) = 0"
+        ).all()
+        plugins = dict(connection.exec_driver_sql("SELECT User, Priv FROM mysql.global_priv").all())
+    from_here = {user for user, host, *_ in accounts if host == "localhost"}
+    assert {row[0] for row in accounts} == {"benchbook"} | from_here
+    assert all(row[0] and row[2] for row in accounts), "no anonymous account, no empty password"
+    assert all('"unix_socket"' in plugins[row[0]] for row in accounts if row[0] != "benchbook")
+    assert [row[0] for row in query(endpoint, "SHOW DATABASES")] == ["information_schema", "sbtest"]
+    for user, password in (("root", ""), ("", ""), ("benchbook", "")):
+        with pytest.raises(pymysql.err.OperationalError):
+            pymysql.connect(
+                host="127.0.0.1", port=endpoint.port, user=user, password=password, ssl_disabled=True
+            )
 
 
-def test_the_password_is_in_one_private_file_and_nowhere_else(make_study, lab: Path) -> None:
-    with sites.open_site(make_study(), lab) as site:
-        endpoint = site.up("relay")
-        secret = labs.read_secret(endpoint.secret)[1]
-        assert len(secret) >= 32
-        assert stat.S_IMODE(endpoint.secret.stat().st_mode) == 0o600
-        pids = of_lab(lab)
-        said = [procfs.read_command(pid) + str(procfs.read_environment(pid)) for pid in pids]
-        facts = (site.facts("relay"), site.identity("relay"))
-        shown = [repr(site.admin()), repr(endpoint), *map(str, facts), *said]
-        assert len(pids) == 2 and not any(secret in text for text in shown)
-        holders = [path for path in lab.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
-        assert holders == [endpoint.secret]
-        readable = [path for path in lab.iterdir() if path.is_dir() and path.stat().st_mode & 0o077]
-        assert readable == []
+def test_the_password_is_in_one_private_file_and_nowhere_else(site, lab: Path) -> None:
+    endpoint = site.up("relay")
+    secret = labs.read_secret(endpoint.secret)[1]
+    assert len(secret) >= 32
+    assert stat.S_IMODE(endpoint.secret.stat().st_mode) == 0o600
+    pids = of_lab(lab)
+    said = [procfs.read_command(pid) + str(procfs.read_environment(pid)) for pid in pids]
+    facts = (site.facts("relay"), site.identity("relay"))
+    shown = [repr(site.admin()), repr(endpoint), *map(str, facts), *said]
+    assert len(pids) == 2 and not any(secret in text for text in shown)
+    holders = [path for path in lab.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
+    assert holders == [endpoint.secret]
+    readable = [path for path in lab.iterdir() if path.is_dir() and path.stat().st_mode & 0o077]
+    assert readable == []
 
 
 REFUSED = """
