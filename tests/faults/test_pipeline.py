@@ -18,6 +18,7 @@ from tests import beside, rooms
 from tests.faults import leftovers
 from tests.limits import LIMITS
 from tests.pipeline.clone import Clone, make
+from tests.site.conftest import edited
 
 pytestmark = pytest.mark.server
 PORT = rooms.port(400)
@@ -178,12 +179,8 @@ def test_a_notebook_that_fails_is_kept_with_its_log(clone: Clone, inject: Callab
     """DVC removes a stage's outputs before it runs again; these it does not know."""
     inject("F41", "a stage that fails over a damaged file")
     facts = clone.data / "facts.json"
-    whole = facts.read_bytes()
-    facts.write_bytes(whole[:100])
-    try:
+    with edited(facts, facts.read_bytes()[:100]):
         code, said = clone.run("benchbook", "stage", "analyze", "tiny")
-    finally:
-        facts.write_bytes(whole)
     assert code != 0
     assert "facts.json: cannot be read" in said and "Traceback" not in said
     kept = sorted((clone.data / "failed").glob("06_analyze-*"))

@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -98,40 +99,32 @@ NETWORK = (Fault("F27", "partition of 2.5 s", acts.partition(2.5), ("V7",), is_l
 RULES = pytest.mark.alone("firewall")
 
 
-@pytest.mark.parametrize(
-    "fault",
-    [
-        pytest.param(
-            fault, id=fault.what, marks=[pytest.mark.faults] * fault.is_long + [RULES] * (fault in NETWORK)
-        )
-        for fault in (*SERVER, *PROXY, *CLIENT, *BETWEEN, *OUTSIDE, *NETWORK)
-    ],
-)
+# A packet's way is dropped by a rule of the firewall, which needs root.
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="rules of the firewall need root")
+
+
+def each(*faults: Fault) -> Any:
+    """Run a test with each of these faults."""
+    marks = [[pytest.mark.faults] * one.is_long + [RULES, needs_root] * (one.row == "F27") for one in faults]
+    params = [pytest.param(one, id=one.what, marks=of) for one, of in zip(faults, marks, strict=True)]
+    return pytest.mark.parametrize("fault", params)
+
+
+@each(*SERVER, *PROXY, *CLIENT, *BETWEEN, *OUTSIDE, *NETWORK)
 def test_a_fault_in_a_run_costs_that_run_alone(fault, scene, inject):
-    if fault in NETWORK and os.geteuid() != 0:
-        pytest.skip("rules of the firewall need root")
     here = scene(fault.arm)
     inject(fault.row, fault.what)
     here.walk(fault.act, fault.when)
     here.assert_mended(*fault.checks, words=fault.words)
 
 
-@pytest.mark.parametrize(
-    "fault",
-    [
-        pytest.param(Fault("F10", "server hung for ever", acts.hang("server"), ("V1",)), id="server",
-                     marks=pytest.mark.faults),
-        pytest.param(Fault("F10", "proxy hung for ever", acts.hang("proxy"), ("V1",), arm="proxy"),
-                     id="proxy", marks=pytest.mark.faults),
-        pytest.param(Fault("F10", "client hung for ever", acts.hang("client"), ("V1",)), id="client",
-                     marks=pytest.mark.faults),
-        pytest.param(Fault("F3", "a listener that never answers", acts.silent_listener, ("V1",), "before"),
-                     id="listener", marks=pytest.mark.faults),
-        pytest.param(Fault("F27", "partition that stays", acts.partition(None), ("V1",)),
-                     id="partition", marks=[pytest.mark.faults, RULES,
-                     pytest.mark.skipif(os.geteuid() != 0, reason="rules of the firewall need root")]),
-    ],
-)  # fmt: skip
+@each(
+    Fault("F10", "server hung for ever", acts.hang("server"), ("V1",)),
+    Fault("F10", "proxy hung for ever", acts.hang("proxy"), ("V1",), arm="proxy"),
+    Fault("F10", "client hung for ever", acts.hang("client"), ("V1",)),
+    Fault("F3", "a listener that never answers", acts.silent_listener, ("V1",), "before"),
+    Fault("F27", "partition that stays", acts.partition(None), ("V1",)),
+)
 def test_what_never_ends_is_ended_at_the_deadline(fault, scene, inject, monkeypatch):
     monkeypatch.setattr(run_executor, "THREAD_INIT_S", 1)
     monkeypatch.setattr(run_executor, "GRACE_S", 2)

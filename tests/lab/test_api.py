@@ -155,12 +155,10 @@ def test_a_run_is_found_by_the_start_of_its_id_and_tells_all_it_has():
     assert re.fullmatch(RUN, run.id) and run.status == "valid" and run.manifest_problems == []
     assert run.log.startswith("sysbench 1.0.20") and run.plan["threads"] == 4
     assert run.qps == 2000
-    of_run = study.intervals[study.intervals["run_id"] == run.id].drop(columns="run_id")
-    pd.testing.assert_frame_equal(run.intervals, of_run.reset_index(drop=True))
-    of_run = study.histograms[study.histograms["run_id"] == run.id].drop(columns="run_id")
-    pd.testing.assert_frame_equal(run.histogram, of_run.reset_index(drop=True), check_dtype=False)
-    of_run = study.monitor[study.monitor["run_id"] == run.id].drop(columns="run_id")
-    pd.testing.assert_frame_equal(run.monitor, of_run.reset_index(drop=True), check_dtype=False)
+    for whole, own in (("intervals", "intervals"), ("histograms", "histogram"), ("monitor", "monitor")):
+        table = getattr(study, whole)
+        of_run = table[table["run_id"] == run.id].drop(columns="run_id").reset_index(drop=True)
+        pd.testing.assert_frame_equal(getattr(run, own), of_run, check_dtype=own == "intervals")
     assert list(run.checks["id"]) == [check[0] for check in validity.CHECKS]
     assert run.evidence["exit_code"] == 0
 

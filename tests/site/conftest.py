@@ -1,5 +1,6 @@
 """A made-up repository with run folders that are valid, analysed and rendered as the pipeline does it."""
 
+import contextlib
 import datetime
 import functools
 import shutil
@@ -63,6 +64,27 @@ DATA = {
     "tables": 4, "table_size": 10000, "seed": 1, "rows": {f"sbtest{one}": 10000 for one in range(1, 5)},
     "indexes": {f"sbtest{one}": ["PRIMARY", f"k_{one}"] for one in range(1, 5)}, "checksums": None,
 }  # fmt: skip
+
+
+@contextlib.contextmanager
+def edited(file: Path, content: bytes) -> Iterator[None]:
+    """Have a file hold something else while the block runs."""
+    before = file.read_bytes()
+    file.write_bytes(content)
+    try:
+        yield
+    finally:
+        file.write_bytes(before)
+
+
+@contextlib.contextmanager
+def moved(path: Path, to: Path) -> Iterator[None]:
+    """Have a file or folder somewhere else while the block runs."""
+    path.rename(to)
+    try:
+        yield
+    finally:
+        to.rename(path)
 
 
 def study() -> StudySpec:

@@ -13,6 +13,7 @@ import pytest
 from benchbook.core.util.errors import BenchbookError
 from benchbook.evidence import archive, recompute, verify
 from tests import found
+from tests.site.conftest import edited, moved
 
 
 @pytest.fixture(scope="module")
@@ -35,38 +36,36 @@ def repack(into: Path, changed: list[tuple[tarfile.TarInfo, bytes]]) -> Path:
     return into
 
 
-def test_it_holds_the_whole_evidence_and_the_same_bytes_each_time(packed, site, tmp_path, monkeypatch):
+@pytest.fixture
+def here(site: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The made-up repository, as the one that commands work in."""
     monkeypatch.setenv("BENCHBOOK_ROOT", str(site))
-    assert (
-        archive.pack_study("made", tmp_path / "again.tar.gz", "0a1b2c3").read_bytes() == packed.read_bytes()
-    )
+    return site
+
+
+def test_it_holds_the_whole_evidence_and_the_same_bytes_each_time(packed, here, tmp_path):
+    again = archive.pack_study("made", tmp_path / "again.tar.gz", "0a1b2c3")
+    assert again.read_bytes() == packed.read_bytes()
     names = [one.name for one, _ in entries(packed)]
     assert names[0] == "made/manifest.json" and names[1:] == sorted(names[1:])
-    data = site / "data" / "made"
-    raw = {f"made/{file.relative_to(site)}" for kind in ("raw", "void") for file in (data / kind).rglob("*")
+    data = here / "data" / "made"
+    raw = {f"made/{file.relative_to(here)}" for kind in ("raw", "void") for file in (data / kind).rglob("*")
            if file.is_file()}  # fmt: skip
     assert len(raw) == 16 * 6 + 1 and raw <= set(names)
     assert {"made/studies/made.yaml", "made/params.yaml", "made/data/made/findings.json"} <= set(names)
     assert {(one.mtime, one.uid, one.gid, one.uname) for one, _ in entries(packed)} == {(0, 0, 0, "")}
 
 
-def test_it_has_the_same_bytes_from_whatever_folder_the_study_lies_in(packed, site, tmp_path, monkeypatch):
-    monkeypatch.setenv("BENCHBOOK_ROOT", str(site))
-    file, folder = site / "studies" / "made.yaml", site / "studies" / "pool"
+def test_it_has_the_same_bytes_from_whatever_folder_the_study_lies_in(packed, here, tmp_path):
+    file, folder = here / "studies" / "made.yaml", here / "studies" / "pool"
     folder.mkdir()
-    file.rename(folder / "made.yaml")
-    try:
-        assert (
-            archive.pack_study("made", tmp_path / "moved.tar.gz", "0a1b2c3").read_bytes()
-            == packed.read_bytes()
-        )
-    finally:
-        (folder / "made.yaml").rename(file)
-        folder.rmdir()
+    with moved(file, folder / "made.yaml"):
+        again = archive.pack_study("made", tmp_path / "moved.tar.gz", "0a1b2c3")
+        assert again.read_bytes() == packed.read_bytes()
+    folder.rmdir()
 
 
-def test_as_xz_it_holds_the_same_in_the_same_bytes_each_time(packed, site, tmp_path, monkeypatch):
-    monkeypatch.setenv("BENCHBOOK_ROOT", str(site))
+def test_as_xz_it_holds_the_same_in_the_same_bytes_each_time(packed, here, tmp_path):
     first, second = (archive.pack_study("made", tmp_path / f"{name}.tar.xz", "0a1b2c3") for name in "ab")
     assert first.read_bytes() == second.read_bytes()
     assert first.stat().st_size < packed.stat().st_size
@@ -76,9 +75,8 @@ def test_as_xz_it_holds_the_same_in_the_same_bytes_each_time(packed, site, tmp_p
         archive.pack_study("made", tmp_path / "made.zip")
 
 
-def test_a_link_in_the_evidence_is_not_followed_into_the_archive(site, tmp_path, monkeypatch):
-    monkeypatch.setenv("BENCHBOOK_ROOT", str(site))
-    link = site / "data" / "made" / "pilots" / "secret"
+def test_a_link_in_the_evidence_is_not_followed_into_the_archive(here, tmp_path):
+    link = here / "data" / "made" / "pilots" / "secret"
     link.parent.mkdir(exist_ok=True)
     link.symlink_to("/etc/shadow")
     try:
@@ -88,16 +86,11 @@ def test_a_link_in_the_evidence_is_not_followed_into_the_archive(site, tmp_path,
         link.unlink()
 
 
-def test_a_study_that_is_not_measured_or_was_touched_is_not_exported(site, tmp_path, monkeypatch):
-    monkeypatch.setenv("BENCHBOOK_ROOT", str(site))
-    log = next((site / "data" / "made" / "raw").glob("*/sysbench.out"))
-    before = log.read_bytes()
-    log.write_bytes(before + b"\n")
-    try:
-        with pytest.raises(BenchbookError, match=r"sysbench\.out: its bytes are not those"):
-            archive.pack_study("made", tmp_path / "made.tar.gz")
-    finally:
-        log.write_bytes(before)
+def test_a_study_that_is_not_measured_or_was_touched_is_not_exported(here, tmp_path):
+    log = next((here / "data" / "made" / "raw").glob("*/sysbench.out"))
+    refused = pytest.raises(BenchbookError, match=r"sysbench\.out: its bytes are not those")
+    with edited(log, log.read_bytes() + b"\n"), refused:
+        archive.pack_study("made", tmp_path / "made.tar.gz")
     assert not list(tmp_path.iterdir())
 
 

@@ -235,21 +235,6 @@ def altered(changes: dict[int, bytes]) -> bytes:
     return FIRST + bytes(made) + padded(b"a log\n") + END
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({257: bytes(8)}, "a header is damaged, or none of a tar"),
-        ({124: b"\x80" + bytes(10) + b"\x06"}, "a number in a header is damaged"),
-        ({124: b"         +6\0"}, "a number in a header is damaged"),
-        ({124: b"0000000_006\0"}, "a number in a header is damaged"),
-        ({124: b"6\0" + b"x" * 10}, "a number in a header is damaged"),
-    ],
-)
-def test_a_header_that_we_would_not_write_is_refused(changes, said, tmp_path):
-    with pytest.raises(BenchbookError, match=said):
-        archive.unpack_archive(packed("gz", altered(changes), tmp_path), tmp_path / "out")
-
-
 def test_times_in_a_gnu_header_are_no_folder(tmp_path):
     made = altered({257: b"ustar  \0", 345: b"14543612345\0"})
     archive.unpack_archive(packed("gz", made, tmp_path), tmp_path / "out")
@@ -258,14 +243,11 @@ def test_times_in_a_gnu_header_are_no_folder(tmp_path):
 
 @pytest.mark.parametrize("what", AFTER)
 def test_nothing_may_follow_the_end(what, tmp_path):
-    file = tmp_path / "made.tar.gz"
-    file.write_bytes(gzip.compress(WHOLE) + AFTER[what])
-    with pytest.raises(BenchbookError, match="something follows its end"):
-        archive.unpack_archive(file, tmp_path / "out")
-    xz = tmp_path / "made.tar.xz"
-    xz.write_bytes(lzma.compress(WHOLE) + AFTER[what])
-    with pytest.raises(BenchbookError, match="something follows its end"):
-        archive.unpack_archive(xz, tmp_path / "out-xz")
+    for kind, compress in (("gz", gzip.compress), ("xz", lzma.compress)):
+        file = tmp_path / f"made.tar.{kind}"
+        file.write_bytes(compress(WHOLE) + AFTER[what])
+        with pytest.raises(BenchbookError, match="something follows its end"):
+            archive.unpack_archive(file, tmp_path / f"out-{kind}")
 
 
 ODD = {
@@ -288,6 +270,11 @@ ODD = {
     "a pipe": (FIRST + header(f"made/{PLACE}", 0, b"6") + END, "is a .*; only plain files are taken"),
     "a device": (FIRST + header(f"made/{PLACE}", 0, b"3") + END, "is a device"),
     "a link": (FIRST + header(f"made/{PLACE}", 0, b"1") + END, "is a hard link"),
+    "no magic in a header": (altered({257: bytes(8)}), "a header is damaged, or none of a tar"),
+    "a size in binary": (altered({124: b"\x80" + bytes(10) + b"\x06"}), "a number in a header is damaged"),
+    "a size with a sign": (altered({124: b"         +6\0"}), "a number in a header is damaged"),
+    "a size with an underscore": (altered({124: b"0000000_006\0"}), "a number in a header is damaged"),
+    "a size with more after it": (altered({124: b"6\0" + b"x" * 10}), "a number in a header is damaged"),
     "a kind of no tar": (FIRST + header(f"made/{PLACE}", 0, b"Z") + END, "is of the kind 'Z'"),
 }  # fmt: skip
 

@@ -28,6 +28,7 @@ from benchbook.read import schemas
 from benchbook.show import registration
 from tests import found
 from tests.show import notebooks
+from tests.site.conftest import edited, moved
 
 BEFORE = "2026-01-01T00:00:00+00:00"
 
@@ -97,12 +98,8 @@ def test_the_index_says_what_was_recorded_where_and_how_it_can_be_checked(at: Pa
 def test_recording_one_does_not_keep_the_next_from_being_recorded(at: Path):
     """Nor does the list of studies, which `make repro` writes."""
     params = at / "params.yaml"
-    before = params.read_text()
-    params.write_text(before.replace("[made]", "[made, next]"))
-    try:
+    with edited(params, params.read_bytes().replace(b"[made]", b"[made, next]")):
         assert list(record.find_edits("made")) == []
-    finally:
-        params.write_text(before)
 
 
 def test_the_record_is_made_again_to_the_byte_with_every_link_leading_somewhere(at, monkeypatch):
@@ -144,14 +141,10 @@ def test_the_explorations_run_on_what_is_recorded_where_nothing_was_measured(at,
     if not index.read_index().newest("made").where.findings.is_file():
         assert rebuild_record.rebuild_record() == []
     own = paths.study_paths("made").findings
-    own.rename(own.with_suffix(".aside"))
-    try:
-        given = {} if name == "start" else {"study": "made"}
-        notebook = at / "notebooks" / "explore" / f"{name}.ipynb"
-        with mpl.rc_context({"backend": "agg"}):
-            executed = notebooks.execute(notebook, at, **given)
-    finally:
-        own.with_suffix(".aside").rename(own)
+    given = {} if name == "start" else {"study": "made"}
+    notebook = at / "notebooks" / "explore" / f"{name}.ipynb"
+    with moved(own, own.with_suffix(".aside")), mpl.rc_context({"backend": "agg"}):
+        executed = notebooks.execute(notebook, at, **given)
     assert len([output for cell in executed.cells for output in cell.get("outputs", [])]) >= 3
 
 
@@ -238,23 +231,15 @@ def test_a_value_that_came_out_otherwise_is_named_and_its_page_says_so(broken, t
 
 def test_an_edited_tree_is_refused_by_the_file(at: Path):
     file = at / "studies" / "made.yaml"
-    before = file.read_text()
-    file.write_text(before + "\n# more\n")
-    try:
-        with pytest.raises(InputErrors, match=r"the tree is edited: studies/made\.yaml; commit"):
-            record.add_session("made")
-    finally:
-        file.write_text(before)
+    refused = pytest.raises(InputErrors, match=r"the tree is edited: studies/made\.yaml; commit")
+    with edited(file, file.read_bytes() + b"\n# more\n"), refused:
+        record.add_session("made")
 
 
 def test_an_unfinished_study_is_refused_whatever_is_said(at: Path, tmp_path: Path):
     run = sorted(paths.study_paths("made").raw.iterdir())[0]
-    run.rename(tmp_path / run.name)
-    try:
-        with pytest.raises(InputErrors, match="14 of 15 runs are there"):
-            record.add_session("made")
-    finally:
-        (tmp_path / run.name).rename(run)
+    with moved(run, tmp_path / run.name), pytest.raises(InputErrors, match="14 of 15 runs are there"):
+        record.add_session("made")
 
 
 def test_blocks_that_are_missing_keep_a_study_out_and_blocks_that_were_never_planned_do_not(at, monkeypatch):

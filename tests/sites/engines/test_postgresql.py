@@ -143,6 +143,14 @@ def loaded(open_folder: Path, port: int) -> Iterator[Any]:
             yield site
 
 
+@pytest.fixture
+def site(loaded: Any) -> Any:
+    """That site with its data put back and its server up."""
+    loaded.restore()
+    loaded.up("direct")
+    return loaded
+
+
 def planned(site: Any, arm: str, workload: str = "oltp_read_write") -> Any:
     default = type(site.study.workloads["oltp_read_write"])()
     asked = site.study.model_copy(update={"workloads": {workload: default}})
@@ -186,9 +194,7 @@ def test_the_ledger_agrees_to_the_query(loaded: Any, tmp_path: Path, arm: str) -
 
 
 @on_a_server
-def test_a_statement_of_a_stranger_in_the_run_voids_it(loaded: Any, tmp_path: Path) -> None:
-    loaded.restore()
-    site = loaded
+def test_a_statement_of_a_stranger_in_the_run_voids_it(site: Any, tmp_path: Path) -> None:
     endpoint = site.up("direct")
     password = site.lab.password(accounts.DRIVER)
     with servers.open_sessions(site, site.study, ["direct"]) as connections:
@@ -215,8 +221,7 @@ def test_a_statement_of_a_stranger_in_the_run_voids_it(loaded: Any, tmp_path: Pa
 
 @on_a_server
 @pytest.mark.alone
-def test_the_books_of_a_server_are_held_against_all_arms_that_share_it_in_turns(loaded, tmp_path) -> None:
-    site = loaded
+def test_the_books_of_a_server_are_held_against_all_arms_that_share_it_in_turns(site, tmp_path) -> None:
     arms = [arm for arm in ("direct", "bouncer") if arm in site.study.arms]
     asked = site.study.model_copy(
         update={
@@ -235,10 +240,7 @@ def test_the_books_of_a_server_are_held_against_all_arms_that_share_it_in_turns(
 
 
 @on_a_server
-def test_a_trigger_or_a_row_between_two_runs_voids_the_second(loaded: Any, tmp_path: Path) -> None:
-    site = loaded
-    site.restore()
-    site.up("direct")
+def test_a_trigger_or_a_row_between_two_runs_voids_the_second(site: Any, tmp_path: Path) -> None:
     with servers.open_sessions(site, site.study, ["direct"]) as connections:
         asked = planned(site, "direct", "oltp_point_select")
         run = RunContext(asked, site, "direct", connections["direct"], LIMITS)
@@ -268,10 +270,7 @@ def test_a_trigger_or_a_row_between_two_runs_voids_the_second(loaded: Any, tmp_p
 
 
 @on_a_server
-def test_a_setting_changed_and_a_restart_between_two_runs_void_the_second(loaded, tmp_path) -> None:
-    site = loaded
-    site.restore()
-    site.up("direct")
+def test_a_setting_changed_and_a_restart_between_two_runs_void_the_second(site, tmp_path) -> None:
     with servers.open_sessions(site, site.study, ["direct"]) as connections:
         asked = planned(site, "direct", "oltp_point_select")
         run = RunContext(asked, site, "direct", connections["direct"], LIMITS)
@@ -283,10 +282,7 @@ def test_a_setting_changed_and_a_restart_between_two_runs_void_the_second(loaded
 
 
 @on_a_server
-def test_a_killed_server_voids_the_run_and_comes_back(loaded: Any, tmp_path: Path) -> None:
-    site = loaded
-    site.restore()
-    site.up("direct")
+def test_a_killed_server_voids_the_run_and_comes_back(site: Any, tmp_path: Path) -> None:
     pid = site.identity("direct")["pid"]
     real = site.watch
 
