@@ -97,30 +97,24 @@ def test_a_spread_seen_in_five_blocks_is_planned_with_half_as_much_again():
     assert upper_spread_bound(0.02, 5) == pytest.approx(0.0311515, abs=1e-7)
 
 
-def test_more_blocks_counts_what_is_there_and_its_minutes():
-    # s = 0.02 of five blocks plans with 0.03115: 17 blocks at 98 % for ± 2 %; 12 are missing, 90 s each.
-    found = more_blocks(0.02, 5, 5, 0.02, 0.98, 90)
-    assert blocks_for(0.02, upper_spread_bound(0.02, 5), 0.98) == 5 + found.blocks
-    assert found.minutes == pytest.approx(found.blocks * 1.5)
-
-
-def test_enough_blocks_need_none_more():
-    assert more_blocks(0.001, 10, 10, 0.02, 0.98, 60).blocks == 0
-
-
-def test_unknown_time_stays_unknown():
-    assert more_blocks(0.02, 5, 5, 0.02, 0.98, None).minutes is None
-
-
-@pytest.mark.parametrize("n", [0, 1])
-def test_one_block_says_nothing_about_the_next(n):
-    assert more_blocks(0.02, n, n, 0.02, 0.98, 60) is None
-    assert detectable_effect(0.02, n, 0.98) is None
-
-
-def test_a_hopeless_spread_gives_no_number():
-    assert blocks_for(0.001, 5.0, 0.98) is None
-    assert more_blocks(5.0, 5, 5, 0.001, 0.98, 60) is None
+@pytest.mark.parametrize(
+    ("spread", "n", "block_s", "blocks", "minutes"),
+    [
+        # s = 0.02 of five blocks plans with 0.03115: 17 blocks at 98 % for ± 2 %; 12 are missing, 90 s each.
+        (0.02, 5, 90, 12, 18.0),
+        (0.02, 5, None, 12, None),
+        (0.001, 10, 60, 0, 0.0),
+        # One block says nothing about the next.
+        (0.02, 0, 60, None, None),
+        (0.02, 1, 60, None, None),
+        # A hopeless spread gives no number.
+        (500.0, 5, 60, None, None),
+    ],
+)
+def test_more_blocks_counts_what_is_there_and_its_minutes(spread, n, block_s, blocks, minutes):
+    found = more_blocks(spread, n, n, 0.02, 0.98, block_s)
+    assert (found and found.blocks, found and found.minutes) == (blocks, minutes)
+    assert n > 1 or detectable_effect(spread, n, 0.98) is None
 
 
 def test_the_smallest_visible_effect_adds_both_quantiles():

@@ -18,9 +18,8 @@ MARGIN = 0.03
 
 def blocks(values: list[float]) -> BlockRatios:
     ratios = pd.DataFrame({4: values}, index=pd.RangeIndex(1, len(values) + 1, name="block"))
-    return BlockRatios(
-        "before", "after", "oltp", "qps", ratios, dict.fromkeys(ratios.index, ("",)), (), None, (4,)
-    )
+    ids = dict.fromkeys(ratios.index, ("",))
+    return BlockRatios("before", "after", "oltp", "qps", ratios, ids, (), None, (4,))
 
 
 def spread(mean: float, deviation: float, n: int) -> list[float]:
@@ -29,54 +28,42 @@ def spread(mean: float, deviation: float, n: int) -> list[float]:
     return list(math.log1p(mean) + deviation * (values - values.mean()) / values.std(ddof=1))
 
 
-def answer(mean: float, deviation: float, n: int, **more: object) -> str:
-    return decide_contrast(blocks(spread(mean, deviation, n)), MARGIN, LOOKS, **more).answer
+HEAPS = sorted(spread(0.0, 0.02, 9))[::2] + sorted(spread(0.0, 0.02, 9))[1::2]
+OVER = {"is_over": True}
 
 
-def test_equal_arms_are_not_slower_at_the_first_look():
-    # t(0.99, 4) = 3.747: half width 3.747 · 0.01 / √5 = 1.68 %, so the lower end is above -3 %.
+@pytest.mark.parametrize(
+    ("values", "more", "answer"),
+    [
+        # t(0.99, 4) = 3.747: half width 3.747 · 0.01 / √5 = 1.68 %, so the lower end is above -3 %.
+        (spread(0.0, 0.01, 5), {}, "not slower"),
+        (spread(-0.10, 0.01, 5), {}, "slower"),
+        # Before the first look nothing is decided, however clear.
+        (spread(-0.50, 0.001, 4), {}, "undecided"),
+        # Blocks between looks count only when the time is over: at 5 blocks the half width is
+        # 3.747 · 0.02 / √5 = 3.4 %; at 9 it is 2.896 · 0.02 / 3 = 1.9 %.
+        (HEAPS, {}, "undecided"),
+        (HEAPS, OVER, "not slower"),
+        # 4 % with a half width of 2.821 · 0.015 / √10 = 1.3 %: below zero, and on both sides of the margin.
+        (spread(-0.04, 0.015, 10), {}, "undecided"),
+        (spread(-0.04, 0.015, 10), OVER, "slower"),
+        # 2 % with a half width of 1.3 %: shown, within the margin, and the interval reaches beyond it.
+        (spread(-0.02, 0.015, 10), OVER, "undecided"),
+        (spread(-0.02, 0.005, 20), OVER, "not slower"),
+        # Noise is no slowdown.
+        (spread(-0.04, 0.10, 20), OVER, "undecided"),
+    ],
+)
+def test_an_arm_is_slower_beyond_the_margin_alone(values: list[float], more: dict, answer: str):
+    assert decide_contrast(blocks(values), MARGIN, LOOKS, **more).answer == answer
+
+
+def test_the_interval_of_a_look_is_that_of_students_t_and_a_slowdown_within_the_margin_is_named():
     found = decide_contrast(blocks(spread(0.0, 0.01, 5)), MARGIN, LOOKS)
-    assert found.answer == "not slower"
     assert found.interval.log_low == pytest.approx(-0.01676, abs=1e-4)
-
-
-def test_an_arm_far_below_the_margin_is_slower_at_the_first_look():
-    assert answer(-0.10, 0.01, 5) == "slower"
-
-
-def test_before_the_first_look_nothing_is_decided_however_clear():
-    assert answer(-0.50, 0.001, 4) == "undecided"
-
-
-def test_blocks_between_looks_count_only_when_the_time_is_over():
-    # At 5 blocks the half width is 3.747 · 0.02 / √5 = 3.4 %; at 9 it is 2.896 · 0.02 / 3 = 1.9 %.
-    values = spread(0.0, 0.02, 9)
-    values = sorted(values)[::2] + sorted(values)[1::2]
-    assert decide_contrast(blocks(values), MARGIN, LOOKS).answer == "undecided"
-    assert decide_contrast(blocks(values), MARGIN, LOOKS, is_over=True).answer == "not slower"
-
-
-def test_a_slowdown_shown_near_the_margin_is_slower_only_at_the_end():
-    # 4 % with a half width of 2.821 · 0.015 / √10 = 1.3 %: below zero, and on both sides of the margin.
-    values = spread(-0.04, 0.015, 10)
-    assert decide_contrast(blocks(values), MARGIN, LOOKS).answer == "undecided"
-    assert decide_contrast(blocks(values), MARGIN, LOOKS, is_over=True).answer == "slower"
-
-
-def test_a_slowdown_within_the_margin_is_never_called_slower():
-    # 2 % with a half width of 1.3 %: shown, estimate within the margin, and the interval reaches beyond it.
-    assert answer(-0.02, 0.015, 10, is_over=True) == "undecided"
-    assert answer(-0.02, 0.005, 20, is_over=True) == "not slower"
-    words = [
-        decide_contrast(blocks(spread(-0.02, one, 20)), MARGIN, LOOKS, is_over=True).word
-        for one in (0.005, 0.025)
-    ]
-    assert words == ["slower, within the margin", "slower, perhaps beyond the margin"]
-    assert decide_contrast(blocks(spread(0.0, 0.005, 20)), MARGIN, LOOKS).word == "not slower"
-
-
-def test_noise_is_no_slowdown():
-    assert answer(-0.04, 0.10, 20, is_over=True) == "undecided"
+    several = (spread(-0.02, 0.005, 20), spread(-0.02, 0.025, 20), spread(0.0, 0.005, 20))
+    words = [decide_contrast(blocks(values), MARGIN, LOOKS, is_over=True).word for values in several]
+    assert words == ["slower, within the margin", "slower, perhaps beyond the margin", "not slower"]
 
 
 def test_several_questions_share_the_errors():

@@ -21,32 +21,23 @@ def test_each_block_pairs_its_own_runs(make_runs):
     )
 
 
-def test_a_block_without_all_its_pairs_is_dropped_and_said(make_runs):
-    runs = make_runs({"haproxy": {4: [0.7, 0.8, 0.75], 16: [0.9, None, 0.95]}})
-    found = block_ratios(runs, "direct", "haproxy", WORKLOAD, [4, 16])
-    assert list(found.ratios.index) == [1, 3]
-    assert found.dropped == ("block 2 has no pair at 16 threads",)
-    assert 2 not in found.run_ids
-
-
-def test_a_run_without_a_number_drops_its_block(make_runs):
-    runs = make_runs({"haproxy": {4: [0.7, math.nan, 0.75]}})
-    found = block_ratios(runs, "direct", "haproxy", WORKLOAD, [4])
-    assert found.n == 2
-    assert found.dropped
-
-
-def test_a_run_without_any_query_refuses_the_contrast_instead_of_favouring_its_arm(make_runs):
-    runs = make_runs({"haproxy": {4: [0.7, 0.0, 0.75]}})
-    found = block_ratios(runs, "direct", "haproxy", WORKLOAD, [4])
-    assert found.n == 0
-    assert "block 2, haproxy, 4 threads" in found.refusal
-
-
-def test_arms_without_runs_leave_an_empty_table(make_runs):
-    runs = make_runs({"haproxy": {4: [0.7, 0.8]}})
-    found = block_ratios(runs, "direct", "tiproxy", WORKLOAD, [4])
-    assert (found.n, found.refusal) == (0, None)
+@pytest.mark.parametrize(
+    ("ratios", "treatment", "kept", "dropped", "refusal"),
+    [
+        # A block without all its pairs is dropped and said, and so is one with a run without a number.
+        ({4: [0.7, 0.8, 0.75], 16: [0.9, None, 0.95]}, "haproxy", [1, 3],
+         "block 2 has no pair at 16 threads", ""),
+        ({4: [0.7, math.nan, 0.75]}, "haproxy", [1, 3], "block 2 has no pair at 4 threads", ""),
+        # A run without any query refuses the contrast instead of favouring its arm.
+        ({4: [0.7, 0.0, 0.75]}, "haproxy", [], "", "block 2, haproxy, 4 threads"),
+        ({4: [0.7, 0.8]}, "tiproxy", [], "block 1 has no pair at 4 threads", ""),
+    ],
+)  # fmt: skip
+def test_what_has_no_ratio_drops_its_block_or_all(make_runs, ratios, treatment, kept, dropped, refusal):
+    found = block_ratios(make_runs({"haproxy": ratios}), "direct", treatment, WORKLOAD, list(ratios))
+    assert (list(found.ratios.index), found.n, list(found.run_ids)) == (kept, len(kept), kept)
+    assert dropped in (found.dropped or ("",))[0] and refusal in (found.refusal or "")
+    assert bool(refusal) == (found.refusal is not None)
 
 
 def test_two_pairs_in_one_place_are_an_error(make_runs):
@@ -82,13 +73,10 @@ def _runs(apart, server=None, arms=("direct", "haproxy")):
     return runs(rows)
 
 
-def test_the_time_between_partners_is_given_by_block():
+def test_the_time_between_partners_is_given_by_block_and_of_three_arms_the_longest_gap():
     table = pairs.partner_gaps(_runs(USUAL))
     assert [one.max_s for one in table] == USUAL
     assert not any(one.is_far or one.left_out for one in table)
-
-
-def test_three_arms_lie_apart_by_the_longest_gap_between_neighbours():
     (one,) = pairs.partner_gaps(_runs([7.0], arms=("direct", "haproxy", "direct_again")))
     assert one.max_s == 7.0
 
