@@ -35,10 +35,8 @@ def drift_seen(ordered: list[list[str]], one: str, two: str) -> int:
 def test_a_draw_depends_on_every_part_and_on_nothing_else():
     # printf 7/cells/1 | sha256sum | cut -c 1-16
     assert f"{order.draw_number(7, 'cells', 1):016x}" == "e176761adc60484c"
-    assert (
-        len({order.draw_number(*parts) for parts in [(7, "a", 1), (8, "a", 1), (7, "b", 1), (7, "a", 2)]})
-        == 4
-    )
+    several = [(7, "a", 1), (8, "a", 1), (7, "b", 1), (7, "a", 2)]
+    assert len({order.draw_number(*parts) for parts in several}) == 4
 
 
 def test_the_order_of_a_seed_is_the_same_for_ever():

@@ -178,18 +178,16 @@ def test_why_is_told_in_a_few_words_and_only_where_a_cause_is_known():
         study = MeasuredStudy("lab", found.findings(own, causes=books, **STUDY), True)
         return home_page.group_questions(ClaimStatus([], [study], {}), {})[0].rows[0]
 
-    assert (
-        plain_text(row(cause).why) == "at 8 threads: server CPU-bound; its CPU time per query falls by 28 %"
-    )
+    why = "at 8 threads: server CPU-bound; its CPU time per query falls by 28 %"
+    assert plain_text(row(cause).why) == why
     assert row(cause).why_way == "record/studies/lab.html#why"
     assert row({**cause, "sentence": None}).why == "" and row().why == ""
     # Another session tells why where the newest doesn't.
     silent = {"level": 0.98, "cells": [], "contrasts": [{**cause, "sentence": None}], "physics": []}
     other = found.findings(causes={**silent, "contrasts": [cause]})
     study = MeasuredStudy("lab", found.findings(own, causes=silent, **STUDY), True, explained=[other])
-    assert plain_text(
-        home_page.group_questions(ClaimStatus([], [study], {}), {})[0].rows[0].why
-    ) == plain_text(row(cause).why)
+    (group,) = home_page.group_questions(ClaimStatus([], [study], {}), {})
+    assert plain_text(group.rows[0].why) == why
     assert row({**cause, "treatment": "pod"}).why == "", "that is another effect"
     broken = row(cause, passed=False)
     assert broken.why == "the counters contradict each other" and not (broken.lines or broken.more)

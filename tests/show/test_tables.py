@@ -15,14 +15,8 @@ from tests.found import changed, findings
 
 STYLE = (Path(templating.__file__).parent / "templates" / "page" / "style.css").read_text(encoding="utf-8")
 # Where nothing was shown, nothing is coloured.
-PLAIN = {
-    "nothing to check",
-    "no practical difference",
-    "not shown",
-    "not decided yet",
-    "not judged",
-    "not computed",
-}
+PLAIN = {"nothing to check", "no practical difference", "not shown", "not decided yet"}
+PLAIN |= {"not judged", "not computed"}
 
 
 def _soup(table) -> BeautifulSoup:
@@ -163,12 +157,9 @@ def test_arms_that_share_data_share_a_row_with_rows_a_second():
 
 
 def test_data_that_were_loaded_once_for_all_arms_have_no_table():
-    assert tables.tabulate_loading({"tables": 1, "table_size": 10, "loads": {}}, {}) == []
-    assert (
-        tables.tabulate_loading({"tables": 1, "table_size": 10}, {})
-        == tables.tabulate_loading(None, {})
-        == []
-    )
+    once = {"tables": 1, "table_size": 10}
+    for dataset in (once, once | {"loads": {}}, None):
+        assert tables.tabulate_loading(dataset, {}) == []
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,8 @@ def cell(busy: dict[str, float] | None = None, others: float = 0.0, **values) ->
     """A cell of three blocks whose parts kept so much of cores busy, and other programs so much more."""
     costs = {part: pd.DataFrame({"busy_cores": [used] * 3}) for part, used in (busy or {}).items()}
     defaults = {"steal": ZEROS, "costs": costs, "busy": ZEROS + sum((busy or {}).values()) + others}
-    return ArmCell(
-        **dict.fromkeys(ArmCell.__dataclass_fields__) | {"has_neighbour": False} | defaults | values
-    )
+    nothing = dict.fromkeys(ArmCell.__dataclass_fields__) | {"has_neighbour": False}
+    return ArmCell(**nothing | defaults | values)
 
 
 def resource(parts: tuple[str, ...], cores: float, is_saturated: bool | None = True, **values):
@@ -29,24 +28,16 @@ def resource(parts: tuple[str, ...], cores: float, is_saturated: bool | None = T
     ("is_saturated", "others", "neighbour", "reason"),
     [
         (False, 0.0, False, None),
-        (
-            True,
-            0.0,
-            False,
-            "server CPU-bound with HAProxy, but CPU time per query doesn't explain the effect",
-        ),
+        (True, 0.0, False,
+         "server CPU-bound with HAProxy, but CPU time per query doesn't explain the effect"),
         (None, 0.0, False, "the data do not show whether the cores of server were saturated with HAProxy"),
         # 0.5 of its core are used; with others' 0.4 of a core it is 0.9, and more than that is perhaps full.
         (False, 0.4, False, None),
-        (
-            False,
-            0.41,
-            False,
-            "other programs used 0.41 cores with HAProxy, so server may have been CPU-bound",
-        ),
+        (False, 0.41, False,
+         "other programs used 0.41 cores with HAProxy, so server may have been CPU-bound"),
         (True, 0.0, True, "CPU time per query and what a neighbour takes don't explain the effect"),
     ],
-)
+)  # fmt: skip
 def test_what_may_limit_an_arm_beside_latency(is_saturated, others: float, neighbour: bool, reason):
     given = {"busy": {"server": 0.5}, "others": others, "has_neighbour": neighbour}
     slow = resource(("server",), 1.0, is_saturated, **given)

@@ -17,27 +17,23 @@ from benchbook.compare.bottlenecks.service_demand import (
 from benchbook.core.artifacts.bottlenecks import CellCosts, CostEstimate, PartCost
 
 
+def made(**changes) -> ArmCell:
+    """A cell with nothing but what is given, which no host took time from unless that is given."""
+    steal = {"steal": pd.Series([0.0, 0.0, 0.0])}
+    return ArmCell(**dict.fromkeys(ArmCell.__dataclass_fields__) | steal | changes)
+
+
 def test_stolen_time_is_not_the_machines_to_use():
-    cell = ArmCell(
-        **dict.fromkeys(ArmCell.__dataclass_fields__) | {"steal": pd.Series([10.0, math.nan, 0.0])}
-    )
+    cell = made(steal=pd.Series([10.0, math.nan, 0.0]))
     # A tenth of two cores was others'; where nobody looked, all of them were there.
     assert list(cell.left(2.0)) == pytest.approx([1.8, 2.0, 2.0])
 
 
 def test_use_is_a_share_of_what_was_left():
     costs = {part: pd.DataFrame({"busy_cores": [busy]}) for part, busy in (("client", 0.3), ("proxy", 0.6))}
-    cell = ArmCell(
-        **dict.fromkeys(ArmCell.__dataclass_fields__) | {"steal": pd.Series([10.0]), "costs": costs}
-    )
+    cell = made(steal=pd.Series([10.0]), costs=costs)
     # 0.9 of the 1.8 cores that a tenth less of two are.
     assert list(cell.used(("client", "proxy"), 2.0)) == pytest.approx([0.5])
-
-
-def made(**changes) -> ArmCell:
-    """A cell with nothing but what is given, which no host took time from."""
-    steal = {"steal": pd.Series([0.0, 0.0, 0.0])}
-    return ArmCell(**dict.fromkeys(ArmCell.__dataclass_fields__) | steal | changes)
 
 
 @pytest.mark.parametrize(

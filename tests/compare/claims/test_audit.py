@@ -42,9 +42,8 @@ def test_a_verdict_carries_the_doubts_about_its_tables(audits: dict[str, Audit])
     """The arithmetic says -10.8 %; that the table is another one's must stand beside it."""
     claims = {claim.id: claim for claim in audits["tidb-kubernetes"].claims}
     doubts = " ".join(claims["tidb-kubernetes/load-balancer"].doubts)
-    assert (
-        "12 of 12 numbers are equal" in doubts and "at least one of the two tables is mislabelled" in doubts
-    )
+    for doubt in ("12 of 12 numbers are equal", "at least one of the two tables is mislabelled"):
+        assert doubt in doubts
 
 
 def test_what_a_document_does_not_say_is_left_open(audits: dict[str, Audit]):

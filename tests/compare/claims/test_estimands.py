@@ -92,10 +92,8 @@ def test_a_text_is_a_text_for_both(make_study):
     claim = ClaimSpec(
         kind="text_only", claim="It is fast.", stands="Here", published="fast", because="No table."
     )
-    assert (
-        printed_cells.judge_printed(claim, tables(cells_of({"a": {1: 100, 2: 150}})))["verdict"]
-        == "not derivable"
-    )
+    printed = printed_cells.judge_printed(claim, tables(cells_of({"a": {1: 100, 2: 150}})))
+    assert printed["verdict"] == "not derivable"
     (left,) = evaluate.assign_claims(make_study(), {"s/c": claim}, {}).left
     assert left == "Claim s/c is not answered: it is a text without a number."
 

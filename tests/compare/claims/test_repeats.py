@@ -60,18 +60,13 @@ def test_an_effect_of_repeated_cells_has_their_interval(band, verdict):
     assert found["verdict"] == verdict
     assert found["mean"] == pytest.approx(0.915, abs=5e-4)
     (part,) = found["repeats"]
-    assert (part["n"], part["low"], part["high"]) == (
-        3,
-        pytest.approx(0.69, abs=0.01),
-        pytest.approx(1.17, abs=0.01),
-    )
+    assert (part["n"], part["low"], part["high"]) == pytest.approx((3, 0.69, 1.17), abs=0.01)
 
 
 def test_a_last_step_of_less_than_two_points_refutes_no_trend():
     cells = numbers("qps", ROWS, "arm", "range_size")
-    found = put(
-        cells, "haproxy", "tiproxy", kind="trend", metric="qps", along="range_size", direction="grows"
-    )
+    told = {"kind": "trend", "metric": "qps", "along": "range_size", "direction": "grows"}
+    found = put(cells, "haproxy", "tiproxy", **told)
     # −4.7, −46.6, −71.5, −70.8 %.
     assert (found["verdict"], found["recomputed"]) == ("holds", "grows at 2 of 3 steps")
     assert "Steps too small to judge" in found["reason"]
@@ -93,9 +88,8 @@ def test_a_mean_is_tried_on_the_new_value_as_its_cells_are():
 def test_a_stored_baseline_names_the_arm_that_was_repeated_beside_the_treatment():
     by = {"stored": (191278,), "before": (181879, 187167), "after": (180146, 179519)}
     told = {"kind": "effect", "metric": "qps", "band": {"point": "-5.8 %"}}
-    claim = ClaimSpec.model_validate(
-        {"claim": "So.", "baseline": {"arm": "stored"}, "treatment": {"arm": "after"}, **told}
-    )
+    sides = {"baseline": {"arm": "stored"}, "treatment": {"arm": "after"}}
+    claim = ClaimSpec.model_validate({"claim": "So.", **sides, **told})
     runs = numbers("qps", by, "arm", "run")
     assert put(runs, "stored", "after", **told)["verdict"] == "holds"
     assert printed_cells.describe_measured_pair(claim, runs) == (

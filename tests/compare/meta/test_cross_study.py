@@ -55,14 +55,8 @@ def test_levels_are_joined_with_their_own_kind_alone():
 def test_a_contrast_asked_the_other_way_round_is_turned():
     own = of("quick", 0.2)
     (contrast,) = own.contrasts
-    turned = own.model_copy(
-        update={
-            "study": "back",
-            "contrasts": (
-                contrast.model_copy(update={"baseline": contrast.treatment, "treatment": contrast.baseline}),
-            ),
-        }
-    )
+    back = contrast.model_copy(update={"baseline": contrast.treatment, "treatment": contrast.baseline})
+    turned = own.model_copy(update={"study": "back", "contrasts": (back,)})
     (row,) = build_rows([own, turned])
     assert [part.effect for part in row.parts] == pytest.approx([math.expm1(0.2), math.expm1(-0.2)])
     assert [part.sign for part in row.parts] == [1, -1]
@@ -73,11 +67,7 @@ def test_arms_are_known_by_their_facts():
     facts = {
         "engine": {"name": "mariadb", "version": "10.11"},
         "proxy": {"name": "haproxy", "version": "2.6"},
-        "service": None,
-        "network": "pod",
-        "qos": "none",
-        "neighbour": None,
-        "zones": None,
+        **{"service": None, "network": "pod", "qos": "none", "neighbour": None, "zones": None},
         "site": {"kind": "kubernetes", "port": 3306},
         "cpu": {"proxy": {"cores": [1], "quota_cores": 0.5}},
     }

@@ -31,37 +31,31 @@ def at(measured: str, told: str = XEON) -> StudySession:
     return StudySession(id=measured, measured=measured, design="a1", processor=parse_processor(told))
 
 
-def grouped(*sessions: StudySession) -> list[list[str]]:
-    return [[one.measured[8:] for one in group] for group in group_occasions(sessions)]
+@pytest.mark.parametrize(
+    ("sessions", "groups"),
+    [
+        # 02:00 to 08:00 are six hours; 08:01 begins anew, and 14:00 is within six hours of that.
+        ([("22T08:00",), ("22T14:00",), ("22T02:00",), ("22T08:01",)],
+         [["22T02:00", "22T08:00"], ["22T08:01", "22T14:00"]]),
+        # Another model is another occasion, though its name is the same.
+        ([("22T02:00",), ("22T02:00", OTHER_XEON)], [["22T02:00"], ["22T02:00"]]),
+        ([("22T02:00",), ("22T03:00", EPYC)], [["22T02:00"], ["22T03:00"]]),
+        # A name alone may be any model of that name; the last can't be the second's, so it stands alone.
+        ([("22T02:00", UNTOLD_XEON), ("22T03:00",), ("22T04:00", OTHER_XEON)],
+         [["22T02:00", "22T03:00"], ["22T04:00"]]),
+        # Times of other zones are compared as moments.
+        ([("22T02:00+02:00",), ("22T05:00Z",)], [["22T02:00+02:00", "22T05:00Z"]]),
+    ],
+)  # fmt: skip
+def test_sessions_of_six_hours_on_one_model_are_one_occasion(sessions, groups):
+    found = group_occasions([at(f"2026-11-{moment}", *told) for moment, *told in sessions])
+    assert [[one.measured[8:] for one in group] for group in found] == groups
 
 
-def test_six_hours_count_from_the_first_session_of_an_occasion():
-    night = [at(f"2026-11-22T{hour}") for hour in ("08:00", "14:00", "02:00", "08:01")]
-    # 02:00 to 08:00 are six hours; 08:01 begins anew, and 14:00 is within six hours of that.
-    assert grouped(*night) == [["22T02:00", "22T08:00"], ["22T08:01", "22T14:00"]]
-
-
-def test_another_model_is_another_occasion_though_its_name_is_the_same():
-    assert len(grouped(at("2026-11-22T02:00"), at("2026-11-22T02:00", OTHER_XEON))) == 2
-    assert len(grouped(at("2026-11-22T02:00"), at("2026-11-22T03:00", EPYC))) == 2
-
-
-def test_a_name_alone_may_be_any_model_of_that_name():
-    sessions = [
-        at("2026-11-22T02:00", UNTOLD_XEON),
-        at("2026-11-22T03:00"),
-        at("2026-11-22T04:00", OTHER_XEON),
-    ]
-    # The last can't be the second's model, so it stands alone.
-    assert grouped(*sessions) == [["22T02:00", "22T03:00"], ["22T04:00"]]
-    told = [one.processor for one in sessions]
-    assert count_models(told) == 2
-    assert count_models(told[:1]) == 1
+def test_a_name_alone_counts_as_a_model_that_is_known_by_that_name():
+    told = [parse_processor(one) for one in (UNTOLD_XEON, XEON, OTHER_XEON)]
+    assert [count_models(models) for models in ([], told[:1], told)] == [0, 1, 2]
     assert count_models([*told, parse_processor("AMD EPYC")]) == 3
-
-
-def test_times_of_other_zones_are_compared_as_moments():
-    assert len(grouped(at("2026-11-22T02:00+02:00"), at("2026-11-22T05:00Z"))) == 1
 
 
 def test_an_average_has_the_error_of_independent_blocks():
@@ -82,14 +76,9 @@ def test_what_a_session_withholds_decides_nothing(label):
 
 def test_processors_are_called_what_people_call_them():
     assert name_processor(parse_processor(XEON)) == "Xeon Emerald Rapids"
-    assert (
-        name_processor(
-            parse_processor("Intel(R) Xeon(R) Gold 6226 CPU @ 2.70GHz (family 6, model 85, stepping 7)")
-        )
-        == "Xeon Gold 6226"
-    )
+    gold = "Intel(R) Xeon(R) Gold 6226 CPU @ 2.70GHz (family 6, model 85, stepping 7)"
+    assert name_processor(parse_processor(gold)) == "Xeon Gold 6226"
     assert name_processor(parse_processor(None)) == "unknown"
-    assert math.isclose(count_models([]), 0)
 
 
 @pytest.mark.parametrize(

@@ -123,6 +123,5 @@ def test_events_are_read_from_the_facts_of_the_arms() -> None:
     event = {"what": "kill_store", "at_s": 60, "back_after_s": 30}
     facts: dict[str, Any] = {"lost": {"engine": {"cluster": {"event": event}}}, "steady": {}}
     assert stalls.event_seconds(facts) == {"lost": 60}
-    assert (
-        stalls.event_seconds({"one": {"engine": {"cluster": "a name"}}}) == stalls.event_seconds(None) == {}
-    )
+    named = {"one": {"engine": {"cluster": "a name"}}}
+    assert stalls.event_seconds(named) == stalls.event_seconds(None) == {}
