@@ -29,6 +29,7 @@ from benchbook.core.util.number_format import (
     format_rate,
     glance_percent,
 )
+from benchbook.core.util.plural import count
 from benchbook.show.markup import Html, escape_markdown
 from benchbook.show.templating import render_template
 
@@ -133,7 +134,7 @@ def caption_of(table: ResultsTable) -> str:
     against = f" against {baselines[0]}" if len(baselines) == 1 else ""
     parts = [f"{what}{against}"]
     parts += [f"{shared['level']} intervals"] if "level" in shared else []
-    parts += [f"{shared['n']} blocks"] if "n" in shared else []
+    parts += [count(int(shared["n"]), "block")] if "n" in shared else []
     return ", ".join(parts) + "."
 
 
