@@ -87,6 +87,27 @@ def test_changed_rows_are_put_back_without_a_word(site: Any, make_study: Make):
 
 
 @pytest.mark.server
+def test_a_lost_copy_is_loaded_again_as_it_was(site: Any, make_study: Make, monkeypatch: pytest.MonkeyPatch):
+    study = make_study()
+    known = dataset.ensure_data(site, plan_data(study))
+    monkeypatch.setattr(site, "has_snapshot", lambda label=None, arm=None: False)
+    again = dataset.ensure_data(site, plan_data(study), known)
+    assert again["fingerprint"] == known["fingerprint"]
+    assert again["events"] == ["the prepared copy is gone; the tables are loaded again from the study's seed"]
+
+
+@pytest.mark.server
+def test_data_that_cannot_be_what_was_recorded_is_refused(site: Any, make_study: Make):
+    study = make_study()
+    known = dataset.ensure_data(site, plan_data(study))
+    recorded = known | {"fingerprint": "0", "checksums": {"sbtest1": 1, "sbtest2": 2}}
+    with pytest.raises(
+        BenchbookError, match=r"could not be brought back as it was: checksums is .*prepare@STUDY"
+    ):
+        dataset.ensure_data(site, plan_data(study), recorded)
+
+
+@pytest.mark.server
 def test_a_server_that_does_not_write_fails_the_stage(site: Any, make_study: Make):
     """sysbench's own prepare would exit 0."""
     site.up("direct")
