@@ -1,6 +1,6 @@
 """A whole walk on a site in memory: what is kept, voided, repeated and said, down to the last key.
 
-`test_matrix.py` has the same on a real server; here every number is known beforehand.
+`test_scheduler.py` has the same on a real server; here every number is known beforehand.
 """
 
 from collections.abc import Callable

@@ -101,7 +101,7 @@ def _json(value: Any) -> str:
 @pytest.mark.parametrize("name", names())
 def test_the_page_of_a_source_says_what_was_read_and_agreed_to(name: str):
     """A change of words or of a verdict is meant to be read: write the texts again with
-    `python -m tests.compare.test_audit` and look at the difference.
+    `python -m tests.compare.claims.test_audit` and look at the difference.
     """
     expected = (KEPT / f"{name}.txt").read_text(encoding="utf-8")
     now = text(sources.audited(name))

@@ -133,6 +133,7 @@ def _block_ratios(
     requested = tuple(sorted(threads))
     if taken.is_pooled or taken.reason is None:
         return replace(ratios, threads=requested, note=taken.reason)
+    # Checks of archives count the remarks of a finding, so one on its blocks stays beside the reason.
     note = f"no block has a p{PERCENTILES[metric]:g} of both arms"
     return replace(ratios, threads=requested, refusal=taken.reason, note=note)
 
