@@ -3,9 +3,6 @@
 And the turns of a group of runs: asked of the site's clock, waited for, and kept with each run.
 """
 
-from __future__ import annotations
-
-import csv
 import signal
 import subprocess
 import time
@@ -14,6 +11,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+import pandas as pd
 
 from benchbook.core.artifacts import run_folder
 from benchbook.core.study import client_sharding, interleaving
@@ -82,7 +81,7 @@ def start_clients(
     try:
         for number, endpoint in enumerate(endpoints):
             argv = sysbench.run_argv(endpoint, shares[number], files[number] if files else None)
-            env = sysbench.run_environment(planned)
+            env = {"BENCHBOOK_SCRIPT": planned.script} if "event" in planned.arm_setting else None
             out, err = (
                 part / run_folder.client_file(number, name) for name in (run_folder.OUT, run_folder.ERR)
             )
@@ -117,7 +116,13 @@ def wait_for_clients(
             ended_by = "another client"
             break
     for client in going:
-        _end_client(client, ended_by)
+        popen = client.process.popen
+        # A stopped process takes no signal but CONT and KILL.
+        for act, wait_s in ((partial(popen.send_signal, signal.SIGTERM), TERM_S), (popen.kill, KILL_S)):
+            act()
+            if _is_over(client, wait_s):
+                break
+        client.ended_by, client.ended_s = ended_by, client.ended_s or time.monotonic()
 
 
 def kill_clients(running: Sequence[RunningClient]) -> None:
@@ -147,21 +152,10 @@ def _is_over(client: RunningClient, timeout_s: float) -> bool:
     return True
 
 
-def _end_client(client: RunningClient, ended_by: str) -> None:
-    """End a client gently and then not."""
-    popen = client.process.popen
-    # A stopped process takes no signal but CONT and KILL.
-    for act, wait_s in ((partial(popen.send_signal, signal.SIGTERM), TERM_S), (popen.kill, KILL_S)):
-        act()
-        if _is_over(client, wait_s):
-            break
-    client.ended_by, client.ended_s = ended_by, client.ended_s or time.monotonic()
-
-
 TURN_LOOK_S = 0.05
 CLOCK = ("exit_code", "gone", "gone_out_of_turn", "priority", "started", "window", "discarded")
 OF_ARM = ("outside_s", "longest_outside_s", "halted", "longest_stop_s")
-COLUMNS = ("turn", "arm", "begin_us", "end_us")
+COLUMNS = ["arm", "begin_us", "end_us"]
 
 
 def take_turns(group: Mapping[str, Any]) -> dict[str, Any]:
@@ -174,18 +168,11 @@ def take_turns(group: Mapping[str, Any]) -> dict[str, Any]:
     planned: PlannedRun = first.planned
     discard_s, run_s = interleaving.clock_seconds(planned)
     rounds, each = order.group_rounds(planned)
-    requests = {
-        "rounds": rounds,
-        "turn_s": planned.turn_ms / 1000,
-        "turns": each,
-        "discard_s": discard_s,
-        "whole_s": discard_s + run_s,
-    }
+    requests = {"rounds": rounds, "turn_s": planned.turn_ms / 1000, "turns": each}
+    requests |= {"discard_s": discard_s, "whole_s": discard_s + run_s}
     takers = {}
     for name, run in group.items():
-        logs = [
-            run.part / run_folder.client_file(number, run_folder.OUT) for number in range(len(run.running))
-        ]
+        logs = [run.part / run_folder.client_file(client.number, run_folder.OUT) for client in run.running]
         takers[name] = Taker(run.context.arm, [client.process for client in run.running], logs)
     clock = first.site.clock(takers, requests)
     children = [child.popen for taker in takers.values() for child in taker.clients]
@@ -232,7 +219,6 @@ def evidence_of_turns(
 
 def write_turns(turned: Mapping[str, Any], part: Path) -> None:
     """Write the group's turns into a run's folder, each with its arm, in microseconds, monotonic clock."""
-    with (part / run_folder.TURNS).open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        writer.writerows((number, *turn) for number, turn in enumerate(turned.get("turns", ()), start=1))
+    frame = pd.DataFrame(turned.get("turns", ()), columns=COLUMNS)
+    frame.index += 1
+    frame.to_csv(part / run_folder.TURNS, index_label="turn", lineterminator="\n")

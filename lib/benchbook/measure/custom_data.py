@@ -1,7 +1,5 @@
 """Tables of custom scripts: prepared, described, compared with the record, dropped; changed scripts."""
 
-from __future__ import annotations
-
 import subprocess
 import tempfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Data of a study: tables, scripts and loading of each arm, derived once from the study file."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Load the tables and prove that they are there: sysbench's prepare exits 0 whatever happens."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd
@@ -122,10 +120,9 @@ def _load_copy(site: Site, data: DataPlan, arm: str) -> tuple[dict[str, Any], di
         load = {"seconds": round(seconds, 2), "text": words.texts(connection, "sbtest1")}
     wrong = [*find_problems(state, data), *(f"{name} is not ours ({what})" for name, what in unasked.items())]
     if wrong or messages:
+        wrong += messages[:3]
         raise BenchbookError(
-            "prepare failed: "
-            + "; ".join([*wrong, *messages[:3]])
-            + ". Look at the server's log, then run the stage again"
+            f"prepare failed: {'; '.join(wrong)}. Look at the server's log, then run the stage again"
         )
     site.snapshot(data.label, arm)
     return state, load

@@ -3,8 +3,6 @@
 Each says what was found, what is needed and what to do.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import resource

@@ -1,7 +1,5 @@
 """Planned runs → sealed run folders with everything that was seen: one run alone, or a group in turns."""
 
-from __future__ import annotations
-
 import csv
 import datetime
 import time
@@ -53,18 +51,18 @@ class RunContext:
 
 
 def execute_run(context: RunContext, into: Path, attempt: int) -> run_folder.RunFolder:
-    """Make one run, of one sysbench or of several; return its sealed folder, still `RUN_ID.part`.
-
-    Whatever happens to sysbench is evidence and no error: the folder says it. Errors of the site, such as
-    a server that is gone, are raised after the folder is sealed as far as it goes.
-    """
+    """Make one run, of one sysbench or of several; return its sealed folder, still `RUN_ID.part`."""
     return execute_together([context], into, [attempt])[0]
 
 
 def execute_together(
     contexts: Sequence[RunContext], into: Path, attempts: Sequence[int]
 ) -> list[run_folder.RunFolder]:
-    """Make the runs of one group at once, in turns, or one run; return their folders as `execute` does."""
+    """Make the runs of one group at once, in turns, or one run; return their sealed folders, still `.part`.
+
+    Whatever happens to sysbench is evidence and no error: the folder says it. Errors of the site, such as
+    a server that is gone, are raised after the folder is sealed as far as it goes.
+    """
     # All are looked at before the first client starts and after the last has ended: no look is counted.
     group = [
         _inspect_arm(context, into, attempt) for context, attempt in zip(contexts, attempts, strict=True)
@@ -139,21 +137,19 @@ def _inspect_arm(context: RunContext, into: Path, attempt: int) -> RunInProgress
     part = run_folder.begin_folder(into, planned.to_dict())
     request = endpoints[0].tls
     cipher = "" if request == "off" else dialect.get_dialect(connection).cipher(connection)
+    script, mark = custom_data.of_run(site, planned.workload), site.log_mark(context.arm)
+    free_bytes, identity = psutil.disk_usage(str(into)).free, site.identity(context.arm)
     evidence: dict[str, Any] = {
         "attempt": attempt,
         "limits": context.limits,
         "tls": {"asked": request, "cipher": cipher},
+        **({} if script is None else {"script": script.digests()}),
+        "begins": context.begins,
+        "free_bytes_before": free_bytes,
+        "identity_before": identity,
+        "identity_at_start": server_drift.arm_at_start(connection, context.arm, identity),
     }
-    if (script := custom_data.of_run(site, planned.workload)) is not None:
-        evidence["script"] = script.digests()
-    mark = site.log_mark(context.arm)
-    evidence["begins"] = context.begins
     tables = tables_to_count(planned.tables, planned.table_size)
-    evidence["free_bytes_before"] = psutil.disk_usage(str(into)).free
-    evidence["identity_before"] = site.identity(context.arm)
-    evidence["identity_at_start"] = server_drift.arm_at_start(
-        connection, context.arm, evidence["identity_before"]
-    )
     return RunInProgress(context, part, attempt, endpoints, evidence, mark, tables)
 
 
@@ -161,11 +157,10 @@ def _record_before(group: Sequence[RunInProgress]) -> dict[Connection, statement
     """Look at each server of a group once, for any arm; counters hold no extra look of an arm."""
     before: dict[Connection, statement_counters.Record] = {}
     for run in group:
-        for connection in run.context.connections:
-            if connection not in before:
-                before[connection] = statement_counters.record_before(
-                    connection, run.tables, run.context.rows_before_restart.get(connection)
-                )
+        rows = run.context.rows_before_restart
+        for key in run.context.connections:
+            if key not in before:
+                before[key] = statement_counters.record_before(key, run.tables, rows.get(key))
     return before
 
 
@@ -257,10 +252,8 @@ def _attach_peer_outputs(group: Sequence[RunInProgress]) -> None:
 def _read_outputs(run: RunInProgress, number: int) -> dict[str, str]:
     """Output and stderr of a client as they stand in its run's folder."""
     folder = run_folder.RunFolder(run.part)
-    names = {
-        "out": run_folder.client_file(number, run_folder.OUT),
-        "err": run_folder.client_file(number, run_folder.ERR),
-    }
+    names = {"out": run_folder.OUT, "err": run_folder.ERR}
+    names = {key: run_folder.client_file(number, name) for key, name in names.items()}
     return {key: folder.text(name) if (run.part / name).exists() else "" for key, name in names.items()}
 
 
@@ -274,8 +267,8 @@ def _seal_run(run: RunInProgress, into: Path, of_servers: Mapping[str, Any]) -> 
     evidence |= {
         "oom_kills": watch.oom_kills,
         "server_log_errors": site.log_errors(run.mark, run.context.arm),
-        "free_bytes_after": psutil.disk_usage(str(into)).free,
     }
+    evidence["free_bytes_after"] = psutil.disk_usage(str(into)).free
     if run.context.begins is not None:
         evidence["read_kib_first_s"] = _read_at_first(run.part / run_folder.MONITOR)
     files.write_json(run.part / run_folder.EVIDENCE, evidence)
@@ -297,23 +290,20 @@ def _record_after(
     """Look at each server of a group once more; the ledger's reason names one that no longer answers."""
     results: dict[Connection, statement_counters.Record] = {}
     for run in group:
+        sessions = run.context.connections
         try:
             if run.is_late:
                 # A server that hangs would hold our session for ever; the site starts it again instead.
                 run.context.site.up(run.context.arm)
         except Exception as error:
-            results |= {
-                connection: statement_counters.record_silence(before[connection], error)
-                for connection in run.context.connections
-            }
-    for run in group:
-        for connection in run.context.connections:
-            if connection not in results:
-                users = [other.arrangement for other in group if connection in other.context.connections]
-                arrangement = statement_counters.merge_arrangements(users)
-                results[connection] = statement_counters.record_after(
-                    connection, before[connection], run.tables, arrangement
-                )
+            results |= {key: statement_counters.record_silence(before[key], error) for key in sessions}
+    for connection, was in before.items():
+        if connection not in results:
+            users = [run for run in group if connection in run.context.connections]
+            arrangement = statement_counters.merge_arrangements([run.arrangement for run in users])
+            results[connection] = statement_counters.record_after(
+                connection, was, users[0].tables, arrangement
+            )
     return [
         statement_counters.merge_records([results[connection] for connection in run.context.connections])
         for run in group

@@ -1,7 +1,5 @@
 """Walk the schedule: resume an unfinished one, void invalid runs, and lose nothing."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
@@ -238,7 +236,17 @@ def _run_group(state: MatrixRunner, members: list[PlannedRun], ready: servers.Re
         try:
             folders = execute_together(runs, state.raw, tries)
         except SQLAlchemyError as error:
-            _void_after_disconnect(state, members, error)
+            message = " ".join(str(getattr(error, "orig", None) or error).split())[:200]
+            reason = (
+                "the server went away before the run: it ended or was started again "
+                f"({type(error).__name__}: {message})"
+            )
+            state.say(f"{members[0].group}: {reason}")
+            for part in run_folder.list_unfinished(state.raw):
+                run_folder.void_folder(part, state.void, "invalid", [reason])
+            for run in members:
+                if (state.raw / run.run_id).is_dir():
+                    run_folder.void_folder(state.raw / run.run_id, state.void, "partner", [reason])
             state.left.update(run.run_id for run in members)
             return False
         verdicts: dict[str, RunVerdict] = {}
@@ -279,21 +287,6 @@ def _report_run(state: MatrixRunner, run: PlannedRun, verdict: RunVerdict, messa
     for reason in verdict.reasons if verdict.status != "valid" else ():
         if reason not in messages:
             state.say(f"    {reason}")
-
-
-def _void_after_disconnect(state: MatrixRunner, members: list[PlannedRun], error: Exception) -> None:
-    """Set aside the runs of a group that could not begin, because the server went away."""
-    message = " ".join(str(getattr(error, "orig", None) or error).split())[:200]
-    reason = (
-        "the server went away before the run: it ended or was started again "
-        f"({type(error).__name__}: {message})"
-    )
-    state.say(f"{members[0].group}: {reason}")
-    for part in run_folder.list_unfinished(state.raw):
-        run_folder.void_folder(part, state.void, "invalid", [reason])
-    for run in members:
-        if (state.raw / run.run_id).is_dir():
-            run_folder.void_folder(state.raw / run.run_id, state.void, "partner", [reason])
 
 
 def _format_duration(seconds: float) -> str:

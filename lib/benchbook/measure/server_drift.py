@@ -5,8 +5,6 @@ its engine, so that it is held to it over all blocks; counters are held from the
 of the next one, over one session.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """The servers of a study between groups of runs: put back, proven, each opened once, and warmed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass

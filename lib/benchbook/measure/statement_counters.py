@@ -4,8 +4,6 @@ Counters, uptime and rows, each and together. One server's record is the run's. 
 and the counters of the run are their sums.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -158,8 +156,16 @@ def record_after(
         wait_until_settled(connection)
         counters, uptime_s = read_counters(connection)
         moment = server_drift.latest_reading(connection)
-        internal_connections = _count_internal_connections(was["before"], counters, arrangement)
+        # A proxy that asks whether the server lives drops its connection before it logs in.
+        key = "Aborted_connects"
+        probes = counters[key] - was["before"][key] if arrangement.get("has_probes") else 0
+        internal_connections = probes + (arrangement.get("load", {}).get("connections") or 0)
         reason, words = connection.info.get("no_ledger"), dialect.get_dialect(connection)
+        results = dialect.get_dialect(connection).absent(connection)
+        if arrangement.get("pools_sessions"):
+            results = results | {
+                "Connections": "the proxy opens a session more when many clients come at once"
+            }
         return {
             **_kept_keys(was),
             "state": server_drift.look_after(connection, was["state"], moment),
@@ -169,7 +175,7 @@ def record_after(
                 "before": was["before"],
                 "after": counters,
                 "own_connections": internal_connections,
-                **_absent_counters(connection, arrangement),
+                **({"absent": results} if results else {}),
             },
             "work": {"before": was.get("work_before"), "after": moment.work},
             "cache": {"before": was.get("cache_before"), "after": connection.info.get("cache")},
@@ -264,14 +270,6 @@ def merge_arrangements(arms: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {name: True for name in ("has_probes", "pools_sessions") if any(arm.get(name) for arm in arms)}
 
 
-def _absent_counters(connection: Connection, arrangement: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Counters the ledger lacks: those the engine doesn't count, and a pooler's extra connections."""
-    results = dialect.get_dialect(connection).absent(connection)
-    if arrangement.get("pools_sessions"):
-        results = results | {"Connections": "the proxy opens a session more when many clients come at once"}
-    return {"absent": results} if results else {}
-
-
 def _sum_counters(counters: Sequence[Mapping[str, int] | None]) -> dict[str, int] | None:
     """Add counters by name; None if a server has none, and without those that a server lacks."""
     measured = [counter for counter in counters if counter is not None]
@@ -284,16 +282,6 @@ def _sum_counters(counters: Sequence[Mapping[str, int] | None]) -> dict[str, int
 def _sum_caches(caches: Sequence[Mapping[str, int] | None]) -> dict[str, int] | None:
     total = _sum_counters(caches)
     return total and total | {"page_bytes": total["page_bytes"] // len(caches)}
-
-
-def _count_internal_connections(
-    was: Mapping[str, int], now: Mapping[str, int], arrangement: Mapping[str, Any]
-) -> int:
-    """Number of connections between two looks at a server that were not sysbench's."""
-    # A proxy that asks whether the server lives drops its connection before it logs in.
-    key = "Aborted_connects"
-    probes = now[key] - was[key] if arrangement.get("has_probes") else 0
-    return probes + (arrangement.get("load", {}).get("connections") or 0)
 
 
 def wait_until_settled(connection: Connection, wait_s: float = SETTLED_S) -> None:

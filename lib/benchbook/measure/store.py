@@ -4,8 +4,6 @@ A session draws its order and its random numbers once, and keeps them until it i
 for all sessions of a study, all machines would share one order of arms and one list of keys.
 """
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime

@@ -5,8 +5,6 @@ asked beforehand, by its own script that prints what it took from this very file
 whatever happens, so what went wrong with its loaders is said here.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re
@@ -24,11 +22,6 @@ from benchbook.sites.contract import Client, Site, Start
 BINARY = "sysbench"
 LOAD = Path(__file__).with_name("lua") / "load.lua"
 RECONNECTING = LOAD.with_name("reconnecting.lua")
-
-
-def run_environment(planned: PlannedRun) -> dict[str, str] | None:
-    """Environment of a run with a planned loss of its server; None of any other."""
-    return {"BENCHBOOK_SCRIPT": planned.script} if "event" in planned.arm_setting else None
 
 
 def is_table(name: str) -> bool:
@@ -111,10 +104,7 @@ def write_options(
         with start_client(site, Start(show_argv(file), out, err, Path(scratch), arm=arm)) as child:
             child.popen.wait(timeout=ANSWER_S)
         taken = parse_shown(out.read_text(encoding="utf-8", errors="replace"))
-    return {
-        "asked": options,
-        "taken": {name: taken[name] for name in options if name in taken},
-    }
+    return {"asked": options, "taken": {name: taken[name] for name in options if name in taken}}
 
 
 def in_file(inputs: Mapping[str, str]) -> str:

@@ -1,7 +1,5 @@
 """Pilot runs: the same process as a measured run, without discard, kept and never counted."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path

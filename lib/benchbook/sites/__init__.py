@@ -6,8 +6,6 @@
 Sites, engines and ways of access are named in `core.study.registry`; each is one module here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -34,7 +32,7 @@ def load(target: str) -> Any:
     return getattr(import_module(module), name)
 
 
-def kind(study: StudySpec) -> type[Site]:
+def kind(study: "StudySpec") -> "type[Site]":
     """Class of a study's kind of site."""
     site_type: type[Site] = load(registry.SITES[study.site.kind])
     return site_type
@@ -49,7 +47,7 @@ def rooms(module: str) -> Iterator[ModuleType]:
 
 
 @contextmanager
-def open_site(study: StudySpec, lab: Path) -> Iterator[Site]:
+def open_site(study: "StudySpec", lab: Path) -> "Iterator[Site]":
     """Open the site of a study in a lab folder; on leaving, whatever the reason, all it started is stopped.
 
     Takes the machine's lock (LockHeld within a second if another holds it). In a stage's notebook the kernel

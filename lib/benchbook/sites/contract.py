@@ -1,7 +1,5 @@
 """Interface of a site to the floor above, for any kind: this machine, hosts, or a cluster."""
 
-from __future__ import annotations
-
 import abc
 import contextlib
 from collections.abc import Mapping, Sequence

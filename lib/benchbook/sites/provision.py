@@ -1,7 +1,5 @@
 """Bring every arm up once and write down its facts."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A server's settings: the initial ones, those asked for, and a check that it took them."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Callable, Container, Mapping

@@ -1,7 +1,5 @@
 """Questions of every site to a server over SQL, by any way of connecting."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Descriptor of HAProxy."""
 
-from __future__ import annotations
-
 from benchbook.core.study import descriptors
 
 # The words of its settings that a study may give, each with the section it stands in.

@@ -1,7 +1,5 @@
 """Descriptor of MariaDB, and the settings that are not a study's to make of it."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

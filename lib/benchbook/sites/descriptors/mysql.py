@@ -1,7 +1,5 @@
 """Descriptor of MySQL and Percona Server, and the settings that are not a study's to make."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from benchbook.core.study import descriptors

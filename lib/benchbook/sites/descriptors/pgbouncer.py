@@ -1,7 +1,5 @@
 """Descriptor of PgBouncer."""
 
-from __future__ import annotations
-
 from benchbook.core.study import descriptors
 
 # The words of its settings that a study may give.

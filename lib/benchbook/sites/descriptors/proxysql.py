@@ -1,7 +1,5 @@
 """Descriptor of ProxySQL."""
 
-from __future__ import annotations
-
 import re
 
 from benchbook.core.study import descriptors

@@ -1,7 +1,5 @@
 """Descriptor of TiDB, and the settings that are not a study's to make of it."""
 
-from __future__ import annotations
-
 from benchbook.core.study import descriptors
 
 RESERVED = frozenset({

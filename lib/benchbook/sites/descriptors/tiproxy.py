@@ -1,7 +1,5 @@
 """Descriptor of TiProxy."""
 
-from __future__ import annotations
-
 from benchbook.core.study import descriptors
 
 TRAITS = descriptors.ProxyDescriptor(

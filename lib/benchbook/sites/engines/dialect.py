@@ -3,8 +3,6 @@
 An engine gives its connections its own words (`info["dialect"]`); those of MySQL need not be named.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """MariaDB as the OS package ships it; socket and port must both return a word drawn at each start."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import PurePosixPath

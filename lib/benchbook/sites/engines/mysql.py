@@ -4,8 +4,6 @@ What they share with MariaDB is `engines.mariadb`'s. They let no administrator i
 system, so theirs has a password, from before the data folder is complete.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Servers of another version than is installed: packages laid out apart, or built from a commit."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

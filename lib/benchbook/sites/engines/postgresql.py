@@ -1,7 +1,5 @@
 """PostgreSQL as the OS package ships it: a folder, port, accounts and settings of its own on its machine."""
 
-from __future__ import annotations
-
 import re
 import signal
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """The questions of measuring to a PostgreSQL over SQL, and the use of its answers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

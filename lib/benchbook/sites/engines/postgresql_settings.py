@@ -1,7 +1,5 @@
 """A PostgreSQL server's settings as it writes and tells them, and a check that it took them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import PurePath

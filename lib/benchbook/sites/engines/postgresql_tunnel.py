@@ -4,8 +4,6 @@ libpq takes no socket of ours, so it connects to one here, in a folder that only
 carries the bytes. It asks for more only while an answer is due: a connection that idles costs nothing there.
 """
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 import socket
@@ -31,7 +29,7 @@ FLUSH = b"H"
 class TunnelConnection(psycopg.Connection[Any]):
     """A connection that is carried. `close` returns when the server has closed its session too."""
 
-    carrier: Carrier | None = None
+    carrier: "Carrier | None" = None
 
     def close(self) -> None:
         """Close it; a session that still ended would be counted as a stranger's."""

@@ -1,7 +1,5 @@
 """Common base of database servers on every machine, on top of that of supervised programs."""
 
-from __future__ import annotations
-
 import abc
 import difflib
 import re

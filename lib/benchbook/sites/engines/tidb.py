@@ -1,7 +1,5 @@
 """TiDB as one server with its embedded storage (unistore): no replication, no Raft, writes not synced."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

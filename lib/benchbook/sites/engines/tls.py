@@ -1,12 +1,10 @@
 """TLS between client and server on hosts: certificates of our own, and a session that we open there."""
 
-from __future__ import annotations
-
 import datetime
 import ipaddress
 import ssl
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from benchbook.sites import workspace as labs
 from benchbook.sites.machine.contract import Far
@@ -48,7 +46,7 @@ def read_server(lab: labs.Lab) -> dict[str, str]:
 class FarContext(ssl.SSLContext):
     """Opener of our sessions with TLS over a connection that a host holds for us."""
 
-    def __new__(cls, lab: labs.Lab) -> FarContext:
+    def __new__(cls, lab: labs.Lab) -> Self:
         far_context = super().__new__(cls, ssl.PROTOCOL_TLS_CLIENT)
         far_context.check_hostname = False
         place = prepare_folder(lab)

@@ -6,8 +6,6 @@ version 1 (1024 a core); version 2 takes a weight of 1 to 10000, into which Kube
 formula used here (KEP-2254).
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import time

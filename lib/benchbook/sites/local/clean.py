@@ -1,7 +1,5 @@
 """Remove a lab's traces in this machine's kernel: namespaces, links, rules, groups, settings."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

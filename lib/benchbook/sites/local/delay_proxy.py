@@ -6,8 +6,6 @@ listens on the first address, connects to the second, and delays by 1.5 ms each 
 of its own, so a comparison has it in both arms, with 0 ms in the baseline.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import ctypes
@@ -15,6 +13,7 @@ import os
 import selectors
 import sys
 from collections import deque
+from typing import Self
 
 CHUNK = 1 << 18
 # asyncio's own room for what it receives is allocated anew for each message, and so large that each costs a
@@ -59,7 +58,7 @@ class RelaySide(asyncio.BufferedProtocol):
 
     def __init__(self, delay_s: float) -> None:
         self.delay_s = delay_s
-        self.other: RelaySide | None = None
+        self.other: Self | None = None
         self.transport: asyncio.Transport | None = None
         self.early: list[bytes | None] = []
         self.late: deque[bytes | None] = deque()
@@ -89,7 +88,7 @@ class RelaySide(asyncio.BufferedProtocol):
         if self.other is not None and self.other.transport is not None:
             self.loop.call_later(self.delay_s, self.other.transport.close)
 
-    def meet(self, other: RelaySide) -> None:
+    def meet(self, other: Self) -> None:
         """Join the two sides and pass on the bytes that came before both were there."""
         self.other, other.other = other, self
         for side in (self, other):

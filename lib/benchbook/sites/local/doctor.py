@@ -1,7 +1,5 @@
 """Abilities of this machine: present, missing, with the reason and the command that helps."""
 
-from __future__ import annotations
-
 import os
 import platform
 import shutil

@@ -1,7 +1,5 @@
 """Evidence of an arm's arrangement, by the kernel and the parts."""
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Mapping

@@ -13,8 +13,6 @@ written down in the lab before it is touched (`agent.kernel`), so that the next 
 back, whatever ended us.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import json
 import os

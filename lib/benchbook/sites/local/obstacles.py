@@ -1,7 +1,5 @@
 """Arms that this machine can make, before anything starts, and reasons against the others."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path

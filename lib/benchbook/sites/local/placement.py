@@ -1,7 +1,5 @@
 """From a study's arms to the parts that make them on this machine, shared by arms that ask alike."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass

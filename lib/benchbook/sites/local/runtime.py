@@ -1,7 +1,5 @@
 """The parts of a lab while they run: each made when an arm first needs it, in its place."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sys

@@ -1,7 +1,5 @@
 """This machine as a site: real servers and proxies, arranged as each arm asks, ended with their owner."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Mapping, Sequence

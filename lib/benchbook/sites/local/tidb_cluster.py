@@ -4,8 +4,6 @@ The store is unistore, which its makers call a research program: it speaks TiKV'
 keeps its data in badger, so it shows what replication, distance and several TiDB do, not how fast TiKV is.
 """
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The parts of a TiDB cluster, each one supervised process, and a store that is killed as planned."""
 
-from __future__ import annotations
-
 import abc
 import json
 import os
@@ -41,8 +39,8 @@ class Membership(Protocol):
     folder: Path
     lies_in: str
     programs: dict[str, Path]
-    pd: PD
-    stores: dict[str, Store]
+    pd: "PD"
+    stores: dict[str, "Store"]
 
 
 class ClusterMember(Supervised, abc.ABC):

@@ -1,7 +1,5 @@
 """Abilities of this machine that arms may need, each tried in a place that goes away with the trial."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -5,8 +5,6 @@ that come up side by side therefore take turns there: each starts something and 
 To end one needs no particular thread, so ends have a thread each.
 """
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Callable, Generator, Sequence

@@ -1,7 +1,5 @@
 """Interface of machines to their servers and proxies: this machine, a host or a pod."""
 
-from __future__ import annotations
-
 import abc
 import http.client
 import io
@@ -117,7 +115,7 @@ class Machine(abc.ABC, Files):
         """Open a connection to a server, at a socket below the folder or at (address, port)."""
 
     @abc.abstractmethod
-    def connect_pgsql(self, target: str | tuple[str, int], **account: Any) -> psycopg.Connection[Any]:
+    def connect_pgsql(self, target: str | tuple[str, int], **account: Any) -> "psycopg.Connection[Any]":
         """Open one in PostgreSQL's protocol, unencrypted; its sockets are named `.s.PGSQL.PORT`."""
 
 

@@ -6,8 +6,6 @@ starts, is removed, so that the data are loaded again. Where the disk can share 
 costs next to nothing.
 """
 
-from __future__ import annotations
-
 import abc
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """Facts of this machine, and the counters that show if others disturbed a measurement."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import platform

@@ -1,7 +1,5 @@
 """This machine, asked and watched in this process: programs are its children, files those of a lab."""
 
-from __future__ import annotations
-
 import http.client
 import os
 import pwd
@@ -111,7 +109,7 @@ class LocalMachine(Machine, files.Files):
         how = {"ssl_disabled": True} if tls is None else {"ssl": tls}
         return pymysql.connect(**where, **how, connect_timeout=10, autocommit=True, **account)
 
-    def connect_pgsql(self, target: str | tuple[str, int], **account: Any) -> psycopg.Connection[Any]:
+    def connect_pgsql(self, target: str | tuple[str, int], **account: Any) -> "psycopg.Connection[Any]":
         # Loaded here: most studies have no use for it.
         import psycopg
 

@@ -5,8 +5,6 @@ that can be taken also proves that nothing was left behind. The kernel drops it 
 left over by a crash holds nothing.
 """
 
-from __future__ import annotations
-
 import fcntl
 import ipaddress
 import json

@@ -1,7 +1,5 @@
 """Base of servers, proxies and hops on every machine: one process, proven ready, then ended."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import signal
@@ -36,7 +34,7 @@ class Component:
 
     has_children = has_probes = pools_sessions = is_sparse = is_cluster = is_untried = False
     has_copies = True
-    hops: Mapping[str, Supervised] = MappingProxyType({})
+    hops: Mapping[str, "Supervised"] = MappingProxyType({})
 
     @property
     def members(self) -> Sequence[Any]:

@@ -1,7 +1,5 @@
 """Orderly end when a signal asks for it: this process leaves and ends all that it started."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal
@@ -9,7 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from types import FrameType
-from typing import Any
+from typing import Any, Self
 
 from benchbook.sites.processes import procfs, supervise
 from benchbook.sites.processes.spawn import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, call_prctl
@@ -59,7 +57,7 @@ class Command:
         self.name, self.is_holding, self.is_stopped = name, is_holding, False
         self._before: dict[int, Any] = {}
 
-    def __enter__(self) -> Command:
+    def __enter__(self) -> Self:
         if sys.platform != "linux" or threading.current_thread() is not threading.main_thread():
             return self
         wanted = ENDING if self.is_holding else (*ENDING, signal.SIGINT)

@@ -7,8 +7,6 @@ dies with the one before it, even by SIGKILL; the supervisor also collects whate
 (prctl(2): PR_SET_CHILD_SUBREAPER) and ends it when the stage ends.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import select
@@ -44,7 +42,7 @@ def run_stage(argv: Sequence[str], log: Path | None = None) -> int:
         signals.close()
 
 
-def _watch_stage(argv: Sequence[str], log: Path | None, signals: Signals, watched: list[int]) -> int:
+def _watch_stage(argv: Sequence[str], log: Path | None, signals: "Signals", watched: list[int]) -> int:
     env = {**os.environ, OWNER: str(os.getpid())}
     with log.open("wb") if log else contextlib.nullcontext() as errors:
         try:

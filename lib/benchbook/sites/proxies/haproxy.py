@@ -1,7 +1,5 @@
 """HAProxy as a plain TCP relay."""
 
-from __future__ import annotations
-
 import csv
 import itertools
 import re

@@ -5,8 +5,6 @@ since 1.21, so each client keeps a session of the server for as long as it is co
 with its client: one kept open would be a stranger on the server between two runs.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Common base of all proxies: a program, the servers behind it, and the arm's demands on it."""
 
-from __future__ import annotations
-
 import abc
 import re
 from collections.abc import Mapping, Sequence

@@ -3,8 +3,6 @@
 It is not in the system's packages, and was tried against a stand-in for its program, not against itself.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """TiProxy; it learns its servers over its own interface on loopback."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import json

@@ -1,7 +1,5 @@
 """Tasks beside an arm's runs on this machine: clients, connections, a neighbour, a capture."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import time

@@ -1,7 +1,5 @@
 """A planned event in the middle of a run, carried out by the thread that waits for the run's clients."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from typing import Any

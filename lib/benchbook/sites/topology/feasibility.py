@@ -1,7 +1,5 @@
 """Arms that can't be made: one list for `plan`, `doctor` and `repro`, before anything starts."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 

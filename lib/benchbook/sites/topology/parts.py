@@ -4,8 +4,6 @@ What only one kind of site knows of a part's place is in its `where`. Names and
 ports follow the order in which parts are asked for: the first is `server` on the study's own port.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field
@@ -33,7 +31,7 @@ class ChainPart(Generic[Where]):
     port: int
     where: Where
     rank: int = 0
-    to: ChainPart[Where] | None = None
+    to: "ChainPart[Where] | None" = None
     program: str = ""
     cpus: tuple[int, ...] | None = None
     kernel: Kernel | None = None

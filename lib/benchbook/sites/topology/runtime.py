@@ -1,7 +1,5 @@
 """Components of a study's parts on any kind of site: each made when an arm first needs it."""
 
-from __future__ import annotations
-
 import abc
 import contextlib
 import itertools

@@ -1,7 +1,5 @@
 """Base of kinds of site: a lab that is held while in use, and requests to an arm's servers."""
 
-from __future__ import annotations
-
 import abc
 import contextlib
 import time

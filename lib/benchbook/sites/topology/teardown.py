@@ -9,8 +9,6 @@ Labs that nothing is kept of, such as a gate's, lie in `.tmp` among the labs of 
 a folder ends with the id and the start of the process that made it: once that has gone, the folder is left.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import os

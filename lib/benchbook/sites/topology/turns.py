@@ -1,7 +1,5 @@
 """Turns on this machine: the processes that stand still together, and the clock of turns."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
