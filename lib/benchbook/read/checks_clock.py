@@ -85,14 +85,11 @@ def _pause_s(run: Evidence, limits: Limits) -> float:
 
 
 def _check_latencies(run: Evidence) -> Iterator[str]:
-    """Faults if the threads' transactions don't fill the time, or more than fill it.
-
-    A transaction counts whole in the block in which it ends, so at the checkpoint each thread carries one
-    over; at the end threads that are done wait for the last one. At a fixed rate latencies hold the wait in
-    the queue, and say nothing of the clock.
-    """
+    """Faults if the threads' transactions don't fill the time, or more than fill it."""
     if run.plan.get("rate"):
-        return
+        return  # Latencies hold the wait in the queue, and say nothing of the clock.
+    # A transaction counts whole in the block in which it ends, so at the checkpoint each thread carries one
+    # over; at the end threads that are done wait for the last one.
     threads, blocks = run.plan_value("threads"), run.log.summaries
     longest_s = max(require_printed(block.latency_max_ms, "longest latency") for block in blocks) / 1000
     # Of the longest transactions of the window each thread may have carried one over.
@@ -118,6 +115,5 @@ def _check_latencies(run: Evidence) -> Iterator[str]:
 def _allowed_gap(run: Evidence) -> float:
     if not run.is_in_turns:
         return 0.0
-    return max(
-        TURN_GAP_S, interleaving.round_seconds(run.planned) + interleaving.EDGE_S
-    ) + checks_log.started_apart_s(run)
+    round_s = interleaving.round_seconds(run.planned) + interleaving.EDGE_S
+    return max(TURN_GAP_S, round_s) + checks_log.started_apart_s(run)

@@ -11,11 +11,8 @@ from benchbook.core.util.plural import count
 from benchbook.read.evidence import Evidence, Missing
 
 UP = "Up"
-OF_SERVER = {
-    "kill": ("killed", "started again"),
-    "restart": ("ended", "started again"),
-    "set": ("set otherwise", "set back"),
-}
+OF_SERVER = {"kill": ("killed", "started again"), "restart": ("ended", "started again"),
+             "set": ("set otherwise", "set back")}  # fmt: skip
 LATE_S = 2.0
 """Seconds by which the steps of a planned event may be later than planned."""
 
@@ -39,7 +36,11 @@ def check_cluster(run: Evidence, limits: Limits) -> Iterator[str]:
             raise Missing("the cluster's stores and leaders were not looked at")
         return
     for when in ("before", "after"):
-        yield from (f"{part} {when} the run" for part in _find_down_parts(observed[when]))
+        # A store's process may have ended long before PD says so.
+        ended, stores = observed[when]["ended"], observed[when].get("stores") or {}
+        states = {name: item["state"] for name, item in sorted(stores.items()) if name not in ended}
+        yield from (f"{name} had ended {when} the run" for name in ended)
+        yield from (f"{name} was {state} {when} the run" for name, state in states.items() if state != UP)
         if lost := list((observed[when].get("leaders") or {}).values()).count(None):
             yield f"{count(lost, 'region')} had no leader {when} the run"
         if (why := observed[when].get("reason")) and not observed.get("is_managed"):
@@ -59,10 +60,8 @@ def describe_moves(run: Evidence) -> list[str]:
     if observed.get("is_managed"):
         reasons = dict.fromkeys(observed[when].get("reason") for when in ("before", "after"))
         before, after = (observed[when].get("leaders") or {} for when in ("before", "after"))
-        return [
-            *_count_moves(before, after),
-            *(f"stores and leaders were not looked at: {why}" for why in reasons if why),
-        ]
+        lacks = [f"stores and leaders were not looked at: {why}" for why in reasons if why]
+        return [*_count_moves(before, after), *lacks]
     event = describe_event(run)
     return [event] if event else []
 
@@ -96,15 +95,14 @@ def but_for_event(run: Evidence, identity: Mapping[str, Any], when: str) -> Mapp
     `when` is `before` or `after`: only the very process that the event's record names is left out.
     """
     event, cluster = run.planned_event, identity.get("cluster")
-    if event is not None and "store" not in event and identity.get("pid") == event.get(f"pid_{when}"):
-        return {key: value for key, value in identity.items() if key not in ("pid", "started")}
-    if event is None or not isinstance(cluster, Mapping):
+    if event is None:
         return identity
-    store = cluster.get(event.get("store"))
-    if not isinstance(store, Mapping) or store.get("pid") != event.get(f"pid_{when}"):
+    in_cluster = cluster.get(event.get("store")) if isinstance(cluster, Mapping) else None
+    server = in_cluster if "store" in event else identity
+    if not isinstance(server, Mapping) or server.get("pid") != event.get(f"pid_{when}"):
         return identity
-    kept = {key: value for key, value in store.items() if key not in ("pid", "started")}
-    return {**identity, "cluster": {**cluster, event["store"]: kept}}
+    kept = {key: value for key, value in server.items() if key not in ("pid", "started")}
+    return {**identity, "cluster": {**(cluster or {}), event["store"]: kept}} if "store" in event else kept
 
 
 def _unlike_planned(event: Mapping[str, Any], began_s: float) -> Iterator[str]:
@@ -132,12 +130,3 @@ def _count_moves(before: Mapping[str, str | None], after: Mapping[str, str | Non
     )
     for (text, other), went in sorted(ways.items()):
         yield f"{count(went, 'leader')} moved from {text} to {other}"
-
-
-def _find_down_parts(look: Mapping[str, Any]) -> Iterator[str]:
-    """Each part that was not up; a store's process may have ended long before PD says so."""
-    ended = list(look["ended"])
-    yield from (f"{name} had ended" for name in ended)
-    for name, item in sorted((look.get("stores") or {}).items()):
-        if item["state"] != UP and name not in ended:
-            yield f"{name} was {item['state']}"

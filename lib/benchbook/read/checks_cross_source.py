@@ -53,29 +53,19 @@ def check_sources(run: Evidence, limits: Limits) -> Iterator[str]:
     """V26: log, turns, monitor and books agree on seconds, processor time, bytes and memory."""
     if not run.observed:
         raise Missing("nothing was recorded")
-    for find in (
-        _check_log_seconds,
-        _check_costs,
-        _check_monitor,
-        _check_stops,
-        _check_memory,
-        _check_port,
-        _check_distance,
-    ):
+    of_time = (_check_log_seconds, _check_costs, _check_monitor, _check_stops)
+    for find in (*of_time, _check_memory, _check_port, _check_distance):
         yield from find(run)
 
 
 def _check_log_seconds(run: Evidence) -> Iterator[str]:
-    """Faults if a client's own log has work in seconds outside its arm's turns.
-
-    It writes its checkpoint as it goes on after the discard, in its first turn that counts, which tells when
-    its clock started.
-    """
+    """Faults if a client's own log has work in seconds outside its arm's turns."""
     if not run.is_in_turns or run.turns is None or not run.log.checkpoints:
         return
     turns, ended = run.own_turns, run.log.checkpoints[0].total_time_s
     if not turns or ended is None:
         return
+    # Its checkpoint comes as it goes on after the discard, in its first turn that counts.
     begun = turns[0].begin_us / 1e6 - ended
     first, last = run.get("started_monotonic_s"), run.observed["turns"]["clock"].get("started")
     latest = last[1] if last else first + run.clock_s[0]
@@ -100,10 +90,8 @@ def _check_window(run: Evidence) -> Iterator[str]:
         return
     before, after = taken[0].begin_us / 1e6 - window[0], window[1] - taken[-1].end_us / 1e6
     if not 0 <= before <= WINDOW_S or not -ROUNDED_S <= after <= WINDOW_S:
-        yield (
-            f"the first turn began {before:.3f} s after the clock's window, which ended {after:.3f} s after "
-            "the last one"
-        )
+        ended = f"which ended {after:.3f} s after the last one"
+        yield f"the first turn began {before:.3f} s after the clock's window, {ended}"
     still_s = run.observed["turns"].get("longest_stop_s")
     after_own = [(turn, later) for turn, later in pairwise(taken) if turn.arm == run.planned.arm]
     gap_s = max((later.begin_us - turn.end_us for turn, later in after_own), default=0) / 1e6
@@ -163,11 +151,8 @@ def _check_monitor(run: Evidence) -> Iterator[str]:
 
 
 def _check_stops(run: Evidence) -> Iterator[str]:
-    """Faults if a client got more answers than stops of its threads: each stops until its answer.
-
-    One that lost its core to the server finds the answer without a wait. The kernel counted both, which so
-    bind how many queries of all were in the window, and whose.
-    """
+    """Faults if a client got more answers than stops of its threads: each stops until its answer."""
+    # One that lost its core to the server finds the answer without a wait; the kernel counted both.
     if not run.is_in_turns and (run.active_s or 0.0) < LEAST_WHOLE_S:
         return
     try:

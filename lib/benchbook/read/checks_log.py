@@ -101,9 +101,8 @@ def check_duration(run: Evidence, limits: Limits) -> Iterator[str]:
     apart = started_apart_s(run) if run.is_in_turns else 0.0
     late = _allowed_overrun(discard + length, limits) + (AFTER_TURNS_S + apart if run.is_in_turns else 0.0)
     if not discard + length <= total <= discard + length + late:
-        yield (
-            f"total time {total:.4f} s, asked {discard + length} s{_describe_hanging(run, discard + length)}"
-        )
+        hanging = _describe_hanging(run, discard + length)
+        yield f"total time {total:.4f} s, asked {discard + length} s{hanging}"
     waited = interleaving.round_seconds(run.planned) + apart if run.is_in_turns else 0.0
     for block in run.log.checkpoints:
         latest = discard + _allowed_overrun(discard, limits) + waited
@@ -167,28 +166,21 @@ def check_work(run: Evidence, limits: Limits) -> Iterator[str]:
     if not run.final.transactions:
         yield "no transactions"
         return
-    yield from (
-        checks_custom_scripts.check_work(run)
-        if checks_custom_scripts.is_custom(run)
-        else _check_statements(run)
-    )
+    is_custom = checks_custom_scripts.is_custom(run)
+    yield from checks_custom_scripts.check_work(run) if is_custom else _check_statements(run)
     yield from _rate_faults(run, limits)
 
 
 def _check_statements(run: Evidence) -> Iterator[str]:
-    transaction = run.transaction
-    transactions = run.total("transactions")
-    spoilt = run.total("ignored_errors")
+    transaction, done, spoilt = run.transaction, run.total("transactions"), run.total("ignored_errors")
     if not transaction.reads + transaction.writes:
         yield "the options leave no statement but BEGIN and COMMIT"
     # A transaction that is tried again leaves the statements before its error in the counts.
-    for name, each in (
-        ("reads", transaction.reads),
-        ("total", transaction.reads + transaction.writes + transaction.other),
-    ):
+    whole = transaction.reads + transaction.writes + transaction.other
+    for name, each in (("reads", transaction.reads), ("total", whole)):
         count = run.total(name)
-        if not each * transactions <= count <= each * (transactions + spoilt):
-            yield f"{count} {name} in {transactions} transactions, {each} each expected"
+        if not each * done <= count <= each * (done + spoilt):
+            yield f"{count} {name} in {done} transactions, {each} each expected"
     if transaction.writes and not run.total("writes"):
         yield "no write changed a row"
 
@@ -228,8 +220,7 @@ def _list_problems(run: Evidence, *concerns: Concern) -> list[str]:
 
 
 def started_apart_s(run: Evidence) -> float:
-    """Seconds between first and last client start of a group, by the turns' clock; 0 if it did not
-    say. Many threads take a second and more to connect."""
+    """Seconds from the first to the last client start of a group; 0 if the clock of turns did not say."""
     first, last = run.observed.get("turns", {}).get("clock", {}).get("started") or (0.0, 0.0)
     return float(last - first)
 
@@ -239,10 +230,7 @@ def _allowed_overrun(seconds: float, limits: Limits) -> float:
 
 
 BINARY = "sysbench"
-PLACES = {
-    "mysql": ({"mysql-socket"}, {"mysql-host", "mysql-port"}),
-    "pgsql": ({"pgsql-host", "pgsql-port"},),
-}
+PLACES = {"mysql": ({"mysql-socket"}, {"mysql-host", "mysql-port"}), "pgsql": ({"pgsql-host", "pgsql-port"},)}
 
 
 def check_command_line(run: Evidence) -> Iterator[str]:

@@ -46,12 +46,10 @@ def check_client(run: Evidence, limits: Limits) -> Iterator[str]:
     ran = min(seconds, (run.log.final and run.log.final.total_time_s) or seconds)
     waited = run.get("client", "runqueue_wait_s") / (run.get("client", "threads") * ran)
     used = run.get("client", "cpu_s") / (run.get("client", "allowance_cores") * seconds)
-    if waited > limits.client_wait and not run.is_in_turns:
-        most = f"at most {limits.client_wait:g} s"
-        yield f"client threads waited {waited:.2f} s for a core each second, {most}"
+    if (most := limits.client_wait) < waited and not run.is_in_turns:
+        yield f"client threads waited {waited:.2f} s for a core each second, at most {most:g} s"
     if used >= limits.client_cpu:
-        most = f"less than {100 * limits.client_cpu:g} %"
-        yield f"{CLIENT_USED} {100 * used:.0f} % of its cores, {most}"
+        yield f"{CLIENT_USED} {100 * used:.0f} % of its cores, less than {100 * limits.client_cpu:g} %"
 
 
 def check_machine(run: Evidence, limits: Limits) -> Iterator[str]:
@@ -81,9 +79,8 @@ def check_encryption(run: Evidence, limits: Limits) -> Iterator[str]:
         yield f"encryption {request} asked, the cipher is {cipher or 'none'}"
     if run.has_counter("Ssl_accepts"):
         accepted = run.grown("Ssl_accepts")
-        if accepted != (
-            0 if request == "off" else sum(evidence.plan_value("threads") for evidence in run.served)
-        ):
+        threads = sum(evidence.plan_value("threads") for evidence in run.served)
+        if accepted != (0 if request == "off" else threads):
             yield f"encryption {request} asked, {accepted} connections were encrypted"
 
 
@@ -188,10 +185,8 @@ def check_strangers(run: Evidence) -> Iterator[str]:
             yield f"the {part} was stopped in the run{_machine_suffix(machine)}"
         for part, limits in sorted(activity.limits.items()):
             for limit in sorted({*limits} - {*activity.limits[""]}):
-                yield (
-                    f"the {part} was under {limit}{_machine_suffix(machine)}, which neither its arm nor "
-                    "its stage has"
-                )
+                where = _machine_suffix(machine)
+                yield f"the {part} was under {limit}{where}, which neither its arm nor its stage has"
     if halted := turns.get("halted"):
         yield f"at the end of {halted} of its {turns['count']} turns a part of the arm stood still"
     if activities.keys() == HERE and (lost := _describe_retransmissions(activities["machine"])):
@@ -201,46 +196,41 @@ def check_strangers(run: Evidence) -> Iterator[str]:
 def describe_near_strangers(run: Evidence) -> Iterator[str]:
     """Foreign actions that may have touched the arm, though nothing shows that they did."""
     activities = _by_machine(run)
-    for machine, foreign_activity in activities.items():
-        for name in foreign_activity.counting:
+    for machine, activity in activities.items():
+        where = _machine_suffix(machine)
+        for name in activity.counting:
             whose = "of which processes, the kernel does not say"
-            yield f"{name} counted events of performance{_machine_suffix(machine)}; {whose}"
-        for limit in foreign_activity.limits.get("", ()):
-            free = sorted(part for part, limits in foreign_activity.limits.items() if limit not in limits)
+            yield f"{name} counted events of performance{where}; {whose}"
+        for limit in activity.limits.get("", ()):
+            free = sorted(part for part, limits in activity.limits.items() if limit not in limits)
             whose = f", but for {' and '.join(free)}" if free else ""
-            yield f"all ran under {limit}{_machine_suffix(machine)}, which no arm asks for{whose}"
-        for group, held in sorted(foreign_activity.held_back.items()):
+            yield f"all ran under {limit}{where}, which no arm asks for{whose}"
+        for group, held in sorted(activity.held_back.items()):
             if held["periods"]:
-                yield (
-                    f"the CPU quota of {group} held the run back for {held['seconds']:.2f} "
-                    f"s{_machine_suffix(machine)}"
-                )
+                yield f"the CPU quota of {group} held the run back for {held['seconds']:.2f} s{where}"
             if held["memory"]:
-                yield (
-                    f"the memory limit of {group} was met {held['memory']:g} times{_machine_suffix(machine)}"
-                )
-        for network in foreign_activity.each:
-            where = f"in the network of {' and '.join(network.parts)}{_machine_suffix(machine)}"
+                yield f"the memory limit of {group} was met {held['memory']:g} times{where}"
+        for network in activity.each:
+            its = f"in the network of {' and '.join(network.parts)}{where}"
             if network.rules:
-                yield f"{network.rules} rules of the firewall that are not ours {where}"
+                yield f"{network.rules} rules of the firewall that are not ours {its}"
             if network.dropped:
-                yield f"rules of the firewall dropped {network.dropped} packets {where}"
-        if activities.keys() != HERE and (lost := _describe_retransmissions(foreign_activity)):
-            yield f"{lost}{_machine_suffix(machine)}"
+                yield f"rules of the firewall dropped {network.dropped} packets {its}"
+        if activities.keys() != HERE and (lost := _describe_retransmissions(activity)):
+            yield f"{lost}{where}"
 
 
 def _by_machine(run: Evidence) -> dict[str, ForeignActivity]:
-    return {
-        name: ForeignActivity.of(item) for name, item in sorted((run.observed.get("strangers") or {}).items())
-    }
+    strangers = run.observed.get("strangers") or {}
+    return {name: ForeignActivity.of(item) for name, item in sorted(strangers.items())}
 
 
-def _describe_retransmissions(foreign_activity: ForeignActivity) -> str | None:
+def _describe_retransmissions(activity: ForeignActivity) -> str | None:
     """Number of segments of an arm's connections sent again; None if no more than chance."""
-    connections = foreign_activity.connections or {}
-    alone = [(network.sent, network.again) for network in foreign_activity.each if not network.is_shared]
+    connections = activity.connections or {}
+    alone = [(network.sent, network.again) for network in activity.each if not network.is_shared]
     for count in ((connections.get("sent"), connections.get("again")), *alone):
-        sent, again = count[0] or 0, count[1] or 0
+        sent, again = (number or 0 for number in count)
         if again >= AGAIN_LEAST and again > AGAIN_SHARE * sent:
             return f"{again} of {sent} segments were sent again ({100 * again / sent:.2f} %)"
     return None

@@ -62,20 +62,15 @@ def check_ledger(run: Evidence, limits: Limits) -> Iterator[str]:
 
 
 def _possible_repeats(run: Evidence) -> Counter[str]:
-    """Possible repeated counts of each statement at a server, by the retries it counted.
-
-    A transaction that is done again is done without its reads. Statements that are not prepared are counted
-    where they come in, once. Retries of the server's own sessions are told too, so this is the most.
-    """
+    """Possible repeated counts of each statement at a server, at the most, by the retries it counted."""
     most: Counter[str] = Counter()
+    # Those of the server's own sessions are told too. Statements that are not prepared are counted once.
     retries = run.grown(RETRIES) if run.has_counter(RETRIES) else 0
-    for evidence in run.served if retries else ():
-        if not evidence.transaction.is_prepared:
-            continue
-        again = {name: each for name, each in evidence.transaction.counters.items() if name != "Com_select"}
-        again |= {"Com_begin": 1, "Com_commit": 1} if evidence.transaction.has_transaction else {}
-        for name, each in again.items():
-            most[name] = max(most[name], each * retries)
+    for transaction in [each.transaction for each in run.served] if retries else ():
+        ends = {"Com_begin": 1, "Com_commit": 1} if transaction.has_transaction else {}
+        again = {**transaction.counters, **ends} if transaction.is_prepared else {}
+        # A transaction that is done again is done without its reads.
+        most |= Counter({name: each * retries for name, each in again.items() if name != "Com_select"})
     return most
 
 
@@ -89,33 +84,29 @@ def _expected_counts(run: Evidence) -> tuple[dict[str, int], dict[str, int]]:
         "Connections": run.plan_value("threads"),
         "Com_stmt_execute": run.total("total") + spoilt if transaction.is_prepared else 0,
     }
-    writes = {name: each * done for name, each in transaction.counters.items() if name != "Com_select"}
+    optional = {name: each * done for name, each in transaction.counters.items() if name != "Com_select"}
+    optional["Com_stmt_prepare"] = run.plan_value("threads") * transaction.prepares
     # Rows changed are what sysbench calls writes, whether their transaction was kept or not.
-    changed = {
-        "Com_stmt_prepare": run.plan_value("threads") * transaction.prepares,
-        "Rows_changed": run.total("writes"),
-    }
-    return expected, writes | changed
+    return expected, optional | {"Rows_changed": run.total("writes")}
 
 
 def _check_account(run: Evidence) -> Iterator[str]:
-    """Hold the counters of one account against sysbench's counts.
+    """Faults of the counters of one account, by which recorded campaigns told arms in turns apart.
 
-    Arms in turns were told apart so until it was seen that MariaDB serves otherwise while it counts by
-    account (docs/turns.md); recorded campaigns hold such evidence.
+    It was then seen that MariaDB serves otherwise while it counts so (docs/turns.md).
     """
     transaction, spoilt, done = run.transaction, run.total("ignored_errors"), run.total("transactions")
-    threads = run.plan_value("threads")
+    connections = run.plan_value("threads") + run.get("ledger").get("own_connections", 0)
     books = [
         ("Com_select", run.grown("Com_select"), run.total("reads")),
-        ("Connections", run.grown("Connections"), threads + run.get("ledger").get("own_connections", 0)),
+        ("Connections", run.grown("Connections"), connections),
     ]
     if not spoilt:
         updates = sum(each for name, each in transaction.counters.items() if name != "Com_select") * done
         # A write that met no row is an update to the server and another statement to sysbench.
         rest = run.total("writes") + run.total("other") - updates
-        books += [("updates", run.grown("Account_updates"), updates)]
-        books += [("other statements", run.grown("Account_other"), rest)]
+        books += [("updates", run.grown("Account_updates"), updates),
+                  ("other statements", run.grown("Account_other"), rest)]  # fmt: skip
     for name, book, count in books:
         if book != count:
             yield f"{name} of the account grew by {book}, sysbench says {count}"
@@ -186,9 +177,8 @@ def check_data(run: Evidence, limits: Limits) -> Iterator[str]:
     size = run.plan_value("table_size")
     for name in names:
         # A script that only adds or only removes rows may find what its neighbour in the block left.
-        if (before[name] - size) * (transaction.growth or 1) < 0 or (
-            not transaction.growth and before[name] != size
-        ):
+        more = before[name] - size
+        if more * transaction.growth < 0 or (more and not transaction.growth):
             yield f"{name} had {before[name]} rows, {size} expected"
     changed = sum(after[name] - before[name] for name in names)
     expected = transaction.growth * run.total("writes")
@@ -212,21 +202,16 @@ def _check_sample(run: Evidence) -> Iterator[str]:
                 yield f"sbtest{number} {fault} {when} the run"
 
 
-def _rows_fault(observations: dict[str, int], size: int, growth: int, slack: int) -> str | None:
-    """Fault in the ids of one table. Rows added by a script have ids beyond the last, and
-    rows that it takes away leave gaps."""
-    first = observations["first"]
-    last = observations["last"]
-    lost = observations["asked"] - observations["there"]
+def _rows_fault(look: dict[str, int], size: int, growth: int, slack: int) -> str | None:
+    """Fault in the ids of one table: a script adds rows beyond the last, and leaves gaps where it removes."""
+    first, last, lost = look["first"], look["last"], look["asked"] - look["there"]
     if growth > 0:
         return f"ended at id {last}, {size} or more expected," if last < size else None
     if last > size:
         return f"ended at id {last}, {size} expected,"
     if growth == 0 and not slack and (first, last) != (1, size):
         return f"had ids {first} to {last}, 1 to {size} expected,"
-    return (
-        f"lacked {lost} of {observations['asked']} rows looked for" if growth == 0 and lost > slack else None
-    )
+    return f"lacked {lost} of {look['asked']} rows looked for" if growth == 0 and lost > slack else None
 
 
 COLD_SHARE, STARTED_BYTES = 0.1, 8 << 20
@@ -243,10 +228,8 @@ def check_cache(run: Evidence, limits: Limits) -> Iterator[str]:
     begins = run.observed.get("begins")
     held = run.cache("before") if begins in ("cold", "warm") else None
     if held is None and begins == "cold":
-        raise Excused(
-            "the server does not say what it holds in memory, so that it began cold follows from its start "
-            "right before the run alone"
-        )
+        why = "so that it began cold follows from its start right before the run alone"
+        raise Excused(f"the server does not say what it holds in memory, {why}")
     if held is None:
         return
     data = run.plan_value("tables") * run.plan_value("table_size") * ROW_BYTES

@@ -64,13 +64,10 @@ def check_turns(run: Evidence, limits: Limits) -> Iterator[str]:
 
 
 def _late_faults(run: Evidence) -> Iterator[str]:
-    """Yield turns that went on when sysbench's discard or its time was over: they count in another window.
-
-    Evidence made before turns waited for threads to stand still has no moment of its own for that.
-    """
+    """Yield turns that went on when sysbench's discard or its time was over: they count in another window."""
     clock = run.get("turns", "clock")
     if clock.get("discarded") is None or clock.get("started") is None:
-        return
+        return  # Evidence made before turns waited for threads to stand still has no moment for that.
     (first, _), (discard, length) = clock["started"], run.clock_s
     late = {
         "discard": clock["discarded"] - first - discard,

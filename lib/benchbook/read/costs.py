@@ -26,27 +26,17 @@ MONITOR = csv.ConvertOptions(
 PARTS = ("client", "proxy", "server", "tidb", "tikv", "pd")
 # What is kept of a part's second, and times what it gives the unit of a query.
 OF_SECOND = {
-    "cpu_us": ("cpu_cores", 1e6),
-    "system_us": ("system_cores", 1e6),
-    "voluntary": ("voluntary_per_s", 1.0),
-    "involuntary": ("involuntary_per_s", 1.0),
-    "wait_us": ("wait_cores", 1e6),
-    "received_bytes": ("received_mib_s", float(1 << 20)),
-    "sent_bytes": ("sent_mib_s", float(1 << 20)),
-    "read_bytes": ("read_kib_s", 1024.0),
-    "written_bytes": ("written_kib_s", 1024.0),
-    "major_faults": ("major_faults_per_s", 1.0),
-}
+    "cpu_us": ("cpu_cores", 1e6), "system_us": ("system_cores", 1e6),
+    "voluntary": ("voluntary_per_s", 1.0), "involuntary": ("involuntary_per_s", 1.0),
+    "wait_us": ("wait_cores", 1e6), "received_bytes": ("received_mib_s", float(1 << 20)),
+    "sent_bytes": ("sent_mib_s", float(1 << 20)), "read_bytes": ("read_kib_s", 1024.0),
+    "written_bytes": ("written_kib_s", 1024.0), "major_faults": ("major_faults_per_s", 1.0),
+}  # fmt: skip
 OF_TURNS = {
-    "cpu_us": ("cpu_s", 1e6),
-    "system_us": ("system_s", 1e6),
-    "voluntary": ("voluntary", 1.0),
-    "involuntary": ("involuntary", 1.0),
-    "wait_us": ("wait_s", 1e6),
-    "read_bytes": ("read_bytes", 1.0),
-    "written_bytes": ("written_bytes", 1.0),
-    "major_faults": ("major_faults", 1.0),
-}
+    "cpu_us": ("cpu_s", 1e6), "system_us": ("system_s", 1e6), "wait_us": ("wait_s", 1e6),
+    **{name: (name, 1.0) for name in ("voluntary", "involuntary", "read_bytes", "written_bytes",
+                                      "major_faults")},
+}  # fmt: skip
 # What the kernel counts in the discard, and tells of a second of processor time.
 COUNTED = ("instructions", "cycles", "llc_misses")
 # The engines' counters that tell the same thing; an engine without one has none of them.
@@ -94,17 +84,15 @@ def build_rows(run: Evidence, monitor: str, qps: float) -> list[dict[str, Any]]:
         a_query = {name: used[name] / qps if qps else math.nan for name in OF_SECOND}
         events = counted.get(part) or {}
         counted_us = 1e6 * to_number(events.get("cpu_s")) or math.nan
-        rows.append(
-            {
-                "part": part,
-                "busy_cores": used["cpu_us"] / 1e6,
-                **a_query,
-                **{name: a_query["cpu_us"] * to_number(events.get(name)) / counted_us for name in COUNTED},
-                "threads": used["threads"],
-                "first_read_bytes": 1024 * first if part == "server" else math.nan,
-                **server_work,
-            }
-        )
+        rows.append({
+            "part": part,
+            "busy_cores": used["cpu_us"] / 1e6,
+            **a_query,
+            **{name: a_query["cpu_us"] * to_number(events.get(name)) / counted_us for name in COUNTED},
+            "threads": used["threads"],
+            "first_read_bytes": 1024 * first if part == "server" else math.nan,
+            **server_work,
+        })  # fmt: skip
     return rows
 
 
@@ -119,14 +107,12 @@ def by_part(run: Evidence, monitor: str) -> dict[str, Columns]:
     inside = (seconds >= begin + 0.5) & (seconds <= end + 0.5)
     parts = np.array(table["part"].to_pylist(), dtype=object)
     columns = {}
+    read = OF_SECOND | {"threads": ("threads", 1.0)}
     for part in PARTS:
-        mine = inside & (parts == part)
-        if not mine.any():
-            continue
-        columns[part] = {
-            name: unit * _column_mean(table, column, mine) for name, (column, unit) in OF_SECOND.items()
-        }
-        columns[part]["threads"] = _column_mean(table, "threads", mine)
+        if (mine := inside & (parts == part)).any():
+            columns[part] = {
+                name: unit * _column_mean(table, key, mine) for name, (key, unit) in read.items()
+            }
     return columns
 
 
@@ -165,11 +151,9 @@ def _of_server(run: Evidence) -> Columns:
     if run.observed.get("beside") or not queries:
         before = after = {}
     server = {}
-    for name, (counters, unit) in OF_SERVER.items():
-        growths = [
-            after[counter] - before[counter] for counter in counters if counter in after and counter in before
-        ]
-        server[name] = unit * sum(growths) / queries if growths else math.nan
+    for column, (counters, unit) in OF_SERVER.items():
+        growths = [after[name] - before[name] for name in counters if name in after and name in before]
+        server[column] = unit * sum(growths) / queries if growths else math.nan
     return server
 
 

@@ -12,8 +12,7 @@ from typing import Any
 
 from benchbook.core.artifacts import run_folder
 from benchbook.core.artifacts.run_folder import Cache, RunFolder
-from benchbook.core.study import client_sharding, sysbench_workloads
-from benchbook.core.study import interleaving as words
+from benchbook.core.study import client_sharding, interleaving, sysbench_workloads
 from benchbook.core.study.model import PlannedRun
 from benchbook.read.log import Missing, Summary, SysbenchLog, merge_logs
 from benchbook.read.sysbench_log import parse_log
@@ -78,22 +77,14 @@ class Evidence:
     @classmethod
     def of(cls, folder: RunFolder) -> Evidence:
         """Read a folder; unreadable parts are left empty, and the manifest says so."""
-        plan, observed = (_read_or(function, {}) for function in (folder.plan, folder.evidence))
-        plan = plan if isinstance(plan, dict) else {}
-        first, *others = (
-            _read_outputs(folder, number)
-            for number in range(_planned_number(client_sharding.count_clients, plan))
+        parts = (_read_or(function, {}) for function in (folder.plan, folder.evidence))
+        plan, observed = (part if isinstance(part, dict) else {} for part in parts)
+        clients = range(_planned_number(client_sharding.count_clients, plan))
+        (out, err), *others = (_read_outputs(folder, number) for number in clients)
+        turns, monitor = (
+            _read_or(partial(folder.text, name), None) for name in (run_folder.TURNS, run_folder.MONITOR)
         )
-        return cls(
-            plan=plan,
-            observed=observed if isinstance(observed, dict) else {},
-            out=first[0],
-            err=first[1],
-            broken=tuple(folder.verify()),
-            others=tuple(others),
-            turns=_read_or(lambda: folder.text(run_folder.TURNS), None),
-            monitor=_read_or(lambda: folder.text(run_folder.MONITOR), None),
-        )
+        return cls(plan, observed, out, err, tuple(folder.verify()), tuple(others), turns, monitor)
 
     @cached_property
     def planned(self) -> PlannedRun:
@@ -106,16 +97,16 @@ class Evidence:
     @cached_property
     def served(self) -> tuple[Evidence, ...]:
         """All runs that the servers served between the two readings of their books, this one first."""
-        evidence_list = [self]
+        runs = [self]
         for item in self.observed.get("beside") or ():
             first, *others = ((client["out"], client["err"]) for client in item["clients"])
-            evidence_list.append(Evidence(item["plan"], {}, *first, others=tuple(others)))
-        return tuple(evidence_list)
+            runs.append(Evidence(item["plan"], {}, *first, others=tuple(others)))
+        return tuple(runs)
 
     @property
     def is_in_turns(self) -> bool:
         """True if the arms of its group took turns."""
-        return words.is_in_turns(self.plan)
+        return interleaving.is_in_turns(self.plan)
 
     @cached_property
     def taken(self) -> list[Turn]:
@@ -133,7 +124,7 @@ class Evidence:
     def clock_s(self) -> tuple[int, int]:
         """Seconds of discard and of the rest on sysbench's clock, running while others run, too."""
         self.plan_value("discard_s"), self.plan_value("run_s")
-        return words.clock_seconds(self.planned)
+        return interleaving.clock_seconds(self.planned)
 
     @property
     def active_s(self) -> float:
@@ -180,10 +171,8 @@ class Evidence:
         result = []
         for number, (out, err) in enumerate(outputs):
             share = _read_or(partial(client_sharding.split_plan, self.plan, number, len(outputs)), {})
-            observations = _omit_keys(self.observed, OF_CLIENTS)
-            observations |= recorded[number] if number < len(recorded) else {}
-            plan = self.plan | share | _reduce_plan(self.plan)
-            result.append(replace(self, plan=plan, observed=observations, out=out, err=err, others=()))
+            books = recorded[number] if number < len(recorded) else {}
+            result.append(self._reduce(share, OF_CLIENTS, books, out, err))
         return tuple(result)
 
     @cached_property
@@ -202,10 +191,19 @@ class Evidence:
             threads = self.planned.threads * (1 + len(others)) // len(outputs)
             # What tells the servers apart is given once, for all of them.
             same: dict[str, Any] = {} if server == 0 else {name: {} for name in IDENTITIES}
-            plan = self.plan | {"threads": threads} | _reduce_plan(self.plan)
-            observed = _omit_keys(self.observed, OF_SERVERS) | books | same
-            result.append(replace(self, plan=plan, observed=observed, out=out, err=err, others=tuple(others)))
+            result.append(self._reduce({"threads": threads}, OF_SERVERS, books | same, out, err, *others))
         return tuple(result)
+
+    def _reduce(
+        self, share: dict[str, Any], of_each: frozenset[str], books: dict[str, Any],
+        out: str, err: str | None, *others: tuple[str, str | None],
+    ) -> Evidence:  # fmt: skip
+        """The run as one client or server saw it: its share of the plan, and its books of `of_each`."""
+        setting = self.plan["arm_setting"]
+        kept = {name: value for name, value in setting.items() if name not in client_sharding.KEYS}
+        observed = {name: value for name, value in self.observed.items() if name not in of_each} | books
+        plan = self.plan | share | {"arm_setting": kept}
+        return replace(self, plan=plan, observed=observed, out=out, err=err, others=others)
 
     @cached_property
     def transaction(self) -> sysbench_workloads.Transaction:
@@ -240,8 +238,7 @@ class Evidence:
     def grown(self, counter: str) -> int:
         """Growth of a counter of the server over the run.
 
-        Raises Excused where the site has no ledger or the engine no such counter, Missing where the
-        counter is not in it.
+        Raises Excused where the site has no ledger or the engine no such counter, Missing if it is not there.
         """
         ledger = self.get("ledger")
         if not ledger.get("available"):
@@ -277,16 +274,6 @@ def _read_outputs(folder: RunFolder, number: int) -> tuple[str, str | None]:
 def _planned_number(count: Callable[[Any], int], plan: dict[str, Any]) -> int:
     """Number of clients or servers in a plan."""
     return max(1, _read_or(lambda: count(plan.get("arm_setting")), 1))
-
-
-def _reduce_plan(plan: dict[str, Any]) -> dict[str, Any]:
-    """A plan's arm reduced to one client with one server."""
-    setting = plan["arm_setting"]
-    return {"arm_setting": {name: setting[name] for name in setting if name not in client_sharding.KEYS}}
-
-
-def _omit_keys(observations: dict[str, Any], names: frozenset[str]) -> dict[str, Any]:
-    return {name: value for name, value in observations.items() if name not in names}
 
 
 def _read_or(what: Callable[[], Any], otherwise: Any) -> Any:

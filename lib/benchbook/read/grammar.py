@@ -16,10 +16,9 @@ Fields = dict[str, Any]
 
 # Numbers as sysbench formats them; none has more digits than a 64-bit counter. What is below zero is named
 # as such later, but zero has no sign, which a number would lose.
-N = r"(?!-0)-?\d{1,18}"
 X = r"(?!-0\.00)-?\d{1,18}\.\d{2}|-?inf|-?nan"
-S = r"\d{1,18}\.\d{4}"
 K = r"\d{1,9}"
+NUMBERS = {"N": r"(?!-0)-?\d{1,18}", "X": X, "S": r"\d{1,18}\.\d{4}", "K": K}
 
 
 def compile_ascii(pattern: str) -> re.Pattern[str]:
@@ -27,108 +26,75 @@ def compile_ascii(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.ASCII)
 
 
-def compile_rated(field: str) -> re.Pattern[str]:
-    """Compile the line of a count and its rate."""
-    name = field.replace("_", " ")
-    return compile_ascii(rf"    {name}: +(?P<{field}>{N}) +\((?P<{field}_per_s>{X}) per sec\.\)")
+def rate_line(label: str, field: str) -> str:
+    """The line of a count and its rate."""
+    return rf"{label}: +<{field}:N> +\(<{field}_per_s:X> per sec\.\)"
 
 
 BAR = compile_ascii(r" {0,10}(\d{1,9}\.\d{3}) \|[* ]{40} (\d{1,18})")
-
 BAR_NARROW = compile_ascii(r"(\d{1,9}\.\d{3}) \|\*{0,40} ?(\d{1,18})")
 
 THREADS = "threads warm_up"
 OPTIONS = f"{THREADS} rate interval checkpoints"
-MODES = f"{OPTIONS} validation~"
 RUNNING = "started~ warming~"
 BLOCK_END = "thread_time~"
 TOTALS = "reconnects~ checkpoint~ histogram_end~ unfinished~ done~~ started~~ warming~~ thread_time~~"
 
-# name, the line (a plain string where nothing varies; a group is a field of a log), the states it may follow
+# Name, line, and the states it may follow. A line with `<field:KIND>`, a number of `NUMBERS` for a field of a
+# log, is a pattern, any other a plain text.
 LINES: Lines = (
     ("version", compile_ascii(r"sysbench (?P<version>\d[\w.+~-]*) \(using (?P<lua>[\w.+ -]+)\)"), "start"),
     ("running", "Running the test with following options:", "version~"),
-    ("threads", compile_ascii(rf"Number of threads: (?P<threads>{N})"), "running"),
-    ("warm_up", compile_ascii(rf"Warmup time: (?P<warm_up_s>{N})s"), "threads"),
-    ("rate", compile_ascii(rf"Target transaction rate: (?P<rate>{N})/sec"), "threads warm_up"),
-    (
-        "interval",
-        compile_ascii(rf"Report intermediate results every (?P<interval_s>{N}) second\(s\)"),
-        f"{THREADS} rate",
-    ),
-    (
-        "checkpoints",
-        compile_ascii(rf"Report checkpoint\(s\) at (?P<checkpoints_s>{K}(?:, {K})*) seconds"),
-        f"{THREADS} rate interval",
-    ),
+    ("threads", "Number of threads: <threads:N>", "running"),
+    ("warm_up", "Warmup time: <warm_up_s:N>s", "threads"),
+    ("rate", "Target transaction rate: <rate:N>/sec", "threads warm_up"),
+    ("interval", r"Report intermediate results every <interval_s:N> second\(s\)", f"{THREADS} rate"),
+    ("checkpoints", compile_ascii(rf"Report checkpoint\(s\) at (?P<checkpoints_s>{K}(?:, {K})*) seconds"),
+     f"{THREADS} rate interval"),
     ("validation", "Validation checks: on.", OPTIONS),
-    (
-        "seed",
-        compile_ascii(rf"Initializing random number generator from (current time|seed \((?P<seed>{N})\)\.)"),
-        MODES,
-    ),
-    ("forcing", compile_ascii(rf"Forcing shutdown in (?P<forced_shutdown_s>{N}) seconds"), "seed~"),
+    ("seed", r"Initializing random number generator from (current time|seed \(<seed:N>\)\.)",
+     f"{OPTIONS} validation~"),
+    ("forcing", "Forcing shutdown in <forced_shutdown_s:N> seconds", "seed~"),
     ("workers", "Initializing worker threads...", "seed~~ forcing~"),
     ("started", "Threads started!", "workers~"),
-    ("warming", compile_ascii(rf"Warming up for (?P<warm_up_s>{N}) seconds\.\.\."), "started~"),
+    ("warming", r"Warming up for <warm_up_s:N> seconds\.\.\.", "started~"),
     ("done", "Done.", f"{RUNNING} {BLOCK_END}"),
-    (
-        "checkpoint",
-        compile_ascii(rf"\[ (?P<checkpoint_s>{N})s \] Checkpoint report:"),
-        f"{RUNNING} {BLOCK_END}",
-    ),
+    ("checkpoint", r"\[ <checkpoint_s:N>s \] Checkpoint report:", f"{RUNNING} {BLOCK_END}"),
     ("histogram", "Latency histogram (values are in milliseconds)", f"{RUNNING} {BLOCK_END} done~"),
     ("histogram_head", "       value  ------------- distribution ------------- count", "histogram"),
     ("bar", BAR, "histogram_head bar"),
     ("histogram_end", " ", "bar"),
     ("sql", "SQL statistics:", f"{RUNNING} {BLOCK_END} done~ checkpoint histogram_end"),
     ("performed", "    queries performed:", "sql"),
-    ("reads", compile_ascii(rf"        read: +(?P<reads>{N})"), "performed"),
-    ("writes", compile_ascii(rf"        write: +(?P<writes>{N})"), "reads"),
-    ("other", compile_ascii(rf"        other: +(?P<other>{N})"), "writes"),
-    ("total", compile_ascii(rf"        total: +(?P<total>{N})"), "other"),
-    ("transactions", compile_rated("transactions"), "total"),
-    ("queries", compile_rated("queries"), "transactions"),
-    ("ignored_errors", compile_rated("ignored_errors"), "queries"),
-    ("reconnects", compile_rated("reconnects"), "ignored_errors"),
-    (
-        "unfinished",
-        compile_ascii(rf"Number of unfinished transactions on forced shutdown: (?P<unfinished>{N})"),
-        TOTALS,
-    ),
+    ("reads", "        read: +<reads:N>", "performed"),
+    ("writes", "        write: +<writes:N>", "reads"),
+    ("other", "        other: +<other:N>", "writes"),
+    ("total", "        total: +<total:N>", "other"),
+    ("transactions", rate_line("    transactions", "transactions"), "total"),
+    ("queries", rate_line("    queries", "queries"), "transactions"),
+    ("ignored_errors", rate_line("    ignored errors", "ignored_errors"), "queries"),
+    ("reconnects", rate_line("    reconnects", "reconnects"), "ignored_errors"),
+    ("unfinished", "Number of unfinished transactions on forced shutdown: <unfinished:N>", TOTALS),
     ("general", "General statistics:", TOTALS),
     ("throughput", "Throughput:", TOTALS),
-    ("eps", compile_ascii(rf"    events/s \(eps\): +(?P<events_per_s>{S})"), "throughput"),
-    ("total_time", compile_ascii(rf"    total time: +(?P<total_time_s>{S})s"), "general"),
-    ("elapsed", compile_ascii(rf"    time elapsed: +(?P<total_time_s>{S})s"), "eps"),
-    ("events", compile_ascii(rf"    total number of events: +(?P<events>{N})"), "total_time elapsed"),
+    ("eps", r"    events/s \(eps\): +<events_per_s:S>", "throughput"),
+    ("total_time", "    total time: +<total_time_s:S>s", "general"),
+    ("elapsed", "    time elapsed: +<total_time_s:S>s", "eps"),
+    ("events", "    total number of events: +<events:N>", "total_time elapsed"),
     ("latency", "Latency (ms):", "events~"),
-    ("min", compile_ascii(rf"         min: +(?P<latency_min_ms>{X})"), "latency"),
-    ("avg", compile_ascii(rf"         avg: +(?P<latency_avg_ms>{X})"), "min"),
-    ("max", compile_ascii(rf"         max: +(?P<latency_max_ms>{X})"), "avg"),
-    (
-        "percentile",
-        compile_ascii(rf" {{8,10}}(?P<percentile>\d{{1,3}})th percentile: +(?P<latency_percentile_ms>{X})"),
-        "max",
-    ),
+    ("min", "         min: +<latency_min_ms:X>", "latency"),
+    ("avg", "         avg: +<latency_avg_ms:X>", "min"),
+    ("max", "         max: +<latency_max_ms:X>", "avg"),
+    ("percentile", compile_ascii(
+        rf" {{8,10}}(?P<percentile>\d{{1,3}})th percentile: +(?P<latency_percentile_ms>{X})"), "max"),
     ("no_percentile", "         percentile stats:               disabled", "max"),
-    ("sum", compile_ascii(rf"         sum: +(?P<latency_sum_ms>{X})"), "percentile no_percentile"),
+    ("sum", "         sum: +<latency_sum_ms:X>", "percentile no_percentile"),
     ("fairness", "Threads fairness:", "sum~"),
-    (
-        "thread_events",
-        compile_ascii(
-            rf"    events \(avg/stddev\): +(?P<thread_events_avg>{S})/(?P<thread_events_stddev>{X})"
-        ),
-        "fairness",
-    ),
-    (
-        "thread_time",
-        compile_ascii(
-            rf"    execution time \(avg/stddev\): +(?P<thread_time_avg_s>{S})/(?P<thread_time_stddev_s>{X})"
-        ),
-        "thread_events",
-    ),
-)
+    ("thread_events", r"    events \(avg/stddev\): +<thread_events_avg:S>/<thread_events_stddev:X>",
+     "fairness"),
+    ("thread_time", r"    execution time \(avg/stddev\): +<thread_time_avg_s:S>/<thread_time_stddev_s:X>",
+     "thread_events"),
+)  # fmt: skip
 
 REPORT = (
     r"\[ {k}s \] thds: {k} tps: {x} qps: {x} \(r/w/o: {x}/{x}/{x}\) "
@@ -139,14 +105,10 @@ INTERVAL = compile_ascii(REPORT.format(k=f"({K})", x=f"({X})", colon="(?:: |( ))
 # Many such lines in a row with nothing unusual in them, which can be read at once.
 ALIKE = REPORT.format(k=K, x=r"\d{1,18}\.\d{2}", colon=": ")
 REPORTS = re.compile(rf"^(?:{ALIKE}\n){{8,}}", re.MULTILINE | re.ASCII)
-INTERVAL_NO_DB = compile_ascii(
-    r"\[ {k}s \] thds: {k} eps: {x} lat \(ms,{k}%\): {x}".format(k=f"({K})", x=f"({X})")
-)
+INTERVAL_NO_DB = compile_ascii(rf"\[ ({K})s \] thds: ({K}) eps: ({X}) lat \(ms,({K})%\): ({X})")
 INTERVAL_05 = compile_ascii(
-    (
-        r"\[ *{k}s\] (?:timestamp: \d+, )?threads: {k}, tps: +{x}, reads(?:/s)?: +{x}, writes(?:/s)?: +{x}, "
-        r"response time: +{x}ms \({k}%\)(?:, errors: +{x}, reconnects: +{x})?"
-    ).format(k=f"({K})", x=f"({X})")
+    rf"\[ *({K})s\] (?:timestamp: \d+, )?threads: ({K}), tps: +({X}), reads(?:/s)?: +({X}), "
+    rf"writes(?:/s)?: +({X}), response time: +({X})ms \(({K})%\)(?:, errors: +({X}), reconnects: +({X}))?"
 )
 # `sysbench.report_csv`, and the lines of one object of `sysbench.report_json`, in their order.
 INTERVAL_CSV = compile_ascii(",".join([f"({K})"] * 2 + [f"({X})"] * 8))
@@ -180,15 +142,10 @@ class Grammar:
     """
 
     def __init__(self, lines: Lines, has_blank_lines: bool = True) -> None:
-        self.has_blank_lines = has_blank_lines
-        if not has_blank_lines:
-            lines = tuple(
-                (name, _without_indent(kind), after.replace("~", "")) for name, kind, after in lines
-            )
-        self.kinds = {name: kind for name, kind, _ in lines}
+        self.kinds = {name: _compile_line(line, has_blank_lines) for name, line, _ in lines}
         self.followers: dict[str, tuple[str, ...]] = {}
         for name, _, after in lines:
-            for state in dict.fromkeys(after.split()):
+            for state in dict.fromkeys((after if has_blank_lines else after.replace("~", "")).split()):
                 self.followers[state] = (*self.followers.get(state, ()), name)
         ends = (state[:-blanks] for state in self.followers for blanks in range(1, state.count("~") + 1))
         self.blank_after = frozenset(ends)
@@ -205,17 +162,24 @@ class Grammar:
         if (match := kind.fullmatch(line)) is None:
             return None
         # A number with a point, infinity and NaN are floats.
-        printed = {field: text for field, text in match.groupdict().items() if text is not None}
-        kinds = {field: int if text.lstrip("-").isdigit() else float for field, text in printed.items()}
-        return {field: READ.get(field, kinds[field])(text) for field, text in printed.items()}
+        return {
+            field: READ.get(field, int if text.lstrip("-").isdigit() else float)(text)
+            for field, text in match.groupdict().items()
+            if text is not None
+        }
 
 
-def _without_indent(kind: str | re.Pattern[str]) -> str | re.Pattern[str]:
-    if isinstance(kind, str):
-        return " ".join(kind.split())
-    if kind is BAR:
-        return BAR_NARROW
-    return compile_ascii(re.sub(r"^ +(?:\{\d+,\d+\})?", "", kind.pattern))
+def _compile_line(line: str | re.Pattern[str], has_indent: bool) -> str | re.Pattern[str]:
+    """A line as its pattern or text, without blanks that say nothing unless it has its indentation."""
+    if isinstance(line, str):
+        pattern = re.sub(r"<(\w+):([NXSK])>", lambda field: f"(?P<{field[1]}>{NUMBERS[field[2]]})", line)
+        if pattern == line:
+            return line if has_indent else " ".join(line.split())
+    else:
+        pattern = line.pattern
+    if has_indent:
+        return compile_ascii(pattern)
+    return BAR_NARROW if line is BAR else compile_ascii(re.sub(r"^ +(?:\{\d+,\d+\})?", "", pattern))
 
 
 STRICT = Grammar(LINES)

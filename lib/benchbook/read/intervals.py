@@ -77,11 +77,16 @@ class Intervals:
 
     @cached_property
     def _rows(self) -> list[ReportLine]:
-        return [
-            report_line
-            for part in self._parts
-            for report_line in (_iter_rows(part) if isinstance(part, dict) else part)
-        ]
+        reports: list[ReportLine] = []
+        for part in self._parts:
+            if isinstance(part, dict):
+                lists = [map(KINDS.get(name, float), values.tolist()) for name, values in part.items()]
+                reports += (
+                    ReportLine(**dict(zip(part, row, strict=True))) for row in zip(*lists, strict=True)
+                )
+            else:
+                reports += part
+        return reports
 
     def __len__(self) -> int:
         return self.column("line").size
@@ -91,11 +96,6 @@ class Intervals:
 
     def __getitem__(self, at: Any) -> Any:
         return self._rows[at]
-
-
-def _iter_rows(part: Columns) -> Iterator[ReportLine]:
-    lists = [list(map(KINDS.get(name, float), values.tolist())) for name, values in part.items()]
-    return (ReportLine(**dict(zip(part, values, strict=True))) for values in zip(*lists, strict=True))
 
 
 # The forms of a report line, each with what it says in its order.

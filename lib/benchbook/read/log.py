@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchbook.core.util import histogram, numeric_equality
-from benchbook.core.util.histogram import BUCKETS
 from benchbook.read.intervals import SERIES, Intervals
 
 Status = Literal["complete", "truncated", "failed"]
@@ -78,7 +78,7 @@ class Histogram:
 
     def full(self) -> NDArray[np.int64]:
         """All 1024 counts."""
-        full = np.zeros(BUCKETS, dtype=np.int64)
+        full = np.zeros(histogram.BUCKETS, dtype=np.int64)
         full[self.buckets] = self.counts
         return full
 
@@ -218,6 +218,10 @@ def merge_logs(logs: Sequence[SysbenchLog]) -> SysbenchLog:
     if len(logs) == 1:
         return logs[0]
     bars = _merge_histograms(logs)
+    kinds = {tuple((block.is_checkpoint, block.checkpoint_s) for block in log.summaries) for log in logs}
+    # Blocks of totals are put together one after the other, if all clients have the same ones.
+    blocks = zip(*(log.summaries for log in logs), strict=True) if len(kinds) == 1 else ()
+    threads = [log.header.threads or 0 for log in logs]
     problems = tuple(
         Problem(problem.concern, problem.line, f"client {number}: {problem.text}")
         for number, log in enumerate(logs)
@@ -235,7 +239,7 @@ def merge_logs(logs: Sequence[SysbenchLog]) -> SysbenchLog:
         ),
         intervals=_merge_intervals(logs),
         histogram=bars,
-        summaries=_merge_summaries(logs, bars),
+        summaries=tuple(_merge_blocks(of_clients, threads, bars) for of_clients in blocks),
         messages=tuple(message for log in logs for message in log.messages),
     )
 
@@ -245,31 +249,16 @@ def _merge_histograms(logs: Sequence[SysbenchLog]) -> Histogram | None:
     if len(histograms) < len(logs):
         return None
     counts = histogram.merge_counts(*(bars.full() for bars in histograms))
-    buckets = np.flatnonzero(counts)
-    return Histogram(0, buckets, counts[buckets])
+    return Histogram(0, np.flatnonzero(counts), counts[np.flatnonzero(counts)])
 
 
-def _merge_summaries(logs: Sequence[SysbenchLog], bars: Histogram | None) -> tuple[Summary, ...]:
-    """Put the blocks of totals together, one after the other, if all clients have the same ones."""
-    kinds = {
-        tuple((summary.is_checkpoint, summary.checkpoint_s) for summary in log.summaries) for log in logs
-    }
-    if len(kinds) > 1:
-        return ()
-    threads = [log.header.threads or 0 for log in logs]
-    return tuple(
-        _merge_summary(blocks, threads, bars) for blocks in zip(*(log.summaries for log in logs), strict=True)
-    )
-
-
-def _merge_summary(blocks: Sequence[Summary], threads: Sequence[int], bars: Histogram | None) -> Summary:
+def _merge_blocks(blocks: Sequence[Summary], threads: Sequence[int], bars: Histogram | None) -> Summary:
     first = blocks[0]
     of_all = {name: [getattr(block, name) for block in blocks] for name in Summary.__dataclass_fields__}
     events, least, most = (of_all[name] for name in ("events", "latency_min_ms", "latency_max_ms"))
-    percentile, value = None, None
-    if len(set(of_all["percentile"])) == 1 and bars is not None and not first.is_checkpoint:
-        percentile = first.percentile
-        value = histogram.bucket_percentile(bars.full(), percentile) if percentile else None
+    has_percentile = len(set(of_all["percentile"])) == 1 and bars is not None and not first.is_checkpoint
+    percentile = first.percentile if has_percentile else None
+    value = histogram.bucket_percentile(bars.full(), percentile) if bars and percentile else None
     return Summary(
         line=0,
         is_checkpoint=first.is_checkpoint,
@@ -288,12 +277,9 @@ def _merge_summary(blocks: Sequence[Summary], threads: Sequence[int], bars: Hist
 
 def _merge_intervals(logs: Sequence[SysbenchLog]) -> Intervals:
     """Add report lines by second over the seconds with exactly one line of each client."""
-    labels = [
-        np.unique(log.intervals.column("second"), return_index=True, return_counts=True) for log in logs
-    ]
-    common = labels[0][0]
-    for seconds, _, counts in labels:
-        common = np.intersect1d(common, seconds[counts == 1])
+    columns = [log.intervals.column("second") for log in logs]
+    labels = [np.unique(column, return_index=True, return_counts=True) for column in columns]
+    common = reduce(np.intersect1d, (seconds[counts == 1] for seconds, _, counts in labels))
     places = [first[np.searchsorted(seconds, common)] for seconds, first, _ in labels]
     whole = {"second": common, **dict.fromkeys(("line", "is_hook"), np.zeros(common.size))}
     for name in ("threads", *SERIES, *QUEUES):
@@ -307,11 +293,8 @@ def _sum_or_none(values: Sequence[Any]) -> Any:
     """Sum of the values of all clients; None if one lacks it."""
     if None in values:
         return None
-    return (
-        numeric_equality.exact_sum(values)
-        if any(isinstance(value, float) for value in values)
-        else sum(values)
-    )
+    has_floats = any(isinstance(value, float) for value in values)
+    return numeric_equality.exact_sum(values) if has_floats else sum(values)
 
 
 def _weighted_mean(values: Sequence[float | None], weights: Sequence[int | None]) -> float | None:

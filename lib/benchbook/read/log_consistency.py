@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,26 +21,19 @@ from benchbook.read.log import Histogram, Problem, Summary, SysbenchLog, Totals,
 RATED_COUNTS = ("transactions", "queries", "ignored_errors", "reconnects", "deadlocks", "read_write_requests",
                 "other_operations")  # fmt: skip
 SLACK_S = 0.5
-"""Seconds a busy machine may keep sysbench from reading its timers after it has read its counters.
-
-Printed rates include them, and so do the timers around a checkpoint.
-"""
+"""Seconds a busy machine may keep sysbench from reading its timers after it has read its counters: they are
+in printed rates, and in the timers around a checkpoint."""
 SUM_SHARE = 0.02
 SUM_SLACK_INTERVALS = 0.15
 """The interval lines of a window may differ from its total by 2 % and 0.15 of the busiest interval."""
-
 PARTS_SLACK = 0.021
 """How far the printed rates of a line may be from their sum, a hundredth each, in queries a second."""
-
 LABEL_SHARE = 0.25
 """Labels are rounded times, which may be off by this share of a step of several seconds."""
-
 UNSEEN_SPEED = 3.0
 """Without a histogram, what no report line shows can have been so many times as fast as the busiest one."""
-
 RATE_DEVIATIONS = 6.0
 """Standard deviations by which random arrivals may be more than their rate makes."""
-
 REST_S = 0.1
 """With more seconds than this after the last interval line, what happened in them is on no line."""
 
@@ -62,13 +55,10 @@ def find_disagreements(log: SysbenchLog) -> tuple[Problem, ...]:
 
 
 def _in_blocks(log: SysbenchLog) -> Iterator[Problem]:
-    before = 0.0
-    for block in log.summaries:
-        ended = block.whole().total_time_s
-        window, before = ended - before, ended
-        for is_right, text in _block_checks(block, window, log):
-            if not is_right:
-                yield Problem("numbers", block.line, text)
+    ends = [0.0, *(block.whole().total_time_s for block in log.summaries)]
+    for block, before, ended in zip(log.summaries, ends, ends[1:], strict=False):
+        checks = _block_checks(block, ended - before, log)
+        yield from (Problem("numbers", block.line, text) for is_right, text in checks if not is_right)
 
 
 def _block_checks(block: Summary, window: float, log: SysbenchLog) -> Iterator[tuple[bool, str]]:
@@ -107,7 +97,8 @@ def _block_checks(block: Summary, window: float, log: SysbenchLog) -> Iterator[t
     yield is_sum, f"{timed:.0f} x {mean_ms} ms is not {total_ms} ms"
     is_inside = whole.latency_min_ms <= mean_ms + 0.01 <= whole.latency_max_ms + 0.02
     yield is_inside, "the mean latency is outside min and max"
-    yield from _percentile_checks(block, slack)
+    if block.percentile is not None:
+        yield from _percentile_checks(block, block.percentile, slack)
     for name in ("thread_events_{}", "thread_time_{}_s"):
         messages = [getattr(block, name.format(part)) for part in ("avg", "stddev")]
         mean, deviation = (require_printed(value, "fairness of the threads") for value in messages)
@@ -124,17 +115,14 @@ def _is_counted_at_commit(block: Summary) -> bool:
     return block.taken_s is not None and block.transactions == 0
 
 
-def _percentile_checks(block: Summary, slack: float) -> Iterator[tuple[bool, str]]:
+def _percentile_checks(block: Summary, percentile: int, slack: float) -> Iterator[tuple[bool, str]]:
     """Checks of the percentile against the maximum; `slack` events are in its histogram alone."""
-    if block.percentile is None:
-        return
-    yield 0 < block.percentile <= 100, f"a percentile of {block.percentile}"
+    yield 0 < percentile <= 100, f"a percentile of {percentile}"
     printed_ms = require_printed(block.latency_percentile_ms, "percentile of the latencies")
     whole = block.whole()
-    above = whole.events * (100 - block.percentile) / 100
-    is_below = printed_ms <= whole.latency_max_ms * histogram.RATIO + 0.011
-    text = f"{block.percentile}th percentile {printed_ms} ms, max is {whole.latency_max_ms} ms"
-    yield is_below or not whole.events or above < slack, text
+    is_free = not whole.events or whole.events * (100 - percentile) / 100 < slack
+    text = f"{percentile}th percentile {printed_ms} ms, max is {whole.latency_max_ms} ms"
+    yield printed_ms <= whole.latency_max_ms * histogram.RATIO + 0.011 or is_free, text
 
 
 def _over_blocks(log: SysbenchLog) -> Iterator[Problem]:
@@ -207,7 +195,7 @@ def _in_intervals(log: SysbenchLog) -> Iterator[Problem]:
             yield Problem("intervals", line, "a report line and its queue line do not go together")
 
 
-def _first_leaving(log: SysbenchLog, reports: Sequence[ReportLine]) -> int:
+def _first_leaving(log: SysbenchLog, reports: list[ReportLine]) -> int:
     """Position with only leaving threads after it: time is over, others end a last transaction."""
     at, fewest = len(reports), 0
     while at and fewest <= reports[at - 1].threads < (log.header.threads or 0):
@@ -227,10 +215,8 @@ def _of_intervals(log: SysbenchLog) -> Iterator[Problem]:
     if log.header.warm_up_s:
         return
     second = log.intervals.column("second")
-    reached = [
-        float(require_printed(block.checkpoint_s, "time of a checkpoint")) for block in log.checkpoints
-    ]
-    edges = [0.0, *reached, math.inf]
+    reached = [require_printed(block.checkpoint_s, "time of a checkpoint") for block in log.checkpoints]
+    edges = [0.0, *map(float, reached), math.inf]
     for block, low, high in zip(log.summaries, edges, edges[1:], strict=False):
         inside = np.flatnonzero((low < second) & (second <= high))
         if inside.size:
@@ -239,8 +225,7 @@ def _of_intervals(log: SysbenchLog) -> Iterator[Problem]:
 
 
 def _of_window(log: SysbenchLog, block: Summary, inside: NDArray[np.int64], rest: float) -> Iterator[Problem]:
-    """Yield the first that the report lines of a block count otherwise than its totals; `rest` seconds of it
-    are on no line."""
+    """The first series of a block's report lines unlike its total; `rest` seconds of it are on no line."""
     step = require_printed(log.header.interval_s, "interval")
     for series, total in SERIES.items():
         counts, count = log.intervals.column(series)[inside] * step, getattr(block, total)
@@ -256,11 +241,8 @@ def _of_window(log: SysbenchLog, block: Summary, inside: NDArray[np.int64], rest
 
 
 def _unreported_transactions(log: SysbenchLog, block: Summary, rest: float) -> float:
-    """Number of transactions that can have ended in seconds without a report line.
-
-    As many as fit if they were the shortest there are; at a fixed rate latencies hold the wait in the queue,
-    and say nothing.
-    """
+    """Number of transactions that can have ended in seconds without a report line: the shortest that fit."""
+    # At a fixed rate latencies hold the wait in the queue, and say nothing.
     if block.is_checkpoint or log.header.rate:
         return math.inf
     threads = require_printed(log.header.threads, "threads")
@@ -362,8 +344,7 @@ def count_fitting(counts: np.ndarray, spent_ms: float) -> int:
     done = int(counts[:whole].sum())
     if whole == histogram.BUCKETS:
         return done
-    before = float(ends[whole - 1]) if whole else 0.0
-    return done + int((spent_ms - before) / histogram.VALUES_MS[whole])
+    return done + int((spent_ms - (ends[whole - 1] if whole else 0.0)) / histogram.VALUES_MS[whole])
 
 
 def _bucket_range(printed_ms: float) -> tuple[int, int]:

@@ -15,6 +15,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 from benchbook.read import grammar, sysbench_legacy
@@ -115,17 +116,15 @@ def decode_text(data: bytes) -> tuple[str, list[str]]:
     if (name := _detect_compression(data)) is not None:
         data = _decompress_bytes(name, data)
         undone.append(name)
-    encoding, is_marked = "utf-8", True
+    encoding = "utf-8"
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         encoding = "utf-16"
     elif data[:3] == b"\xef\xbb\xbf":
         encoding = "utf-8-sig"
-    elif data[:400:2].count(0) > len(data[:400]) // 4 or data[1:400:2].count(0) > len(data[:400]) // 4:
+    elif max(data[:400:2].count(0), data[1:400:2].count(0)) > len(data[:400]) // 4:
         encoding = "utf-16-le" if data[1:400:2].count(0) else "utf-16-be"
-    else:
-        is_marked = False
     text = data.decode(encoding, errors="replace")
-    if is_marked:
+    if encoding != "utf-8":
         undone.append("byte order mark" if encoding == "utf-8-sig" else "UTF-16")
     if "\0" in text and text.count("\0") > len(text) // 100:
         raise NotText("binary, no text")
@@ -133,26 +132,23 @@ def decode_text(data: bytes) -> tuple[str, list[str]]:
 
 
 def _decompress_bytes(name: str, data: bytes) -> bytes:
+    makers: dict[str, Callable[[], Any]] = {
+        "gzip": partial(zlib.decompressobj, 47),
+        "xz": lzma.LZMADecompressor,
+        "bzip2": bz2.BZ2Decompressor,
+    }
+    text, left = b"", data
     try:
         if name == "zstd":
             import pyarrow
 
             with pyarrow.CompressedInputStream(pyarrow.py_buffer(data), "zstd") as stream:
-                text = stream.read(MOST_BYTES + 1)
-        else:
-            makers: dict[str, Callable[[], Any]] = {
-                "gzip": partial(zlib.decompressobj, 47),
-                "xz": lzma.LZMADecompressor,
-                "bzip2": bz2.BZ2Decompressor,
-            }
-            maker, text, left = makers[name], b"", data
-            # Files that were appended to each other have several members.
-            while left and len(text) <= MOST_BYTES:
-                machine = maker()
-                text += machine.decompress(left, MOST_BYTES + 1 - len(text))
-                left = getattr(machine, "unused_data", b"")
-                if not getattr(machine, "eof", True):
-                    break
+                text, left = stream.read(MOST_BYTES + 1), b""
+        # Files that were appended to each other have several members.
+        while left and len(text) <= MOST_BYTES:
+            machine = makers[name]()
+            text += machine.decompress(left, MOST_BYTES + 1 - len(text))
+            left = machine.unused_data if machine.eof else b""
     except (OSError, EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
         raise NotText(f"{name} that can't be unpacked ({error})") from None
     if len(text) > MOST_BYTES:
@@ -163,13 +159,8 @@ def _decompress_bytes(name: str, data: bytes) -> bytes:
 def extract_outputs(text: str, undone: Sequence[str] = ()) -> list[Output]:
     """Outputs of sysbench in a text, in their order, parts of outputs included."""
     undone = list(undone)
-    text = _strip_markup(text, undone)
-    streams = _split_streams(text, undone)
-    return [
-        output
-        for stream in streams
-        for output in _iter_outputs("\n".join(stream.lines), stream, tuple(undone))
-    ]
+    streams = _split_streams(_strip_markup(text, undone), undone)
+    return [output for stream in streams for output in _iter_outputs(stream, tuple(undone))]
 
 
 def _strip_markup(text: str, undone: list[str]) -> str:
@@ -192,9 +183,8 @@ def _strip_markup(text: str, undone: list[str]) -> str:
 
 def _split_streams(text: str, undone: list[str]) -> list[_Stream]:
     """Lines of a text by their writer, without the prefix of each."""
-    results = [match["prefix"] for match in _ANY_VERSION.finditer(text)]
-    results = results or [match["prefix"] for match in _ANY_REPORT.finditer(text)]
-    prefixes = [prefix for prefix in results if prefix.strip()]
+    matches = [*_ANY_VERSION.finditer(text)] or [*_ANY_REPORT.finditer(text)]
+    prefixes = [match["prefix"] for match in matches if match["prefix"].strip()]
     lines = text.split("\n")
     if not prefixes:
         return [_Stream("", lines, range(1, len(lines) + 1))]  # type: ignore[arg-type]
@@ -203,7 +193,8 @@ def _split_streams(text: str, undone: list[str]) -> list[_Stream]:
         return [_without_literal(lines, prefixes[0], undone)]
     names = [name for name, _ in kinds]
     undone.extend(dict.fromkeys(name for name in names if name not in undone))
-    pattern = re.compile("".join(_number_groups(regex, place) for place, (_, regex) in enumerate(kinds)))
+    numbered = (re.sub(r"\?P<(\w+)>", rf"?P<\g<1>{place}>", regex) for place, (_, regex) in enumerate(kinds))
+    pattern = re.compile("".join(numbered))
     sources = [f"source{place}" for place, (_, regex) in enumerate(kinds) if "?P<source>" in regex]
     stamps = [f"stamp{place}" for place, (_, regex) in enumerate(kinds) if "?P<stamp>" in regex]
     streams: dict[str, _Stream] = {}
@@ -217,10 +208,6 @@ def _split_streams(text: str, undone: list[str]) -> list[_Stream]:
         stream.numbers.append(number)
         stream.stamps.append(match[stamps[0]] if match and stamps else "")
     return [*streams.values()]
-
-
-def _number_groups(regex: str, place: int) -> str:
-    return regex.replace("?P<source>", f"?P<source{place}>").replace("?P<stamp>", f"?P<stamp{place}>")
 
 
 def _kinds_of_prefix(prefix: str) -> list[tuple[str, str]] | None:
@@ -248,35 +235,27 @@ def _without_literal(lines: list[str], prefix: str, undone: list[str]) -> _Strea
     stream = _Stream("")
     for number, line in enumerate(lines, 1):
         match = _ANY_VERSION.match(line)
-        parts = (
-            [match["prefix"], line[match.end("prefix") :]] if match and match["prefix"].strip() else [line]
-        )
+        is_split = match is not None and match["prefix"].strip()
+        parts = [match["prefix"], line[match.end("prefix") :]] if match and is_split else [line]
         stream.lines += parts
         stream.numbers += [number] * len(parts)
     return stream
 
 
-def _iter_outputs(text: str, stream: _Stream, undone: tuple[str, ...]) -> Iterator[Output]:
-    spans = _find_spans(text)
-    ends = [0, *(end for _, end, _ in spans)]
-    line, position = 0, 0
-    for place, (start, end, is_headed) in enumerate(spans):
+def _iter_outputs(stream: _Stream, undone: tuple[str, ...]) -> Iterator[Output]:
+    text = "\n".join(stream.lines)
+    line, position, before_end = 0, 0, 0
+    for (start, end, is_headed), (next_start, *_) in pairwise([*_find_spans(text), (len(text), 0, False)]):
         line += text.count("\n", position, start)
         position = start
         inside = text[start:end]
         numbers = stream.numbers[line : line + inside.count("\n") + (not inside.endswith("\n"))]
         stamps = [stamp for stamp in stream.stamps[line : line + len(numbers)] if stamp]
-        next_start = spans[place + 1][0] if place + 1 < len(spans) else len(text)
-        yield Output(
-            text=inside,
-            numbers=numbers,
-            before="\n".join(text[ends[place] : start].splitlines()[-AROUND_LINES:]),
-            after="\n".join(text[end:next_start].splitlines()[:AROUND_LINES]),
-            undone=undone,
-            is_headed=is_headed,
-            source=stream.source,
-            stamps=(stamps[0], stamps[-1]) if stamps else None,
-        )
+        before = "\n".join(text[before_end:start].splitlines()[-AROUND_LINES:])
+        after = "\n".join(text[end:next_start].splitlines()[:AROUND_LINES])
+        ends = (stamps[0], stamps[-1]) if stamps else None
+        yield Output(inside, numbers, before, after, undone, is_headed, stream.source, ends)
+        before_end = end
 
 
 def _find_spans(text: str) -> list[tuple[int, int, bool]]:
@@ -392,11 +371,8 @@ class RelaxedReader(Reader):
         self.is_warmed = self.is_warmed or name == "warming"
         if name in BLOCK_STARTS and self.header.get("warm_up_s") and not self.is_warmed:
             self.object("grammar", number, "the options have a warm-up, and no line says that it began")
-        if (
-            self.is_legacy
-            and name in ("queries", "latency")
-            and self.header.get("version", "").startswith("0.")
-        ):
+        is_old = self.is_legacy and self.header.get("version", "").startswith("0.")
+        if is_old and name in ("queries", "latency"):
             self.object("grammar", number, "totals of sysbench 1.0 behind options of an older one")
         super().take(name, number, statements)
 
@@ -417,19 +393,15 @@ class RelaxedReader(Reader):
 _RESEMBLES = re.compile(
     r"^[][{}],?$|^\"\w+\": |\[ *\d+ *s *\]|\bthds\b|\btps\b|\bqps\b|per sec\b|percentile|stddev|r/w/o|reconn"
     r"|total (?:number|time)|(?:read|write|other|total|min|avg|max|sum): +\d|statistics:|\|\*|^\d+(?:,\d+){3}"
-    r"|^sysbench \d|"
-    r"(?i:number of threads|report intermediate|threads started|initializing)"
+    r"|^sysbench \d|(?i:number of threads|report intermediate|threads started|initializing)"
 )
 
 
 def parse_output(output: Output) -> tuple[SysbenchLog, tuple[int, ...]]:
     """The log of one output, with the file's line numbers in its problems, and the lines of others in it."""
-    is_legacy = (
-        any(mark in output.text for mark in sysbench_legacy.MARKS) or "multi-threaded" in output.text[:200]
-    )
-    reader = RelaxedReader(is_legacy)
-    text = output.text if output.text.endswith("\n") else f"{output.text}\n"
-    log = read_lines(reader, text)
+    has_mark = any(mark in output.text for mark in sysbench_legacy.MARKS)
+    reader = RelaxedReader(has_mark or "multi-threaded" in output.text[:200])
+    log = read_lines(reader, output.text if output.text.endswith("\n") else f"{output.text}\n")
     problems = tuple(problem._replace(line=output.line_of(problem.line)) for problem in log.problems)
     foreign = tuple(filter(None, (output.line_of(line) for line in reader.foreign)))
     return replace(log, problems=problems), foreign

@@ -21,9 +21,9 @@ Place = tuple[str | int, ...]
 
 def resolve_claims(ids: Sequence[str]) -> dict[str, ClaimSpec]:
     """Claims that a study names as `source/claim`; that they exist its reading has checked."""
-    split = {id: id.partition("/") for id in ids}
+    names = [id.partition("/")[::2] for id in ids]
     return {
-        id: source.claim_for_study(source.load_source(name), claim) for id, (name, _, claim) in split.items()
+        f"{name}/{claim}": source.claim_for_study(source.load_source(name), claim) for name, claim in names
     }
 
 
@@ -80,25 +80,20 @@ def _source_errors(loaded: SourceSpec, line: Callable[[Place, str], str]) -> Ite
         suffix = unit_suffix(name)
         if column.role == "metric" and suffix and column.unit not in SCALES[suffix]:
             units = ", ".join(SCALES[suffix])
-            yield line(
-                (*path, "unit"),
-                f"{column.unit}: not a unit of {name}; write one of {units}, or rename the metric",
-            )
+            wrong = f"{column.unit}: not a unit of {name}; write one of {units}, or rename the metric"
+            yield line((*path, "unit"), wrong)
         yield from _place_errors(loaded, (*path, "at"), column.at, line)
     files: dict[str, str] = {}
     for name, table in loaded.tables.items():
         path = ("tables", name)
         if table.file in files:
-            yield line(
-                (*path, "file"), f"{table.file}: already the file of {files[table.file]}; one file a table"
-            )
+            wrong = f"{table.file}: already the file of {files[table.file]}; one file a table"
+            yield line((*path, "file"), wrong)
         files.setdefault(table.file, name)
         for index, heading in enumerate(table.columns):
             if heading not in loaded.columns:
-                yield line(
-                    (*path, "columns", index),
-                    f"{heading}: not explained under columns; {did_you_mean(heading, loaded.columns)}",
-                )
+                wrong = f"{heading}: not explained under columns; {did_you_mean(heading, loaded.columns)}"
+                yield line((*path, "columns", index), wrong)
                 continue
             column = loaded.columns[heading]
             key = column.metric or heading
@@ -121,14 +116,15 @@ def _place_errors(
 def _claim_errors(claim: ClaimSpec, numbers: Sequence[Number]) -> Iterator[tuple[Place, str]]:
     metrics = {number.metric for number in numbers}
     parts: list[tuple[Place, Any]] = [((), claim)]
-    parts += [(("where", index), condition) for index, condition in enumerate(claim.where)]
-    parts += [(("beside", index), supplement) for index, supplement in enumerate(claim.beside)]
+    parts += [
+        ((name, index), part)
+        for name in ("where", "beside")
+        for index, part in enumerate(getattr(claim, name))
+    ]
     for place, part in parts:
         # What a text says of a metric stands in no table: that is why it is a text alone.
-        is_text = part is claim and claim.kind == "text_only"
-        yield from (
-            ((*place, "metric"), wrong) for wrong in _metric_errors(part.metric, numbers) if not is_text
-        )
+        if part is not claim or claim.kind != "text_only":
+            yield from (((*place, "metric"), wrong) for wrong in _metric_errors(part.metric, numbers))
         for index, metric in enumerate(getattr(part, "candidates", ())):
             yield from ((("candidates", index), wrong) for wrong in _metric_errors(metric, numbers))
         for name in ("along", "across", "key"):

@@ -27,9 +27,8 @@ def unit_suffix(metric: str) -> str | None:
     """Part of a metric's name that says its unit, if the project knows that unit."""
     if metric.endswith("_per_s"):
         return None
-    return next(
-        (end for end in SCALES if metric == end or (end.startswith("_") and metric.endswith(end))), None
-    )
+    ends = (end for end in SCALES if metric == end or (end.startswith("_") and metric.endswith(end)))
+    return next(ends, None)
 
 
 class TableReader:
@@ -47,9 +46,9 @@ class TableReader:
     def numbers(self, text: str) -> list[Number]:
         """Printed numbers."""
         if self.table.file.endswith(".log"):
-            rows, wrong_lines = interval_numbers(text, self.name, self.table.at)
-            for number, line, what in wrong_lines:
-                self.complain(number, "line", line, what)
+            rows, mistakes = interval_numbers(text, self.name, self.table.at)
+            for number, line, wrong in mistakes:
+                self.complain(number, "line", line, wrong)
             self.text = pd.DataFrame({"line": text.splitlines()})
             return _with_half_units(rows)
         lines = list(csv.reader(io.StringIO(text)))
@@ -93,18 +92,11 @@ class TableReader:
             metric = column.metric or heading
             end = unit_suffix(metric)
             scale = SCALES[end].get(str(column.unit), 1.0) if end else 1.0
+            value = self._number(number, heading, printed) * scale
             yield Number(
-                table=self.name,
-                row=number - 1,
-                heading=heading,
-                metric=metric,
-                value=self._number(number, heading, printed) * scale,
-                printed=printed,
-                half_unit=math.nan,
-                unit=column.unit,
-                role=column.role,
-                at={**place, **column.at},
-            )
+                table=self.name, row=number - 1, heading=heading, metric=metric, value=value, printed=printed,
+                half_unit=math.nan, unit=column.unit, role=column.role, at={**place, **column.at},
+            )  # fmt: skip
 
     def _key(self, number: int, heading: str, name: str, printed: str) -> object:
         for key, names in (("arm", self.source.arms), ("workload", self.source.workloads)):
@@ -124,7 +116,7 @@ class TableReader:
             self.complain(number, heading, printed, wrong)
         if not NUMBER.fullmatch(printed):
             return printed
-        return int(printed) if re.fullmatch(r"-?\d+", printed) else float(printed)
+        return float(printed) if "." in printed else int(printed)
 
     def _number(self, number: int, heading: str, printed: str) -> float:
         if NUMBER.fullmatch(printed):
@@ -192,11 +184,7 @@ class TableReader:
 
 
 def _with_half_units(numbers: list[Number]) -> list[Number]:
-    """Add half of the last printed place.
-
-    A zero that was dropped at the end (2.3 among 2.30) counts as printed; zeros that end every whole
-    number of a column (23300, 31400) count as rounding.
-    """
+    """Cells with half of the last printed place; a zero that was dropped (2.3 among 2.30) counts."""
     columns: dict[str, list[str]] = {}
     for cell in numbers:
         columns.setdefault(cell.heading, []).append(cell.printed)
@@ -212,7 +200,7 @@ def _with_half_units(numbers: list[Number]) -> list[Number]:
 
 
 def _common_decimals(texts: list[str]) -> int:
-    """Decimals that most numbers of a column have; negative for zeros that end all of them."""
+    """Decimals that most numbers of a column have; negative for zeros that end all, as in 23300, 31400."""
     decimals = [len(text.partition(".")[2]) for text in texts if text]
     usual = max(sorted(set(decimals)), key=decimals.count) if decimals else 0
     whole = [text for text in texts if text.strip("0")]
@@ -224,10 +212,9 @@ def _common_decimals(texts: list[str]) -> int:
 def interval_numbers(
     text: str, table: str, at: Mapping[str, Any]
 ) -> tuple[list[Number], list[tuple[int, str, str]]]:
-    """A table's numbers, and (line number, line, wrong) for lines sysbench does not print.
+    """A table's numbers, a row a line with the key `second`, and (line number, line, wrong) of others' lines.
 
-    Each line is a row; its label is the key `second`. The latency is named by its percentile, such as
-    `latency_p95_ms`.
+    The latency is named by its percentile, such as `latency_p95_ms`.
     """
     rows: list[Number] = []
     wrong: list[tuple[int, str, str]] = []

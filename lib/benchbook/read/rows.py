@@ -38,8 +38,7 @@ OF_CLUSTER = ("tidb", "tikv", "pd")
 def run_row(judged: Judgement, scheduled: dict[str, Any], monitor: pa.Table, folder: str) -> Columns:
     """Row of a valid run in `runs`; `started_s` counts from the epoch until all runs are known."""
     evidence, log = judged.evidence, judged.evidence.log
-    observations, final = evidence.observed, evidence.final
-    measured = evidence.active_s
+    observations, final, measured = evidence.observed, evidence.final, evidence.active_s
     full = log.histogram.full() if log.histogram else None
     whole = {
         **{name: scheduled[name] for name in OF_SCHEDULE},
@@ -81,9 +80,8 @@ def columns_in_turns(run: Evidence) -> Columns:
     seconds; a percentile where events that carry a pause are fewer than a tenth of those beyond it.
     """
     turns, threads, events = run.get("turns"), run.plan_value("threads"), run.final.events or 0
-    cores = {
-        part: costs.to_number(cpu_s) / run.active_s for part, cpu_s in run.turn_cpu_s.items() if run.active_s
-    }
+    used = run.turn_cpu_s if run.active_s else {}
+    cores = {part: costs.to_number(cpu_s) / run.active_s for part, cpu_s in used.items()}
     carry = threads * turns["count"]
     lost = [
         *("latency_max_ms", "printed_percentile_ms", "lowest_qps"),
@@ -118,11 +116,8 @@ def _begun_s(evidence: Evidence) -> float:
 
 def _server_started(evidence: Evidence) -> float:
     """Start of the youngest server of a run, from the epoch; NaN if its age is unknown."""
-    ages = [server.observed.get("uptime_before_s") for server in evidence.servers]
-    start_ages = [float(age) for age in ages if age is not None]
-    if len(start_ages) < len(ages):
-        return math.nan
-    return _begun_s(evidence) - min(start_ages)
+    ages = [costs.to_number(server.observed.get("uptime_before_s")) for server in evidence.servers]
+    return _begun_s(evidence) - (math.nan if any(map(math.isnan, ages)) else min(ages))
 
 
 def interval_columns(judged: Judgement) -> Columns:

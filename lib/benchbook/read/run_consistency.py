@@ -64,20 +64,13 @@ def find_chain_breaks(looks: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
         server = " ".join(str(who.get(key)) for key in ("server_uid", "pid", "started", "pod"))
         was = last.get(server)
         if was is not None and here.started_monotonic_s >= was[1].ended_monotonic_s - OVERLAP_S:
-            yield from _find_jumps(name, observations, was[0], was[2])
+            began: Mapping[str, int] = books.get("before") or {}
+            for key in sorted(key for key in began.keys() & was[2].keys() if began[key] < was[2][key]):
+                counted = f"{key} is {began[key]} before it, was {was[2][key]} after {was[0]}"
+                yield f"{name}: evidence.json: {counted}"
         then: Mapping[str, int] | None = books.get("after")
         if then and (was is None or here.ended_monotonic_s >= was[1].ended_monotonic_s):
             last[server] = name, here, then
-
-
-def _find_jumps(
-    name: str, observations: Mapping[str, Any], before: str, then: Mapping[str, int]
-) -> Iterator[str]:
-    """Counters of one server that are lower than after its earlier run."""
-    books: Mapping[str, int] = (observations.get("ledger") or {}).get("before") or {}
-    for key in sorted(books.keys() & then.keys()):
-        if books[key] < then[key]:
-            yield f"{name}: evidence.json: {key} is {books[key]} before it, was {then[key]} after {before}"
 
 
 def find_overlaps(spans: Mapping[str, tuple[datetime.datetime, datetime.datetime, str]]) -> Iterator[str]:
@@ -85,8 +78,7 @@ def find_overlaps(spans: Mapping[str, tuple[datetime.datetime, datetime.datetime
 
     `spans` has start, end and group of each run; arms of one group may take turns inside the same seconds.
     """
-    in_time = sorted(spans, key=lambda name: spans[name][0])
-    for before, after in pairwise(in_time):
+    for before, after in pairwise(sorted(spans, key=lambda name: spans[name][0])):
         overlap = (spans[before][1] - spans[after][0]).total_seconds()
         if overlap > OVERLAP_S and spans[after][2] != spans[before][2]:
             yield f"{after}: it began while {before} was still running"

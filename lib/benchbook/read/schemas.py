@@ -19,12 +19,8 @@ def read_columns(folder: Path) -> dict[str, dict[str, Column]]:
     """Type, unit and meaning of each column of each table in a folder's `columns.csv`."""
     columns: dict[str, dict[str, Column]] = {}
     with (folder / COLUMNS).open(encoding="utf-8", newline="") as stream:
-        for values in csv.DictReader(stream):
-            columns.setdefault(values["table"], {})[values["column"]] = (
-                values["type"],
-                values["unit"],
-                values["meaning"],
-            )
+        for row in csv.DictReader(stream):
+            columns.setdefault(row["table"], {})[row["column"]] = row["type"], row["unit"], row["meaning"]
     return columns
 
 

@@ -7,6 +7,7 @@ numbers are held against each other.
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields, replace
 from typing import Any
 
@@ -14,7 +15,6 @@ import numpy as np
 
 from benchbook.core.util.histogram import buckets_of_printed
 from benchbook.read import grammar, log_consistency
-from benchbook.read.grammar import STRICT, Grammar
 from benchbook.read.intervals import Columns, Intervals, ReportLine, parse_columns, parse_interval_line
 from benchbook.read.log import Concern, Header, Histogram, Level, Message, Problem, Summary, SysbenchLog
 
@@ -45,12 +45,12 @@ def read_lines(reader: Reader, text: str) -> SysbenchLog:
     elif not reader.is_over or reader.state != reader.grammar.block_end:
         last = reader.state.rstrip("~")
         reader.object("end", number, f"ends after {last!r}, the last totals are not whole")
-    return assemble_log(reader)
+    return _assemble_log(reader)
 
 
-def assemble_log(reader: Reader) -> SysbenchLog:
+def _assemble_log(reader: Reader) -> SysbenchLog:
     """The log of everything that a reader has taken, with its status."""
-    histogram = _build_histogram(reader)
+    histogram = reader.histogram()
     messages = tuple(Message(line, level, "\n".join(parts)) for line, level, parts in reader.messages)
     for message in messages:
         if message.level in reader.failures:
@@ -68,23 +68,8 @@ def assemble_log(reader: Reader) -> SysbenchLog:
     problems = tuple(sorted(problems, key=lambda problem: (problem.concern != "message", problem.line or 0)))
     if not problems:
         return log
-    return replace(
-        log, status="failed" if problems[0].concern == "message" else "truncated", problems=problems
-    )
-
-
-def _build_histogram(reader: Reader) -> Histogram | None:
-    if not reader.bars:
-        if reader.bars_line:
-            reader.object("grammar", reader.bars_line, "a histogram without bars")
-        return None
-    try:
-        buckets = buckets_of_printed([value for value, _ in reader.bars])
-    except ValueError as error:
-        reader.object("grammar", reader.bars_line, f"histogram: {error}")
-        return None
-    counts = np.array([int(count) for _, count in reader.bars], dtype=np.int64)
-    return Histogram(reader.bars_line, buckets, counts)
+    is_failed = problems[0].concern == "message"
+    return replace(log, status="failed" if is_failed else "truncated", problems=problems)
 
 
 SHOWN = 120
@@ -96,7 +81,7 @@ OF_HEADER = frozenset(field.name for field in fields(Header))
 class Reader:
     """The state machine: its state, and everything it has read so far."""
 
-    def __init__(self, rules: Grammar = STRICT) -> None:
+    def __init__(self, rules: grammar.Grammar = grammar.STRICT) -> None:
         self.grammar = rules
         self.failures: tuple[str, ...] = grammar.FAILURES
         self.state = "start"
@@ -162,7 +147,9 @@ class Reader:
             self.repeated(number, line)
         elif line in grammar.CHATTER:
             self.last_chatter_line = number
-        elif not (self.take_queue_line(number, line) or self.continued(number, line)):
+        elif (match := grammar.QUEUE.fullmatch(line)) is not None:
+            self.take_queue_line(match, number)
+        elif not self.continued(number, line):
             self.refuse_misplaced(number, line)
 
     def take(self, name: str, number: int, statements: dict[str, Any]) -> None:
@@ -189,6 +176,19 @@ class Reader:
             self.is_over = self.is_over or (self.block is not None and not self.block["is_checkpoint"])
             self.close_block()
 
+    def histogram(self) -> Histogram | None:
+        """The bars as a histogram; None if there are none, or none of sysbench's."""
+        if not self.bars:
+            if self.bars_line:
+                self.object("grammar", self.bars_line, "a histogram without bars")
+            return None
+        try:
+            buckets = buckets_of_printed([value for value, _ in self.bars])
+        except ValueError as error:
+            self.object("grammar", self.bars_line, f"histogram: {error}")
+            return None
+        return Histogram(self.bars_line, buckets, np.array([int(count) for _, count in self.bars], np.int64))
+
     def close_block(self) -> None:
         if self.block is not None:
             self.summaries.append(Summary(**self.block))
@@ -204,19 +204,14 @@ class Reader:
         else:
             self.messages.append((number, "repeated", [line]))
 
-    def take_queue_line(self, number: int, line: str) -> bool:
+    def take_queue_line(self, match: re.Match[str], number: int) -> None:
         """Take the queue line of `--rate`, part of the report line before it."""
-        if (match := grammar.QUEUE.fullmatch(line)) is None:
-            return False
         second, queue, concurrency = match.groups()
-        part = self.reports[-1] if self.reports else []
-        rows = part if isinstance(part, list) else []
-        last = rows[-1] if rows else None
-        if last is None or last.second != float(second) or last.queue_length is not None:
-            self.object("grammar", number, f"a queue line without its report line: {quote_line(line)}")
+        rows = self.reports[-1] if self.reports and isinstance(self.reports[-1], list) else []
+        if not rows or rows[-1].second != float(second) or rows[-1].queue_length is not None:
+            self.object("grammar", number, f"a queue line without its report line: {quote_line(match[0])}")
         else:
-            rows[-1] = last._replace(queue_length=int(queue), concurrency=int(concurrency))
-        return True
+            rows[-1] = rows[-1]._replace(queue_length=int(queue), concurrency=int(concurrency))
 
     def continued(self, number: int, line: str) -> bool:
         """Take a further line of a message that spans several (a failing statement is printed as it is)."""

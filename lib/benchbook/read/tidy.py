@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +33,9 @@ from benchbook.read.schemas import SCHEMAS
 from benchbook.read.validity import judge_run
 
 ARROW = {
-    "str": pa.string(),
-    "int": pa.int64(),
-    "Int": pa.int64(),
-    "float": pa.float64(),
-    "derived": pa.float64(),
-    "bool": pa.bool_(),
-}
+    "str": pa.string(), "bool": pa.bool_(), **dict.fromkeys(("int", "Int"), pa.int64()),
+    **dict.fromkeys(("float", "derived"), pa.float64()),
+}  # fmt: skip
 # What a plan has as its schedule does, and what it is where a plan leaves it out.
 COMPARED: dict[str, Any] = {
     **dict.fromkeys(("block", "group", "arm", "workload", "threads", "seed", "discard_s", "run_s")),
@@ -46,12 +43,8 @@ COMPARED: dict[str, Any] = {
 }
 SERIES = ("turns", "intervals", "histograms", "monitor")
 NAMED = 20
-PARQUET: dict[str, Any] = {
-    "compression": "zstd",
-    "compression_level": 3,
-    "version": "2.6",
-    "data_page_version": "1.0",
-}
+PARQUET: dict[str, Any] = {"compression": "zstd", "compression_level": 3, "version": "2.6",
+                           "data_page_version": "1.0"}  # fmt: skip
 
 
 def read_study(
@@ -61,8 +54,9 @@ def read_study(
 
     `schedule` has the columns run_id, block, position, group, arm, workload, threads, seed.
     """
-    scheduled, checked_limits = sort_schedule(schedule), Limits.model_validate(limits or {})
-    parts = [read_runs(raw_dir, checked_limits, scheduled), read_rest(raw_dir, void_dir, scheduled)]
+    scheduled = sort_schedule(schedule)
+    of_runs = read_runs(raw_dir, Limits.model_validate(limits or {}), scheduled)
+    parts = [of_runs, read_rest(raw_dir, void_dir, scheduled)]
     tables = {name: concat_parts(name, [part[name] for part in parts]) for name in SCHEMAS}
     return tables | {"runs": since_first(tables["runs"])}
 
@@ -80,13 +74,11 @@ def read_runs(raw_dir: Path, limits: Limits, scheduled: Sequence[dict[str, Any]]
 def read_rest(raw_dir: Path, void_dir: Path, scheduled: Sequence[dict[str, Any]]) -> dict[str, pa.Table]:
     """Tables of the folders beside the scheduled runs: strangers and voids."""
     planned = {row["run_id"]: row for row in scheduled}
-    strangers = [folder.name for folder in run_folder.list_folders(raw_dir) if folder.name not in planned]
+    names = [folder.name for folder in run_folder.list_folders(raw_dir) if folder.name not in planned]
+    why = ["not in the schedule"]
+    strangers = [_refuse_run(name, "stranger", why, f"{raw_dir.name}/{name}") for name in names]
     notes = sorted(void_dir.glob(f"*.{run_folder.VOID}")) if void_dir.is_dir() else []
-    return _build_tables([
-        *(_refuse_run(stranger, "stranger", ["not in the schedule"],
-        f"{raw_dir.name}/{stranger}") for stranger in strangers),
-        *(_read_void(note, planned) for note in notes),
-    ])  # fmt: skip
+    return _build_tables([*strangers, *(_read_void(note, planned) for note in notes)])
 
 
 def since_first(runs: pa.Table) -> pa.Table:
@@ -104,14 +96,12 @@ def pilot_series(folders: Iterable[RunFolder]) -> pd.DataFrame:
     """Arm, workload, threads, pilot (1), starting_s, second (from 1), qps and tps of pilots, one row a
     second; starting_s are the seconds that its client took beside its own clock, to start and to end."""
     rows = []
-    for folder in folders:
-        run = Evidence.of(folder)
+    for run in map(Evidence.of, folders):
         planned, log = run.planned, run.log
         total_s = log.final.total_time_s if log.final is not None else None
         starting_s = np.nan if total_s is None else run.get("sysbench_s") - total_s
         cell = (planned.arm, planned.workload, planned.threads, 1, starting_s)
-        seconds = enumerate(log.intervals, start=1)
-        rows += [(*cell, second, interval.qps, interval.tps) for second, interval in seconds]
+        rows += [(*cell, second, line.qps, line.tps) for second, line in enumerate(log.intervals, start=1)]
     columns = ["arm", "workload", "threads", "pilot", "starting_s", "second", "qps", "tps"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -121,28 +111,25 @@ def pilot_totals(folders: Iterable[RunFolder]) -> dict[str, list[dict[str, int]]
 
     A pilot without whole totals has no event."""
     totals: dict[str, list[dict[str, int]]] = {}
-    for folder in folders:
-        run = Evidence.of(folder)
-        planned = run.planned
-        if custom_scripts.is_own(planned.script):
-            names = {name: name for name in ("events", "reads", "writes", "other")}
-            names["errors"] = "ignored_errors"
-            sums = {
-                key: sum(getattr(block, name) or 0 for block in run.log.summaries)
-                for key, name in names.items()
-            }
-            totals.setdefault(planned.workload, []).append({"threads": planned.threads, **sums})
+    names = {name: name for name in ("events", "reads", "writes", "other")} | {"errors": "ignored_errors"}
+    for run in map(Evidence.of, folders):
+        if custom_scripts.is_own(run.planned.script):
+            blocks = run.log.summaries
+            sums = {key: sum(getattr(block, name) or 0 for block in blocks) for key, name in names.items()}
+            totals.setdefault(run.planned.workload, []).append({"threads": run.planned.threads, **sums})
     return totals
 
 
 def refuse_strangers(tables: Mapping[str, pa.Table]) -> None:
     """Raise BenchbookError if any run folder is not in the schedule, naming up to twenty."""
     refused = tables["refused"].to_pylist()
-    names = [row["folder"] for row in refused if row["status"] == "stranger"]
-    if names:
-        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-        listed = f"{', '.join(names[:NAMED])}{more}"
-        raise BenchbookError(f"not in the schedule: {listed}; move these folders away")
+    if names := [row["folder"] for row in refused if row["status"] == "stranger"]:
+        raise BenchbookError(f"not in the schedule: {_join_some(names, ', ')}; move these folders away")
+
+
+def _join_some(texts: Sequence[str], between: str) -> str:
+    more = f" and {len(texts) - NAMED} more" if len(texts) > NAMED else ""
+    return f"{between.join(texts[:NAMED])}{more}"
 
 
 def load_tables(from_dir: Path, *names: str) -> dict[str, pd.DataFrame]:
@@ -154,8 +141,7 @@ def load_tables(from_dir: Path, *names: str) -> dict[str, pd.DataFrame]:
         if table.column_names != list(columns):
             raise ValueError(f"{from_dir / name}.parquet: columns of another version; run parse again")
         frame = table.to_pandas(integer_object_nulls=False)
-        whole = [column for column, (kind, _, _) in columns.items() if kind == "Int"]
-        frames[name] = frame.astype(dict.fromkeys(whole, "Int64"))
+        frames[name] = frame.astype({key: "Int64" for key, (kind, *_) in columns.items() if kind == "Int"})
     return frames
 
 
@@ -184,11 +170,8 @@ def _build_tables(results: Iterable[Found]) -> dict[str, pa.Table]:
             continue
         # Derived numbers have the digits that their schema states.
         derived = [column for column, (kind, _, _) in SCHEMAS[name].items() if kind == "derived"]
-        for row in part:
-            row |= {
-                text: numeric_equality.round_significant(row[text], numeric_equality.DERIVED)
-                for text in derived
-            }
+        for row, column in product(part, derived):
+            row[column] = numeric_equality.round_significant(row[column], numeric_equality.DERIVED)
         tables[name] = pa.Table.from_pylist(part, schema=schema_of(name))
     return tables
 
@@ -224,7 +207,7 @@ def _read_run(raw_dir: Path, limits: Limits, scheduled: dict[str, Any]) -> Itera
     yield _build_series("turns", run_id, rows.turn_columns(judged))
     yield _build_series("intervals", run_id, rows.interval_columns(judged))
     yield _build_series("histograms", run_id, rows.histogram_columns(judged))
-    yield _build_series("monitor", run_id, {name: monitor[name] for name in monitor.column_names})
+    yield _build_series("monitor", run_id, dict(zip(monitor.column_names, monitor.columns, strict=True)))
 
 
 def _read_void(note: Path, planned: Mapping[str, dict[str, Any]]) -> Found:
@@ -244,8 +227,7 @@ def _read_void(note: Path, planned: Mapping[str, dict[str, Any]]) -> Found:
 
 
 def _refuse_run(run_id: str, status: str, reasons: Sequence[str], folder: str) -> Found:
-    messages = {"run_id": run_id, "status": status, "reasons": "; ".join(reasons), "folder": folder}
-    return "refused", messages
+    return "refused", {"run_id": run_id, "status": status, "reasons": "; ".join(reasons), "folder": folder}
 
 
 def _build_series(name: str, run_id: str, columns: Mapping[str, Any]) -> Found:
@@ -328,15 +310,13 @@ def parse_study(
 def _refuse_irregular(*folders: Path) -> None:
     results = [
         f"{folder.name}/{name} is {kind}"
-        for folder in folders
-        if folder.is_dir()
+        for folder in filter(Path.is_dir, folders)
         for name, kind in files.walk_tree(folder)
         if kind not in (None, files.FOLDER)
     ]
     if results:
-        more = f" and {len(results) - NAMED} more" if len(results) > NAMED else ""
         raise BenchbookError(
-            f"{'; '.join(results[:NAMED])}{more}: run folders hold plain files only; put the files "
-            "themselves there (`dvc config cache.type reflink,copy` and `dvc checkout --relink` do it for "
-            "links into DVC's cache)"
+            f"{_join_some(results, '; ')}: run folders hold plain files only; put the files themselves there "
+            "(`dvc config cache.type reflink,copy` and `dvc checkout --relink` do it for links into DVC's "
+            "cache)"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -31,9 +32,8 @@ def check_client(run: Evidence, limits: Limits) -> Iterator[str]:
         if waited is None or evidence.log.final is None or not evidence.log.final.total_time_s:
             continue
         share = waited / (evidence.plan_value("threads") * evidence.log.final.total_time_s)
-        if share > limits.client_wait:
-            most = f"at most {limits.client_wait:g} s"
-            yield f"client {number}: threads waited {share:.2f} s for a core each second, {most}"
+        if (most := limits.client_wait) < share:
+            yield f"client {number}: threads waited {share:.2f} s for a core each second, at most {most:g} s"
 
 
 def check_beginning(run: Evidence, limits: Limits) -> Iterator[str]:
@@ -43,8 +43,7 @@ def check_beginning(run: Evidence, limits: Limits) -> Iterator[str]:
     setting = run.plan.get("arm_setting")
     request, servers = client_sharding.count_clients(setting), client_sharding.count_servers(setting)
     clients = run.get("clients") if request > 1 else []
-    ran = len(run.observed.get("clients") or [run])
-    if ran != request:
+    if (ran := len(run.observed.get("clients") or [run])) != request:
         yield f"{ran} clients ran, {request} asked"
     if request == 1:
         return
@@ -94,10 +93,7 @@ EACH |= dict.fromkeys(("V10", "V11", "V12", "V13", "V25"), "server")
 
 @dataclass(frozen=True)
 class Check:
-    """One check: `passed` is None if the evidence is missing.
-
-    `is_excused` marks evidence that the site can't give and says so; it does not count against the run.
-    """
+    """One check: `passed` is None if the evidence is missing, `is_excused` if the site says why: no fault."""
 
     id: str
     name: str
@@ -152,24 +148,20 @@ class Judgement:
 
 
 def judge_run(run: RunFolder | Evidence, limits: Limits | Mapping[str, Any] | None = None) -> Judgement:
-    """Judge a run folder, or evidence already read, by the limits of `params.yaml` (None: the defaults).
-
-    The `Limits` type refuses limits that are unknown or impossible.
-    """
+    """Judge a run folder, or evidence already read, by the limits of `params.yaml` (None: the defaults)."""
     limits = Limits.model_validate(limits or {})
     evidence = run if isinstance(run, Evidence) else Evidence.of(run)
     checks = tuple(_run_check(evidence, limits, *row) for row in CHECKS)
-    warnings = dict.fromkeys(check.detail for check in checks if check.is_excused)
-    warnings |= dict.fromkeys(checks_server.not_held(evidence))
-    warnings |= dict.fromkeys(checks_cluster.describe_moves(evidence))
-    warnings |= dict.fromkeys(checks_machine.describe_near_strangers(evidence))
-    try:
+    warnings = [check.detail for check in checks if check.is_excused]
+    for describe in (
+        checks_server.not_held, checks_cluster.describe_moves, checks_machine.describe_near_strangers,
+    ):  # fmt: skip
+        warnings += describe(evidence)
+    with contextlib.suppress(Missing):
         ratio = checks_log.error_ratio(evidence)
         if WARNING_SHARE * limits.error_ratio <= ratio <= limits.error_ratio:
-            warnings[f"{100 * ratio:.2f} % ignored errors per transaction"] = None
-    except Missing:
-        pass
-    return Judgement(evidence, checks, tuple(warnings))
+            warnings.append(f"{100 * ratio:.2f} % ignored errors per transaction")
+    return Judgement(evidence, checks, tuple(dict.fromkeys(warnings)))
 
 
 def _run_check(evidence: Evidence, limits: Limits, id: str, name: str, find: Find) -> Check:
