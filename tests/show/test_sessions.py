@@ -66,13 +66,13 @@ def test_one_session_draws_no_forest_and_has_nothing_to_be_held_beside():
     assert len(forest.over_sessions(found).rows) == 1 and not found.left_out
 
 
-def test_a_session_of_ones_own_stands_beside(study):
+def test_a_session_of_ones_own_stands_beside(made, study, monkeypatch):
     far = session(finding(part(0.2, 0.01)), measured="2026-12-01T01:00", processor=MILAN)
-    told = text(shown.render_comparison(far, study))
-    assert "effect outside what was expected: HAProxy" in told
-    assert "HAProxy on point selects +22 % (expected −17" in told
     other = session(finding(part(0.2, 0.01)), measured="2026-12-01T01:00", design="b2")
-    assert shown.render_comparison(other, study).text == ""
+    monkeypatch.setattr(shown, "_compared_sessions", lambda _: (far, study))
+    assert "HAProxy on point selects +22 % (expected −17" in text(*shown.beside_record(made))
+    monkeypatch.setattr(shown, "_compared_sessions", lambda _: (other, study))
+    assert shown.beside_record(made) == []
 
 
 def test_joined_studies_begin_with_the_sign_that_turns():

@@ -1,17 +1,13 @@
 """Page of a source, made from audit.json: its claims, results of its tables, open points."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from benchbook.core.published.audit import Audit, AuditedNumber
 from benchbook.core.published.audit import AuditedTable as Printed
-from benchbook.core.published.source import PublishedWorkload
 from benchbook.core.util import number_format
 from benchbook.show import theme
 from benchbook.show.markup import Html, join_html, link_addresses, make_element, make_slug
@@ -24,9 +20,7 @@ def render_opening(audit: Audit) -> Html:
     """Write the title, the subject, the number of claims that hold, and one line for each claim."""
     failed = sum(check.passed is False for check in audit.checks)
     # The failed checks that concern the numbers of a claim.
-    failing = {
-        claim.id: dict.fromkeys(text.partition(":")[0] for text in claim.doubts) for claim in audit.claims
-    }
+    failing = {of.id: dict.fromkeys(text.partition(":")[0] for text in of.doubts) for of in audit.claims}
     return render_template("source.html.j2", audit=audit, failed=failed, failing=failing)
 
 
@@ -46,23 +40,15 @@ def tabulate_setup(audit: Audit) -> Table:
     if audit.sysbench:
         rows.append(["sysbench options", _join_settings(audit.sysbench.options) or "not stated"])
         rows.append(["loading", audit.sysbench.prepare or "not stated"])
-    rows += [
-        [key.replace("_", " "), "not stated" if value is None else value] for key, value in audit.conduct
-    ]
-    rows += [[f"arm {name}", "; ".join(filter(None, [arm.means, _join_settings(arm.settings)]))]
-             for name, arm in audit.arms.items()]  # fmt: skip
-    rows += [[f"load {name}", _describe_load(load)] for name, load in audit.workloads.items()]
+    rows += [[key.replace("_", " "), "not stated" if text is None else text] for key, text in audit.conduct]
+    for name, arm in audit.arms.items():
+        rows.append([f"arm {name}", "; ".join(filter(None, [arm.means, _join_settings(arm.settings)]))])
+    for name, load in audit.workloads.items():
+        many = load.statements and number_format.format_count(round(load.statements), "statement")
+        message = f"{many} an event" if many else "statements not known"
+        texts = [load.script, message, _join_settings(load.options), load.means]
+        rows.append([f"load {name}", "; ".join(filter(None, texts))])
     return build_table("measured-how", rows, "measured")
-
-
-def _describe_load(load: PublishedWorkload) -> str:
-    count = load.statements
-    message = (
-        f"{number_format.format_count(round(count), 'statement')} an event"
-        if count
-        else "statements not known"
-    )
-    return "; ".join(filter(None, [load.script, message, _join_settings(load.options), load.means]))
 
 
 def _join_settings(values: Mapping[str, Any]) -> str:
@@ -76,12 +62,8 @@ def render_tables(audit: Audit) -> Html:
         columns = []
         for heading, *cells in zip(table.columns, *table.rows, strict=True):
             is_number = all(cell.replace(".", "", 1).isdigit() for cell in cells if cell)
-            unit = table.units.get(heading) or ""
-            columns.append(
-                number_column(*_split_heading(heading, unit))
-                if is_number
-                else text_column(heading.replace("_", " "))
-            )
+            number = number_column(*_split_heading(heading, table.units.get(heading) or ""))
+            columns.append(number if is_number else text_column(heading.replace("_", " ")))
         messages = [f"{table.stands}." if table.stands else "", _join_settings(table.at), table.note or ""]
         messages += [f"{heading.replace('_', ' ')}: {text}" for heading, text in table.means.items()]
         caption = " ".join(part if part.endswith(".") else f"{part}." for part in messages if part)
@@ -130,10 +112,8 @@ def draw_pictures(audit: Audit) -> list[Picture]:
     """Draw the tables that a claim compares in one picture each, then every table that is left."""
     tables = {table.name: table for table in audit.tables if table.numbers}
     compared = _group_tables(audit, tables)
-    left = [name for name in tables if not any(name in group for group in compared)]
-    drawn = [
-        _draw_picture([tables[name] for name in group]) for group in (*compared, *([name] for name in left))
-    ]
+    left = [[name] for name in tables if not any(name in group for group in compared)]
+    drawn = (_draw_picture([tables[name] for name in group]) for group in (*compared, *left))
     return [picture for picture in drawn if picture.panels]
 
 
@@ -175,12 +155,18 @@ def _draw_panels(lines: Lines, load: str, metric: str) -> list[Panel]:
         names = list(points)
         for name, line in points.items():
             x, y = zip(*line, strict=True)
-            colour, marker = theme.colour_of_arm(name, names), theme.marker_of_arm(name, names)
-            axes.plot(x, y, color=colour, marker=marker)
+            shade = theme.colour_of_arm(name, names)
+            axes.plot(x, y, color=shade, marker=theme.marker_of_arm(name, names))
         axes.set(title=theme.shorten_name(load), ylabel=LABELS[metric], xlabel=along.replace("_", " "))
         axes.set_ylim(0, 1.08 * max(y for line in points.values() for _, y in line))
         axes.yaxis.set_major_formatter("{x:,.0f}" if metric in DRAWN[0] else "{x:g}")
-        _mark_levels(axes, sorted({x for line in points.values() for x, _ in line}), along)
+        levels = sorted({x for line in points.values() for x, _ in line})
+        if len(levels) > 1 and along != "printed second":
+            if levels[0] > 0 and levels[-1] / levels[0] >= LOG_FROM:
+                axes.set_xscale("log")
+            axes.xaxis.set_major_locator(FixedLocator(levels))
+            axes.xaxis.set_minor_locator(NullLocator())
+            axes.xaxis.set_major_formatter("{x:g}")
         theme.draw_legend(figure, names, names)
     message = " ".join(
         f"{name}: {', '.join(f'{y:g} at {x:g}' for x, y in line)}." for name, line in points.items()
@@ -212,13 +198,3 @@ def _collect_points(lines: Lines) -> tuple[str | None, Points]:
     return ("printed second" if along == "second" else along), {
         name: sorted(line) for name, line in points.items()
     }
-
-
-def _mark_levels(axes: Axes, levels: Sequence[float], along: str) -> None:
-    if len(levels) < 2 or along == "printed second":
-        return
-    if min(levels) > 0 and max(levels) / min(levels) >= LOG_FROM:
-        axes.set_xscale("log")
-    axes.xaxis.set_major_locator(FixedLocator(list(levels)))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter("{x:g}")

@@ -1,13 +1,9 @@
-"""Causes of effects: sentences, and the cost of a query in each part as a figure and a table.
-
-No sentence where no bottleneck is known: what can't be explained is not guessed.
-"""
-
-from __future__ import annotations
+"""Causes of effects: sentences, and costs of a query in each part. What can't be explained is not guessed."""
 
 import itertools
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from benchbook.compare.bottlenecks import operational_laws
@@ -15,10 +11,10 @@ from benchbook.compare.bottlenecks.service_demand import fit_cores, is_decided
 from benchbook.compare.text import labels as labels_module
 from benchbook.core.artifacts.bottlenecks import Cause, Causes, CellCosts
 from benchbook.core.artifacts.findings import Findings
-from benchbook.core.util import number_format
+from benchbook.core.util.number_format import format_count, format_level, format_significant, join_words
 from benchbook.show import theme
 from benchbook.show.picture import Panel, Picture
-from benchbook.show.table import Notes, Table, TableColumn, build_table
+from benchbook.show.table import Table, TableColumn, build_table
 from benchbook.show.templating import render_template
 
 _MOST_WORDS = 20
@@ -36,50 +32,34 @@ def select_causes(findings: Findings) -> list[Cause]:
 
 
 def of_both_signs(several: Sequence[tuple[str, Findings]]) -> dict[_Place, list[tuple[float, str, Cause]]]:
-    """Causes of effects that have opposite signs over sessions, by workload, threads and treatment.
-
-    `several` are findings by processor, the newest first: it counts. Causes stand by effect, with processor.
-    """
+    """Causes of effects with opposite signs in `several` (by processor, newest first), ordered by effect."""
     observations: dict[_Place, dict[str, tuple[float, str, Cause]]] = {}
     for name, findings in several:
         for cause in select_causes(findings):
             if cause.qps is not None and cause.short:
                 place = cause.workload, cause.threads, cause.treatment
                 observations.setdefault(place, {}).setdefault(name, (cause.qps.value, name, cause))
-    ranked = {
-        place: sorted(by_processor.values(), key=lambda row: row[0])
-        for place, by_processor in observations.items()
-    }
+    ranked = {place: sorted(rows.values(), key=lambda row: row[0]) for place, rows in observations.items()}
     return {place: rows for place, rows in ranked.items() if rows[0][0] < 0 < rows[-1][0]}
 
 
 def describe_proxy_cores(findings: Findings) -> list[str]:
     """Sentence for each treatment at asked rates: cores of the proxy without a query, and a query's cost."""
-    causes = findings.causes
+    causes, arms = findings.causes, labels_module.label_by_name(findings, "arms")
     if causes is None:
         return []
-    chosen = [
-        contrast for contrast in causes.contrasts if contrast.quantity == "cost" and "proxy" in contrast.cost
-    ]
-    arms = labels_module.label_by_name(findings, "arms")
     sentences = []
+    chosen = [each for each in causes.contrasts if each.quantity == "cost" and "proxy" in each.cost]
     for treatment in dict.fromkeys(cause.treatment for cause in chosen):
-        pair = (treatment, findings.baseline)
-        lines = {arm: line for arm in pair if (line := fit_cores(causes.cells, arm, "proxy")) is not None}
-        if len(lines) == len(pair):
-            amounts = (
-                f"{line[0]:.2f} cores + {number_format.format_significant(line[1], 2)} µs per query with "
-                f"{arms.get(arm, arm)}"
-                for arm, line in lines.items()
-            )
+        lines = [(arm, fit_cores(causes.cells, arm, "proxy")) for arm in (treatment, findings.baseline)]
+        amounts = [
+            f"{line[0]:.2f} cores + {format_significant(line[1], 2)} µs per query with {arms.get(arm, arm)}"
+            for arm, line in lines
+            if line is not None
+        ]
+        if len(amounts) == len(lines):
             sentences.append(f"CPU of the proxy against the rate (linear fit): {', '.join(amounts)}.")
     return sentences
-
-
-def _join_threads(levels: Sequence[int]) -> str:
-    return number_format.join_words(
-        [*map(str, levels[:-1]), number_format.format_count(levels[-1], "thread")]
-    )
 
 
 def render_section(
@@ -98,8 +78,11 @@ def render_section(
     messages: dict[_Place, tuple[str, str]] = {}
     for session, of in (("", findings), *((f" ({name}, {day})", each) for name, day, each in earlier)):
         for cause in select_causes(of):
-            text = name_place(cause, of), f"{_format_brief(cause)}{session}"
-            messages.setdefault((cause.workload, cause.threads, cause.treatment), text)
+            reason = format_reason(cause)
+            # In a sentence that can be read at once.
+            brief = reason if len((cause.sentence or "").split(" ")) <= _MOST_WORDS else cause.short or reason
+            place = cause.workload, cause.threads, cause.treatment
+            messages.setdefault(place, (name_place(cause, of), f"{brief}{session}"))
     figures = [costs_of_a_query(causes, findings)] if causes and causes.contrasts else []
     if not messages and not contrasts:
         return [*figures]
@@ -109,7 +92,7 @@ def render_section(
         "turns": {messages[place][0]: turn for place, turn in turns.items()},
         "lines": _group_sentences({place: text for place, text in messages.items() if place not in turns}),
         "broken": operational_laws.list_violations(findings.causes),
-        "reason": number_format.join_words(reasons[:2]) or "no difference in queries a second was shown",
+        "reason": join_words(reasons[:2]) or "no difference in queries a second was shown",
     }
     return [render_template("causes.html.j2", **inputs), *figures]
 
@@ -119,24 +102,17 @@ def _group_sentences(messages: Mapping[_Place, tuple[str, str]]) -> list[tuple[s
     lines: dict[str, dict[str, list[int]]] = {}
     for (_, threads, _), (name, sentence) in messages.items():
         lines.setdefault(sentence, {}).setdefault(name.rpartition(", ")[0], []).append(threads)
-    return [
-        (
-            number_format.join_words([f"{name}, {_join_threads(levels)}" for name, levels in of.items()]),
-            sentence,
-        )
-        for sentence, of in lines.items()
-    ]
+    grouped = []
+    for sentence, of in lines.items():
+        levels = [[*map(str, levels[:-1]), format_count(levels[-1], "thread")] for levels in of.values()]
+        places = [f"{name}, {join_words(texts)}" for name, texts in zip(of, levels, strict=True)]
+        grouped.append((join_words(places), sentence))
+    return grouped
 
 
 def format_reason(cause: Cause) -> str:
     """Cause in the wording that stands below a heading that asks; empty if no cause is known."""
     return (cause.sentence or "").removeprefix("because ")
-
-
-def _format_brief(cause: Cause) -> str:
-    """Cause in a sentence that can be read at once."""
-    is_brief = len((cause.sentence or "").split(" ")) <= _MOST_WORDS
-    return format_reason(cause) if is_brief else cause.short or format_reason(cause)
 
 
 def build_tables(findings: Findings) -> list[Table]:
@@ -149,11 +125,12 @@ def build_tables(findings: Findings) -> list[Table]:
     counted = {name for cell in causes.cells for part in cell.parts for name in part.a_query}
     events = [name for name in _EVENTS if name in counted]
     rows = [row for cause in causes.contrasts for row in _rows_of_cause(cause, findings.baseline, cells)]
-    base = arms.get(findings.baseline, findings.baseline)
-    of_events = [_pair_column(_EVENTS[event]) for event in events]
-    inputs = {"base": base, "arms": arms, "workloads": workloads, "notes": Notes("costs-of-a-query")}
-    inputs |= {"level": number_format.format_level(causes.level), "pairs": _pair_column}
-    return [build_table("costs-of-a-query", rows, of_events=of_events, events=events, **inputs)]
+    # Numbers of both arms, which may stand below each other.
+    pairs = partial(TableColumn, kind="n pair")
+    inputs: dict[str, Any] = {"arms": arms, "workloads": workloads, "events": events}
+    inputs |= {"base": arms.get(findings.baseline, findings.baseline), "pairs": pairs}
+    inputs |= {"level": format_level(causes.level), "of_events": [pairs(_EVENTS[event]) for event in events]}
+    return [build_table("costs-of-a-query", rows, **inputs)]
 
 
 def _rows_of_cause(
@@ -171,16 +148,11 @@ def _rows_of_cause(
         yield cause, part, of_arms, number == 0
 
 
-def _pair_column(label: str, unit: str = "") -> TableColumn:
-    """Column of numbers of both arms, which may stand below each other."""
-    return TableColumn(label, unit, "n pair")
-
-
 def name_place(cause: Cause, findings: Findings) -> str:
     """Name of a cause's effect, as on every page: HAProxy, point selects, 8 threads."""
     arms, workloads = (labels_module.label_by_name(findings, kind) for kind in ("arms", "workloads"))
     names = arms.get(cause.treatment, cause.treatment), workloads.get(cause.workload, cause.workload)
-    return ", ".join([*names, number_format.format_count(cause.threads, "thread")])
+    return ", ".join([*names, format_count(cause.threads, "thread")])
 
 
 _MOST = 6
@@ -245,9 +217,9 @@ def _saturated_parts(bar: CellCosts) -> set[str]:
 def _describe_bar(bar: CellCosts, arms: Mapping[str, str]) -> str:
     full = _saturated_parts(bar)
     parts = [
-        f"{part.part} {number_format.format_significant(part.a_query['cpu_us'].value)} µs"
+        f"{part.part} {format_significant(part.a_query['cpu_us'].value)} µs"
         f"{' (saturated)' * (part.part in full)}"
         for part in bar.parts
     ]
-    at = number_format.format_count(bar.threads, "thread")
+    at = format_count(bar.threads, "thread")
     return f"{arms.get(bar.arm, bar.arm)} at {at}: {', '.join(parts)}."

@@ -1,7 +1,5 @@
 """Caveats on a study's answer, as a list: the A/A pair first, every warning last."""
 
-from __future__ import annotations
-
 import re
 import statistics
 from collections import Counter
@@ -56,10 +54,7 @@ def render_caveats(report_inputs: ReportInputs, more: Sequence[CaveatPoint] = ()
 
 
 def build_caveats(report_inputs: ReportInputs, more: Sequence[CaveatPoint] = ()) -> list[CaveatPoint]:
-    """Every point, from the A/A pair over blocks, runs, voids and checks to the warnings.
-
-    Their words stand in the template `points.j2`. `more` are doubts that the findings don't know.
-    """
+    """Every point, in the words of `points.j2`; `more` are doubts that the findings don't know."""
     findings, runs, warm_up = report_inputs.findings, report_inputs.runs, report_inputs.warm_up or {}
     caveat_points: list[CaveatPoint] = []
 
@@ -67,19 +62,17 @@ def build_caveats(report_inputs: ReportInputs, more: Sequence[CaveatPoint] = ())
         caveat_points.append(CaveatPoint(name, re.sub(r"[ \n]+", " ", caller()).strip(" "), bool(is_care)))
         return ""
 
-    stopped: dict[str, list[str]] = {}
+    stopped, arms, voids = dict[str, list[str]](), findings.names.arms, findings.voids
     for arm, parts in findings.turns.stopped.items() if findings.turns else ():
         if not arm.endswith(labels.AGAIN):
-            stopped.setdefault(number_format.join_words(parts), []).append(findings.names.arms.get(arm, arm))
+            stopped.setdefault(number_format.join_words(parts), []).append(arms.get(arm, arm))
     pilots = [_SHORT.match(str(item.get("reason"))) for item in warm_up.get("pilots") or ()]
-    voids = findings.voids
+    is_sparse = findings.turns and interleaved_runs.lacks_percentiles(runs)
     inputs = {
         "warned": any(warning.title == "A/A" for warning in findings.warnings),
         "margin": MARGIN,
         "stopped": stopped,
-        "lost": interleaved_runs.ABSENT
-        if findings.turns and interleaved_runs.lacks_percentiles(runs)
-        else "",
+        "lost": interleaved_runs.ABSENT if is_sparse else "",
         "usual_s": statistics.median([partner.median_s for partner in findings.partners] or [0.0]),
         "runs": len(runs),
         "ran": {*runs.arm},
@@ -93,9 +86,8 @@ def build_caveats(report_inputs: ReportInputs, more: Sequence[CaveatPoint] = ())
         "are_apart": voids.fisher_p is None or not tolerance.is_above(voids.fisher_p, FISHER_P),
         "note": as_sentence(voids.note),
         "failed": Counter(check.check for check in findings.checks if check.passed is False),
+        "leaves_zero_out": leaves_zero_out,
+        "span": pairs.format_span,
     }
-    ours = {"leaves_zero_out": leaves_zero_out, "span": pairs.format_span}
-    templating.render_text(
-        "points.j2", point=point, found=findings, warm_up=warm_up, more=more, **inputs, **ours
-    )
+    templating.render_text("points.j2", point=point, found=findings, warm_up=warm_up, more=more, **inputs)
     return caveat_points

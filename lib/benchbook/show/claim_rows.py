@@ -1,7 +1,5 @@
 """Rows of claims that a study answers beside its findings: one for each number that a claim asks for."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -52,11 +50,9 @@ class ClaimRow:
     def band(self) -> str:
         """Both ends of what was claimed, or the one that there is."""
         low, high = self.part.band if self.part else (None, None)
-        if low is not None and high is not None:
-            return self._join(low, high)
-        if low is not None:
-            return f"above {self._write(low)}"
-        return "" if high is None else f"below {self._write(high)}"
+        if low is None:
+            return "" if high is None else f"below {self._write(high)}"
+        return f"above {self._write(low)}" if high is None else self._join(low, high)
 
     @property
     def outcome(self) -> str:
@@ -84,15 +80,16 @@ class ClaimRow:
         """Reason for a missing number or verdict."""
         return self.answer.reason or (self.part.reason if self.part else None) or ""
 
+    @property
+    def _is_share(self) -> bool:
+        return self.part is not None and self.part.scale == "share"
+
     def _write(self, value: float | None) -> str:
-        is_share = self.part is not None and self.part.scale == "share"
-        return number_format.format_percent(value) if is_share else format(value or 0.0, ",.4g")
+        return number_format.format_percent(value) if self._is_share else format(value or 0.0, ",.4g")
 
     def _join(self, low: float | None, high: float | None) -> str:
-        is_share = self.part is not None and self.part.scale == "share"
-        if is_share:
-            return number_format.format_percent_range(low, high)
-        return f"{self._write(low)} to {self._write(high)}"
+        texts = f"{self._write(low)} to {self._write(high)}"
+        return number_format.format_percent_range(low, high) if self._is_share else texts
 
 
 def list_claim_rows(findings: Findings, answers: Sequence[Answer] | None = None) -> list[ClaimRow]:
@@ -106,30 +103,25 @@ def list_claim_rows(findings: Findings, answers: Sequence[Answer] | None = None)
 
 
 def render_claims(findings: Findings, width: int = 110) -> list[str]:
-    """Lines of claims that no contrast of two arms answers: a head for each, and a row for each number.
-
-    Where rows are too long for the width, places have lines of their own.
-    """
+    """Lines of claims that no contrast of two arms answers; of long ones the place has a line of its own."""
     rows = [row for row in list_claim_rows(findings) if row.answer.kind in ("trend", "proportional")]
-    numbers = [
-        "  ".join(filter(None, (f"{row.value:>8}", row.interval, row.outcome))) if row.value else ""
-        for row in rows
-    ]
+    cells = ((f"{row.value:>8}", row.interval, row.outcome) if row.value else () for row in rows)
+    numbers = ["  ".join(filter(None, texts)) for texts in cells]
     place_width = max((len(row.where) for row in rows), default=0)
     is_stacked = place_width + max(map(len, numbers), default=0) + 4 > width
     lines: list[str] = []
-    for row, cells in zip(rows, numbers, strict=True):
+    for row, number in zip(rows, numbers, strict=True):
         answer = row.answer
         if row.is_first:
             verdict = answer.verdict or "not judged" if answer.judged else "illustrated"
             head = f"{answer.claim} ({answer.published}), {row.metric}: {verdict}"
             lines += textwrap.wrap(head, width, subsequent_indent="  ")
-        if is_stacked or not cells:
-            place = row.where if cells else row.reason
+        if is_stacked or not number:
+            place = row.where if number else row.reason
             lines += textwrap.wrap(place, width, initial_indent="  ", subsequent_indent="  ")
-            lines += [f"  {cells}"] if cells else []
+            lines += [f"  {number}"] if number else []
         else:
-            lines.append(f"  {row.where:<{place_width}}  {cells}")
+            lines.append(f"  {row.where:<{place_width}}  {number}")
     return lines
 
 

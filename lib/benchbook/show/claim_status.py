@@ -1,10 +1,9 @@
 """Status of a claim here: measured, illustrated, or open, and the part that carries over."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 from benchbook.compare.claims import transferability
@@ -27,6 +26,7 @@ from benchbook.show import bottleneck_section, caveats_section
 from benchbook.show.markup import make_slug
 from benchbook.show.table import Table, build_table
 
+Grades = Mapping[str, Mapping[str, Grade]]
 _SITES = {"local": "one machine", "ssh": "hosts", "kubernetes": "a cluster"}
 
 
@@ -86,23 +86,16 @@ class MeasuredStudy:
         if self.asked(claim):
             return []
         arms = {arm for arm, claims in self.illustrates.items() if claim in claims}
-        findings = [
-            finding for finding in self.found.findings if finding.treatment in arms and not finding.claim
-        ]
+        findings = [each for each in self.found.findings if each.treatment in arms and not each.claim]
         return [finding for finding in findings if finding.metric == "qps"] or findings
 
     def stand_ins(self, claim: str) -> list[str]:
-        """Texts on the things that a claim's illustrating arms stand in for, once each, in order.
-
-        A text that begins with `the same` goes on from that of the arm before it, which then comes first.
-        """
+        """Texts on what a claim's illustrating arms stand in for, once each, in order."""
         results: dict[str, None] = {}
-        before = ""
-        for arm, text in self.stands_in.items():
+        for (_, before), (arm, text) in pairwise([("", ""), *self.stands_in.items()]):
             if claim in self.illustrates.get(arm, ()):
                 phrases = (before, text) if text.startswith("the same ") else (text,)
                 results.update(dict.fromkeys(filter(None, phrases)))
-            before = text
         return list(results)
 
     def asked(self, claim: str) -> list[Answer]:
@@ -121,9 +114,7 @@ class PlannedStudy:
 
 @dataclass(frozen=True)
 class ClaimStatus:
-    """Audits in source order, studies with findings, study files, grades by claim, and results:
-    what the sessions of each study say together.
-    """
+    """Audits in source order, studies, study files and grades by claim, joint results by study."""
 
     audits: Sequence[Audit]
     studies: Sequence[MeasuredStudy]
@@ -197,20 +188,12 @@ def load_status(source: str = "") -> ClaimStatus:
     ways = list_planned()
     claim_ids = {claim.id for audit in chosen for claim in audit.claims}
     requests = {claim: [way.name for way in studies] for claim, studies in ways.items() if claim in claim_ids}
-    return ClaimStatus(
-        chosen,
-        load_studies(),
-        ways,
-        grade_studies(requests),
-        {analysis.study: analysis for analysis in read_all()},
-    )
+    pooled = {analysis.study: analysis for analysis in read_all()}
+    return ClaimStatus(chosen, load_studies(), ways, grade_studies(requests), pooled)
 
 
 def load_studies() -> list[MeasuredStudy]:
-    """Every study with findings: those of this clone first, then recorded ones, each by name.
-
-    One's own that is the recorded one, to the byte of its findings, is there once.
-    """
+    """Every study with findings, by name: this clone's, unless recorded to the byte, then recorded ones."""
     data, index = paths.find_root() / "data", record.read_index()
     result, observed = [], set()
     for name in sorted(index.studies):
@@ -229,19 +212,13 @@ def load_studies() -> list[MeasuredStudy]:
 
 
 def _explained_findings(name: str, index: record.Index) -> list[Findings]:
-    """Findings of the sessions of the present design that give a cause, the newest first.
-
-    What was made again here comes before what git has: no check holds recorded wording against ours.
-    """
+    """Findings that give a cause, of the present design, newest first: made again here, else as in git."""
     alike = index.studies[name].of_design(index.newest(name).entry.design)
-    there = [session for session in index.sessions(name) if session.id in alike]
-    every = (
-        Findings.read(session.where.findings)
-        if session.where.findings.is_file()
-        else session.results.findings
-        for session in reversed(there)
-        if session.where.results.is_file()
-    )
+    every = []
+    for session in reversed([*index.sessions(name)]):
+        if session.id in alike and session.where.results.is_file():
+            file = session.where.findings
+            every.append(Findings.read(file) if file.is_file() else session.results.findings)
     return [findings for findings in every if bottleneck_section.select_causes(findings)]
 
 
@@ -251,11 +228,10 @@ def _build_study(
     inputs = _read_study(where)
     now = _read_study(paths.study_paths(name))
     findings = Findings.read(where.findings)
-    then, today = _illustrated_claims(inputs), _illustrated_claims(now)
-    # Without the claims that the study file has withdrawn since.
-    shown = {
-        arm: [claim for claim in claims if claim in today.get(arm, claims)] for arm, claims in then.items()
-    }
+    today, shown = _illustrated_claims(now), {}
+    for arm, claims in _illustrated_claims(inputs).items():
+        # Without the claims that the study file has withdrawn since.
+        shown[arm] = [claim for claim in claims if claim in today.get(arm, claims)]
     facts = files.read_json(where.facts) if where.facts.is_file() else {}
     moments = [arm.get("moment") or {} for arm in (facts.get("arms") or {}).values()]
     nodes = {node for moment in moments for key, node in moment.items() if key.endswith("_node")}
@@ -271,9 +247,8 @@ def list_planned() -> dict[str, list[PlannedStudy]]:
         shown = {claim for claims in _illustrated_claims(study).values() for claim in claims}
         answered = [str(claim) for claim in study.get("claims") or []]
         for claim in dict.fromkeys([*answered, *sorted(shown)]):
-            planned.setdefault(claim, []).append(
-                PlannedStudy(name, claim in answered, _describe_place(study))
-            )
+            way = PlannedStudy(name, claim in answered, _describe_place(study))
+            planned.setdefault(claim, []).append(way)
     for ways in planned.values():
         ways.sort(key=lambda item: (not item.is_answer, item.name))
     return planned
@@ -284,10 +259,8 @@ def _read_study(where: paths.StudyPaths) -> Mapping[str, Any]:
 
 
 def _illustrated_claims(inputs: Mapping[str, Any]) -> dict[str, list[str]]:
-    arms = inputs.get("arms") or {}
-    return {
-        arm: [str(item) for item in (entry or {}).get("illustrates") or []] for arm, entry in arms.items()
-    }
+    arms = ((arm, entry or {}) for arm, entry in (inputs.get("arms") or {}).items())
+    return {arm: [str(item) for item in entry.get("illustrates") or []] for arm, entry in arms}
 
 
 def _stands_in(inputs: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, str]:
@@ -310,9 +283,6 @@ def _describe_place(inputs: Mapping[str, Any], is_on_one_node: bool = False) -> 
     is_split = kind == "local" and any(arm.get("network") == "pod" or arm.get("zones") for arm in arms)
     product = descriptors.product_name(str(engine)) if engine else ""
     return ", ".join(filter(None, [site if kind else "", "namespaces" if is_split else "", product]))
-
-
-Grades = Mapping[str, Mapping[str, Grade]]
 
 
 def grade_studies(studies: Mapping[str, Sequence[str]]) -> dict[str, dict[str, Grade]]:

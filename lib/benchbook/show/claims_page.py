@@ -1,7 +1,5 @@
 """The page of claims: as published, as their own tables have it, as measured here; studies, sources."""
 
-from __future__ import annotations
-
 from typing import get_args
 from urllib.parse import urlsplit
 
@@ -22,17 +20,12 @@ from benchbook.show.templating import render_template
 
 def render_opening(status: ClaimStatus) -> Html:
     """Write one sentence to quote about the published claims."""
-    judged = [
-        result.verdict
-        for claim in status.claims
-        for pairs in (status.answers(claim.id), status.asked(claim.id, True))
-        for _, result in pairs
-    ]
-    shown = sum(
-        bool(_list_illustrations(status, claim))
-        and not (status.answers(claim.id) or status.asked(claim.id, True))
-        for claim in status.claims
-    )
+    judged, shown = list[str | None](), 0
+    for claim in status.claims:
+        here = [finding.verdict for _, finding in status.answers(claim.id)]
+        here += [answer.verdict for _, answer in status.asked(claim.id, True)]
+        judged += here
+        shown += bool(not here and _list_illustrations(status, claim))
     verdicts = {verdict: judged.count(verdict) for verdict in get_args(findings.Verdict)}
     return render_template("claims-opening.html.j2", claims=status.claims, verdicts=verdicts, shown=shown)
 
@@ -66,10 +59,9 @@ def render_claims(status: ClaimStatus) -> Html:
         "over_sessions": status.over_sessions,
         "describe_contrast": describe_contrast,
         "describe_session": describe_session,
+        "measured": {study.name for study in status.studies},
     }
-    return render_template(
-        "claims.html.j2", rows=rows, measured={study.name for study in status.studies}, **inputs
-    )
+    return render_template("claims.html.j2", rows=rows, **inputs)
 
 
 def _list_illustrations(status: ClaimStatus, claim: AuditedClaim) -> list[Illustration]:
@@ -89,9 +81,8 @@ def _list_illustrations(status: ClaimStatus, claim: AuditedClaim) -> list[Illust
 
 def tabulate_studies(status: ClaimStatus) -> Table:
     """List the studies that have findings."""
-    return build_table(
-        "runs", status.studies, has_runs=lambda item: (paths.reports_folder() / item.runs).is_file()
-    )
+    folder = paths.reports_folder()
+    return build_table("runs", status.studies, has_runs=lambda study: (folder / study.runs).is_file())
 
 
 def _published_at(result: str) -> Html | str:

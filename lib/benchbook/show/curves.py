@@ -1,10 +1,4 @@
-"""The effect against threads: a line for each treatment with its band, as wide as the page.
-
-Places are per cent of the drawing, so that its letters keep their size on a phone and on a wide screen.
-Effects are fractions of the baseline, on a scale of ratios.
-"""
-
-from __future__ import annotations
+"""The effect against threads, on a scale of ratios: a line and a band a treatment, places in per cent."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -57,11 +51,9 @@ class Curve:
     @property
     def description(self) -> str:
         """Its effects in words: −19 % at 1 thread, +24 % at 8."""
-        first, *others = self.points
-        messages = [f"{number_format.glance_percent(other.value)} at {other.threads:,}" for other in others]
-        return ", ".join(
-            [f"{number_format.glance_percent(first.value)} at {count(first.threads, 'thread')}", *messages]
-        )
+        threads = [count(self.points[0].threads, "thread"), *(f"{p.threads:,}" for p in self.points[1:])]
+        pairs = zip(self.points, threads, strict=True)
+        return ", ".join(f"{number_format.glance_percent(point.value)} at {text}" for point, text in pairs)
 
 
 @dataclass(frozen=True)
@@ -73,59 +65,31 @@ class Curves:
 
     def _repr_html_(self) -> str:
         curves = [curve for panel in self.panels.values() for curve in panel]
-        rows = [
-            forest.ForestRow("", dots=((point.value, True),), ends=point.ends)
-            for curve in curves
-            for point in curve.points
-        ]
+        points = (point for curve in curves for point in curve.points)
+        rows = [forest.ForestRow("", dots=((point.value, True),), ends=point.ends) for point in points]
         scale, names = forest.scale_of(rows), list(dict.fromkeys(curve.name for curve in curves))
         shades = {name: theme.colour_of_arm(name, names) for name in names}
         size = {"class_": "swatch", "width": 24, "height": 12}
         swatches = {name: render_svg("swatch.svg.j2", "", size, shade=shades[name]) for name in names}
-        panels = {
-            place: (
-                _draw_panel(place, panel, scale, shades),
-                [(curve, swatches[curve.name]) for curve in panel],
-            )
-            for place, panel in self.panels.items()
-        }
-        return render_template("curves.html.j2", panels=panels, caption=self.caption).text
+        drawn = {place: _draw_panel(place, panel, scale, shades) for place, panel in self.panels.items()}
+        inputs = {"drawn": drawn, "panels": self.panels, "swatches": swatches, "caption": self.caption}
+        return render_template("curves.html.j2", **inputs).text
 
     def __repr__(self) -> str:
-        lines = [
-            f"{place}, {curve.name}: {curve.description}"
-            for place, panel in self.panels.items()
-            for curve in panel
-        ]
-        return "\n".join(lines)
+        named = ((place, curve) for place, panel in self.panels.items() for curve in panel)
+        return "\n".join(f"{place}, {curve.name}: {curve.description}" for place, curve in named)
 
 
 def of_findings(findings: Sequence[FindingData]) -> tuple[Curves | None, set[str]]:
     """Effects of a session that are drawn against threads, and the ids of their findings."""
-    results = [
-        (
-            finding.id,
-            f"{labels.label_role(finding, 'workload')}{labels.beside_queries(finding.metric)}",
-            _curve_of_finding(finding),
-        )
-        for finding in findings
-        if is_curve(finding.at_levels, not depends_on_threads(finding))
-    ]
-    return _build_curves(results, CAPTION)
+    drawn = [each for each in findings if is_curve(each.at_levels, not depends_on_threads(each))]
+    return _build_curves([(finding, _curve_of_finding(finding)) for finding in drawn], CAPTION)
 
 
 def over_sessions(pooled: MetaAnalysis) -> tuple[Curves | None, set[str]]:
     """Effects over sessions that are drawn against threads, and the ids of their contrasts."""
-    results = [
-        (
-            contrast.id,
-            f"{contrast.names.workload}{labels.beside_queries(contrast.metric)}",
-            _curve_of_sessions(contrast),
-        )
-        for contrast in pooled.contrasts
-        if is_curve(contrast.levels, contrast.one_number)
-    ]
-    return _build_curves(results, SEVERAL)
+    drawn = [each for each in pooled.contrasts if is_curve(each.levels, each.one_number)]
+    return _build_curves([(contrast, _curve_of_sessions(contrast)) for contrast in drawn], SEVERAL)
 
 
 def is_curve(levels: Sequence[Any], is_one_number: bool) -> bool:
@@ -135,13 +99,16 @@ def is_curve(levels: Sequence[Any], is_one_number: bool) -> bool:
     return len(levels) >= (_A_CURVE if is_level else 2)
 
 
-def _build_curves(results: Iterable[tuple[str, str, Curve]], caption: str) -> tuple[Curves | None, set[str]]:
+def _build_curves(
+    results: Iterable[tuple[FindingData | PooledContrast, Curve]], caption: str
+) -> tuple[Curves | None, set[str]]:
     panels: dict[str, list[Curve]] = {}
     drawn = set()
-    for name, place, curve in results:
+    for of, curve in results:
         if len(curve.points) > 1:
+            place = f"{labels.strip_article(of.names.workload)}{labels.beside_queries(of.metric)}"
             panels.setdefault(place, []).append(curve)
-            drawn.add(name)
+            drawn.add(of.id)
     return (Curves(panels, caption) if panels else None), drawn
 
 
@@ -165,12 +132,8 @@ def _curve_of_sessions(contrast: PooledContrast) -> Curve:
             if observed.effect is not None:
                 sessions.setdefault(observed.session, []).append((level.threads, observed.effect))
     beside = tuple(map(tuple, sessions.values()))
-    return Curve(
-        labels.strip_article(contrast.names.treatment),
-        f"#finding-{make_slug(contrast.id)}",
-        tuple(points),
-        beside,
-    )
+    name = labels.strip_article(contrast.names.treatment)
+    return Curve(name, f"#finding-{make_slug(contrast.id)}", tuple(points), beside)
 
 
 def _draw_panel(place: str, curves: Sequence[Curve], scale: Scale, shades: Mapping[str, str]) -> Html:
@@ -181,9 +144,8 @@ def _draw_panel(place: str, curves: Sequence[Curve], scale: Scale, shades: Mappi
         across = _LEFT + (_RIGHT - _LEFT) * (math.log(threads) - first) / (last - first)
         return round(across, 2), round(_FOOT - (_FOOT - _TOP) * scale(value) / 100, 2)
 
-    alt = f"{place}, change against the baseline: " + "; ".join(
-        f"{curve.name} {curve.description}" for curve in curves
-    )
+    texts = "; ".join(f"{curve.name} {curve.description}" for curve in curves)
+    alt = f"{place}, change against the baseline: {texts}"
     inputs = {"levels": levels, "ticks": scale.ticks, "at": at, "shades": shades}
     inputs |= {"curves": curves, "pairwise": pairwise, "count": count}
     return render_svg("curves.svg.j2", alt, {"class_": "curve", "width": "100%", "height": 240}, **inputs)

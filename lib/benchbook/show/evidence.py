@@ -1,7 +1,5 @@
 """Everything a report of one study reads, loaded once."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -24,11 +22,9 @@ TABLES: dict[str, list[str] | None] = {
 
 @dataclass(frozen=True)
 class ReportInputs:
-    """The findings, tidy tables and fact files of one study.
+    """The findings, tidy tables (read/tidy.py has their columns) and fact files of one study.
 
-    `folder` is data/STUDY. Intervals have the columns of `TABLES` only. Tables have the columns that
-    read/tidy.py documents. `warm_up` is None where that stage left nothing. `applied` are
-    the settings files of the arms, by name.
+    `folder` is data/STUDY; `warm_up` is None where that stage left nothing; `applied` are settings files.
     """
 
     name: str
@@ -60,10 +56,8 @@ class ReportInputs:
     @cached_property
     def histograms(self) -> pd.DataFrame:
         """Latency histograms: one row a run and bucket. Read when asked for: few pages draw them."""
-        columns = ["run_id", "bucket", "count"]
-        return pd.read_parquet(
-            files.require_path(self.folder / "tidy" / "histograms.parquet"), columns=columns
-        )
+        file = files.require_path(self.folder / "tidy" / "histograms.parquet")
+        return pd.read_parquet(file, columns=["run_id", "bucket", "count"])
 
     @cached_property
     def drawn(self) -> tuple[pd.DataFrame, tuple[str, ...]]:
@@ -72,12 +66,12 @@ class ReportInputs:
 
     def readable(self, table: pd.DataFrame) -> pd.DataFrame:
         """Runs or voids with readable names of arms and workloads; `key` has the workload's own."""
-        shown = table.assign(key=table.workload)
-        kinds: dict[str, labels.Kind] = {"arm": "arms", "workload": "workloads"}
-        for column, kind in kinds.items():
-            label = labels.label_by_name(self.findings, kind)
-            shown[column] = [label.get(name, name) for name in shown[column]]
-        return shown
+        arms, workloads = (labels.label_by_name(self.findings, kind) for kind in ("arms", "workloads"))
+        names = {
+            "arm": [arms.get(name, name) for name in table.arm],
+            "workload": [workloads.get(name, name) for name in table.workload],
+        }
+        return table.assign(key=table.workload, **names)
 
     @property
     def pages(self) -> str:

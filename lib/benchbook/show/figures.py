@@ -1,7 +1,5 @@
 """The figures of runs by name. Each function takes tidy tables and returns a `Picture`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,13 +11,14 @@ from matplotlib.ticker import MaxNLocator, NullLocator
 
 from benchbook.compare.bottlenecks.load_curve import build_load_curve
 from benchbook.compare.stats.stalls import STALL_SHARE
-from benchbook.compare.text import cpu_models
 from benchbook.compare.text import labels as labels_module
+from benchbook.compare.text.cpu_models import name_processor
 from benchbook.core.artifacts.findings import Findings
 from benchbook.core.artifacts.meta_analysis import read_pooled
 from benchbook.core.study.interleaving import TURNS
 from benchbook.core.util import number_format, paths
 from benchbook.core.util.errors import require_value
+from benchbook.core.util.number_format import format_count, format_significant
 from benchbook.core.util.plural import count
 from benchbook.show import bottleneck_section, curves, forest, sessions, theme
 from benchbook.show.evidence import ReportInputs
@@ -44,10 +43,7 @@ def draw_throughput(runs: pd.DataFrame, arms: Sequence[str]) -> Picture:
                     of_arm.threads * aside, of_arm.qps, theme.marker_of_arm(arm, arms), color=shade,
                     alpha=0.75, markeredgecolor=theme.PAPER, markeredgewidth=0.5, zorder=3,
                 )  # fmt: skip
-                at = [
-                    f"{number_format.format_significant(y)} at {number_format.format_count(x, 'thread')}"
-                    for x, y in means.items()
-                ]
+                at = [f"{format_significant(y)} at {format_count(x, 'thread')}" for x, y in means.items()]
                 report.append(f"{arm}: {', '.join(at)}.")
             levels = sorted(part.threads.unique())
             axes.set(xscale="log", xlabel="threads", xlim=(levels[0] / 1.4, levels[-1] * 1.4))
@@ -71,18 +67,22 @@ def draw_seconds(intervals: pd.DataFrame, runs: pd.DataFrame, arms: Sequence[str
     panels = []
     for workload, part in runs.groupby("workload", sort=True):
         chosen = part[part.threads == part.threads.max()]
-        name = f"{workload}, {number_format.format_count(int(part.threads.max()), 'thread')}"
+        name = f"{workload}, {format_count(int(part.threads.max()), 'thread')}"
         series = intervals.drop(columns="threads").merge(chosen[["run_id", "arm"]], on="run_id")
         if series.empty:
             continue
         measured = series.qps.where(~series.is_discarded.astype(bool))
         usual = measured.groupby(series.run_id).transform("median")
         series = series.assign(is_stall=measured < STALL_SHARE * usual)
-        present = by_arm(series, arms)
+        present, report = by_arm(series, arms), []
         with theme.figure_style():
             figure, axes = theme.make_canvas()
             for arm, of_arm in present.items():
-                _plot_lines(axes, of_arm, theme.colour_of_arm(arm, arms))
+                shade, stalls = theme.colour_of_arm(arm, arms), of_arm[of_arm.is_stall].second
+                for _, run in of_arm.sort_values("second").groupby("run_id", sort=True):
+                    axes.plot(run.second, run.qps, color=shade, linewidth=1, alpha=0.65)
+                axes.plot(stalls, [0] * len(stalls), "v", color=shade, markersize=7, clip_on=False, zorder=5)
+                report.append(_describe_seconds(of_arm, arm))
             _shade_discard(axes, float(chosen.discard_s.max()))
             axes.set(ylim=(0, 1.08 * series.qps.max()), xlim=(0, series.second.max() + 0.5))
             axes.set(title=theme.shorten_name(name, 44), ylabel="queries per second")
@@ -90,17 +90,9 @@ def draw_seconds(intervals: pd.DataFrame, runs: pd.DataFrame, arms: Sequence[str
             axes.yaxis.set_major_formatter("{x:,.0f}")
             stall = Line2D([], [], linestyle="", marker="v", color=theme.INK, markersize=6)
             theme.draw_legend(figure, [*present], arms, **({"stall": stall} if series.is_stall.any() else {}))
-        text = " ".join(_told_seconds(seconds, arm) for arm, seconds in present.items())
-        panels.append(Panel(figure, f"{name}, queries in each second. {text}"))
+        panels.append(Panel(figure, f"{name}, queries in each second. {' '.join(report)}"))
     caption = "One line a run. A triangle marks a stall: a second with less than a tenth of its run's median."
     return Picture("seconds", "Second by second", tuple(panels), caption)
-
-
-def _plot_lines(axes: Axes, data_frame: pd.DataFrame, colour: str) -> None:
-    for _, run in data_frame.sort_values("second").groupby("run_id", sort=True):
-        axes.plot(run.second, run.qps, color=colour, linewidth=1, alpha=0.65)
-    stalls = data_frame[data_frame.is_stall].second
-    axes.plot(stalls, [0] * len(stalls), "v", color=colour, markersize=7, clip_on=False, zorder=5)
 
 
 def _shade_discard(axes: Axes, discard_s: float) -> None:
@@ -112,34 +104,31 @@ def _shade_discard(axes: Axes, discard_s: float) -> None:
         )  # fmt: skip
 
 
-def _told_seconds(data_frame: pd.DataFrame, arm: str) -> str:
+def _describe_seconds(data_frame: pd.DataFrame, arm: str) -> str:
     measured = data_frame[~data_frame.is_discarded.astype(bool)].qps
-    middle = number_format.format_significant(measured.median())
-    slowest = number_format.format_significant(measured.min())
-    stalled = number_format.format_count(int(data_frame.is_stall.sum()), "stalled second")
+    middle, slowest = map(format_significant, (measured.median(), measured.min()))
+    stalled = format_count(int(data_frame.is_stall.sum()), "stalled second")
     return f"{arm}: median {middle}, slowest second {slowest}, {stalled}."
 
 
 def of_effects(report_inputs: ReportInputs) -> list[object]:
     """Draw the effects of a study (over its sessions if it is recorded), with the causes below."""
-    findings, several = report_inputs.findings, sessions.pooled_sessions(report_inputs)
-    earlier = sessions.earlier_sessions(several) if several else ()
-    lines, messages = curves.over_sessions(several) if several else curves.of_findings(findings.findings)
-    drawn = (
-        forest.over_sessions(several, messages)
-        if several
-        else forest.of_findings(findings.findings, findings.aa, messages)
-    )
-    shown = [item for item in (lines, drawn if drawn.rows or not lines else None) if item is not None]
-    processors = (
-        [session.processor for session in several.sessions if session.id == paths.find_root().name]
-        if several
-        else []
-    )
+    findings, recorded = report_inputs.findings, sessions.pooled_sessions(report_inputs)
+    earlier: list[tuple[str, str, Findings]] = []
+    processors: list[str] = []
+    if recorded:
+        earlier, here = sessions.earlier_sessions(recorded), paths.find_root().name
+        processors = [name_processor(each.processor) for each in recorded.sessions if each.id == here]
+        lines, drawn = curves.over_sessions(recorded)
+        rest = forest.over_sessions(recorded, drawn)
+    else:
+        lines, drawn = curves.of_findings(findings.findings)
+        rest = forest.of_findings(findings.findings, findings.aa, drawn)
     return [
-        *shown,
+        *([lines] if lines else []),
+        *([rest] if rest.rows or not lines else []),
         *draw_load_curves(report_inputs),
-        *bottleneck_section.render_section(findings, earlier, *map(cpu_models.name_processor, processors)),
+        *bottleneck_section.render_section(findings, earlier, *processors),
     ]
 
 
@@ -194,7 +183,9 @@ def _draw_load_panel(
                 line.offered_qps, line.value, whiskers, color=shade, linestyle=style,
                 marker=theme.marker_of_arm(arm, arms), elinewidth=0.8,
             )  # fmt: skip
-            report.append(f"{arm}, {label}: {', '.join(_describe_points(line)) or 'not known'}.")
+            points = line[["value", "offered_qps"]].dropna().to_numpy()
+            texts = [f"{format_significant(y)} at {number_format.format_rate(x)}" for y, x in points]
+            report.append(f"{arm}, {label}: {', '.join(texts) or 'not known'}.")
         if "latency" in name:
             axes.set_yscale("log")
             axes.yaxis.set_major_formatter("{x:g}")
@@ -209,22 +200,12 @@ def _draw_load_panel(
     return Panel(figure, f"{name}, by offered rate. {' '.join(report)}")
 
 
-def _describe_points(line: pd.DataFrame) -> list[str]:
-    points = line[["value", "offered_qps"]].dropna().to_numpy()
-    return [f"{number_format.format_significant(y)} at {number_format.format_rate(x)}" for y, x in points]
-
-
 def beside_effects(report_inputs: ReportInputs) -> list[object]:
     """Further views of effects: session by session, the ladder, the cost of a query in each part."""
-    findings = report_inputs.findings
-    forests = (
-        [forest.of_findings(findings.findings, findings.aa)]
-        if sessions.pooled_sessions(report_inputs)
-        else []
-    )
+    findings, is_pooled = report_inputs.findings, sessions.pooled_sessions(report_inputs) is not None
     return [
         *sessions.build_evidence(read_pooled(report_inputs.name)),
-        *forests,
+        *([forest.of_findings(findings.findings, findings.aa)] if is_pooled else []),
         *draw_ordered_arms(findings),
         *bottleneck_section.build_tables(findings),
         *tabulate_percentiles(findings),
@@ -232,11 +213,7 @@ def beside_effects(report_inputs: ReportInputs) -> list[object]:
 
 
 def of_runs(report_inputs: ReportInputs) -> list[Picture]:
-    """Draw the figures of a study's runs.
-
-    Throughput over threads takes several levels. In turns a second holds the turns of all arms, so its series
-    tells nothing of one.
-    """
+    """Draw the figures of a study's runs: throughput over several thread levels, and the seconds."""
     drawn, names = report_inputs.drawn
     pictures = [draw_throughput(drawn, names)] if drawn.threads.nunique() > 1 else []
     is_shared = (drawn.order == TURNS).any()
@@ -246,9 +223,8 @@ def of_runs(report_inputs: ReportInputs) -> list[Picture]:
 def tabulate_percentiles(findings: Findings) -> list[Table]:
     """Table of percentiles; empty if no percentile was compared."""
     rows = [(finding, support) for finding in findings.findings for support in finding.support or ()]
-    return (
-        [build_table("percentiles", rows, arms=labels_module.label_by_name(findings, "arms"))] if rows else []
-    )
+    arms = labels_module.label_by_name(findings, "arms")
+    return [build_table("percentiles", rows, arms=arms)] if rows else []
 
 
 def draw_ordered_arms(findings: Findings) -> list[object]:
@@ -262,12 +238,8 @@ def draw_ordered_arms(findings: Findings) -> list[object]:
             {(pair.baseline, pair.treatment): pair.label for pair in pairs}
             for pairs in (workload.against_first, workload.against_neighbour, workload.pairs)
         ]
-        inputs = {
-            "labels": labels,
-            "levels": format_confidence(workload.pairs),
-            "sentence": workload.sentence,
-        }
-        tables.append(build_table("ladder", workload.pairs, f"ladder-{place}", **inputs))
+        inputs = {"levels": format_confidence(workload.pairs), "sentence": workload.sentence}
+        tables.append(build_table("ladder", workload.pairs, f"ladder-{place}", labels=labels, **inputs))
     if not tables:
         return [build_table("ladder-of-none", [], "ladder", skipped=ladder.skipped)]
     return [*map(forest.draw_ordered_arms, ladder.workloads), *tables]

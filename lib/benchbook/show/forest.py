@@ -1,17 +1,12 @@
-"""The forest: effects with their intervals, each a line of text and a bar as wide as there is room.
-
-Words are text of the page and bars have their places in per cent, so that it can be read on a phone and on a
-wide screen. Effects are fractions of the baseline, on a scale of ratios.
-"""
-
-from __future__ import annotations
+"""The forest: effects with intervals, each a line of text and a bar in per cent of the width."""
 
 import math
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from benchbook.compare.text import cpu_models, labels
+from benchbook.compare.text import labels
+from benchbook.compare.text.cpu_models import name_processor
 from benchbook.compare.text.results_table import describe_effect, range_of
 from benchbook.compare.text.sentences import SHOWN
 from benchbook.core.artifacts import meta_analysis
@@ -32,6 +27,7 @@ Ends = tuple[float, float]
 _FARTHEST, _ROOM = math.log(4), math.log(1.5)
 _TICKS = (-90, -75, -60, -50, -40, -30, -25, -20, -15, -10, -5, -2, -1, 0, 1, 2, 5, 10, 15, 20,
           25, 30, 40, 50, 75, 100, 150, 200, 300, 500, 900)  # fmt: skip
+_MOST_TICKS = 5
 DECIDED = (*SHOWN, "no practical difference")
 _SIZE = {"class_": "bar", "width": "100%", "height": 22}
 _SHADES = {"higher": "#0a66a5", "lower": "#c2500a", "": theme.MUTED}
@@ -46,14 +42,10 @@ CLAIMED = " Shaded: the claim."
 
 @dataclass(frozen=True)
 class Scale:
-    """Places of effects between two log ratios.
-
-    With `linear_up_to` it is symmetric and logarithmic beyond that size; with `ticks_at` its ticks are given.
-    """
+    """Places of effects between two log ratios; logarithmic beyond `linear_up_to`, if that is given."""
 
     low: float
     high: float
-    most_ticks: int = 5
     ticks_at: tuple[float, ...] = ()
     linear_up_to: float = 0.0
 
@@ -69,24 +61,20 @@ class Scale:
         """Round fractions, zero among them, that stand far enough apart to be read."""
         if self.ticks_at:
             return [*self.ticks_at]
-        gap = (self.high - self.low) / self.most_ticks
-        chosen = [0]
-        for side in ([tick for tick in _TICKS if tick > 0], [tick for tick in _TICKS[::-1] if tick < 0]):
+        gap, ticks = (self.high - self.low) / _MOST_TICKS, [tick / 100 for tick in _TICKS]
+        chosen = [0.0]
+        for side in ([tick for tick in ticks if tick > 0], [tick for tick in ticks[::-1] if tick < 0]):
             last = 0.0
-            for tick in side:
-                place = math.log1p(tick / 100)
+            for place, tick in zip(map(math.log1p, side), side, strict=True):
                 if self.low <= place <= self.high and abs(place - last) >= gap:
                     chosen.append(tick)
                     last = place
-        return [tick / 100 for tick in sorted(chosen)]
+        return sorted(chosen)
 
 
 @dataclass(frozen=True)
 class ForestRow:
-    """A line: its name, its outcome in words, and the places of its marks and its bar.
-
-    `dots` are effects, each with whether it is decided; `square` is a mean. A heading has neither.
-    """
+    """A line: name, outcome in words, `dots` (effects, and if they are decided), `square` (their mean)."""
 
     name: str
     effect_text: str = ""
@@ -127,9 +115,8 @@ class Forest:
         return render_template("forest.html.j2", **inputs).text
 
     def __repr__(self) -> str:
-        return "\n".join(
-            [self.title, *(f"  {row.name}: {row.effect_text}".rstrip(": ") for row in self.rows)]
-        )
+        lines = (f"  {row.name}: {row.effect_text}".rstrip(": ") for row in self.rows)
+        return "\n".join([self.title, *lines])
 
 
 def of_findings(
@@ -138,33 +125,22 @@ def of_findings(
     without: Container[str] = (),
     with_levels: bool = False,
 ) -> Forest:
-    """Draw the effect of every finding, A/A last; each thread level if no number stands for all.
-
-    `without` has the ids of those that are drawn elsewhere.
-    """
-    by_workload: dict[str, list[FindingData]] = {}
-    for finding in findings:
-        if finding.id not in without:
-            by_workload.setdefault(labels.label_role(finding, "workload"), []).append(finding)
-    drawn = {
-        name: [row for item in several for row in _build_rows(item, with_levels)]
-        for name, several in by_workload.items()
-    }
-    rows: list[ForestRow] = []
-    for workload, lines in drawn.items():
-        # Where each workload has one line, a heading above it would say what the line can.
-        if all(len(forest_rows) == 1 for forest_rows in drawn.values()):
-            rows += [replace(lines[0], name=f"{lines[0].name} on {workload}")]
-        else:
-            rows += [ForestRow(workload, kind="heading"), *lines]
-    if aa and by_workload:
+    """Draw the effects of findings not in `without`, A/A last; each level if no number stands for all."""
+    drawn: dict[str, list[ForestRow]] = {}
+    bases: dict[str, None] = {}
+    for finding in (finding for finding in findings if finding.id not in without):
+        workload = labels.label_role(finding, "workload")
+        drawn.setdefault(workload, []).extend(_build_rows(finding, with_levels))
+        bases[labels.in_sentence(finding.names.baseline)] = None
+    # Where each workload has one line, a heading above it would say what the line can.
+    if all(len(lines) == 1 for lines in drawn.values()):
+        rows = [replace(row, name=f"{row.name} on {workload}") for workload, (row,) in drawn.items()]
+    else:
+        rows = [row for name, lines in drawn.items() for row in (ForestRow(name, kind="heading"), *lines)]
+    if aa and rows:
         rows.append(_row_of_finding(aa, name_finding(aa)))
-    bases = dict.fromkeys(
-        labels.in_sentence(item.names.baseline) for several in by_workload.values() for item in several
-    )
     against = f"Against {number_format.join_words([*bases])}. " if bases else ""
-    has_band = any(row.band for row in rows)
-    message = f"{against}{CAPTION}{CLAIMED if has_band else ''}"
+    message = f"{against}{CAPTION}{CLAIMED if any(row.band for row in rows) else ''}"
     return Forest("effects", "Effects and their intervals", tuple(rows), message)
 
 
@@ -179,10 +155,7 @@ def of_twins(pairs: Iterable[tuple[str, str, FindingData]]) -> Forest:
 
 
 def over_sessions(recorded: MetaAnalysis, without: Container[str] = ()) -> Forest:
-    """Draw the reported effects of each contrast: sessions, their mean, the expectation elsewhere.
-
-    `without` has the ids of contrasts that are drawn elsewhere.
-    """
+    """Draw the reported effects of contrasts not in `without`: sessions, mean, expectation elsewhere."""
     rows = tuple(
         row_of_sessions(contrast, effect)
         for contrast in recorded.contrasts
@@ -201,9 +174,7 @@ def by_session(
         rows.append(ForestRow(labels.name_place(of, effect), kind="heading"))
         for observed in sorted(effect.sessions, key=lambda each: recorded.session(each.session).measured):
             session = recorded.session(observed.session)
-            name = (
-                f"{session.measured[:16].replace('T', ' ')}, {cpu_models.name_processor(session.processor)}"
-            )
+            name = f"{session.measured[:16].replace('T', ' ')}, {name_processor(session.processor)}"
             row = row_of_estimate(observed.estimate, name, is_decided=_is_decided(observed))
             rows.append(replace(row, kind="level"))
     return Forest("by-session", "Session by session", tuple(rows), CAPTION, is_folded=True)
@@ -211,19 +182,15 @@ def by_session(
 
 def draw_ordered_arms(rungs: Rungs) -> Forest:
     """Draw one ladder: each arm against the first, in their order."""
-    rows = tuple(
-        _row_of_finding(contrast, labels.label_role(contrast, "treatment"))
-        for contrast in rungs.against_first
-    )
-    first = rungs.against_first[0]
+    pairs, first = rungs.against_first, rungs.against_first[0]
+    rows = tuple(_row_of_finding(pair, labels.label_role(pair, "treatment")) for pair in pairs)
     title = f"Against {labels.label_role(first, 'baseline')}, on {labels.label_role(first, 'workload')}"
     return Forest("ladder", title, rows, CAPTION)
 
 
 def _build_rows(finding: FindingData, with_levels: bool) -> Iterator[ForestRow]:
-    yield _row_of_finding(
-        finding, f"{labels.label_role(finding, 'treatment')}{labels.beside_queries(finding.metric)}"
-    )
+    name = f"{labels.label_role(finding, 'treatment')}{labels.beside_queries(finding.metric)}"
+    yield _row_of_finding(finding, name)
     if with_levels or not finding.headline:
         for point in finding.at_levels:
             row = _row_of_finding(point, count(point.threads, "thread"))
@@ -261,8 +228,7 @@ def row_of_estimate(
 def on_throughput(
     meta_analysises: Iterable[MetaAnalysis],
 ) -> Iterator[tuple[MetaAnalysis, meta_analysis.PooledContrast, PooledEffect]]:
-    """Reported effects on queries a second, of no retired study and with no effect of this kind:
-    size the study sets itself (a quota, a delay, a neighbour)."""
+    """Reported effects on queries a second, of no retired study, without sizes it sets itself (a quota)."""
     for study in meta_analysises:
         for of in study.contrasts:
             if of.metric == "qps" and study.retired is None and not study.made_by(of):
@@ -271,18 +237,10 @@ def on_throughput(
 
 def row_of_sessions(pooled_contrast: meta_analysis.PooledContrast, effect: PooledEffect) -> ForestRow:
     """Line of an effect over sessions: its sessions, their mean, the range of a further one."""
-    dots = tuple(
-        (session.effect, _is_decided(session)) for session in effect.sessions if session.effect is not None
-    )
-    row = ForestRow(
-        labels.name_place(pooled_contrast, effect),
-        describe_effect(effect),
-        dots,
-        expected_range(effect),
-        way=f"#finding-{make_slug(pooled_contrast.id)}",
-    )
-    is_one = effect.k > 1 and effect.label != "depends on the machine"
-    return replace(row, square=effect.effect if is_one else None)
+    dots = tuple((each.effect, _is_decided(each)) for each in effect.sessions if each.effect is not None)
+    name, way = labels.name_place(pooled_contrast, effect), f"#finding-{make_slug(pooled_contrast.id)}"
+    square = effect.effect if effect.k > 1 and effect.label != "depends on the machine" else None
+    return ForestRow(name, describe_effect(effect), dots, expected_range(effect), square, way=way)
 
 
 def _is_decided(observed: Any) -> bool:

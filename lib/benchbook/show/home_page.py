@@ -1,7 +1,5 @@
 """The site's first page: one table, a row a question."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +14,8 @@ from benchbook.core.artifacts.findings import FindingData, Findings
 from benchbook.core.artifacts.meta_analysis import LABELS
 from benchbook.core.published.audit import AuditedClaim
 from benchbook.core.study import descriptors
-from benchbook.core.util import number_format, paths
+from benchbook.core.util import paths
+from benchbook.core.util.number_format import format_count, format_percent
 from benchbook.show import bottleneck_section, forest
 from benchbook.show.claim_rows import is_opposite
 from benchbook.show.claim_status import ClaimStatus, MeasuredStudy
@@ -30,15 +29,12 @@ _ALIKE = ("holds elsewhere", "same direction")
 
 def render_page(status: ClaimStatus) -> Html:
     """Write the first page: the answer, a description of Benchbook, each question and its answer."""
-    base = paths.find_root() / "studies"
-    places = {
-        name: paths.study_paths(name).file.parent.relative_to(base).parts for name in paths.list_studies()
-    }
-    question_groups = group_questions(status, {name: "/".join(place) for name, place in places.items()})
+    base, names = paths.find_root() / "studies", paths.list_studies()
+    folders = {name: "/".join(paths.study_paths(name).file.parent.relative_to(base).parts) for name in names}
     return render_template(
         "first.html.j2",
         answer=summarize_record(status),
-        groups=question_groups,
+        groups=group_questions(status, folders),
         mini=lambda line: forest.draw_bar(line, SCALE),
         axis=forest.draw_axis(SCALE),
     )
@@ -46,11 +42,8 @@ def render_page(status: ClaimStatus) -> Html:
 
 def summarize_record(status: ClaimStatus) -> str:
     """Number of claims that hold in their own tables, and of effects with the same sign elsewhere."""
-    effects = [
-        pooled_effect
-        for _, _, pooled_effect in forest.on_throughput(status.pooled.values())
-        if len(pooled_effect.occasions) > 1
-    ]
+    every = (effect for _, _, effect in forest.on_throughput(status.pooled.values()))
+    effects = [effect for effect in every if len(effect.occasions) > 1]
     labels = Counter[str](effect.standing for effect in effects)
     places = {effect.elsewhere for effect in effects} - {"elsewhere"}
     where = f" {places.pop().replace('other ', '')}" if len(places) == 1 else ""
@@ -122,22 +115,18 @@ def group_questions(status: ClaimStatus, folders: Mapping[str, str]) -> list[Que
     `quick`, stand with the published findings.
     """
     audited_claims = {claim.id: claim for claim in status.claims}
-    first = [_row_of_claim(status, audited_claims[name]) for name in HEADLINES if name in audited_claims]
-    above = _arms_above(status, [name for name in HEADLINES if name in audited_claims])
-    by_folder: dict[str, list[QuestionRow]] = {"": first}
+    headlines = [audited_claims[name] for name in HEADLINES if name in audited_claims]
+    above = _arms_above(status, [claim.id for claim in headlines])
+    by_folder = {"": [_row_of_claim(status, claim) for claim in headlines]}
     for study in status.studies:
-        left = [
-            finding for finding in study.found.findings if finding.treatment not in above.get(study.page, ())
-        ]
+        arms = above.get(study.page, ())
+        left = [finding for finding in study.found.findings if finding.treatment not in arms]
         if left or study.page not in above:
             claims = () if study.page in above else status.claims
-            by_folder.setdefault(folders.get(study.name, ""), []).append(
-                _row_of_study(status, study, left, claims)
-            )
+            row = _row_of_study(status, study, left, claims)
+            by_folder.setdefault(folders.get(study.name, ""), []).append(row)
     return [
-        QuestionGroup(_name_folder(folder), tuple(by_folder[folder]))
-        for folder in sorted(by_folder)
-        if by_folder[folder]
+        QuestionGroup(_name_folder(folder), tuple(rows)) for folder, rows in sorted(by_folder.items()) if rows
     ]
 
 
@@ -161,13 +150,8 @@ def _describe_sessions(
     """Sessions behind a row, and the label on carrying over, as far as they say it."""
     if not studies:
         return {}
-    effects = [
-        effect
-        for study, finding in answers
-        if (contrast := status.over_sessions(study, finding))
-        for effect in contrast.shown
-    ]
-    standing = {effect.standing for effect in effects}
+    contrasts = [status.over_sessions(study, finding) for study, finding in answers]
+    standing = {effect.standing for contrast in contrasts if contrast for effect in contrast.shown}
     verdicts = sorted(standing - _NOTHING or standing, key=_ORDER.index)
     labels = dict.fromkeys([*verdicts[:1], *verdicts[-1:]])
     measured_study, *others = studies
@@ -176,8 +160,8 @@ def _describe_sessions(
         message = f"{len(studies)} studies" + ("" if labels else f", each {message}")
     elif labels:
         several = [each.processor for each in status.pooled[measured_study.name].sessions]
-        processors = number_format.format_count(cpu_models.count_models(several), "processor")
-        message = f"{number_format.format_count(len(several), 'session')}, {processors}"
+        processors = format_count(cpu_models.count_models(several), "processor")
+        message = f"{format_count(len(several), 'session')}, {processors}"
     carries = [f"partly {label}" if len(labels) > 1 else label for label in labels]
     if "depends on the machine" not in labels and {study.name for study in studies} & status.reversals.keys():
         carries.append("opposite sign in other studies")
@@ -196,7 +180,7 @@ def _find_cause(studies: Sequence[MeasuredStudy], treatments: Collection[str]) -
             return {"why": "the counters contradict each other", "why_way": f"{study.page}#why"}
         several = [study.found, *study.explained]
         messages = [
-            (cause.treatment, f"at {number_format.format_count(cause.threads, 'thread')}: {cause.short}")
+            (cause.treatment, f"at {format_count(cause.threads, 'thread')}: {cause.short}")
             for findings in several
             for cause in bottleneck_section.select_causes(findings)
             if cause.short
@@ -211,17 +195,14 @@ def _of_both_signs(several: Sequence[Findings]) -> Iterator[tuple[str, str]]:
     """Treatments with an effect that turns between sessions, and the causes at both ends."""
     named = [(str(place), findings) for place, findings in enumerate(several)]
     for (_, threads, treatment), (first, *_, last) in bottleneck_section.of_both_signs(named).items():
-        ends = [
-            f"{number_format.format_percent(effect)}: {cause.short}" for effect, _, cause in (first, last)
-        ]
-        yield treatment, f"at {number_format.format_count(threads, 'thread')}, {'; '.join(ends)}"
+        ends = [f"{format_percent(effect)}: {cause.short}" for effect, _, cause in (first, last)]
+        yield treatment, f"at {format_count(threads, 'thread')}, {'; '.join(ends)}"
 
 
 def _name_folder(folder: str) -> str:
     """Name a folder of studies as a heading does: tidb-cluster is TiDB cluster."""
-    name = " ".join(
-        {"howto": "how-to"}.get(part, descriptors.product_name(part)) for part in folder.split("-")
-    )
+    words = ("how-to" if part == "howto" else descriptors.product_name(part) for part in folder.split("-"))
+    name = " ".join(words)
     return name[:1].upper() + name[1:]
 
 
@@ -235,9 +216,7 @@ def _studies_behind(status: ClaimStatus, claim: str) -> list[MeasuredStudy]:
 def _row_of_claim(status: ClaimStatus, claim: AuditedClaim) -> QuestionRow:
     studies, ways = _studies_behind(status, claim.id), status.shipped.get(claim.id, ())
     answers = [
-        (study, finding)
-        for study in studies
-        for finding in (*study.answers(claim.id), *study.shows(claim.id))
+        (study, each) for study in studies for each in (*study.answers(claim.id), *study.shows(claim.id))
     ]
     lines = [
         replace(
@@ -251,8 +230,11 @@ def _row_of_claim(status: ClaimStatus, claim: AuditedClaim) -> QuestionRow:
     ]
     lines += [line for study in studies for line in _lines_of_parts(study, claim)]
     would = "" if lines or not ways else f"make repro STUDY={ways[0].name}"
-    if would and any(_is_recorded_only(way.name) for way in ways):
-        would = "make pages"
+    if would:
+        index = record.read_index()
+        newest = [index.newest(way.name) for way in ways if way.name in index.studies]
+        if any(not session.where.findings.is_file() for session in newest):
+            would = "make pages"
     links = {**_describe_sessions(status, studies, answers), **_describe_grade(status, claim.id)}
     return QuestionRow(
         claim.claim,
@@ -263,12 +245,6 @@ def _row_of_claim(status: ClaimStatus, claim: AuditedClaim) -> QuestionRow:
         would=would,
         **links,
     )
-
-
-def _is_recorded_only(study: str) -> bool:
-    """True if a study is in the record and not made from it yet."""
-    index = record.read_index()
-    return study in index.studies and not index.newest(study).where.findings.is_file()
 
 
 def _describe_grade(status: ClaimStatus, claim: str) -> dict[str, str]:
@@ -284,15 +260,11 @@ def _describe_grade(status: ClaimStatus, claim: str) -> dict[str, str]:
 
 def _lines_of_parts(study: MeasuredStudy, claim: AuditedClaim) -> Iterator[forest.ForestRow]:
     """Lines of a claim's parts that no pair of arms answers by itself."""
-    for answer in study.asked(claim.id):
-        answer_parts = [part for part in answer.parts if part.scale == "share" and part.estimate.ends]
-        for part in answer_parts if answer.kind == "effect" else ():
-            yield forest.row_of_estimate(
-                part.estimate,
-                f"{study.whole_name}: {part.where}",
-                f"{study.page}#finding-{make_slug(answer.claim)}",
-                part.band,
-            )
+    for answer in (answer for answer in study.asked(claim.id) if answer.kind == "effect"):
+        way = f"{study.page}#finding-{make_slug(answer.claim)}"
+        for part in (part for part in answer.parts if part.scale == "share" and part.estimate.ends):
+            name = f"{study.whole_name}: {part.where}"
+            yield forest.row_of_estimate(part.estimate, name, way, part.band)
 
 
 def _row_of_study(

@@ -1,9 +1,8 @@
 """Logs of sysbench as tables and pictures, and the page of them: no notebook is needed for it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from matplotlib.ticker import LogFormatter, NullLocator
 from nbformat import v4
@@ -32,20 +31,6 @@ def comparison_table(logs: LogSet) -> Table:
     return Table("comparison", "Arms beside each other", columns, rows, caption, is_whole=True)
 
 
-def caveats_table(logs: LogSet) -> Table:
-    """Possible faults, a row each, with file and line."""
-    rows = [(caveat.kind, caveat.text, f"{caveat.path}:{caveat.line}" if caveat.line else caveat.path)
-            for caveat in logs.caveats]  # fmt: skip
-    columns = [TableColumn("what"), text_column("finding"), text_column("file and line")]
-    return Table("wrong", "What could be wrong", columns, rows, empty="Nothing was found.")
-
-
-def left_out_table(logs: LogSet) -> Table:
-    """Files, or parts of them, that are no run of sysbench on a database."""
-    rows = [(f"{part.path}:{part.line}" if part.line else part.path, part.reason) for part in logs.left_out]
-    return Table("left-out", "Left out", [text_column("file and line"), text_column("why")], rows)
-
-
 def scaling_table(logs: LogSet) -> Table:
     """Highest throughput, knee and scalability law of each arm."""
     rows = []
@@ -57,10 +42,9 @@ def scaling_table(logs: LogSet) -> Table:
             text = f"contention {law.alpha:.3g}, coherency {law.beta:.2g}{peak}"
         top = number_format.format_significant(max(series.qps), 4)
         rows.append((series.arm, series.workload, top, series.peak_level, series.knee_level, text))
-    columns = [TableColumn("arm"), TableColumn("workload"), number_column("highest qps"),
-                    number_column("at threads"),
-               number_column("knee", meaning="First level within 5 % of the highest throughput."),
-               text_column("Universal Scalability Law")]  # fmt: skip
+    knee = number_column("knee", meaning="First level within 5 % of the highest throughput.")
+    columns = [TableColumn("arm"), TableColumn("workload"), number_column("highest qps")]
+    columns += [number_column("at threads"), knee, text_column("Universal Scalability Law")]
     return Table("scaling", "Over threads", columns, rows)
 
 
@@ -68,13 +52,16 @@ def latency_picture(logs: LogSet) -> Picture:
     """Mean latency over threads, a panel a workload."""
     panels = []
     for workload in dict.fromkeys(series.workload for series in logs.scaling):
-        chosen = [series for series in logs.scaling if series.workload == workload]
+        chosen, messages = [series for series in logs.scaling if series.workload == workload], []
         with theme.figure_style():
             figure, axes = theme.make_canvas()
             for series in chosen:
                 shade = theme.colour_of_arm(series.arm, logs.arms)
                 mark = theme.marker_of_arm(series.arm, logs.arms)
                 axes.plot(series.levels, series.latency_ms, marker=mark, color=shade)
+                points = zip(series.latency_ms, series.levels, strict=True)
+                texts = (f"{number_format.format_significant(ms)} ms at {level}" for ms, level in points)
+                messages.append(f"{series.arm}: {', '.join(texts)}")
             levels = sorted({level for series in chosen for level in series.levels})
             axes.set(xscale="log", yscale="log", xlabel="threads", ylabel="mean latency, ms")
             axes.xaxis.set_minor_locator(NullLocator())
@@ -84,13 +71,6 @@ def latency_picture(logs: LogSet) -> Picture:
             axes.set_xticks(levels, [f"{level:,}" for level in levels])
             axes.set(title=theme.shorten_name(workload))
             theme.draw_legend(figure, [series.arm for series in chosen], logs.arms)
-        messages = [
-            f"{series.arm}: " + ", ".join(
-                f"{number_format.format_significant(ms)} ms at {level}"
-                for level, ms in zip(series.levels, series.latency_ms, strict=True)
-            )
-            for series in chosen
-        ]  # fmt: skip
         panels.append(Panel(figure, f"{workload}, mean latency. {'; '.join(messages)}."))
     return Picture("latency", "Latency by threads", tuple(panels), "Both axes are logarithmic.")
 
@@ -121,9 +101,16 @@ def list_parts(logs: LogSet) -> Iterator[object]:
         yield scaling_table(logs)
     if (picture := seconds_picture(logs)) is not None:
         yield picture
-    yield caveats_table(logs)
+    caveats = [(caveat.kind, caveat.text, _format_place(caveat)) for caveat in logs.caveats]
+    columns = [TableColumn("what"), text_column("finding"), text_column("file and line")]
+    yield Table("wrong", "What could be wrong", columns, caveats, empty="Nothing was found.")
     if logs.left_out:
-        yield left_out_table(logs)
+        rows = [(_format_place(part), part.reason) for part in logs.left_out]
+        yield Table("left-out", "Left out", [text_column("file and line"), text_column("why")], rows)
+
+
+def _format_place(part: Any) -> str:
+    return f"{part.path}:{part.line}" if part.line else part.path
 
 
 def describe_input(logs: LogSet) -> str:

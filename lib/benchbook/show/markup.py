@@ -1,7 +1,5 @@
 """HTML that shows itself in a notebook, and the escaping that everything written by others goes through."""
 
-from __future__ import annotations
-
 import html
 import re
 from collections.abc import Iterable
@@ -80,15 +78,10 @@ def make_element(name: str, *content: object, **attributes: object) -> Html:
 
 def link_addresses(text: str) -> Html:
     """Write a text with every address as a link."""
-    pieces: list[object] = []
-    end = 0
-    for match in ADDRESS.finditer(text):
-        pieces += [
-            text[end : match.start()],
-            make_element("a", match[0], href=match[0]),
-        ]
-        end = match.end()
-    return join_html([*pieces, text[end:]], "")
+    pieces = re.split(f"({ADDRESS.pattern})", text)
+    return join_html(
+        [make_element("a", part, href=part) if place % 2 else part for place, part in enumerate(pieces)], ""
+    )
 
 
 def join_html(parts: Iterable[object], between: str = "\n") -> Html:

@@ -1,7 +1,5 @@
 """Page on the method: results of the A/A pairs of all studies, and the settings in force."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Mapping
 
@@ -41,10 +39,8 @@ def render_opening(findings_list: Studies) -> Html:
 
 def aa_figure(findings_list: Studies) -> forest.Forest:
     """Draw the A/A effect of every study with its interval."""
-    return forest.of_twins(
-        (_name_study(way, findings_list[way]), f"{way}#finding-{make_slug(aa.id)}", aa)
-        for way, aa in _aa_pairs(findings_list)
-    )
+    pairs = ((_name_study(way, findings_list[way]), way, aa) for way, aa in _aa_pairs(findings_list))
+    return forest.of_twins((name, f"{way}#finding-{make_slug(aa.id)}", aa) for name, way, aa in pairs)
 
 
 def aa_table(findings_list: Studies) -> Table:

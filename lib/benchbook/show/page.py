@@ -1,9 +1,4 @@
-"""An executed notebook as one HTML page that needs no network, no script and no other file.
-
-The same notebook twice gives the same bytes: what changes with every execution is dropped or masked.
-"""
-
-from __future__ import annotations
+"""An executed notebook as an HTML page that needs no network or other file; always the same bytes."""
 
 import base64
 import copy
@@ -13,6 +8,7 @@ import re
 from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import version
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -40,16 +36,12 @@ def render_page(
     root: Path | None = None,
     edited: int = 0,
 ) -> Path:
-    """Write the page of an executed notebook; links in it are relative to the page's place.
-
-    With `root` it leads to the places that every page leads to, and those of its study.
-    """
-    places = [("Findings", "index.html"), ("Story", "story.html"), ("Claims", "claims.html")]
-    places += [("Studies", "claims.html#studies"), ("Sources", "claims.html#sources")]
-    places += [(study, f"studies/{study}.html")] if study else []
-    runs = f"runs/{study}/index.html" if study else "claims.html#runs"
-    places += [("Runs", runs), ("Method", "method.html")]
-    ways = [(name, root / "reports" / place) for name, place in places] if root else []
+    """Write the page of an executed notebook; with `root` it leads to the places that every page has."""
+    places = {"Findings": "index.html", "Story": "story.html", "Claims": "claims.html"}
+    places |= {"Studies": "claims.html#studies", "Sources": "claims.html#sources"}
+    places |= {study: f"studies/{study}.html"} if study else {}
+    places |= {"Runs": f"runs/{study}/index.html" if study else "claims.html#runs", "Method": "method.html"}
+    ways = [(name, root / "reports" / place) for name, place in places.items()] if root else []
     crumbs = [(name, os.path.relpath(way, page.parent)) for name, way in ways if way != page]
     text = render_html(nbformat.read(notebook, as_version=4), None, study, commit, root, crumbs, edited)
     page.parent.mkdir(parents=True, exist_ok=True)
@@ -96,11 +88,9 @@ def render_html(
 
 def edited_code(commit: str | None, edited: int) -> str:
     """Say, as a doubt, that a page was not made by the code of any commit."""
-    since = f"commit {commit}" if commit else "the last commit"
-    return (
-        f"This page was made by {since} with {count(edited, 'changed file')} in its code. No commit has that "
-        "code: commit it and render the page again."
-    )
+    since = f"{f'commit {commit}' if commit else 'the last commit'} with {count(edited, 'changed file')}"
+    remedy = "No commit has that code: commit it and render the page again."
+    return f"This page was made by {since} in its code. {remedy}"
 
 
 class _Exporter(HTMLExporter):
@@ -157,14 +147,15 @@ def _finish_page(body: str, title: str | None, edited: str) -> str:
         require_value(soup.main).insert(0, first)
     _fold_sections(soup)
     for heading in soup.find_all(["h2", "h3"]):
-        if heading.find_parent("summary"):
-            continue
-        label = f"Link to “{heading.get_text(' ', strip=True)}”"
-        heading.append(
-            _parse_tag(make_element("a", class_="anchor", href=f"#{heading['id']}", aria_label=label))
-        )
+        if not heading.find_parent("summary"):
+            label = f"Link to “{heading.get_text(' ', strip=True)}”"
+            link = make_element("a", class_="anchor", href=f"#{heading['id']}", aria_label=label)
+            heading.append(_parse_tag(link))
     if edited:
-        _insert_caveat(soup, edited)
+        # First among the page's doubts, or right below the title without any.
+        item = _parse_tag(make_element("p", make_element("b", "Edited code. "), edited, class_="broken"))
+        listed = soup.select_one("div.doubts")
+        listed.insert(0, item) if listed else require_value(soup.find("h1")).insert_after(item)
     _insert_contents(soup)
     # The parser has resolved character references, so what a log wrote as &#8238; is seen here too.
     return show_invisible(str(soup))
@@ -172,16 +163,6 @@ def _finish_page(body: str, title: str | None, edited: str) -> str:
 
 def _parse_tag(html: Html) -> Tag:
     return require_value(BeautifulSoup(html.text, "html.parser").find())
-
-
-def _insert_caveat(soup: BeautifulSoup, text: str) -> None:
-    """Put the doubt about edited code first among the page's doubts, or right below the title without any."""
-    listed = soup.select_one("div.doubts")
-    item = _parse_tag(make_element("p", make_element("b", "Edited code. "), text, class_="broken"))
-    if listed:
-        listed.insert(0, item)
-    else:
-        require_value(soup.find("h1")).insert_after(item)
 
 
 def _box_tables(soup: BeautifulSoup) -> None:
@@ -194,11 +175,8 @@ def _box_tables(soup: BeautifulSoup) -> None:
             cell.name = "th" if cell.get_text(strip=True) else "td"
         heading = table.find_previous(["h1", "h2", "h3"])
         label = f"Table {number}: {heading.get_text(' ', strip=True)}" if heading else f"Table {number}"
-        table.wrap(
-            _parse_tag(
-                make_element("div", class_="scroll whole", role="region", tabindex="0", aria_label=label)
-            )
-        )
+        box = make_element("div", class_="scroll whole", role="region", tabindex="0", aria_label=label)
+        table.wrap(_parse_tag(box))
 
 
 def _fold_sections(soup: BeautifulSoup) -> None:
@@ -206,16 +184,16 @@ def _fold_sections(soup: BeautifulSoup) -> None:
     for marked in soup.select("div.fold"):
         heading = require_value(marked.find("h2")).extract()
         folded, summary = soup.new_tag("details", attrs={"class": "part"}), soup.new_tag("summary")
-        inside = [*marked.contents]
-        for next_sibling in marked.next_siblings:
-            if isinstance(next_sibling, Tag) and (
-                next_sibling.name == "h2" or {"fold", "code"} & {*next_sibling.get_attribute_list("class")}
-            ):
-                break
-            inside.append(next_sibling)
+        below = takewhile(lambda part: not _begins_part(part), marked.next_siblings)
+        inside = [*marked.contents, *below]
         marked.replace_with(folded)
         summary.append(heading)
-        folded.extend([summary, *(page_element.extract() for page_element in inside)])
+        folded.extend([summary, *(part.extract() for part in inside)])
+
+
+def _begins_part(part: Any) -> bool:
+    classes = {*part.get_attribute_list("class")} if isinstance(part, Tag) else set()
+    return part.name == "h2" or bool({"fold", "code"} & classes)
 
 
 def _separate_ids(soup: BeautifulSoup) -> None:

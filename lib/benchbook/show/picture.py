@@ -1,9 +1,4 @@
-"""A figure on a page: heading, panels with texts for those that can't see them, caption.
-
-Its SVG is small, always the same bytes for the same numbers, light or dark as the reader.
-"""
-
-from __future__ import annotations
+"""A figure on a page: heading, panels with texts for those that can't see them, caption."""
 
 import base64
 import io
@@ -45,7 +40,7 @@ def by_arm(table: pd.DataFrame, arms: Sequence[str]) -> dict[str, pd.DataFrame]:
 class Panel:
     """One drawing and its alt text, with the numbers that the drawing shows."""
 
-    figure: Figure
+    figure: "Figure"
     alt: str
 
     def image(self) -> Html:
@@ -56,10 +51,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Picture:
-    """One or more panels under one heading and one caption; shows itself in a notebook.
-
-    Panels stand side by side where there is room and below each other on a phone.
-    """
+    """Panels, side by side where there is room, under one heading and caption; shows itself in a notebook."""
 
     anchor: str
     title: str
@@ -83,7 +75,7 @@ _FONTS = "'DejaVu Sans', Verdana, system-ui, sans-serif"
 _UNUSED = re.compile(r'<!--.*?-->|(?<=<g) id="[^"]*"|(?<=>)\s+(?=<)', re.DOTALL)
 
 
-def write_svg(figure: Figure) -> str:
+def write_svg(figure: "Figure") -> str:
     """SVG of a figure, without date, version or random ids.
 
     Colours become CSS variables with a light and a dark value; styles that repeat, as those of points do,
@@ -94,11 +86,12 @@ def write_svg(figure: Figure) -> str:
         figure.savefig(buffer, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
     text = buffer.getvalue()
     text = _UNUSED.sub("", text[text.index("<svg") :])
-    text = text.replace("xlink:href", "href")
-    text = text.replace("'DejaVu Sans'", _FONTS)
+    text = text.replace("xlink:href", "href").replace("'DejaVu Sans'", _FONTS)
     text = _PLACE.sub(lambda place: re.sub(r"(\.\d\d)\d+", r"\1", place[0]), text)
-    text, classes = _extract_classes(text)
-    return follow_scheme(text, classes)
+    repeated = [style for style, times in Counter(_STYLE.findall(text)).items() if times > 1]
+    names = {style: f"s{number}" for number, style in enumerate(repeated)}
+    text = _STYLE.sub(lambda own: f' class="{names[own[1]]}"' if own[1] in names else own[0], text)
+    return follow_scheme(text, "".join(f".{name}{{{style}}}" for style, name in names.items()))
 
 
 def follow_scheme(text: str, classes: str = "") -> str:
@@ -110,13 +103,3 @@ def follow_scheme(text: str, classes: str = "") -> str:
     dark = ";".join(f"--c{number}:{theme.SHADES[shade]}" for number, shade in enumerate(used))
     rules = f":root{{{light}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}{classes}"
     return re.sub(r"<svg[^>]*>", lambda tag: f"{tag[0]}<style>{rules}</style>", text, count=1)
-
-
-def _extract_classes(text: str) -> tuple[str, str]:
-    """Turn every style that repeats into a class, and give the rules."""
-    repeated = [style for style, times in Counter(_STYLE.findall(text)).items() if times > 1]
-    names = {style: f"s{number}" for number, style in enumerate(repeated)}
-    text = _STYLE.sub(
-        lambda result: f' class="{names[result[1]]}"' if result[1] in names else result[0], text
-    )
-    return text, "".join(f".{name}{{{style}}}" for style, name in names.items())

@@ -5,8 +5,6 @@ fixed as well (Nosek et al. 2018, The preregistration revolution). Dates are tho
 good order among honest people and prove nothing against others.
 """
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -61,17 +59,12 @@ def check_registration(study: str, runs: pd.DataFrame) -> CaveatPoint:
     earlier, when another design stood, was looked at before the study changed.
     """
     kept = paths.find_root() / RECORDED
-    message = (
-        kept.read_text(encoding="utf-8").strip() if kept.is_file() else _describe_registration(study, runs)
-    )
-    is_open = not message.startswith((HELD, NO_RUN))
-    return CaveatPoint(NAME, message, is_open and (BROKEN in message or _judges_claims(study)))
-
-
-def _judges_claims(study: str) -> bool:
-    """True if a study confirms or refutes something; what only explores promises nothing beforehand."""
-    file = paths.study_paths(study).file
-    return bool((keys_of(file.read_text(encoding="utf-8")) or {}).get("claims")) if file.is_file() else False
+    is_kept, file = kept.is_file(), paths.study_paths(study).file
+    message = kept.read_text(encoding="utf-8").strip() if is_kept else _describe_registration(study, runs)
+    # What only explores promises nothing beforehand.
+    promises = keys_of(file.read_text(encoding="utf-8")) if file.is_file() else None
+    is_open, judges = not message.startswith((HELD, NO_RUN)), bool(promises and promises.get("claims"))
+    return CaveatPoint(NAME, message, is_open and (BROKEN in message or judges))
 
 
 def _describe_registration(study: str, runs: pd.DataFrame) -> str:
@@ -88,11 +81,8 @@ def _describe_registration(study: str, runs: pd.DataFrame) -> str:
     if not before:
         if git.run_git("rev-parse", "--is-shallow-repository") == "true\n":
             return "Not known: this clone does not have the history before the first run."
-        oldest = _format_moment(revisions[-1].moment)
-        return (
-            f"Not held: {name} was first committed on {oldest}, after the first run on "
-            f"{_format_moment(first)}."
-        )
+        oldest, began = _format_moment(revisions[-1].moment), _format_moment(first)
+        return f"Not held: {name} was first committed on {oldest}, after the first run on {began}."
     content = (paths.find_root() / name).read_text(encoding="utf-8")
     registration = _compare_promises(name, content, before[0], first, promised)
     if not registration.startswith(HELD):
@@ -106,32 +96,23 @@ def read_sessions(study: str) -> list[EarlierSession]:
     if recorded is None:
         return []
     looks = [EarlierSession(parse_time(session.measured)) for session in recorded.sessions.values()]
-    return looks + [
-        EarlierSession(parse_time(not_recorded.begun), not_recorded.why)
-        for not_recorded in recorded.not_recorded
-    ]
+    return looks + [EarlierSession(parse_time(each.begun), each.why) for each in recorded.not_recorded]
 
 
 def looked_at(
     study: str, content: str, first: datetime.datetime, looks: Sequence[EarlierSession]
 ) -> str | None:
-    """Sentence on sessions before `first` with promises other than `own`, the study file of then.
-    None if nothing was."""
+    """Sentence on sessions before `first` with other promises than `content`, the study file; else None."""
     _, revisions, promised = _promising_file(study)
-    changed = list(
-        _find_changed(content, revisions, [look for look in looks if look.moment < first], promised)
-    )
-    if not changed:
-        return None
-    looked = number_format.format_count(len(changed), "session")
-    return (
-        f"Not held: {looked} had been measured before the study had its present form: {'; '.join(changed)}."
-    )
+    earlier = [look for look in looks if look.moment < first]
+    changed = list(_find_changed(content, revisions, earlier, promised))
+    many = number_format.format_count(len(changed), "session")
+    before = f"{many} had been measured before the study had its present form"
+    return f"Not held: {before}: {'; '.join(changed)}." if changed else None
 
 
 def confirm_registration(study: str, message: str, measured: str, file: Path) -> str:
-    """Registration sentence of a recorded session, unless an inspected session before it
-    had other promises than its study file."""
+    """Registration sentence of a recorded session, unless one before it had other promises."""
     if not message.startswith(HELD) or study_variants.find_origin(study):
         return message
     content = file.read_text(encoding="utf-8")
@@ -181,8 +162,7 @@ def _compare_promises(
 
 
 def changed_keys(then: Mapping[str, Any], now: Mapping[str, Any], keys: Sequence[str]) -> list[str]:
-    """Keys with different values; the first arm is the baseline: order counts. The name an arm is
-    called promises nothing."""
+    """Keys with different values: arms in their order, as the first is the baseline, without their names."""
     return [key for key in keys if repr(_read_promise(then, key)) != repr(_read_promise(now, key))]
 
 
@@ -195,10 +175,8 @@ def _read_promise(study: Mapping[str, Any], key: str) -> Any:
         value = without_presentation(value)
     elif key == study_variants.SECTION and isinstance(value, Mapping):
         value = {
-            size: {
-                name: _read_promise(patch, name) if name == "arms" else item for name, item in patch.items()
-            }
-            if isinstance(patch, Mapping)
+            size: {**patch, "arms": without_presentation(patch["arms"]) or None}
+            if isinstance(patch, Mapping) and "arms" in patch
             else patch
             for size, patch in value.items()
         }
@@ -206,16 +184,11 @@ def _read_promise(study: Mapping[str, Any], key: str) -> Any:
 
 
 def _list_revisions(study: str) -> list[Revision]:
-    """Commits that touched a study's file, newest first, in any folder.
-
-    A name stands for one study. Whether git takes a moved file for the same one depends on how much else is
-    like it, and the studies are like each other.
-    """
+    """Commits that touched a study's file, newest first, in any folder: its name stands for one study."""
+    # Whether git takes a moved file for the same one depends on how alike others are, as studies are.
     shown = ("--format=%x00%H %cI", "-c", "--name-status", "--no-renames")
-    listed = (
-        git.run_git("-c", "core.quotePath=false", "log", *shown, "--", f":(glob)studies/**/{study}.yaml")
-        or ""
-    )
+    place = f":(glob)studies/**/{study}.yaml"
+    listed = git.run_git("-c", "core.quotePath=false", "log", *shown, "--", place) or ""
     revisions: list[Revision] = []
     for text in listed.split("\0")[1:]:
         first, *touched = filter(None, text.splitlines())

@@ -1,7 +1,5 @@
 """The table of results as text for a terminal, as HTML, as Markdown and as a data frame: the same rows."""
 
-from __future__ import annotations
-
 import itertools
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
@@ -10,25 +8,11 @@ from dataclasses import dataclass, field, replace
 import pandas as pd
 
 from benchbook.compare.text import labels
-from benchbook.compare.text.results_table import (
-    MEANINGS,
-    ResultRow,
-    ResultsTable,
-    describe_aa,
-    describe_help,
-    describe_range,
-    prefix_level,
-    rows_of_finding,
-)
+from benchbook.compare.text import results_table as results
+from benchbook.compare.text.results_table import ResultRow, ResultsTable, describe_aa, describe_range
 from benchbook.core.artifacts.findings import FindingData
-from benchbook.core.util.number_format import (
-    format_count,
-    format_interval,
-    format_level,
-    format_percent,
-    format_rate,
-    glance_percent,
-)
+from benchbook.core.util import number_format as numbers
+from benchbook.core.util.number_format import format_count, format_interval, format_level, format_percent
 from benchbook.core.util.plural import count
 from benchbook.show.markup import Html, escape_markdown
 from benchbook.show.templating import render_template
@@ -57,7 +41,7 @@ class ResultColumn:
 
 COLUMNS = (
     ResultColumn("threads", "threads", lambda row: "all" if row.threads is None else f"{row.threads:,}"),
-    ResultColumn("baseline", "baseline", lambda row: format_rate(row.baseline_value)),
+    ResultColumn("baseline", "baseline", lambda row: numbers.format_rate(row.baseline_value)),
     ResultColumn(
         "change", "change", lambda row: format_percent(row.change.value) if row.change.has_value else ""
     ),
@@ -65,7 +49,7 @@ COLUMNS = (
     ResultColumn("mark", "", lambda row: row.mark, is_number=False),
     ResultColumn("level", "level", lambda row: format_level(row.change.level) if row.change.level else ""),
     ResultColumn("n", "blocks", lambda row: str(row.change.n or "")),
-    ResultColumn("mean", "mean", lambda row: _mean_of(row)),
+    ResultColumn("mean", "mean", lambda row: _format_mean(row.elsewhere)),
     ResultColumn("elsewhere", "other sessions", lambda row: describe_range(row.elsewhere), is_number=False),
     ResultColumn("label", "over sessions", lambda row: row.elsewhere.label if row.elsewhere else "", False),
     ResultColumn("bottleneck", "bottleneck", lambda row: row.bottleneck, is_number=False),
@@ -74,11 +58,10 @@ COLUMNS = (
 _DISPENSABLE = ("label", "mean", "baseline", "bottleneck")
 
 
-def _mean_of(row: ResultRow) -> str:
-    elsewhere = row.elsewhere
+def _format_mean(elsewhere: results.Elsewhere | None) -> str:
     if elsewhere is None or elsewhere.sessions < 2 or elsewhere.kind == "depends on the machine":
         return ""
-    return "" if elsewhere.mean.value is None else glance_percent(elsewhere.mean.value)
+    return "" if elsewhere.mean.value is None else numbers.glance_percent(elsewhere.mean.value)
 
 
 @dataclass
@@ -102,17 +85,10 @@ class _Footnotes:
 
 def _columns_of(rows: Sequence[ResultRow]) -> tuple[list[ResultColumn], dict[str, str]]:
     """Columns that tell rows apart, and, for the caption, values by key that all rows share."""
-    shared = {}
-    columns = []
-    for column in COLUMNS:
-        texts = {column.text(row) for row in rows}
-        if texts == {""}:
-            continue
-        if column.key in ("level", "n") and len(texts) == 1:
-            shared[column.key] = texts.pop()
-        else:
-            columns.append(column)
-    return columns, shared
+    texts = {column.key: {column.text(row) for row in rows} for column in COLUMNS}
+    shared = {key: "".join(texts[key]) for key in ("level", "n") if len(texts[key]) == 1}
+    columns = [column for column in COLUMNS if column.key not in shared and texts[column.key] != {""}]
+    return columns, {key: text for key, text in shared.items() if text}
 
 
 def _group_rows(rows: Sequence[ResultRow]) -> dict[tuple[str, str, str], list[ResultRow]]:
@@ -156,7 +132,7 @@ def _name_aa(row: ResultRow) -> str:
 def legend_of(table: ResultsTable) -> list[str]:
     """Meanings of the marks that a table has, and of its column over other sessions."""
     used = {row.mark: row.meaning for row in table.rows}
-    lines = [" · ".join(f"{mark} {used[mark]}" for mark in MEANINGS if mark in used)]
+    lines = [" · ".join(f"{mark} {used[mark]}" for mark in results.MEANINGS if mark in used)]
     if any(row.elsewhere for row in table.rows):
         processors = format_count(table.processors, "processor")
         places = f"{format_count(table.sessions, 'recorded session')} on {processors}"
@@ -170,10 +146,7 @@ def legend_of(table: ResultsTable) -> list[str]:
         elif "seen" in kinds:
             texts.append("“seen”: smallest to largest so far")
         lines.append(f"Other sessions: {'; '.join([places, *texts])}.")
-    return [line for line in (*lines, describe_help(table.rows)) if line]
-
-
-# Text ------------------------------------------------------------------------------------------------------
+    return [line for line in (*lines, results.describe_help(table.rows)) if line]
 
 
 @dataclass(frozen=True)
@@ -219,9 +192,8 @@ class _TextLayout:
         columns, widths = zip(*kept, strict=True)
         layout = replace(self, columns=columns, widths=widths, is_coloured=False)
         line, statement = layout.line(name, row), describe_aa(row)
-        if len(line) + len(statement) + 2 <= width:
-            return [f"{line}  {statement}"]
-        return [line, f"{statement:>{width}}"]
+        is_short = len(line) + len(statement) + 2 <= width
+        return [f"{line}  {statement}"] if is_short else [line, f"{statement:>{width}}"]
 
     def _join(self, name: str, texts: Sequence[str], colour: str = "") -> str:
         cells = []
@@ -273,14 +245,12 @@ def _width_of(table: ResultsTable, columns: Sequence[ResultColumn]) -> int:
     return _name_width(table) + sum(2 + _width_of_column(table, column) for column in columns)
 
 
-# HTML, Markdown, data frame --------------------------------------------------------------------------------
-
-
 def render_html(table: ResultsTable) -> Html:
     """The table as HTML."""
     columns, _ = _columns_of((*table.rows, *table.aa))
-    notes = _Footnotes()
-    rows = _drop_levels(table.rows) if len(table.rows) > _MANY_ROWS else table.rows
+    notes, is_long = _Footnotes(), len(table.rows) > _MANY_ROWS
+    whole = {row.finding for row in table.rows if row.threads is None and is_long}
+    rows = [row for row in table.rows if row.threads is None or row.finding not in whole]
     groups, every = (
         [(_name_group(key, table), several) for key, several in _group_rows(chosen).items()]
         for chosen in (rows, table.rows)
@@ -300,17 +270,10 @@ def render_html(table: ResultsTable) -> Html:
     )
 
 
-def _drop_levels(rows: Sequence[ResultRow]) -> list[ResultRow]:
-    """Rows over all levels in place of their levels, where effects don't depend on threads."""
-    whole = {row.finding for row in rows if row.threads is None}
-    return [row for row in rows if row.threads is None or row.finding not in whole]
-
-
 def render_markdown(table: ResultsTable) -> str:
     """The table as Markdown, with a line for each row and the treatment in each line."""
     rows = (*table.rows, *table.aa)
-    columns, _ = _columns_of(rows)
-    notes = _Footnotes()
+    (columns, _), notes = _columns_of(rows), _Footnotes()
     head = ["treatment", "workload", *(column.heading for column in columns)]
     lines = [
         f"| {' | '.join(head)} |",
@@ -322,10 +285,8 @@ def render_markdown(table: ResultsTable) -> str:
         if row.is_aa:
             cells[-1] = describe_aa(row)
         lines.append(f"| {' | '.join([escape_markdown(name), escape_markdown(row.workload), *cells])} |")
-    texts = [*legend_of(table), *notes.lines]
-    return "\n".join(
-        [*lines, "", *(escape_markdown(text).replace("\\~", "~") + "  " for text in texts)]
-    ).rstrip()
+    escaped = (escape_markdown(text).replace("\\~", "~") for text in (*legend_of(table), *notes.lines))
+    return "\n".join([*lines, "", *(f"{text}  " for text in escaped)]).rstrip()
 
 
 def describe_row(row: ResultRow) -> str:
@@ -337,7 +298,9 @@ def describe_row(row: ResultRow) -> str:
 
 def describe_session(finding: FindingData) -> str:
     """Effects of a finding in one session: `1 thread: −21.0 % [−28.9, −18.0] ▼ (n = 5); 8 threads: …`."""
-    return "; ".join(prefix_level(row.threads) + describe_row(row) for row in rows_of_finding(finding))
+    return "; ".join(
+        results.prefix_level(row.threads) + describe_row(row) for row in results.rows_of_finding(finding)
+    )
 
 
 def results_frame(table: ResultsTable) -> pd.DataFrame:

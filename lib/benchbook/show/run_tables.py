@@ -1,7 +1,5 @@
 """The page of a study's runs and the tables of its cells: each run with the way to its raw files."""
 
-from __future__ import annotations
-
 import inspect
 import os
 from collections.abc import Callable, Sequence
@@ -24,9 +22,7 @@ _RAW = {"log": run_folder.OUT, "errors": run_folder.ERR, "evidence": run_folder.
 
 def render_opening(report_inputs: ReportInputs) -> Html:
     """Write the title of the page of runs, and their number."""
-    return render_template(
-        "runs.html.j2", name=report_inputs.name, runs=report_inputs.runs, voids=report_inputs.voids
-    )
+    return render_template("runs.html.j2", study=report_inputs)
 
 
 def build_tables(report_inputs: ReportInputs) -> tuple[Table, Table]:
@@ -46,11 +42,7 @@ def tabulate_checks(checks: Sequence[tuple[str, str, Callable[..., Any]]]) -> Ta
 
 
 def tabulate_runs(table: pd.DataFrame, link: str, folder: Path | None = None) -> Table:
-    """List every run in the order of the schedule; warnings and a ledger that is not there are footnotes.
-
-    `link` leads from the page to the study's `folder`, in which the raw folders are. Files that are not in it
-    are not linked.
-    """
+    """List runs in the order of the schedule; `link` leads to `folder`, and to none but its files."""
     rows = table.sort_values("position", kind="stable").itertuples(index=False)
     inputs = {"anchor_of": run_anchor, "raw": partial(_raw_files, folder), "link": link}
     return build_table("valid-runs", rows, notes=Notes("runs"), **inputs)
@@ -80,10 +72,8 @@ def cell_anchor(workload: str, threads: int) -> str:
 
 def tabulate_voids(table: pd.DataFrame, link: str, folder: Path | None = None) -> Table:
     """List every voided attempt with all its reasons and links to the files it left."""
-    listed = table.sort_values(["block", "run_id", "attempt"], kind="stable")
-    return build_table(
-        "voids", listed.itertuples(), anchor_of=run_anchor, raw=partial(_raw_files, folder), link=link
-    )
+    listed = table.sort_values(["block", "run_id", "attempt"], kind="stable").itertuples()
+    return build_table("voids", listed, anchor_of=run_anchor, raw=partial(_raw_files, folder), link=link)
 
 
 def run_anchor(folder: str) -> str:

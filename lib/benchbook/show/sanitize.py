@@ -1,7 +1,5 @@
 """Content that a page allows: our elements, inline pictures, links; no script, frame or form."""
 
-from __future__ import annotations
-
 import re
 
 from bleach.sanitizer import Cleaner
@@ -55,10 +53,7 @@ def sanitize_html(html: str) -> str:
 
 
 def _is_clean(html: str) -> bool:
-    """True if HTML surely is clean: plainly written, allowed, each element closed in its place.
-
-    To take it apart as a browser does costs a second for a page of tables.
-    """
+    """True if HTML is written as ours and allowed: to parse a page of tables would take a second."""
     place = 0
     open_: list[str] = []
     while match := _PIECE.match(html, place):

@@ -1,8 +1,6 @@
 """Sections of a page on a study's sessions: their joint results, forests, moderators."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import pandas as pd
 
@@ -12,10 +10,10 @@ from benchbook.compare.meta.meta_analysis import SessionResult, build_session, r
 from benchbook.compare.text import cpu_models, labels
 from benchbook.core.artifacts import design, meta_analysis
 from benchbook.core.artifacts.findings import Findings
-from benchbook.core.artifacts.meta_analysis import MetaAnalysis, PooledContrast, PooledEffect
+from benchbook.core.artifacts.meta_analysis import MetaAnalysis
 from benchbook.core.study import load
-from benchbook.core.util import number_format, paths
-from benchbook.core.util.number_format import glance_percent
+from benchbook.core.util import paths
+from benchbook.core.util.number_format import format_count, format_significant, glance_percent
 from benchbook.show import forest
 from benchbook.show.evidence import ReportInputs
 from benchbook.show.forest import Forest
@@ -28,12 +26,12 @@ HEADINGS = {"steal_pct": ("Steal", "%"), "hour": ("Hour", "UTC")}
 
 def pooled_sessions(report_inputs: ReportInputs) -> MetaAnalysis | None:
     """Joint results of several recorded sessions, on the page of one of them; else None."""
-    recorded = (
-        meta_analysis.read_pooled(report_inputs.name)
-        if paths.find_root().parent.name == report_inputs.name
-        else None
-    )
+    recorded = meta_analysis.read_pooled(report_inputs.name) if _is_recorded(report_inputs) else None
     return recorded if recorded and len(recorded.sessions) > 1 else None
+
+
+def _is_recorded(report_inputs: ReportInputs) -> bool:
+    return paths.find_root().parent.name == report_inputs.name
 
 
 def recorded_of(report_inputs: ReportInputs) -> MetaAnalysis | None:
@@ -52,11 +50,7 @@ def render_overview(report_inputs: ReportInputs) -> Html:
 
 def opposite_elsewhere(report_inputs: ReportInputs) -> Html:
     """Write the opposite answers in sessions of other studies, on the page of a recorded study."""
-    rows = (
-        same.build_rows(meta_analysis.read_all())
-        if paths.find_root().parent.name == report_inputs.name
-        else []
-    )
+    rows = same.build_rows(meta_analysis.read_all()) if _is_recorded(report_inputs) else []
     sign_reversals = same.sign_reversals(report_inputs.name, rows)
     return render_template("elsewhere.html.j2", rows=sign_reversals) if sign_reversals else Html("")
 
@@ -68,47 +62,38 @@ def earlier_sessions(recorded: MetaAnalysis) -> list[tuple[str, str, Findings]]:
         folder = paths.find_root().parent / session.id / "data" / recorded.study
         file = folder / paths.study_paths(recorded.study).findings.name
         if session.id != paths.find_root().name and file.is_file():
-            sessions.append(
-                (cpu_models.name_processor(session.processor), session.measured[:10], Findings.read(file))
-            )
+            processor = cpu_models.name_processor(session.processor)
+            sessions.append((processor, session.measured[:10], Findings.read(file)))
     return sessions
 
 
 def beside_record(report_inputs: ReportInputs) -> list[Html]:
     """Compare a local session with the recorded ones; empty on a page of the record."""
     both = _compared_sessions(report_inputs)
-    html = render_comparison(*both) if both else Html("")
-    return [html] if html.text else []
+    told = prediction_check.describe_session(*both) if both else None
+    return [render_template("beside.html.j2", told=told)] if told else []
 
 
 def _compared_sessions(report_inputs: ReportInputs) -> tuple[SessionResult, MetaAnalysis] | None:
     """A local session and the recorded ones; None on a page of the record, or where either is missing."""
-    if paths.find_root().parent.name == report_inputs.name:
-        return None
-    recorded = meta_analysis.read_pooled(report_inputs.name)
+    recorded = None if _is_recorded(report_inputs) else meta_analysis.read_pooled(report_inputs.name)
     session_result = local_session(report_inputs) if recorded else None
     return (session_result, recorded) if recorded and session_result else None
 
 
 def local_session(report_inputs: ReportInputs) -> SessionResult | None:
     """Measurement of this clone as a session; None if its facts don't tell its design."""
-    methods: Mapping[str, int] | None = report_inputs.facts.get("methods")
-    if methods is None or report_inputs.runs.empty:
+    facts, runs = report_inputs.facts, report_inputs.runs
+    if facts.get("methods") is None or runs.empty:
         return None
-    study = load.load_study(report_inputs.name)
-    used = {
-        name: methods[name]
-        for name in design.methods_used(study, {*report_inputs.runs.order})
-        if name in methods
-    }
-    return build_session(
-        "here",
-        str(report_inputs.runs.started_utc.min()),
-        design.compute_digest(study, report_inputs.facts["arms"], used),
-        report_inputs.findings,
-        report_inputs.facts["arms"],
-        probes=(report_inputs.facts.get("machine") or {}).get("probes"),
+    study, methods = load.load_study(report_inputs.name), facts["methods"]
+    used = {name: methods[name] for name in design.methods_used(study, {*runs.order}) if name in methods}
+    digest, probes = (
+        design.compute_digest(study, facts["arms"], used),
+        (facts.get("machine") or {}).get("probes"),
     )
+    began = str(runs.started_utc.min())
+    return build_session("here", began, digest, report_inputs.findings, facts["arms"], probes=probes)
 
 
 def build_evidence(recorded: MetaAnalysis | None) -> list[Forest | Table]:
@@ -144,47 +129,31 @@ def tabulate_moderators(recorded: MetaAnalysis) -> Table:
             for key, name in ((key, labels.NAMES["moderators"].get(key, key)) for key in about)
         ],
         "effects": [
-            number_column(labels.strip_article(contrast.names.treatment), _name_place(contrast, effect))
+            number_column(
+                labels.strip_article(contrast.names.treatment),
+                contrast.names.workload
+                + ("" if effect.threads is None else f", {format_count(effect.threads, 'thread')}"),
+            )
             for contrast, effect in messages
         ],
+        "value": _format_value,
+        "percent": glance_percent,
     }
     rows = zip(recorded.sessions, facts, strict=True)
-    return build_table(
-        "moderators", rows, told=messages, keys=about, value=_format_value, percent=glance_percent, **inputs
-    )
-
-
-def _name_place(contrast: PooledContrast, effect: PooledEffect) -> str:
-    at = "" if effect.threads is None else f", {number_format.format_count(effect.threads, 'thread')}"
-    return f"{contrast.names.workload}{at}"
+    return build_table("moderators", rows, told=messages, keys=about, **inputs)
 
 
 def left_out(recorded: MetaAnalysis) -> Table:
-    """Table of sessions that are not pooled, each with reason and outcome, and of those that
-    were started and are not recorded."""
-    contrasts = [
-        contrast
-        for contrast in recorded.contrasts
-        if any(contrast.id in other.effects for other in recorded.left_out)
-    ]
-    rows = [*recorded.left_out, *recorded.not_recorded]
+    """Table of sessions that are not pooled, each with reason and outcome, and of those not recorded."""
+    measured = {name for other in recorded.left_out for name in other.effects}
+    contrasts = [contrast for contrast in recorded.contrasts if contrast.id in measured]
     effects = [
         number_column(labels.strip_article(contrast.names.treatment), contrast.names.workload)
         for contrast in contrasts
     ]
-    inputs = {
-        "contrasts": contrasts,
-        "effects": effects,
-        "processor": cpu_models.name_processor,
-        "percent": glance_percent,
-    }
-    return build_table("sessions-left-out", rows, **inputs)
-
-
-def render_comparison(here: SessionResult, record: MetaAnalysis) -> Html:
-    """Compare a local session with the recorded ones, effect by effect."""
-    told = prediction_check.describe_session(here, record)
-    return render_template("beside.html.j2", told=told) if told else Html("")
+    inputs = {"contrasts": contrasts, "effects": effects, "processor": cpu_models.name_processor}
+    rows = [*recorded.left_out, *recorded.not_recorded]
+    return build_table("sessions-left-out", rows, percent=glance_percent, **inputs)
 
 
 def tabulate_shared(several: Sequence[MetaAnalysis]) -> list[Table]:
@@ -209,6 +178,4 @@ def _format_value(value: object) -> object:
     if not isinstance(value, float):
         return value
     # Two digits would write 2 cores as 2.0.
-    return (
-        f"{value:.0f}" if value.is_integer() and value < 100 else number_format.format_significant(value, 2)
-    )
+    return f"{value:.0f}" if value.is_integer() and value < 100 else format_significant(value, 2)

@@ -1,7 +1,5 @@
 """Setup: programs with their versions, machines and data, settings, and the files applied."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,8 +7,9 @@ from typing import Any
 from benchbook.compare.text import labels
 from benchbook.core.artifacts import applied_config
 from benchbook.core.study import descriptors
+from benchbook.core.study.descriptors import product_name
 from benchbook.core.study.sysbench_workloads import ROW_BYTES
-from benchbook.core.util import number_format
+from benchbook.core.util.number_format import NBSP, format_count, join_words
 from benchbook.show.evidence import ReportInputs
 from benchbook.show.markup import Html
 from benchbook.show.table import Table, build_table, text_column
@@ -29,18 +28,20 @@ DIFFERS, UNKNOWN, AS_COMPARED = "no", "can't be said", "as its engine is compare
 def describe_setup(report_inputs: ReportInputs) -> list[str]:
     """Setup by facts.json and dataset.json; nothing on parts that they do not hold."""
     arms = list(report_inputs.facts["arms"].values())
-    programs = [
-        f"{name} {number_format.join_words(version)}" for name, version in _program_versions(arms).items()
-    ]
+    programs = [f"{name} {join_words(version)}" for name, version in _program_versions(arms).items()]
     memory, durability = (_settings_of(report_inputs, about) for about in (_MEMORY, _DURABILITY))
     odd = [
         f"{about} ({memory})" if about == _MEMORY else about
         for about, alike, *_ in _compare_settings(report_inputs)
         if alike == DIFFERS
     ]
-    security = (f"durability: {durability}" if durability else "", _encryption(report_inputs))
+    values = [str(engine.get("tls")).lower() for engine in _engines_by_arm(report_inputs).values()]
+    kinds = dict.fromkeys(_ENCRYPTED.get(value, "") for value in values)
+    # Where it is unknown of one server, nothing is said of any.
+    encryption = "" if "" in kinds else join_words([*kinds])
+    security = (f"durability: {durability}" if durability else "", encryption)
     lines = (
-        f"not alike: {number_format.join_words(odd)}" if odd else "",
+        f"not alike: {join_words(odd)}" if odd else "",
         ", ".join(programs),
         _describe_machines(arms),
         _describe_data(report_inputs.dataset, memory),
@@ -48,14 +49,14 @@ def describe_setup(report_inputs: ReportInputs) -> list[str]:
         "; ".join(filter(None, security)),
         describe_loaded(report_inputs.facts),
     )
-    return [line for line in lines if line]
+    return [*filter(None, lines)]
 
 
 def _describe_machines(arms: Sequence[Mapping[str, Any]]) -> str:
     """Cores and processor of each kind of machine: `2 cores of EPYC`."""
     items = [item for arm in arms for item in (arm.get("machine"), *(arm.get("hosts") or {}).values())]
     machines = dict.fromkeys(
-        f"{item['cores']:g}{number_format.NBSP}core{'s' if item['cores'] != 1 else ''} of {item['cpu_model']}"
+        f"{item['cores']:g}{NBSP}core{'s' if item['cores'] != 1 else ''} of {item['cpu_model']}"
         for item in items
         if item and item.get("cores") and item.get("cpu_model")
     )
@@ -67,7 +68,7 @@ def _describe_data(dataset: Mapping[str, Any], memory: str) -> str:
     rows, tables = (dataset.get(key) for key in ("table_size", "tables"))
     if not tables or not rows:
         return ""
-    data = f"{number_format.format_count(tables, 'table')} of {rows:,} rows"
+    data = f"{format_count(tables, 'table')} of {rows:,} rows"
     least = f"{tables * rows * ROW_BYTES / MIB:,.0f} MiB"
     return f"{data} (at least {least}) against {memory} of memory for pages" if memory else data
 
@@ -84,19 +85,10 @@ def _settings_of(report_inputs: ReportInputs, about: str) -> str:
     settings = (_read_setting(engine, {}, about) for engine in _engines_by_arm(report_inputs).values())
     texts = dict.fromkeys(text for text, meaning, _ in settings if meaning is not None)
     if about == _MEMORY:
-        texts = dict.fromkeys(_in_mib(text.rpartition(" = ")[2]) for text in texts)
-    return number_format.join_words([text.removeprefix("not stated: ") for text in texts])
-
-
-def _in_mib(size: str) -> str:
-    return f"{int(_normalize_value(size)) / MIB:,.0f} MiB" if _normalize_value(size).isdigit() else size
-
-
-def _encryption(report_inputs: ReportInputs) -> str:
-    """Encryption of sessions; empty where that is unknown of a server."""
-    values = [str(engine.get("tls")).lower() for engine in _engines_by_arm(report_inputs).values()]
-    kinds = dict.fromkeys(_ENCRYPTED.get(value, "") for value in values)
-    return "" if "" in kinds else number_format.join_words([*kinds])
+        sizes = [text.rpartition(" = ")[2] for text in texts]
+        numbers = [(size, _normalize_value(size)) for size in sizes]
+        texts = dict.fromkeys(f"{int(n) / MIB:,.0f} MiB" if n.isdigit() else size for size, n in numbers)
+    return join_words([text.removeprefix("not stated: ") for text in texts])
 
 
 def _statement_mix(report_inputs: ReportInputs) -> str:
@@ -115,11 +107,7 @@ def _statement_mix(report_inputs: ReportInputs) -> str:
 
 
 def compare_engines(report_inputs: ReportInputs) -> list[Table]:
-    """Lay settings and columns of different engines side by side, by their subjects.
-
-    A row each of `traits.MEANINGS`, those first that are not alike. Of one engine alone only those that are
-    not and that no arm states, as on servers that others run.
-    """
+    """Lay settings of engines side by side by meaning, those first that differ; of one engine those alone."""
     arms = [text_column(report_inputs.named.get(arm, arm)) for arm in _engines_by_arm(report_inputs)]
     rows = _compare_settings(report_inputs)
     return [build_table("settings-beside", rows, of_arms=arms)] if rows else []
@@ -134,10 +122,8 @@ def _compare_settings(report_inputs: ReportInputs) -> list[list[str]]:
     are_several = len({engine["name"] for engine in engines.values()}) > 1
     rows = []
     for about in descriptors.MEANINGS if engines else ():
-        cells = [
-            _read_setting(engine, loads.get(arm, {}).get("text", {}), about)
-            for arm, engine in engines.items()
-        ]
+        texts = {arm: loads.get(arm, {}).get("text", {}) for arm in engines}
+        cells = [_read_setting(engine, texts[arm], about) for arm, engine in engines.items()]
         meant = {cell for _, cell, _ in cells}
         alike = UNKNOWN if None in meant else "yes" if len(meant) == 1 else DIFFERS
         if are_several or (alike == DIFFERS and not any(is_stated for _, _, is_stated in cells)):
@@ -167,11 +153,8 @@ def _read_setting(
     if not requests or not set(requests) <= set(statements):
         return message, None, is_stated
     got = [_normalize_value(statements[name][1]) for name in requests]
-    return (
-        message,
-        AS_COMPARED if got == [*map(_normalize_value, requests.values())] else "; ".join(got),
-        is_stated,
-    )
+    is_as_compared = got == [*map(_normalize_value, requests.values())]
+    return message, AS_COMPARED if is_as_compared else "; ".join(got), is_stated
 
 
 def _normalize_value(value: Any) -> str:
@@ -184,12 +167,8 @@ def _normalize_value(value: Any) -> str:
 def _program_versions(arms: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
     """Versions of each program in the order of the arms: engine, proxy, sysbench."""
     versions: dict[str, list[str]] = {}
-    named = [
-        (descriptors.product_name(part["name"]), part.get("version"))
-        for key in ("engine", "proxy")
-        for part in (arm.get(key) for arm in arms)
-        if part and part.get("name")
-    ]
+    parts = [arm.get(key) or {} for key in ("engine", "proxy") for arm in arms]
+    named = [(product_name(part["name"]), part.get("version")) for part in parts if part.get("name")]
     named += [("sysbench", (arm.get("machine") or {}).get("sysbench")) for arm in arms]
     for name, version in named:
         matches = (form.search(str(version)) for form in _VERSIONS)

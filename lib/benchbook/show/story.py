@@ -1,14 +1,12 @@
 """Story of the five reports: their claims, the results of their tables, measurements, causes."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 
 from benchbook.compare.text import cpu_models, labels
 from benchbook.compare.text.results_table import describe_contrast, describe_elsewhere, describe_range
 from benchbook.core.artifacts.meta_analysis import LABELS
-from benchbook.show import bottleneck_section
+from benchbook.show.bottleneck_section import format_reason, name_place, select_causes
 from benchbook.show.claim_status import ClaimStatus
 from benchbook.show.forest import SEVERAL, Forest, on_throughput, row_of_sessions
 from benchbook.show.markup import Html, make_slug
@@ -35,10 +33,7 @@ def tabulate_reports(claim_status: ClaimStatus) -> Table:
 
 
 def tabulate_measured(claim_status: ClaimStatus) -> Table:
-    """List the claims that have an effect measured here beside the published number and the report's own.
-
-    What several sessions measured is their mean, as on the first page.
-    """
+    """List claims with an effect measured here (several sessions: their mean) beside the published number."""
     rows = [
         (claim, study, finding, claim_status.over_sessions(study, finding))
         for claim in claim_status.claims
@@ -77,10 +72,9 @@ def draw_forest(claim_status: ClaimStatus) -> Forest:
 
 def tabulate_reasons(claim_status: ClaimStatus) -> Table:
     """Give the first known cause of each study in a sentence."""
-    explained = ((study, next(iter(study.explained), study.found)) for study in claim_status.studies)
-    rows = [
-        (study, bottleneck_section.name_place(cause, found), bottleneck_section.format_reason(cause))
-        for study, found in explained
-        for cause in bottleneck_section.select_causes(found)[:1]
-    ]
+    rows = []
+    for study in claim_status.studies:
+        found = next(iter(study.explained), study.found)
+        for cause in select_causes(found)[:1]:
+            rows.append((study, name_place(cause, found), format_reason(cause)))
     return build_table("causes", rows)

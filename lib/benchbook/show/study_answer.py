@@ -1,11 +1,9 @@
 """The top of a study's page and its summary in Markdown: table of results, claims, notes."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Sequence
 
-from benchbook.compare.bottlenecks import operational_laws
+from benchbook.compare.bottlenecks.operational_laws import list_violations
 from benchbook.compare.text.results_table import build_results
 from benchbook.core.artifacts.findings import Findings
 from benchbook.core.artifacts.meta_analysis import MetaAnalysis
@@ -28,23 +26,17 @@ def describe_progress(findings: Findings) -> str:
         return ""
     needed = format_count(look.next, "block")
     if blocks.planned >= look.next:
-        return (
-            f"Not enough data yet: {blocks.complete} of the {needed} that the first look needs are complete."
-        )
-    described = "".join(f"{sentence} " for sentence in findings.described or ())
-    return (
-        f"{described}This describes runs and decides nothing: {format_count(blocks.planned, 'block')} "
-        f"planned, and a decision needs {needed}."
-    )
+        done = f"{blocks.complete} of the {needed} that the first look needs are complete"
+        return f"Not enough data yet: {done}."
+    planned = f"{format_count(blocks.planned, 'block')} planned, and a decision needs {needed}"
+    return " ".join([*(findings.described or ()), f"This describes runs and decides nothing: {planned}."])
 
 
 def describe_obstacle(findings: Findings) -> str:
     """Reason that no effect is an answer, too few blocks or contradicting measurements; else empty."""
-    broken = operational_laws.list_violations(findings.causes)
-    contradiction = (
-        f"The measurements contradict each other, so no effect is an answer: {broken[0]}." if broken else ""
-    )
-    return describe_progress(findings) or contradiction
+    if (progress := describe_progress(findings)) or not (broken := list_violations(findings.causes)):
+        return progress
+    return f"The measurements contradict each other, so no effect is an answer: {broken[0]}."
 
 
 def list_notes(findings: Findings) -> list[str]:
@@ -70,16 +62,14 @@ def render_opening(
     `setting` is that of `setup_section`, `sessions` says which sessions are recorded, `elsewhere` what other
     studies found, `losses` what an event cost, which a study with one answers first.
     """
+    inputs = {"setting": setting, "sessions": sessions, "elsewhere": elsewhere, "losses": losses}
     return templating.render_template(
         "answer.html.j2",
         found=findings,
         obstacle=describe_obstacle(findings),
         notes=list_notes(findings),
         table=results_view.render_html(build_results(findings, recorded)),
-        setting=setting,
-        sessions=sessions,
-        elsewhere=elsewhere,
-        losses=losses,
+        **inputs,
     )
 
 

@@ -1,7 +1,5 @@
 """One HTML table: caption, units, aligned numbers, footnotes, and a heading cell for every row."""
 
-from __future__ import annotations
-
 import html
 import re
 from collections.abc import Iterable, Sequence
@@ -9,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from benchbook.show.markup import Html, escape_html, make_element
-from benchbook.show.templating import render_macros, render_template
+from benchbook.show.templating import PIPE, render_macros, render_template
 
 
 @dataclass(frozen=True)
@@ -129,18 +127,19 @@ class Table:
 def build_table(shape: str, rows: Iterable[Any], anchor: str = "", /, **inputs: Any) -> Table:
     """Table in a shape of `templates/tables`, with the title, columns and texts of that shape.
 
-    Where the shape has a macro `row`, that writes each of the rows, a line for each cell; else they are
-    cells. The anchor is the shape's name unless given. `notes` are footnotes that cells may mark.
+    Where the shape has a macro `row`, that writes each of the rows, ` | ` or a new line between cells; else
+    they are cells, which may mark footnotes, `notes`. The anchor is the shape's name unless given.
     """
-    rows = list(rows)
+    rows, inputs = list(rows), {"notes": Notes(anchor or shape), **inputs}
     makers = {"column": TableColumn, "long": text_column, "number": number_column}
     macros = render_macros(f"tables/{shape}.html.j2", **makers, rows=rows, **inputs)
     if "row" in macros:
-        lines = [str(macros["row"](row)).splitlines() for row in rows]
+        texts = [str(macros["row"](row)).replace(" | ", "\n").replace(PIPE, "|") for row in rows]
+        lines = map(str.splitlines, texts)
         rows = [[Html(cell) if "<" in cell else html.unescape(cell) for cell in line] for line in lines]
     optional = ("caption", "empty", "is_folded", "is_whole", "is_compared")
     kept = {key: macros[key] for key in optional if key in macros}
-    return Table(anchor or shape, macros["title"], macros["columns"], rows, notes=inputs.get("notes"), **kept)
+    return Table(anchor or shape, macros["title"], macros["columns"], rows, notes=inputs["notes"], **kept)
 
 
 # So few rows are seen whole, also as cards on a phone, where a box that scrolls inside a page is a nuisance.

@@ -1,7 +1,5 @@
 """All tables by name. Each function takes findings, tidy tables or fact files and returns a `Table`."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +16,7 @@ from benchbook.show.claim_rows import list_claim_rows
 from benchbook.show.evidence import ReportInputs
 from benchbook.show.markup import make_slug
 from benchbook.show.run_tables import cell_anchor
-from benchbook.show.table import Notes, Table, TableColumn, build_table, text_column
+from benchbook.show.table import Table, TableColumn, build_table, text_column
 from benchbook.show.templating import ORDER
 
 _NO_ARMS: Mapping[str, str] = {}
@@ -29,17 +27,15 @@ _WIDEST = 9
 
 def tabulate_effects(findings: Findings) -> Table:
     """List every finding, A/A first: effect, interval, n, label, claim, verdict; warnings as footnotes."""
-    listed = [*findings.aa_pairs, *findings.findings]
-    inputs = {"has_aa": findings.aa is not None, "level": format_confidence(listed)}
-    return build_table(
-        "findings", listed, notes=Notes("findings"), contrast=name_contrast, below=_link_below, **inputs
-    )
+    listed, has_aa = [*findings.aa_pairs, *findings.findings], findings.aa is not None
+    inputs = {"contrast": name_contrast, "below": _link_below, "level": format_confidence(listed)}
+    return build_table("findings", listed, has_aa=has_aa, **inputs)
 
 
 def tabulate_claims(findings: Findings) -> list[Table]:
     """List the study's outcomes for claims that its findings do not answer as they stand."""
     rows = list_claim_rows(findings)
-    return [build_table("claims", rows, notes=Notes("claims"))] if rows else []
+    return [build_table("claims", rows)] if rows else []
 
 
 def name_contrast(contrast: Contrast) -> str:
@@ -73,14 +69,13 @@ def tabulate_levels(findings: Findings) -> Table:
     rows = [(finding, point) for finding in findings.findings for point in finding.at_levels]
     anchors = {"level_anchor": _level_anchor, "cell_anchor": cell_anchor}
     inputs = {"contrast": name_contrast, "level": format_confidence([point for _, point in rows]), **anchors}
-    return build_table("by-threads", rows, notes=Notes("by-threads"), **inputs)
+    return build_table("by-threads", rows, **inputs)
 
 
 def format_confidence(entries: Sequence[Contrast | LevelContrast | ByThreads]) -> str:
     """Name the levels of confidence that intervals have."""
-    return number_format.join_words(
-        [number_format.format_level(level) for level in sorted({entry.level for entry in entries})]
-    )
+    levels = sorted({entry.level for entry in entries})
+    return number_format.join_words([*map(number_format.format_level, levels)])
 
 
 def tabulate_differences(findings: Findings, arms: Mapping[str, str]) -> Table:
@@ -132,20 +127,16 @@ def tabulate_facts(
     sides = {arm: dict(_flatten_facts(tree["arms"][arm])) for arm in arms if arm in tree["arms"]}
     names = dict.fromkeys(name for side in sides.values() for name in side)
     rows = [[name, *(_format_value(side.get(name)) for side in sides.values())] for name in names]
-    shared = {key: value for key, value in tree.items() if not sides or key != "arms"}
-    rows += [
-        [name, *[_format_value(value)] * max(len(sides), 1)] for name, value in _flatten_facts(shared) if name
-    ]
+    shared = _flatten_facts({key: value for key, value in tree.items() if not sides or key != "arms"})
+    rows += [[name, *[_format_value(value)] * max(len(sides), 1)] for name, value in shared if name]
     columns = [TableColumn("Fact"), *([text_column(arms[arm]) for arm in sides] or [text_column("Value")])]
-    facts = Table(anchor, title, columns, rows, empty="Not recorded.", is_folded=True)
-    return [facts, *(_tabulate_records(items, f"{title}, {key}", anchor) for key, items in records.items())]
-
-
-def _tabulate_records(items: Sequence[Mapping[str, Any]], title: str, anchor: str) -> Table:
-    keys = list(dict.fromkeys(key for item in items for key in item))
-    rows = [[_format_value(item.get(key)) for key in keys] for item in items]
-    columns = [text_column(key.replace("_", " ")) for key in keys]
-    return Table(f"{anchor}-{make_slug(title)}", title, columns, rows, is_folded=True)
+    tables = [Table(anchor, title, columns, rows, empty="Not recorded.", is_folded=True)]
+    for record, items in records.items():
+        keys, name = list(dict.fromkeys(key for item in items for key in item)), f"{title}, {record}"
+        rows = [[_format_value(item.get(key)) for key in keys] for item in items]
+        columns = [text_column(key.replace("_", " ")) for key in keys]
+        tables.append(Table(f"{anchor}-{make_slug(name)}", name, columns, rows, is_folded=True))
+    return tables
 
 
 def _are_records(value: Any) -> bool:
@@ -161,10 +152,8 @@ def _flatten_facts(tree: Any, name: str = "") -> Iterator[tuple[str, Any]]:
             yield from _flatten_facts(value, f"{name}.{key}" if name else str(key))
     elif _are_records(tree):
         for place, item in enumerate(tree, 1):
-            yield (
-                f"{name} {place}",
-                ", ".join(f"{key}: {_format_value(value)}" for key, value in item.items()),
-            )
+            texts = (f"{key}: {_format_value(value)}" for key, value in item.items())
+            yield f"{name} {place}", ", ".join(texts)
     else:
         yield name, tree
 
@@ -194,10 +183,7 @@ def tabulate_loading(dataset: Mapping[str, Any] | None, names: Mapping[str, str]
 
 
 def tabulate_usage(report_inputs: ReportInputs) -> list[Table]:
-    """Resources that the parts used in each cell; memory and bytes apart where one table would be too wide.
-
-    The facts say what the stores of a cluster are: on one machine unistore, which speaks TiKV's protocol.
-    """
+    """Resources of the parts in each cell; memory and bytes apart where one table would be too wide."""
     runs, _ = report_inputs.drawn
     engines = [arm.get("engine") or {} for arm in report_inputs.facts["arms"].values()]
     is_unistore = any(str(engine.get("storage") or "").startswith(UNISTORE) for engine in engines)
@@ -218,10 +204,8 @@ def tabulate_usage(report_inputs: ReportInputs) -> list[Table]:
 def tabulate_stability(report_inputs: ReportInputs) -> list[Table]:
     """Runs of five minutes or more: slowest second, stalls, levels; no table where all are shorter."""
     runs, _ = report_inputs.drawn
-    about = runs.set_index("run_id")
-    rows = [
-        (about.loc[long_run.run_id], long_run) for long_run in stalls.long_runs(runs, report_inputs.intervals)
-    ]
+    about, long_runs = runs.set_index("run_id"), stalls.long_runs(runs, report_inputs.intervals)
+    rows = [(about.loc[long_run.run_id], long_run) for long_run in long_runs]
     return [build_table("stability", rows)] if rows else []
 
 
@@ -232,11 +216,8 @@ def _measure_dips(report_inputs: ReportInputs) -> list[stalls.Dip]:
 
 def tabulate_dips(report_inputs: ReportInputs) -> list[Table]:
     """Cost of an event in each run, beside runs without it over the same seconds; none without an event."""
-    about = report_inputs.runs.set_index("run_id")
-    rows = [
-        (run := about.loc[dip.run_id], dip, run.event if dip.has_event else "")
-        for dip in _measure_dips(report_inputs)
-    ]
+    about, dips = report_inputs.runs.set_index("run_id"), _measure_dips(report_inputs)
+    rows = [(run := about.loc[dip.run_id], dip, run.event if dip.has_event else "") for dip in dips]
     return [build_table("dips", rows, arms=report_inputs.named)] if rows else []
 
 
@@ -247,8 +228,7 @@ def tabulate_losses(report_inputs: ReportInputs) -> list[Table]:
 
 
 def tabulate_leaders(report_inputs: ReportInputs) -> list[Table]:
-    """Table of regions led by each store, and of those of them beside TiDB; none for a study
-    without clusters."""
+    """Table of regions led by each store, and of those beside TiDB; none for a study without clusters."""
     arms, names = report_inputs.facts["arms"], labels.label_by_name(report_inputs.findings, "arms")
     rows = []
     for arm, looks in _count_leaders(report_inputs).items():
@@ -267,7 +247,10 @@ def tabulate_leaders(report_inputs: ReportInputs) -> list[Table]:
 
 def tabulate_throttling(report_inputs: ReportInputs) -> list[Table]:
     """Frequency and time of holding parts back by processor limits in the runs; none if no limits."""
-    if not any(map(_may_be_limited, report_inputs.facts["arms"].values())):
+    arms = report_inputs.facts["arms"].values()
+    parts = [part or {} for arm in arms for part in (arm.get("cpu") or {}).values()]
+    # A pod may have a limit that no study asked for.
+    if not any("qos_class" in arm for arm in arms) and not any(part.get("quota_cores") for part in parts):
         return []
     names = labels.label_by_name(report_inputs.findings, "arms")
     results: dict[tuple[str, str], list[dict[str, float]]] = {}
@@ -276,12 +259,6 @@ def tabulate_throttling(report_inputs: ReportInputs) -> list[Table]:
             if held["periods"]:
                 results.setdefault((names.get(arm, arm), part), []).append(held)
     return [build_table("throttling", list(results.items()))] if results else []
-
-
-def _may_be_limited(arm: Mapping[str, Any]) -> bool:
-    # A pod may have a limit that no study asked for.
-    quotas = [(part or {}).get("quota_cores") for part in (arm.get("cpu") or {}).values()]
-    return any(quotas) or "qos_class" in arm
 
 
 def _read_arrangement(report_inputs: ReportInputs, name: str) -> dict[str, Any]:

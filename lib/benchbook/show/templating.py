@@ -1,7 +1,5 @@
 """The shapes of pages: templates that a designer can read, filled with rows; every text is escaped."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 from typing import Any, get_args
@@ -19,11 +17,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 
 def render_template(template: str, **inputs: object) -> Html:
-    """A template of `templates`, such as `first.html.j2`, filled with the arguments.
-
-    Texts are escaped and lose their control characters; `Html` passes as it is. A name that the template
-    uses and that is not given is an error.
-    """
+    """A template filled with texts, which are escaped and lose control characters; `Html` passes as it is."""
     return Html(_templates("html").get_template(template).render(inputs).strip())
 
 
@@ -38,13 +32,14 @@ def render_text(template: str, **inputs: object) -> str:
 
 
 def render_macros(template: str, **inputs: object) -> dict[str, Any]:
-    """Variables and macros of a template by name; text it writes of a value stays on one line."""
+    """Variables and macros of a template by name; a value's text stays on one line, `|` in it as `PIPE`."""
     return vars(_templates("lines").get_template(template).make_module(inputs))
 
 
+PIPE = "&#124;"
 # Differences of other templates from those of HTML.
 _KINDS: dict[str, dict[str, Any]] = {
-    "lines": {"finalize": lambda value: Html(escape_html(value).replace("\n", " "))},
+    "lines": {"finalize": lambda value: Html(escape_html(value).replace("\n", " ").replace("|", PIPE))},
     "markdown": {"autoescape": False, "finalize": escape_markdown},
     "text": {"autoescape": False, "finalize": None, "keep_trailing_newline": True},
 }
@@ -67,6 +62,7 @@ def _templates(kind: str) -> Environment:
         slug=make_slug,
         count=number_format.format_count,
         numbers=number_format,
+        significant=number_format.format_significant,
         words=labels,
     )
     return templates
@@ -90,12 +86,7 @@ ORDER = {False: 0, True: 1, None: 2}
 def render_badge(word: str) -> Html:
     """Write a label, verdict or result as a badge, with the word as the class that the page's style colours.
 
-    An unknown word is shown all the same, without a class of its own: nothing unknown can look
-    like a verdict.
+    A word that no finding or audit may say has no class of its own: nothing unknown can look like a verdict.
     """
-    return make_element("span", word, class_=f"badge {make_slug(word)}" if is_ours(word) else "badge")
-
-
-def is_ours(word: str) -> bool:
-    """True if a word is one that findings and audits may say."""
-    return word in (*LABELS, *VERDICTS, *RESULTS.values())
+    is_ours = word in (*LABELS, *VERDICTS, *RESULTS.values())
+    return make_element("span", word, class_=f"badge {make_slug(word)}" if is_ours else "badge")

@@ -6,31 +6,21 @@ sets have a contrast of at least 3:1 with their background. The first arms diffe
 colour blindness (hues close to Okabe and Ito's palette), and the marker tells arms apart without colour.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 # matplotlib takes half a second to load: whoever draws nothing has only the colours of this module.
 if TYPE_CHECKING:
-    from matplotlib import RcParams
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
 STYLE = Path(__file__).parent / "templates" / "figures.mplstyle"
-PAPER, INK, MUTED, RULE, ZONE, CLAIM = "#fefefd", "#1f2832", "#5a6571", "#d6dbe1", "#f0f2f5", "#f6e6b0"
-_DARK = {
-    PAPER: "#1b2127",
-    INK: "#e6e9ec",
-    MUTED: "#a4aeb9",
-    RULE: "#3a444e",
-    ZONE: "#252d35",
-    CLAIM: "#574a1c",
-}
+_LIGHT = ("#fefefd", "#1f2832", "#5a6571", "#d6dbe1", "#f0f2f5", "#f6e6b0")
+PAPER, INK, MUTED, RULE, ZONE, CLAIM = _LIGHT
+_DARK = dict(zip(_LIGHT, ("#1b2127", "#e6e9ec", "#a4aeb9", "#3a444e", "#252d35", "#574a1c"), strict=True))
 _ARMS = {
     "#0a66a5": "#6ab8f2",
     "#c2500a": "#ff9f5e",
@@ -54,17 +44,11 @@ def figure_style() -> AbstractContextManager[None]:
     """Context for drawing and writing figures."""
     import matplotlib as mpl
 
-    return mpl.rc_context({**mpl.rcParamsDefault, "backend": "agg", **_read_style()})
+    style = mpl.rc_params_from_file(STYLE, use_default_template=False)
+    return mpl.rc_context({**mpl.rcParamsDefault, "backend": "agg", **style})
 
 
-@cache
-def _read_style() -> RcParams:
-    from matplotlib import rc_params_from_file
-
-    return rc_params_from_file(STYLE, use_default_template=False)
-
-
-def make_canvas(width_in: float = WIDTH, height_in: float = 2.75) -> tuple[Figure, Axes]:
+def make_canvas(width_in: float = WIDTH, height_in: float = 2.75) -> "tuple[Figure, Axes]":
     """Start a figure with one pair of axes; the width suits half a page or a whole phone."""
     from matplotlib.figure import Figure
 
@@ -102,26 +86,16 @@ _LEGEND_WIDTH = 52
 """Characters of a row, seven of them for each marker."""
 
 
-def draw_legend(figure: Figure, arms: Sequence[str], order: Sequence[str], **extra: Line2D) -> None:
+def draw_legend(figure: "Figure", arms: Sequence[str], order: Sequence[str], **extra: "Line2D") -> None:
     """Put the arms' markers above the axes, and any extra handles after them."""
     from matplotlib.lines import Line2D
 
-    handles = {
-        shorten_name(arm): Line2D(
-            [],
-            [],
-            color=colour_of_arm(arm, order),
-            marker=marker_of_arm(arm, order),
-        )
-        for arm in arms
-    }
+    handles: dict[str, Line2D] = {}
+    for arm in arms:
+        colour, marker = colour_of_arm(arm, order), marker_of_arm(arm, order)
+        handles[shorten_name(arm)] = Line2D([], [], color=colour, marker=marker)
     handles |= {key.replace("_", " "): handle for key, handle in extra.items()}
     # A legend fills columns first; in one row the arms come first, and only long names need more rows.
     widths = [len(label) + 7 for label in handles]
     columns = len(handles) if sum(widths) <= _LEGEND_WIDTH else 2 if 2 * max(widths) <= _LEGEND_WIDTH else 1
-    figure.legend(
-        list(handles.values()),
-        list(handles),
-        loc="outside upper left",
-        ncols=columns,
-    )
+    figure.legend([*handles.values()], [*handles], loc="outside upper left", ncols=columns)

@@ -1,7 +1,5 @@
 """Machines as sessions tell of them: which processors are the same model, and what people call them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any

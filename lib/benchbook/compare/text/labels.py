@@ -1,7 +1,5 @@
 """Names as a stranger reads them: arms, workloads and metrics, each in one place."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -125,8 +123,7 @@ def label_role(contrast: Contrast, role: Role) -> str:
 
 
 def label_by_name(findings: Findings, kind: Kind) -> dict[str, str]:
-    """Readable names of the `arms` or `workloads` that findings.json has, for tables and
-    figures."""
+    """Readable names of the `arms` or `workloads` that findings.json has, for tables and figures."""
     return {key: strip_article(name) for key, name in getattr(findings.names, kind).items()}
 
 

@@ -1,9 +1,4 @@
-"""Results as rows: a row for each workload, thread level and treatment, the same for every page and terminal.
-
-Pure: findings, and what recorded sessions say together, go in; effects are fractions of the baseline.
-"""
-
-from __future__ import annotations
+"""Results as rows, the same for every page and terminal; effects are fractions of the baseline."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -24,14 +19,9 @@ from benchbook.core.artifacts.findings import (
     LevelContrast,
 )
 from benchbook.core.artifacts.meta_analysis import MetaAnalysis, PooledContrast, PooledEffect
+from benchbook.core.util import number_format
 from benchbook.core.util.estimate import Estimate
-from benchbook.core.util.number_format import (
-    format_count,
-    format_minutes,
-    format_percent,
-    glance_percent,
-    glance_range,
-)
+from benchbook.core.util.number_format import format_count, format_percent, glance_percent, glance_range
 from benchbook.core.util.plural import as_sentence
 
 MARKS = {
@@ -60,10 +50,7 @@ EQUAL = 0.05
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """One effect over recorded sessions: its mean, and its prediction interval or observed range.
-
-    `label` is what the sessions say together.
-    """
+    """One effect over recorded sessions: mean, prediction interval or observed range, their `label`."""
 
     mean: Estimate
     kind: Range
@@ -77,10 +64,7 @@ class Elsewhere:
 
 @dataclass(frozen=True)
 class ResultRow:
-    """One effect: of a treatment against a baseline, on one workload, by one metric, at one thread level.
-
-    `threads` is None over all levels, which only an effect has that does not depend on them.
-    """
+    """One effect on a workload by one metric; `threads` is None over all levels, where it depends on none."""
 
     finding: str
     treatment: str
@@ -150,40 +134,29 @@ def build_results(findings: Findings, recorded: MetaAnalysis | None = None) -> R
     processors = [session.processor for session in recorded.sessions] if recorded else []
     places = {(each.metric, each.workload): place for place, each in enumerate(findings.findings)}
     pairs = sorted(findings.aa_pairs, key=lambda pair: places.get((pair.metric, pair.workload), 0))
-    return ResultsTable(
-        findings.study,
-        findings.title,
-        tuple(
-            row
-            for finding in findings.findings
-            for row in rows_of_finding(finding, findings.causes, pooled.get(finding.id), recorded)
-        ),
-        tuple(row for pair in pairs for row in rows_of_finding(pair, findings.causes, is_aa=True)),
-        len(processors),
-        cpu_models.count_models(processors) if processors else 0,
-    )
+    rows = [
+        row
+        for finding in findings.findings
+        for row in rows_of_finding(finding, findings.causes, pooled.get(finding.id), recorded)
+    ]
+    aa = tuple(row for pair in pairs for row in rows_of_finding(pair, findings.causes, is_aa=True))
+    models = cpu_models.count_models(processors)
+    return ResultsTable(findings.study, findings.title, tuple(rows), aa, len(processors), models)
 
 
 def rows_of_contrast(contrast: PooledContrast, recorded: MetaAnalysis) -> Iterator[ResultRow]:
     """Rows of a contrast that only recorded sessions tell of, one for each effect that stands for itself."""
     for effect in contrast.shown:
-        names = contrast.names
-        yield ResultRow(
-            contrast.id, names.treatment, names.baseline, names.workload,
-            contrast.metric, effect.threads, None, Estimate(None), "",
-            elsewhere=describe_elsewhere(effect, recorded),
-        )  # fmt: skip
+        elsewhere, names = describe_elsewhere(effect, recorded), contrast.names
+        of = contrast.id, names.treatment, names.baseline, names.workload, contrast.metric
+        yield ResultRow(*of, effect.threads, None, Estimate(None), "", elsewhere=elsewhere)
 
 
 def build_pooled_results(recorded: MetaAnalysis) -> ResultsTable:
     """Table of a study's recorded sessions together, without any session of its own."""
-    return ResultsTable(
-        recorded.study,
-        recorded.title,
-        tuple(row for contrast in recorded.contrasts for row in rows_of_contrast(contrast, recorded)),
-        sessions=len(recorded.sessions),
-        processors=cpu_models.count_models([session.processor for session in recorded.sessions]),
-    )
+    rows = tuple(row for contrast in recorded.contrasts for row in rows_of_contrast(contrast, recorded))
+    processors = cpu_models.count_models([session.processor for session in recorded.sessions])
+    return ResultsTable(recorded.study, recorded.title, rows, (), len(recorded.sessions), processors)
 
 
 def depends_on_threads(finding: FindingData) -> bool:
@@ -209,18 +182,20 @@ def rows_of_finding(
 ) -> Iterator[ResultRow]:
     """Rows of one finding: one a level, and all levels together unless it depends on threads."""
     levels = [part for part in finding.at_levels if part.effect is not None]
-    names = finding.names
+    names, arms = finding.names, (finding.baseline, finding.treatment)
+    of = finding.id, names.treatment, names.baseline, names.workload, finding.metric
     for threads, part in _parts_of(finding, levels):
         label, notes = _decide_label(finding, part, len(levels) or 1)
-        effect = contrast and (
-            contrast.at(threads) or (contrast.whole if len(finding.threads) == 1 else None)
-        )
-        yield ResultRow(
-            finding.id, names.treatment, names.baseline, names.workload, finding.metric, threads,
-            _rate_of(causes, finding, threads), part.estimate, label, notes,
-            describe_elsewhere(effect, recorded) if effect and recorded else None,
-            _bottleneck_of(causes, finding, threads), is_aa, finding.blocks_to_useful,
-        )  # fmt: skip
+        whole = contrast.whole if contrast and len(finding.threads) == 1 else None
+        effect = contrast and (contrast.at(threads) or whole)
+        elsewhere = describe_elsewhere(effect, recorded) if effect and recorded else None
+        cells = [_find_cell(causes, finding, arm, threads) for arm in arms]
+        rate = cells[0].qps.value if cells[0] and finding.metric == "qps" else None
+        # `server`, or by arm `server → none` if the two differ.
+        saturated = [*map(_saturated_parts, cells)]
+        bottleneck = " → ".join(dict.fromkeys(saturated)) if all(saturated) else ""
+        more = finding.blocks_to_useful
+        yield ResultRow(*of, threads, rate, part.estimate, label, notes, elsewhere, bottleneck, is_aa, more)
 
 
 def _parts_of(
@@ -268,10 +243,8 @@ def _decide_wide(finding: FindingData, estimate: Estimate, comparisons: int) -> 
 
 
 def _is_noisy(finding: FindingData) -> bool:
-    """True if the distance of equal arms is the reason that no effect of a finding is of use.
-
-    A level has a note of no other reason. Without levels, the interval itself would be narrow enough.
-    """
+    """True if the distance of equal arms is the reason that no effect of a finding is of use."""
+    # A level has a note of no other reason. Without levels, the interval itself would be narrow enough.
     if finding.levels:
         return any(level.note for level in finding.levels if level.label == "no useful interval")
     return bool(finding.withheld and finding.estimate.is_useful)
@@ -291,8 +264,9 @@ def describe_help(rows: Sequence[ResultRow]) -> str:
     ends = [select(needed, key=lambda more: more.blocks) for select in (min, max)]
     least, most = (more.blocks for more in ends)
     blocks = f"{least:,} to " * (least < most) + format_count(most, "more block")
-    times = dict.fromkeys(format_minutes(max(more.minutes, 1)) for more in ends if more.minutes is not None)
-    minutes = f" ({' to '.join(times)})" if times else ""
+    lengths = [max(more.minutes, 1) for more in ends if more.minutes is not None]
+    times = " to ".join(dict.fromkeys(map(number_format.format_minutes, lengths)))
+    minutes = f" ({times})" if times else ""
     return f"Intervals too wide to decide need about {blocks}{minutes}, or a quieter machine."
 
 
@@ -326,21 +300,6 @@ def describe_elsewhere(effect: PooledEffect, recorded: MetaAnalysis) -> Elsewher
     observed = sum(each.effect is not None for each in effect.sessions)
     mean = Estimate(effect.effect, effect.low, effect.high, recorded.level, effect.k)
     return Elsewhere(mean, *span, effect.standing, observed, effect.processors, effect.elsewhere)
-
-
-def _rate_of(causes: Causes | None, finding: Contrast, threads: int | None) -> float | None:
-    """Rate of the baseline if the cost of a query was measured; None over several levels."""
-    cell = _find_cell(causes, finding, finding.baseline, threads)
-    return cell.qps.value if cell and finding.metric == "qps" else None
-
-
-def _bottleneck_of(causes: Causes | None, finding: FindingData, threads: int | None) -> str:
-    """Parts with saturated cores: `server`, or by arm `server → none` if the two differ."""
-    saturated = [
-        _saturated_parts(_find_cell(causes, finding, arm, threads))
-        for arm in (finding.baseline, finding.treatment)
-    ]
-    return " → ".join(dict.fromkeys(saturated)) if all(saturated) else ""
 
 
 def _find_cell(causes: Causes | None, finding: Contrast, arm: str, threads: int | None) -> CellCosts | None:

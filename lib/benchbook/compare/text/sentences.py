@@ -1,9 +1,4 @@
-"""Templates of sentences: each writes what one check, doubt, cause or verdict came to.
-
-Every percentage is of the baseline. The words stand in the files of `templates`.
-"""
-
-from __future__ import annotations
+"""Sentences on checks, doubts, causes and verdicts, from `templates`; per cents are of the baseline."""
 
 import re
 from functools import cache
@@ -12,14 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from benchbook.compare.text import labels
 from benchbook.core.artifacts.findings import Contrast, LevelContrast
-from benchbook.core.util.number_format import (
-    NBSP,
-    format_amount,
-    format_level,
-    format_percent,
-    format_percent_range,
-    join_words,
-)
+from benchbook.core.util import number_format
+from benchbook.core.util.number_format import format_level, format_percent_range
 from benchbook.core.util.plural import count
 
 if TYPE_CHECKING:
@@ -40,7 +29,7 @@ def render_paragraphs(template: str, **values: object) -> list[str]:
     return [part for item in re.split(r"\n[ \n]*\n|•", text) if (part := _on_one_line(item).strip(" "))]
 
 
-def load_templates(folder: Path, **how: Any) -> Environment:
+def load_templates(folder: Path, **how: Any) -> "Environment":
     """Jinja environment of a folder's templates; an undefined name in them is an error."""
     # Loading it takes a while, and most commands say nothing.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -55,7 +44,7 @@ def load_templates(folder: Path, **how: Any) -> Environment:
 
 
 @cache
-def _wording_templates() -> Environment:
+def _wording_templates() -> "Environment":
     templates = load_templates(WORDING, finalize=_on_one_line)
     templates.globals.update(
         cores_used=cores_used,
@@ -63,10 +52,10 @@ def _wording_templates() -> Environment:
         format=format,
         interval=format_interval,
         ends=format_percent_range,
-        listing=join_words,
-        percent=format_percent,
-        plain=format_amount,
-        nbsp=NBSP,
+        listing=number_format.join_words,
+        percent=number_format.format_percent,
+        plain=number_format.format_amount,
+        nbsp=number_format.NBSP,
         words=labels,
     )
     return templates

@@ -1,7 +1,5 @@
 """Text of checks and of the arithmetic of the published record, with digits enough to redo it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 
@@ -29,10 +27,8 @@ def cell_record(cell: TableCell) -> dict[str, object]:
 
 def pair_record(pair: Pair) -> dict[str, object]:
     """Effect as it goes into audit.json, with the division written out."""
-    over = [
-        f"({cell.working})" if "/" in cell.working or " of " in cell.working else cell.working
-        for cell in (pair.treatment, pair.baseline)
-    ]
+    workings = (pair.treatment.working, pair.baseline.working)
+    over = [f"({text})" if "/" in text or " of " in text else text for text in workings]
     return {
         "where": describe_place(pair.place) or "all",
         "value": round_digits(pair.effect),
@@ -66,9 +62,8 @@ def build_check(
     row: int | None = None,
 ) -> CellCheck:
     """One result; `row` is that of the only table, if one row alone is concerned."""
-    return CellCheck(
-        check=name, passed=passed, where=where, tables=sorted(set(tables)), detail=detail, row=row
-    )
+    listed = sorted(set(tables))
+    return CellCheck(check=name, passed=passed, where=where, tables=listed, detail=detail, row=row)
 
 
 def check_number(
@@ -83,8 +78,5 @@ def summarize_checks(name: str, n: int, text: str, failed: int = 0) -> list[Cell
     """One line for n cells that pass, or for nothing to check; none if all failed."""
     if n:
         return [build_check(name, True, "everywhere else" if failed else "everywhere", f"{text}: {n}.")]
-    return (
-        []
-        if failed
-        else [build_check(name, None, "nowhere", "Nothing to check: no table has the numbers for it.")]
-    )
+    message = "Nothing to check: no table has the numbers for it."
+    return [] if failed else [build_check(name, None, "nowhere", message)]
