@@ -9,7 +9,6 @@ import pytest
 from ruamel.yaml import YAML
 
 from benchbook.compare.stats import interleaved_runs, steady_state
-from benchbook.show import tables
 from benchbook.show.caveats_section import DIFFERS, build_caveats, report_differences
 from tests.found import changed
 from tests.goldens import assert_golden
@@ -45,12 +44,6 @@ def test_each_weakness_asks_for_care_and_a_sound_study_only_where_it_warns(made)
         answers.append("\n  ".join([title, *told]))
     assert_golden("caveats.txt", "\n\n".join(answers) + "\n")
     assert _by_name(made.findings, made.runs.head(0))["Runs"].is_care
-
-
-def test_a_check_without_anything_to_check_has_a_row_that_says_so(made):
-    nothing = {"check": "Little's law", "passed": None, "where": "nowhere", "detail": ""}
-    shown = tables.tabulate_checks(changed(made.findings, checks=[nothing]))._repr_html_()
-    assert "failed" not in shown.split("<tbody>")[1] and "nothing to check" in shown
 
 
 def test_a_study_without_pilots_does_not_say_that_they_showed_something(made):

@@ -54,47 +54,21 @@ def test_what_git_knows_of_a_study_before_its_first_run(tmp_path, monkeypatch):
                 for old, new in step.get("change", {}).items():
                     assert old in text
                     text = text.replace(old, new)
+                place = step.get("place", "studies/one.yaml")
+                if "moved" in step:
+                    (folder / step["moved"]).unlink()
                 if "at" in step:
-                    commit(folder, text, step["at"])
-                (folder / "studies" / "one.yaml").write_text(text)
+                    commit(folder, text, step["at"], place)
+                (folder / place).write_text(text)
             looks = [
                 registration.EarlierSession(datetime.datetime.fromisoformat(moment), not_recorded)
                 for moment, not_recorded in case.get("looks", ())
             ]
             monkeypatch.setattr(registration, "read_sessions", lambda study, looks=looks: looks)
-            said = registration.check_registration("one", RUNS)
+            said = registration.check_registration(case.get("study", "one"), RUNS)
             text = re.sub("commit [0-9a-f]{10}", "commit HASH", said.text)
             answers.append(f"  - {'care: ' if said.is_care else ''}{text}")
     assert_golden("registrations.txt", "\n".join(answers).lstrip().replace("\xa0", " ") + "\n")
-
-
-def test_what_an_arm_is_called_promises_nothing_however_late_it_is_written(clone):
-    sized = STUDY + "sizes: {full: {threads: [9], arms: {direct: {stands_in_for: a server}}}}\n"
-    commit(clone, sized, "2026-03-01T10:00:00+00:00")
-    named = sized.replace("direct: {}, haproxy: {}", "direct: {name: TiDB 5.0}, haproxy: {name: the proxy}")
-    named = named.replace("stands_in_for: a server", "stands_in_for: a server, name: TiDB 3.0")
-    commit(clone, named, "2026-03-03T10:00:00+00:00")
-    for study in ("one", "one-full"):
-        said = registration.check_registration(study, RUNS)
-        assert said.text.startswith("Held") and "changed" not in said.text and not said.is_care
-    # Nor does it hide a change beside it, or a name that is taken away again.
-    commit(clone, named.replace("TiDB 5.0", "TiDB 5.0, access: haproxy"), "2026-03-04T10:00:00+00:00")
-    assert registration.check_registration("one", RUNS).text.startswith("Not held: arms of the study")
-    commit(clone, sized, "2026-03-05T10:00:00+00:00")
-    assert registration.check_registration("one", RUNS).text.startswith("Held")
-
-
-def test_a_file_that_moved_to_another_folder_is_the_same_study(clone):
-    commit(clone, STUDY, "2026-03-01T10:00:00+00:00")
-    # Another study that is nearly the same, which git could take for the origin of the moved one.
-    commit(clone, STUDY.replace("cost", "take"), "2026-03-01T10:01:00+00:00", "studies/two.yaml")
-    (clone / "studies" / "one.yaml").unlink()
-    commit(clone, f"# moved\n{STUDY}", "2026-03-03T10:00:00+00:00", "studies/pool/one.yaml")
-    said = registration.check_registration("one", RUNS)
-    assert said.text.startswith("Held") and "2026-03-01 10:00 UTC" in said.text and "changed" not in said.text
-    text = STUDY.replace("[1]", "[1, 4]")
-    commit(clone, text, "2026-03-04T10:00:00+00:00", "studies/pool/one.yaml")
-    assert registration.check_registration("one", RUNS).text.startswith("Not held: threads of the study")
 
 
 def test_a_study_that_came_by_a_merge_is_found(clone):

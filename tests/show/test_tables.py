@@ -1,3 +1,5 @@
+"""Tables say what they are of, show what is missing, and hold hostile names as text."""
+
 import json
 from pathlib import Path
 from types import SimpleNamespace
@@ -8,10 +10,10 @@ from bs4 import BeautifulSoup
 
 from benchbook.compare.stats import stalls
 from benchbook.core.artifacts.run_folder import EVIDENCE
-from benchbook.core.util import number_format
 from benchbook.show import run_tables, study_answer, tables, templating
 from benchbook.show.table import build_table
 from tests.found import changed, findings
+from tests.goldens import assert_page
 
 STYLE = (Path(templating.__file__).parent / "templates" / "page" / "style.css").read_text(encoding="utf-8")
 # Where nothing was shown, nothing is coloured.
@@ -38,90 +40,54 @@ def test_every_cell_can_be_found_from_its_headings(made):
         assert soup.find(role="region")["tabindex"] == "0"
 
 
-def test_a_finding_without_headline_shows_no_effect(made):
-    found = changed(made.findings.findings[0], headline=False, label="depends on threads")
-    text = _soup(tables.tabulate_effects(changed(made.findings, aa=None, findings=[found]))).tbody.get_text()
-    assert "depends on threads" in text
-    assert number_format.format_percent(found.effect) not in text
-
-
-def test_runs_are_in_order_linked_and_carry_their_warnings_as_footnotes(made):
-    table = run_tables.tabulate_runs(made.runs.sample(frac=1, random_state=1), "../data/quick")
-    soup = _soup(table)
-    assert [int(row.th.span.get_text()) for row in soup.tbody.find_all("tr")] == list(range(65))
-    log, *_ = soup.tbody.tr.find_all("a")
-    assert soup.tbody.tr.th.span["id"] == f"run-{made.runs['run_id'][0].lower()}"
-    assert log["href"] == f"../data/quick/{made.runs['folder'][0]}/sysbench.out"
-    assert table.notes.texts == ["PSI cpu above 40 % for 2 s"]
-    assert soup.find(id="runs-note-1").get_text() == "PSI cpu above 40 % for 2 s"
-    assert [row.th.span.get_text() for row in soup.tbody.find_all("tr") if row.sup] == ["20"]
-
-
-def test_a_ledger_that_could_not_be_read_is_a_footnote(made):
-    runs = made.runs.head(2).assign(ledger=["agrees", "not available: no right to read it"])
-    assert run_tables.tabulate_runs(runs, "x").notes.texts == ["ledger not available: no right to read it"]
-
-
-def test_the_same_warning_is_one_footnote(made):
-    runs = made.runs.assign(warnings="short; slow disk")
-    assert run_tables.tabulate_runs(runs, "x").notes.texts == ["short", "slow disk"]
-
-
-def test_every_reason_of_a_void_is_listed(made):
-    reasons = [item.get_text() for item in _soup(run_tables.tabulate_voids(made.voids, "x")).find_all("li")]
-    assert "V20 pause: no tick for 612 ms" in reasons
-    assert len(reasons) == 3
+def test_what_tables_say_of_findings_runs_and_facts(made):
+    found, runs = made.findings, made.runs.iloc[18:22].sample(frac=1, random_state=1)
+    by_threads = changed(found.findings[0], headline=False, label="depends on threads")
+    failed = {"check": "ledger", "passed": False, "where": "b01", "detail": "41 more"}
+    nothing = {"check": "Little's law", "passed": None, "where": "nowhere", "detail": ""}
+    peak = {"value": 11.42, "low": 9.96, "high": 13.1, "level": 0.95, "n": 5}
+    fitted = changed(found.scaling[0], peak_threads=peak, peak_qps=peak, reason=None)
+    ledger = ["agrees", "agrees", "not available: no right to read it", "agrees"]
+    facts = {
+        "governor": None,
+        "empty": {},
+        "log": {"asked": "ON", "from": "benchbook", "got": "OFF"},
+        "flush": {"asked": "2", "from": "study", "got": "2"},
+        "pilots": [{"arm": "a", "s": None}],
+    }
+    loads = {name: {"index": "before the rows", "seconds": 8.0} for name in ("first", "cold")}
+    loads["last"] = {"index": "after the rows", "seconds": 12.5}
+    once = {"tables": 4, "table_size": 50_000}
+    assert_page(
+        "tables.txt",
+        tables.tabulate_effects(changed(found, aa=None, findings=[by_threads])),
+        tables.tabulate_checks(changed(found, checks=[nothing, *found.checks, failed])),
+        tables.tabulate_scaling(found),
+        tables.tabulate_scaling(changed(found, scaling=[fitted, *found.scaling[1:]])),
+        run_tables.tabulate_runs(runs, "../data/quick"),
+        run_tables.tabulate_runs(runs.assign(ledger=ledger, warnings="short; slow disk"), "x"),
+        run_tables.tabulate_voids(made.voids, "x"),
+        run_tables.tabulate_voids(made.voids.head(0), "x"),
+        tables.tabulate_differences(changed(found, facts_differ=[]), made.named),
+        *tables.tabulate_facts(facts, "Facts", "facts"),
+        *tables.tabulate_facts(None, "Facts", "facts"),
+        # 4 x 50,000 rows in 8 s are 25,000 a second, in 12.5 s 16,000.
+        *tables.tabulate_loading({**once, "loads": loads}, {"first": "the first"}),
+    )
+    told = run_tables.tabulate_runs(runs, "x")._repr_html_()
+    assert f'id="run-{made.runs.run_id[20].lower()}"' in told and 'id="runs-note-1"' in told
+    for dataset in (once, {**once, "loads": {}}, None):
+        assert tables.tabulate_loading(dataset, {}) == []
 
 
 def test_hostile_names_and_logs_stay_text(made):
     evil = "<script>alert(1)</script>\x1b[31m"
-    voids = made.voids.assign(reasons=evil, arm=evil, workload=f'" onmouseover="{evil}')
+    voids = made.voids.assign(reasons=evil, arm=f"a | {evil}", workload=f'" onmouseover="{evil}')
     shown = _soup(run_tables.tabulate_voids(voids, '"><script>'))
-    assert shown.script is None
-    assert "<script>alert(1)</script>" in shown.get_text()
-    assert "\x1b" not in str(shown)
+    assert shown.script is None and "\x1b" not in str(shown)
+    assert "a | <script>alert(1)</script>" in [cell.get_text() for cell in shown.find_all("td")]
     facts = _soup(tables.tabulate_facts({evil: {evil: evil}}, evil, "facts")[0])
     assert facts.script is None
-
-
-def test_a_fact_nobody_reported_is_said_to_be_missing():
-    soup = _soup(tables.tabulate_facts({"governor": None, "empty": {}}, "Facts", "facts")[0])
-    assert soup.tbody.tr.td.get_text() == "not reported"
-    assert "Not recorded." in tables.tabulate_facts(None, "Facts", "facts")[0]._repr_html_()
-
-
-def test_a_setting_is_one_row_and_a_list_of_records_a_table_of_its_own():
-    asked = {"asked": "ON", "from": "benchbook", "got": "OFF"}
-    taken = {"asked": "2", "from": "study", "got": "2"}
-    table, pilots = tables.tabulate_facts(
-        {"log": asked, "flush": taken, "pilots": [{"arm": "a", "s": None}]}, "Facts", "facts"
-    )
-    assert table.rows == [["log", "OFF, asked for as ON (benchbook)"], ["flush", "2 (study)"]]
-    assert pilots.title == "Facts, pilots" and pilots.rows == [["a", "not reported"]]
-    assert [column.label for column in pilots.columns] == ["arm", "s"]
-
-
-def test_a_fitted_peak_has_its_interval_and_no_column_where_nothing_was_fitted(made):
-    assert len(tables.tabulate_scaling(made.findings).columns) == 6
-    peak = {"value": 11.42, "low": 9.96, "high": 13.1, "level": 0.95, "n": 5}
-    first, *rest = made.findings.scaling
-    fitted = changed(first, peak_threads=peak, peak_qps=peak, reason=None)
-    table = tables.tabulate_scaling(changed(made.findings, scaling=[fitted, *rest]))
-    assert table.rows[0][-3:] == ["11.4 (9.96 to 13.1)", "11.4 (9.96 to 13.1)", ""]
-    assert table.rows[1][-3:-1] == ["", ""]
-
-
-def test_failed_checks_come_first(made):
-    failed = {"check": "ledger", "passed": False, "where": "b01", "detail": "41 more"}
-    table = tables.tabulate_checks(changed(made.findings, checks=[*made.findings.checks, failed]))
-    assert table.rows[0][0] == "ledger"
-
-
-def test_empty_tables_say_so(made):
-    empty = pd.DataFrame(columns=made.voids.columns)
-    assert "No run was voided." in run_tables.tabulate_voids(empty, "x")._repr_html_()
-    same = changed(made.findings, facts_differ=[])
-    assert "same facts" in tables.tabulate_differences(same, made.named)._repr_html_()
 
 
 @pytest.mark.parametrize("word", [*templating.LABELS, *templating.VERDICTS, *templating.RESULTS.values()])
@@ -134,32 +100,6 @@ def test_every_word_that_claims_something_has_its_colour(word):
 
 def test_an_unknown_word_looks_like_no_verdict_and_breaks_nothing():
     assert templating.render_badge('passed" onclick="x').text.startswith('<span class="badge">passed&quot;')
-
-
-def test_arms_that_share_data_share_a_row_with_rows_a_second():
-    dataset = {
-        "tables": 4,
-        "table_size": 50_000,
-        "loads": {
-            "first": {"index": "before the rows", "seconds": 8.0},
-            "cold": {"index": "before the rows", "seconds": 8.0},
-            "last": {"index": "after the rows", "seconds": 12.5},
-        },
-    }
-    (table,) = tables.tabulate_loading(dataset, {"first": "the first"})
-    # 4 x 50,000 rows in 8 s are 25,000 a second, in 12.5 s 16,000.
-    assert [row[:2] for row in table.rows] == [
-        ["the first, cold", "before the rows"],
-        ["last", "after the rows"],
-    ]
-    assert [str(row[3]).replace(",", "").replace("\u202f", "") for row in table.rows] == ["25000", "16000"]
-    assert "loaded once" in table.caption and "no interval" in table.caption
-
-
-def test_data_that_were_loaded_once_for_all_arms_have_no_table():
-    once = {"tables": 1, "table_size": 10}
-    for dataset in (once, once | {"loads": {}}, None):
-        assert tables.tabulate_loading(dataset, {}) == []
 
 
 @pytest.mark.parametrize(
