@@ -2,6 +2,7 @@
 
 import base64
 import re
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -17,8 +18,9 @@ from benchbook.core.artifacts.meta_analysis import (
 )
 from benchbook.show import forest, home_page
 from benchbook.show.claim_status import ClaimStatus, MeasuredStudy
-from benchbook.show.home_page import HEADLINES, SCALE, summarize_record
+from benchbook.show.home_page import SCALE, summarize_record
 from tests import found, sources
+from tests.goldens import assert_golden
 
 STUDY = {"title": "What does a proxy cost?", "question": "", "baseline": "direct"}
 NAMES = {"workload": "w", "baseline": "a", "treatment": "b"}
@@ -32,46 +34,28 @@ def finding(effect: float, low: float, high: float, label: str, **more: Any) -> 
     return found.finding(**{**CONTRAST, "effect": effect, "low": low, "high": high, "label": label, **more})
 
 
-def groups(
-    *measured: FindingData, pooled: dict[str, MetaAnalysis] | None = None
-) -> list[home_page.QuestionGroup]:
-    study = MeasuredStudy("lab", found.findings(*measured, **STUDY), True)
-    return home_page.group_questions(
-        ClaimStatus([], [study], {}, pooled=pooled or {}), {"lab": "tidb-cluster"}
-    )
+def study(*measured: FindingData, name: str = "lab", **more: Any) -> MeasuredStudy:
+    causes = more.pop("causes", None)
+    return MeasuredStudy(name, found.findings(*measured, causes=causes, **STUDY), True, **more)
 
 
-def lines(*measured: FindingData, pooled: dict[str, MetaAnalysis] | None = None) -> list[forest.ForestRow]:
-    return [*groups(*measured, pooled=pooled)[0].rows[0].lines]
-
-
-def plain_text(text: str) -> str:
-    return text.replace("\xa0", " ")
-
-
-def test_a_single_effect_is_one_number_with_its_interval_and_says_that_nobody_repeated_it():
-    (group,) = groups(finding(-0.196, -0.204, -0.187, "lower"))
-    (row,) = group.rows
-    assert group.name == "TiDB cluster" and row.question == "What does a proxy cost?"
-    (line,) = row.lines
-    assert line.name == "HAProxy on point selects, 4\xa0threads"
-    assert plain_text(line.effect_text) == "−19.6 % [−20.4, −18.7]"
-    assert row.sessions == "one session on one machine" and not row.carries and not row.why
-    assert row.lines[0].way == "record/studies/lab.html#finding-oltp_point_select.haproxy.qps"
-
-
-def test_each_thread_level_has_its_line_and_no_number_stands_for_both():
-    levels = [
-        {"threads": 1, "effect": -0.179, "low": -0.22, "high": -0.13, "label": "lower"},
-        {"threads": 8, "effect": 0.33, "low": 0.21, "high": 0.45, "label": "higher"},
-    ]
-    known = finding(0.045, 0.01, 0.08, "depends on threads", headline=False, levels=levels, threads=[1, 8])
-    assert [(plain_text(one.name), plain_text(one.effect_text), one.direction) for one in lines(known)] == [
-        ("HAProxy on point selects, 1 thread", "−17.9 % [−22.0, −13.0]", "lower"),
-        ("HAProxy on point selects, 8 threads", "+33.0 % [+21.0, +45.0]", "higher"),
-    ]
-    quiet = lines(finding(-0.015, -0.047, 0.04, "not shown"))
-    assert [one.direction for one in quiet] == [""]
+def describe(title: str, *studies: MeasuredStudy, audits: Any = (), pooled: Any = None) -> str:
+    """Rows of the first page: a line for each question, and one for each of its effects with its marks."""
+    status = ClaimStatus(audits, studies, {}, pooled=pooled or {})
+    lines = [title]
+    for group in home_page.group_questions(status, {"lab": "tidb-cluster", "quick": ""}):
+        for row in group.rows:
+            ways = (
+                f"{text} ({way})" for text, way in ((row.carries, row.carries_way), (row.why, row.why_way))
+            )
+            texts = [group.name, row.question, *(claim.id for claim in row.claims), row.sessions, *ways]
+            lines.append("  " + " | ".join(text for text in texts if text and text != " ()"))
+            for line in row.lines:
+                dots = " ".join(f"{value:+.2f}" for value, _ in line.dots)
+                bar = line.ends and " to ".join(f"{end:+.2f}" for end in line.ends)
+                told = f"{line.name} ({line.way}): {line.effect_text}; dots {dots}, bar {bar}"
+                lines.append(f"    {line.direction or 'quiet'}: {told}")
+    return "\n".join(lines).replace("\xa0", " ")
 
 
 def session(effect: float, label: str, reason: str | None = None) -> ObservedEffect:
@@ -97,57 +81,51 @@ def pooled(*effects: ObservedEffect, **more: Any) -> dict[str, MetaAnalysis]:
     }
 
 
-def test_sessions_are_dots_and_the_bar_is_where_a_further_one_is_expected():
-    own = finding(0.27, 0.23, 0.31, "higher")
+def books(*contrasts: dict[str, Any], passed: bool = True) -> dict[str, Any]:
+    law = {"law": "no part is busier than its cores", "passed": passed, "detail": ""}
+    return {"level": 0.98, "cells": [], "contrasts": contrasts, "physics": [law]}
+
+
+def test_each_question_has_its_effects_its_sessions_and_its_cause(monkeypatch):
+    levels = [
+        {"threads": 1, "effect": -0.179, "low": -0.22, "high": -0.13, "label": "lower"},
+        {"threads": 8, "effect": 0.33, "low": 0.21, "high": 0.45, "label": "higher"},
+    ]
+    by_level = finding(0.045, 0.01, 0.08, "depends on threads", headline=False, levels=levels, threads=[1, 8])
+    own, quiet = finding(0.27, 0.23, 0.31, "higher"), finding(-0.015, -0.047, 0.04, "not shown")
+    # One of another design is no dot. Processors that share a name and differ in their model are two.
     known = [session(-0.17, "lower"), session(0.27, "higher"), session(0.9, "higher", "another design")]
-    (seen,) = lines(own, pooled=pooled(*known))
-    assert [value for value, _ in seen.dots] == [-0.17, 0.27]
-    row = groups(own, pooled=pooled(*known))[0].rows[0]
-    # Processors that share a name and differ in their model are two.
-    assert plain_text(row.sessions) == "3 sessions, 2 processors"
-    (expected,) = lines(own, pooled=pooled(*known, prediction_low=-0.5, prediction_high=0.6))
-    assert expected.ends == (-0.5, 0.6)
-
-
-def test_an_opposite_sign_in_other_studies_is_named(monkeypatch):
-    measured = finding(0.27, 0.2, 0.3, "higher")
-    assert groups(measured)[0].rows[0].carries == ""
-    monkeypatch.setattr(ClaimStatus, "reversals", {"lab": ["lower in another study"]})
-    assert groups(measured)[0].rows[0].carries == "opposite sign in other studies"
-
-
-def test_an_arm_that_no_row_above_tells_of_has_its_own_beside_the_published_findings():
-    """The first finding is illustrated by one arm of a study; what the other arm costs is named nowhere."""
-    audit = sources.audited("tidb-kubernetes")
+    range_ = {"prediction_low": -0.5, "prediction_high": 0.6}
+    here = replace(study(finding(0.9, 0.8, 1.0, "higher")), is_recorded=False)
     pod = finding(-0.05, -0.06, -0.04, "lower", id="oltp_point_select.pod.qps", treatment="pod")
-    own = found.findings(finding(0.24, 0.2, 0.3, "higher"), pod, **STUDY)
-    shown = {"pod": ["tidb-kubernetes/host-network"]}
-    study = MeasuredStudy("quick", own, True, illustrates=shown)
-    (group,) = home_page.group_questions(ClaimStatus([audit], [study], {}), {"quick": ""})
-    top, last = group.rows[0], group.rows[-1]
-    assert top.question.startswith("Host network") and ["pod" in one.way for one in top.lines] == [True]
-    assert last.question == STUDY["title"] and ["haproxy" in one.way for one in last.lines] == [True]
-    assert last.claims == (), "the claim stands above"
-    by_id = {one.id: one.claim for one in audit.claims}
-    alone = MeasuredStudy("quick", found.findings(pod, **STUDY), True, illustrates=shown)
-    (group,) = home_page.group_questions(ClaimStatus([audit], [alone], {}), {"quick": ""})
-    assert [row.question for row in group.rows] == [by_id[name] for name in HEADLINES]
-
-
-def test_what_was_measured_here_stands_beside_what_is_recorded_with_its_own_numbers():
-    known = pooled(session(-0.17, "lower"), session(0.27, "higher"))
-    one = found.findings(finding(0.9, 0.8, 1.0, "higher"), **STUDY)
-    studies = [MeasuredStudy("lab", one), MeasuredStudy("lab", one, True)]
-    (group,) = home_page.group_questions(ClaimStatus([], studies, {}, pooled=known), {"lab": "proxies"})
-    here, recorded = group.rows
-    assert here.question == f"{STUDY['title']} (measured in this clone)" != recorded.question
-    assert plain_text(here.lines[0].effect_text).startswith("+90.0 %")
-    assert here.sessions == "one session on one machine"
-
-
-def test_a_single_pooled_session_changes_nothing():
-    own = finding(0.27, 0.23, 0.31, "higher")
-    assert lines(own, pooled=pooled(session(0.27, "higher"))) == lines(own)
+    audit = sources.audited("tidb-kubernetes")
+    quick = {"name": "quick", "illustrates": {"pod": ["tidb-kubernetes/host-network"]}}
+    cause = {
+        "workload": "oltp_point_select", "threads": 8, "treatment": "haproxy", "quantity": "capacity",
+        "qps": {"value": 0.33, "n": 5}, "full": {"direct": ["server"], "haproxy": ["server"]},
+        "cost": {"server": {"value": -0.28, "n": 5}}, "added_latency_us": None, "added_cpu_us": None,
+        "sentence": "server CPU-bound", "short": "server CPU-bound; its CPU time per query falls by 28 %",
+    }  # fmt: skip
+    silent = {**cause, "sentence": None}
+    explained = study(own, causes=books(silent), explained=[found.findings(causes=books(cause))])
+    parts = [
+        describe("one effect", study(finding(-0.196, -0.204, -0.187, "lower"))),
+        describe("each thread level, and what was not shown", study(by_level), study(quiet)),
+        describe("several sessions", study(own), pooled=pooled(*known)),
+        describe("with an expectation", study(own), pooled=pooled(*known, **range_)),
+        describe("a single pooled session", study(own), pooled=pooled(session(0.27, "higher"))),
+        describe("measured here and recorded", here, study(own), pooled=pooled(*known[:2])),
+        describe("an arm that no row above tells of", study(own, pod, **quick), audits=[audit]),
+        describe("all arms are told of above", study(pod, **quick), audits=[audit]),
+        describe("a known cause", study(own, causes=books(cause))),
+        describe("a cause without a sentence", study(own, causes=books(silent)), study(own, causes=books())),
+        describe("a cause that another session tells", explained),
+        describe("a cause of another effect", study(own, causes=books({**cause, "treatment": "pod"}))),
+        describe("counters that contradict each other", study(own, causes=books(cause, passed=False))),
+    ]  # fmt: skip
+    monkeypatch.setattr(ClaimStatus, "reversals", {"lab": ["lower in another study"]})
+    parts.append(describe("an opposite sign in other studies", study(own)))
+    assert_golden("questions.txt", "\n\n".join(parts) + "\n")
 
 
 def test_small_effects_stand_apart_from_zero_and_what_was_published_is_shaded():
@@ -161,36 +139,6 @@ def test_small_effects_stand_apart_from_zero_and_what_was_published_is_shaded():
     dots = re.findall(r'<circle[^>]* fill="([^"]+)" stroke="([^"]+)"', drawn)
     assert sorted(fill == stroke for fill, stroke in dots) == [False, True]
     assert "<rect" in drawn
-
-
-def test_why_is_told_in_a_few_words_and_only_where_a_cause_is_known():
-    own = finding(0.33, 0.21, 0.45, "higher")
-    cause = {
-        "workload": "oltp_point_select", "threads": 8, "treatment": "haproxy", "quantity": "capacity",
-        "qps": {"value": 0.33, "n": 5}, "full": {"direct": ["server"], "haproxy": ["server"]},
-        "cost": {"server": {"value": -0.28, "n": 5}}, "added_latency_us": None, "added_cpu_us": None,
-        "sentence": "server CPU-bound", "short": "server CPU-bound; its CPU time per query falls by 28 %",
-    }  # fmt: skip
-
-    def row(*contrasts: dict[str, Any], passed: bool = True) -> home_page.QuestionRow:
-        law = {"law": "no part is busier than its cores", "passed": passed, "detail": ""}
-        books = {"level": 0.98, "cells": [], "contrasts": contrasts, "physics": [law]}
-        study = MeasuredStudy("lab", found.findings(own, causes=books, **STUDY), True)
-        return home_page.group_questions(ClaimStatus([], [study], {}), {})[0].rows[0]
-
-    why = "at 8 threads: server CPU-bound; its CPU time per query falls by 28 %"
-    assert plain_text(row(cause).why) == why
-    assert row(cause).why_way == "record/studies/lab.html#why"
-    assert row({**cause, "sentence": None}).why == "" and row().why == ""
-    # Another session tells why where the newest doesn't.
-    silent = {"level": 0.98, "cells": [], "contrasts": [{**cause, "sentence": None}], "physics": []}
-    other = found.findings(causes={**silent, "contrasts": [cause]})
-    study = MeasuredStudy("lab", found.findings(own, causes=silent, **STUDY), True, explained=[other])
-    (group,) = home_page.group_questions(ClaimStatus([], [study], {}), {})
-    assert plain_text(group.rows[0].why) == why
-    assert row({**cause, "treatment": "pod"}).why == "", "that is another effect"
-    broken = row(cause, passed=False)
-    assert broken.why == "the counters contradict each other" and not (broken.lines or broken.more)
 
 
 def test_the_first_page_says_how_many_claims_hold_and_how_many_effects_carry():
@@ -216,7 +164,7 @@ def test_the_first_page_says_how_many_claims_hold_and_how_many_effects_carry():
         audit.model_copy(update={"claims": claims[:3]}),
         audit.model_copy(update={"source": "my-own", "claims": claims[3:]}),
     ]
-    assert plain_text(summarize_record(ClaimStatus(audits, [], {}, pooled=known))) == (
+    assert summarize_record(ClaimStatus(audits, [], {}, pooled=known)).replace("\xa0", " ") == (
         "Of 3 claims of 1 published report, their own tables bear out 2, contradict 1 and leave 0 open. "
         "Of 1 claim of 1 other source, their own tables bear out 0, contradict 0 and leave 1 open. "
         "Of 3 effects measured in several sessions, without those whose size the study itself sets, "
