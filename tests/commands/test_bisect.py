@@ -56,7 +56,7 @@ def search(
 
     asked: list[tuple[int, float]] = []
     margins: list[float] = []
-    made = bisect.Search(COMMITS, ask, 5.0, 0.03, lambda _: None)
+    made = bisect.Search(COMMITS, ask, 5.0, 0.03)
     made.asked, made.margins = asked, margins  # type: ignore[attr-defined]
     return made
 
@@ -89,9 +89,7 @@ def test_the_others_are_asked_for_half_of_what_the_bad_commit_lost(half: float, 
 
 
 def test_a_bad_commit_that_is_not_slower_leaves_nothing_to_look_for():
-    made = search(99)
-    assert bisect.narrow_commits(made) == [] and bisect.EXIT_CODES[0] == 1
-    assert "0000000000 is not slower: there is nothing to look for" in bisect.describe_result(made, [], str)
+    assert bisect.narrow_commits(search(99)) == []
     with pytest.raises(BenchbookError, match="the bad commit 0000000000 is undecided: there is nothing"):
         bisect.narrow_commits(search(99, undecided=(15,)))
 
@@ -184,8 +182,30 @@ def test_a_gate_that_names_one_commit_alone_measures_nothing(capsys):
 
 def test_a_search_that_could_not_begin_has_no_exit_code_of_one_that_left_several(capsys):
     assert cli.main(["bisect", "gate", "--good", "v1", "--bad", "main"]) == 3
-    assert 3 not in {2, *bisect.EXIT_CODES.values()}
     assert "--repo: missing" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("left", "code", "text"),
+    [
+        (0, 1, "the bad commit {last} is not slower: there is nothing to look for"),
+        (1, 0, "the first slower commit:\n  {last} Change 16: could not be built"),
+        (2, 2, "the first slower commit is one of 2:\n  {before} Change 15: not asked\n  {last} Change 16: "),
+    ],
+)
+def test_the_exit_code_of_a_search_says_how_many_commits_are_left(
+    repo, monkeypatch, capsys, left, code, text
+):
+    def narrow(search: bisect.Search) -> list[str]:
+        search.unbuilt.add(search.commits[-1])
+        return list(search.commits[len(search.commits) - left :])
+
+    monkeypatch.setattr(bisect, "narrow_commits", narrow)
+    words = ["--good", "main~16", "--bad", "main", "--build", "true", "--binary", "server.sh"]
+    assert cli.main(["bisect", "gate", "--repo", str(repo), *words]) == code
+    length = 7 if left else 10
+    before, last = (commit_builds.resolve_commit(str(repo), f"main~{back}", "")[:length] for back in (1, 0))
+    assert text.format(before=before, last=last) in capsys.readouterr().out
 
 
 @needs_a_compiler
@@ -211,14 +231,7 @@ def test_a_planted_commit_is_found_on_a_real_server(repo: Path, open_folder, tmp
     monkeypatch.setenv("BENCHBOOK_LOCK", str(tmp_path / "machine.lock"))
     monkeypatch.setenv("BENCHBOOK_LAB_DIR", str(open_folder / "bisect" / "labs"))
     words = ["bisect", "gate", "--repo", str(repo), "--good", "main~16", "--bad", "main", "--minutes", "1.5"]
-    words += [
-        "--build",
-        BUILD,
-        "--binary",
-        "out/sbin/mariadbd",
-        "--work",
-        str(open_folder / "bisect" / "work"),
-    ]
-    assert cli.main(words) == 0
+    words += ["--build", BUILD, "--binary", "out/sbin/mariadbd"]
+    assert cli.main([*words, "--work", str(open_folder / "bisect" / "work")]) == 0
     said = capsys.readouterr().out
     assert "Change 11: slower" in said.partition("the first slower commit:")[2], said

@@ -41,23 +41,22 @@ def run(base: Path, token: str) -> list[str]:
 def test_the_next_fleet_finds_what_another_one_measured_and_did_not_fetch(tmp_path: Path):
     assert run(tmp_path, "aaaaaaaa") == []
     study, recorded = tmp_path / "fleet/data/tiny", tmp_path / "fleet/data/record/tiny"
-    for folder in (study / "raw" / "b01", recorded):
-        folder.mkdir(parents=True)
-    (study / "session.json").write_text('{"begun_utc": "2026-01-01T00:00:00Z"}')
+
+    def measure(*archives: str) -> None:
+        for folder in (study / "raw" / "b01", recorded):
+            folder.mkdir(parents=True)
+        for file in (study / "session.json", *(recorded / name for name in archives)):
+            file.write_text("{}")
+
+    measure()
     # The same fleet, once more: nothing is moved.
     assert run(tmp_path, "aaaaaaaa") == [] and (study / "raw" / "b01").is_dir()
     # Another one: the session is not whole.
     assert run(tmp_path, "bbbbbbbb") == ["tiny.aaaaaaaa.json"] and not study.exists()
-    for folder in (study / "raw" / "b01", recorded):
-        folder.mkdir(parents=True)
-    (study / "session.json").write_text("{}")
-    (recorded / ARCHIVE).write_text("whole")
+    measure(ARCHIVE)
     assert run(tmp_path, "cccccccc") == [ARCHIVE, "tiny.aaaaaaaa.json"]
     # One that was fetched is neither kept nor counted.
-    for folder in (study / "raw" / "b01", recorded):
-        folder.mkdir(parents=True)
-    (study / "session.json").write_text("{}")
-    (recorded / f"{ARCHIVE}.taken").write_text("whole")
+    measure(f"{ARCHIVE}.taken")
     assert run(tmp_path, "dddddddd") == [ARCHIVE, "tiny.aaaaaaaa.json"]
 
 

@@ -64,7 +64,7 @@ def test_names_without_files_are_refused_with_the_lines_to_write(clone: Path):
     (clone / "dvc.yaml").write_text("stages: {}\n")
     (clone / "params.yaml").write_text("studies:\n  - quick\n  - own\n")
     said = r"params\.yaml:1: studies: .* write\nstudies:\n  quick: studies/quick\.yaml\n  own: studies/own"
-    for asked in (lambda: repro.run_pipeline([], "own"), repro.rebuild_pages):
+    for asked in (lambda: repro.run_command(["--study", "own"]), repro.rebuild_pages):
         with pytest.raises(InputErrors, match=said):
             asked()
 
@@ -126,7 +126,7 @@ def test_who_asks_for_one_page_gets_those_that_it_leads_to(clone: Path, monkeypa
     """As the tutorial does with `make repro ARGS=report@own`: no link of the page may be dead."""
     done: list[list[str]] = []
     monkeypatch.setattr(repro, "_run_dvc", lambda root, words: done.append(words) or (0, False))
-    monkeypatch.setattr(repro, "_print_answers", lambda root, studies: None)
+    monkeypatch.setattr(terminal_summary, "render_answer", lambda study: [])
     monkeypatch.setattr(pages, "make_pages", lambda with_record: done.append(["pages", with_record]) or 0)
     (clone / "studies").mkdir(exist_ok=True)
     (clone / "studies" / "own.yaml").write_text("")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -20,7 +19,6 @@ from benchbook.core.util import paths, source_files
 from benchbook.core.util.errors import BenchbookError
 from benchbook.show.markup import Html, make_element
 
-HERE = "here"
 _recorded = partial(Study, is_recorded=True)
 
 
@@ -43,13 +41,10 @@ class Studies(NamedCollection[Study]):
         if not self.names:
             return super()._repr_html_()
         measured, others = self._split()
-        first = (
-            make_element("p", "Nothing was measured here yet.").text
-            if measured.empty
-            else frame_html(measured)
-        )
-        count = f"{len(others)} not measured yet"
-        rest = make_element("details", make_element("summary", count), Html(frame_html(others)))
+        none = make_element("p", "Nothing was measured here yet.").text
+        first = none if measured.empty else frame_html(measured)
+        summary = make_element("summary", f"{len(others)} not measured yet")
+        rest = make_element("details", summary, Html(frame_html(others)))
         return first + (rest.text if len(others) else "")
 
 
@@ -66,29 +61,27 @@ def studies() -> NamedCollection[Study]:
 def record() -> NamedCollection[Study]:
     """Every recorded study, sorted by name."""
     recorded = index.read_index()
-    recordeds = recorded.studies
+    names = sorted(recorded.studies)
 
     def row(name: str) -> dict[str, Any]:
-        newest = recordeds[name].sessions[recordeds[name].newest]
-        rows = build_results(recorded.newest(name).pooled_results.findings).rows
+        newest, entry = recorded.newest(name), recorded.newest(name).entry
+        rows = build_results(newest.pooled_results.findings).rows
         return {
             "study": name,
             "effects": len(rows),
             "decided": sum(row.label in DECIDED for row in rows),
-            "sessions": len(recordeds[name].sessions),
-            "measured": newest.measured[:10],
-            "machine": newest.machine.description,
-            "runs": newest.runs,
-            "doubts": len(newest.doubts),
+            "sessions": len(recorded.studies[name].sessions),
+            "measured": entry.measured[:10],
+            "machine": entry.machine.description,
+            "runs": entry.runs,
+            "doubts": len(entry.doubts),
             "next": _recorded(name).next_step,
         }
 
     def table() -> pd.DataFrame:
-        return document_table("record", pd.DataFrame(map(row, sorted(recordeds))))
+        return document_table("record", pd.DataFrame(map(row, names)))
 
-    return NamedCollection(
-        "recorded study", sorted(recordeds), _recorded, table, "make record STUDY=name adds one"
-    )
+    return NamedCollection("recorded study", names, _recorded, table, "make record STUDY=name adds one")
 
 
 def study(name: str, session: str | None = None) -> Study:
@@ -115,7 +108,15 @@ def effects(study: str | None = None) -> pd.DataFrame:
     `data/effects`, with the machine of each and whether it is pooled. NotThere where there is nothing yet.
     """
     chosen = [studies()[study]] if study is not None else list(studies())
-    rows = [row for item in chosen for row in _measured_here(item)]
+    rows = [
+        row
+        for item in chosen
+        if item.is_analyzed and not item.is_recorded
+        for effect in item.everything
+        for row in dataset.list_effects(
+            effect.data, {"study": item.name, "session": "here", "is_pooled": False}
+        )
+    ]
     frames = [pd.DataFrame(rows)] if rows else []
     if index.read_index().studies:
         recorded = pd.read_parquet(dataset.refresh_files()).astype({"study": object})
@@ -128,14 +129,6 @@ def effects(study: str | None = None) -> pd.DataFrame:
         which = f"{chosen[0].name}: no effects" if len(chosen) == 1 else "no effects"
         raise NotThere(f"{which} yet; `make repro` measures a study")
     return document_table("effects", result.astype({"threads": "Int64"}))
-
-
-def _measured_here(study: Study) -> Iterator[dict[str, Any]]:
-    if study.is_analyzed and not study.is_recorded:
-        for shown in study.everything:
-            yield from dataset.list_effects(
-                shown.data, {"study": study.name, "session": HERE, "is_pooled": False}
-            )
 
 
 def source(name: str) -> Source:
@@ -164,8 +157,7 @@ def sources() -> NamedCollection[Source]:
 
 
 def _row_of_study(item: Study) -> dict[str, object]:
-    row: dict[str, object] = {"study": item.name, "question": "", "runs": 0, "planned": None}
-    row |= {"findings": 0, "next": ""}
+    row = dict[str, object](study=item.name, question="", runs=0, planned=None, findings=0, next="")
     try:
         row["question"] = item.question
         row["runs"], row["planned"] = item.progress

@@ -1,7 +1,4 @@
-"""Meaning of every column of every table of the API, and tables that fit a terminal.
-
-What all rows share stands above them, fractions are shown in per cent.
-"""
+"""Meaning of every column of every table of the API, and tables that fit a terminal."""
 
 from __future__ import annotations
 

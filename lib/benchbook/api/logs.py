@@ -58,14 +58,12 @@ class Logs:
     @property
     def caveats(self) -> pd.DataFrame:
         """Possible faults, one row each, with file and line."""
-        return pd.DataFrame(
-            [vars(caveat) for caveat in self.read.caveats], columns=["path", "line", "kind", "text"]
-        )
+        return pd.DataFrame(map(vars, self.read.caveats), columns=["path", "line", "kind", "text"])
 
     @property
     def left_out(self) -> pd.DataFrame:
         """Files, or parts of them, that are no run, each with the reason."""
-        return pd.DataFrame([vars(part) for part in self.read.left_out], columns=["path", "line", "reason"])
+        return pd.DataFrame(map(vars, self.read.left_out), columns=["path", "line", "reason"])
 
     def judge(self, claim: str) -> str:
         """Verdict of these logs on a claim such as "haproxy/direct = -5.8%"."""

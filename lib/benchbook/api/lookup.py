@@ -61,7 +61,7 @@ class NamedCollection(Generic[T]):
         if isinstance(key, int):
             if not -len(self) <= key < len(self):
                 raise NotThere(f"{self._kind} {key}: there are {len(self)}, counted from 0")
-            return self._make(self._names[key])
+            key = self._names[key]
         if key not in self._names:
             raise NotThere(self._absent(key))
         return self._make(key)
@@ -74,12 +74,10 @@ class NamedCollection(Generic[T]):
         results = [name for name in self._names if start and name.startswith(start)]
         if len(results) == 1:
             return self[results[0]]
-        if results:
-            more = f" and {len(results) - 6} more" if len(results) > 6 else ""
-            raise NotThere(
-                f"{key}: {len(results)} begin so: {', '.join(results[:6])}{more}; write more of it"
-            )
-        raise NotThere(self._absent(key))
+        if not results:
+            raise NotThere(self._absent(key))
+        more = f" and {len(results) - 6} more" if len(results) > 6 else ""
+        raise NotThere(f"{key}: {len(results)} begin so: {', '.join(results[:6])}{more}; write more of it")
 
     def __getattr__(self, attribute: str) -> T:
         if attribute.startswith("_"):

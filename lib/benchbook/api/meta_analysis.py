@@ -43,7 +43,24 @@ class Pooled:
     @cached_property
     def sessions(self) -> pd.DataFrame:
         """A row for each effect in each session, with processor, kernel, steal and the rest beside it."""
-        frame = TerminalTable(session_rows(self.data))
+        rows = []
+        for contrast, pair_effect in _pair_effects(self.data):
+            for observed_effect in pair_effect.seen:
+                session = self.data.session(observed_effect.session)
+                rows.append(
+                    {
+                        "id": contrast.id,
+                        "threads": pair_effect.threads,
+                        "session": session.id,
+                        "processor": cpu_models.name_processor(session.processor),
+                        "label": observed_effect.label,
+                        **observed_effect.model_dump(),
+                        "measured": session.measured,
+                        **read_moderators(session),
+                    }
+                )
+        # Each probe of a machine is a column more.
+        frame = TerminalTable(pd.DataFrame(rows).astype({"threads": "Int64"}) if rows else None)
         frame.attrs["table"] = "pooled_sessions"
         return frame
 
@@ -54,24 +71,16 @@ class Pooled:
     @property
     def by_session(self) -> NamedCollection[forest.Forest]:
         """A forest of each contrast, session by session: `by_session[0]`, or by its id."""
-        drawn = {
-            contrast.id: contrast
-            for contrast in self.data.contrasts
-            if any(part.sessions for part in contrast.shown)
-        }
-        return NamedCollection(
-            "contrast", list(drawn), lambda name: forest.by_session(self.data, [drawn[name]])
-        )
+        contrasts = self.data.contrasts
+        drawn = {of.id: of for of in contrasts if any(part.sessions for part in of.shown)}
+        return NamedCollection("contrast", list(drawn), lambda id: forest.by_session(self.data, [drawn[id]]))
 
     @property
     def left_out(self) -> pd.DataFrame:
         """The sessions that are not pooled, each with its reason; of those not recorded their begin."""
         rows = [{"session": left.session.id, "reason": left.reason} for left in self.data.left_out]
         missed = self.data.not_recorded
-        rows += [
-            {"session": not_recorded.begun, "reason": f"not recorded: {not_recorded.why}"}
-            for not_recorded in missed
-        ]
+        rows += [{"session": of.begun, "reason": f"not recorded: {of.why}"} for of in missed]
         return document_table("left_out", pd.DataFrame(rows))
 
     def __repr__(self) -> str:
@@ -101,28 +110,6 @@ def effect_rows(pooled: core.MetaAnalysis) -> pd.DataFrame:
         for contrast, pair_effect in _pair_effects(pooled)
     ]
     return pd.DataFrame(rows, columns=None if rows else ["threads"]).astype({"threads": "Int64"})
-
-
-def session_rows(pooled: core.MetaAnalysis) -> pd.DataFrame:
-    """A row for each effect in each session, with possible explanations beside it.
-
-    Effects are fractions, `steal_pct` is per cent, `hour` that of UTC. Each probe of a machine is a column.
-    """
-    rows = [
-        {
-            "id": contrast.id,
-            "threads": pair_effect.threads,
-            "session": observed_effect.session,
-            "processor": cpu_models.name_processor(pooled.session(observed_effect.session).processor),
-            "label": observed_effect.label,
-            **observed_effect.model_dump(),
-            "measured": pooled.session(observed_effect.session).measured,
-            **read_moderators(pooled.session(observed_effect.session)),
-        }
-        for contrast, pair_effect in _pair_effects(pooled)
-        for observed_effect in pair_effect.seen
-    ]
-    return pd.DataFrame(rows).astype({"threads": "Int64"}) if rows else pd.DataFrame()
 
 
 def _pair_effects(pooled: core.MetaAnalysis) -> list[tuple[core.PooledContrast, core.PooledEffect]]:

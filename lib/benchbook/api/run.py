@@ -116,9 +116,8 @@ class Run:
 
     def _repr_html_(self) -> str:
         inputs = {"summary": self._told, "checks": self._verdict.partition("; ")[2]}
-        return render_template(
-            "objects/run.html.j2", run=self, series=_draw_sparkline(self.intervals), **inputs
-        ).text
+        series = _draw_sparkline(self.intervals)
+        return render_template("objects/run.html.j2", run=self, series=series, **inputs).text
 
 
 def _cast_series(name: str, series: pd.DataFrame) -> pd.DataFrame:
@@ -134,10 +133,8 @@ def _draw_sparkline(series: pd.DataFrame) -> Html | str:
     if len(qps) < 2 or not qps.max() > 0:
         return ""
     step = _WIDTH / (len(qps) - 1)
-    points = " ".join(
-        f"{place * step:.1f},{_HEIGHT - 4 - (_HEIGHT - 8) * value / qps.max():.1f}"
-        for place, value in enumerate(qps)
-    )
+    heights = _HEIGHT - 4 - (_HEIGHT - 8) * qps / qps.max()
+    points = " ".join(f"{place * step:.1f},{height:.1f}" for place, height in enumerate(heights))
     discarded, most = int(series.is_discarded.sum()), number_format.format_significant(qps.max())
     inputs = {"seconds": len(qps), "most": most, "discarded": discarded, "shade": f"{discarded * step:.1f}"}
     return render_template("sparkline.html.j2", points=points, width=_WIDTH, height=_HEIGHT, **inputs)

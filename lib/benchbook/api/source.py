@@ -48,25 +48,21 @@ class Claim:
     @property
     def measured(self) -> list[Finding]:
         """Findings of studies here that answer it."""
-        return [
-            Finding(study.name, answer)
-            for study, answer in claim_status.load_status(self.source).answers(self.id)
-        ]
+        answers = claim_status.load_status(self.source).answers(self.id)
+        return [Finding(study.name, answer) for study, answer in answers]
 
     @property
     def illustrated(self) -> list[Finding]:
         """Findings of studies here with arms that stand in for those it names; they judge nothing."""
-        return [
-            Finding(study.name, show) for study, show in claim_status.load_status(self.source).shows(self.id)
-        ]
+        shows = claim_status.load_status(self.source).shows(self.id)
+        return [Finding(study.name, show) for study, show in shows]
 
     @property
     def _here(self) -> list[tuple[str, ResultsTable]]:
         """Results of studies here, each under what it is to the claim."""
-        measured = [(f"Measured here ({finding.study})", finding.table) for finding in self.measured]
-        return measured or [
-            (f"Illustrated here ({finding.study})", finding.table) for finding in self.illustrated
-        ]
+        measured = self.measured
+        what, findings = ("Measured", measured) if measured else ("Illustrated", self.illustrated)
+        return [(f"{what} here ({finding.study})", finding.table) for finding in findings]
 
     def __repr__(self) -> str:
         lines = [
@@ -80,11 +76,8 @@ class Claim:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        return render_template(
-            "objects/claim.html.j2",
-            claim=self,
-            here={title: render_html(table) for title, table in self._here},
-        ).text
+        here = {title: render_html(table) for title, table in self._here}
+        return render_template("objects/claim.html.j2", claim=self, here=here).text
 
 
 @dataclass(frozen=True, repr=False)
@@ -154,10 +147,9 @@ class Source:
         )
 
     def __repr__(self) -> str:
-        lines = [f"{self.name}: {self.title}", f"  {self._told}"]
-        width = max(len(claim.verdict) for claim in self.claims) if len(self.claims) else 0
-        lines += [f"  {claim.verdict:{width}}  {name}" for name, claim in self._by_name()]
-        return "\n".join(lines)
+        width = max((len(claim.verdict) for claim in self.claims), default=0)
+        claims = (f"  {claim.verdict:{width}}  {name}" for name, claim in self._by_name())
+        return "\n".join([f"{self.name}: {self.title}", f"  {self._told}", *claims])
 
     def _repr_html_(self) -> str:
         claims = self._by_name()

@@ -119,10 +119,9 @@ class Study:
     @property
     def sessions(self) -> NamedCollection[Study]:
         """Recorded sessions, the newest first, each a study by its id; `sessions.table` has a row each."""
-        names = list_sessions(self.name)
         return NamedCollection(
             "recorded session",
-            names,
+            list_sessions(self.name),
             lambda session: Study(self.name, is_recorded=True, session=session),
             lambda: build_sessions_table(self.name),
             f"make record STUDY={self.name} adds one",
@@ -183,11 +182,8 @@ class Study:
         for word, names in choices:
             if word not in names:
                 raise NotThere(f"{word}: not in this study; {did_you_mean(word, names)}")
-        runs = self.runs
-        both = [
-            block_ratios(runs, self.arms[0], treatment, workload, self.spec.threads, metric).ratios
-            for workload in (text, other)
-        ]
+        pair = self.runs, self.arms[0], treatment
+        both = [block_ratios(*pair, of, self.spec.threads, metric).ratios for of in (text, other)]
         analysis = load.load_params("analysis").analysis.for_blocks(self.spec.plan.blocks)
         blocks = sorted(set(both[0].index) & set(both[1].index))
         looked = equivalence.reached_look(len(blocks), analysis.looks)
@@ -195,12 +191,9 @@ class Study:
         names = (text, other, f"{text} over {other}")
         rows = []
         for name, part in zip(names, (*ratios, ratios[0] - ratios[1]), strict=True):
-            interval = block_interval(part, analysis.level)
-            label = (
-                equivalence.label_interval(interval)
-                if looked is not None and interval.is_known
-                else "not decided yet"
-            )
+            interval, label = block_interval(part, analysis.level), "not decided yet"
+            if looked is not None and interval.is_known:
+                label = equivalence.label_interval(interval)
             rows.append({"workload": name, **interval.numbers, "label": label})
         return document_table("between", pd.DataFrame(rows))
 
@@ -226,16 +219,13 @@ class Study:
     @property
     def findings(self) -> NamedCollection[Finding]:
         """The effects, by id, by place, or in a loop; `findings.table` has one row each."""
-        new_findings = {finding.id: Finding(self.name, finding) for finding in self._found.findings}
+        of_study = self._found.findings
+        by_id = {finding.id: Finding(self.name, finding) for finding in of_study}
 
         def table() -> pd.DataFrame:
-            return document_table(
-                "findings", pd.DataFrame([dict(finding) for finding in self._found.findings])
-            )
+            return document_table("findings", pd.DataFrame(map(dict, of_study)))
 
-        return NamedCollection(
-            "finding", list(new_findings), new_findings.__getitem__, table, "see `warnings`"
-        )
+        return NamedCollection("finding", list(by_id), by_id.__getitem__, table, "see `warnings`")
 
     @property
     def claims(self) -> pd.DataFrame:

@@ -1,7 +1,4 @@
-"""`benchbook bisect`: the first commit of a server that is slower than an earlier one, found by gates.
-
-Each commit is built once, in a worktree of its own, and measured beside the good one in the same minutes.
-"""
+"""`benchbook bisect`: the first commit of a server that is slower than an earlier one, found by gates."""
 
 from __future__ import annotations
 
@@ -20,12 +17,9 @@ from benchbook.core.util import git
 from benchbook.core.util.errors import BenchbookError, InputErrors, require_value
 from benchbook.sites.engines import packages
 
-GOOD, ASKED = "good", "asked"
 NOTHING = "there is nothing to look for; ask with a smaller --slower or more --minutes"
 TRIES = 3
 """Gates for one commit, each with twice the minutes of the one before, until its answer is decided."""
-EXIT_CODES = {1: 0, 0: 1}
-"""By how many commits are left; several end with 2."""
 
 
 class GateAnswer(NamedTuple):
@@ -48,24 +42,22 @@ class Search:
     ask: Gate
     minutes: float
     margin: float
-    say: Callable[[str], None] = print
     answers: dict[str, GateAnswer] = field(default_factory=dict)
     unbuilt: set[str] = field(default_factory=set)
 
     def answer(self, commit: str) -> Answer | None:
         """Ask of a commit until it is decided; None if it can't be built, `undecided` after all tries."""
-        minutes = self.minutes
-        for _ in range(TRIES):
+        for attempt in range(TRIES):
+            minutes = self.minutes * 2**attempt
             try:
                 gate_answer = self.answers[commit] = self.ask(commit, minutes, self.margin)
             except packages.NotBuiltError as error:
-                self.say(f"bisect: {commit[:10]}: left out: {error}")
+                print(f"bisect: {commit[:10]}: left out: {error}")
                 self.unbuilt.add(commit)
                 return None
-            self.say(f"bisect: {commit[:10]}: {gate_answer.answer}: {gate_answer.effect}")
+            print(f"bisect: {commit[:10]}: {gate_answer.answer}: {gate_answer.effect}")
             if gate_answer.answer != "undecided":
                 return gate_answer.answer
-            minutes *= 2
         return "undecided"
 
 
@@ -83,7 +75,7 @@ def narrow_commits(search: Search) -> list[str]:
         raise BenchbookError(f"the bad commit {last[:10]} is {answer or 'not to be built'}: {NOTHING}")
     if (half := search.answers[last].half) > search.margin:
         search.margin = half
-        search.say(f"bisect: the others are asked for half of what is lost at least: {100 * half:.1f} %")
+        print(f"bisect: the others are asked for half of what is lost at least: {100 * half:.1f} %")
     low, high = 0, len(search.commits) - 1
     while open_ := [number for number in range(low, high) if search.commits[number] not in search.unbuilt]:
         middle = min(open_, key=lambda item: abs(2 * item - low - high + 1))
@@ -116,35 +108,23 @@ def run_bisect(
         baseline = build(first)
 
         def ask(commit: str, minutes: float, margin: float) -> GateAnswer:
-            of_commits = commit_builds.build_arms(gate_request.study, {GOOD: baseline, ASKED: build(commit)})
-            of = dataclasses.replace(gate_request, study=of_commits, minutes=minutes, margin=margin)
-            gate_result = gate.measure_blocks(of, say=lambda line: print(f"  {line}", file=sys.stderr))
-            effects = "; ".join(
-                f"{decision.workload} {gate_report.format_effect(decision)}"
-                for decision in gate_result.decisions
-            )
-            slower = (
-                require_value(decision.interval.log_high)
-                for decision in gate_result.decisions
-                if decision.answer == "slower"
-            )
-            return GateAnswer(gate_result.answer, effects, -math.expm1(min(slower, default=0.0) / 2))
+            arms = commit_builds.build_arms(gate_request.study, {"good": baseline, "asked": build(commit)})
+            of = dataclasses.replace(gate_request, study=arms, minutes=minutes, margin=margin)
+            result = gate.measure_blocks(of, say=lambda line: print(f"  {line}", file=sys.stderr))
+            effects = (f"{item.workload} {gate_report.format_effect(item)}" for item in result.decisions)
+            slower = (item.interval for item in result.decisions if item.answer == "slower")
+            most = min((require_value(interval.log_high) for interval in slower), default=0.0)
+            return GateAnswer(result.answer, "; ".join(effects), -math.expm1(most / 2))
 
         search = Search(after, ask, gate_request.minutes, gate_request.margin)
         left = narrow_commits(search)
-    print(describe_result(search, left, lambda commit: says("log", "-1", "--format=%h %s", commit) or commit))
-    return EXIT_CODES.get(len(left), 2)
-
-
-def describe_result(search: Search, left: Sequence[str], describe: Callable[[str], str]) -> str:
-    """Text on the first slower commit, or the candidates for it, each with its measured effect."""
     if not left:
-        return f"the bad commit {search.commits[-1][:10]} is not slower: {NOTHING}"
-    first = "the first slower commit" if len(left) == 1 else f"the first slower commit is one of {len(left)}"
-    lines = [f"{first}:"]
+        print(f"the bad commit {last[:10]} is not slower: {NOTHING}")
+        return 1
+    print(f"the first slower commit{f' is one of {len(left)}' if len(left) > 1 else ''}:")
     for commit in left:
-        gate_answer = search.answers.get(commit)
-        observed = f"{gate_answer.answer} {gate_answer.effect}" if gate_answer else "not asked"
+        answer = search.answers.get(commit)
+        observed = f"{answer.answer} {answer.effect}" if answer else "not asked"
         shown = "could not be built" if commit in search.unbuilt else observed
-        lines.append(f"  {describe(commit).strip()}: {shown}")
-    return "\n".join(lines)
+        print(f"  {(says('log', '-1', '--format=%h %s', commit) or commit).strip()}: {shown}")
+    return 0 if len(left) == 1 else 2

@@ -1,7 +1,4 @@
-"""The command `benchbook`, called by the Makefile's targets and the pipeline's stages.
-
-`commands.toml` has each with its options; only the module of the one that was asked for is imported.
-"""
+"""The command `benchbook`: of those in `commands.toml`, only the requested one's module is imported."""
 
 from __future__ import annotations
 

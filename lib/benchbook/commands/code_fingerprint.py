@@ -33,20 +33,14 @@ def write_fingerprints() -> int:
 
 
 def of_study(study: StudySpec) -> list[Path]:
-    """Files of `sites` that measuring a study may run, and those of other packages, sorted.
+    """Files of `sites`, and of other packages, that measuring a study may run, sorted.
 
-    All modules that lie in `sites` itself, and what its kind of site, engines and ways of access import: of
-    engines and proxies the modules alone, of other rooms all files, since scripts are started and not
-    imported.
+    Of engines and proxies the modules alone, of other rooms all files, since scripts are not imported.
     """
     names = {study.engine.name, *(arm.engine.name for arm in study.arms.values() if arm.engine)}
     # On hosts and in a cluster others make an engine's cluster.
     engines = [descriptors.find_engine(name) for name in names if name]
-    proxies = [
-        proxy
-        for arm in study.arms.values()
-        if (proxy := descriptors.find_intermediary(arm.access)) is not None
-    ]
+    proxies = [*filter(None, (descriptors.find_intermediary(arm.access) for arm in study.arms.values()))]
     targets = [
         registry.SITES[study.site.kind],
         *(descriptor.code for descriptor in (*engines, *proxies)),
@@ -55,24 +49,19 @@ def of_study(study: StudySpec) -> list[Path]:
     ]
     measuring = (f"{PACKAGE.name}.measure.{path.stem}" for path in (PACKAGE / "measure").glob("*.py"))
     roots = [*ALWAYS, *measuring, *(target.partition(":")[0] for target in targets if target)]
-    kept = [path for path in SITES.iterdir() if path.is_file()]
+    kept = [*SITES.iterdir()]
     for path in trace_imports(roots):
         if not path.is_relative_to(PACKAGE):
             kept.append(path)
         if not path.is_relative_to(SITES) or path.parent == SITES:
             continue
         room = path.relative_to(SITES).parts[0]
-        kept += (
-            [path] if room in BY_MODULE else [file for file in (SITES / room).rglob("*") if file.is_file()]
-        )
-    return sorted({path for path in kept if "__pycache__" not in path.parts})
+        kept += [path] if room in BY_MODULE else (SITES / room).rglob("*")
+    return sorted({path for path in kept if path.is_file() and "__pycache__" not in path.parts})
 
 
 def trace_imports(roots: Iterable[str]) -> set[Path]:
-    """Files of modules that some modules import, directly or through others, and their own.
-
-    Only ours are followed, and those of packages that a root is of.
-    """
+    """Files of some modules and of those they import, directly or through others, within their packages."""
     reached: dict[str, Path | None] = {}
     waiting = list(roots)
     packages = frozenset({PACKAGE.name, *(name.partition(".")[0] for name in waiting)})

@@ -70,10 +70,9 @@ def compare_commits(
     if not any(refs.values()):
         yield study
         return
-    if wrong := [
-        f"--{name}: missing; a base and a head are compared" for name, ref in refs.items() if not ref
-    ]:
-        raise InputErrors(wrong)
+    for name, ref in refs.items():
+        if not ref:
+            raise InputErrors([f"--{name}: missing; a base and a head are compared"])
     how = resolve_build(study, **built_by)
     of = {name: resolve_commit(how.repo, str(ref), f"--{name}") for name, ref in refs.items()}
     with open_builder(how, work) as build:

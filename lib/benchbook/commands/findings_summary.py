@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from benchbook.compare.meta import recorded_sessions
-from benchbook.compare.text import cpu_models, labels
-from benchbook.compare.text.results_table import (
-    MEANINGS,
-    build_pooled_results,
-    describe_contrast,
-    describe_range,
-)
+from benchbook.compare.text import cpu_models, labels, results_table
 from benchbook.core.artifacts import record
 from benchbook.core.artifacts.meta_analysis import MetaAnalysis
 from benchbook.core.published.audit import Audit
@@ -46,36 +40,28 @@ def render_summary(audits: Sequence[Audit], studies: Sequence[MetaAnalysis]) -> 
         audits, recorded_studies(), {}, pooled={pooled.study: pooled for pooled in studies}
     )
     claims = [
-        [
-            claim.claim,
-            claim.published,
-            claim.verdict,
-            claim.recomputed,
-            _measured(standing, claim.id),
-        ]
+        [claim.claim, claim.published, claim.verdict, claim.recomputed, _measured(standing, claim.id)]
         for audit in audits
         for claim in audit.claims
     ]
-    return "\n".join(
-        [
-            "# Findings",
-            "",
-            "Made by `make pages` from the record and the published tables.",
-            "",
-            "## Published claims, by their own tables",
-            "",
-            *_render_table(_CLAIMS, claims),
-            "",
-            f"Measured in one session: {'; '.join(f'{mark} {text}' for mark, text in MEANINGS.items())}.",
-            "",
-            "## Effects over recorded sessions",
-            "",
-            "Mean change; where nine of ten further sessions are expected, or the range that was seen.",
-            "",
-            *_render_table(_EFFECTS, [row for pooled in studies for row in _list_effects(pooled)]),
-            "",
-        ]
-    )
+    marks = "; ".join(f"{mark} {text}" for mark, text in results_table.MEANINGS.items())
+    effects = [row for pooled in studies for row in _list_effects(pooled)]
+    return f"""# Findings
+
+Made by `make pages` from the record and the published tables.
+
+## Published claims, by their own tables
+
+{_render_table(_CLAIMS, claims)}
+
+Measured in one session: {marks}.
+
+## Effects over recorded sessions
+
+Mean change; where nine of ten further sessions are expected, or the range that was seen.
+
+{_render_table(_EFFECTS, effects)}
+"""
 
 
 def recorded_studies() -> list[MeasuredStudy]:
@@ -98,31 +84,28 @@ def _measured(standing: ClaimStatus, claim: str) -> str:
         contrast = standing.over_sessions(study, finding)
         if contrast is not None and standing.pooled[study.name].made_by(contrast):
             continue
-        number = describe_contrast(contrast) if contrast else f"{describe_session(finding)} (1 session)"
+        session = f"{describe_session(finding)} (1 session)"
+        number = results_table.describe_contrast(contrast) if contrast else session
         texts.append(f"{study.name}, {name_finding(finding)}: {number}")
     return "; ".join(texts)
 
 
 def _list_effects(pooled: MetaAnalysis) -> Iterator[list[object]]:
-    models = dict.fromkeys(cpu_models.name_processor(session.processor) for session in pooled.sessions)
-    processors = ", ".join(sorted(models))
-    for row in build_pooled_results(pooled).rows:
+    processors = {cpu_models.name_processor(session.processor) for session in pooled.sessions}
+    for row in results_table.build_pooled_results(pooled).rows:
         elsewhere = row.elsewhere
         if elsewhere is not None and elsewhere.mean.value is not None:
             is_one_number = elsewhere.kind != "depends on the machine"
+            arms = map(labels.strip_article, (row.treatment, row.baseline))
             yield [
-                *(
-                    pooled.study,
-                    labels.strip_article(row.treatment),
-                    labels.strip_article(row.baseline),
-                    row.workload,
-                ),
+                *(pooled.study, *arms, row.workload),
                 *(labels.name_metric(row.metric), "all" if row.threads is None else row.threads),
                 glance_percent(elsewhere.mean.value) if is_one_number else "",
-                *(describe_range(elsewhere), elsewhere.sessions, processors, elsewhere.label),
+                *(results_table.describe_range(elsewhere), elsewhere.sessions),
+                *(", ".join(sorted(processors)), elsewhere.label),
             ]
 
 
-def _render_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
+def _render_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     lines = [head, ["---"] * len(head), *([escape_markdown(cell) for cell in row] for row in rows)]
-    return [f"| {' | '.join(line)} |" for line in lines]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

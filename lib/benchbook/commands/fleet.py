@@ -1,7 +1,4 @@
-"""`benchbook fleet`: a whole session of a study on each of many machines, brought back, recorded and pooled.
-
-Each host gets this clone's commit, sets itself up, and measures by `benchbook session` as it would by hand.
-"""
+"""`benchbook fleet`: a whole session of studies on each of many machines, brought back, recorded, pooled."""
 
 from __future__ import annotations
 
@@ -28,6 +25,7 @@ import paramiko
 
 from benchbook.commands import fleet_kubernetes, fleet_sessions, rebuild_record
 from benchbook.commands import record as recording
+from benchbook.commands.fleet_sessions import FetchedSessions
 from benchbook.compare.text.results_table import build_pooled_results
 from benchbook.core.artifacts import record
 from benchbook.core.study import inventory, load
@@ -60,8 +58,8 @@ def run_fleet(
     """Measure on all hosts at once and record the sessions that come back; return an exit code."""
     place = _read_cluster(on)
     targets = inventory.read_hosts(on, str(on)) if place is None else {}
-    most = len(targets) if place is None else MOST
-    due = sessions or (most if place is None else 1)
+    most = len(targets) or MOST
+    due = sessions or len(targets) or 1
     wrong = [reason for name in study for reason in _list_obstacles(name)]
     if not 1 <= due <= most:
         wrong.append(
@@ -101,9 +99,8 @@ def _list_obstacles(name: str) -> list[str]:
     study = load.load_for_measuring(name)
     if study.site.kind != "local":
         return [
-            f"{paths.study_paths(name).shown}: site.kind: {study.site.kind}: each host of a fleet "
-            "measures on "
-            f"itself; name a study of kind local, or run this one with `make repro STUDY={name}`"
+            f"{paths.study_paths(name).shown}: site.kind: {study.site.kind}: each host of a fleet measures "
+            f"on itself; name a study of kind local, or run this one with `make repro STUDY={name}`"
         ]
     return [f"{name}: {reason}" for reason in recording.find_edits(name)]
 
@@ -136,17 +133,20 @@ class HostFleet:
         for target in self.targets:
             self.free.put(target)
         # What an earlier part of this fleet fetched and did not record.
-        brought = fleet_sessions.FetchedSessions(
-            sorted(fleet_sessions.make_arrivals(self.token).glob("*.tar.xz"))
-        )
+        left = sorted(fleet_sessions.make_arrivals(self.token).glob("*.tar.xz"))
+        brought = FetchedSessions(left)
         with ThreadPoolExecutor(sessions) as threads:
             due = [threads.submit(self._session) for _ in range(sessions)]
             try:
                 for done in as_completed(due):
                     try:
-                        brought.add(done.result())
+                        fetched = done.result()
                     except BenchbookError as error:
                         print(error)
+                        continue
+                    brought.archives += fetched.archives
+                    brought.lost += fetched.lost
+                    brought.recorded += fetched.recorded
             finally:
                 # A session that still runs ends with its connection.
                 self.is_over = True
@@ -154,7 +154,7 @@ class HostFleet:
                     close_connection(connection)
         return fleet_sessions.take_brought(brought, self.studies)
 
-    def _session(self) -> fleet_sessions.FetchedSessions:
+    def _session(self) -> FetchedSessions:
         """Measure one session on a free host, once more if it is lost: on another if one is free."""
         target = self.free.get()
         try:
@@ -162,7 +162,7 @@ class HostFleet:
         except LOST as error:
             if self.is_over:
                 raise SiteError(f"{target.name}: stopped") from None
-            _print_line(target, f"lost: {error or type(error).__name__}; once more")
+            print(f"{target.name}: lost: {error or type(error).__name__}; once more")
         time.sleep(AGAIN_S)
         again = target if self.free.empty() else self.free.get()
         try:
@@ -171,7 +171,7 @@ class HostFleet:
             reason = error or type(error).__name__
             raise SiteError(f"{again.name}: its session is lost, at the second attempt: {reason}") from None
 
-    def _on(self, target: Target) -> fleet_sessions.FetchedSessions:
+    def _on(self, target: Target) -> FetchedSessions:
         if self.is_over:
             raise SiteError(f"{target.name}: stopped")
         connection = open_connection(target)
@@ -182,9 +182,8 @@ class HostFleet:
             patience_ms = round(1000 * target.patience_s)
             endpoint.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, patience_ms)
         try:
-            request = BASE.format(folder=shlex.quote(target.folder or ""))
-            base = connection.run(f'{request}; mkdir -p "$b" && echo "$b"', hide=True, in_stream=False).stdout
-            base = base.strip()
+            request = f'{BASE.format(folder=shlex.quote(target.folder or ""))}; mkdir -p "$b" && echo "$b"'
+            base = connection.run(request, hide=True, in_stream=False).stdout.strip()
             connection.put(str(self.tree), f"{base}/fleet-{self.token}.tar.gz")
             named = {"token": self.token, "setup": self.setup, "words": self.words, "wait": WAIT_S}
             named |= {"studies": shlex.join(self.studies), "lease": round(target.lease_s)}
@@ -194,15 +193,13 @@ class HostFleet:
             self.open.pop(target.name, None)
             close_connection(connection)
 
-    def _fetch(
-        self, connection: fabric.Connection, target: Target, base: str
-    ) -> fleet_sessions.FetchedSessions:
+    def _fetch(self, connection: fabric.Connection, target: Target, base: str) -> FetchedSessions:
         """Fetch a host's archives, and those other fleets left there; it forgets all that has arrived."""
-        brought, recorded = fleet_sessions.FetchedSessions(), record.read_index().studies
+        brought, recorded = FetchedSessions(), record.read_index().studies
         kept, folders = f"{base}/kept", {f"{base}/fleet/data/record/{study}": study for study in self.studies}
         with connection.sftp() as sftp:
             for folder in (kept, *folders):
-                listed: list[str] = []
+                listed = list[str]()
                 with contextlib.suppress(FileNotFoundError):
                     listed = sorted(sftp.listdir(folder))
                 for name in listed:
@@ -236,7 +233,7 @@ class HostFleet:
             for line in lines:
                 if line.strip():
                     last = line.rstrip()
-                    _print_line(target, last)
+                    print(f"{target.name}: {last}")
         code = channel.recv_exit_status()
         if code == -1:
             raise EOFError("the connection was closed")
@@ -270,19 +267,10 @@ def pack_clone(file: Path) -> Path:
     tree = file.with_name("tree")
     # Of what is left out git keeps the names, so that the tree is not an edited one.
     filtered = ("--depth=1", "--no-checkout", "--filter=blob:none", "-u", SERVING)
+    sparse = ("sparse-checkout", "set", "--no-cone", "/*", "!/data/record/", "!/tests/", "!/docs/")
     for words in (
         ("clone", "-q", *filtered, f"file://{paths.find_root()}", str(tree)),
-        (
-            "-C",
-            str(tree),
-            "sparse-checkout",
-            "set",
-            "--no-cone",
-            "/*",
-            "!/data/record/",
-            "!/tests/",
-            "!/docs/",
-        ),
+        ("-C", str(tree), *sparse),
         ("-C", str(tree), "checkout", "-q"),
     ):
         subprocess.run(["git", *words], check=True, capture_output=True)
@@ -290,7 +278,3 @@ def pack_clone(file: Path) -> Path:
         tar.add(tree, ".")
     shutil.rmtree(tree)
     return file
-
-
-def _print_line(target: Target, text: str) -> None:
-    print(f"{target.name}: {text}")

@@ -1,8 +1,6 @@
 """Sessions of a fleet in a Kubernetes cluster: an Indexed Job, a pod on a node of its own for each session.
 
-The Job makes a lost pod once more. A pod waits for this clone's commit, measures, and stays until its archive
-is taken; both go through the API, so that no volume and no registry is needed. A pod that is not
-asked any more ends by itself.
+Commit and archives go through the API: no volume, no registry. A pod that is not asked any more ends itself.
 """
 
 from __future__ import annotations
@@ -103,7 +101,6 @@ class InCluster:
     words: str
     tree: Path
     folder: Path
-    say: Callable[[str], None] = print
     cluster: KubernetesCluster = field(init=False)
     batch: client.BatchV1Api = field(init=False)
     job: tuple[str, str] = field(init=False)
@@ -118,9 +115,9 @@ class InCluster:
         self.cluster = KubernetesCluster(self.place.context)
         self.batch = client.BatchV1Api(self.cluster.api)
         self.job = (f"fleet-{self.token}", self.place.namespace)
-        self.say(fleet_sessions.describe_occasions(sessions, self._machine_types(), "machine type"))
+        print(fleet_sessions.describe_occasions(sessions, self._machine_types(), "machine type"))
         if not self.place.is_guaranteed:
-            self.say("pods share cores: resources.limits has no whole cores and memory, alike in requests")
+            print("pods share cores: resources.limits has no whole cores and memory, alike in requests")
         named = {"studies": shlex.join(self.studies), "setup": self.setup, "words": self.words}
         script = SCRIPT.format(**named, lease=LEASE_S)
         self.cluster.apply(build_manifest(self.place, self.token, sessions, script))
@@ -168,11 +165,11 @@ class InCluster:
         for index in lost & self.began.keys():
             self._count_lost(index)
         if lost:
-            self.say(f"lost or failed at the second attempt: session {', '.join(sorted(lost, key=int))}")
+            print(f"lost or failed at the second attempt: session {', '.join(sorted(lost, key=int))}")
 
     def _count_lost(self, index: str) -> None:
         for study in self.studies:
-            self.say(fleet_sessions.count_lost(study, self.began[index]))
+            print(fleet_sessions.count_lost(study, self.began[index]))
 
     def _attend(self, pod: Any) -> list[Path]:
         """Send a pod the files it lacks and pass on its output; return its archives once they exist."""
@@ -226,7 +223,7 @@ class InCluster:
         """Say something of a pod by its node, unless that was the line before."""
         if text and text != self.last.get(pod.metadata.uid):
             self.last[pod.metadata.uid] = text
-            self.say(f"{pod.spec.node_name or self.place.namespace}: {text}")
+            print(f"{pod.spec.node_name or self.place.namespace}: {text}")
 
     def _pods(self) -> list[Any]:
         label, listed = f"{LABEL}={self.token}", self.cluster.core.list_namespaced_pod
@@ -242,7 +239,7 @@ class InCluster:
                 if time.monotonic() > deadline:
                     raise
                 if not is_told:
-                    self.say(f"{error}; waits for it, the sessions go on")
+                    print(f"{error}; waits for it, the sessions go on")
                 is_told = True
                 time.sleep(POLL_S)
 
@@ -255,7 +252,7 @@ class InCluster:
         except SiteError as error:
             raise SiteError(f"{error}; what is left there: the Job {' in '.join(self.job)}") from None
         if left:
-            self.say(f"not gone after {GONE_S} s, since the node does not answer: {', '.join(left)}")
+            print(f"not gone after {GONE_S} s, since the node does not answer: {', '.join(left)}")
 
     def _send(self, pod: str) -> None:
         into = TAKE.format(self.tree.stat().st_size)

@@ -15,18 +15,11 @@ from benchbook.core.util.plural import count
 
 @dataclass
 class FetchedSessions:
-    """Archives of a host for the record, also of earlier fleets, sessions that are not whole, and the number
-    of those that an earlier part of the fleet recorded."""
+    """Archives of hosts for the record, sessions that are not whole, and the number already recorded."""
 
     archives: list[Path] = field(default_factory=list)
     lost: list[tuple[str, record.NotRecorded]] = field(default_factory=list)
     recorded: int = 0
-
-    def add(self, other: FetchedSessions) -> None:
-        """Add what another host had."""
-        self.archives += other.archives
-        self.lost += other.lost
-        self.recorded += other.recorded
 
 
 def make_arrivals(token: str) -> Path:
@@ -38,8 +31,7 @@ def make_arrivals(token: str) -> Path:
 
 def describe_occasions(sessions: int, models: Sequence[str], what: str) -> str:
     """Line on the occasions that sessions on machines of these models make, before anything is spent."""
-    kinds = {model for model in models if model}
-    away = sum(1 for model in models if not model)
+    kinds, away = {*models} - {""}, models.count("")
     least = min(sessions, max(1, len(kinds)))
     lines = f"{count(sessions, 'session')}, {count(len(kinds), what)}: {count(least, 'occasion')}"
     if least < sessions:

@@ -1,8 +1,4 @@
-"""`benchbook gate`: is an arm slower than its baseline by more than is allowed, within so many minutes?
-
-Both are measured side by side in the same minutes, never against a stored number, in a folder of their own:
-nothing of the pipeline is read or written.
-"""
+"""`benchbook gate`: is an arm slower than its baseline, side by side, by more than a margin?"""
 
 from __future__ import annotations
 
@@ -123,31 +119,28 @@ def read_request(
         wrong.append(f"--minutes: {minutes}: not a time; write a number from 1 to 1440, such as 10")
     if keep is not None and keep.exists():
         wrong.append(f"--keep: {keep}: is there already; name a folder that is not there")
-    for arm in arms:
-        if arm not in study.treatments:
-            wrong.append(
-                f"--arm: {arm}: not an arm that is compared with the baseline {study.baseline}; "
-                f"write one of {', '.join(study.treatments)}"
-            )
+    wrong += [
+        f"--arm: {arm}: not an arm that is compared with the baseline {study.baseline}; "
+        f"write one of {', '.join(study.treatments)}"
+        for arm in arms
+        if arm not in study.treatments
+    ]
     file = paths.study_paths(name).shown
     if study.site.kind != "local":
         wrong.append(
             f"{file}: site.kind: {study.site.kind}: a gate measures on this machine only; "
             "write kind: local, or run the study itself with `make repro`"
         )
-    for workload, settings in study.workloads.items():
-        if settings.rate:
-            wrong.append(
-                f"{file}: workloads.{workload}.rate: a gate compares queries a second, which a "
-                "rate fixes; leave the rate out"
-            )
+    wrong += [
+        f"{file}: workloads.{workload}.rate: a gate compares queries a second, which a rate fixes; "
+        "leave the rate out"
+        for workload, settings in study.workloads.items()
+        if settings.rate
+    ]
     if wrong or margin is None or length is None:
         raise InputErrors(wrong)
-    kept = {
-        arm: settings
-        for arm, settings in study.arms.items()
-        if arm == study.baseline or not arms or arm in arms
-    }
+    compared = {study.baseline, *(arms or study.arms)}
+    kept = {arm: settings for arm, settings in study.arms.items() if arm in compared}
     plan = study.plan.model_copy(update={"seed": study.plan.seed or store.draw_seed()})
     study = StudySpec.model_validate(dict(study) | {"arms": kept, "aa": None, "claims": (), "plan": plan})
     return GateRequest(name, study, float(margin[1]) / 100, float(length[0]), params.limits, params.analysis)
@@ -159,18 +152,15 @@ def measure_blocks(
     """Load, warm up, and make blocks until the question is decided or the time is over."""
     gate_result, began = GateResult(request), time.monotonic()
     with machine_noise.make_lab("gate-") as base:
-        preflight.refuse_problems(
-            preflight.check_machine(request.study, {"the lab": base}, request.limits.model_dump())
-        )
+        limits = request.limits.model_dump()
+        preflight.refuse_problems(preflight.check_machine(request.study, {"the lab": base}, limits))
         try:
             with open_site(request.study, base / "lab") as site:
                 gate_result.facts = _read_facts(site, request.study)
                 data = dataset.load_data(site, plan_data(request.study))
-                ready = (
-                    schedule.run_conditions(gate_result.facts, data),
-                    _run_pilots(request, site, base),
-                )
-                _run_blocks(request, gate_result, site, base, began, ready, say)
+                conditions = schedule.run_conditions(gate_result.facts, data)
+                ready = conditions, _run_pilots(request, site, base)
+                _run_blocks(gate_result, site, base, began, ready, say)
         finally:
             if keep is not None:
                 # Servers' data and accounts stay behind.
@@ -185,14 +175,9 @@ def measure_blocks(
 
 
 def _run_blocks(
-    request: GateRequest,
-    gate_result: GateResult,
-    site: Any,
-    base: Path,
-    began: float,
-    ready: Ready,
-    say: Callable[[str], None],
+    gate_result: GateResult, site: Any, base: Path, began: float, ready: Ready, say: Callable[[str], None]
 ) -> None:
+    request = gate_result.request
     end_s = began + request.minutes * 60 - END_S
     trial, plan, overhead_s = _run_trial(request, site, base, ready, say)
     spent_s = overhead_s + _block_seconds(plan) - trial.plan.run_s * len(plan)
@@ -252,11 +237,8 @@ def allot_blocks(looks: Sequence[int], left_s: float, spent_s: float) -> tuple[i
 def _run_trial(
     request: GateRequest, site: Any, base: Path, ready: Ready, say: Callable[[str], None]
 ) -> tuple[StudySpec, list[Any], float]:
-    """Make a block that is not counted; return its study, plan and the seconds that it takes beside its runs.
-
-    On a machine so busy that turns can't be kept, longer ones are tried, of which a switch is a smaller
-    share.
-    """
+    """Make a block that is not counted; its study, plan and the seconds beside its runs. A busy machine gets
+    longer turns, of which a switch is a smaller share."""
     study = request.study
     is_in_turns = all(words.choose_order(study, workload) == words.TURNS for workload in study.workloads)
     run_s = 1 if is_in_turns else words.LEAST_RUN_S
@@ -301,17 +283,13 @@ def _run_pilots(request: GateRequest, site: Any, base: Path) -> dict[str, Any]:
     short, limits = study.model_copy(update={"warm_up": warm}), request.limits.model_dump()
     folders = warm_up.run_pilots(request.name, short, site, base / "pilots", limits, lambda _: None)
     settled = pilot_parameters.settle_turns(study, tidy.pilot_series(folders))
-    return {
-        "rules": words.RULES,
-        "turns": settled,
-        **pilot_parameters.script_record(record_custom_scripts, tidy.pilot_totals(folders)),
-    }
+    scripts = pilot_parameters.script_record(record_custom_scripts, tidy.pilot_totals(folders))
+    return {"rules": words.RULES, "turns": settled, **scripts}
 
 
 def _read_facts(site: Any, study: StudySpec) -> dict[str, Any]:
     """Bring every arm up and return its facts; an arm that can't be made leaves nothing to decide."""
-    missing = feasibility.of_site(site, study.arms)
-    if missing:
+    if missing := feasibility.of_site(site, study.arms):
         message = "; ".join(f"arms.{arm}: {reason}" for arm, reason in missing.items())
         raise BenchbookError(f"this machine can't make what is to be compared: {message}")
     facts = {}

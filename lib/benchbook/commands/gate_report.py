@@ -25,11 +25,8 @@ ANSWER_MARKS = {"not slower": "✅", "slower": "❌", "undecided": "❔"}
 
 def format_decision(decision: NoninferiorityDecision, margin: float) -> str:
     """One decision as a line: answer, effect with interval and level, blocks, reason."""
-    against = f"margin {format_percent(-margin)}"
-    return (
-        f"{decision.workload}: {decision.treatment}: {decision.word}: "
-        f"{format_effect(decision)}; {against}; {decision.why}"
-    )
+    effect = f"{format_effect(decision)}; margin {format_percent(-margin)}"
+    return f"{decision.workload}: {decision.treatment}: {decision.word}: {effect}; {decision.why}"
 
 
 def format_effect(decision: NoninferiorityDecision) -> str:
@@ -38,11 +35,9 @@ def format_effect(decision: NoninferiorityDecision) -> str:
     blocks = format_count(interval.n, "block")
     if interval.effect is None:
         return f"no effect ({blocks})"
-    effect = f"{format_percent(interval.effect)} QPS"
-    if not interval.is_known:
-        return f"{effect} without an interval ({blocks})"
-    ends = format_interval(interval.low, interval.high)
-    return f"{effect} {ends} at {format_level(interval.level)} ({blocks})"
+    ends = f"{format_interval(interval.low, interval.high)} at {format_level(interval.level)}"
+    within = ends if interval.is_known else "without an interval"
+    return f"{format_percent(interval.effect)} QPS {within} ({blocks})"
 
 
 def format_headline(result: Any) -> str:
@@ -95,67 +90,52 @@ def describe_remedy(result: Any, decisions: Sequence[NoninferiorityDecision]) ->
         f"about --minutes {minutes:.0f} would decide it on a machine as busy as this one "
         f"({least:.0f} to {most:.0f}, by what {blocks} blocks say of the spread)"
     )
-    enough = max(_enough_margin(interval) for interval in shown)
+    # The smallest margin that so wide an interval is above without an effect, rounded up to 0.1 %.
+    enough = math.ceil(-1000 * math.expm1(-max(map(_half_width, shown)))) / 1000
     if enough <= result.request.margin:
         return remedy
     fast = "if the arm is as fast as its baseline"
     return f"{remedy}; these minutes are enough for --slower {100 * enough:.1f}%, {fast}"
 
 
-def _enough_margin(interval: Interval) -> float:
-    """Smallest margin that so wide an interval is above without an effect, rounded up to 0.1 %."""
-    half = (require_value(interval.log_high) - require_value(interval.log_low)) / 2
-    return math.ceil(-1000 * math.expm1(-half)) / 1000
+def _half_width(interval: Interval) -> float:
+    return (require_value(interval.log_high) - require_value(interval.log_low)) / 2
 
 
 def _needed_minutes(interval: Interval, result: Any) -> tuple[float, float, float, int] | None:
-    """Minutes that shrink the interval to the distance between effect and margin, their 80 % range, blocks.
-
-    Minutes go with the variance of the blocks, whose own range is that of chi-squared. None: not known.
-    """
+    """Minutes to decide, their 80 % range (chi-squared of the blocks' variance), blocks; None: not known."""
     if not interval.is_known or not interval.df:
         return None
     distance = abs(require_value(interval.log_mean) - math.log1p(-result.request.margin))
-    half = (require_value(interval.log_high) - require_value(interval.log_low)) / 2
     if not distance:
         return None
-    minutes, df = float(result.spent_s / 60 * (half / distance) ** 2), interval.df
+    minutes, df = float(result.spent_s / 60 * (_half_width(interval) / distance) ** 2), interval.df
     ends = [minutes * df / float(chdtri(df, tail)) for tail in ((1 - RANGE) / 2, (1 + RANGE) / 2)]
     return minutes, ends[0], ends[1], interval.n
 
 
 def render_markdown(result: Any) -> str:
     """Summary for a pull request."""
-    ranked = sorted(
-        result.decisions, key=lambda item: (ORDER.index(item.answer), item.interval.log_mean or 0.0)
-    )
+    worst = min(result.decisions, key=lambda item: (ORDER.index(item.answer), item.interval.log_mean or 0.0))
     table = build_results(result)
     inputs = {
         "answer_mark": ANSWER_MARKS[result.answer],
-        "effect": format_effect(ranked[0]),
+        "worst": worst,
+        "effect": format_effect(worst),
+        "margin": format_percent(-result.request.margin),
+        "headline": format_headline(result),
         "caption": results_view.caption_of(table),
         "table": results_view.render_markdown(table),
         "remedy": as_sentence(describe_remedy(result, result.decisions)),
+        "engines": {arm: facts.get("engine") or {} for arm, facts in result.facts.items()},
     }
-    engines = {arm: facts.get("engine") or {} for arm, facts in result.facts.items()}
-    servers = {
-        arm: " ".join(str(engine.get(key) or "") for key in ("name", "version")).strip()
-        for arm, engine in engines.items()
-    }
-    messages = {"worst": ranked[0], "headline": format_headline(result), "servers": servers}
-    return templating.render_text(
-        "gate.md.j2", result=result, margin=format_percent(-result.request.margin), **inputs, **messages
-    )
+    return templating.render_text("gate.md.j2", result=result, **inputs)
 
 
 def render_junit(result: Any) -> str:
     """JUnit XML: one test case for each question, failed if slower, skipped if undecided."""
-    return (
-        templating.render_template(
-            "junit.xml.j2", result=result, line=format_decision, remedy=describe_remedy
-        ).text
-        + "\n"
-    )
+    inputs = {"result": result, "line": format_decision, "remedy": describe_remedy}
+    return f"{templating.render_template('junit.xml.j2', **inputs).text}\n"
 
 
 def build_record(result: Any) -> dict[str, Any]:

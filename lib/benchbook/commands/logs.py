@@ -43,16 +43,20 @@ def report_logs(
 
         print(json.dumps(as_document(logs), indent=2))
     else:
-        _print_text(render_markdown(logs) if markdown else render_terminal(logs, width))
+        try:
+            print(render_markdown(logs) if markdown else render_terminal(logs, width))
+        except BrokenPipeError:
+            # The reader of the pipe, such as `head`, ended first.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if not logs.runs:
         print("benchbook: no run could be read; docs/logs.md says what is", file=sys.stderr)
         return 1
     written: list[Any] = []
-    if csv or parquet:
-        from benchbook.log_analysis.tables import write_tables
+    for folder, form in ((csv, "csv"), (parquet, "parquet")):
+        if folder:
+            from benchbook.log_analysis.tables import write_tables
 
-        written += write_tables(logs, csv, "csv") if csv else []
-        written += write_tables(logs, parquet, "parquet") if parquet else []
+            written += write_tables(logs, folder, form)
     if html:
         from benchbook.show.logs_page import write_page
 
@@ -64,11 +68,3 @@ def report_logs(
     for path in written:
         print(f"written: {path}", file=sys.stderr)
     return 0
-
-
-def _print_text(text: str) -> None:
-    try:
-        print(text)
-    except BrokenPipeError:
-        # The reader of the pipe, such as `head`, ended first.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,8 +1,4 @@
-"""Precision of measuring on this machine now: questions of known answer, put to real servers.
-
-A pair of equal arms has no difference, so its interval is the method's own error. A pair whose difference is
-made on purpose must show it, by turns and by whole runs alike.
-"""
+"""Precision of measuring on this machine now: equal arms, and arms made to differ, on real servers."""
 
 from __future__ import annotations
 
@@ -67,9 +63,8 @@ def measure_runs(
         if not site.has_snapshot(plan_data(of).label):
             dataset.load_data(site, plan_data(of))
         run_planned(of, runs, site, into, bounds, say)
-    return tidy.read_study(into / "raw", into / "void", schedule.schedule_table(runs), bounds)[
-        "runs"
-    ].to_pandas()
+    tables = tidy.read_study(into / "raw", into / "void", schedule.schedule_table(runs), bounds)
+    return tables["runs"].to_pandas()
 
 
 def run_planned(
@@ -82,20 +77,15 @@ def run_planned(
     stop: scheduler.Stop | None = None,
 ) -> scheduler.MatrixRunner:
     """Make planned runs of a study, their folders below `into`; return a summary of the work done."""
-    judge = partial(validity.judge_run, limits=limits)
-    folders = into / "raw", into / "void"
-    return scheduler.run_missing(
-        scheduler.MatrixRunner(of, runs, site, *folders, judge, limits.model_dump(), say, stop=stop)
-    )
+    inputs = site, into / "raw", into / "void", partial(validity.judge_run, limits=limits)
+    runner = scheduler.MatrixRunner(of, runs, *inputs, limits.model_dump(), say, stop=stop)
+    return scheduler.run_missing(runner)
 
 
 def log_ratios(
     runs: pd.DataFrame, baseline: str, treatment: str, metric: str = "qps", side: str = "arm"
 ) -> pd.Series:
-    """ln(treatment / baseline) of a metric for each block, the mean over its cells.
-
-    `side` is the column that tells treatment from baseline.
-    """
+    """ln(treatment / baseline) of a metric for each block, the mean over cells; `side` is their column."""
     index = [name for name in ("block", "workload", "threads", "arm") if name != side]
     wide = runs.pivot_table(index=index, columns=side, values=metric)
     return np.log(wide[treatment] / wide[baseline]).dropna().groupby("block").mean()
@@ -103,11 +93,7 @@ def log_ratios(
 
 @contextmanager
 def make_lab(prefix: str = "calibration-") -> Iterator[Path]:
-    """Folder for a lab that a server's own user can reach, as a context; nothing of it stays.
-
-    It is made in that of this clone's labs, where `down` looks, too, and what others that were killed left
-    there is removed first.
-    """
+    """Folder among this clone's labs that a server's user can reach, as a context; nothing of it stays."""
     root = lab_root(paths.find_root())
     teardown.sweep_labs(root)
     # Caught here, since a site in this folder would end the process as soon as it is left itself.
@@ -120,10 +106,7 @@ def make_lab(prefix: str = "calibration-") -> Iterator[Path]:
 
 
 def measure_noise() -> float:
-    """Measure half a minute of equal arms in turns; return the smallest visible effect now.
-
-    It is the smallest effect that a pair of arms shows in `MINUTES` with 80 % power, a fraction.
-    """
+    """Measure equal arms for half a minute; the least effect, a fraction, seen in `MINUTES` at 80 % power."""
     of = build_study()
     with make_lab() as base:
         runs = measure_runs(of, base / "lab", base, say=lambda _: None)

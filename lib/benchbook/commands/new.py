@@ -8,7 +8,7 @@ import re
 import sys
 import textwrap
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePath
@@ -77,8 +77,12 @@ def run_dialog(**inputs: str | None) -> int:
     for option, check in CHECKS.items():
         text, default = get_question(option, messages.get("about", ""))
         answer = inputs[option]
-        if answer is None:
-            answer = _ask_until_valid(text, default, check) if sys.stdin.isatty() else default
+        while answer is None and sys.stdin.isatty():
+            answer = input(f"{text}{f' [{default}]' if default else ''}: ").strip() or default
+            if reason := check(answer):
+                print(f"  {reason}")
+                answer = None
+        answer = default if answer is None else answer
         if not answer:
             wrong.append(f"--{option}: missing, and there is no terminal to ask on; give it: {text}")
         elif reason := check(answer):
@@ -102,25 +106,28 @@ def run_dialog(**inputs: str | None) -> int:
 
 def write_study(answers: Answers) -> None:
     """Write the study file, complete and valid or not at all. InputErrors with every mistake in it."""
-    where, content = paths.study_paths(answers.name), render_study(answers)
-    try:
-        validate_document(yaml_file.parse_mapping(content.encode(), where.shown), StudySpec)
-    except InputErrors:
-        # Turns can't be had, so it gets the lengths of whole runs.
-        content = render_study(answers, IN_RUNS)
-        validate_document(yaml_file.parse_mapping(content.encode(), where.shown), StudySpec)
+    where = paths.study_paths(answers.name)
+    # Where turns can't be had it gets the lengths of whole runs.
+    for lengths in (IN_TURNS, IN_RUNS):
+        content = _render_study(answers, lengths)
+        try:
+            validate_document(yaml_file.parse_mapping(content.encode(), where.shown), StudySpec)
+            break
+        except InputErrors:
+            if lengths is IN_RUNS:
+                raise
     where.file.parent.mkdir(parents=True, exist_ok=True)
     # Exclusive: another program may have made it meanwhile.
     with where.file.open("x", encoding="utf-8") as stream:
         stream.write(content)
     try:
         load.study_file(where.file)
-    except (InputErrors, BenchbookError):
+    except BenchbookError:
         where.file.unlink()
         raise
 
 
-def render_study(answers: Answers, lengths: tuple[str, str, str] = IN_TURNS) -> str:
+def _render_study(answers: Answers, lengths: tuple[str, str, str]) -> str:
     """The study file as YAML with a comment at each value that a newcomer will want to change."""
     # It brings pandas along.
     from benchbook.show import templating
@@ -129,11 +136,9 @@ def render_study(answers: Answers, lengths: tuple[str, str, str] = IN_TURNS) -> 
     # The commit of the baseline is the study's own, so that a search for another one needs no more words.
     bare = {key: value for key, value in first.items() if "ref" not in first or key not in _OF_BUILD}
     name = answers.engine
-    settings = (
-        _format_settings(_comparable_settings(name))
-        if answers.about == ENGINES
-        else [descriptors.find_engine(name).example]
-    )
+    settings = [descriptors.find_engine(name).example]
+    if answers.about == ENGINES:
+        settings = _format_settings(_comparable_settings(name))
     inputs = {
         "lengths": OF_SCRIPT if answers.about == SCRIPT else lengths,
         "endpoint": first.get("endpoint", "").rpartition(":") if answers.about == SERVERS else None,
@@ -159,18 +164,13 @@ def arms_of(differs: str) -> dict[str, dict[str, str]]:
     {'direct': {}, 'haproxy': {'access': 'haproxy'}, 'other': {'endpoint': 'db.example.org:3306'}}
     """
     arms = {}
-    for part in (part.strip() for part in differs.split(";")):
-        if not part:
-            continue
+    for part in filter(None, map(str.strip, differs.split(";"))):
         name, _, settings = (piece.strip() for piece in part.partition(":"))
-        texts = (text.strip() for text in settings.split(",") if text.strip())
-        # An address alone is where the arm's server or proxy listens.
-        pairs = (
-            (f"endpoint={text}" if re.fullmatch(r"[^=\s]+:\d+", text) else text).partition("=")
-            for text in texts
-        )
         if name in arms:
             raise ValueError(f"{name}: twice; give each arm a name of its own")
+        # An address alone is where the arm's server or proxy listens.
+        texts = (re.sub(r"^([^=\s]+:\d+)$", r"endpoint=\1", text.strip()) for text in settings.split(","))
+        pairs = (text.partition("=") for text in texts if text)
         arms[name] = {key.strip(): value.strip() for key, _, value in pairs}
     return arms
 
@@ -213,22 +213,12 @@ def _format_build(settings: Mapping[str, str]) -> list[str]:
     return [f"build: {json.dumps(named)}"] if "ref" in settings else []
 
 
-def _ask_until_valid(text: str, default: str, check: Callable[[str], str | None]) -> str:
-    """Ask until the answer can be used; Enter takes the default."""
-    while True:
-        answer = input(f"{text}{f' [{default}]' if default else ''}: ").strip() or default
-        reason = check(answer)
-        if reason is None:
-            return answer
-        print(f"  {reason}")
-
-
 def _split_words(text: str) -> list[str]:
     return list(dict.fromkeys(re.split(r"[,\s]+", text.strip().strip("[]"))))
 
 
-def _check_about(text: str) -> str | None:
-    return None if text.strip() in KINDS else f"{text}: {did_you_mean(text.strip(), KINDS)}"
+def _check_choice(choices: Collection[str], text: str) -> str | None:
+    return None if text.strip() in choices else f"{text}: {did_you_mean(text.strip(), choices)}"
 
 
 def _check_name(text: str) -> str | None:
@@ -268,10 +258,6 @@ def _check_differs(text: str) -> str | None:
     return None
 
 
-def _check_engine(text: str) -> str | None:
-    return None if text.strip() in list_engines() else f"{text}: {did_you_mean(text.strip(), list_engines())}"
-
-
 def list_engines() -> list[str]:
     """Engines that run on this machine."""
     return [name for name, of in descriptors.load_engines().items() if "local" in of.sites]
@@ -281,19 +267,19 @@ def _check_load(text: str) -> str | None:
     words = _split_words(text)
     threads = [word for word in words if word.isdigit()]
     scripts = [word for word in words if not word.isdigit()]
-    unknown = [word for word in scripts if word not in SCRIPTS and not word.endswith(LUA)]
-    if unknown:
-        return f"{unknown[0]}: {did_you_mean(unknown[0], SCRIPTS)}"
+    for word in scripts:
+        if word not in SCRIPTS and not word.endswith(LUA):
+            return f"{word}: {did_you_mean(word, SCRIPTS)}"
     if not scripts or not threads or not all(1 <= int(word) <= 65535 for word in threads):
         return "name workloads and numbers of threads, such as: oltp_point_select 1 8"
     return None
 
 
 CHECKS: dict[str, Callable[[str], str | None]] = {
-    "about": _check_about,
+    "about": partial(_check_choice, KINDS),
     "name": _check_name,
     "question": _check_question,
     "differs": _check_differs,
-    "engine": _check_engine,
+    "engine": lambda text: _check_choice(list_engines(), text),
     "load": _check_load,
 }

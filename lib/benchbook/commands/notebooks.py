@@ -1,18 +1,16 @@
 """Notebooks executed one after the other in this process, with one import of everything.
 
-A kernel of its own for each notebook costs three seconds of a processor: to start, to import what the process
-beside it has imported already. Stages that measure have one (`stage.execute_notebook`): they last for
-minutes, and are ended as a whole.
+A kernel of its own costs three seconds of a processor; stages that measure have one, to be ended as a whole.
 """
 
 from __future__ import annotations
 
 import base64
+import contextlib
 import io
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -91,10 +89,7 @@ class _CellOutput(io.TextIOBase):
 
 
 def execute_notebook(notebook: Path, target: Path, root: Path, parameters: Mapping[str, str]) -> Path:
-    """Execute a notebook with parameters, `root` as the repository, and write it to `target`.
-
-    Raises BenchbookError with the first error of a cell; the notebook is written up to there.
-    """
+    """Execute a notebook below `root` and write it to `target`; BenchbookError at the first error."""
     document = nbformat.read(notebook, as_version=4)
     if parameters:
         # Behind the cell of parameters, in the words that papermill has for it.
@@ -103,14 +98,12 @@ def execute_notebook(notebook: Path, target: Path, root: Path, parameters: Mappi
         cell = new_code_cell("\n".join(lines), metadata={"tags": ["injected-parameters"]})
         document.cells.insert(next(at for at, of in enumerate(tags, 1) if "parameters" in of), cell)
     failed = None
-    with _enter_root(root), _open_shell() as shell:
+    with contextlib.chdir(root), paths.use_root(root), _open_shell() as shell:
         for number, cell in enumerate((cell for cell in document.cells if cell.cell_type == "code"), 1):
-            cell.outputs, cell.execution_count = (
-                ([], None) if failed else (_run_cell(shell, cell, number), number)
-            )
-            failed = failed or next(
-                (output for output in cell.outputs if output.output_type == "error"), None
-            )
+            cell.outputs, cell.execution_count = [], None
+            if not failed:
+                cell.outputs, cell.execution_count = _run_cell(shell, cell, number), number
+                failed = next((output for output in cell.outputs if output.output_type == "error"), None)
     target.parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(document, target)
     if failed:
@@ -118,7 +111,7 @@ def execute_notebook(notebook: Path, target: Path, root: Path, parameters: Mappi
     return target
 
 
-@contextmanager
+@contextlib.contextmanager
 def _open_shell() -> Iterator[Shell]:
     """Make a shell for one notebook, with names that no other notebook sees, and release it."""
     os.environ["MPLBACKEND"] = BACKEND
@@ -139,28 +132,12 @@ def _open_shell() -> Iterator[Shell]:
 
 def _run_cell(shell: Shell, cell: NotebookNode, number: int) -> list[NotebookNode]:
     shell.shown, shell.execution_count = [], number
-    before = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = _CellOutput(shell, "stdout"), _CellOutput(shell, "stderr")  # type: ignore[assignment]
-    try:
-        done = shell.run_cell(cell.source)
-    finally:
-        sys.stdout, sys.stderr = before
-    stopped = done.error_in_exec
+    out, err = _CellOutput(shell, "stdout"), _CellOutput(shell, "stderr")
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        stopped = shell.run_cell(cell.source).error_in_exec
     if isinstance(stopped, KeyboardInterrupt | SystemExit):
         raise stopped
     return shell.shown
-
-
-@contextmanager
-def _enter_root(root: Path) -> Iterator[None]:
-    """Make a folder the repository and the working folder, and restore both afterwards."""
-    place = Path.cwd()
-    os.chdir(root)
-    try:
-        with paths.use_root(root):
-            yield
-    finally:
-        os.chdir(place)
 
 
 def _encode_data(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,8 +1,4 @@
-"""All pages that need no measuring, made in as many processes as there are cores, and the site that they are.
-
-DVC starts a process for each page, one after the other, and each imports for two seconds what it draws with.
-The site is one folder that any static host can serve: every page, and every raw file that one links to.
-"""
+"""All pages that need no measuring, made in as many processes as there are cores, and the site of them."""
 
 from __future__ import annotations
 
@@ -11,7 +7,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -30,10 +26,7 @@ _LINK = re.compile(r'\bhref="([^"#:]+\.html)(?:#([^"]*))?"')
 
 
 def make_pages(with_record: bool) -> int:
-    """Make the pages of sources, those of the record if asked, then those about everything; return a code.
-
-    What stands as it was made from the same is left as it is. At the end what is not as recorded is named.
-    """
+    """Make pages whose inputs changed: of sources, the record if asked, everything; return an exit code."""
     root, file, wrong = paths.find_root(), paths.find_root() / "data" / "site" / MADE, list[str]()
     (root / "reports" / "record").mkdir(parents=True, exist_ok=True)
     before: dict[str, Any] = files.read_json(file) if file.is_file() else {}
@@ -60,10 +53,7 @@ def make_pages(with_record: bool) -> int:
 
 
 def stand_in(root: Path) -> list[Path]:
-    """Put a page with the remedy in place of each linked page that no stage has made.
-
-    A stage that failed or was stopped leaves no page, and others lead to it all the same.
-    """
+    """Put a page with the remedy in place of each linked page that a stage left out; return these."""
     site = root / "reports"
     wanted: dict[Path, set[str]] = {}
     for file in site.rglob("*.html"):
@@ -73,42 +63,35 @@ def stand_in(root: Path) -> list[Path]:
             continue
         for link, anchor in set(_LINK.findall(text)):
             wanted.setdefault(Path(os.path.normpath(file.parent / link)), set()).add(anchor)
-    absent = {
-        page: dependencies
-        for page, dependencies in wanted.items()
-        if page.is_relative_to(site) and not page.exists()
-    }
-    if not absent:
-        return []
-    # It brings pandas along.
-    from benchbook.show.templating import render_template
+    absent = sorted(page for page in wanted if page.is_relative_to(site) and not page.exists())
+    for page in absent:
+        # It brings pandas along.
+        from benchbook.show.templating import render_template
 
-    for page, anchors in absent.items():
         kind = page.relative_to(site).parts[0]
         name = page.parent.name if kind == "runs" else page.stem
         command = f"make repro STUDY={name}" if kind in ("studies", "runs") else "make pages"
-        inputs = {"mark": STANDS_IN, "command": command, "anchors": sorted(anchors - {""})}
+        inputs = {"mark": STANDS_IN, "command": command, "anchors": sorted(wanted[page] - {""})}
         files.write_text(page, render_template("absent.html.j2", **inputs).text)
-    return sorted(absent)
+    return absent
 
 
 def _digest_sources(root: Path) -> str:
     """Digest of the looks of the files behind the pages of sources, and of these pages themselves."""
-    folders = ["notebooks", "data/published", "data/audit", "reports/sources"]
-    return _digest_files(root, [file for folder in folders for file in (root / folder).rglob("*")])
+    return _digest_files(root, ("notebooks", "data/published", "data/audit", "reports/sources"))
 
 
 def _digest_all(root: Path) -> str:
     """Digest of the same for the pages about everything, and of the files they read of each study."""
-    data, folders = root / "data", ("studies", "reports", "data/record/calibration")
     # Not the raw files of the record: what is shown of them lies in these, some of which are always written.
     patterns = ("*/*.json", "record/*/index.json", "recorded/*/*.json", "recorded/*/*/data/*/*.json")
-    read = [file for pattern in patterns for file in data.glob(pattern) if file.name != MADE]
-    observed_paths = [file for folder in folders for file in (root / folder).rglob("*")]
-    return _digest_sources(root) + _digest_files(root, observed_paths) + files.sha256_all(root, read)
+    read = [file for pattern in patterns for file in (root / "data").glob(pattern) if file.name != MADE]
+    looks = _digest_files(root, ("studies", "reports", "data/record/calibration"))
+    return _digest_sources(root) + looks + files.sha256_all(root, read)
 
 
-def _digest_files(root: Path, inputs: Sequence[Path]) -> str:
+def _digest_files(root: Path, folders: Iterable[str]) -> str:
+    inputs = [file for folder in folders for file in (root / folder).rglob("*")]
     made_with = [file for file in (root / "lib" / "benchbook").rglob("*") if file.suffix != ".pyc"]
     return files.digest_stats(
         root, [file for file in (*inputs, *made_with, paths.params_file()) if file.is_file()]
@@ -123,11 +106,9 @@ _PLAIN = ".nojekyll"
 
 
 def publish_site(to: Path | None) -> str:
-    """Put the site together in one folder: pages and raw files reachable from the first page.
+    """Put pages and raw files reachable from the first page into one folder; return a line on it.
 
-    Return a line on it. What was in the folder before goes. Raises BenchbookError if there is no site, if a
-    link leads nowhere or out of the repository, or if the folder holds something that is not an earlier
-    publication.
+    BenchbookError without a site, for a link to nowhere, and for a folder that is no earlier publication.
     """
     root, into = paths.find_root(), (to or paths.find_root() / "public").absolute()
     reports, first = root / "reports", root / "reports" / "index.html"
@@ -165,10 +146,8 @@ def publish_site(to: Path | None) -> str:
     if into.exists():
         shutil.rmtree(into)
     part.replace(into)
-    return (
-        f"{into}: {pages} pages and {len(observed_paths) - pages} files they link to, {size / 1e6:.1f} MB; "
-        f"begin at {into / 'index.html'}"
-    )
+    others = f"{len(observed_paths) - pages} files they link to, {size / 1e6:.1f} MB"
+    return f"{into}: {pages} pages and {others}; begin at {into / 'index.html'}"
 
 
 def local_links(text: str) -> list[str]:

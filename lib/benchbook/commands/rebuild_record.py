@@ -1,8 +1,6 @@
 """The changed parts of the record made again: sessions, and a page for each study.
 
-The newest session of a study is made from its raw files. Of an earlier one git has the results, held against
-hash and design of its entry; so is the hash of its archive where that is in the clone. `make record-again`
-makes all of them from their raw files.
+The newest session of a study is made from its raw files; of an earlier one git has the results.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ import tempfile
 from collections.abc import Sequence
 from concurrent.futures import as_completed
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pydantic import Field
 
@@ -46,10 +44,7 @@ class CodeDigests(NamedTuple):
 
 
 class RebuildState(Document):
-    """Outcome of a study's newest session, and digests of what it, pooled results and page were made of.
-
-    `refused`: it is no evidence, `differs`: values came out otherwise.
-    """
+    """A newest session's outcome (`refused`: no evidence, `differs`: other values), digests of its inputs."""
 
     refused: list[str] = Field(default_factory=list)
     differs: list[str] = Field(default_factory=list)
@@ -63,7 +58,7 @@ def run_command(write: bool) -> int | str:
     if write:
         return rewrite_sessions()
     if wrong := rebuild_record():
-        print("\n".join(["Not as recorded:", *wrong]), file=sys.stderr)
+        print("Not as recorded:", *wrong, sep="\n", file=sys.stderr)
     return 0
 
 
@@ -109,10 +104,7 @@ def rebuild_sessions(submit: parallel.Submit) -> list[str]:
 
 
 def _stands(session: RecordedSession, state: RebuildState, made_with: CodeDigests) -> bool:
-    """True if a session stands as it was made, with the present archive, entry and code.
-
-    One that was refused never does: the machine may have been what failed, such as a disk that was full.
-    """
+    """True if a session stands as it was made; one that was refused never does: a full disk may be why."""
     return not state.refused and state.session == _digest_session(session, made_with)
 
 
@@ -135,10 +127,7 @@ def _pages_of(
     submit: parallel.Submit,
     made_with: CodeDigests,
 ) -> list[str]:
-    """Pool the sessions of changed studies, render each page that does not stand; return failures.
-
-    `again` are the studies whose newest session was made again: what a page says of it lies with it.
-    """
+    """Pool the sessions of changed studies, render each page that does not stand; return failures."""
     from benchbook.compare.meta.cross_study import build_rows, sign_reversals
 
     wrong, newest = list[str](), dict[str, RecordedSession]()
@@ -158,7 +147,11 @@ def _pages_of(
     reversals = {name: sign_reversals(name, rows) for name in newest}
 
     def state_of(name: str) -> str:
-        return _page_state(newest[name], made_with, reversals[name])
+        session, where = newest[name], newest[name].where
+        shown = [where.report, where.summary, *where.run_pages.rglob("*"), where.findings, where.pooled]
+        looks = files.digest_stats(where.clone, [file for file in shown if file.is_file()])
+        entry = session.entry.model_dump(mode="json")
+        return _digest_value([session.id, entry, list(reversals[name]), made_with.pages, looks])
 
     due = [name for name in newest if name in again or states[name].page != state_of(name)]
     due.sort(key=lambda name: (-newest[name].entry.runs, name))
@@ -199,9 +192,8 @@ def _digest_code(root: Path) -> CodeDigests:
     cells = [cell for notebook in notebooks for cell in files.read_json(notebook)["cells"]]
     texts = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     begun = [name for text in texts for name in code_fingerprint.list_imports(text)]
-    evidence = _digest_modules(
-        ["benchbook.evidence.sessions"], [floor for floor in FLOORS if floor != "show"]
-    )
+    floors = [floor for floor in FLOORS if floor != "show"]
+    evidence = _digest_modules(["benchbook.evidence.sessions"], floors)
     pages = _digest_modules([*begun, "benchbook.commands.record_pages"], FLOORS)
     both = evidence + pages + files.sha256_all(root, notebooks)
     return CodeDigests(evidence, hashlib.sha256(both.encode()).hexdigest())
@@ -244,15 +236,6 @@ def write_joint_results(name: str, index: record.Index) -> bool:
     return True
 
 
-def _page_state(newest: RecordedSession, made_with: CodeDigests, elsewhere: Sequence[str]) -> str:
-    where = newest.where
-    shown = [where.report, where.summary, *where.run_pages.rglob("*"), where.findings, where.pooled]
-    looks = files.digest_stats(where.clone, [file for file in shown if file.is_file()])
-    return _digest_value(
-        [newest.id, newest.entry.model_dump(mode="json"), list(elsewhere), made_with.pages, looks]
-    )
-
-
 def _page_folders() -> tuple[Path, ...]:
     like = paths.recorded_paths("any", "any")
     return like.report.parent, like.run_pages.parent
@@ -262,10 +245,9 @@ def _remove_stale(index: record.Index) -> None:
     """Remove the outputs of sessions and studies that are recorded no more."""
     for folder in [path for path in base_folder().iterdir() if path.is_dir()]:
         entries = index.studies[folder.name].sessions if folder.name in index.studies else {}
-        for session in [path for path in folder.iterdir() if path.is_dir() and path.name not in entries]:
-            shutil.rmtree(session)
-        if not entries:
-            shutil.rmtree(folder)
+        stale = [path for path in folder.iterdir() if path.is_dir() and path.name not in entries]
+        for path in stale if entries else [folder]:
+            shutil.rmtree(path)
     for page in [path for folder in _page_folders() for path in folder.iterdir()]:
         name = page.name.partition(".")[0]
         if name and name not in index.studies:
@@ -306,24 +288,17 @@ def rewrite_sessions() -> str:
     report = []
     for session in record.read_index().sessions():
         name = session.where.name
-        changed, fresh = _rewrite_session(session)
-        if fresh is None:
+        if not (changed := _rewrite_session(session)):
             report.append(f"{name} {session.id}: as recorded")
             continue
-        study, entry = fresh
-        record.write_study(
-            name, record.read_index().studies[name].model_copy(update=study).with_session(session.id, entry)
-        )
         more = f"\n  and {len(changed) - MOST_TOLD} more" if len(changed) > MOST_TOLD else ""
         head = f"{name} {session.id}: written again by the present code:"
         report.append("\n  ".join([head, *changed[:MOST_TOLD]]) + more)
     return "\n".join(report) or "nothing is recorded yet"
 
 
-def _rewrite_session(
-    session: RecordedSession,
-) -> tuple[list[str], tuple[dict[str, Any], record.Entry] | None]:
-    """Differences of a session, and its new entry; an archive not fetched is replaced. None: it stays."""
+def _rewrite_session(session: RecordedSession) -> list[str]:
+    """Write a session's new entry; an archive not fetched is replaced. Its differences, none if it stays."""
     from benchbook.commands import record as recording
     from benchbook.evidence import archive, archive_store, recompute, sessions
     from benchbook.evidence.archive_reader import ArchiveContents
@@ -341,20 +316,18 @@ def _rewrite_session(
         except BenchbookError:
             if entry.is_pooled:
                 raise
-            return [], None
+            return []
         held = ArchiveContents(root, contents.study)
-        confirm_registration = registration.confirm_registration(
+        registered = registration.confirm_registration(
             held.name, entry.registered, entry.measured, held.where.file
         )
-        recorded = record.read_index().studies[where.name]
         with paths.use_root(held.root):
-            followed = recording.entry_fields(held, Findings.read(held.where.findings), confirm_registration)
+            followed = recording.entry_fields(held, Findings.read(held.where.findings), registered)
             # What was measured and when is no matter of the code.
             if wrong := [key for key in ("measured", "seed", "runs") if followed[key] != getattr(entry, key)]:
                 statement = f"{', '.join(wrong)}: {record.INDEX} says otherwise than its raw files"
                 raise BenchbookError(f"{place}: {statement}; take the index from git again")
             columns, tables = recording.describe_tables(held)
-            study = {"columns": {**recorded.columns, **columns}}
             results = sessions.results_of(held)
         # Git's tip would not have another one, so that its hash would name bytes that nobody has.
         if changed and not archive_store.is_fetched(session):
@@ -366,5 +339,8 @@ def _rewrite_session(
         followed |= tables | {"results": sessions.write_results(where.results, results)}
         fresh = entry.model_copy(update=followed)
     if fresh == entry:
-        return [], None
-    return changed or ["the entry in the index"], (study, fresh)
+        return []
+    recorded = record.read_index().studies[where.name]
+    study = recorded.model_copy(update={"columns": {**recorded.columns, **columns}})
+    record.write_study(where.name, study.with_session(session.id, fresh))
+    return changed or ["the entry in the index"]

@@ -1,7 +1,4 @@
-"""Put a measured study into the record: its evidence as an archive in git, and an entry in the index.
-
-What is no evidence is refused. What only weakens it is recorded all the same, with its doubts beside it.
-"""
+"""Put a measured study into the record: its evidence as an archive in git, and an entry in the index."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ import contextlib
 import hashlib
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from textwrap import shorten
 from typing import Any, NamedTuple
@@ -71,18 +68,13 @@ def run_command(
 
 
 def add_session(name: str) -> str:
-    """Record the session of a study that was measured here; return a few lines on the work done.
-
-    InputErrors with every reason against it: an edited tree, an unfinished study, findings that do not follow
-    from the raw files. What only weakens it travels with it as a doubt.
-    """
+    """Record a session that was measured here, with its doubts; InputErrors with all against it."""
     study = load.load_study(name)
     if wrong := [*find_edits(name), *find_unfinished(name, study)]:
         raise InputErrors([f"{name}: not recorded: {reason}" for reason in wrong])
     with open_staging() as folder:
         packed = archive.pack_study(name, folder / f"{name}.tar.xz", stage.commit_of_evidence(name))
-        reported_archive = take_archive(packed)
-    return "\n".join([reported_archive, COMMIT])
+        return f"{take_archive(packed)}\n{COMMIT}"
 
 
 def take_all(files_: Sequence[Path]) -> str:
@@ -91,10 +83,24 @@ def take_all(files_: Sequence[Path]) -> str:
     for line in outcomes.values():
         if isinstance(line, str):
             print(line, flush=True)
-    wrong = [error for error in outcomes.values() if isinstance(error, BenchbookError)]
-    if wrong:
-        raise InputErrors([text for error in wrong for text in list_errors(error)])
+    errors = [error for error in outcomes.values() if isinstance(error, BenchbookError)]
+    if wrong := [text for error in errors for text in list_errors(error)]:
+        raise InputErrors(wrong)
     return COMMIT
+
+
+def export_archive(study: str, to: Path | None) -> str:
+    """Pack a study's whole evidence; return a line on it."""
+    target = to or paths.find_root() / f"{study}.tar.gz"
+    written = archive.pack_study(study, target, stage.commit_of_evidence(study))
+    return f"{written}: {written.stat().st_size / 1e6:.1f} MB; `make verify ARCHIVE={written}` checks it"
+
+
+def verify_archive(archive: Path) -> int:
+    """Check an archive; return an exit code."""
+    verified = verify.verify_archive(archive)
+    print(verified)
+    return 0 if verified.is_same else 1
 
 
 def list_errors(error: BenchbookError) -> Sequence[str]:
@@ -113,10 +119,8 @@ def take_archive(file: Path) -> str:
 def take_archives(files_: Sequence[Path]) -> dict[Path, str | BenchbookError]:
     """Check archives in processes and put them into the record; a line on each with its doubts, or its error.
 
-    An error is BenchbookError where an archive's files contradict each other, Doubled where the record
-    has it or a run of it already; what is refused for another reason is kept in data/refused, as its error
-    says. What follows from its raw files is packed as the present code makes it. The index of a study is
-    written once, when all archives are checked.
+    An error is BenchbookError where an archive's files contradict each other, Doubled where the record has it
+    or a run of it. Other refused ones are kept in data/refused. The index of a study is written once.
     """
     outcomes: dict[Path, str | BenchbookError] = {}
     with open_staging() as folder:
@@ -130,7 +134,7 @@ def take_archives(files_: Sequence[Path]) -> dict[Path, str | BenchbookError]:
                 try:
                     prepared[file] = task.result()
                 except BenchbookError as error:
-                    outcomes[file] = _outcome_of_refusal(file, error)
+                    outcomes[file] = _keep_refused(file, error)
         # Read after the checks, which take minutes for many.
         studies, changed = dict(record.read_index().studies), set()
         try:
@@ -138,7 +142,7 @@ def take_archives(files_: Sequence[Path]) -> dict[Path, str | BenchbookError]:
                 try:
                     study, outcomes[file] = _enter_session(record.Index(studies=studies), session)
                 except BenchbookError as error:
-                    outcomes[file] = _outcome_of_refusal(file, error)
+                    outcomes[file] = _keep_refused(file, error)
                 else:
                     studies[session.name] = study
                     changed.add(session.name)
@@ -146,13 +150,6 @@ def take_archives(files_: Sequence[Path]) -> dict[Path, str | BenchbookError]:
             for name in sorted(changed):
                 record.write_study(name, studies[name])
     return {file: outcomes[file] for file in tasks}
-
-
-def _outcome_of_refusal(file: Path, error: BenchbookError) -> BenchbookError:
-    """Error of an archive that was refused; it names the place where the archive is kept."""
-    if isinstance(error, Doubled) or not file.is_file():
-        return error
-    return BenchbookError(f"{error}\nThe archive is kept: {_keep_refused(file)}")
 
 
 class Doubled(InputErrors):
@@ -190,9 +187,16 @@ def prepare_session(root: Path, file: Path, folder: Path) -> PreparedSession:
             archive.pack_study(name, packed, manifest.commit)
         columns, tables = describe_tables(held)
         results = sessions.write_results(folder / f"{session}.json", sessions.results_of(held))
-        entry = entry_of(held, packed, tables | {"results": results})
-        answer, title = study_answer.render_session(findings), findings.title
-    return PreparedSession(file, name, title, session, manifest, packed, columns, entry, answer)
+        entry = record.Entry(
+            commit=manifest.commit or "not known",
+            minutes=round(float(findings.machine_minutes), 1),
+            bytes=packed.stat().st_size,
+            sha256=files.digest_file(packed),
+            results=results,
+            **(tables | entry_fields(held, findings, describe_registration(held))),
+        )
+        answer = study_answer.render_session(findings)
+    return PreparedSession(file, name, findings.title, session, manifest, packed, columns, entry, answer)
 
 
 def _refuse_doubled(index: record.Index, file: Path, session: str, manifest: archive.ArchiveManifest) -> None:
@@ -213,18 +217,16 @@ def _enter_session(index: record.Index, prepared: PreparedSession) -> tuple[reco
     prepared.packed.with_suffix("").with_suffix(".json").replace(where.results)
     prepared.packed.replace(where.archive)
     columns = {**(recorded.columns if recorded else {}), **prepared.columns}
-    study = (
-        recorded.with_session(session, entry).model_copy(update={"title": prepared.title, "columns": columns})
-        if recorded
-        else record.Recorded(title=prepared.title, sessions={session: entry}, columns=columns)
-    )
+    inputs: dict[str, Any] = {"title": prepared.title, "columns": columns}
+    if recorded:
+        study = recorded.with_session(session, entry).model_copy(update=inputs)
+    else:
+        study = record.Recorded(sessions={session: entry}, **inputs)
     place = where.archive.relative_to(paths.find_root()).as_posix()
     line = f"{place}: {entry.bytes / 1e3:.0f} kB, {entry.runs} runs"
-    doubts = (
-        f"  recorded with a doubt: {shorten(doubt, MOST_OF_A_DOUBT, placeholder=' …')}"
-        for doubt in entry.doubts
-    )
-    return study, "\n".join([line, *prepared.answer, *doubts])
+    doubts = (shorten(doubt, MOST_OF_A_DOUBT, placeholder=" …") for doubt in entry.doubts)
+    marked = (f"  recorded with a doubt: {doubt}" for doubt in doubts)
+    return study, "\n".join([line, *prepared.answer, *marked])
 
 
 def describe_tables(held: ArchiveContents) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
@@ -235,27 +237,23 @@ def describe_tables(held: ArchiveContents) -> tuple[dict[str, dict[str, str]], d
     return {key: columns}, {"columns": key, "tables": numeric_equality.tables_digest(tables)}
 
 
-def _keep_refused(file: Path) -> str:
-    """Copy a refused archive to a place that nothing clears; its path from the root on.
-
-    One that stays in data, such as what a fleet brought, is kept where it is.
-    """
+def _keep_refused(file: Path, error: BenchbookError) -> BenchbookError:
+    """Error of a refused archive with the place where it is kept: in data, or copied where nothing clears."""
+    if isinstance(error, Doubled) or not file.is_file():
+        return error
     data, kept = paths.find_root() / "data", file.resolve()
     if not kept.is_relative_to(data.resolve()) or kept.is_relative_to(paths.record_folder().resolve()):
         stem, dot, suffix = file.name.partition(".tar")
         kept = data.resolve() / "refused" / f"{stem}-{files.digest_file(file)[:8]}{dot}{suffix}"
         kept.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, kept)
-    return kept.relative_to(paths.find_root().resolve()).as_posix()
+    place = kept.relative_to(paths.find_root().resolve()).as_posix()
+    return BenchbookError(f"{error}\nThe archive is kept: {place}")
 
 
 def capacity_problem(more: int, sessions: int = 1) -> str | None:
-    """Reason against so many sessions of so many bytes each in the record; None if they fit.
-
-    It is asked before anything is measured, and again before a session is written.
-    """
-    left = MOST_BYTES - record_size()
-    if more * sessions > left:
+    """Reason against so many sessions of so many bytes each in the record; None if they fit."""
+    if more * sessions > MOST_BYTES - record_size():
         return (
             f"{count(sessions, 'archive')} of {more / 1e6:.1f} MB would make the record larger than the "
             f"{MOST_BYTES / 1e6:.0f} MB that a clone carries; `benchbook record --prune` takes earlier "
@@ -274,21 +272,15 @@ def archive_bytes(name: str) -> int:
 
 
 def prune_archives() -> str:
-    """Remove archives of earlier sessions that the DVC remote has, or without one a commit.
-
-    The newest session of each study stays, so that pages need no network. An archive goes only when it was
-    read back whole.
-    """
+    """Remove archives of earlier sessions, each once the DVC remote, or else a commit, has it whole."""
     store, sent = archive_store.open_store(), []
     for session in record.read_index().sessions():
         if not session.is_newest and session.where.archive.is_file():
             store.put(session)
             session.where.archive.unlink()
             sent.append(session)
-    moved = sum(session.entry.bytes for session in sent)
-    return (
-        f"{count(len(sent), 'archive')} ({moved / 1e6:.1f} MB) in {store.name} and no longer here; {COMMIT}"
-    )
+    archives = f"{count(len(sent), 'archive')} ({sum(session.entry.bytes for session in sent) / 1e6:.1f} MB)"
+    return f"{archives} in {store.name} and no longer here; {COMMIT}"
 
 
 def fetch_archives(names: Sequence[str]) -> str:
@@ -307,24 +299,18 @@ def fetch_archives(names: Sequence[str]) -> str:
 
 
 def supersede_session(session: str, because: str, arms: Sequence[str] = ()) -> str:
-    """Take a session, or arms of it, out of pooling for a reason that stays with it; return a line on it.
-
-    InputErrors where no such session or arm is recorded, without a reason, and where nothing of the study
-    would be left: its page would have no session to stand on.
-    """
+    """Take a session, or arms of it, out of pooling with a reason, unless nothing is left; return a line."""
     studies = record.read_index().studies
     name = next((text for text, study in studies.items() if session in study.sessions), None)
     if name is None:
         raise InputErrors([f"--supersede: {session}: no such session in data/record"])
     recorded = studies[name]
     wrong = [] if because.strip() else ["--because: missing; say in a sentence what is wrong with it"]
+    has = list(load.load_study(name).arms) if arms else []
     wrong += [
-        f"--arms: {arm}: {name} has no such arm; {did_you_mean(arm, list(load.load_study(name).arms))}"
-        for arm in arms
-        if arm not in load.load_study(name).arms
+        f"--arms: {arm}: {name} has no such arm; {did_you_mean(arm, has)}" for arm in arms if arm not in has
     ]
-    others = [item for other, item in recorded.sessions.items() if other != session]
-    if not arms and not any(other.is_pooled for other in others):
+    if not arms and not any(recorded.sessions[other].is_pooled for other in {*recorded.sessions} - {session}):
         wrong.append(f"--supersede: {session}: nothing of {name} would be left; record another session first")
     if wrong:
         raise InputErrors(wrong)
@@ -370,15 +356,14 @@ def open_staging() -> Iterator[Path]:
 
 def record_size() -> int:
     """Bytes of all archives of the record, the calibration's among them."""
-    return sum(
-        file.stat().st_size for file in paths.record_folder().rglob("*.tar.xz") if ".new-" not in str(file)
-    )
+    archives = paths.record_folder().rglob("*.tar.xz")
+    return sum(file.stat().st_size for file in archives if ".new-" not in str(file))
 
 
 def find_edits(name: str) -> Iterator[str]:
     """Differences from the commit among the files that the evidence is made with."""
-    whole = study_variants.find_origin(name) or name
-    requests = [*MADE_WITH, *dict.fromkeys(paths.study_paths(text).shown for text in (whole, name))]
+    whole, where = study_variants.find_origin(name) or name, paths.study_paths(name)
+    requests = *MADE_WITH, where.shown, paths.study_paths(whole).shown
     listed = git.run_git("status", "--porcelain", "--untracked-files=all", "--", *requests)
     committed = git.run_git("show", "HEAD:params.yaml")
     if listed is None or committed is None:
@@ -386,10 +371,8 @@ def find_edits(name: str) -> Iterator[str]:
         return
     changed = [line[3:] for line in listed.splitlines()]
     # A study at another size than its file of the tree is no edit of it.
-    if whole != name and paths.study_paths(name).file.read_text(
-        encoding="utf-8"
-    ) == study_variants.render_variant(name, whole):
-        changed = [text for text in changed if text != paths.study_paths(name).shown]
+    if whole != name and where.file.read_text("utf-8") == study_variants.render_variant(name, whole):
+        changed = [text for text in changed if text != where.shown]
     if _read_settings(committed) != _read_settings(paths.params_file().read_text(encoding="utf-8")):
         changed.append("params.yaml (beside its lists of studies and sources)")
     if changed:
@@ -404,15 +387,14 @@ def find_unfinished(name: str, study: StudySpec) -> Iterator[str]:
         yield f"it has no findings; run `make repro STUDY={name}`"
         return
     findings = Findings.read(where.findings)
-    kept, planned = terminal_summary.count_progress(name)
-    is_decided = study.plan.stop == "decided" and findings.blocks.complete == findings.look.n
-    if not planned or (kept != planned and not (is_decided and findings.look.n)):
-        yield f"{kept} of {planned} runs are there; run `make repro STUDY={name}` again, it goes on"
     blocks, look = findings.blocks, findings.look
+    kept, planned = terminal_summary.count_progress(name)
+    is_decided = study.plan.stop == "decided" and blocks.complete == look.n
+    if not planned or (kept != planned and not (is_decided and look.n)):
+        yield f"{kept} of {planned} runs are there; run `make repro STUDY={name}` again, it goes on"
     # Fewer by the plan itself is a doubt: such a study describes its runs and decides nothing.
     if not look.n and blocks.planned >= (look.next or 0):
-        complete = blocks.complete
-        yield f"{complete} complete blocks are fewer than the first look needs, so nothing is decided"
+        yield f"{blocks.complete} complete blocks are fewer than the first look needs, so nothing is decided"
     if not findings.findings:
         yield "no finding could be computed; its page says why"
 
@@ -453,27 +435,11 @@ def describe_registration(held: ArchiveContents) -> str:
     return registration.check_registration(held.name, runs).text
 
 
-def entry_of(held: ArchiveContents, packed: Path, more: Mapping[str, Any]) -> record.Entry:
-    """The index's entry of a session that is unpacked and analyzed below a root of its own."""
-    findings = Findings.read(held.where.findings)
-    return record.Entry(
-        commit=archive.read_manifest(packed).commit or "not known",
-        minutes=round(float(findings.machine_minutes), 1),
-        bytes=packed.stat().st_size,
-        sha256=files.digest_file(packed),
-        **more,
-        **entry_fields(held, findings, describe_registration(held)),
-    )
-
-
 def entry_fields(held: ArchiveContents, findings: Findings, message: str) -> dict[str, Any]:
     """Entry fields that follow from a session's raw files, and the registration text in `told`."""
-    return {
-        "registered": message,
-        "blocks": findings.blocks.complete,
-        "doubts": tuple(find_objections(findings, message)),
-        **sessions.derive_entry(held),
-    }
+    doubts = tuple(find_objections(findings, message))
+    fields = {"registered": message, "blocks": findings.blocks.complete, "doubts": doubts}
+    return fields | sessions.derive_entry(held)
 
 
 def _read_settings(text: str) -> dict[str, Any]:

@@ -37,9 +37,8 @@ def render_pages(where: paths.RecordedPaths, entry: record.Entry, differs: Seque
     for done, page in (("report", inside.report), ("runs", inside.run_pages / "index.html")):
         stem = stage.STAGES[done]
         target = inside.notebooks / f"{stem}.ipynb"
-        notebooks.execute_notebook(
-            ours / "notebooks" / f"{stem}.ipynb", target, where.base, {"study": where.name}
-        )
+        source = ours / "notebooks" / f"{stem}.ipynb"
+        notebooks.execute_notebook(source, target, where.base, {"study": where.name})
         with paths.use_root(where.base):
             pages.render_page(target, page, where.name, commit, where.base, edited)
     with paths.use_root(where.base):
@@ -71,9 +70,7 @@ def _adapt_link(link: str, file: Path, target: Path, where: paths.RecordedPaths)
     inside, site = where.base / "reports", where.clone / "reports"
     if meant.is_relative_to(inside):
         relative = meant.relative_to(inside)
-        is_own = relative.parts[0] in ("studies", "runs") and where.name in (
-            relative.stem,
-            *relative.parts[:2],
-        )
-        meant = (site / "record" / relative) if is_own else site / relative
+        names = relative.stem, *relative.parts[:2]
+        is_own = relative.parts[0] in ("studies", "runs") and where.name in names
+        meant = site / "record" / relative if is_own else site / relative
     return os.path.relpath(meant, target.parent)

@@ -1,9 +1,6 @@
-"""`dvc repro`, with the holes around it closed.
+"""`dvc repro`, with the holes around it closed: one run at a time, locks explained, outputs in git named.
 
-Before: one run of the pipeline at a time, locks that a killed DVC left are explained, and outputs that git
-tracks are named before hours of measuring instead of after. Afterwards: a cache that could not take what
-was made is noticed, since DVC may end with 0 all the same (dvc 3.67 does, when the cache's disk is full);
-then the answer is printed.
+DVC may end with 0 though its cache could not take an output (3.67 does on a full disk): that is noticed.
 """
 
 from __future__ import annotations
@@ -41,17 +38,10 @@ ENDING_S = 30.0
 
 
 def run_command(words: list[str]) -> int:
-    """Run the pipeline; return an exit code."""
+    """Look, run `dvc repro` with these words, look again; return an exit code. `--study NAME` comes first."""
     if HELP & {*words}:
         print("usage: benchbook repro [--study NAME] [words for `dvc repro`, which are these:]\n")
-    return run_pipeline(words[2:], words[1]) if words[:1] == ["--study"] else run_pipeline(words)
-
-
-def run_pipeline(arguments: Sequence[str], study: str | None = None) -> int:
-    """Look, run `dvc repro` with these arguments, look again; return an exit code that means something.
-
-    With `study` only that study is measured; it is added to params.yaml if it is not there yet.
-    """
+    study, arguments = (words[1], words[2:]) if words[:1] == ["--study"] else (None, words)
     root = paths.find_root()
     if wrong := studies.find_unlisted(root):
         raise InputErrors(wrong)
@@ -74,7 +64,7 @@ def run_pipeline(arguments: Sequence[str], study: str | None = None) -> int:
             for name in chosen:
                 if not any("@" in word and not word.endswith(f"@{name}") for word in arguments):
                     _refuse_early(root, name)
-        code, is_stopped = _run_repro(root, list(arguments), study)
+        code, is_stopped = _run_repro(root, arguments, study)
         if is_stopped:
             from benchbook.commands import terminal_summary
 
@@ -128,11 +118,7 @@ def rebuild_pages() -> int:
 
 
 def _run_repro(root: Path, arguments: list[str], study: str | None) -> tuple[int, bool]:
-    """Run DVC for the measured stages, print the answers, then render the pages linked everywhere.
-
-    Who asks for a page gets those that it leads to. What is recorded is not made again on the way:
-    `make pages` does that.
-    """
+    """Run DVC for the measured stages, print the answers, then render the pages that they lead to."""
     from benchbook.commands import pages, terminal_summary
 
     chosen = [study] if study else list(load.load_params().studies)
@@ -154,7 +140,10 @@ def _run_repro(root: Path, arguments: list[str], study: str | None) -> tuple[int
         return 1 if code == DVC_FAILED else code, False
     if is_stopped or ASKING & set(arguments):
         return code, is_stopped
-    _print_answers(root, chosen)
+    for name in chosen:
+        if output := terminal_summary.render_answer(name):
+            page = root / "reports" / "studies" / f"{name}.html"
+            print("\n".join(["", *output, *([f"Report: {page}"] if page.is_file() else [])]))
     if not (is_whole or targets):
         return code, False
     # Nobody waits half a minute for an answer that stands.
@@ -164,10 +153,7 @@ def _run_repro(root: Path, arguments: list[str], study: str | None) -> tuple[int
 
 
 def _dry_targets(chosen: Sequence[str]) -> Iterator[list[str]]:
-    """Targets to ask DVC for in turn in a dry run; even then it reads the dependencies of stages.
-
-    The first stage of a study that left nothing is asked for; those after it run in any case, and are forced.
-    """
+    """Targets of a dry run, since DVC reads inputs: first stages without outputs, then later ones, forced."""
     first, later = [], []
     for name in chosen:
         where = paths.study_paths(name)
@@ -180,16 +166,6 @@ def _dry_targets(chosen: Sequence[str]) -> Iterator[list[str]]:
     yield list(dict.fromkeys(first))
     if later:
         yield ["--force", "--single-item", *later]
-
-
-def _print_answers(root: Path, names: Sequence[str]) -> None:
-    """Print each study's answer, its place among recorded sessions, its cause, and its page."""
-    from benchbook.commands import terminal_summary
-
-    for study in names:
-        if output := terminal_summary.render_answer(study):
-            page = root / "reports" / "studies" / f"{study}.html"
-            print("\n".join(["", *output, *([f"Report: {page}"] if page.is_file() else [])]))
 
 
 @contextlib.contextmanager
@@ -229,14 +205,11 @@ def no_stages(root: Path, arguments: Sequence[str]) -> list[str]:
     # Behind an option may stand what it takes.
     targets = [word for before, word in pairwise(("", *arguments)) if not before.startswith("-")]
     wrong += [word for word in targets if re.fullmatch(r"\w[\w-]*", word) and word not in of]
-    messages = []
+    names, messages = ", ".join(name for name, items in of.items() if items), []
     for word in wrong:
         near = did_you_mean(word, [*stages, *of])
-        is_near = near.startswith("did you mean")
-        names = ", ".join(name for name, items in of.items() if items)
-        messages.append(
-            f"{word}: no such stage; {near if is_near else f'write one of {names}, @ and a name'}"
-        )
+        remedy = near if near.startswith("did you mean") else f"write one of {names}, @ and a name"
+        messages.append(f"{word}: no such stage; {remedy}")
     return messages
 
 
@@ -261,50 +234,44 @@ def resolve_locks(root: Path) -> list[str]:
     if not alive and any(map(psutil.pid_exists, holders)):
         # DVC takes a zombie for a holder, and in many containers nobody collects those of a killed parent.
         file.unlink(missing_ok=True)
-    reused = []
+    remedies = []
     for pid in alive:
+        command, is_reused = repr(procfs.read_command(pid)[:60]), False
         with contextlib.suppress(psutil.NoSuchProcess):
-            reused += [pid] if psutil.Process(pid).create_time() > written else []
-    return [
-        f"DVC runs in this clone: process {pid}, {procfs.read_command(pid)[:60]!r}; wait until it ends, "
-        f"or stop it with `kill -INT {pid}`"
-        for pid in alive
-        if pid not in reused
-    ] + [
-        f"{name}: held by process {pid}, which is gone; its number is now "
-        f"{procfs.read_command(pid)[:60]!r}, and DVC would wait for that; if no DVC runs in this clone, "
-        f"`rm {name}`"
-        for pid in reused
-    ]
+            is_reused = psutil.Process(pid).create_time() > written
+        remedies.append(
+            f"{name}: held by process {pid}, which is gone; its number is now {command}, and DVC would wait "
+            f"for that; if no DVC runs in this clone, `rm {name}`"
+            if is_reused
+            else f"DVC runs in this clone: process {pid}, {command}; wait until it ends, "
+            f"or stop it with `kill -INT {pid}`"
+        )
+    return remedies
 
 
 def find_tracked(root: Path) -> list[str]:
     """Name outputs of the pipeline that git tracks: DVC would refuse them, but only after the stage ran."""
     listed = git.run_git("ls-files", "-z", "--", "data", "reports", root=root) or ""
     names = [name for name in listed.split("\0") if name]
-    tracked = []
-    for out in list_outs(root):
-        inside = [name for name in names if name == out or name.startswith(f"{out}/")]
-        if inside:
-            tracked.append(
-                f"{out}: {len(inside)} files are tracked by git, and DVC refuses them, but after the stage "
-                f"has run; `git rm -r -q --cached {out}`, then commit"
-            )
-    return tracked
+    inside = {out: [name for name in names if f"{name}/".startswith(f"{out}/")] for out in _list_outs(root)}
+    return [
+        f"{out}: {len(tracked)} files are tracked by git, and DVC refuses them, but after the stage "
+        f"has run; `git rm -r -q --cached {out}`, then commit"
+        for out, tracked in inside.items()
+        if tracked
+    ]
 
 
-def list_outs(root: Path) -> list[str]:
+def _list_outs(root: Path) -> Iterator[str]:
     """Outputs that DVC keeps of every stage, with the names of studies and sources put in."""
-    outs: list[str] = []
     for _, stage, named in _read_stages(root):
         # DVC has the name of a list's item in ${item}; of a mapping's it is in ${key}.
-        word = "${key}" if isinstance(named, dict) else "${item}"
+        word, items = "${key}" if isinstance(named, dict) else "${item}", [None] if named is None else named
         body = stage.get("do", stage)
         for out in [*body.get("outs", []), *body.get("metrics", []), *body.get("plots", [])]:
             name, flags = next(iter(out.items())) if isinstance(out, dict) else (out, {})
             if flags.get("cache", True):
-                outs += [str(name).replace(word, str(item)) for item in ([None] if named is None else named)]
-    return outs
+                yield from (str(name).replace(word, str(item)) for item in items)
 
 
 def find_absent(root: Path) -> list[str]:
@@ -317,12 +284,8 @@ def find_absent(root: Path) -> list[str]:
             f"`dvc status` failed: {output.stderr.strip()[-300:]}; run it to see why"
         ) from None
     changes = [change for stage in status.values() for change in stage if isinstance(change, dict)]
-    return sorted(
-        out
-        for change in changes
-        for out, how in (change.get("changed outs") or {}).items()
-        if how == "not in cache"
-    )
+    outs = [item for change in changes for item in (change.get("changed outs") or {}).items()]
+    return sorted(out for out, how in outs if how == "not in cache")
 
 
 def cache_space(root: Path) -> str:

@@ -58,9 +58,8 @@ def write_review(base: str) -> Path:
     cells = [nbformat.v4.new_code_cell("", outputs=[output])]
     title = f"What changed since {base}"
     target = root / "data" / "review" / "review.html"
-    files.write_text(
-        target, page.render_html(nbformat.v4.new_notebook(cells=cells), title, commit=commit[:10])
-    )
+    text = page.render_html(nbformat.v4.new_notebook(cells=cells), title, commit=commit[:10])
+    files.write_text(target, text)
     return target
 
 
@@ -90,26 +89,18 @@ def _compare_findings(commit: str, old: Mapping[str, Sequence[str]]) -> Iterator
         yield build_table("findings-of-none", [], "findings")
     for study in sorted(here | then):
         after = paths.study_paths(study).findings
-        before, why = (
-            _read_earlier(study, commit) if study in then else (None, "the study had no findings then")
-        )
+        before, why = None, "the study had no findings then"
+        if study in then:
+            before, why = _read_earlier(study, commit)
         now = Findings.read(after) if after.is_file() else None
-        rows = list(side_by_side(before, now))
         caption = why or ("" if now else "Nothing is there now: `dvc pull` or `make repro` brings it.")
         if now and study in old:
             caption += (
                 f" Now is stale: what {number_format.join_words(old[study])} read has changed since; "
                 f"`make repro STUDY={study}` brings the numbers of these files."
             )
-        yield build_table(
-            "then-and-now",
-            rows,
-            f"findings-{study}",
-            study=study,
-            told=caption,
-            contrast=name_contrast,
-            describe_row=describe_row,
-        )
+        inputs = {"study": study, "told": caption, "contrast": name_contrast, "describe_row": describe_row}
+        yield build_table("then-and-now", list(side_by_side(before, now)), f"findings-{study}", **inputs)
 
 
 def _read_earlier(study: str, commit: str) -> tuple[Findings | None, str]:
@@ -121,10 +112,8 @@ def _read_earlier(study: str, commit: str) -> tuple[Findings | None, str]:
         text = dvc.api.read(f"data/{study}/findings.json", repo=str(paths.find_root()), rev=commit)
         return Findings.parse(json.loads(text), paths.study_paths(study).findings), ""
     except (DvcException, OSError) as error:
-        return (
-            None,
-            f"What was found then is not in this clone's cache ({type(error).__name__}): `dvc fetch`.",
-        )
+        why = f"What was found then is not in this clone's cache ({type(error).__name__}): `dvc fetch`."
+        return None, why
     except BenchbookError as error:
         return None, f"What was found then can't be read: {error}."
 
@@ -189,19 +178,20 @@ def _format_value(value: Any) -> str:
 
 def _compare_code(commit: str, changed: Sequence[tuple[str, str]]) -> dict[str, str]:
     """Changes in each file of code, as git shows them; a new file in full."""
-    code: dict[str, str] = {}
-    left = _MOST_OF_ALL
+    code, left = dict[str, str](), _MOST_OF_ALL
     for kind, name in changed:
         if kind in _KINDS:
             text = git.run_git("diff", commit, "--", name) or ""
         else:
             lines = (paths.find_root() / name).read_text(encoding="utf-8", errors="replace").splitlines()
             text = "\n".join(["--- new, not in git", *(f"+{line}" for line in lines)])
-        most = min(_MOST_OF_A_DIFF, left)
-        text = text if len(text) <= most else f"{text[:most]}\n… and more"
-        left = max(left - len(text), 0)
-        code[name] = text
+        code[name] = _cut_text(text, min(_MOST_OF_A_DIFF, left))
+        left = max(left - len(code[name]), 0)
     return code
+
+
+def _cut_text(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}\n… and more"
 
 
 def _diff_notebook(commit: str, name: str) -> str:
@@ -222,4 +212,4 @@ def _diff_notebook(commit: str, name: str) -> str:
     pretty_print_notebook_diff("then", "now", before, diff_notebooks(before, now), config)
     # The first three lines name the two sides, which the page has done already.
     text = "\n".join(out.getvalue().splitlines()[3:]) or "no difference that counts"
-    return text if len(text) <= _MOST_OF_A_DIFF else f"{text[:_MOST_OF_A_DIFF]}\n… and more"
+    return _cut_text(text, _MOST_OF_A_DIFF)

@@ -10,7 +10,7 @@ from benchbook.compare.meta import meta_analysis, recorded_sessions
 from benchbook.compare.text.labels import name_place
 from benchbook.compare.text.results_table import describe_effect
 from benchbook.core.artifacts import record
-from benchbook.core.artifacts.meta_analysis import MetaAnalysis, PooledEffect
+from benchbook.core.artifacts.meta_analysis import PooledEffect
 from benchbook.core.util import git, number_format, numeric_equality, paths
 from benchbook.core.util.errors import BenchbookError
 from benchbook.core.util.plural import count
@@ -61,29 +61,18 @@ def _compare_pooled(name: str, commit: str, then: Sessions, now: Sessions) -> Ta
         return file.read_text(encoding="utf-8") if file.is_file() else None
 
     same = {session: now[session] for session in then if session in now}
-    old, again, new = (
-        {
-            name_place(contrast, part): part
-            for contrast in (pooled.contrasts if pooled else ())
-            for part in contrast.shown
-        }
-        for pooled in (
-            _pool_results(name, then, read_then),
-            _pool_results(name, same, read_now),
-            _pool_results(name, now, read_now),
-        )
-    )
+    old = _pool_effects(name, then, read_then)
+    again, new = (_pool_effects(name, sessions, read_now) for sessions in (same, now))
     rows = [(of, [effects.get(of) for effects in (old, again, new)]) for of in dict.fromkeys([*new, *old])]
-    inputs = {
-        "study": name,
-        "describe_effect": describe_effect,
-        "many": [count(len(values), "session") for values in (then, now)],
-    }
-    return build_table("record-then-and-now", rows, f"record-{name}", change=_describe_change, **inputs)
+    many = [count(len(values), "session") for values in (then, now)]
+    inputs = {"study": name, "describe_effect": describe_effect, "many": many, "change": _describe_change}
+    return build_table("record-then-and-now", rows, f"record-{name}", **inputs)
 
 
-def _pool_results(name: str, sessions: Sessions, read: Callable[[str], str | None]) -> MetaAnalysis | None:
-    """Pool results; None if they hold nothing that can be pooled."""
+def _pool_effects(
+    name: str, sessions: Sessions, read: Callable[[str], str | None]
+) -> dict[str, PooledEffect]:
+    """Joint effects of sessions by their places; none if there is nothing that can be pooled."""
     brought = []
     for session, entry in sessions.items():
         try:
@@ -92,9 +81,10 @@ def _pool_results(name: str, sessions: Sessions, read: Callable[[str], str | Non
             continue  # It is not there, damaged, or of an older form.
         brought.append(recorded_sessions.build_recorded(session, entry, results))
     try:
-        return meta_analysis.pool_sessions(name, brought)
+        contrasts = meta_analysis.pool_sessions(name, brought).contrasts
     except ValueError:
-        return None
+        return {}
+    return {name_place(contrast, part): part for contrast in contrasts for part in contrast.shown}
 
 
 def _describe_change(old: PooledEffect | None, again: PooledEffect | None, new: PooledEffect | None) -> str:

@@ -1,7 +1,4 @@
-"""`benchbook session`: measure the greatest need of the record on this machine, and record it.
-
-What is begun ends in the record or among its `not_recorded`; a session that was stopped goes on.
-"""
+"""`benchbook session`: measure the greatest need of the record on this machine, and record it."""
 
 from __future__ import annotations
 
@@ -65,9 +62,9 @@ def is_open(name: str) -> bool:
     from benchbook.evidence import sessions
     from benchbook.evidence.archive_reader import ArchiveContents
 
-    held = ArchiveContents(paths.find_root(), name)
     if recorded is None:
         return True
+    held = ArchiveContents(paths.find_root(), name)
     if _read_start(held) in {not_recorded.begun for not_recorded in recorded.not_recorded}:
         return False
     return not held.folders or sessions.session_id(held) not in recorded.sessions
@@ -111,16 +108,11 @@ def _most_needed(seconds: float) -> list[str]:
     left = seconds - sum(_estimate_seconds(load.load_study(name)) for name in open_)
     needs, skipped = find_needed([name for name in record.read_index().studies if name not in open_])
     fitting = sample_size.choose_studies(needs, left)
-    late = [
-        f"{need.study}: it has a session of six hours ago or less" for need in needs if not need.is_new_here
-    ]
-    lines = [
-        "what the record needs most here:",
-        *(f"  {name}: started before, goes on" for name in open_),
-        *(f"  {advice.sentence}" for advice in fitting),
-        *(f"  not {text}" for text in (*late, *skipped)),
-    ]
-    print("\n".join(lines))
+    recent = "it has a session of six hours ago or less"
+    late = [f"not {need.study}: {recent}" for need in needs if not need.is_new_here]
+    begun = (f"{name}: started before, goes on" for name in open_)
+    lines = [*begun, *(advice.sentence for advice in fitting), *late, *(f"not {text}" for text in skipped)]
+    print("\n  ".join(["what the record needs most here:", *lines]))
     return [*open_, *(advice.study for advice in fitting)]
 
 
@@ -136,30 +128,18 @@ def find_needed(names: Sequence[str]) -> tuple[list[SampleSize], list[str]]:
         if why := next(_find_obstacle(name, index.studies[name]), ""):
             skipped.append(f"{name}: {why}")
             continue
-        study, recorded = load.load_study(name), index.studies[name]
+        study, recorded, newest = load.load_study(name), index.studies[name], index.newest(name)
         # The design of a session that is measured now with the newest one's versions.
-        present = {
-            method: design.METHODS.get(method, 1) for method in recorded.sessions[recorded.newest].methods
-        }
-        facts = index.newest(name).pooled_results.facts
-        mine = design.compute_digest(study, facts.arms, present)
-        here = StudySession(
-            id="here", measured=now, design=mine, processor=cpu_models.parse_processor(machine.cpu_model())
-        )
+        present = {method: design.METHODS.get(method, 1) for method in newest.entry.methods}
+        mine = design.compute_digest(study, newest.pooled_results.facts.arms, present)
+        processor = cpu_models.parse_processor(machine.cpu_model())
+        here = StudySession(id="here", measured=now, design=mine, processor=processor)
+        before = [_build_session(*pair) for pair in recorded.of_design(mine).items()]
         pooled = meta_analysis.read_pooled(name)
-        needs.append(
-            sample_size.assess_study(
-                name,
-                [_build_session(*pair) for pair in recorded.of_design(mine).items()],
-                here,
-                pooled if pooled is not None and pooled.design == mine else None,
-                any(
-                    interleaving.choose_order(study, workload) == interleaving.RUNS
-                    for workload in study.workloads
-                ),
-                _estimate_seconds(study),
-            )
-        )
+        pooled = pooled if pooled is not None and pooled.design == mine else None
+        orders = {interleaving.choose_order(study, workload) for workload in study.workloads}
+        in_runs, seconds = interleaving.RUNS in orders, _estimate_seconds(study)
+        needs.append(sample_size.assess_study(name, before, here, pooled, in_runs, seconds))
     return needs, skipped
 
 

@@ -98,8 +98,8 @@ def clusters_left(lab_root: Path) -> list[str]:
     from benchbook.sites.gke import cluster as gke
     from benchbook.sites.topology import teardown
 
-    kept = [folder for folder in teardown.find_labs(lab_root) if gke.remove_cluster(folder)]
     return [
         f"the cluster of {folder.name} is still there and costs money: `benchbook cluster {folder.name} down`"
-        for folder in kept
+        for folder in teardown.find_labs(lab_root)
+        if gke.remove_cluster(folder)
     ]

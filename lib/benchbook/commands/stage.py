@@ -36,8 +36,7 @@ CODE = ("lib", "notebooks", "dvc.yaml", "requirements.lock")
 def run_stage(stage: str, name: str, is_here: bool = False) -> int:
     """Execute the notebook of a stage for a study; return 0, or the exit code of the failed part.
 
-    It has a kernel of its own, but for what only shows something or is asked for `here`. The study file is
-    checked first (exit 2). A failed notebook is kept in `data/NAME/failed`, where DVC does not delete it.
+    It has a kernel of its own, but for what only shows something or is asked for `here`.
     """
     site = (load.load_for_measuring if stage in MEASURING else load.load_study)(name).site
     needed = site.existing.password_env if site.existing is not None and stage in MEASURING else None
@@ -56,8 +55,8 @@ def run_stage(stage: str, name: str, is_here: bool = False) -> int:
     if stage in SHOWING and code == 0:
         page = where.report if stage == "report" else where.run_pages / "index.html"
         _render_page(where.notebooks / f"{notebook}.ipynb", page, name)
-    if stage == "report" and code == 0:
-        write_summary(name, current_commit(), count_edited())
+        if stage == "report":
+            write_summary(name, current_commit(), count_edited())
     return code
 
 
@@ -102,11 +101,7 @@ def write_summary(name: str, made_by: str | None, changed: int) -> None:
 
 
 def execute_notebook(notebook: str, into: Path, failed: Path, is_here: bool = True, **inputs: str) -> int:
-    """Execute a notebook with at most one parameter; return 0, or the exit code of one that failed.
-
-    What only shows something is executed in this process. What failed is kept in a folder of its own.
-    BenchbookError where nothing can be written.
-    """
+    """Execute a notebook with at most one parameter, keep a failed one in `failed`; return an exit code."""
     root, target, log = paths.find_root(), into / f"{notebook}.ipynb", into / f".{notebook}.log"
     source = root / "notebooks" / f"{notebook}.ipynb"
     try:
@@ -136,10 +131,8 @@ def execute_notebook(notebook: str, into: Path, failed: Path, is_here: bool = Tr
             failed.mkdir(parents=True, exist_ok=True)
             for file in (path for path in (target, log) if path.is_file()):
                 shutil.copyfile(file, failed / f"{notebook}-{stamp}{file.suffix}")
-            print(
-                f"the executed notebook and its log are kept in {_relative_path(failed, root)}",
-                file=sys.stderr,
-            )
+            kept = f"the executed notebook and its log are kept in {_relative_path(failed, root)}"
+            print(kept, file=sys.stderr)
         except OSError as error:
             print(f"the executed notebook could not be kept: {error.strerror}", file=sys.stderr)
     log.unlink(missing_ok=True)
@@ -215,7 +208,6 @@ def run_command(stage: str, study: str, here: bool) -> int:
     """Run stages one after another until one fails; return an exit code."""
     requests = stage.split(",")
     if wrong := [text for text in requests if text not in STAGES]:
-        raise InputErrors(
-            [f"stage: {text}: no such stage; write one of {', '.join(STAGES)}" for text in wrong]
-        )
+        remedy = f"no such stage; write one of {', '.join(STAGES)}"
+        raise InputErrors([f"stage: {text}: {remedy}" for text in wrong])
     return next((code for text in requests if (code := run_stage(text, study, here))), 0)

@@ -22,17 +22,15 @@ OPTIONAL = {"aa": "{}", "dataset": "{}", "warm_up": "{}", "claims": "[]"}
 
 def check_studies() -> str:
     """Check params.yaml and every study file; InputErrors with all that is wrong."""
-    wrong: list[str] = []
+    wrong = list[str]()
     written = paths.list_studies()
     named = list(written)
     for name in written:
         # Loading the study lists what is wrong with its file.
         with contextlib.suppress(InputErrors):
             named += [size for size in study_variants.variant_names(name) if size not in written]
-    attempts: list[Callable[[], object]] = [
-        load.load_params,
-        *(partial(load.load_for_measuring, name) for name in named),
-    ]
+    attempts: list[Callable[[], object]] = [load.load_params]
+    attempts += [partial(load.load_for_measuring, name) for name in named]
     for attempt in attempts:
         try:
             attempt()
@@ -44,10 +42,7 @@ def check_studies() -> str:
 
 
 def print_plan(study: str, manifests: bool) -> int:
-    """Print a study's schedule, its duration, and arms that can't be made; return an exit code.
-
-    BenchbookError in provision's words where what can't be made leaves nothing to compare.
-    """
+    """Print a study's schedule, duration, and arms that can't be made; BenchbookError if no pair is left."""
     of = load.load_for_measuring(study)
     # A study with a mistake is refused before what takes long to import.
     from benchbook import sites
@@ -93,8 +88,7 @@ def write_size(name: str) -> None:
     study = study_variants.find_origin(name)
     if study is None:
         return
-    where = paths.study_paths(name)
-    whole = paths.study_paths(study)
+    where, whole = paths.study_paths(name), paths.study_paths(study)
     wanted = study_variants.render_variant(name, study)
     if not where.file.is_file():
         files.write_text(whole.file.with_name(f"{name}.yaml"), wanted)
@@ -102,7 +96,7 @@ def write_size(name: str) -> None:
     elif where.file.read_text(encoding="utf-8") != wanted:
         print(
             f"{where.shown} differs from this size in {whole.shown}, and is measured as it is; "
-            "delete it to have it written again",
+            "delete it to have it written again"
         )
 
 
@@ -156,11 +150,8 @@ def render_questions() -> str:
     for name in study_variants.list_wholes():
         study = load.load_study(name)
         file = paths.study_paths(name).file.relative_to(paths.find_root() / "studies")
-        of_sizes = {
-            size: schedule.describe_duration(size, load.load_study(size))
-            for size in study_variants.variant_names(name)
-        }
-        times = {name: schedule.describe_duration(name, study), **of_sizes}
+        sizes = name, *study_variants.variant_names(name)
+        times = {size: schedule.describe_duration(size, load.load_study(size)) for size in sizes}
         row = {"title": study.title, "file": file.as_posix(), "kind": study.site.kind, "times": times}
         folders.setdefault(file.parent.as_posix(), []).append(row)
     documents = {name: source.load_source(name) for name in source_files.source_names()}
@@ -173,12 +164,10 @@ def _list_answers() -> dict[str, dict[str, list[str]]]:
     answers: dict[str, dict[str, list[str]]] = {}
     for name in study_variants.list_wholes():
         whole = _list_claims(load.load_study(name))
-        requests = [(name, claim, how) for claim, how in whole.items()]
-        for size in study_variants.variant_names(name):
-            claims = _list_claims(load.load_study(size)).items()
-            requests += [(size, claim, how) for claim, how in claims if whole.get(claim) != how]
-        for study, claim, how in requests:
-            answers.setdefault(claim, {}).setdefault(how, []).append(study)
+        for size in (name, *study_variants.variant_names(name)):
+            for claim, how in _list_claims(load.load_study(size)).items():
+                if size == name or whole.get(claim) != how:
+                    answers.setdefault(claim, {}).setdefault(how, []).append(size)
     return answers
 
 

@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from benchbook.compare.stats.stalls import event_seconds
 from benchbook.core.artifacts.findings import Findings
@@ -15,15 +16,14 @@ from benchbook.core.util.errors import BenchbookError
 from benchbook.core.util.number_format import format_count, format_minutes
 from benchbook.core.util.plural import as_sentence
 
+if TYPE_CHECKING:
+    from benchbook.evidence.archive_reader import ArchiveContents
+
 FIVE_MINUTES = 5.0
 
 
 def render_answer(study: str) -> list[str]:
-    """Answer of a study in lines, as its page has it; empty before it has findings.
-
-    The table comes first, then why, where this session lies among those that are recorded, and on what all
-    this rests.
-    """
+    """Answer of a study in lines: table, cause, place among sessions, basis; empty without findings."""
     where = paths.study_paths(study)
     if not where.findings.is_file():
         return []
@@ -58,21 +58,26 @@ def render_answer(study: str) -> list[str]:
 def recorded_sessions(study: str) -> MetaAnalysis | None:
     """Recorded sessions with the design of this clone's session, pooled; None if there are none."""
     from benchbook.compare.meta import recorded_sessions as recorded_results
-    from benchbook.core.artifacts import design, meta_analysis, record
-    from benchbook.evidence import sessions
-    from benchbook.evidence.archive_reader import ArchiveContents
+    from benchbook.core.artifacts import meta_analysis, record
 
     index = record.read_index()
-    recorded = index.studies.get(study)
-    if recorded is None or not paths.study_paths(study).raw.is_dir():
-        return None
-    held = ArchiveContents(paths.find_root(), study)
-    mine = design.compute_digest(held.study, held.facts.arms, sessions.list_methods(held))
-    if not recorded.of_design(mine):
+    if (here := _read_here(study)) is None or not index.studies[study].of_design(mine := here[1]):
         return None
     pooled = meta_analysis.read_pooled(study)
     is_pooled = pooled is not None and pooled.design == mine
     return pooled if is_pooled else recorded_results.pool_study(index, study, mine)
+
+
+def _read_here(study: str) -> tuple[ArchiveContents, str] | None:
+    """This clone's session and the digest of its design; None if none, or if the study is not recorded."""
+    from benchbook.core.artifacts import design, record
+    from benchbook.evidence import sessions
+    from benchbook.evidence.archive_reader import ArchiveContents
+
+    if study not in record.read_index().studies or not paths.study_paths(study).raw.is_dir():
+        return None
+    held = ArchiveContents(paths.find_root(), study)
+    return held, design.compute_digest(held.study, held.facts.arms, sessions.list_methods(held))
 
 
 def five_minutes(findings: Findings) -> list[str]:
@@ -101,29 +106,23 @@ def describe_place(study: str) -> list[str]:
     from benchbook.compare.meta import meta_analysis, prediction_check
     from benchbook.core.artifacts import design, record
     from benchbook.evidence import sessions
-    from benchbook.evidence.archive_reader import ArchiveContents
 
-    recorded = record.read_index().studies.get(study)
-    if recorded is None or not paths.study_paths(study).raw.is_dir():
+    if (here := _read_here(study)) is None:
         return []
-    held = ArchiveContents(paths.find_root(), study)
-    mine = design.compute_digest(held.study, held.facts.arms, sessions.list_methods(held))
-    several = len(recorded.sessions)
-    alike = recorded.of_design(mine)
-    if not alike:
+    (held, mine), recorded = here, record.read_index().studies[study]
+    if not (alike := recorded.of_design(mine)):
         other = record.read_index().newest(study).pooled_results.design
         session = "; ".join(design.describe_differences(other, sessions.describe_design(held))[:3])
-        return [f"None of the {several} recorded sessions has this design: {session}."]
-    pooled = recorded_sessions(study)
-    if pooled is None:
+        return [f"None of the {len(recorded.sessions)} recorded sessions has this design: {session}."]
+    if (pooled := recorded_sessions(study)) is None:
         return [f"{len(alike)} recorded sessions have this design; none of them can be read."]
-    here = meta_analysis.build_session(
+    this = meta_analysis.build_session(
         *(sessions.session_id(held), sessions.format_minute(sessions.read_start(held)), mine),
         findings=Findings.read(held.where.findings),
         facts=held.facts.arms,
         probes=held.facts.probes,
     )
-    session = prediction_check.describe_session(here, pooled)
+    session = prediction_check.describe_session(this, pooled)
     return [session] if session else []
 
 
