@@ -9,8 +9,7 @@ import pymysql
 import sqlalchemy
 
 from benchbook.core.util.errors import SiteError
-from benchbook.sites import settings, sql
-from benchbook.sites import workspace as labs
+from benchbook.sites import settings, sql, workspace
 from benchbook.sites.descriptors.mariadb import TRAITS
 from benchbook.sites.engines import tls
 from benchbook.sites.engines.server import Server
@@ -41,7 +40,7 @@ class MariaDB(Server):
         self,
         machine: Machine,
         engine: Any,
-        place: labs.PartLocation,
+        place: workspace.PartLocation,
         tls_from: Callable[[], Machine] | None = None,
     ) -> None:
         super().__init__(machine, engine, place)
@@ -154,11 +153,11 @@ class MariaDB(Server):
             cursor.execute("SHOW GLOBAL STATUS LIKE 'Uptime'")
             uptime_s = int(cursor.fetchone()[1])
             self._close(cursor)
-            cursor.execute(f"CREATE DATABASE IF NOT EXISTS {labs.SCHEMA}")
-            sql.let_in(cursor, labs.USER, self.lab.password(), place.peers())
+            cursor.execute(f"CREATE DATABASE IF NOT EXISTS {workspace.SCHEMA}")
+            sql.let_in(cursor, workspace.USER, self.lab.password(), place.peers())
             for peer in place.peers():
                 with_tls = "NONE" if self.tls_from is None else "SSL"
-                cursor.execute(f"ALTER USER %s@%s REQUIRE {with_tls}", (labs.USER, peer))
+                cursor.execute(f"ALTER USER %s@%s REQUIRE {with_tls}", (workspace.USER, peer))
         its_pid = int(self.machine.read(f"{self.role}/{PID}") or 0)
         results: dict[str, Any] = {"data folder": PurePosixPath(data), "pid file": PurePosixPath(pid_file)}
         results |= {"pid": its_pid, "port": port, "bind_address": address}
@@ -166,7 +165,7 @@ class MariaDB(Server):
         self._must_be_the_one(results, wanted, word, uptime_s, started_s)
 
     def _from(self, machine: Machine, address: str, port: int, statement: str) -> Any:
-        account = {"user": labs.USER, "password": self.lab.password(), "database": labs.SCHEMA}
+        account = {"user": workspace.USER, "password": self.lab.password(), "database": workspace.SCHEMA}
         self._opened += 1
         context = tls.FarContext(self.lab) if self.tls_from is not None else None
         session = machine.connect((address, port), context, read_timeout=30, **account)

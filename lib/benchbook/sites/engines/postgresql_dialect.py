@@ -38,7 +38,16 @@ class PostgresqlDialect(dialect.Dialect):
     def counters(self, connection: Connection) -> tuple[dict[str, int], Mapping[str, Any], float]:
         """Work of all accounts but the administrator, by counter, and the uptime in seconds."""
         sessions, deadlocks, killed, fatal, lost, uptime_s, *work = self.ask(connection, "databases").one()
-        counted = self._statements(connection)
+        query = text(self.questions["statements"].format(others=self.others))
+        # Calls and rows of all statements but our own; one that is not used is 0.
+        counted = dict.fromkeys((*COMMANDS.values(), "Com_other", "Rows_sent", "Rows_changed"), 0)
+        for command, calls, rows in connection.execute(query, {"admin": self.admin}):
+            counter = COMMANDS.get(str(command), "Com_other")
+            counted[counter] += int(calls)
+            if counter == "Com_select":
+                counted["Rows_sent"] += int(rows)
+            elif counter in WRITES:
+                counted["Rows_changed"] += int(rows)
         counted |= {
             "Connections": int(sessions),
             "Deadlocks": int(deadlocks),
@@ -103,19 +112,6 @@ class PostgresqlDialect(dialect.Dialect):
             str(name): f"{inserted} rows inserted, {updated} updated, {deleted} deleted"
             for name, inserted, updated, deleted in self.ask(connection, "written")
         }
-
-    def _statements(self, connection: Connection) -> dict[str, int]:
-        """Calls and rows of all statements but our own under our names; an unused one is 0."""
-        query = text(self.questions["statements"].format(others=self.others))
-        results = dict.fromkeys((*COMMANDS.values(), "Com_other", "Rows_sent", "Rows_changed"), 0)
-        for command, calls, rows in connection.execute(query, {"admin": self.admin}):
-            counter = COMMANDS.get(str(command), "Com_other")
-            results[counter] += int(calls)
-            if counter == "Com_select":
-                results["Rows_sent"] += int(rows)
-            elif counter in WRITES:
-                results["Rows_changed"] += int(rows)
-        return results
 
 
 WORDS = PostgresqlDialect()

@@ -15,8 +15,7 @@ import sqlalchemy
 from benchbook.core.study.descriptors import EngineDescriptor as Traits
 from benchbook.core.study.study_cluster import ArmEvent
 from benchbook.core.util.errors import SiteError
-from benchbook.sites import settings, sql
-from benchbook.sites import workspace as labs
+from benchbook.sites import settings, sql, workspace
 from benchbook.sites.agent import files
 from benchbook.sites.agent.facts import VERSION
 from benchbook.sites.machine import data_snapshots, local_machine
@@ -47,7 +46,7 @@ class Server(Supervised, abc.ABC):
     word = ""
 
     def __init__(
-        self, machine: Machine, engine: Any, place: labs.PartLocation, user: str | None = None
+        self, machine: Machine, engine: Any, place: workspace.PartLocation, user: str | None = None
     ) -> None:
         super().__init__(machine, place, user or machine.account(self.traits.account))
         self.engine, self.lab = engine, machine.lab
@@ -84,7 +83,16 @@ class Server(Supervised, abc.ABC):
     def disturb(self, event: ArmEvent, record: dict[str, Any]) -> Iterator[float]:
         """End it and start it again, or set its variables and set them back; yield the seconds between."""
         if event.what == "set":
-            yield from self._set_variables(event, record)
+            with self.admin().connect() as connection:
+                rows = {key: connection.exec_driver_sql(f"SELECT @@GLOBAL.{key}") for key in event.settings}
+                was = {name: row.scalar_one() for name, row in rows.items()}
+            record |= {"was": {name: str(value) for name, value in was.items()}, "killed_s": time.monotonic()}
+            self._set_globally(event.settings)
+            record["set_s"] = time.monotonic()
+            yield event.back_after_s
+            record["started_s"] = time.monotonic()
+            self._set_globally(was)
+            record["ready_s"] = time.monotonic()
             return
         record |= {"pid_before": self.running().pid, "killed_s": time.monotonic()}
         self.stop(signal.SIGKILL if event.what == "kill" else None)
@@ -92,18 +100,6 @@ class Server(Supervised, abc.ABC):
         record["started_s"] = time.monotonic()
         self.ensure()
         record |= {"ready_s": time.monotonic(), "pid_after": self.running().pid}
-
-    def _set_variables(self, event: ArmEvent, record: dict[str, Any]) -> Iterator[float]:
-        with self.admin().connect() as connection:
-            rows = {name: connection.exec_driver_sql(f"SELECT @@GLOBAL.{name}") for name in event.settings}
-            was = {name: row.scalar_one() for name, row in rows.items()}
-        record |= {"was": {name: str(value) for name, value in was.items()}, "killed_s": time.monotonic()}
-        self._set_globally(event.settings)
-        record["set_s"] = time.monotonic()
-        yield event.back_after_s
-        record["started_s"] = time.monotonic()
-        self._set_globally(was)
-        record["ready_s"] = time.monotonic()
 
     def _set_globally(self, values: Mapping[str, Any]) -> None:
         with self.admin().connect() as connection:

@@ -8,8 +8,7 @@ import pymysql
 import sqlalchemy
 
 from benchbook.core.util.errors import SiteError
-from benchbook.sites import settings, sql
-from benchbook.sites import workspace as labs
+from benchbook.sites import settings, sql, workspace
 from benchbook.sites.descriptors.tidb import TRAITS
 from benchbook.sites.engines.server import Server
 from benchbook.sites.machine.contract import Machine
@@ -30,7 +29,7 @@ class TiDB(Server):
     own_options = frozenset({"-host", "-P", "-status-host", "-status"})
     start_s, stop_s = 180.0, 60.0
 
-    def __init__(self, machine: Machine, engine: Any, place: labs.PartLocation) -> None:
+    def __init__(self, machine: Machine, engine: Any, place: workspace.PartLocation) -> None:
         super().__init__(machine, engine, place, data.choose_user(machine))
         self.asked = config.complete_settings(engine.settings, self.version)
         self.status = Status(place.address, place.port + 1, machine)
@@ -74,7 +73,7 @@ class TiDB(Server):
     @property
     def _own_hosts(self) -> list[str]:
         """Apparent hosts of the administrator's sessions over the socket."""
-        is_elsewhere = self.place.address != labs.LOOPBACK and int(self.version.partition(".")[0]) < 6
+        is_elsewhere = self.place.address != workspace.LOOPBACK and int(self.version.partition(".")[0]) < 6
         return ["localhost", self.place.address] if is_elsewhere else ["localhost"]
 
     def create(self) -> None:

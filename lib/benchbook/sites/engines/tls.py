@@ -19,6 +19,9 @@ PIECE = 1 << 16
 def prepare_folder(lab: labs.Lab) -> Path:
     """Folder of a lab's certificates, readable by us alone; made at need, and anew in time."""
     from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import rsa
+    from cryptography.x509.oid import NameOID
 
     place = lab.folder / FOLDER
     if (place / KEY).is_file():
@@ -27,7 +30,32 @@ def prepare_folder(lab: labs.Lab) -> Path:
             return place
     for name in ("secrets", FOLDER):
         lab.private_folder(name, None)
-    _create_certificates(place)
+    # An authority signs two certificates and is then forgotten.
+    # Every TLS library that a sysbench may have been built with knows RSA.
+    keys = {name: rsa.generate_private_key(65537, 2048) for name in ("authority", "server", "client")}
+    names = {name: x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"benchbook {name}")]) for name in keys}
+    now = datetime.datetime.now(datetime.UTC)
+    local = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    for name, key in keys.items():
+        signed = (
+            x509.CertificateBuilder(names["authority"], names[name], key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - datetime.timedelta(days=1))
+            .not_valid_after(now + datetime.timedelta(days=DAYS))
+            .add_extension(x509.BasicConstraints(ca=name == "authority", path_length=None), critical=True)
+            .add_extension(local, critical=False)
+            .sign(keys["authority"], hashes.SHA256())
+        )
+        file = CA if name == "authority" else f"{name}-cert.pem"
+        labs.write_private(place / file, signed.public_bytes(serialization.Encoding.PEM).decode("ascii"))
+        if name != "authority":
+            text = key.private_bytes(
+                serialization.Encoding.PEM,
+                serialization.PrivateFormat.TraditionalOpenSSL,
+                serialization.NoEncryption(),
+            )
+            # Last, so that what is found whole is whole.
+            labs.write_private(place / f"{name}-key.pem", text.decode("ascii"))
     return place
 
 
@@ -92,37 +120,3 @@ class _FarTls(Far):
             if not data:
                 raise ConnectionError("the other side ended it")
             self._in.write(data)
-
-
-def _create_certificates(place: Path) -> None:
-    """Make an authority that signs two certificates and is then forgotten."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import rsa
-    from cryptography.x509.oid import NameOID
-
-    # Every TLS library that a sysbench may have been built with knows RSA.
-    keys = {name: rsa.generate_private_key(65537, 2048) for name in ("authority", "server", "client")}
-    names = {name: x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"benchbook {name}")]) for name in keys}
-    now = datetime.datetime.now(datetime.UTC)
-    local = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
-    for name, key in keys.items():
-        signed = (
-            x509.CertificateBuilder(names["authority"], names[name], key.public_key())
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(now - datetime.timedelta(days=1))
-            .not_valid_after(now + datetime.timedelta(days=DAYS))
-            .add_extension(x509.BasicConstraints(ca=name == "authority", path_length=None), critical=True)
-            .add_extension(local, critical=False)
-            .sign(keys["authority"], hashes.SHA256())
-        )
-        file = CA if name == "authority" else f"{name}-cert.pem"
-        labs.write_private(place / file, signed.public_bytes(serialization.Encoding.PEM).decode("ascii"))
-        if name != "authority":
-            text = key.private_bytes(
-                serialization.Encoding.PEM,
-                serialization.PrivateFormat.TraditionalOpenSSL,
-                serialization.NoEncryption(),
-            )
-            # Last, so that what is found whole is whole.
-            labs.write_private(place / f"{name}-key.pem", text.decode("ascii"))

@@ -27,13 +27,12 @@ from typing import Any
 
 from benchbook.core.study.study_arm import Kernel
 from benchbook.core.util.errors import SiteError
-from benchbook.sites import workspace as labs
+from benchbook.sites import workspace
 from benchbook.sites.agent import kernel
 from benchbook.sites.machine import concurrent_steps
 from benchbook.sites.machine.contract import Machine
 from benchbook.sites.machine.supervised_process import Supervised
 from benchbook.sites.processes.process import PATH
-from benchbook.sites.workspace import lab_id
 
 NAMESPACES = Path("/run/netns")
 VIRTUAL = 200
@@ -66,7 +65,7 @@ class LabNetwork:
     """The network of one lab. Made at the first request only; remains of an earlier one go first."""
 
     def __init__(self, token: str) -> None:
-        self.id = lab_id(token)
+        self.id = workspace.lab_id(token)
         self.bridge = f"bb-{self.id}"
         self._subnet: ipaddress.IPv4Network | None = None
 
@@ -206,7 +205,7 @@ class DelayRelay(Supervised):
     what = "the delaying hop"
 
     def __init__(
-        self, machine: Machine, place: labs.PartLocation, server: str, latency_ms: float = 0.0
+        self, machine: Machine, place: workspace.PartLocation, server: str, latency_ms: float = 0.0
     ) -> None:
         super().__init__(machine, place)
         self.server, self.latency_ms = server, latency_ms
@@ -244,7 +243,7 @@ class ClusterZones:
     count: int
     latency_ms: float
 
-    def place(self, place: labs.PartLocation, zone: int) -> labs.PartLocation:
+    def place(self, place: workspace.PartLocation, zone: int) -> workspace.PartLocation:
         namespace, address = self.network.pod(self._number(zone))
         return replace(place, address=address, where=replace(place.where, namespace=namespace))
 

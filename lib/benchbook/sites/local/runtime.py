@@ -111,18 +111,13 @@ class LocalRuntime(ArmRuntime[LabPlacement]):
                 )
         for part in chain.servers if chain.server.where.is_pod else ():
             name = f"{part.name}_namespace" if part in chain.others else "namespace"
-            identity[name] = self._check_namespace(part)
+            child, path = self.get(part).child, self.network.pod(part.rank + 1)[0]
+            its = os.readlink(f"/proc/{child.pid}/ns/net") if child is not None else ""
+            if its != f"net:[{path.stat().st_ino}]":
+                where = f"the server is in namespace {its or 'none'}, not in {path}"
+                raise SiteError(f"{where}; call site.up(arm) again")
+            identity[name] = its
         return identity
-
-    def _check_namespace(self, part: Part) -> str:
-        """The server's network namespace, as the kernel numbers it; SiteError if it is not the pod's."""
-        child, path = self.get(part).child, self.network.pod(part.rank + 1)[0]
-        its = os.readlink(f"/proc/{child.pid}/ns/net") if child is not None else ""
-        if its != f"net:[{path.stat().st_ino}]":
-            raise SiteError(
-                f"the server is in namespace {its or 'none'}, not in {path}; call site.up(arm) again"
-            )
-        return its
 
     def hops(self, chain: Chain) -> list[Hop]:
         """Places that count the bytes of server and proxy, hops between as one; over a socket none."""
@@ -181,7 +176,16 @@ class LocalRuntime(ArmRuntime[LabPlacement]):
         address, where, peers = self.address(part), self.where(part), self._peers(part)
         place = labs.PartLocation(part.name, *address, where, lambda: peers, self.connections, part.prepared)
         if part.kind == "server":
-            return self._make_server(part, place)
+            name = next(name for name, chain in self.chains.items() if part in chain.servers)
+            engine = packages.resolve_engine(engine_of(self.study, self.study.deployed(name)))
+            more: dict[str, Any] = {}
+            if (cluster := engine.cluster) is not None and cluster.zones_ms is not None:
+                place = replace(place, peers=lambda: (self.network.gateway,))
+                zones = network.ClusterZones(self.network, part.rank, cluster.stores, cluster.zones_ms)
+                more["zones"] = zones
+            server = load(program_of(engine))(self.machine, engine, place, **more)
+            data_snapshots.repair_data(server)
+            return server
         to = require_value(part.to)
         if part.kind == "relay":
             behind = ":".join(map(str, self.addresses(to)[0]))
@@ -197,18 +201,6 @@ class LocalRuntime(ArmRuntime[LabPlacement]):
             then = [*(several or [self.address(at)]), self.address(there)]
             proxy.moved |= zip([*self.addresses(to), self.address(part)], then, strict=True)
         return proxy
-
-    def _make_server(self, part: Part, place: labs.PartLocation) -> Any:
-        name = next(name for name, chain in self.chains.items() if part in chain.servers)
-        engine = packages.resolve_engine(engine_of(self.study, self.study.deployed(name)))
-        more: dict[str, Any] = {}
-        if (cluster := engine.cluster) is not None and cluster.zones_ms is not None:
-            place = replace(place, peers=lambda: (self.network.gateway,))
-            zones = network.ClusterZones(self.network, part.rank, cluster.stores, cluster.zones_ms)
-            more["zones"] = zones
-        server = load(program_of(engine))(self.machine, engine, place, **more)
-        data_snapshots.repair_data(server)
-        return server
 
     def _peers(self, part: Part) -> tuple[str, ...]:
         """Origins of a server's connections: loopback, its socket, the bridge of pods."""

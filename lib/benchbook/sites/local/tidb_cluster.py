@@ -47,7 +47,11 @@ class UnistoreCluster(TidbServers):
     is_sparse = True
 
     def __init__(
-        self, machine: LocalMachine, engine: Any, place: labs.PartLocation, zones: ClusterZones | None = None
+        self,
+        machine: LocalMachine,
+        engine: Any,
+        place: labs.PartLocation,
+        zones: ClusterZones | None = None,
     ) -> None:
         assert engine.cluster is not None
         lab = machine.lab
@@ -271,7 +275,23 @@ class UnistoreCluster(TidbServers):
         """Make new data, again (a few times) if a store ends by itself; yield while parts come up."""
         for tries_left in reversed(range(TRIES)):
             try:
-                yield from self._first_start()
+                self.lies_in = "new"
+                self.machine.remove(f"{self.role}/new")
+                for member in (self.pd, *self.stores.values()):
+                    for name in ("new", f"new/{member.name}"):
+                        self.machine.private_folder(f"{self.role}/{name}", self.user)
+                try:
+                    # One after another: a store that joins asks PD for what the ones before it have made.
+                    for hop in self.hops.values():
+                        yield from hop.starting()
+                    for member in (self.pd, *self.stores.values()):
+                        yield from member.starting()
+                    yield from self._resting(READY_S, QUIET_S)
+                    first = self.servers[0]
+                    data.first_start(first, first.private(), data.SOCKET, self._own_hosts)
+                finally:
+                    self.stop()
+                    self.lies_in = "data"
                 return
             except SiteError as error:
                 # unistore may panic while a new store gets its first snapshots ("tocommit is out of range").
@@ -280,26 +300,6 @@ class UnistoreCluster(TidbServers):
                 print(
                     f"{self.role}: a new cluster's store ended by itself; making its data again", flush=True
                 )
-
-    def _first_start(self) -> concurrent_steps.Steps:
-        """Make the data: the first TiDB listens on a socket alone until its account is closed."""
-        self.lies_in = "new"
-        self.machine.remove(f"{self.role}/new")
-        for member in (self.pd, *self.stores.values()):
-            for name in ("new", f"new/{member.name}"):
-                self.machine.private_folder(f"{self.role}/{name}", self.user)
-        try:
-            # One after another: a store that joins asks PD for what the ones before it have made.
-            for hop in self.hops.values():
-                yield from hop.starting()
-            for member in (self.pd, *self.stores.values()):
-                yield from member.starting()
-            yield from self._resting(READY_S, QUIET_S)
-            first = self.servers[0]
-            data.first_start(first, first.private(), data.SOCKET, self._own_hosts)
-        finally:
-            self.stop()
-            self.lies_in = "data"
 
     def _resting(self, wait_s: float, still_s: float, even_s: float = 0.0) -> concurrent_steps.Steps:
         """Wait until nothing is missing and leaders rest, uneven if PD can't even them out in time."""

@@ -97,7 +97,20 @@ def save_data(server: Any, servers: Sequence[Any], label: str) -> None:
             f"the server{_format_host(server.machine)} did not shut down by itself, so its data cannot be "
             f"copied; see {server.log} and run the prepare stage again"
         )
-    _save_copy(server, label)
+    machine, copy = server.machine, server.place.prepared
+    part = f"{copy}.part"
+    remove_copy(machine, copy)
+    machine.remove(part)
+    machine.private_folder(part, server.user)
+    _copy_folder(server, f"{server.role}/data", f"{part}/data")
+    record = {
+        "label": label,
+        "made_with": server.made_with,
+        "saved_utc": datetime.now(UTC).isoformat(timespec="seconds"),
+        "sample": machine.sample(f"{part}/data"),
+    }
+    machine.write(f"{part}/{RECORD}", json.dumps(record), server.user)
+    machine.rename(part, copy)
     mine = [item for item in servers if item.has_copies and item is not server]
     mine = [item for item in mine if item.place.prepared == server.place.prepared]
     others = {item.machine.host: item for item in mine if item.machine.host != server.machine.host}
@@ -185,23 +198,6 @@ def _replace_data(server: Any) -> None:
         machine.rename(f"{role}/data", f"{role}/old")
         machine.rename(f"{role}/fresh", f"{role}/data")
         machine.remove(f"{role}/old")
-
-
-def _save_copy(server: Any, label: str) -> None:
-    machine, copy = server.machine, server.place.prepared
-    part = f"{copy}.part"
-    remove_copy(machine, copy)
-    machine.remove(part)
-    machine.private_folder(part, server.user)
-    _copy_folder(server, f"{server.role}/data", f"{part}/data")
-    record = {
-        "label": label,
-        "made_with": server.made_with,
-        "saved_utc": datetime.now(UTC).isoformat(timespec="seconds"),
-        "sample": machine.sample(f"{part}/data"),
-    }
-    machine.write(f"{part}/{RECORD}", json.dumps(record), server.user)
-    machine.rename(part, copy)
 
 
 def _take_copy(server: Any, to: str) -> None:

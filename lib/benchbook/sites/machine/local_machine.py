@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pymysql
 
 from benchbook.core.util.errors import SiteError
-from benchbook.sites import contract
-from benchbook.sites import workspace as labs
+from benchbook.sites import contract, workspace
 from benchbook.sites.agent import files
 from benchbook.sites.agent.watch import HostWatch
 from benchbook.sites.machine.contract import WAIT_S, Env, Machine, Request, fetch_text
@@ -52,7 +51,7 @@ class LocalMachine(Machine, files.Files):
     folder: Path  # type: ignore[assignment]  # a path that this process can open
     _what = "the lab's folder"
 
-    def __init__(self, lab: labs.Lab) -> None:
+    def __init__(self, lab: workspace.Lab) -> None:
         super().__init__(lab.folder)
         self.lab, self.folder = lab, lab.folder
         self.cores = len(os.sched_getaffinity(0))
@@ -63,7 +62,7 @@ class LocalMachine(Machine, files.Files):
         return pwd.getpwuid(os.geteuid()).pw_name
 
     def account(self, name: str) -> str | None:
-        return labs.service_user(name)
+        return workspace.service_user(name)
 
     def program(self, name: str) -> str | None:
         return find_program(name)

@@ -11,8 +11,7 @@ from typing import Any
 
 from benchbook.core.artifacts import applied_config
 from benchbook.core.util.errors import SiteError
-from benchbook.sites import settings
-from benchbook.sites import workspace as labs
+from benchbook.sites import settings, workspace
 from benchbook.sites.machine import concurrent_steps
 from benchbook.sites.machine.contract import Machine
 
@@ -92,7 +91,7 @@ class Supervised(Component):
     crash = re.compile(r"(?!)")
     hints: tuple[str, ...] = ()
 
-    def __init__(self, machine: Machine, place: labs.PartLocation, user: str | None = None) -> None:
+    def __init__(self, machine: Machine, place: workspace.PartLocation, user: str | None = None) -> None:
         self.machine, self.place, self.user = machine, place, user
         self.role = place.name
         self.child: Any = None

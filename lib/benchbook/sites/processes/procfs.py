@@ -133,11 +133,15 @@ def describe_placement(pid: int) -> dict[str, str]:
         limits = (PROC / str(pid) / "limits").read_text(encoding="ascii").splitlines()[1:]
     except OSError:
         return {}
+    results: dict[str, list[str]] = {}
+    for line in groups.splitlines():
+        _, controllers, path = line.split(":", 2)
+        results.setdefault(path, []).append(controllers or "v2")
     return {
         "nice": _join_sorted(niceness),
         "policy": _join_sorted(policies),
         "cores": " or ".join(format_ranges(each) for each in sorted(cores)),
-        "groups": _format_groups(groups),
+        "groups": "; ".join(f"{path}: {','.join(sorted(names))}" for path, names in sorted(results.items())),
         "limits": ", ".join(
             f"{line[:25].strip().removeprefix('Max ')} {line[26:46].strip()}"
             for line in limits
@@ -192,15 +196,6 @@ def format_ranges(cores: Iterable[int]) -> str:
 
 def _join_sorted(values: Iterable[int]) -> str:
     return ", ".join(map(str, sorted(values)))
-
-
-def _format_groups(text: str) -> str:
-    """Control groups of a process, those that share a path together."""
-    results: dict[str, list[str]] = {}
-    for line in text.splitlines():
-        _, controllers, path = line.split(":", 2)
-        results.setdefault(path, []).append(controllers or "v2")
-    return "; ".join(f"{path}: {','.join(sorted(names))}" for path, names in sorted(results.items()))
 
 
 def has_capability(number: int) -> bool:

@@ -28,46 +28,50 @@ SHELLS = {"sh", "bash", "dash", "zsh", "ksh"}
 
 def run_stage(argv: Sequence[str], log: Path | None = None) -> int:
     """Run a stage's command to its end; return its exit code, 128 + n after signal n; errors go to `log`."""
-    watched = _open_launchers()
+    watched = []
+    pid = os.getppid()
+    while pid > 1:
+        with contextlib.suppress(OSError):
+            watched.append(os.pidfd_open(pid))
+        words = procfs.read_command(pid).split()
+        stat = procfs.read_stat(pid)
+        is_line = len(words) > 1 and os.path.basename(words[0]) in SHELLS and words[1] in ("-c", "-ec", "-ce")
+        pid = stat.parent if is_line and stat is not None else 0
     call_prctl(PR_SET_CHILD_SUBREAPER, 1)
     call_prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     wanted = [signum for signum in ENDING if signal.getsignal(signum) is not signal.SIG_IGN]
     signals = Signals([*wanted, signal.SIGCHLD])
     try:
-        return _watch_stage(argv, log, signals, watched)
+        env = {**os.environ, OWNER: str(os.getpid())}
+        with log.open("wb") if log else contextlib.nullcontext() as errors:
+            try:
+                child = spawn.spawn_program(
+                    argv, stdin=subprocess.DEVNULL, stderr=errors, start_new_session=True, env=env
+                )
+            except OSError as error:
+                text = f"{argv[0]}: cannot be started: {error.strerror}; check that it is installed"
+                print(text, file=sys.stderr)
+                return 127
+        ended_by = None
+        while ended_by is None and child.poll() is None:
+            caught = signals.wait(0.2, watched)
+            if caught is not None and caught != signal.SIGCHLD:
+                ended_by = caught
+            elif procfs.any_ended(watched):
+                ended_by = signal.SIGTERM
+            _reap_orphans(child)
+        left = end_descendants(child)
+        if left:
+            print(f"still there after SIGKILL: {', '.join(map(str, left))}; run `make down`", file=sys.stderr)
+        if ended_by is not None:
+            return 128 + ended_by
+        code = child.returncode
+        return code if code >= 0 else 128 - code
     finally:
         for handle in watched:
             os.close(handle)
         # What came in while we ended the stage is answered already.
         signals.close()
-
-
-def _watch_stage(argv: Sequence[str], log: Path | None, signals: "Signals", watched: list[int]) -> int:
-    env = {**os.environ, OWNER: str(os.getpid())}
-    with log.open("wb") if log else contextlib.nullcontext() as errors:
-        try:
-            child = spawn.spawn_program(
-                argv, stdin=subprocess.DEVNULL, stderr=errors, start_new_session=True, env=env
-            )
-        except OSError as error:
-            text = f"{argv[0]}: cannot be started: {error.strerror}; check that it is installed"
-            print(text, file=sys.stderr)
-            return 127
-    ended_by = None
-    while ended_by is None and child.poll() is None:
-        caught = signals.wait(0.2, watched)
-        if caught is not None and caught != signal.SIGCHLD:
-            ended_by = caught
-        elif procfs.any_ended(watched):
-            ended_by = signal.SIGTERM
-        _reap_orphans(child)
-    left = end_descendants(child)
-    if left:
-        print(f"still there after SIGKILL: {', '.join(map(str, left))}; run `make down`", file=sys.stderr)
-    if ended_by is not None:
-        return 128 + ended_by
-    code = child.returncode
-    return code if code >= 0 else 128 - code
 
 
 def end_descendants(child: subprocess.Popen[bytes] | None = None, grace_s: float = GRACE_S) -> list[int]:
@@ -107,20 +111,6 @@ def die_with_parent() -> None:
     is_orphan = parent is not None and parent.isdigit() and int(parent) != os.getppid()
     if is_orphan or not procfs.is_alive(owner):
         os.kill(os.getpid(), signal.SIGKILL)
-
-
-def _open_launchers() -> list[int]:
-    """Handles of our parent and, if that is a shell running one line, of the shell's parent."""
-    handles = []
-    pid = os.getppid()
-    while pid > 1:
-        with contextlib.suppress(OSError):
-            handles.append(os.pidfd_open(pid))
-        words = procfs.read_command(pid).split()
-        stat = procfs.read_stat(pid)
-        is_line = len(words) > 1 and os.path.basename(words[0]) in SHELLS and words[1] in ("-c", "-ec", "-ce")
-        pid = stat.parent if is_line and stat is not None else 0
-    return handles
 
 
 def _reap_orphans(child: subprocess.Popen[bytes] | None) -> None:

@@ -11,8 +11,7 @@ from benchbook.core.study.descriptors import ProxyDescriptor as Traits
 from benchbook.core.study.study_arm import ELSEWHERE
 from benchbook.core.study.study_hosts import HostProxy
 from benchbook.core.util.errors import SiteError
-from benchbook.sites import load, sql
-from benchbook.sites import workspace as labs
+from benchbook.sites import load, sql, workspace
 from benchbook.sites.agent import files
 from benchbook.sites.agent.facts import VERSION
 from benchbook.sites.machine import local_machine
@@ -36,7 +35,7 @@ class Proxy(Supervised, abc.ABC):
     def __init__(
         self,
         machine: Machine,
-        place: labs.PartLocation,
+        place: workspace.PartLocation,
         servers: Sequence[str],
         requests: HostProxy = NOTHING,
         arm: str = "",

@@ -144,22 +144,6 @@ class TurnScheduler:
         families = self.asked.get("families") or ()
         return {part: self.usage.Usage(pids, families) for part, pids in parts.items()} if self.usage else {}
 
-    def begin_counting(self) -> None:
-        """Count the processor's events in each part; arms with one server share its counts."""
-        families, counters = self.asked.get("families") or (), {}
-        for name, books in self.books.items():
-            for part in books:
-                pids = tuple(self.arms[name]["parts"][part])
-                if pids not in counters:
-                    counters[pids] = self.usage.Counters(pids, families)
-                self.counters[name][part] = counters[pids]
-
-    def end_counting(self) -> None:
-        """Stop counting: it takes time from the measurement."""
-        counters = {id(entry): entry for counter in self.counters.values() for entry in counter.values()}
-        for item in counters.values():
-            item.close()
-
     def with_client(self, name: str) -> list[int]:
         """Processes that run only in this arm's turns, beside its client: from the server outwards."""
         return [pid for pid, names in self.stops.items() if name in names]
@@ -289,9 +273,17 @@ class TurnScheduler:
         for name in self.arms:
             self.stop(name)
         self.running = set()
-        self.begin_counting()
+        families, counters = requests.get("families") or (), {}
+        # Arms with one server share its counts.
+        for name, books in self.books.items():
+            for part in books:
+                pids = tuple(self.arms[name]["parts"][part])
+                if pids not in counters:
+                    counters[pids] = self.usage.Counters(pids, families)
+                self.counters[name][part] = counters[pids]
         self.fill(first + requests["discard_s"] - GUARD_S, is_counted=False)
-        self.end_counting()
+        for counter in counters.values():
+            counter.close()
         discarded = time.monotonic()
         _sleep_until(last + requests["discard_s"] + GUARD_S)
         begun = time.monotonic()
@@ -302,10 +294,6 @@ class TurnScheduler:
             self.look_outside(name)
         self.go_on()
         return {"window": [begun, ended], "started": [first, last], "discarded": discarded}
-
-    def is_out_of_turn(self, pid: int) -> bool:
-        """True if a process is a client that was to stand still."""
-        return any(pid in pids for name, pids in self.clients.items() if name not in self.running)
 
     def seen_so_far(self) -> dict:
         """Observations so far, each by arm."""
@@ -449,7 +437,9 @@ def main() -> int:
         code = 0
     except Ended as gone:
         results["gone"], code = gone.args[0], 3
-        results["gone_out_of_turn"] = clock is not None and clock.is_out_of_turn(gone.args[0])
+        results["gone_out_of_turn"] = clock is not None and any(
+            gone.args[0] in pids for name, pids in clock.clients.items() if name not in clock.running
+        )
     except TimeoutError:
         results["gone"], code = "start", 4
     finally:

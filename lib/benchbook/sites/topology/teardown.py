@@ -74,7 +74,12 @@ def tear_down(lab_root: Path, purge: bool = False) -> Report:
     if not report.left:
         records = [name for kind in kinds for name in kind.RECORDS]
         for folder in filter(Path.is_dir, labs):
-            _remove_leftovers(folder, report)
+            owners = {path: process.read_pidfile(path) for path in (folder / "run").glob("*.json")}
+            pidfiles = [path for path, owner in owners.items() if owner is None or not owner.is_alive]
+            sockets = [path for part in ("server", "proxy") for path in folder.glob(f"{part}*/*.sock")]
+            for path in [*pidfiles, *sockets, *folder.glob("server*/*.pid")]:
+                path.unlink(missing_ok=True)
+                report.removed.append(str(path))
             if purge and not any((folder / name).exists() for name in records):
                 _remove_folder(folder, report)
         for folder in filter(_is_abandoned, list_temporary(lab_root)):
@@ -155,15 +160,6 @@ def _remove_folder(folder: Path, report: Report) -> None:
 
 def _read_token(folder: Path) -> str | None:
     return read_record(folder / "lab.json").get("token")
-
-
-def _remove_leftovers(folder: Path, report: Report) -> None:
-    owners = {path: process.read_pidfile(path) for path in (folder / "run").glob("*.json")}
-    pidfiles = [path for path, owner in owners.items() if owner is None or not owner.is_alive]
-    sockets = [path for part in ("server", "proxy") for path in folder.glob(f"{part}*/*.sock")]
-    for path in [*pidfiles, *sockets, *folder.glob("server*/*.pid")]:
-        path.unlink(missing_ok=True)
-        report.removed.append(str(path))
 
 
 def make_temporary(root: Path, prefix: str) -> Path:
