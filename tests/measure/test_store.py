@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -79,7 +80,7 @@ class Store:
     def digests(self) -> set[str]:
         """Return the hash of every file that is kept anywhere."""
         left_out = ("void.json", "README.txt")
-        files = [path for path in self.base.rglob("*") if path.is_file() and path.name not in left_out]
+        files = [path for path in self.base.rglob("*") if path.is_file() and not path.name.endswith(left_out)]
         return {hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
@@ -102,55 +103,95 @@ def ids(runs: list[PlannedRun]) -> list[str]:
     return [run.run_id for run in runs]
 
 
-def test_an_empty_store_misses_everything_in_order(tmp_path: Path):
-    assert Store(tmp_path).tidy_up() == ids(RUNS)
+def half(kept: Store) -> None:
+    """Leave one run, and one that was killed before its end."""
+    shutil.rmtree(kept.raw)
+    kept.keep(RUNS[0])
+    kept.make(RUNS[1])
 
 
-def test_a_whole_store_is_left_alone(kept: Store):
-    before = kept.digests()
-    assert kept.tidy_up() == []
-    assert (kept.names(), kept.voids(), kept.said) == (set(ids(RUNS)), {}, [])
-    assert kept.digests() == before
+def half_named(kept: Store) -> None:
+    shutil.rmtree(kept.raw)
+    run_folder.seal_folder(kept.make(RUNS[0]), 1)
 
 
-def test_a_killed_run_is_kept_as_evidence_and_made_again(tmp_path: Path):
-    half = Store(tmp_path)
-    half.keep(RUNS[0])
-    half.make(RUNS[1])
-    before = half.digests()
-    assert half.tidy_up() == ids(RUNS), "its partner was measured within another start of the servers"
-    assert half.voids() == {f"{RUNS[1].run_id}.a1": "killed", f"{RUNS[0].run_id}.a1": "apart"}
-    for run in RUNS[:2]:
-        assert store.count_attempts(half.void, run.run_id) == 0, (
-            "a kill is no fault of a run and costs no attempt"
-        )
-    assert half.said[1] == f"{RUNS[0].group}: 1 of 3 runs were there; the whole group is made again"
-    assert "killed before it ended" in half.said[0]
-    assert before <= half.digests()
-
-
-def test_a_run_killed_between_seal_and_name_is_made_again(tmp_path: Path):
-    sealed = Store(tmp_path)
-    run_folder.seal_folder(sealed.make(RUNS[0]), 1)
-    assert sealed.tidy_up() == ids(RUNS)
-    assert sealed.voids() == {f"{RUNS[0].run_id}.a1": "killed"}
-
-
-def test_a_changed_file_is_found_and_its_run_made_again(kept: Store):
+def change_a_file(kept: Store) -> None:
     out = kept.raw / RUNS[2].run_id / "sysbench.out"
     out.write_bytes(out.read_bytes().replace(b"s", b"S", 1))
-    assert kept.tidy_up() == ids(RUNS[:3]), "the group is made again whole, the other one stays"
-    status = dict(zip(ids(RUNS[:3]), ("apart", "apart", "broken"), strict=True))
-    assert kept.voids() == {f"{run_id}.a1": why for run_id, why in status.items()}
-    assert "sysbench.out: its bytes are not those of the manifest" in kept.said[0]
-    assert kept.tidy_up() == ids(RUNS[:3]), "what is broken or apart never comes back"
 
 
-def test_a_copy_under_another_name_is_no_run(kept: Store):
+def copy_under_another_name(kept: Store) -> None:
     (kept.raw / RUNS[0].run_id).rename(kept.base / "aside")
     (kept.raw / RUNS[1].run_id).rename(kept.raw / RUNS[0].run_id)
-    assert kept.tidy_up() == ids(RUNS[:3])
-    assert set(kept.voids().values()) == {"broken", "apart"}
+
+
+def damage_an_earlier_one(kept: Store) -> None:
+    kept.tidy_up([])
+    (kept.void / f"{RUNS[0].run_id}.a1" / "monitor.csv").unlink()
+
+
+def judge(status: str, *numbers: int, is_earlier: bool = False) -> Callable[[Store], None]:
+    """Find runs bad, which may have been made before a check was there, or before a limit was set."""
+
+    def act(kept: Store) -> None:
+        if is_earlier:
+            kept.tidy_up([])
+        kept.bad |= {RUNS[number].run_id: Verdict(status, ["V16 machine: stolen"]) for number in numbers}
+
+    return act
+
+
+AGAIN = f"{RUNS[0].group}: 1 of 3 runs were there; the whole group is made again"
+BYTES = "sysbench.out: its bytes are not those of the manifest"
+BAD = f"{RUNS[1].run_id}: invalid: V16 machine: stolen"
+
+
+@pytest.mark.parametrize(
+    ("act", "missing", "status", "said"),
+    [
+        (lambda kept: shutil.rmtree(kept.raw), RUNS, {}, []),
+        (lambda kept: None, [], {}, []),
+        # A partner was measured within another start of the servers.
+        (half, RUNS, {0: "apart", 1: "killed"}, ["killed before it ended", AGAIN]),
+        (half_named, RUNS, {0: "killed"}, ["killed before it ended"]),
+        (change_a_file, RUNS[:3], {0: "apart", 1: "apart", 2: "broken"}, [BYTES, "2 of 3 runs were there"]),
+        (copy_under_another_name, RUNS[:3], {0: "broken", 2: "apart"}, ["", "1 of 3 runs were there"]),
+        (damage_an_earlier_one, RUNS[:3], {0: "earlier", 1: "apart", 2: "apart"}, ["2 of 3 runs were there"]),
+        (judge("invalid", 1), RUNS[:3], {0: "partner", 1: "invalid", 2: "partner"}, [BAD]),
+        (judge("invalid", 1, is_earlier=True), RUNS[:3], {0: "partner", 1: "invalid", 2: "partner"}, [BAD]),
+        (judge("indeterminate", 0), RUNS[:3], {0: "indeterminate", 1: "partner", 2: "partner"}, [""]),
+        (judge("invalid", 0, 1), RUNS[:3], {0: "invalid", 1: "invalid", 2: "partner"}, ["", BAD]),
+    ],
+)  # fmt: skip
+def test_what_is_not_whole_or_not_valid_is_kept_as_evidence_and_its_group_made_again(
+    kept: Store,
+    act: Callable[[Store], None],
+    missing: list[PlannedRun],
+    status: dict[int, str],
+    said: list[str],
+):
+    act(kept)
+    before = kept.digests()
+    assert kept.tidy_up() == ids(missing) and kept.names() == {*ids(RUNS)} - {*ids(missing)}
+    attempts = {name.rpartition(".a")[0]: why for name, why in kept.voids().items()}
+    assert attempts == {RUNS[number].run_id: why for number, why in status.items()}
+    assert [part in text for part, text in zip(said, kept.said, strict=True)] == [True] * len(said), kept.said
+    assert before <= kept.digests()
+    for number, why in status.items():
+        # A kill is no fault of a run and costs no attempt.
+        counts = why in ("invalid", "indeterminate", "partner")
+        assert store.count_attempts(kept.void, RUNS[number].run_id) == counts
+    kept.bad.clear()
+    assert kept.tidy_up() == ids(missing), "what is void never comes back, whatever the judge says now"
+
+
+def test_the_partners_of_an_invalid_run_say_which_it_was(kept: Store):
+    judge("invalid", 1)(kept)
+    kept.tidy_up()
+    notes = [json.loads(path.read_text()) for path in kept.void.glob("*.void.json")]
+    reasons = {note["run_id"]: note["reasons"] for note in notes}
+    assert reasons[RUNS[1].run_id] == ["V16 machine: stolen"]
+    assert reasons[RUNS[0].run_id] == [f"stands next to {RUNS[1].run_id}"]
 
 
 def test_runs_of_other_settings_step_aside_and_come_back(kept: Store):
@@ -167,73 +208,11 @@ def test_runs_of_other_settings_step_aside_and_come_back(kept: Store):
     assert before <= kept.digests()
 
 
-def test_an_earlier_run_that_was_damaged_stays_where_it_is(kept: Store):
-    kept.tidy_up([])
-    (kept.void / f"{RUNS[0].run_id}.a1" / "monitor.csv").unlink()
-    assert kept.tidy_up() == ids(RUNS[:3])
-    status = {name.rpartition(".")[0]: status for name, status in kept.voids().items()}
-    assert status == {run.run_id: "earlier" if run is RUNS[0] else "apart" for run in RUNS[:3]}
-
-
-def test_an_earlier_run_is_judged_before_it_comes_back(kept: Store):
-    """It may have been made before a check was there, or before a limit was set."""
-    before = kept.digests()
-    kept.tidy_up([])
-    bad = RUNS[1]
-    kept.bad[bad.run_id] = Verdict("invalid", ["V16 machine: 5.0 % stolen"])
-    group = [run for run in RUNS if run.group == bad.group]
-    assert kept.tidy_up() == ids(group)
-    assert kept.names() == set(ids(RUNS)) - set(ids(group))
-    status = {name.rpartition(".")[0]: status for name, status in kept.voids().items()}
-    assert status == {run.run_id: "invalid" if run is bad else "partner" for run in group}
-    assert kept.said == [f"{bad.run_id}: invalid: V16 machine: 5.0 % stolen"]
-    assert before <= kept.digests()
-
-
 def test_blocks_that_are_taken_back_step_aside_too(kept: Store):
     first = [run for run in RUNS if run.block == 1]
     assert kept.tidy_up(first) == []
     assert kept.names() == set(ids(first))
     assert kept.tidy_up() == []
-
-
-def test_one_invalid_run_voids_its_whole_group_and_no_other(kept: Store):
-    bad = RUNS[1]
-    kept.bad[bad.run_id] = Verdict("invalid", ["V10 ledger: 3 queries more"])
-    before = kept.digests()
-    group = [run for run in RUNS if run.group == bad.group]
-    assert kept.tidy_up() == ids(group)
-    assert kept.names() == set(ids(RUNS)) - set(ids(group))
-    status = {name.removesuffix(".a1"): status for name, status in kept.voids().items()}
-    assert status == {run.run_id: "invalid" if run is bad else "partner" for run in group}
-    notes = [json.loads(path.read_text()) for path in sorted(kept.void.glob("*.void.json"))]
-    reasons = {note["run_id"]: note["reasons"] for note in notes}
-    assert reasons[bad.run_id] == ["V10 ledger: 3 queries more"]
-    assert reasons[RUNS[0].run_id] == [f"stands next to {bad.run_id}"]
-    assert kept.said == [f"{bad.run_id}: invalid: V10 ledger: 3 queries more"]
-    assert before <= kept.digests()
-
-
-def test_indeterminate_is_no_better_than_invalid(kept: Store):
-    kept.bad[RUNS[0].run_id] = Verdict("indeterminate", ["V10 ledger: no counters"])
-    assert len(kept.tidy_up()) == 3
-    assert kept.voids()[f"{RUNS[0].run_id}.a1"] == "indeterminate"
-
-
-def test_two_invalid_runs_of_a_group_are_voided_once_each(kept: Store):
-    for run in RUNS[:2]:
-        kept.bad[run.run_id] = Verdict("invalid", ["V1"])
-    kept.tidy_up()
-    assert sorted(kept.voids()) == sorted(f"{run.run_id}.a1" for run in RUNS[:3])
-
-
-def test_voided_runs_never_come_back_as_data(kept: Store):
-    kept.bad[RUNS[0].run_id] = Verdict("invalid", ["V1"])
-    kept.tidy_up()
-    kept.bad.clear()
-    assert kept.tidy_up() == ids(RUNS[:3]), (
-        "the judge may have changed its mind; what was voided stays voided"
-    )
 
 
 def test_attempts_count_what_went_wrong_and_nothing_else(kept: Store):

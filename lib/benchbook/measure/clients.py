@@ -1,7 +1,4 @@
-"""The clients of one run: started so that all begin at one moment, waited for, and ended with each other.
-
-And the turns of a group of runs: asked of the site's clock, waited for, and kept with each run.
-"""
+"""The clients of one run, started at one moment and ended together, and the turns of a group of runs."""
 
 import signal
 import subprocess
@@ -99,10 +96,8 @@ def start_clients(
 def wait_for_clients(
     running: Sequence[RunningClient], deadline_s: float, advance: Callable[[], float | None]
 ) -> None:
-    """Wait for all clients and note the end of each; one that fails ends the others, as does time.
-
-    `advance` carries out what is due of the run's event; it returns the seconds until its next step.
-    """
+    """Wait for all clients and note the end of each; one that fails ends the others, as does time. `advance`
+    carries out what is due of the run's event; it returns the seconds until its next step."""
     deadline = time.monotonic() + deadline_s
     going = list(running)
     ended_by = "deadline"
@@ -159,11 +154,8 @@ COLUMNS = ["arm", "begin_us", "end_us"]
 
 
 def take_turns(group: Mapping[str, Any]) -> dict[str, Any]:
-    """Let the arms of a group take turns; return the clock's record. `group` has each arm's run.
-
-    A client that ends before the clock ends the group: the turns of the others would not be those that were
-    planned.
-    """
+    """Let the arms of a group, each with its run, take turns; return the clock's record. A client that ends
+    before the clock ends the group: the turns of the others would not be those that were planned."""
     first = next(iter(group.values())).context
     planned: PlannedRun = first.planned
     discard_s, run_s = interleaving.clock_seconds(planned)

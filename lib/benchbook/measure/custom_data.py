@@ -86,10 +86,8 @@ def drop_tables(connection: Connection) -> None:
 
 
 def record_scripts(data: DataPlan, states: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Texts and digests of own scripts (`scripts`), and the tables of their prepare (`tables`).
-
-    `states` is what `describe` says for one arm of each copy of the data. BenchbookError if they differ.
-    """
+    """`scripts`, texts and digests of own scripts, and `tables`, those of their prepare by `states`, what
+    `describe` says for one arm of each copy of the data; BenchbookError if these differ."""
     first, *others = states
     for arm in others:
         wrong = diff_tables(states[arm], states[first])

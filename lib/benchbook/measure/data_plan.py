@@ -1,7 +1,9 @@
 """Data of a study: tables, scripts and loading of each arm, derived once from the study file."""
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from benchbook.core.study import custom_scripts, descriptors
 from benchbook.core.study.custom_scripts import CustomScript
@@ -58,34 +60,25 @@ def plan_data(study: StudySpec) -> DataPlan:
     contents = [(script.digests(), dict(script.options)) for script in prepared]
     label = f"{data.tables}x{data.table_size}-seed{data.seed}"
     label += f"-own{compute_fingerprint(contents)}" if contents else ""
-    return DataPlan(
-        *(data.tables, data.table_size, data.seed, label, _checksum_kind(study), scripts, prepared),
-        {name: _plan_arm(study, name) for name in study.arms},
-    )
-
-
-def _plan_arm(study: StudySpec, arm: str) -> ArmLoad:
-    data = study.arms[arm].data
-    index = "after" if data is None else data.index
-    leaves_gaps = descriptors.find_engine(engine_of(study, arm).name).leaves_gaps
-    try:
-        warmed = is_prewarmed(study, arm), is_analyzed(study, arm), cache_start(study, arm)
-    except BenchbookError:
+    engines = {arm: engine_of(study, arm) for arm in study.arms}
+    traits = {arm: descriptors.find_engine(engine.name) for arm, engine in engines.items()}
+    loads = {}
+    for arm, model in study.arms.items():
+        warmed: tuple[Any, ...] = ()
         # A stage that only loads does not declare how arms are warmed.
-        return ArmLoad(index, leaves_gaps)
-    return ArmLoad(index, leaves_gaps, *warmed)
-
-
-def _checksum_kind(study: StudySpec) -> str:
-    """Kind of checksum: an engine's own if all columns are alike, else one that all can make."""
-    of_arms = [engine_of(study, arm) for arm in study.arms]
-    engines = {engine.name: descriptors.find_engine(engine.name) for engine in of_arms}
-    names = [name for about in descriptors.TEXT for name in engines[of_arms[0].name].meanings[about]]
-    # An engine's own is of bytes as they are kept, which the character set decides.
-    texts = {str([*map(engine.settings.get, names)]) for engine in of_arms}
-    are_alike = study.site.existing is None and len(texts) == 1
-    if are_alike and len(engines) == 1 and all(engine.has_checksum for engine in engines.values()):
-        return "own"
-    kinds = {descriptors.MYSQL: "crc32", descriptors.PGSQL: "md5"}
-    results = {kinds[engine.driver] for engine in engines.values()}
-    return results.pop() if len(results) == 1 else "text"
+        with contextlib.suppress(BenchbookError):
+            warmed = is_prewarmed(study, arm), is_analyzed(study, arm), cache_start(study, arm)
+        index = "after" if model.data is None else model.data.index
+        loads[arm] = ArmLoad(index, traits[arm].leaves_gaps, *warmed)
+    # An engine's own checksum is of bytes as they are kept, which the character set decides.
+    first = next(iter(traits.values()))
+    names = [name for about in descriptors.TEXT for name in first.meanings[about]]
+    texts = {str([*map(engine.settings.get, names)]) for engine in engines.values()}
+    are_alike = study.site.existing is None and len(texts) == len({of.name for of in traits.values()}) == 1
+    if are_alike and first.has_checksum:
+        kind = "own"
+    else:
+        kinds = {descriptors.MYSQL: "crc32", descriptors.PGSQL: "md5"}
+        ways = {kinds[of.driver] for of in traits.values()}
+        kind = ways.pop() if len(ways) == 1 else "text"
+    return DataPlan(data.tables, data.table_size, data.seed, label, kind, scripts, prepared, loads)

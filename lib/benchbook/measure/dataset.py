@@ -18,13 +18,11 @@ from benchbook.sites.engines import dialect
 
 CHECKSUM_UP_TO = 5_000_000
 Description = dict[str, Any]
+Recorded = Description | None
 
 
 def ensure_data(
-    site: Site,
-    data: DataPlan,
-    recorded: Description | None = None,
-    recorded_scripts: Description | None = None,
+    site: Site, data: DataPlan, recorded: Recorded = None, recorded_scripts: Recorded = None
 ) -> Description:
     """Make sure the prepared data is there and as it should be; return its description.
 
@@ -43,11 +41,7 @@ def ensure_data(
 
 
 def _ensure_data(
-    site: Site,
-    data: DataPlan,
-    recorded: Description | None,
-    recorded_scripts: Description | None,
-    events: list[str],
+    site: Site, data: DataPlan, recorded: Recorded, recorded_scripts: Recorded, events: list[str]
 ) -> Description:
     kept = [arm for arm in arm_of_each_copy(site) if site.has_snapshot(data.label, arm)]
     lost = [arm for arm in arm_of_each_copy(site) if arm not in kept]
@@ -85,11 +79,9 @@ def _ensure_data(
 
 
 def load_data(site: Site, data: DataPlan) -> dict[str, Any]:
-    """Create the schema, load every table, check all of it, keep a copy; return its description.
-
-    Arms that differ in engine or order of loading are loaded each from the same seed, and must hold the same
-    rows. `loads` then says for every arm how long it took, and what text its columns hold.
-    """
+    """Create the schema, load every table, check all of it, keep a copy; return its description. Arms that
+    differ in engine or order of loading are loaded each from the same seed, and must hold the same rows;
+    `loads` then says for every arm how long it took, and what text its columns hold."""
     loaded = {arm: _load_copy(site, data, arm) for arm in arm_of_each_copy(site)}
     state = _same_in_all({arm: state for arm, (state, _) in loaded.items()})
     site.look()
@@ -196,7 +188,7 @@ def describe_custom_tables(site: Any, data: DataPlan) -> dict[str, dict[str, Any
     return custom_tables
 
 
-def ensure_custom_tables(site: Any, data: DataPlan, recorded: dict[str, Any] | None) -> None:
+def ensure_custom_tables(site: Any, data: DataPlan, recorded: Recorded) -> None:
     """Hold own scripts and their tables against warm-up's record; BenchbookError names changes."""
     if not data.scripts:
         return
@@ -269,9 +261,7 @@ def _describe_loads(
     return loads
 
 
-def _diff_states(
-    state: dict[str, Any], recorded: dict[str, Any] | None, whose: str = "prepare recorded"
-) -> list[str]:
+def _diff_states(state: dict[str, Any], recorded: Recorded, whose: str = "prepare recorded") -> list[str]:
     if recorded is None or recorded["fingerprint"] == state["fingerprint"]:
         return []
     return [

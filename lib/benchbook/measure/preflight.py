@@ -1,7 +1,4 @@
-"""Problems that would make a study fail, found before its first run.
-
-Each says what was found, what is needed and what to do.
-"""
+"""Problems that would make a study fail, found before its first run: what is, what is needed, what to do."""
 
 import errno
 import os
@@ -40,10 +37,8 @@ def refuse_problems(problems: list[str]) -> None:
 
 
 def refuse_before_loading(study: StudySpec, raw: Path, lab: Path, limits: dict[str, Any]) -> None:
-    """Refuse what no row has to be loaded for: another measurement here, limits of machine and servers.
-
-    Servers are asked where others run them; elsewhere none is up yet. LockHeld or BenchbookError.
-    """
+    """Refuse what no row has to be loaded for: another measurement here, limits of machine and servers, which
+    are asked where others run them; elsewhere none is up yet. LockHeld or BenchbookError."""
     refuse_problems(check_machine(study, {"raw logs": raw, "the lab": lab}, limits))
     if study.site.kind == "local":
         lock.acquire_lock(lab).release()

@@ -232,10 +232,7 @@ def _collect_evidence(run: RunInProgress, beside_s: float) -> dict[str, Any]:
 
 
 def _attach_peer_outputs(group: Sequence[RunInProgress]) -> None:
-    """Keep with each run the plans and outputs of those that its servers served in the same group.
-
-    A server counts for all of them together, so that its books are held against what all of them say.
-    """
+    """Keep with each run the plans and outputs of those that share its servers, whose counts are of all."""
     for run in group:
         sharers = [
             {

@@ -30,9 +30,9 @@ MOST_ITEMS, MOST_LETTERS = 40, 200
 MOVING = settings.VOLATILE | {"gtid_executed", "gtid_purged", "pseudo_slave_mode"}
 MOVING_ENDS = ("_ts", "_now", "_status")
 
-# What our own looks, and the first words of each session of its own, add to.
-OURS = re.compile(
-    r"Com_(show|(admin_commands|begin|change_db|checksum|commit|ping|rollback|select|set_option)$)"
+# What clients count, without what our own looks and the first words of each session of its own add to.
+COUNTED = re.compile(
+    r"Com_(?!show|(admin_commands|begin|change_db|checksum|commit|ping|rollback|select|set_option)$)"
 )
 # Items that the study's tables are made of; all else at them is a stranger's.
 ASKED = re.compile(
@@ -60,9 +60,8 @@ class ServerSnapshot:
 
 @dataclass(frozen=True)
 class CounterReading:
-    """Reading of a server's counters: those that our looks don't move, its time, the number of
-    connections this process had opened by then, and what the server did for its statements, which no check
-    holds against anything."""
+    """Reading of a server's counters that our looks don't move, its time, the number of connections that this
+    process had opened by then, and its `work` for statements, which no check holds against anything."""
 
     counters: dict[str, int]
     uptime_s: float
@@ -147,14 +146,11 @@ def count_between(connection: Connection) -> Record:
 def look_after(connection: Connection, was: Record, moment: CounterReading) -> Record:
     """Look after a run and add to the look before; `moment` is the ledger's reading after the run."""
     held: Baseline = connection.info["held"]
-    now = take_snapshot(connection)
-    after = dict(was)
+    now, after = take_snapshot(connection), dict(was)
     for kind in ("settings", "tables"):
         items = getattr(now, kind)
-        after[kind] = was[kind] | {
-            "after": digest_items(items),
-            "changed_in_run": diff_items(getattr(held.look, kind), items),
-        }
+        changed = diff_items(getattr(held.look, kind), items)
+        after[kind] = was[kind] | {"after": digest_items(items), "changed_in_run": changed}
     held.moment, held.look, held.written = moment, now, dialect.get_dialect(connection).written(connection)
     return after
 
@@ -170,21 +166,17 @@ def keep_reading(
 ) -> CounterReading:
     """Keep a reading of the server's counters for `between`, those that our own looks don't move."""
     count_opened = connection.info.get("opened")
-    kept = {
-        name: int(value)
-        for name, value in status.items()
-        if (name in TOLD or (name.startswith("Com_") and not OURS.match(name))) and str(value).isdigit()
-    }
-    work = {name: int(status[name]) for name in dialect.WORK if str(status.get(name, "")).isdigit()}
-    counter_reading = CounterReading(kept, uptime_s, at_s, count_opened() if count_opened else None, work)
-    connection.info["moment"] = counter_reading
-    return counter_reading
+    counts = {name: int(value) for name, value in status.items() if str(value).isdigit()}
+    kept = {name: count for name, count in counts.items() if name in TOLD or COUNTED.match(name)}
+    work = {name: counts[name] for name in dialect.WORK if name in counts}
+    reading = CounterReading(kept, uptime_s, at_s, count_opened() if count_opened else None, work)
+    connection.info["moment"] = reading
+    return reading
 
 
 def latest_reading(connection: Connection) -> CounterReading:
     """Last reading over a connection."""
-    counter_reading: CounterReading = connection.info["moment"]
-    return counter_reading
+    return connection.info["moment"]
 
 
 def take_snapshot(connection: Connection) -> ServerSnapshot:
@@ -216,15 +208,13 @@ def foreign_items(tables: Mapping[str, str], is_ours: bool = True) -> Items:
 def diff_items(was: Mapping[str, str], now: Mapping[str, str]) -> dict[str, list[str | None]]:
     """{item: [was, is]} of the differences, None for an absent one; at most MOST_ITEMS."""
     names = sorted(name for name in {*was, *now} if was.get(name) != now.get(name))
-    return {
-        name: [_truncate_value(was.get(name)), _truncate_value(now.get(name))] for name in names[:MOST_ITEMS]
-    }
+    return {name: [_truncate_value(items.get(name)) for items in (was, now)] for name in names[:MOST_ITEMS]}
+
+
+def _truncate_value(value: str | None) -> str | None:
+    return value if value is None or len(value) <= MOST_LETTERS else value[:MOST_LETTERS] + " …"
 
 
 def digest_items(items: Mapping[str, str]) -> str:
     """SHA-256 of items, in any order."""
     return hashlib.sha256(json.dumps(items, sort_keys=True).encode()).hexdigest()
-
-
-def _truncate_value(value: str | None) -> str | None:
-    return value if value is None or len(value) <= MOST_LETTERS else value[:MOST_LETTERS] + " …"

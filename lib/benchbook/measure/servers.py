@@ -1,6 +1,6 @@
 """The servers of a study between groups of runs: put back, proven, each opened once, and warmed."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
@@ -13,6 +13,9 @@ from benchbook.measure.data_plan import DataPlan
 from benchbook.measure.run_executor import tables_to_count
 from benchbook.sites.contract import Site
 
+# The rows on each server of arms that begin cold, by arm.
+Cold = dict[str, list[statement_counters.Record]]
+
 
 @dataclass(frozen=True)
 class Ready:
@@ -24,7 +27,7 @@ class Ready:
 
 def restart_servers(
     site: Site, study: StudySpec, data: DataPlan, arms: Sequence[str], twin: str | None, block: int
-) -> dict[str, list[statement_counters.Record]]:
+) -> Cold:
     """Start the servers of arms again with the prepared data, and hold them against the study.
 
     Returns the rows on each server of arms that begin cold: to prove data reads it into memory, so that such
@@ -38,7 +41,7 @@ def restart_servers(
     for arm in arms:
         site.up(arm)
     results: dict[tuple[str, int], statement_counters.Record] = {}
-    cold: dict[str, list[statement_counters.Record]] = {}
+    cold: Cold = {}
     for arm in arms:
         is_cold = data.of_arm(arm).begins == "cold"
         for number, place in enumerate(_identify_servers(site, study, arm)):
@@ -68,11 +71,7 @@ def _identify_servers(site: Site, study: StudySpec, arm: str) -> list[tuple[str,
 
 @contextmanager
 def open_servers(
-    site: Site,
-    study: StudySpec,
-    data: DataPlan,
-    arms: Sequence[str],
-    cold: Mapping[str, Sequence[statement_counters.Record]],
+    site: Site, study: StudySpec, data: DataPlan, arms: Sequence[str], cold: Cold
 ) -> Iterator[Ready]:
     """Open the servers of arms, and warm those to be warm; `cold` is from `restart_servers`."""
     with open_sessions(site, study, arms) as connections:
@@ -92,10 +91,7 @@ def open_sessions(
     site: Site, study: StudySpec, arms: Iterable[str]
 ) -> Iterator[dict[str, tuple[Connection, ...]]]:
     """Open one session for each distinct server of some arms; return the sessions of every arm, one a server.
-
-    A second session of its own on a server would be a stranger to the first. What each server is then is
-    kept, and the runs are held to it (`state`).
-    """
+    A second one would be a stranger to the first. What each server is then is kept for its runs (`state`)."""
     with ExitStack() as stack:
         opened: dict[tuple[str, int], Connection] = {}
         results: dict[str, tuple[Connection, ...]] = {}

@@ -1,8 +1,4 @@
-"""Server records of an arm before and after a run, over the administrative session.
-
-Counters, uptime and rows, each and together. One server's record is the run's. Several are kept one by one,
-and the counters of the run are their sums.
-"""
+"""Server records of an arm before and after a run: of one server its own, of several each and their sums."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -61,15 +57,9 @@ def read_counters(connection: Connection) -> tuple[dict[str, int], float]:
 
 def count_rows(connection: Connection, tables: int) -> dict[str, int]:
     """Count the rows of each sysbench table exactly; a table that is missing counts as -1."""
-    present = set(dialect.get_dialect(connection).tables(connection))
-    counted = {}
-    for number in range(1, tables + 1):
-        name = f"sbtest{number}"
-        counted[name] = (
-            int(connection.execute(text(f"SELECT COUNT(*) FROM {name}")).scalar_one())
-            if name in present
-            else -1
-        )
+    counted = dict.fromkeys((f"sbtest{number}" for number in range(1, tables + 1)), -1)
+    for name in counted.keys() & {*dialect.get_dialect(connection).tables(connection)}:
+        counted[name] = int(connection.execute(text(f"SELECT COUNT(*) FROM {name}")).scalar_one())
     return counted
 
 
@@ -81,11 +71,10 @@ def sample_ids(connection: Connection) -> dict[str, dict[str, int]]:
         first, last = connection.execute(text(f"SELECT MIN(id), MAX(id) FROM {name}")).one()
         first, last = int(first or 0), int(last or 0)
         windows = _sample_windows(first, last, max(1, SAMPLED_WINDOWS // len(names)))
-        counted = (
-            connection.execute(text(f"SELECT COUNT(*) FROM {name} WHERE id BETWEEN {low} AND {high}"))
-            for low, high in windows
-        )
-        there = sum(int(cursor_result.scalar_one()) for cursor_result in counted)
+        there = 0
+        for low, high in windows:
+            query = text(f"SELECT COUNT(*) FROM {name} WHERE id BETWEEN {low} AND {high}")
+            there += int(connection.execute(query).scalar_one())
         request = sum(high - low + 1 for low, high in windows)
         ids[name] = {"first": first, "last": last, "asked": request, "there": there}
     return ids
@@ -150,63 +139,49 @@ def record_after(
     connection: Connection, was: Record, tables: int | None, arrangement: Mapping[str, Any]
 ) -> Record:
     """Look at one server again once the client's sessions have left it; return its whole record."""
+    words, has_event = dialect.get_dialect(connection), "event" in arrangement
     try:
-        if "event" in arrangement:
-            return _after_event(connection, was, tables)
+        if has_event:
+            # It was ended and started again as planned, so that our session with it is lost.
+            kept = {name: connection.info[name] for name in ("held", "schema")}
+            connection.invalidate()
+            connection.rollback()
+            connection.info.update(kept)
+            words.enter(connection, kept["schema"])
         wait_until_settled(connection)
         counters, uptime_s = read_counters(connection)
         moment = server_drift.latest_reading(connection)
-        # A proxy that asks whether the server lives drops its connection before it logs in.
-        key = "Aborted_connects"
-        probes = counters[key] - was["before"][key] if arrangement.get("has_probes") else 0
-        internal_connections = probes + (arrangement.get("load", {}).get("connections") or 0)
-        reason, words = connection.info.get("no_ledger"), dialect.get_dialect(connection)
-        results = dialect.get_dialect(connection).absent(connection)
-        if arrangement.get("pools_sessions"):
-            results = results | {
-                "Connections": "the proxy opens a session more when many clients come at once"
-            }
-        return {
+        record = {
             **_kept_keys(was),
             "state": server_drift.look_after(connection, was["state"], moment),
-            "ledger": {
-                "available": reason is None,
-                "reason": reason,
-                "before": was["before"],
-                "after": counters,
-                "own_connections": internal_connections,
-                **({"absent": results} if results else {}),
-            },
-            "work": {"before": was.get("work_before"), "after": moment.work},
-            "cache": {"before": was.get("cache_before"), "after": connection.info.get("cache")},
             "uptime_after_s": uptime_s,
             **rows_of(connection, tables, "after"),
             "foreign_sessions": was["foreign_sessions"] + words.foreign_sessions(connection),
             "server_answers": True,
         }
+        if has_event:
+            why = "the server was ended, or set otherwise, in the run as planned"
+            return record | {"ledger": _broken_off(was, why, False)}
+        # A proxy that asks whether the server lives drops its connection before it logs in.
+        key, reason = "Aborted_connects", connection.info.get("no_ledger")
+        probes = counters[key] - was["before"][key] if arrangement.get("has_probes") else 0
+        absent = words.absent(connection)
+        if arrangement.get("pools_sessions"):
+            why = "the proxy opens a session more when many clients come at once"
+            absent = absent | {"Connections": why}
+        ledger = {
+            "available": reason is None,
+            "reason": reason,
+            "before": was["before"],
+            "after": counters,
+            "own_connections": probes + (arrangement.get("load", {}).get("connections") or 0),
+            **({"absent": absent} if absent else {}),
+        }
+        cache = {"before": was.get("cache_before"), "after": connection.info.get("cache")}
+        work = {"before": was.get("work_before"), "after": moment.work}
+        return record | {"ledger": ledger, "work": work, "cache": cache}
     except Exception as error:
         return record_silence(was, error)
-
-
-def _after_event(connection: Connection, was: Record, tables: int | None) -> Record:
-    """Record of a server that was ended and started again as planned: its counters began anew."""
-    kept = {name: connection.info[name] for name in ("held", "schema")}
-    connection.invalidate()
-    connection.rollback()
-    connection.info.update(kept)
-    dialect.get_dialect(connection).enter(connection, kept["schema"])
-    wait_until_settled(connection)
-    _, uptime_s = read_counters(connection)
-    return {
-        **_kept_keys(was),
-        "state": server_drift.look_after(connection, was["state"], server_drift.latest_reading(connection)),
-        "ledger": _broken_off(was, "the server was ended, or set otherwise, in the run as planned", False),
-        "uptime_after_s": uptime_s,
-        **rows_of(connection, tables, "after"),
-        "foreign_sessions": was["foreign_sessions"]
-        + dialect.get_dialect(connection).foreign_sessions(connection),
-        "server_answers": True,
-    }
 
 
 def record_silence(was: Record, error: Exception) -> Record:
@@ -236,26 +211,26 @@ def merge_records(each: Sequence[Record]) -> Record:
     if len(each) == 1:
         return each[0]
     books = [values["ledger"] for values in each]
-    reasons = [
-        f"server {rank}: {book['reason']}" for rank, book in enumerate(books) if book["reason"] is not None
-    ]
-    whole = {
+    reasons = [f"server {rank}: {book['reason']}" for rank, book in enumerate(books) if book["reason"]]
+    absent = {name: why for book in books for name, why in book.get("absent", {}).items()}
+    ledger = {
         "available": all(book["available"] for book in books),
         "reason": "; ".join(reasons) or None,
-        "before": _sum_counters([book["before"] for book in books]),
-        "after": _sum_counters([book["after"] for book in books]),
+        **{side: _sum_counters([book[side] for book in books]) for side in SIDES},
         "own_connections": sum(book["own_connections"] for book in books),
+        **({"absent": absent} if absent else {}),
     }
-    absent = {name: why for book in books for name, why in book.get("absent", {}).items()}
+    work, cache = (
+        {side: _sum_counters([(values.get(key) or {}).get(side) for values in each]) for side in SIDES}
+        for key in ("work", "cache")
+    )
+    for total in filter(None, cache.values()):
+        total["page_bytes"] //= len(each)
     return {
         **each[0],
-        "ledger": whole | ({"absent": absent} if absent else {}),
-        "work": {
-            side: _sum_counters([values.get("work", {}).get(side) for values in each]) for side in SIDES
-        },
-        "cache": {
-            side: _sum_caches([(values.get("cache") or {}).get(side) for values in each]) for side in SIDES
-        },
+        "ledger": ledger,
+        "work": work,
+        "cache": cache,
         "foreign_sessions": sum(values["foreign_sessions"] for values in each),
         "server_answers": all(values["server_answers"] for values in each),
         "servers": list(each),
@@ -277,11 +252,6 @@ def _sum_counters(counters: Sequence[Mapping[str, int] | None]) -> dict[str, int
         return None
     names = [name for name in measured[0] if all(name in values for values in measured)]
     return {name: sum(values[name] for values in measured) for name in names}
-
-
-def _sum_caches(caches: Sequence[Mapping[str, int] | None]) -> dict[str, int] | None:
-    total = _sum_counters(caches)
-    return total and total | {"page_bytes": total["page_bytes"] // len(caches)}
 
 
 def wait_until_settled(connection: Connection, wait_s: float = SETTLED_S) -> None:

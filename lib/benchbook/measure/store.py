@@ -1,7 +1,7 @@
 """Store of runs: valid, voided (with reason) and missing ones, and the session they are of.
 
-A session draws its order and its random numbers once, and keeps them until it is at its end. With one seed
-for all sessions of a study, all machines would share one order of arms and one list of keys.
+A session draws its random numbers once, for its order and its keys. With one seed for all sessions of a
+study, all machines would share one order of arms and one list of keys.
 """
 
 import secrets

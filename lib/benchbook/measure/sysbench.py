@@ -131,10 +131,7 @@ PROGRESS_S = 10.0
 
 
 def loader_argvs(data: DataPlan, arm: str, endpoint: Endpoint) -> list[list[str]]:
-    """Command line of each table's loader, in the order and with the ids that an arm asks for.
-
-    The seed fixes every row, however it is loaded; a server that leaves gaps between ids is given them.
-    """
+    """Command line of each table's loader; the seed fixes every row, however an arm's are loaded."""
     options = [f"--table-size={data.table_size}", *data.of_arm(arm).options]
     return [
         once_argv(endpoint, order.table_seed(data.seed, table), LOAD, f"--table-number={table}", *options)
@@ -167,10 +164,8 @@ def read_faults(out: Path, err: Path, code: int) -> list[str]:
 
 
 def load_tables(site: Site, data: DataPlan, arm: str, endpoint: Endpoint) -> tuple[list[str], float]:
-    """Run the loaders, as many at a time as there are cores; return the failures, and the seconds.
-
-    A load of more than a few seconds prints how many tables are complete.
-    """
+    """Run the loaders, as many at a time as there are cores; return the failures, and the seconds. A load of
+    more than a few seconds prints how many tables are complete."""
     begun = shown = time.monotonic()
     deadline = begun + BEGIN_S + data.tables * (A_TABLE_S + data.table_size / ROWS_A_SECOND)
     failures: list[str] = []

@@ -19,6 +19,8 @@ from benchbook.measure.statement_counters import open_session
 from benchbook.plan import schedule
 from benchbook.sites.contract import Site
 
+Say = Callable[[str], None]
+
 
 def warm_up_data(site: Site, study: StudySpec) -> list[dict[str, str]]:
     """Run ANALYZE TABLE if the study asks for it, keep it in the copy, prewarm; return answers."""
@@ -38,12 +40,7 @@ def warm_up_data(site: Site, study: StudySpec) -> list[dict[str, str]]:
 
 
 def run_pilots(
-    name: str,
-    study: StudySpec,
-    site: Site,
-    into: Path,
-    limits: dict[str, Any],
-    say: Callable[[str], None] = print,
+    name: str, study: StudySpec, site: Site, into: Path, limits: dict[str, Any], say: Say = print
 ) -> list[run_folder.RunFolder]:
     """Run a pilot for each arm and workload at the lowest and highest threads; return their folders."""
     shutil.rmtree(into, ignore_errors=True)
@@ -71,18 +68,9 @@ def run_pilots(
 
 
 def _run_pilot(
-    pilot: PlannedRun,
-    study: StudySpec,
-    site: Site,
-    into: Path,
-    limits: dict[str, Any],
-    say: Callable[[str], None],
+    pilot: PlannedRun, study: StudySpec, site: Site, into: Path, limits: dict[str, Any], say: Say
 ) -> run_folder.RunFolder:
-    """Make a pilot, and once more if its sysbench or its server failed.
-
-    A second failure is kept, for the runs will say by name what is wrong with a workload; BenchbookError if
-    the server is gone again.
-    """
+    """Make a pilot, and once more if it failed; the second is kept, but BenchbookError without a server."""
     arm = study.deployed(pilot.arm)
 
     def make(attempt: int) -> run_folder.RunFolder:

@@ -72,19 +72,18 @@ def must_be_free(engine: Any) -> None:
 
 def format_value(value: Value) -> str:
     """A value as a settings file writes it."""
-    if isinstance(value, bool):
-        return "ON" if value else "OFF"
-    return str(value)
+    return ("ON" if value else "OFF") if isinstance(value, bool) else str(value)
 
 
 def find_differences(requests: Mapping[str, Value], variables: Mapping[str, str]) -> Differences:
     """{setting: (asked, got)} of those that a server of MySQL's family did not take."""
-    got = partial(read_back, variables=variables)
-    return not_taken(
-        requests,
-        got,
-        lambda key, value, statement: is_same_value(_mirror_value(key, value, variables), statement),
-    )
+
+    def is_same(key: str, value: Value, statement: str) -> bool:
+        if key not in variables and key.startswith("skip_"):
+            value = "OFF" if SWITCH.get(format_value(value).lower()) == "on" else "ON"
+        return is_same_value(value, statement)
+
+    return not_taken(requests, partial(read_back, variables=variables), is_same)
 
 
 def not_taken(
@@ -171,12 +170,6 @@ def neutralize_text(text: str, folder: PurePath, moved: Mapping[str, str] | None
         # In one pass, since two parts may have changed places with each other.
         text = re.sub("|".join(f"{re.escape(old)}(?!\\d)" for old in moved), lambda hit: moved[hit[0]], text)
     return "\n".join(line for line in text.splitlines() if line.partition("=")[0] not in PLACE)
-
-
-def _mirror_value(key: str, value: Value, variables: Mapping[str, str]) -> Value:
-    if key in variables or not key.startswith("skip_"):
-        return value
-    return "OFF" if SWITCH.get(format_value(value).lower()) == "on" else "ON"
 
 
 def _parse_number(word: str) -> float | None:

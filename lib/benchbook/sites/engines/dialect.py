@@ -4,7 +4,7 @@ An engine gives its connections its own words (`info["dialect"]`); those of MySQ
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -187,13 +187,17 @@ class Dialect:
         """Definitions of the schema's tables by item, and reasons for those that could not be read."""
         results: Items = {}
         lacking: dict[str, str] = {}
-        for question in self.questions["definitions"]:
+        for item, query in self.questions["definitions"].items():
             try:
-                rows = list(connection.execute(text(question["query"])))
+                rows = list(connection.execute(text(query)))
             except SQLAlchemyError as error:
-                lacking[question.get("source", question["item"])] = type(error).__name__
+                lacking[self.questions.get("sources", {}).get(item, item)] = type(error).__name__
                 continue
-            results |= collect_items(question["item"], question["names"], rows)
+            of_kind: dict[str, list[str]] = {}
+            for name, *values in rows:
+                words = [str(value) for value in values if value is not None and value != ""]
+                of_kind.setdefault(f"{item} {name}", []).append(", ".join(words))
+            results |= {name: "; ".join(sorted(lines)) for name, lines in of_kind.items()}
         return results, lacking
 
     def written(self, connection: Connection) -> Items:
@@ -215,12 +219,3 @@ def get_dialect(connection: Connection) -> Dialect:
 def report_done(table: str) -> dict[str, str]:
     """Answer for an engine that tells nothing but that a table is done."""
     return {"Table": table, "Msg_type": "status", "Msg_text": "OK"}
-
-
-def collect_items(kind: str, names: int, rows: Iterable[Any]) -> Items:
-    """Rows as items: the first `names` columns name each, the others are its description."""
-    results: dict[str, list[str]] = {}
-    for row in rows:
-        words = [str(value) for value in row[names:] if value is not None and value != ""]
-        results.setdefault(f"{kind} {'.'.join(map(str, row[:names]))}", []).append(", ".join(words))
-    return {item: "; ".join(sorted(lines)) for item, lines in results.items()}

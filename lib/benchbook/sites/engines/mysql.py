@@ -1,8 +1,5 @@
-"""MySQL and Percona Server, in a folder of their own, by an installed or a named `mysqld`.
-
-What they share with MariaDB is `engines.mariadb`'s. They let no administrator in by the name of a user of the
-system, so theirs has a password, from before the data folder is complete.
-"""
+"""MySQL and Percona Server by an installed or a named `mysqld`: MariaDB's relatives, whose administrator
+has a password, from before the data folder is complete, and no name of a user of the system."""
 
 import re
 from typing import Any

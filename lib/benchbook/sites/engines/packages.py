@@ -44,8 +44,7 @@ def find_obstacle(engine: Engine) -> str | None:
 
 
 def resolve_engine(engine: Engine) -> Engine:
-    """An engine with a program: built from its commit if the study names one, else fetched
-    from the system's packages where it is missing."""
+    """An engine with a program: built from its commit if it names one, else fetched where it is missing."""
     if engine.build is not None:
         if (commit := _find_commit(engine.build)) is None:
             raise SiteError(_describe_unknown(engine.build))
@@ -139,11 +138,7 @@ def _list_versions(package: str, engine: Engine) -> Iterator[str]:
 
 
 def _strip_revision(version: str) -> str:
-    """A package's version without epoch and the system's own revision: its program's.
-
-    >>> _strip_revision("1:10.11.19-0+deb12u1")
-    '10.11.19'
-    """
+    """A package's version without epoch and the system's revision: 10.11.19 of 1:10.11.19-0+deb12u1."""
     return version.rpartition(":")[2].split("-")[0].split("+")[0]
 
 

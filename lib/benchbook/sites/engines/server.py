@@ -197,12 +197,7 @@ class Server(Supervised, abc.ABC):
         """Make the benchmark's account; SiteError if another server answers than the one just started."""
 
     def _must_be_the_one(
-        self,
-        got: Mapping[str, Any],
-        wanted: Mapping[str, Any],
-        word: str,
-        uptime_s: float,
-        started_s: float,
+        self, got: Mapping[str, Any], wanted: Mapping[str, Any], word: str, uptime_s: float, started_s: float
     ) -> None:
         """Raise SiteError with each difference unless socket and port lead to the process just started."""
         place = self.place

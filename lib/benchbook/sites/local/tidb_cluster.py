@@ -47,11 +47,7 @@ class UnistoreCluster(TidbServers):
     is_sparse = True
 
     def __init__(
-        self,
-        machine: LocalMachine,
-        engine: Any,
-        place: labs.PartLocation,
-        zones: ClusterZones | None = None,
+        self, machine: LocalMachine, engine: Any, place: labs.PartLocation, zones: ClusterZones | None = None
     ) -> None:
         assert engine.cluster is not None
         lab = machine.lab

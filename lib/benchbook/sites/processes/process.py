@@ -16,7 +16,6 @@ from typing import Any
 
 from benchbook.core.util.errors import SiteError
 from benchbook.sites.processes import procfs, spawn
-from benchbook.sites.processes.spawn import ANYWHERE, ProcessPlacement
 
 TOKEN = "BENCHBOOK_LAB"
 FOLDER = "BENCHBOOK_LAB_FOLDER"
@@ -64,18 +63,16 @@ def start_child(
     out: Path,
     err: Path | None = None,
     pidfile: Path | None = None,
-    user: str | None = None,
-    where: ProcessPlacement = ANYWHERE,
     env: Mapping[str, str] | None = None,
-    keep: Sequence[int] = (),
     cwd: Path | None = None,
     append: bool = True,
+    **how: Any,
 ) -> Child:
-    """Start a child that dies with this process and return it.
+    """Start a child that dies with this process and return it; `how` is for `spawn_program`.
 
-    Output goes straight into `out` (and `err`, else the same file), never through a pipe. `keep` are file
-    descriptors it inherits, such as the lock. The environment holds `env`, PATH, a plain locale and
-    the lab's token. Raises SiteError off the main thread and if the program cannot be started.
+    Output goes straight into `out` (and `err`, else the same file), never through a pipe. The environment
+    holds `env`, PATH, a plain locale and the lab's token. Raises SiteError off the main thread and if the
+    program cannot be started.
     """
     if threading.current_thread() is not threading.main_thread():
         raise SiteError(
@@ -86,12 +83,10 @@ def start_child(
         popen = spawn.spawn_program(
             *(argv, out, err),
             append=append,
-            user=user,
-            where=where,
-            keep=keep,
             cwd=cwd or folder,
             process_group=0,
             env=PLAIN | {**(env or {}), TOKEN: token, FOLDER: str(folder)},
+            **how,
         )
     except OSError as error:
         raise SiteError(

@@ -43,11 +43,8 @@ after the last segment of an answer before its acknowledgement comes (RFC 8985).
 
 @dataclass(frozen=True)
 class Hop:
-    """An address that a client connects to, and a part at one end of it.
-
-    The part listens there, or, if `is_behind`, it is the one that connects. With `is_own` the sockets of who
-    listens are looked at, not those of who connects.
-    """
+    """An address that a client connects to, and a part at one end of it: it listens there, or connects if it
+    `is_behind`. With `is_own` the sockets of who listens are looked at, not those of who connects."""
 
     part: str
     host: str

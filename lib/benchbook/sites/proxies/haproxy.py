@@ -1,7 +1,6 @@
 """HAProxy as a plain TCP relay."""
 
 import csv
-import itertools
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -94,8 +93,11 @@ class HAProxy(Proxy):
         return text
 
     def identity(self) -> dict[str, Any]:
-        """Its marks, with the settings made over its socket since it was started."""
-        return super().identity() | select_settable(parse_info(self._ask(INFO)), self._ask(SERVERS))
+        """Its marks, with what can be set over its socket: limits, and its servers' states and weights."""
+        info, servers = parse_info(self._ask(INFO)), self._ask(SERVERS).splitlines()[2:]
+        states = [" ".join(line.split()[3:9]) for line in servers if line.strip()]
+        limits = {name: info[name] for name in LIMITS if name in info}
+        return super().identity() | {"proxy_limits": limits, "proxy_servers": states}
 
     def facts(self) -> dict[str, Any]:
         info = parse_info(self._ask(INFO))
@@ -148,12 +150,11 @@ WATCHED = " check inter 200 fall 2 rise 2 on-marked-down shutdown-sessions"
 
 def server_lines(servers: Sequence[str], has_standby: bool = False) -> str:
     """Lines of the backend that name its servers, each ADDRESS:PORT."""
-    names = ("db" if rank == 1 else f"db{rank}" for rank in itertools.count(1))
     watched, backup = (WATCHED, " backup") if has_standby else ("", "")
-    return "\n".join(
-        f"    server {name} {place}{watched}{backup if rank else ''}"
-        for rank, (name, place) in enumerate(zip(names, servers, strict=False))
+    others = (
+        f"    server db{rank} {place}{watched}{backup}" for rank, place in enumerate(servers[1:], start=2)
     )
+    return "\n".join([f"    server db {servers[0]}{watched}", *others])
 
 
 def limit_connections(connections: int, allowed: int) -> int:
@@ -165,12 +166,6 @@ def limit_connections(connections: int, allowed: int) -> int:
 def parse_info(answer: str) -> dict[str, str]:
     """A proxy's answers to INFO by name."""
     return dict(line.split(": ", 1) for line in answer.splitlines() if ": " in line)
-
-
-def select_settable(info: Mapping[str, str], servers: str) -> dict[str, Any]:
-    """Values that can be set while it runs: limits, and its servers' addresses, states, weights."""
-    states = [" ".join(line.split()[3:9]) for line in servers.splitlines()[2:] if line.strip()]
-    return {"proxy_limits": {name: info[name] for name in LIMITS if name in info}, "proxy_servers": states}
 
 
 def read_back(info: Mapping[str, str], backend: str) -> dict[str, Any]:

@@ -88,32 +88,22 @@ class PgBouncer(Proxy):
         self._begin([self.binary, str(self.config)], self._is_answering)
 
     def identity(self) -> dict[str, Any]:
-        observations = super().identity()
-        try:
-            held = self._settings()
-        except psycopg.Error as error:
-            raise SiteError(f"{self._named} does not answer: {error}; see {self.log}") from None
-        return observations | {"proxy_settings": held}
+        return super().identity() | {"proxy_settings": self._settings()}
 
     def facts(self) -> dict[str, Any]:
         """Facts that the proxy tells, over its console; SiteError if a setting was not taken."""
-        statements = super().facts()
-        results = self._settings()
-        self._verify_settings({key: self.given[key] for key in self.compared}, results)
-        settings = {"max_connections": int(results["max_client_conn"]), "pool_mode": results["pool_mode"]}
-        return statements | {"threads": 1} | settings
+        held = self._settings()
+        self._verify_settings({key: self.given[key] for key in self.compared}, held)
+        limit = int(held["max_client_conn"])
+        return super().facts() | {"threads": 1, "max_connections": limit, "pool_mode": held["pool_mode"]}
 
     def _settings(self) -> dict[str, str]:
         """Its settings to compare, over its console; it takes plain statements only."""
         account = {"user": CONSOLE, "password": self.lab.password(DRIVER), "dbname": "pgbouncer"}
         how = {"connect_timeout": 5, "cursor_factory": psycopg.ClientCursor}
-        with self.machine.connect_pgsql(self.socket, **account, **how) as connection:
-            rows = connection.execute("SHOW CONFIG").fetchall()
-        return {str(key): str(value or "") for key, value, *_ in rows if key in self.compared}
-
-    def _is_answering(self) -> bool:
         try:
-            self._settings()
-        except psycopg.Error:
-            return False
-        return self.holds_port()
+            with self.machine.connect_pgsql(self.socket, **account, **how) as connection:
+                rows = connection.execute("SHOW CONFIG").fetchall()
+        except psycopg.Error as error:
+            raise SiteError(f"{self._named} does not answer: {error}; see {self.log}") from None
+        return {str(key): str(value or "") for key, value, *_ in rows if key in self.compared}

@@ -100,14 +100,22 @@ class Proxy(Supervised, abc.ABC):
     def identity(self) -> dict[str, Any]:
         return self.seen("proxy_")
 
+    def _settings(self) -> dict[str, str]:
+        """Settings that the proxy tells over its own interface; SiteError if it does not answer."""
+        return {}
+
+    def _is_answering(self) -> bool:
+        try:
+            return bool(self._settings()) and self.holds_port()
+        except SiteError:
+            return False
+
     def _verify_settings(self, wanted: Mapping[str, str], held: Mapping[str, str]) -> None:
         """Raise SiteError with each setting that the proxy tells otherwise than it was asked for."""
-        wrong = {name: value for name, value in wanted.items() if held.get(name) != value}
-        if wrong:
-            differences = "; ".join(
-                f"{name} is {held.get(name)}, asked {value}" for name, value in wrong.items()
-            )
-            raise SiteError(f"{self.traits.product} did not take its settings: {differences}; see {self.log}")
+        pairs = {name: (held.get(name), value) for name, value in wanted.items() if held.get(name) != value}
+        if pairs:
+            wrong = "; ".join(f"{name} is {has}, asked {value}" for name, (has, value) in pairs.items())
+            raise SiteError(f"{self.traits.product} did not take its settings: {wrong}; see {self.log}")
 
     def facts(self) -> dict[str, Any]:
         """Facts of the proxy; a class adds its settings, as the proxy itself reports them."""

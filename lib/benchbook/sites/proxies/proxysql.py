@@ -94,12 +94,6 @@ class ProxySQL(Proxy):
             raise SiteError(f"{self._named} does not answer: {error}; see {self.log}") from None
         return {str(name).removeprefix("mysql-"): _format_value(value) for name, value in rows}
 
-    def _is_answering(self) -> bool:
-        try:
-            return bool(self._settings()) and self.holds_port()
-        except SiteError:
-            return False
-
 
 def _format_value(value: Any) -> str:
     """A value as its file has it: text in quotation marks, switches as true or false."""

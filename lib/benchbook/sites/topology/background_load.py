@@ -159,11 +159,8 @@ MIB = 1024 * 1024
 
 @contextlib.contextmanager
 def capture_traffic(proxy: Any) -> Iterator[dict[str, Any]]:
-    """Capture all traffic through a proxy into a folder of its machine while the block runs.
-
-    Yields a record that has afterwards whether it went on to the end (`stayed`), the MiB written and what
-    the proxy says went wrong. SiteError if it can't begin.
-    """
+    """Capture all traffic through a proxy into a folder of its machine while the block runs. The record has
+    afterwards whether it went on to the end (`stayed`), the MiB, and what the proxy says went wrong."""
     record: dict[str, Any] = {}
     machine, name = proxy.machine, f"{proxy.role}/capture"
     machine.remove(name)

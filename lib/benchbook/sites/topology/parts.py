@@ -1,7 +1,7 @@
 """Parts of an arm on every kind of site, their chain, and parts that arms share.
 
-What only one kind of site knows of a part's place is in its `where`. Names and
-ports follow the order in which parts are asked for: the first is `server` on the study's own port.
+What only one kind of site knows of a part's place is in its `where`. Names and ports follow the order in
+which parts are asked for: the first is `server` on the study's own port.
 """
 
 from collections import Counter
