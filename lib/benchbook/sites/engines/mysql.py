@@ -1,5 +1,4 @@
-"""MySQL and Percona Server by an installed or a named `mysqld`: MariaDB's relatives, whose administrator
-has a password, from before the data folder is complete, and no name of a user of the system."""
+"""MySQL and Percona Server: as MariaDB, but their administrator has a password before the data are whole."""
 
 import re
 from typing import Any

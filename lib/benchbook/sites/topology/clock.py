@@ -15,8 +15,7 @@ The request is a JSON object:
 - `discard_s`, `whole_s` on sysbench's clock; `ready_s`, in which the clients, which stand still until this
   program lets all of them begin at once, are to have started;
 - `cores`: those on which a short loop tells how fast the machine is, before each turn that counts;
-- `usage`: the file of `processes.taskstats`; `families`: pids whose children do their work; `unread`: arms
-  whose costs are not read, to see what reading them changes.
+- `usage`: the file of `processes.taskstats`; `families`: pids whose children do their work.
 
 The result has `turns` (arm, begin and end in microseconds of the monotonic clock), `window`, `cpu_s` and
 `costs` by arm and part, `loop_us` by arm, `counted` of what was discarded, `reading_s`, the longest time that
@@ -102,82 +101,81 @@ def cpu_s(pid: int) -> float:
         raise Ended(pid) from None
 
 
+class Arm:
+    """One that takes turns: its processes, and what was measured of them so far."""
+
+    def __init__(self, asked: dict, others: list[int], families: Sequence[int], usage: Any) -> None:
+        self.clients, self.logs, self.parts = list(asked["clients"]), asked["logs"], asked["parts"]
+        self.others, self.children = others, list[int]()
+        """Processes that run only in its turns, beside its clients, from the server outwards."""
+        # What a parent's children use is in its books alone.
+        self.watched = [
+            (part, pid) for part, pids in self.parts.items() for pid in pids if pid not in families
+        ]
+        self.books = {part: usage.Usage(pids, families) for part, pids in self.parts.items()} if usage else {}
+        self.counters: dict[str, Any] = {}
+        self.costs, self.counted = dict[str, list[float]](), dict[str, list[float]]()
+        self.cpu_s, self.loops = dict.fromkeys(self.parts, 0.0), list[float]()
+        self.outside_s = self.longest_outside_s = self.longest_stop_s = 0.0
+        self.idle_turns = self.halted = 0
+        self.seen_s: float | None = None
+
+    def client_cpu_s(self) -> float:
+        return sum(map(cpu_s, self.clients))
+
+    def look_outside(self) -> None:
+        """Add up its clients' processor time since its last turn ended."""
+        if self.seen_s is not None:
+            out = self.client_cpu_s() - self.seen_s
+            self.outside_s += out
+            self.longest_outside_s = max(self.longest_outside_s, out)
+
+
 class TurnScheduler:
     """One group's turns."""
 
     def __init__(self, requests: dict) -> None:
-        self.asked = requests
-        self.arms = {arm["name"]: arm for arm in requests["arms"]}
-        self.stops = {int(pid): set(names) for pid, names in requests["stops"].items()}
-        self.clients = {name: list(arm["clients"]) for name, arm in self.arms.items()}
-        families = set(requests.get("families") or ())
-        self.parents = families & set(self.stops)
-        self.children: dict[str, list[int]] = {}
-        # What a parent's children use is in its books alone.
-        self.watched = {
-            name: [(part, pid) for part, pids in arm["parts"].items() for pid in pids if pid not in families]
-            for name, arm in self.arms.items()
-        }
-        every = {pid for pids in self.clients.values() for pid in pids} | set(self.stops)
-        self.processes = Processes(sorted(every))
+        self.asked, self.usage = requests, _load_module(requests.get("usage"))
+        self.families = requests.get("families") or ()
+        stops = {int(pid): names for pid, names in requests["stops"].items()}
+        self.parents = {*self.families} & {*stops}
+        self.arms: dict[str, Arm] = {}
+        for asked in requests["arms"]:
+            others = [pid for pid, names in stops.items() if asked["name"] in names]
+            self.arms[asked["name"]] = Arm(asked, others, self.families, self.usage)
+        self.processes = Processes(sorted({*stops}.union(*(arm.clients for arm in self.arms.values()))))
         self.turns: list[tuple[str, int, int]] = []
-        self.cpu = {name: dict.fromkeys(arm["parts"], 0.0) for name, arm in self.arms.items()}
-        self.outside = dict.fromkeys(self.arms, 0.0)
-        self.longest_outside, self.longest_stop = dict(self.outside), dict(self.outside)
-        self.idle, self.halted = dict.fromkeys(self.arms, 0), dict.fromkeys(self.arms, 0)
-        self.slowest_s, self.switching_s, self.own_cores = 0.0, 0.0, os.sched_getaffinity(0)
-        self.running = set(self.arms)
-        self.seen: dict[str, float] = {}
-        self.loops: dict[str, list[float]] = {name: [] for name in self.arms}
-        self.usage = _load_module(requests.get("usage"))
-        unread = requests.get("unread") or ()
-        self.books = {
-            name: {} if name in unread else self._books(arm["parts"]) for name, arm in self.arms.items()
-        }
-        self.costs: dict[str, dict[str, list[float]]] = {name: {} for name in self.arms}
-        self.counters: dict[str, dict[str, Any]] = {name: {} for name in self.arms}
-        self.counted: dict[str, dict[str, list[float]]] = {name: {} for name in self.arms}
-        self.reading_s = 0.0
+        self.slowest_s, self.switching_s, self.reading_s = 0.0, 0.0, 0.0
+        self.own_cores, self.running = os.sched_getaffinity(0), set(self.arms)
 
-    def _books(self, parts: dict[str, list[int]]) -> dict[str, Any]:
-        """Reader of each part's costs, if it can be had here."""
-        families = self.asked.get("families") or ()
-        return {part: self.usage.Usage(pids, families) for part, pids in parts.items()} if self.usage else {}
-
-    def with_client(self, name: str) -> list[int]:
-        """Processes that run only in this arm's turns, beside its client: from the server outwards."""
-        return [pid for pid, names in self.stops.items() if name in names]
-
-    def stop(self, name: str) -> float:
+    def stop(self, arm: Arm) -> float:
         """Stop an arm, its client first; return the seconds until the last thread of it stands still."""
-        clients, others = self.clients[name], self.with_client(name)
-        self.processes.send(clients, signal.SIGSTOP)
-        self.processes.send(others, signal.SIGSTOP)
+        self.processes.send(arm.clients, signal.SIGSTOP)
+        self.processes.send(arm.others, signal.SIGSTOP)
         # A parent that stands still makes no more of them.
-        children = [child for pid in others if pid in self.parents for child in _list_children(pid)]
-        self.children[name] = children
-        _send_signal(children, signal.SIGSTOP)
+        arm.children = [child for pid in arm.others if pid in self.parents for child in _list_children(pid)]
+        _send_signal(arm.children, signal.SIGSTOP)
         # A process stands still when its last thread does, which on a busy machine waits for a core first.
-        return _stand_still([*clients, *others, *children])
+        return _stand_still([*arm.clients, *arm.others, *arm.children])
 
     def go_on(self) -> None:
         """Let every process go on, whatever has become of the others."""
-        for children in self.children.values():
-            _send_signal(children, signal.SIGCONT)
+        for arm in self.arms.values():
+            _send_signal(arm.children, signal.SIGCONT)
         self.processes.go_on()
 
     def wait_until_started(self) -> tuple[float, float]:
         """Moments that bound the start of the clients' own clocks: none starts before or after them."""
-        logs = {log: name for name, arm in self.arms.items() for log in arm["logs"]}
+        logs = {log: name for name, arm in self.arms.items() for log in arm.logs}
         deadline, count = time.monotonic() + self.asked["ready_s"], len(logs)
         first = last = time.monotonic()
         while logs:
             looked = time.monotonic()
-            for name, clients in self.clients.items():
+            for name, arm in self.arms.items():
                 # Who has started leaves the cores to those that have not. These are let go on more than
                 # once: one that was slow to stand still would stand still for good.
                 has_to_start = name in logs.values()
-                self.processes.send(clients, signal.SIGCONT if has_to_start else signal.SIGSTOP)
+                self.processes.send(arm.clients, signal.SIGCONT if has_to_start else signal.SIGSTOP)
             logs = {log: name for log, name in logs.items() if not _has_started(log)}
             if len(logs) == count:
                 first = looked
@@ -190,60 +188,50 @@ class TurnScheduler:
 
     def take(self, name: str, is_counted: bool, turn_s: float) -> None:
         """Let one arm run for one turn."""
-        processes, clients, others = self.processes, self.clients[name], self.with_client(name)
+        processes, arm = self.processes, self.arms[name]
         processes.must_live()
         if is_counted:
-            self.look_outside(name)
-        costs = self.read(name, is_counted)
-        before = [cpu_s(pid) for _, pid in self.watched[name]] if is_counted else []
+            arm.look_outside()
+        costs = self.read(arm, is_counted)
+        before = [cpu_s(pid) for _, pid in arm.watched] if is_counted else []
         if is_counted and (cores := self.asked.get("cores")):
-            self.loops[name].append(sum(map(_loop_us, cores)) / len(cores))
+            arm.loops.append(sum(map(_loop_us, cores)) / len(cores))
             os.sched_setaffinity(0, self.own_cores)
         self.running = {name}
-        _send_signal(self.children.get(name, ()), signal.SIGCONT)
-        processes.send(others, signal.SIGCONT)
+        _send_signal(arm.children, signal.SIGCONT)
+        processes.send(arm.others, signal.SIGCONT)
         begin = time.monotonic_ns()
-        processes.send(clients, signal.SIGCONT)
+        processes.send(arm.clients, signal.SIGCONT)
         time.sleep(max(0.0, turn_s - (time.monotonic_ns() - begin) / 1e9))
         # This program alone stops processes, and it let all of them go on.
-        states = [_read_state(f"/proc/{pid}/stat") for _, pid in self.watched[name]] if is_counted else []
+        states = [_read_state(f"/proc/{pid}/stat") for _, pid in arm.watched] if is_counted else []
         end = time.monotonic_ns()
-        stopping_s = self.stop(name)
+        stopping_s = self.stop(arm)
         self.running = set()
         self.slowest_s = max(self.slowest_s, stopping_s)
         if not is_counted:
-            _add_usage(self.counted[name], costs, self.read(name, is_counted))
+            _add_usage(arm.counted, costs, self.read(arm, is_counted))
             return
-        self.longest_stop[name] = max(self.longest_stop[name], stopping_s)
+        arm.longest_stop_s = max(arm.longest_stop_s, stopping_s)
         self.turns.append((name, begin // 1000, end // 1000))
-        of_client = self.cpu[name]["client"]
-        for (part, pid), was in zip(self.watched[name], before):  # noqa: B905 (Python 3.9 knows no `strict`)
-            self.cpu[name][part] += cpu_s(pid) - was
-        self.idle[name] += self.cpu[name]["client"] <= of_client
-        self.halted[name] += any(state in HALTED for state in states)
-        self.seen[name] = self.client_cpu_s(name)
-        now = self.read(name, is_counted)
-        _add_usage(self.costs[name], costs, now)
+        of_client = arm.cpu_s["client"]
+        for (part, pid), was in zip(arm.watched, before):  # noqa: B905 (Python 3.9 knows no `strict`)
+            arm.cpu_s[part] += cpu_s(pid) - was
+        arm.idle_turns += arm.cpu_s["client"] <= of_client
+        arm.halted += any(state in HALTED for state in states)
+        arm.seen_s = arm.client_cpu_s()
+        now = self.read(arm, is_counted)
+        _add_usage(arm.costs, costs, now)
         for part, counts in now.items():
-            self.costs[name][part][self.usage.THREADS] = counts[self.usage.THREADS]
+            arm.costs[part][self.usage.THREADS] = counts[self.usage.THREADS]
 
-    def read(self, name: str, is_counted: bool) -> dict[str, list[float]]:
+    def read(self, arm: Arm, is_counted: bool) -> dict[str, list[float]]:
         """Usage of each part of an arm so far; during the discard, its counted events."""
         began = time.monotonic()
-        books = self.books if is_counted else self.counters
-        results = {part: book.read() for part, book in books[name].items()}
+        books = arm.books if is_counted else arm.counters
+        results = {part: book.read() for part, book in books.items()}
         self.reading_s += time.monotonic() - began if is_counted else 0.0
         return results
-
-    def client_cpu_s(self, name: str) -> float:
-        return sum(cpu_s(pid) for pid in self.clients[name])
-
-    def look_outside(self, name: str) -> None:
-        """Add up a client's processor time since its last turn ended."""
-        if name in self.seen:
-            out = self.client_cpu_s(name) - self.seen[name]
-            self.outside[name] += out
-            self.longest_outside[name] = max(self.longest_outside[name], out)
 
     def fill(self, until: float, is_counted: bool) -> None:
         """Take whole rounds of turns until a moment: sysbench's whole seconds leave room for some more."""
@@ -270,17 +258,17 @@ class TurnScheduler:
         """Take all turns of the group; its window and moments."""
         requests = self.asked
         first, last = self.wait_until_started()
-        for name in self.arms:
-            self.stop(name)
+        for arm in self.arms.values():
+            self.stop(arm)
         self.running = set()
-        families, counters = requests.get("families") or (), {}
         # Arms with one server share its counts.
-        for name, books in self.books.items():
-            for part in books:
-                pids = tuple(self.arms[name]["parts"][part])
+        counters: dict[tuple[int, ...], Any] = {}
+        for arm in self.arms.values():
+            for part in arm.books:
+                pids = tuple(arm.parts[part])
                 if pids not in counters:
-                    counters[pids] = self.usage.Counters(pids, families)
-                self.counters[name][part] = counters[pids]
+                    counters[pids] = self.usage.Counters(pids, self.families)
+                arm.counters[part] = counters[pids]
         self.fill(first + requests["discard_s"] - GUARD_S, is_counted=False)
         for counter in counters.values():
             counter.close()
@@ -290,40 +278,27 @@ class TurnScheduler:
         self.fill(first + requests["whole_s"] - GUARD_S, is_counted=True)
         ended = time.monotonic()
         _sleep_until(last + requests["whole_s"] + GUARD_S)
-        for name in self.arms:
-            self.look_outside(name)
+        for arm in self.arms.values():
+            arm.look_outside()
         self.go_on()
         return {"window": [begun, ended], "started": [first, last], "discarded": discarded}
 
     def seen_so_far(self) -> dict:
         """Observations so far, each by arm."""
-        return {
-            "turns": self.turns,
-            "cpu_s": self.cpu,
-            "costs": {
-                name: {part: self.usage.name_counts(counts) for part, counts in parts.items()}
-                for name, parts in self.costs.items()
-            },
-            "counted": {
-                name: {
-                    part: events
-                    for part, counts in parts.items()
-                    if (events := self.usage.name_events(counts))
-                }
-                for name, parts in self.counted.items()
-            },
-            "loop_us": {
-                name: math.exp(sum(map(math.log, taken)) / len(taken))
-                for name, taken in self.loops.items()
-                if taken
-            },
-            "reading_s": self.reading_s,
-            "outside_s": self.outside,
-            "longest_outside_s": self.longest_outside,
-            "idle_turns": self.idle,
-            "halted": self.halted,
-            "longest_stop_s": self.longest_stop,
+        arms, results = self.arms.items(), {"turns": self.turns, "reading_s": self.reading_s}
+        for key in ("cpu_s", "outside_s", "longest_outside_s", "idle_turns", "halted", "longest_stop_s"):
+            results[key] = {name: getattr(arm, key) for name, arm in arms}
+        results["costs"], results["counted"] = {}, {}
+        for name, arm in arms:
+            events = {part: self.usage.name_events(counts) for part, counts in arm.counted.items()}
+            results["counted"][name] = {part: figures for part, figures in events.items() if figures}
+            results["costs"][name] = {
+                part: self.usage.name_counts(counts) for part, counts in arm.costs.items()
+            }
+        results["loop_us"] = {
+            name: math.exp(sum(map(math.log, arm.loops)) / len(arm.loops)) for name, arm in arms if arm.loops
         }
+        return results
 
 
 def _loop_us(core: int) -> float:
@@ -438,7 +413,7 @@ def main() -> int:
     except Ended as gone:
         results["gone"], code = gone.args[0], 3
         results["gone_out_of_turn"] = clock is not None and any(
-            gone.args[0] in pids for name, pids in clock.clients.items() if name not in clock.running
+            gone.args[0] in arm.clients for name, arm in clock.arms.items() if name not in clock.running
         )
     except TimeoutError:
         results["gone"], code = "start", 4
