@@ -19,7 +19,6 @@ from benchbook.measure import (
     statement_counters,
     sysbench,
 )
-from benchbook.measure.data_plan import plan_data
 from tests.measure import stand_in
 from tests.measure.test_sysbench import ENDPOINT, planned
 
@@ -91,15 +90,6 @@ def test_tables_that_a_script_made_otherwise_are_named_the_first_three_of_them()
     said = str(error.value)
     assert said.startswith("the script's prepare made other rows for arm before than for direct: a has")
     assert said.count("recorded are") == 3 and "c has {'rows': 2}, recorded are {'rows': 1}; let it" in said
-
-
-def test_of_loaders_that_fail_the_first_three_are_named(make_study: Any):
-    study = make_study(dataset={"tables": 5, "table_size": 200})
-    site = stand_in.Site(study)
-    site.spoil = lambda client, out: (1, "")
-    with pytest.raises(BenchbookError) as error:
-        dataset.load_data(site, plan_data(study))
-    assert str(error.value).count("sysbench ended with exit code 1") == 3
 
 
 def test_a_walk_tells_after_each_run_how_long_is_left_and_what_it_has_not_told_yet(monkeypatch):
@@ -266,46 +256,30 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> stand_in.Clock:
     return made
 
 
-def no_event() -> None:
-    """What a run waits for that has no event."""
-
-
-def running(*processes: Timed) -> list[clients.RunningClient]:
-    each = (SimpleNamespace(popen=process) for process in processes)
-    return [clients.RunningClient(number, [], client) for number, client in enumerate(each)]
-
-
-def test_a_client_that_ends_in_time_ended_by_itself_and_one_that_was_killed_by_a_signal(clock):
-    own = running(Timed(clock, 3.0), Timed(clock, 2.0, -signal.SIGSEGV))
-    clients.wait_for_clients(own[:1], 10.0, no_event)
-    assert (own[0].exit_code, own[0].ended_by, own[0].ended_s) == (0, "itself", stand_in.BEGUN_S + 3)
-    clients.wait_for_clients(own[1:], 10.0, no_event)
-    assert (own[1].exit_code, own[1].ended_by) == (-signal.SIGSEGV, "signal")
-
-
-@pytest.mark.parametrize(("is_deaf", "got"), [(False, [15]), (True, [15, 9])])
-def test_a_client_that_does_not_end_is_asked_to_and_then_made_to(clock, is_deaf: bool, got: list[int]):
-    process = Timed(clock, 1000.0, is_deaf=is_deaf)
-    (one,) = running(process)
-    clients.wait_for_clients([one], 10.0, no_event)
-    assert (process.got, one.exit_code, one.ended_by) == (got, -got[-1], "deadline")
-    assert one.ended_s == stand_in.BEGUN_S + 10 + (5 if is_deaf else 0)
-
-
-def test_one_client_that_fails_ends_the_others_and_the_end_of_the_run_is_its(clock):
-    processes = [Timed(clock, 1000.0), Timed(clock, 2.0, 1), Timed(clock, 1000.0)]
-    own = running(*processes)
-    clients.wait_for_clients(own, 100.0, no_event)
-    assert [one.ended_by for one in own] == ["another client", "itself", "another client"]
-    assert [process.got for process in processes] == [[15], [], [15]]
-    assert clients.first_failed(own) is own[1] and clock.now < stand_in.BEGUN_S + 5
-
-
-def test_clients_that_end_well_do_not_end_each_other(clock):
-    own = running(Timed(clock, 2.0), Timed(clock, 4.0), Timed(clock, 3.0))
-    clients.wait_for_clients(own, 100.0, no_event)
-    assert {(one.exit_code, one.ended_by) for one in own} == {(0, "itself")}
-    assert clients.first_failed(own) is own[0]
+@pytest.mark.parametrize(
+    ("programs", "ends", "first", "took_s"),
+    [
+        ([(3.0, 0, False)], [(0, "itself", [])], 0, 3),
+        ([(2.0, -signal.SIGSEGV, False)], [(-signal.SIGSEGV, "signal", [])], 0, 2),
+        ([(1000.0, 0, False)], [(-15, "deadline", [15])], 0, 10),
+        # One that hears no signal has 5 s, too.
+        ([(1000.0, 0, True)], [(-9, "deadline", [15, 9])], 0, 15),
+        ([(2.0, 0, False), (4.0, 0, False), (3.0, 0, False)], [(0, "itself", [])] * 3, 0, 4),
+        ([(1000.0, 0, False), (2.0, 1, False), (1000.0, 0, False)],
+         [(-15, "another client", [15]), (1, "itself", []), (-15, "another client", [15])], 1, 2),
+    ],
+)  # fmt: skip
+def test_clients_are_waited_for_and_one_that_fails_or_lasts_too_long_ends_all(
+    clock: stand_in.Clock, programs: Any, ends: Any, first: int, took_s: float
+):
+    processes = [Timed(clock, *program) for program in programs]
+    clients_ = [clients.RunningClient(n, [], SimpleNamespace(popen=one)) for n, one in enumerate(processes)]
+    clients.wait_for_clients(clients_, 10.0, lambda: None)
+    told = [(one.exit_code, one.ended_by, one.process.popen.got) for one in clients_]
+    assert told == ends and clients.first_failed(clients_) is clients_[first]
+    # Several are looked at in turn, ten times a second.
+    assert clock.now == pytest.approx(stand_in.BEGUN_S + took_s, abs=0.2 if len(programs) > 1 else 1e-6)
+    assert len(programs) > 1 or clients_[0].ended_s == clock.now
 
 
 def test_of_clients_that_fail_by_themselves_the_first_in_time_counts():

@@ -102,9 +102,10 @@ def test_every_run_passes_every_check_and_its_record_is_what_happened(store):
         assert "clients" not in seen and "servers" not in seen and "options" not in seen
 
 
-def test_the_walk_says_how_far_it_is_and_how_long_is_left(store):
+def test_the_walk_says_how_far_it_is_and_begins_each_block_with_the_prepared_data_and_all_arms_anew(store):
     made = store(plan=SHORT | {"blocks": 2})
     state = made.walk()
+    assert made.site.done == ["down", "restore", "up direct", "up proxy"] * 2
     assert made.said[0] == "4 runs planned, 0 there already, 4 to make"
     first = made.runs[0].arm
     # 100 transactions of 20 statements a second.
@@ -128,12 +129,6 @@ def test_an_arm_without_any_other_is_a_group_by_itself(store):
     made.runs = schedule.plan_runs("test", made.study, {"direct": {"facts": "1", "data": "2"}})
     state = made.walk()
     assert (state.done, made.kept(), made.voids()) == (2, {run.run_id for run in made.runs}, {})
-
-
-def test_each_block_begins_with_the_prepared_data_and_all_arms_anew(store):
-    made = store(plan=SHORT | {"blocks": 2})
-    made.walk()
-    assert made.site.done == ["down", "restore", "up direct", "up proxy"] * 2
 
 
 @pytest.mark.parametrize("status", ["invalid", "indeterminate"])
@@ -388,25 +383,6 @@ def test_loaded_data_is_what_the_study_asks_for_and_is_kept(make_study):
     assert site.server(None).tables == before, "tables of another study are dropped"
 
 
-def test_data_that_is_there_is_restored_and_compared_with_what_was_recorded(make_study):
-    study, site, known = loaded(make_study())
-    assert dataset.ensure_data(site, plan_data(study), known)["events"] == []
-    site.server(None).tables["sbtest2"] = 150
-    found = dataset.ensure_data(site, plan_data(study), known)
-    assert found["events"] == ["sbtest2 has 150 rows, the study says 200; the prepared copy is put back"]
-    assert site.server(None).tables["sbtest2"] == 200
-    site.kept.clear()
-    found = dataset.ensure_data(site, plan_data(study), known)
-    assert found["events"] == ["the prepared copy is gone; the tables are loaded again from the study's seed"]
-    assert found["fingerprint"] == known["fingerprint"]
-    other = known | {"fingerprint": "0", "rows": {"sbtest1": 1, "sbtest2": 200}}
-    refused = (
-        r"could not be brought back as it was: rows is .* prepare recorded .*'sbtest1': 1.*prepare@STUDY"
-    )
-    with pytest.raises(BenchbookError, match=refused):
-        dataset.ensure_data(site, plan_data(study), other)
-
-
 def test_a_copy_that_is_no_longer_what_it_was_is_loaded_again(make_study):
     study, site, known = loaded(make_study())
     (copy,) = site.kept.values()
@@ -418,16 +394,22 @@ def test_a_copy_that_is_no_longer_what_it_was_is_loaded_again(make_study):
 
 
 @pytest.mark.parametrize(
-    "said, fault",
-    [((1, ""), "sysbench ended with exit code 1"), ((0, "x\nFATAL: no right\n"), "FATAL: no right")],
+    ("tables", "said", "fault", "count"),
+    [
+        ("25", (1, ""), "sysbench ended with exit code 1", 2),
+        ("2", (0, "x\nFATAL: no right\n"), "FATAL: no right", 1),
+        # The first three are named.
+        ("12345", (1, ""), "sysbench ended with exit code 1", 3),
+    ],
 )
-def test_a_loader_that_fails_fails_the_stage(make_study, said, fault):
-    study = make_study()
+def test_loaders_that_fail_fail_the_stage(make_study, tables, said, fault, count):
+    study = make_study(dataset={"tables": 5, "table_size": 200})
     site = stand_in.Site(study)
-    site.spoil = lambda client, out: said if "--table-number=2" in client.argv else None
-    with pytest.raises(BenchbookError, match=f"prepare failed: {fault}"):
+    failing = {f"--table-number={number}" for number in tables}
+    site.spoil = lambda client, out: said if failing & {*client.argv} else None
+    with pytest.raises(BenchbookError, match=f"prepare failed: {fault}") as error:
         dataset.load_data(site, plan_data(study))
-    assert not site.kept
+    assert str(error.value).count(fault) == count and not site.kept
 
 
 def test_arms_that_differ_in_their_data_have_a_copy_each_and_the_order_of_loading_is_theirs(make_study):

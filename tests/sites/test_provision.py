@@ -8,31 +8,19 @@ from benchbook.core.util.errors import BenchbookError
 from benchbook.sites import provision
 
 
-def skip(make_study, lacking: dict[str, str]) -> dict[str, str]:
-    return provision.find_skipped(SimpleNamespace(missing=lacking.get), make_study())
-
-
-def test_an_arm_is_skipped_with_its_reason_while_another_treatment_is_left(make_study) -> None:
+@pytest.mark.parametrize("lacking", [{}, {"service": "no iptables"}])
+def test_an_arm_is_skipped_with_its_reason_while_another_treatment_is_left(make_study, lacking) -> None:
     study = make_study()
     arms = {**study.arms, "service": study.arms["direct"].model_copy(update={"access": "service"})}
     study = study.model_copy(update={"arms": arms})
-    site = SimpleNamespace(missing={"service": "no iptables"}.get)
-    assert provision.find_skipped(site, study) == {"service": "no iptables"}
-
-
-def test_nothing_is_skipped_where_everything_can_be_made(make_study) -> None:
-    assert skip(make_study, {}) == {}
+    assert provision.find_skipped(SimpleNamespace(missing=lacking.get), study) == lacking
 
 
 @pytest.mark.parametrize("arm", ["direct", "relay"])
 def test_without_baseline_or_any_treatment_the_study_stops_with_the_reason(make_study, arm: str) -> None:
+    site = SimpleNamespace(missing={arm: "no rights"}.get)
     with pytest.raises(BenchbookError, match=f"nothing is left to compare: {arm}: no rights"):
-        skip(make_study, {arm: "no rights"})
-
-
-def test_arms_are_shown_as_they_were_asked_for(make_study) -> None:
-    table = provision.tabulate_arms(make_study()).set_index("arm")
-    assert dict(table["access"]) == {"direct": "direct", "relay": "haproxy"}
+        provision.find_skipped(site, make_study())
 
 
 def test_each_arm_is_shown_with_its_own_engine_and_version(make_study) -> None:
@@ -41,6 +29,7 @@ def test_each_arm_is_shown_with_its_own_engine_and_version(make_study) -> None:
     study = study.model_copy(update={"arms": {**study.arms, "other": changed}})
     table = provision.tabulate_arms(study).set_index("arm")
     assert dict(table["engine"]) == {"direct": "mariadb", "relay": "mariadb", "other": "tidb 6.6"}
+    assert dict(table["access"]) == {"direct": "direct", "relay": "haproxy", "other": "direct"}
 
 
 @pytest.mark.parametrize(

@@ -73,14 +73,6 @@ def test_connections_that_a_version_does_not_count_are_said_to_be_absent():
     assert found["connections"] is None and found["counters"] == {"Com_update": 4}
 
 
-def test_between_runs_it_is_said_that_connections_are_not_counted():
-    server: Any = SimpleNamespace(info={"absent": {}, "uncounted": status.UNCOUNTED, "opened": lambda: 3})
-    server.info["held"] = SimpleNamespace(
-        moment=server_drift.keep_reading(server, {"Com_select": 9}, 1.0, 0.0)
-    )
-    assert server_drift.count_between(server)["not_held"] == {"connections": status.UNCOUNTED["Connections"]}
-
-
 @pytest.mark.parametrize(("columns", "column"), [(1, "authentication_string"), (0, "Password")])
 def test_accounts_without_a_password_are_looked_for_in_the_column_that_a_version_has(columns, column):
     cursor: Any = Answers(SHOW=columns, SELECT=0)

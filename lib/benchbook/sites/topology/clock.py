@@ -285,20 +285,18 @@ class TurnScheduler:
 
     def seen_so_far(self) -> dict:
         """Observations so far, each by arm."""
-        arms, results = self.arms.items(), {"turns": self.turns, "reading_s": self.reading_s}
+        arms, costs, counted = self.arms.items(), dict[str, dict](), dict[str, dict]()
+        for name, arm in arms:
+            costs[name] = {part: self.usage.name_counts(counts) for part, counts in arm.costs.items()}
+            events = {part: self.usage.name_events(counts) for part, counts in arm.counted.items()}
+            counted[name] = {part: figures for part, figures in events.items() if figures}
+        results: dict[str, Any] = {"turns": self.turns, "costs": costs, "counted": counted}
         for key in ("cpu_s", "outside_s", "longest_outside_s", "idle_turns", "halted", "longest_stop_s"):
             results[key] = {name: getattr(arm, key) for name, arm in arms}
-        results["costs"], results["counted"] = {}, {}
-        for name, arm in arms:
-            events = {part: self.usage.name_events(counts) for part, counts in arm.counted.items()}
-            results["counted"][name] = {part: figures for part, figures in events.items() if figures}
-            results["costs"][name] = {
-                part: self.usage.name_counts(counts) for part, counts in arm.costs.items()
-            }
         results["loop_us"] = {
             name: math.exp(sum(map(math.log, arm.loops)) / len(arm.loops)) for name, arm in arms if arm.loops
         }
-        return results
+        return results | {"reading_s": self.reading_s}
 
 
 def _loop_us(core: int) -> float:
