@@ -79,9 +79,8 @@ def start_clients(
         for number, endpoint in enumerate(endpoints):
             argv = sysbench.run_argv(endpoint, shares[number], files[number] if files else None)
             env = {"BENCHBOOK_SCRIPT": planned.script} if "event" in planned.arm_setting else None
-            out, err = (
-                part / run_folder.client_file(number, name) for name in (run_folder.OUT, run_folder.ERR)
-            )
+            names = (run_folder.OUT, run_folder.ERR)
+            out, err = (part / run_folder.client_file(number, name) for name in names)
             process = site.client(Start(argv, out, err, cwd, env, arm, number, begin_at, is_held))
             server = client_sharding.server_of(number, servers)
             running.append(RunningClient(number, argv, process, server, taken[number]))

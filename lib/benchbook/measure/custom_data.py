@@ -29,11 +29,10 @@ def prepare_scripts(site: Any, data: DataPlan, arm: str, endpoint: Endpoint) -> 
     for script in data.prepared:
         script.texts()
         env = {"BENCHBOOK_SCRIPT": script.path.name, "BENCHBOOK_SEED": str(data.seed)}
-        inputs = {
-            name.replace("_", "-"): sysbench_options.format_value(value)
+        options = [
+            f"--{name.replace('_', '-')}={sysbench_options.format_value(value)}"
             for name, value in script.options.items()
-        }
-        options = [f"--{name}={value}" for name, value in inputs.items()]
+        ]
         argv = sysbench.once_argv(endpoint, order.table_seed(data.seed, 0), PREPARE, *options)
         with tempfile.TemporaryDirectory() as scratch:
             out, err = Path(scratch) / "out", Path(scratch) / "err"
@@ -97,9 +96,7 @@ def record_scripts(data: DataPlan, states: dict[str, dict[str, Any]]) -> dict[st
                 f"{'; '.join(wrong[:3])}; "
                 "let it draw from sysbench.rand or math.random, which are seeded, and from nothing else"
             )
-    scripts = {
-        name: {"text": script.texts(), "sha256": script.digests()} for name, script in data.scripts.items()
-    }
+    scripts = {name: {"text": item.texts(), "sha256": item.digests()} for name, item in data.scripts.items()}
     return {"scripts": scripts, "tables": states[first]}
 
 

@@ -112,10 +112,8 @@ def _load_copy(site: Site, data: DataPlan, arm: str) -> tuple[dict[str, Any], di
         load = {"seconds": round(seconds, 2), "text": words.texts(connection, "sbtest1")}
     wrong = [*find_problems(state, data), *(f"{name} is not ours ({what})" for name, what in unasked.items())]
     if wrong or messages:
-        wrong += messages[:3]
-        raise BenchbookError(
-            f"prepare failed: {'; '.join(wrong)}. Look at the server's log, then run the stage again"
-        )
+        why = "; ".join([*wrong, *messages[:3]])
+        raise BenchbookError(f"prepare failed: {why}. Look at the server's log, then run the stage again")
     site.snapshot(data.label, arm)
     return state, load
 
@@ -236,11 +234,8 @@ def prewarm_all(data: DataPlan, connections: dict[str, tuple[Connection, ...]]) 
 def _same_in_all(states: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """Content common to all copies; BenchbookError if they don't hold the same."""
     first, *others = states
-    wrong = [
-        f"{arm}: {text}"
-        for arm in others
-        for text in _diff_states(states[arm], states[first], f"{first} has")
-    ]
+    whose = f"{first} has"
+    wrong = [f"{arm}: {text}" for arm in others for text in _diff_states(states[arm], states[first], whose)]
     if wrong:
         raise BenchbookError(f"the arms hold different data: {'; '.join(wrong)}; look at the servers' logs")
     return states[first]

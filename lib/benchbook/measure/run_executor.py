@@ -64,9 +64,7 @@ def execute_together(
     a server that is gone, are raised after the folder is sealed as far as it goes.
     """
     # All are looked at before the first client starts and after the last has ended: no look is counted.
-    group = [
-        _inspect_arm(context, into, attempt) for context, attempt in zip(contexts, attempts, strict=True)
-    ]
+    group = [_inspect_arm(context, into, tries) for context, tries in zip(contexts, attempts, strict=True)]
     before = _record_before(group)
     entered = time.monotonic()
     turned: dict[str, Any] | None = None
@@ -166,18 +164,15 @@ def _record_before(group: Sequence[RunInProgress]) -> dict[Connection, statement
 
 def _start_clients(run: RunInProgress) -> None:
     """Start the clients of a run and the processes that watch them."""
-    context = run.context
+    site, arm, planned = run.context.site, run.context.arm, run.context.planned
     wall, monotonic = time.time(), time.monotonic()
-    run.running, begin_at = clients.start_clients(
-        context.site, context.arm, context.planned, run.endpoints, run.part
-    )
+    run.running, begin_at = clients.start_clients(site, arm, planned, run.endpoints, run.part)
     if begin_at is not None:
         wall, monotonic = wall + begin_at - monotonic, begin_at
     run.started = (wall, monotonic)
-    started = [client.process for client in run.running]
-    run.watch = context.site.watch(context.arm, started, run.part / run_folder.MONITOR)
+    run.watch = site.watch(arm, [client.process for client in run.running], run.part / run_folder.MONITOR)
     # Clients on other machines may begin a little before they are watched.
-    run.watch.counts_s = 0.0 if context.planned.turn_ms else COUNTED * context.planned.discard_s
+    run.watch.counts_s = 0.0 if planned.turn_ms else COUNTED * planned.discard_s
     run.watch.start()
 
 
@@ -261,11 +256,8 @@ def _seal_run(run: RunInProgress, into: Path, of_servers: Mapping[str, Any]) -> 
     # One of the arm's parts may be gone.
     with suppress(Exception):
         evidence["identity_after"] = site.identity(run.context.arm)
-    evidence |= {
-        "oom_kills": watch.oom_kills,
-        "server_log_errors": site.log_errors(run.mark, run.context.arm),
-    }
-    evidence["free_bytes_after"] = psutil.disk_usage(str(into)).free
+    evidence["server_log_errors"] = site.log_errors(run.mark, run.context.arm)
+    evidence |= {"oom_kills": watch.oom_kills, "free_bytes_after": psutil.disk_usage(str(into)).free}
     if run.context.begins is not None:
         evidence["read_kib_first_s"] = _read_at_first(run.part / run_folder.MONITOR)
     files.write_json(run.part / run_folder.EVIDENCE, evidence)
@@ -294,13 +286,11 @@ def _record_after(
                 run.context.site.up(run.context.arm)
         except Exception as error:
             results |= {key: statement_counters.record_silence(before[key], error) for key in sessions}
-    for connection, was in before.items():
-        if connection not in results:
-            users = [run for run in group if connection in run.context.connections]
+    for key, was in before.items():
+        if key not in results:
+            users = [run for run in group if key in run.context.connections]
             arrangement = statement_counters.merge_arrangements([run.arrangement for run in users])
-            results[connection] = statement_counters.record_after(
-                connection, was, users[0].tables, arrangement
-            )
+            results[key] = statement_counters.record_after(key, was, users[0].tables, arrangement)
     return [
         statement_counters.merge_records([results[connection] for connection in run.context.connections])
         for run in group

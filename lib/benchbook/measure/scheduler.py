@@ -115,9 +115,8 @@ def complete_schedule(
         if _stops_before(state, min(run.block for run in runs if run.run_id in state.missing)):
             return state
         lab = lab_folder(paths.find_root(), name)
-        preflight.refuse_problems(
-            preflight.check_machine(study, {"raw logs": where.raw, "the lab": lab}, limits)
-        )
+        folders = {"raw logs": where.raw, "the lab": lab}
+        preflight.refuse_problems(preflight.check_machine(study, folders, limits))
         scripts = (files.read_json(where.warm_up).get("own") or {}) if state.data.scripts else None
         with open_site(study, lab) as site:
             state.site = site

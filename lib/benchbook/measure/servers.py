@@ -78,11 +78,7 @@ def open_servers(
         for arm, of_arm in connections.items():
             server_drift.arm_at_start(of_arm[0], arm, site.identity(arm))
         dataset.prewarm_all(data, connections)
-        rows = {
-            connection: row
-            for arm in cold
-            for connection, row in zip(connections[arm], cold[arm], strict=True)
-        }
+        rows = {key: row for arm in cold for key, row in zip(connections[arm], cold[arm], strict=True)}
         yield Ready(connections, rows)
 
 

@@ -63,9 +63,8 @@ def tidy_up(
             say(f"{folder.name}: {'; '.join(broken)}; kept as evidence, it will be run again")
             run_folder.void_folder(folder.path, void, "broken", broken)
         elif folder.name not in planned:
-            run_folder.void_folder(
-                folder.path, void, "earlier", ["made under settings that are no longer asked for"]
-            )
+            why = "made under settings that are no longer asked for"
+            run_folder.void_folder(folder.path, void, "earlier", [why])
     _bring_back(planned, raw, void)
     verdicts: dict[str, RunVerdict] = {}
     for folder in list(run_folder.list_folders(raw)):
@@ -99,9 +98,8 @@ def _set_apart(runs: Iterable[PlannedRun], raw: Path, void: Path, say: Callable[
         if len(there) == len(members):
             continue
         for folder in there:
-            run_folder.void_folder(
-                folder, void, "apart", ["its partners are missing, and a group is made together"]
-            )
+            why = "its partners are missing, and a group is made together"
+            run_folder.void_folder(folder, void, "apart", [why])
         if there:
             say(f"{group}: {len(there)} of {len(members)} runs were there; the whole group is made again")
 

@@ -14,9 +14,8 @@ WHO = {"version": "VERSION()", "datadir": "@@datadir", "port": "@@port", "server
 
 def make_engine(connect: Callable[[], Any], driver: str = "mysql+pymysql", **info: Any) -> sqlalchemy.Engine:
     """An engine with a new connection from `connect` at each use; its errors show no values."""
-    engine = sqlalchemy.create_engine(
-        f"{driver}://", creator=connect, poolclass=sqlalchemy.NullPool, hide_parameters=True
-    )
+    how = {"poolclass": sqlalchemy.NullPool, "hide_parameters": True}
+    engine = sqlalchemy.create_engine(f"{driver}://", creator=connect, **how)
     sqlalchemy.event.listen(engine, "connect", lambda _, record: record.info.update(info))
     return engine
 

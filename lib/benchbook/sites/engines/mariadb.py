@@ -49,9 +49,8 @@ class MariaDB(Server):
 
     @property
     def made_with(self) -> dict[str, Any]:
-        fixed = {
-            key: settings.format_value(self.asked[key]) for key in settings.AT_CREATION if key in self.asked
-        }
+        asked = self.asked
+        fixed = {key: settings.format_value(asked[key]) for key in settings.AT_CREATION if key in asked}
         return {"engine": self.traits.name, "version": self.version, "settings": fixed}
 
     def create(self) -> None:

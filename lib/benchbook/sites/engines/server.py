@@ -122,9 +122,7 @@ class Server(Supervised, abc.ABC):
         odd = [key for key in keys if "." not in key and not {key, key.removeprefix("skip_")} & listed]
         near = {key: difflib.get_close_matches(key, listed, n=1, cutoff=0.85) for key in odd}
         has_plugins = any(key.startswith("plugin") for key in keys)
-        return {
-            key: results[0] if results else "" for key, results in near.items() if results or not has_plugins
-        }
+        return {key: close[0] if close else "" for key, close in near.items() if close or not has_plugins}
 
     @classmethod
     def _list_settings(cls, program: str) -> set[str]:
@@ -241,9 +239,8 @@ class Server(Supervised, abc.ABC):
             return result
         if named is not None:
             raise SiteError(f"engine.binary: {named}: no program there; write the path of a {name}, or null")
-        raise SiteError(
-            f"{name} is not installed{self._where}; {self._name_remedy()}, or name its program {self._key}"
-        )
+        remedy = f"{self._name_remedy()}, or name its program {self._key}"
+        raise SiteError(f"{name} is not installed{self._where}; {remedy}")
 
     def _version_of(self, path: str) -> str:
         """Version of a program; SiteError if it is another's, or too old."""

@@ -141,11 +141,8 @@ class LabNetwork:
 def find_subnet(seed: int) -> ipaddress.IPv4Network:
     """A subnet of 10.0.0.0/8 that no route of this machine touches; a seed fixes the first try."""
     routes = json.loads(run_tool("ip", "-j", "-4", "route", "show", "table", "all"))
-    used = [
-        ipaddress.ip_network(route["dst"], strict=False)
-        for route in routes
-        if re.match(r"\d", route.get("dst", ""))
-    ]
+    taken = [route["dst"] for route in routes if re.match(r"\d", route.get("dst", ""))]
+    used = [ipaddress.ip_network(text, strict=False) for text in taken]
     for step in range(256):
         number = (seed + step * 257) % 65536
         subnet = ipaddress.IPv4Network((0x0A000000 + (number << 8), 24))

@@ -80,10 +80,8 @@ def build_chains(
             # Memory that a proxy took for one arm's connections must not be seen in another's.
             key = (describe_proxy(arm), arm.load, *(servers[1:] if of.fails_over else ()))
             where = _weigh_part(quota)
-            proxy = arranged.once(
-                "proxy", arm.access, of.ports, apart=key, where=where, cpus=cores, to=behind
-            )
-            hops.append(proxy)
+            part = arranged.once("proxy", arm.access, of.ports, apart=key, where=where, cpus=cores, to=behind)
+            hops.append(part)
         cores, quota = rooms["client"]
         client = Part("client", "client", 0, _weigh_part(quota), cpus=cores)
         return Chain(arm, servers, tuple(hops), (client,))

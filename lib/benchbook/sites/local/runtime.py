@@ -79,12 +79,10 @@ class LocalRuntime(ArmRuntime[LabPlacement]):
 
     def group(self, part: Part) -> cgroups.CpuControlGroup | None:
         """A part's control group, made at need; None if it has none."""
-        quota, shares = part.where.quota, part.where.shares
-        if shares is not None and part.name not in self._groups:
-            self._groups[part.name] = cgroups.create_group(
-                self.lab.token, part.name, quota=quota, shares=shares
-            )
-        return self._groups.get(part.name)
+        quota, shares, name = part.where.quota, part.where.shares, part.name
+        if shares is not None and name not in self._groups:
+            self._groups[name] = cgroups.create_group(self.lab.token, name, quota=quota, shares=shares)
+        return self._groups.get(name)
 
     def where(self, part: Part) -> ProcessPlacement:
         """Placement of a part's processes."""
@@ -147,9 +145,8 @@ class LocalRuntime(ArmRuntime[LabPlacement]):
         if service is not None:
             record["service"] = {"connections": service.packets() - packets}
         if held:
-            record["throttled"] = {
-                role: procfs.throttled_since(held[role], its.throttled()) for role, its in groups.items()
-            }
+            now = {role: its.throttled() for role, its in groups.items()}
+            record["throttled"] = {role: procfs.throttled_since(was, now[role]) for role, was in held.items()}
 
     def _run_beside(self, arm: str, role: str, words: list[str]) -> background_load.Running:
         chain = self.chains[arm]

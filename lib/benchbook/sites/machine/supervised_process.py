@@ -207,11 +207,8 @@ class Supervised(Component):
 
     def lasting(self, text: str) -> str:
         """A settings file's text with neutral paths and the addresses of its first place."""
-        moved = {
-            form.format(*pair): form.format(*first)
-            for form in self.addresses_as
-            for pair, first in self.moved.items()
-        }
+        forms, pairs = self.addresses_as, self.moved.items()
+        moved = {form.format(*now): form.format(*first) for form in forms for now, first in pairs}
         return settings.neutralize_text(text, self.folder, moved)
 
     def _configure(self, text: str) -> None:

@@ -151,10 +151,10 @@ WATCHED = " check inter 200 fall 2 rise 2 on-marked-down shutdown-sessions"
 def server_lines(servers: Sequence[str], has_standby: bool = False) -> str:
     """Lines of the backend that name its servers, each ADDRESS:PORT."""
     watched, backup = (WATCHED, " backup") if has_standby else ("", "")
-    others = (
+    rest = (
         f"    server db{rank} {place}{watched}{backup}" for rank, place in enumerate(servers[1:], start=2)
     )
-    return "\n".join([f"    server db {servers[0]}{watched}", *others])
+    return "\n".join([f"    server db {servers[0]}{watched}", *rest])
 
 
 def limit_connections(connections: int, allowed: int) -> int:

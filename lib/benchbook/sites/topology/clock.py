@@ -101,7 +101,7 @@ def cpu_s(pid: int) -> float:
         raise Ended(pid) from None
 
 
-class Arm:
+class ArmInTurns:
     """One that takes turns: its processes, and what was measured of them so far."""
 
     def __init__(self, asked: dict, others: list[int], families: Sequence[int], usage: Any) -> None:
@@ -139,16 +139,16 @@ class TurnScheduler:
         self.families = requests.get("families") or ()
         stops = {int(pid): names for pid, names in requests["stops"].items()}
         self.parents = {*self.families} & {*stops}
-        self.arms: dict[str, Arm] = {}
+        self.arms: dict[str, ArmInTurns] = {}
         for asked in requests["arms"]:
             others = [pid for pid, names in stops.items() if asked["name"] in names]
-            self.arms[asked["name"]] = Arm(asked, others, self.families, self.usage)
+            self.arms[asked["name"]] = ArmInTurns(asked, others, self.families, self.usage)
         self.processes = Processes(sorted({*stops}.union(*(arm.clients for arm in self.arms.values()))))
         self.turns: list[tuple[str, int, int]] = []
         self.slowest_s, self.switching_s, self.reading_s = 0.0, 0.0, 0.0
         self.own_cores, self.running = os.sched_getaffinity(0), set(self.arms)
 
-    def stop(self, arm: Arm) -> float:
+    def stop(self, arm: ArmInTurns) -> float:
         """Stop an arm, its client first; return the seconds until the last thread of it stands still."""
         self.processes.send(arm.clients, signal.SIGSTOP)
         self.processes.send(arm.others, signal.SIGSTOP)
@@ -225,7 +225,7 @@ class TurnScheduler:
         for part, counts in now.items():
             arm.costs[part][self.usage.THREADS] = counts[self.usage.THREADS]
 
-    def read(self, arm: Arm, is_counted: bool) -> dict[str, list[float]]:
+    def read(self, arm: ArmInTurns, is_counted: bool) -> dict[str, list[float]]:
         """Usage of each part of an arm so far; during the discard, its counted events."""
         began = time.monotonic()
         books = arm.books if is_counted else arm.counters

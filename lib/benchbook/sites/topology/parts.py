@@ -139,6 +139,4 @@ def describe_proxy(arm: Arm) -> str:
 
 def name_copies(arms: Mapping[str, Arm]) -> dict[str, str]:
     """Name of each arm's prepared copy of its data; arms with the same data share one."""
-    return {
-        arm: number_role("snapshot", rank) for rank, names in enumerate(data_groups(arms)) for arm in names
-    }
+    return {arm: number_role("snapshot", rank) for rank, each in enumerate(data_groups(arms)) for arm in each}
