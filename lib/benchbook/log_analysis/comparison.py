@@ -8,15 +8,18 @@ from __future__ import annotations
 import math
 import re
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from benchbook.core.util.errors import BenchbookError, did_you_mean
 from benchbook.core.util.number_format import format_percent, format_percent_range
 from benchbook.log_analysis.caveats import Caveat, caveats_of_set
 from benchbook.log_analysis.layout import Layout, find_arm, identify_runs
 from benchbook.log_analysis.runs import LogRun, SkippedFile, collect_runs, join_processes
+
+T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
 
 LEVEL = 0.95
 SEEN_EFFECT = 0.05
@@ -137,19 +140,24 @@ def read_logs(
     order = {arm: place for place, arm in enumerate(layout.arms)}
     runs.sort(key=lambda run: (run.workload, run.level, order[run.arm], run.repeat, run.path, run.line))
     cells = compare_cells(runs, layout)
-    caveats = [caveat for run in runs for caveat in run.caveats]
-    caveats = [*caveats_of_set(runs, layout.arms), *_unlike_transactions(cells, layout.arms), *caveats]
+    caveats = [*caveats_of_set(runs, layout.arms), *_unlike_transactions(cells, layout.arms)]
+    caveats += (caveat for run in runs for caveat in run.caveats)
     return LogSet(
         runs, collection.left_out, layout, cells, caveats, [*_find_scaling(cells)], collection.files,
         collection.silent_files,
     )  # fmt: skip
 
 
+def _group_by(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    groups: dict[K, list[T]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
+
+
 def compare_cells(runs: Sequence[LogRun], layout: Layout) -> list[LogCell]:
     """Cells in the order of workload, level and arm."""
-    groups: dict[tuple[str, int, str], list[LogRun]] = {}
-    for run in runs:
-        groups.setdefault((run.workload, run.level, run.arm), []).append(run)
+    groups = _group_by(runs, lambda run: (run.workload, run.level, run.arm))
     cells = []
     for (workload, level, arm), members in groups.items():
         base = groups.get((workload, level, layout.arms[0]))
@@ -163,11 +171,10 @@ def compare_runs(runs: Sequence[LogRun], base: Sequence[LogRun], is_paired: bool
     if any(run.qps <= 0 for run in (*runs, *base)):
         return None
     logs = [[math.log(run.qps) for run in side] for side in (runs, base)]
-    partners = {run.repeat: math.log(run.qps) for run in base}
+    partners = dict(zip((run.repeat for run in base), logs[1], strict=True))
     has_partners = len(partners) == len(base) and {run.repeat for run in runs} == {*partners}
     if is_paired and has_partners and len(runs) > 1:
-        differences = [math.log(run.qps) - partners[run.repeat] for run in runs]
-        n = len(differences)
+        differences, n = [math.log(run.qps) - partners[run.repeat] for run in runs], len(runs)
         error = statistics.stdev(differences) / math.sqrt(n)
         return _build_change(statistics.fmean(differences), error, n - 1, n, "pairs")
     means = [statistics.fmean(side) for side in logs]
@@ -224,11 +231,8 @@ def needed_spread(cells: Sequence[LogCell]) -> str | None:
 
 def _unlike_transactions(cells: Sequence[LogCell], arms: Sequence[str]) -> Iterator[Caveat]:
     """Caveats of arms with different queries in a transaction, so that their qps differ in work."""
-    by_row: dict[tuple[str, int], list[LogCell]] = {}
-    for cell in cells:
-        by_row.setdefault((cell.workload, cell.level), []).append(cell)
     named: set[tuple[str, str]] = set()
-    for (workload, level), row in by_row.items():
+    for (workload, level), row in _group_by(cells, lambda cell: (cell.workload, cell.level)).items():
         each = {cell.arm: cell.mean("qps") / cell.mean("tps") for cell in row if cell.mean("tps") > 0}
         base = each.get(arms[0])
         for cell in row:
@@ -240,13 +244,10 @@ def _unlike_transactions(cells: Sequence[LogCell], arms: Sequence[str]) -> Itera
 
 
 def _find_scaling(cells: Sequence[LogCell]) -> Iterator[ScalingSeries]:
-    groups: dict[tuple[str, str], list[LogCell]] = {}
-    for cell in cells:
-        groups.setdefault((cell.arm, cell.workload), []).append(cell)
-    for (arm, workload), members in groups.items():
+    for (arm, workload), members in _group_by(cells, lambda cell: (cell.arm, cell.workload)).items():
         if len(members) < MIN_LEVELS_TO_SCALE:
             continue
-        members = sorted(members, key=lambda cell: cell.level)
+        members.sort(key=lambda cell: cell.level)
         levels = tuple(cell.level for cell in members)
         rates = tuple(cell.mean("qps") for cell in members)
         peak = levels[rates.index(max(rates))]
@@ -293,8 +294,8 @@ def judge_claim(logs: LogSet, text: str) -> str:
         if find_arm(name, logs.arms) is None:
             raise BenchbookError(f"--claim: {name}: no arm; {did_you_mean(name, logs.arms)}")
     if arm is None and len(logs.arms) != 2:
-        arm_names = ", ".join(logs.arms)
-        raise BenchbookError(f"--claim: {text}: which arms? There are {arm_names}; write ARM/BASELINE first")
+        names = ", ".join(logs.arms)
+        raise BenchbookError(f"--claim: {text}: which arms? There are {names}; write ARM/BASELINE first")
     baseline, treated = (find_arm(name, logs.arms) for name in (base, arm)) if arm else logs.arms
     value = float(match["value"])
     share = value / 100 if match["unit"] == "%" else value - 1
@@ -316,18 +317,12 @@ def judge_claim(logs: LogSet, text: str) -> str:
         equivalence.judge_interval(Interval(each.n, LEVEL, each.log_mean, each.log_low, each.log_high), band)
         for _, each in results
     }
-    if outcomes == {"confirmed"}:
-        verdict = "holds"
-    else:
-        verdict = "does not hold" if "contradicted" in outcomes else "can't be told from these logs"
-    parts = [
-        f"{place} {format_percent(change.effect)} ({_describe_interval(change)})" for place, change in results
-    ]
+    verdict = "does not hold" if "contradicted" in outcomes else "can't be told from these logs"
+    verdict = "holds" if outcomes == {"confirmed"} else verdict
+    parts = [f"{place} {format_percent(each.effect)} ({_describe_interval(each)})" for place, each in results]
     shown = "; ".join(parts[:6]) + ("; …" if len(parts) > 6 else "")
-    ends = [format_percent(end) if end is not None else None for end in (band.low, band.high)]
-    allowed = (
-        f"{ends[0]} to {ends[1]}" if all(ends) else f"above {ends[0]}" if ends[0] else f"below {ends[1]}"
-    )
+    low, high = (None if end is None else format_percent(end) for end in (band.low, band.high))
+    allowed = f"{low} to {high}" if low and high else f"above {low}" if low else f"below {high}"
     return f"{text}: {verdict} (allowed: {allowed}; here: {shown})"
 
 

@@ -7,6 +7,7 @@ arm; where folders vary, what varies in names beside them belongs to the workloa
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from collections import Counter
@@ -15,6 +16,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 
 from benchbook.core.util.errors import BenchbookError
+from benchbook.core.util.plural import count
 from benchbook.log_analysis.runs import LogRun
 
 ROLES = ("arm", "workload", "threads", "repeat", "process", "date", "any")
@@ -64,14 +66,12 @@ class Layout:
     def sentence(self, runs: Sequence[LogRun]) -> str:
         """The reading in one line that can be pasted back."""
         levels = len({(run.workload, run.level) for run in runs})
-        repeats = Counter((run.arm, run.workload, run.level) for run in runs)
-        counted = f"{min(repeats.values())}" if len({*repeats.values()}) == 1 else (
-            f"{min(repeats.values())} to {max(repeats.values())}")  # fmt: skip
+        repeats = Counter((run.arm, run.workload, run.level) for run in runs).values()
+        fewest, most = min(repeats), max(repeats)
+        each = f"{fewest} runs each" if fewest == most else f"{fewest} to {most} runs each"
+        each = "one run each" if fewest == most == 1 else each
         by = " ".join(f"--by '{pattern}'" for pattern in self.patterns[:3])
-        arms = "arm" if len(self.arms) == 1 else "arms"
-        each = "one run each" if counted == "1" else f"{counted} runs each"
-        cells = f"{levels} {'level' if levels == 1 else 'levels'}"
-        text = f"{len(self.arms)} {arms}, {cells}, {each}"
+        text = f"{count(len(self.arms), 'arm')}, {count(levels, 'level')}, {each}"
         base = f" --baseline '{self.arms[0]}'" if len(self.arms) > 1 else ""
         return f"{text}: {by}{base}" if by else text
 
@@ -111,11 +111,8 @@ def identify_runs(
     if not runs:
         return [], Layout((), (), False)
     root = _common_folder([run.path for run in runs])
-    names = {path: path[len(root) :] for path in dict.fromkeys(run.path for run in runs)}
-    if by is not None:
-        roles_by_path, patterns = _by_pattern(names, by), [by]
-    else:
-        roles_by_path, patterns = _guess_roles(runs, names)
+    names = {run.path: run.path[len(root) :] for run in runs}
+    roles_by_path, patterns = _guess_roles(runs, names) if by is None else (_by_pattern(names, by), [by])
     described = _describe_arms(roles_by_path, texts)
     named = []
     for run in runs:
@@ -154,7 +151,7 @@ def _guess_roles(
         # Folders of several people have the number in places of their own.
         folders: dict[str, list[_Name]] = {}
         for name in every:
-            folders.setdefault(name.path.partition("/")[0] if "/" in name.path else "", []).append(name)
+            folders.setdefault(name.path.rpartition("/")[0].partition("/")[0], []).append(name)
         for members in folders.values():
             if len({*map(frozenset, (name.threads for name in members))}) > 1:
                 _find_threads(members)
@@ -184,14 +181,10 @@ def _find_threads(names: Sequence[_Name]) -> bool:
         for slot in (-1, 0, -2, 1):
             chosen: list[tuple[_Name, re.Match[str], int]] = []
             for name in single:
-                matches = [
-                    (match, match.lastindex or 1)
-                    for match in pattern.finditer(name.path)
-                    if name.is_free(*match.span(match.lastindex or 1))
-                ]
-                if not -len(matches) <= slot < len(matches):
-                    continue
-                chosen.append((name, *matches[slot]))
+                matches = [(match, match.lastindex or 1) for match in pattern.finditer(name.path)]
+                free = [(match, group) for match, group in matches if name.is_free(*match.span(group))]
+                if -len(free) <= slot < len(free):
+                    chosen.append((name, *free[slot]))
             agree = [
                 (name, match, group, int(match[group]) / max(1, *name.threads))
                 for name, match, group in chosen
@@ -328,11 +321,9 @@ def _build_pattern(
 def _by_pattern(names: Mapping[str, str], by: str) -> dict[str, dict[str, str]]:
     """Roles of each path by a pattern of the user's; raises BenchbookError if it fits none."""
     words = re.split(r"\{(\w+)\}", by)
-    unknown = [role for role in words[1::2] if role not in ROLES]
-    if unknown:
-        raise BenchbookError(
-            f"--by: {{{unknown[0]}}} is unknown; write {', '.join(f'{{{role}}}' for role in ROLES)}"
-        )
+    if unknown := [role for role in words[1::2] if role not in ROLES]:
+        known_roles = ", ".join(f"{{{role}}}" for role in ROLES)
+        raise BenchbookError(f"--by: {{{unknown[0]}}} is unknown; write {known_roles}")
     regex = re.escape(words[0]).replace(r"\*", "[^/]*")
     for number, (role, literal) in enumerate(zip(words[1::2], words[2::2], strict=True)):
         # A folder's name may be part of an arm only where nothing else follows in it.
@@ -351,12 +342,9 @@ def _by_pattern(names: Mapping[str, str], by: str) -> dict[str, dict[str, str]]:
             role = key.rstrip("0123456789")
             roles[role] = f"{roles[role]} {value}" if role in roles else value
         by_path[path] = roles
-    if not any(
-        roles.get("arm") or roles.get("repeat") or roles.get("workload") for roles in by_path.values()
-    ):
-        raise BenchbookError(
-            f"--by '{by}' fits none of {len(names)} files, such as {next(iter(names.values()))}"
-        )
+    if not any(roles.get(role) for roles in by_path.values() for role in ("arm", "repeat", "workload")):
+        example = next(iter(names.values()))
+        raise BenchbookError(f"--by '{by}' fits none of {len(names)} files, such as {example}")
     return by_path
 
 
@@ -366,16 +354,15 @@ def _describe_arms(results: Mapping[str, Mapping[str, str]], texts: Mapping[str,
     numbered: dict[str, str] = {}
     settings: dict[str, dict[str, str]] = {}
     for path, text in texts.items():
-        numbered |= {
-            number: words.strip() for number, words in re.findall(r"^\s*(\d+)[ .:)]+(\S.*)$", text, re.M)
-        }
+        numbered |= dict(re.findall(r"^\s*(\d+)[ .:)]+(\S.*?)\s*$", text, re.M))
         pairs = re.findall(r"^\s*([\w.-]+)\s*[=:]\s*(\S.*?)\s*$", text, re.M)
         settings[os.path.dirname(path)] = dict(pairs)
     varied = {
-        key for key in {key for setting in settings.values() for key in setting}
+        key
+        for key in itertools.chain(*settings.values())
         if len({setting.get(key) for setting in settings.values()}) > 1
-    }  # fmt: skip
-    varied = {key for key in varied if not re.search(r"(?i)thread|date|time|dir|path|pid|run", key)}
+        and not re.search(r"(?i)thread|date|time|dir|path|pid|run", key)
+    }
     for path, roles in results.items():
         arm = roles.get("arm", "")
         number = re.search(r"(\d+)$", arm)
@@ -416,10 +403,8 @@ def _by_mix(run: LogRun) -> str:
 def _with_arms(runs: list[LogRun], root: str, arm_globs: Sequence[tuple[str, str]]) -> list[LogRun]:
     """Runs with an arm: the user's, else a heading, an address, or the name of file or folder."""
     for name, pattern in arm_globs:
-        runs = [
-            replace(run, arm=name) if fnmatch(run.path, pattern) or fnmatch(run.path, f"*{pattern}*") else run
-            for run in runs
-        ]
+        # A pattern may be of a part of the path.
+        runs = [replace(run, arm=name) if fnmatch(run.path, f"*{pattern}*") else run for run in runs]
     if all(run.arm for run in runs):
         return runs
     for tell in (_of_heading, _of_address):
@@ -451,7 +436,9 @@ def _with_order(runs: list[LogRun]) -> list[LogRun]:
 
 
 def _order_arms(runs: Sequence[LogRun], baseline: str | None) -> tuple[str, ...]:
-    arms = sorted({run.arm for run in runs}, key=_natural_key)
+    arms = sorted({run.arm for run in runs}, key=lambda arm: [
+        (0, int(part)) if part.isdigit() else (1, part) for part in re.split(r"(\d+)", arm) if part
+    ])  # fmt: skip
     first = next((arm for arm in arms if _BASELINE.search(arm)), arms[0])
     if baseline is not None and (first := find_arm(baseline, arms) or "") not in arms:
         raise BenchbookError(f"--baseline {baseline}: no arm has that name; there are {', '.join(arms)}")
@@ -460,10 +447,5 @@ def _order_arms(runs: Sequence[LogRun], baseline: str | None) -> tuple[str, ...]
 
 def find_arm(name: str, arms: Sequence[str]) -> str | None:
     """The arm of a name, or the only one that has it as a part; None if there are none or several."""
-    exact = [arm for arm in arms if arm == name.strip()]
-    near = exact or [arm for arm in arms if name.strip() in arm]
+    near = [arm for arm in arms if arm == name.strip()] or [arm for arm in arms if name.strip() in arm]
     return near[0] if len(near) == 1 else None
-
-
-def _natural_key(text: str) -> list[tuple[int, int | str]]:
-    return [(0, int(part)) if part.isdigit() else (1, part) for part in re.split(r"(\d+)", text) if part]

@@ -36,6 +36,7 @@ SERIES = ("second", "threads", "tps", "qps", "latency_percentile_ms", "errors_pe
 FILES_A_TASK = 25
 _SKIPPED = {".git", ".svn", "__pycache__", "node_modules", ".venv"}
 _COMMAND = re.compile(r"(?:^|[\s/'\"`;&|+])sysbench\s[^\n]*?\s(?:run)\b[^\n]*", re.MULTILINE)
+_SCRIPT = re.compile(r"(?!-)[\w./-]*(?:oltp|select|bulk|tpcc|\.lua)\w*(?:\.lua)?")
 # Options that say what a run was; no account is ever among them.
 _OPTIONS = {
     "threads": "threads", "num-threads": "threads", "time": "time_s", "max-time": "time_s", "rate": "rate",
@@ -125,25 +126,31 @@ class Collection:
     silent_files: int = 0
     texts: dict[str, str] = field(default_factory=dict)
 
+    def add(self, part: Part) -> None:
+        """Add what one file has."""
+        runs, left_out, has_output = part
+        self.runs += runs
+        self.left_out += left_out
+        self.files += 1
+        self.silent_files += not has_output
+
 
 def collect_runs(paths: Sequence[str | os.PathLike[str]], keeps_series: bool = False) -> Collection:
     """Runs of files, folders, globs and `-` for standard input."""
     collection = Collection()
     files: list[str] = []
-    for path in paths:
-        if os.fspath(path) == "-":
-            _add_part(
-                collection,
-                _read_bytes("standard input", sys.stdin.buffer.read(MOST_BYTES + 1), keeps_series, None),
-            )
+    for path in (os.fspath(path) for path in paths):
+        if path == "-":
+            data = sys.stdin.buffer.read(MOST_BYTES + 1)
+            collection.add(_read_bytes("standard input", data, keeps_series, None))
         else:
-            files += _list_files(os.fspath(path), collection)
+            files += _list_files(path, collection)
     files = [*dict.fromkeys(files)]
     tasks = [files[at : at + FILES_A_TASK] for at in range(0, len(files), FILES_A_TASK)]
     with parallel.map_tasks(len(files)) as each:
         for result in each(partial(_read_files, keeps_series=keeps_series), tasks):
             for part in result:
-                _add_part(collection, part)
+                collection.add(part)
     collection.texts = _read_descriptions(files)
     return _without_copies(collection)
 
@@ -234,12 +241,9 @@ def read_run(
     if log.status != "complete" or log.final is None or log.header.threads is None:
         return SkippedFile(*place, _explain_refusal(log, output))
     total, qps = log.final, log.final.queries_per_s
-    if qps is None and log.intervals and log.intervals[-1].qps is not None and log.intervals[-1].is_hook:
-        qps = (
-            log.intervals[-1].qps
-            if log.intervals[-1].threads == 0
-            else float(np.mean(log.intervals.column("qps")))
-        )
+    last = log.intervals[-1] if log.intervals else None
+    if qps is None and last and last.qps is not None and last.is_hook:
+        qps = last.qps if last.threads == 0 else float(np.mean(log.intervals.column("qps")))
     if qps is None:
         return SkippedFile(*place, _other_test(path, log, output))
     options = _parse_options(output.before)
@@ -257,12 +261,8 @@ def read_run(
         ended_at=ended_at, digest=hashlib.sha256(" ".join(output.text.split()).encode()).hexdigest(), log=log,
     )  # fmt: skip
     if keeps_series:
-        bars = log.histogram
-        run = replace(
-            run,
-            series={name: log.intervals.column(name) for name in SERIES},
-            histogram=None if bars is None else (bars.buckets, bars.counts),
-        )
+        bars, series = log.histogram, {name: log.intervals.column(name) for name in SERIES}
+        run = replace(run, series=series, histogram=None if bars is None else (bars.buckets, bars.counts))
     # A log is needed once more where processes may have run together.
     return run if _MAY_BE_PROCESS.search(path) else replace(run, log=None)
 
@@ -290,16 +290,11 @@ def _explain_refusal(log: SysbenchLog, output: Output) -> str:
         return f"failed: {_shorten_text(log.why[0])}"
     if not output.is_headed and reports and not log.summaries:
         rate = float(np.mean([report.qps if report.qps is not None else report.tps for report in reports]))
-        fewest = min(report.threads for report in reports)
         most = max(report.threads for report in reports)
         text = f"{len(reports)} report lines without their run: mean {rate:,.2f} qps, {most} threads"
-        if fewest < most:
-            full = [report.qps or 0.0 for report in reports if report.threads == most]
-            first = next(report for report in reports if report.threads < most)
-            text += (
-                f"; from {first.second:g} s on {first.threads} threads hang, "
-                f"{float(np.mean(full)):,.0f} qps before"
-            )
+        if first := next((report for report in reports if report.threads < most), None):
+            before = float(np.mean([report.qps or 0.0 for report in reports if report.threads == most]))
+            text += f"; from {first.second:g} s on {first.threads} threads hang, {before:,.0f} qps before"
         return text
     if not log.summaries:
         last = f" at {reports[-1].second:g} s" if reports else ""
@@ -328,21 +323,14 @@ def _other_test(path: str, log: SysbenchLog, output: Output) -> str:
 
 def _parse_options(before: str) -> dict[str, str]:
     """Options of the last command line of sysbench in a text."""
-    results = _COMMAND.findall(re.sub(r"\\\n\s*", " ", before))
-    if not results:
-        return {}
-    words = results[-1].replace("'", "").replace('"', "").split()
+    commands = _COMMAND.findall(re.sub(r"\\\n\s*", " ", before))
     options: dict[str, str] = {}
-    for word in words:
+    for word in re.sub("['\"]", "", commands[-1]).split() if commands else ():
         name, _, value = word.lstrip("-").partition("=")
         if word.startswith("--") and value and name in _OPTIONS:
             options[_OPTIONS[name]] = value
-        elif (word.startswith("--test=") and (script := value)) or (
-            not word.startswith("-")
-            and (script := word)
-            and re.fullmatch(r"[\w./-]*(?:oltp|select|bulk|tpcc|\.lua)\w*(?:\.lua)?", word)
-        ):
-            options["script"] = os.path.basename(script).removesuffix(".lua")
+        elif (word.startswith("--test=") and value) or _SCRIPT.fullmatch(word):
+            options["script"] = os.path.basename(value or word).removesuffix(".lua")
     return options
 
 
@@ -350,14 +338,6 @@ def _last_heading(before: str) -> str:
     """Last heading of Markdown above a run, if any."""
     results = re.findall(r"^(?:#{1,6} +([^#\s-].*?)#*|\*\*(.+?)\*\*:?)$", before, re.MULTILINE)
     return (results[-1][0] or results[-1][1]).strip() if results else ""
-
-
-def _add_part(collection: Collection, part: Part) -> None:
-    runs, left_out, has_output = part
-    collection.runs += runs
-    collection.left_out += left_out
-    collection.files += 1
-    collection.silent_files += not has_output
 
 
 def _without_copies(collection: Collection) -> Collection:

@@ -54,24 +54,17 @@ def draft_study(logs: LogSet) -> str:
         "arms:  # the first is the baseline",
     ]
     for place, arm in enumerate(logs.arms):
-        arm_options = next(
-            (run.options for run in logs.runs if run.arm == arm and run.options.get("host")), {}
-        )
         if place == 0:
             lines.append(f"  {names[arm]}: {{}}  # {arm}")
             continue
-        endpoint = (
-            f"host: {arm_options.get('host', f'{names[arm]}.example.org')}, port: "
-            f"{arm_options.get('port', port)}"
-        )
+        its = next((run.options for run in logs.runs if run.arm == arm and run.options.get("host")), {})
+        endpoint = f"host: {its.get('host', f'{names[arm]}.example.org')}, port: {its.get('port', port)}"
         lines.append(f"  {names[arm]}: {{endpoint: {{{endpoint}}}}}  {TO_FILL}: where {arm} answers")
     lines += [f"aa: {{threads: [{levels[len(levels) // 2]}]}}  # the baseline against itself", "workloads:"]
     workloads = list(dict.fromkeys(workload for workload, _ in logs.rows))
     for workload, name in zip(workloads, _unique_names(workloads), strict=True):
-        script = next(
-            (script for script in _KNOWN_SCRIPTS if re.sub(r"^oltp_", "", script) in workload), None
-        )
-        shown = f"{{script: {script}}}" if script else "{script: oltp_read_write}"
+        script = next((name for name in _KNOWN_SCRIPTS if name.removeprefix("oltp_") in workload), None)
+        shown = f"{{script: {script or 'oltp_read_write'}}}"
         note = "" if script else f"  {TO_FILL}: the script of {workload}"
         lines.append(f"  {name.replace('-', '_')}: {shown}{note}")
     size = common.get("table_size", "100000")

@@ -36,26 +36,23 @@ def runs_table(logs: LogSet) -> pd.DataFrame:
 
 def intervals_table(logs: LogSet) -> pd.DataFrame:
     """One row a report line of each run."""
-    parts = [
-        pd.DataFrame({"run_id": run_id(run), **run.series}) for run in logs.runs if run.series is not None
-    ]
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["run_id", *SERIES])
+    parts = [{"run_id": run_id(run), **run.series} for run in logs.runs if run.series is not None]
+    return _concat_parts(parts, ["run_id", *SERIES])
 
 
 def histograms_table(logs: LogSet) -> pd.DataFrame:
     """One row a bucket of each run that printed a histogram."""
     parts = [
-        pd.DataFrame(
-            {"run_id": run_id(run), "latency_ms": value_of(run.histogram[0]), "count": run.histogram[1]}
-        )
+        {"run_id": run_id(run), "latency_ms": value_of(run.histogram[0]), "count": run.histogram[1]}
         for run in logs.runs
         if run.histogram is not None
     ]
-    return (
-        pd.concat(parts, ignore_index=True)
-        if parts
-        else pd.DataFrame(columns=["run_id", "latency_ms", "count"])
-    )
+    return _concat_parts(parts, ["run_id", "latency_ms", "count"])
+
+
+def _concat_parts(parts: list[dict[str, Any]], columns: list[str]) -> pd.DataFrame:
+    frames = [pd.DataFrame(part) for part in parts]
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=columns)
 
 
 def effects_table(logs: LogSet) -> pd.DataFrame:
@@ -83,10 +80,7 @@ def write_tables(logs: LogSet, folder: Path, form: str) -> list[Path]:
     written = []
     for name, table in tables.items():
         path = folder / f"{name}.{form}"
-        if form == "csv":
-            table.to_csv(path, index=False)
-        else:
-            table.to_parquet(path, index=False)
+        getattr(table, f"to_{form}")(path, index=False)
         written.append(path)
     return written
 
@@ -95,10 +89,8 @@ def as_document(logs: LogSet) -> dict[str, Any]:
     """Everything as one document for other programs; unknown values are null."""
     scaling = []
     for series in logs.scaling:
-        law = None if series.law is None else {
-            "gamma_qps": series.law.gamma, "alpha": series.law.alpha, "beta": series.law.beta,
-            "peak_threads": series.law.peak_threads,
-        }  # fmt: skip
+        law = series.law and {"gamma_qps": series.law.gamma, "alpha": series.law.alpha,
+                              "beta": series.law.beta, "peak_threads": series.law.peak_threads}  # fmt: skip
         scaling.append({**asdict(series), "law": law})
     runs = runs_table(logs)
     records = runs.astype(object).where(runs.notna(), None).to_dict("records")

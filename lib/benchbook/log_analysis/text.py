@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from benchbook.core.util.number_format import (
     format_decimal,
     format_interval,
     format_percent,
-    format_significant,
+    format_significant,  # fmt: skip
 )
 from benchbook.core.util.plural import count
 from benchbook.log_analysis.caveats import Caveat
@@ -19,8 +19,6 @@ MOST_LINES = 3
 MOST_LEFT_OUT = 12
 PAGE_WIDTH = 150
 """Characters of the headings that a page has room for."""
-
-
 Heading = tuple[str, str]
 
 
@@ -55,9 +53,8 @@ def _format_cells(cell: LogCell | None, is_compared: bool, has_n: bool, rank: in
     cells.append(format_decimal(cell.mean("avg_ms"), 2))
     if rank is not None:
         percentiles = [run.percentile_ms for run in cell.runs if run.percentile_ms is not None]
-        cells.append(
-            format_decimal(sum(percentiles) / len(percentiles), 2) if len(percentiles) == cell.n else "–"
-        )
+        is_whole = len(percentiles) == cell.n
+        cells.append(format_decimal(sum(percentiles) / cell.n, 2) if is_whole else "–")
     return cells
 
 
@@ -104,22 +101,22 @@ def render_terminal(logs: LogSet, width: int = 160) -> str:
     """The whole answer for a terminal."""
     parts = [*_render_opening(logs)]
     if logs.runs:
-        title = f"Queries a second{_of_workload(logs)}; means over runs; latency in ms"
+        workloads = {workload for workload, _ in logs.rows}
+        whose = f" of {workloads.pop()}" if len(workloads) == 1 else ""
+        title = f"Queries a second{whose}; means over runs; latency in ms"
         parts += ["", title, *_render_table(logs, width)]
     parts += [f"\n{text}" for text in filter(None, [needed_spread(logs.cells)])]
     parts += ["", *(f"Claim {line}" for _, line in logs.claims)] if logs.claims else []
-    if scaling := [*_scaling_lines(logs)]:
-        parts += ["", "Over threads", *scaling]
-    if logs.caveats:
-        parts += ["", "What could be wrong", *_render_caveats(logs)]
-    if logs.left_out:
-        parts += ["", f"Left out: {len(logs.left_out)}", *_left_out(logs)]
+    for title, lines in _render_lists(logs):
+        parts += ["", title, *lines]
     return "\n".join(parts)
 
 
-def _of_workload(logs: LogSet) -> str:
-    workloads = {workload for workload, _ in logs.rows}
-    return f" of {workloads.pop()}" if len(workloads) == 1 else ""
+def _render_lists(logs: LogSet) -> Iterator[tuple[str, list[str]]]:
+    """Title and lines of each list that has any."""
+    left_out = f"Left out: {len(logs.left_out)}"
+    lists = {"Over threads": _scaling_lines, "What could be wrong": _render_caveats, left_out: _left_out}
+    yield from ((title, lines) for title, render in lists.items() if (lines := [*render(logs)]))
 
 
 def _render_opening(logs: LogSet) -> Iterator[str]:
@@ -138,12 +135,9 @@ def _render_opening(logs: LogSet) -> Iterator[str]:
 
 def _align_rows(headings: Sequence[Heading], rows: Sequence[Sequence[str]]) -> Iterator[str]:
     widths = [max(map(len, column)) for column in zip([name for _, name in headings], *rows, strict=True)]
-    arms, at = "", 0
-    while at < len(headings):
-        arm, first = headings[at][0], at
-        while at < len(headings) and headings[at][0] == arm:
-            at += 1
-        width = sum(widths[first:at]) + 2 * (at - first)
+    arms = ""
+    for arm, group in groupby(zip(headings, widths, strict=True), key=lambda column: column[0][0]):
+        width = sum(each + 2 for _, each in group)
         shown = arm if len(arm) <= width - 2 else f"{arm[: width - 3]}…"
         arms += shown.rjust(width)
     if len({arm for arm, _ in headings}) > 2:
@@ -154,15 +148,12 @@ def _align_rows(headings: Sequence[Heading], rows: Sequence[Sequence[str]]) -> I
 
 def _scaling_lines(logs: LogSet) -> Iterator[str]:
     for series in logs.scaling:
-        text = f"  {series.arm}, {series.workload}: most {format_significant(max(series.qps), 4)} qps at "
-        text += f"{series.peak_level} threads, knee at {series.knee_level}"
-        if series.law is not None:
-            law = series.law
+        law, usl = series.law, f"no USL: {series.refused}"
+        if law is not None:
             peak = f", peak at {law.peak_threads:.0f} threads" if law.peak_threads else ""
-            text += f"; USL: contention {law.alpha:.3g}, coherency {law.beta:.2g}{peak}"
-        else:
-            text += f"; no USL: {series.refused}"
-        yield text
+            usl = f"USL: contention {law.alpha:.3g}, coherency {law.beta:.2g}{peak}"
+        most = f"most {format_significant(max(series.qps), 4)} qps at {series.peak_level} threads"
+        yield f"  {series.arm}, {series.workload}: {most}, knee at {series.knee_level}; {usl}"
 
 
 def _render_caveats(logs: LogSet) -> Iterator[str]:
@@ -187,21 +178,10 @@ def render_markdown(logs: LogSet) -> str:
     parts = [*_render_opening(logs)]
     if logs.runs:
         headings, rows = page_rows(logs)
-        lines = [joined_headings(headings), ["---", *["---:"] * (len(headings) - 1)], *rows]
-        parts += [
-            "",
-            *("| " + " | ".join(re.sub(r"\|", r"\\|", cell) for cell in line) + " |" for line in lines),
-        ]
+        table = [joined_headings(headings), ["---", *["---:"] * (len(headings) - 1)], *rows]
+        escaped = [[cell.replace("|", r"\|") for cell in row] for row in table]
+        parts += ["", *(f"| {' | '.join(row)} |" for row in escaped)]
     parts += ["", *filter(None, [needed_spread(logs.cells)]), *(f"Claim {line}" for _, line in logs.claims)]
-    if scaling := [*_scaling_lines(logs)]:
-        parts += ["", "**Over threads**", "", *(f"-{line[1:]}" for line in scaling)]
-    if logs.caveats:
-        parts += ["", "**What could be wrong**", "", *(f"-{line[1:]}" for line in _render_caveats(logs))]
-    if logs.left_out:
-        parts += [
-            "",
-            f"**Left out: {len(logs.left_out)}**",
-            "",
-            *(f"-{line[1:]}" for line in _left_out(logs)),
-        ]
+    for title, lines in _render_lists(logs):
+        parts += ["", f"**{title}**", "", *(f"-{line[1:]}" for line in lines)]
     return "\n".join(parts) + "\n"

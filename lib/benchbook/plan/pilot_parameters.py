@@ -14,14 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchbook.core.study.interleaving import (
-    EDGE_S,
-    GUARD_S,
-    LADDER_MS,
-    STATEMENTS,
-    THREAD_MS,
-    least_ms,
-)
+from benchbook.core.study import interleaving as words
 from benchbook.core.study.study import StudySpec
 from benchbook.core.study.study_sections import Rate
 from benchbook.core.util.errors import BenchbookError
@@ -35,26 +28,24 @@ Rates = Mapping[str, Mapping[int, int]]
 
 def pilot_workload_of(study: StudySpec, workload: str) -> str:
     """Workload with pilots for this one: the first that differs in nothing but its rate."""
-    workload_asked = study.workloads[workload]
+    asked_for = study.workloads[workload]
     # A workload with a number as its rate has pilots of its own, at that rate.
-    if not isinstance(workload_asked.rate, Rate):
+    if not isinstance(asked_for.rate, Rate):
         return workload
+    same: dict[str, Any] = {"rate": 0, "script": None, "order": asked_for.order}
     return next(
         name
         for name, other in study.workloads.items()
         if (isinstance(other.rate, Rate) or other.rate == 0)
         and study.script(name) == study.script(workload)
-        and other.model_copy(update={"rate": 0, "script": None, "order": workload_asked.order})
-        == workload_asked.model_copy(update={"rate": 0, "script": None})
+        and other.model_copy(update=same) == asked_for.model_copy(update=same)
     )
 
 
 def pilot_levels(study: StudySpec, workload: str) -> list[int]:
     """Thread levels of a workload's pilots: all if a rate depends on them, else the ends."""
-    depends = any(
-        isinstance(study.workloads[other].rate, Rate) and pilot_workload_of(study, other) == workload
-        for other in study.workloads
-    )
+    rated = (name for name, other in study.workloads.items() if isinstance(other.rate, Rate))
+    depends = any(pilot_workload_of(study, name) == workload for name in rated)
     return sorted(set(study.threads) if depends else {min(study.threads), max(study.threads)})
 
 
@@ -75,10 +66,9 @@ def settle_rates(study: StudySpec, pilots: pd.DataFrame) -> list[dict[str, Any]]
                 for arm, part in observed[observed.threads == threads].groupby("arm", sort=True)
             }
             if not results:
-                raise BenchbookError(
-                    f"workloads.{name}.rate: no pilot at {count(threads, 'thread')}; warm up again"
-                )
-            slower = min(results, key=lambda arm: results[arm])
+                level = count(threads, "thread")
+                raise BenchbookError(f"workloads.{name}.rate: no pilot at {level}; warm up again")
+            slower = min(results, key=results.__getitem__)
             share, most = workload.rate.share, results[slower]
             row = {"workload": name, "threads": threads, "share": share, "slower_arm": slower}
             settled.append(row | {"saturation_tps": round(most, 1), "rate": _round_down(share * most)})
@@ -139,8 +129,7 @@ def settle_turns(study: StudySpec, pilots: pd.DataFrame) -> list[dict[str, Any]]
     threads over the rate of the best second (Little's law), on a straight line of logarithms between levels
     that have pilots. `edge_s` is there where clients take longer to start than `EDGE_S` holds.
     """
-    settled = []
-    shortest_ms = least_ms(study)
+    settled, shortest_ms = [], words.least_ms(study)
     for name in study.workloads:
         observed = pilots[pilots.workload == name]
         # The best second, for another program's burst in a pilot of two would make whole runs of a level.
@@ -155,50 +144,47 @@ def settle_turns(study: StudySpec, pilots: pd.DataFrame) -> list[dict[str, Any]]
                 round(float(np.exp(np.interp(np.log(threads), levels, times[rate]))), 3)
                 for rate in ("tps", "qps")
             )
-            starting = _starting_times(observed, threads)
-            needed_ms = max(transaction_ms, STATEMENTS * statement_ms, THREAD_MS * threads, shortest_ms)
-            length = next((number for number in LADDER_MS if number >= needed_ms), None)
+            statements_ms, threads_ms = words.STATEMENTS * statement_ms, words.THREAD_MS * threads
+            needed_ms = max(transaction_ms, statements_ms, threads_ms, shortest_ms)
+            length = next((number for number in words.LADDER_MS if number >= needed_ms), None)
             row = {"workload": name, "threads": threads, "transaction_ms": transaction_ms}
-            settled.append(row | {"statement_ms": statement_ms, "turn_ms": length} | starting)
+            row |= {"statement_ms": statement_ms, "turn_ms": length}
+            settled.append(row | _starting_times(observed, threads))
     return settled
 
 
 def _starting_times(data_frame: pd.DataFrame, threads: int) -> dict[str, float]:
-    """Start-up times: `starting_s` of all arms at a thread level, `edge_s` in half-second steps
-    where the usual seconds don't suffice.
-
-    Arms that start at once share the cores, so that the last one has started when all have had the time that
-    each took alone, and the A/A pair has one more; on a straight line between levels that have pilots.
-    """
+    """`starting_s` of all arms at a level, and `edge_s` in half seconds where the usual don't suffice."""
+    # Arms that start at once share the cores, so that the last one has started when all have had the time
+    # that each took alone, and the A/A pair has one more; on a straight line between levels that have pilots.
     each = data_frame.groupby(["threads", "arm"])["starting_s"].first().dropna().groupby(level="threads")
     together = each.sum() + each.max()
     if together.empty:
         return {}
     starting_s = round(float(np.interp(threads, together.index.astype(float), together)), 2)
-    edge_s = math.ceil((GUARD_S + starting_s) / EDGE_STEP_S) * EDGE_STEP_S
-    return {"starting_s": starting_s} | ({"edge_s": edge_s} if edge_s > EDGE_S else {})
+    edge_s = math.ceil((words.GUARD_S + starting_s) / EDGE_STEP_S) * EDGE_STEP_S
+    return {"starting_s": starting_s} | ({"edge_s": edge_s} if edge_s > words.EDGE_S else {})
 
 
 def length_ms(study: StudySpec, workload: str, threads: int, settled: Lengths) -> int | None:
     """Milliseconds of a turn; None if a transaction is too long for turns."""
     if study.plan.turn_ms is not None:
         return study.plan.turn_ms
-    return settled.get(workload, {}).get(threads, least_ms(study)) or None
+    return settled.get(workload, {}).get(threads, words.least_ms(study)) or None
 
 
 KINDS = ("reads", "writes", "other")
 MOST_OF_A_THREAD = 10
 """Statements of a kind with which a thread may begin; more of them can't be distinguished from a mixture."""
+Totals = Mapping[str, Sequence[Mapping[str, int]]]
+"""For each workload of every pilot threads, events, reads, writes, other and errors."""
 
 
-def statement_counts(
-    pilots: Mapping[str, Sequence[Mapping[str, int]]],
-) -> dict[str, dict[str, dict[str, int]]]:
-    """For each workload the statements of one event under `event`, and those sent as a thread
-    begins under `thread`, by kind; nothing where events differ.
+def statement_counts(pilots: Totals) -> dict[str, dict[str, dict[str, int]]]:
+    """For each workload the statements of one event under `event`, and those sent as a thread begins under
+    `thread`, by kind; nothing where events differ.
 
-    `pilots` has for each workload of every pilot threads, events, reads, writes, other and errors. Only whole
-    numbers that all pilots share are a rule: a mixture is held by the ledger alone.
+    Only whole numbers that all pilots share are a rule: a mixture is held by the ledger alone.
     """
     statements: dict[str, dict[str, dict[str, int]]] = {}
     for workload, counts in pilots.items():
@@ -220,13 +206,9 @@ def _statement_rule(values: Mapping[str, int]) -> dict[str, dict[str, int]]:
     }
 
 
-def script_record(
-    scripts: Mapping[str, Any], totals: Mapping[str, Sequence[Mapping[str, int]]]
-) -> dict[str, Any]:
+def script_record(scripts: Mapping[str, Any], totals: Totals) -> dict[str, Any]:
     """Content of `warm_up.json` under `own` for own scripts; nothing if a study has none."""
-    if not scripts:
-        return {}
-    return {"own": {**scripts, "statements": statement_counts(totals)}}
+    return {"own": {**scripts, "statements": statement_counts(totals)}} if scripts else {}
 
 
 def carried_scripts(warm_up: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

@@ -45,11 +45,8 @@ def check_conditions(arms: Arms, data: Mapping[str, Any], study: StudySpec, plan
         for key, digest in run_condition.items():
             others = [name for name, plan in arm_plans.items() if plan["conditions"].get(key) != digest]
             if others:
-                other = plans[others[0]]["conditions"].get(key)
-                yield (
-                    f"{FILES.get(key, key)}: for arm {arm} its digest is {digest}, and "
-                    f"{_format_runs(others)} made under {other}"
-                )
+                under = f"{_format_runs(others)} made under {plans[others[0]]['conditions'].get(key)}"
+                yield f"{FILES.get(key, key)}: for arm {arm} its digest is {digest}, and {under}"
 
 
 def check_settings(arms: Arms, study: StudySpec) -> Iterator[str]:
@@ -57,24 +54,21 @@ def check_settings(arms: Arms, study: StudySpec) -> Iterator[str]:
     for arm, arm_facts in arms.items():
         settings = arm_facts.get("engine", {}).get("settings")
         # Existing servers do not say of each setting what was asked for and by whom.
-        is_told = isinstance(settings, Mapping) and all(
-            isinstance(setting, Mapping) and {"asked", "from"} <= set(setting)
-            for setting in settings.values()
-        )
-        if arm not in study.arms or not is_told:
+        if arm not in study.arms or not isinstance(settings, Mapping):
             continue
-        if not descriptors.find_engine(engine_of(study, arm).name).tells_settings:
+        engine, values = engine_of(study, arm), settings.values()
+        is_told = all(isinstance(setting, Mapping) and {"asked", "from"} <= {*setting} for setting in values)
+        if not is_told or not descriptors.find_engine(engine.name).tells_settings:
             continue
         shown = {name: setting["asked"] for name, setting in settings.items() if setting["from"] == "study"}
         words = {True: "ON", False: "OFF"}
         requests = {
             name: words[value] if isinstance(value, bool) else str(value)
-            for name, value in engine_of(study, arm).settings.items()
+            for name, value in engine.settings.items()
         }
         for name, (due, was) in numeric_equality.diff_mappings(requests, shown).items():
-            yield (
-                f"facts.json: arms.{arm}: the study asks for {name} = {due}, the server was asked for {was}"
-            )
+            wrong = f"the study asks for {name} = {due}, the server was asked for {was}"
+            yield f"facts.json: arms.{arm}: {wrong}"
 
 
 def check_schedule(runs: Sequence[PlannedRun], text: str) -> Iterator[str]:
@@ -84,10 +78,9 @@ def check_schedule(runs: Sequence[PlannedRun], text: str) -> Iterator[str]:
     if len(results) != len(requests):
         yield f"schedule.csv: {len(results)} runs, the study gives {len(requests)}"
     for line, (row, due) in enumerate(zip(results, requests, strict=False), start=2):
-        wrong = [
-            f"{name} is {row.get(name)}, due is {due[name]}" for name in due if row.get(name) != due[name]
-        ]
-        if wrong:
+        if wrong := [
+            f"{key} is {row.get(key)}, due is {due[key]}" for key in due if row.get(key) != due[key]
+        ]:
             yield f"schedule.csv:{line}: {'; '.join(wrong)}"
 
 

@@ -20,20 +20,18 @@ from benchbook.core.util.plural import count
 from benchbook.plan import order, pilot_parameters
 
 PERCENTILE = 99
-COLUMNS = (
-    *("position", "run_id", "block", "group", "arm", "workload", "threads", "seed", "discard_s", "run_s"),
-    *("order", "turn_ms"),
-)
+COLUMNS = ("position", "run_id", "block", "group", "arm", "workload", "threads", "seed", "discard_s", "run_s",
+           "order", "turn_ms")  # fmt: skip
 
 # What makes a run another run, apart from its own settings.
-OF_ANY_SITE = (
-    *("access", "engine.version", "engine.binary_sha256", "engine.variables_sha256", "site.cpus"),
-    *("proxy.version", "proxy.binary_sha256", "proxy.config_hash"),
-    *("machine.cpu_model", "machine.cores", "machine.memory_mib", "machine.kernel", "machine.sysbench"),
-)
-OF_A_CLUSTER = ("cluster.version", "node.machine_type", "node.image", "node.zone", "qos_class", "resources")
-OF_HOSTS = ("encryption", "cluster.topology_sha256")
-LASTING = (*OF_ANY_SITE, *OF_A_CLUSTER, *OF_HOSTS)
+LASTING = (
+    "access", "engine.version", "engine.binary_sha256", "engine.variables_sha256", "site.cpus",
+    "proxy.version", "proxy.binary_sha256", "proxy.config_hash",
+    "machine.cpu_model", "machine.cores", "machine.memory_mib", "machine.kernel", "machine.sysbench",
+    # Of a cluster, and of hosts.
+    "cluster.version", "node.machine_type", "node.image", "node.zone", "qos_class", "resources",
+    "encryption", "cluster.topology_sha256",
+)  # fmt: skip
 
 STOPS = {"all": "", "decided": " at most, fewer once all is decided at a look"}
 
@@ -53,20 +51,15 @@ CLUSTER_OVERHEAD_S = 17.0
 
 def run_conditions(arms: Mapping[str, dict[str, Any]], data: Mapping[str, Any]) -> dict[str, dict[str, str]]:
     """Digests of facts and of the data for each arm; the latter is in `dataset.json`."""
-    return {
-        arm: {"facts": compute_fingerprint(lasting_facts(arm_facts)), "data": data["fingerprint"]}
-        for arm, arm_facts in arms.items()
-    }
+    conditions = {}
+    for arm, facts in arms.items():
+        # Listed, so that a fact that a later version records asks for nothing to be measured again.
+        lasting = {name: value for name in LASTING if (value := _value_at(facts, name)) is not None}
+        conditions[arm] = {"facts": compute_fingerprint(lasting), "data": data["fingerprint"]}
+    return conditions
 
 
-def lasting_facts(results: dict[str, Any]) -> dict[str, Any]:
-    """Facts of an arm that are part of a run's identity, by dotted name."""
-    # Listed, so that a fact that a later version records asks for nothing to be measured again.
-    kept = {name: value_at(results, name) for name in LASTING}
-    return {name: value for name, value in kept.items() if value is not None}
-
-
-def value_at(tree: Any, name: str) -> Any:
+def _value_at(tree: Any, name: str) -> Any:
     """Value under a dotted name, or None."""
     for key in name.split("."):
         tree = tree.get(key) if isinstance(tree, Mapping) else None
@@ -106,18 +99,14 @@ def plan_runs(
             if in_turns and (edge_s := edges.get(workload, {}).get(threads)):
                 in_turns["edge_s"] = edge_s
             group: dict[str, Any] = {
-                "block": block,
-                "group": f"b{block:02d}-{workload}-t{threads:04d}",
-                "discard_s": study.plan.discard_s,
-                "run_s": study.plan.run_s,
-                "own": scripts.get(workload, {}),
-                **in_turns,
-            }
+                "block": block, "group": f"b{block:02d}-{workload}-t{threads:04d}",
+                "discard_s": study.plan.discard_s, "run_s": study.plan.run_s,
+                "own": scripts.get(workload, {}), **in_turns,
+            }  # fmt: skip
             for arm in ordered:
                 cell = group | _cell_settings(name, study, arm, workload, threads, settled)
-                cell["seed"] = order.run_seed(
-                    drawn, block, workload, threads, _seed_place(study, workload, arm)
-                )
+                place = _seed_place(study, workload, arm)
+                cell["seed"] = order.run_seed(drawn, block, workload, threads, place)
                 of_arm = conditions.get(study.deployed(arm), {})
                 runs.append(PlannedRun(**cell, position=len(runs), conditions=of_arm))
             counts[size] += 1
@@ -137,26 +126,23 @@ def pilot_runs(name: str, study: StudySpec, arms: Collection[str] | None = None)
     `arms` are those that can be made; None: all. Where a rate is a share of saturation they run in a closed
     loop, at all levels, once for workloads that differ in their rate only.
     """
+    workloads = dict.fromkeys(pilot_parameters.pilot_workload_of(study, each) for each in study.workloads)
     cells = [
         (arm, workload, threads)
-        for workload in dict.fromkeys(
-            pilot_parameters.pilot_workload_of(study, name) for name in study.workloads
-        )
+        for workload in workloads
         for threads in pilot_parameters.pilot_levels(study, workload)
         for arm in study.arms
         if arms is None or arm in arms
     ]
+    beside: dict[str, Any] = {"block": 0, "group": "pilot", "discard_s": 0, "run_s": study.warm_up.pilot_s}
     return [
         PlannedRun(
-            **_cell_settings(name, study, arm, workload, threads, {}),
-            block=0,
+            **_cell_settings(name, study, *cell, {}),
+            **beside,
             position=position,
-            group="pilot",
-            discard_s=0,
-            run_s=study.warm_up.pilot_s,
-            seed=order.run_seed(study.dataset.seed, 0, workload, threads),
+            seed=order.run_seed(study.dataset.seed, 0, *cell[1:]),
         )
-        for position, (arm, workload, threads) in enumerate(cells)
+        for position, cell in enumerate(cells)
     ]
 
 
@@ -169,11 +155,10 @@ def estimate_seconds(study: StudySpec, runs: list[PlannedRun]) -> float:
     """Estimated duration of run-matrix, in seconds, without repeats."""
     each = (sum(words.clock_seconds(run)) / max(1, len(run.partners)) for run in runs)
     # Beside its runs a block takes what the slowest of its engines does.
+    engines = [engine_of(study, arm) for arm in study.arms]
     beside_s = max(
-        CLUSTER_OVERHEAD_S
-        if engine.cluster is not None
-        else descriptors.find_engine(engine.name).block_overhead_s
-        for engine in (engine_of(study, arm) for arm in study.arms)
+        descriptors.find_engine(each.name).block_overhead_s if each.cluster is None else CLUSTER_OVERHEAD_S
+        for each in engines
     )
     return sum(value + RUN_OVERHEAD_S for value in each) + study.plan.blocks * beside_s
 
@@ -263,21 +248,14 @@ def describe_plan(
         f"after trial runs (pilots) of about {_format_duration(piloting)}",
         f"  data        {count(study.dataset.tables, 'table')} of {study.dataset.table_size:,} rows",
     ]
-    several = [
-        f"{arm}: {setting.clients} on {setting.servers} server{'s' * (setting.servers > 1)}"
-        for arm, setting in study.arms.items()
-        if setting.clients > 1
-    ]
+    several = [f"{arm}: {setting.clients} on {count(setting.servers, 'server')}"
+               for arm, setting in study.arms.items() if setting.clients > 1]  # fmt: skip
     if several:
         lines.append(f"  clients     {'; '.join(several)}; they share the threads")
-    shares = {
-        name: workload.rate.share
-        for name, workload in study.workloads.items()
-        if isinstance(workload.rate, Rate)
-    }
+    shares = [f"{100 * workload.rate.share:g} % of saturation in {name}"
+              for name, workload in study.workloads.items() if isinstance(workload.rate, Rate)]  # fmt: skip
     if shares:
-        sentence = ", ".join(f"{100 * share:g} % of saturation in {name}" for name, share in shares.items())
-        lines.append(f"  rates       {sentence}; the pilots settle them")
+        lines.append(f"  rates       {', '.join(shares)}; the pilots settle them")
     return "\n".join(lines)
 
 
@@ -314,27 +292,19 @@ def _seed_place(study: StudySpec, workload: str, arm: str) -> int:
 def _cell_settings(
     name: str, study: StudySpec, arm: str, workload: str, threads: int, settled: pilot_parameters.Rates
 ) -> dict[str, Any]:
-    options = study.workloads[workload].model_dump(mode="json")
+    script = study.script(workload)
+    options = study.workloads[workload].model_dump(mode="json", exclude={"script", "order"})
     request = options.pop("rate")
     rate = request if isinstance(request, int) else settled.get(workload, {}).get(threads, 0)
-    for key in ("script", "order"):
-        options.pop(key)
-    if not custom_scripts.is_own(study.script(workload)):
+    if not custom_scripts.is_own(script):
         options.pop("options")
     driver = descriptors.find_engine(engine_of(study, study.deployed(arm)).name).driver
     if driver != descriptors.MYSQL:
         options.pop("ignore_errors")
         options["driver"] = driver
     return {
-        "study": name,
-        "arm": arm,
-        "arm_setting": study.arms[study.deployed(arm)].setting,
-        "workload": workload,
-        "script": study.script(workload),
-        "options": options,
-        "threads": threads,
-        "percentile": PERCENTILE,
-        "rate": rate,
-        "tables": study.dataset.tables,
+        "study": name, "arm": arm, "arm_setting": study.arms[study.deployed(arm)].setting,
+        "workload": workload, "script": script, "options": options, "threads": threads,
+        "percentile": PERCENTILE, "rate": rate, "tables": study.dataset.tables,
         "table_size": study.dataset.table_size,
-    }
+    }  # fmt: skip
