@@ -20,8 +20,8 @@ import signal
 import struct
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from benchbook.sites.workspace import read_secret
 
@@ -101,21 +101,8 @@ class Driver:
             with contextlib.suppress(LATE):
                 await asyncio.wait_for(self.is_ending.wait(), due - self.loop.time())
                 return
-            self.print_line(
-                second_at=round(time.monotonic(), 3), open=len(self.held), made=self.made - before
-            )
-
-    async def close_idle(self) -> None:
-        """Say goodbye on all idle connections and wait until the server has closed them."""
-        leaving = list(self.held)
-        for place, session in enumerate(leaving):
-            session.quit()
-            if place % A_BATCH == A_BATCH - 1:
-                await asyncio.sleep(0)
-        if leaving:
-            await asyncio.wait([session.ended for session in leaving], timeout=GOODBYE_S)
-        for session in leaving:
-            session.abort()
+            second_at = round(time.monotonic(), 3)
+            self.print_line(second_at=second_at, open=len(self.held), made=self.made - before)
 
     def print_line(self, **messages: object) -> None:
         print(json.dumps(messages), flush=True)
@@ -151,7 +138,16 @@ async def serve(host: str, port: int, account: Account, idle: int, rate: int) ->
     await driver.is_ending.wait()
     held = len(driver.held)
     await asyncio.gather(*tasks)
-    await driver.close_idle()
+    # We say goodbye on all of them and wait until the server has closed them.
+    leaving = list(driver.held)
+    for place, session in enumerate(leaving, start=1):
+        session.quit()
+        if place % A_BATCH == 0:
+            await asyncio.sleep(0)
+    if leaving:
+        await asyncio.wait([session.ended for session in leaving], timeout=GOODBYE_S)
+    for session in leaving:
+        session.abort()
     results = {"lost": driver.lost, "failed": driver.failed, "connections": driver.counted}
     driver.print_line(held=held, **results, error=driver.error)
 
@@ -181,8 +177,7 @@ class LoginRefused(Exception):
     """The server did not let a connection in, with this answer."""
 
 
-@dataclass(frozen=True)
-class Account:
+class Account(NamedTuple):
     """Account and schema of a login."""
 
     user: bytes
@@ -197,24 +192,6 @@ def scramble_password(password: bytes, salt: bytes) -> bytes:
     once = hashlib.sha1(password).digest()
     mixed = hashlib.sha1(salt[:20] + hashlib.sha1(once).digest()).digest()
     return bytes(map(operator.xor, once, mixed))
-
-
-def salt_of(greeting: bytes) -> bytes:
-    """Salt of a server's greeting; LoginRefused if the greeting is an error."""
-    if greeting[:1] == bytes([ERROR]):
-        raise LoginRefused(_describe_answer(greeting))
-    rest = greeting.index(b"\0", 1) + 1
-    first = greeting[rest + 4 : rest + 12]
-    return first + greeting[rest + 31 : rest + 43]
-
-
-def build_login(account: Account, salt: bytes) -> bytes:
-    """Payload of a login."""
-    proof = scramble_password(account.password, salt)
-    head = struct.pack("<IIB23x", ABLE, MAX_PACKET, CHARSET)
-    return b"".join(
-        (head, account.user, b"\0", bytes([len(proof)]), proof, account.database, b"\0", NATIVE, b"\0")
-    )
 
 
 def frame_packet(payload: bytes, number: int) -> bytes:
@@ -269,10 +246,18 @@ class ClientSession(asyncio.Protocol):
 
     def _answer(self, payload: bytes, number: int) -> None:
         assert self._transport is not None
+        user, password, database = self.account
         if not self.is_counted:
-            salt = salt_of(payload)
+            if payload[:1] == bytes([ERROR]):
+                raise LoginRefused(_describe_answer(payload))
+            # The greeting has the salt in two parts, somewhere after the server's name.
+            rest = payload.index(b"\0", 1) + 1
+            salt = payload[rest + 4 : rest + 12] + payload[rest + 31 : rest + 43]
             self.is_counted = True
-            self._transport.write(frame_packet(build_login(self.account, salt), number + 1))
+            proof = scramble_password(password, salt)
+            head = struct.pack("<IIB23x", ABLE, MAX_PACKET, CHARSET)
+            words = (head + user, bytes([len(proof)]) + proof + database, NATIVE, b"")
+            self._transport.write(frame_packet(b"\0".join(words), number + 1))
         elif payload[0] == OK:
             self.entered.set_result(None)
         elif payload[0] == SWITCH:
@@ -280,7 +265,7 @@ class ClientSession(asyncio.Protocol):
             if plugin != NATIVE:
                 wanted = plugin.decode(errors="replace")
                 raise LoginRefused(f"the server asks for {wanted}, we know native only")
-            self._transport.write(frame_packet(scramble_password(self.account.password, salt), number + 1))
+            self._transport.write(frame_packet(scramble_password(password, salt), number + 1))
         else:
             raise LoginRefused(_describe_answer(payload))
 

@@ -92,14 +92,15 @@ def read_moment(folder: Path) -> dict[str, Any]:
 
 def inspect_host(folder: Path, requests: Asked, programs: dict[str, str] = NONE) -> HostSnapshot:
     """All facts that a doctor asks for, without starting anything here."""
+    account = pwd.getpwuid(os.geteuid())
     return HostSnapshot(
         facts=collect_facts(folder, requests, programs),
         moment=read_moment(folder),
         tools={
             name: find_program(name, programs) for values in requests.values() for name in values["programs"]
         },
-        user=_read_account().pw_name,
-        home=_read_account().pw_dir,
+        user=account.pw_name,
+        home=account.pw_dir,
         is_root=os.geteuid() == 0,
         python=platform.python_version(),
         wall_s=time.time(),
@@ -121,10 +122,9 @@ def read_tool_version(name: str, by: Sequence[str], programs: dict[str, str] = N
     env = dict(PLAIN)
     # In a container an account may have a number alone.
     with contextlib.suppress(KeyError):
-        env["HOME"] = _read_account().pw_dir
-    output = files.read_output([path, *by], env)
+        env["HOME"] = pwd.getpwuid(os.geteuid()).pw_dir
     # A program that was built without being told its version has none to tell.
-    return find_first_group(VERSION, output)
+    return find_first_group(VERSION, files.read_output([path, *by], env))
 
 
 def describe_disk(folder: Path) -> dict[str, Any] | None:
@@ -155,10 +155,6 @@ def read_meminfo() -> dict[str, int]:
     """The kernel's figures of memory, in KiB by its own names."""
     lines = (line.split() for line in (read_stripped(procfs.PROC / "meminfo") or "").splitlines())
     return {words[0].rstrip(":"): int(words[1]) for words in lines if len(words) > 1}
-
-
-def _read_account() -> pwd.struct_passwd:
-    return pwd.getpwuid(os.geteuid())
 
 
 def read_stripped(path: str | Path) -> str | None:

@@ -144,14 +144,13 @@ class Files:
 
     def strays(self, pid: int, allowed: str) -> list[str]:
         """ADDRESS:PORT of each socket that a process listens on beside loopback and one address."""
-        result = []
-        for address, port in self.listening(pid):
-            its = ipaddress.ip_address(address)
-            # One of IPv6 may stand for one of IPv4.
-            is_loopback = (getattr(its, "ipv4_mapped", None) or its).is_loopback
-            if address != allowed and not is_loopback:
-                result.append(f"{address}:{port}")
-        return result
+        # One of IPv6 may stand for one of IPv4.
+        places = [(address, port, ipaddress.ip_address(address)) for address, port in self.listening(pid)]
+        return [
+            f"{address}:{port}"
+            for address, port, its in places
+            if address != allowed and not (getattr(its, "ipv4_mapped", None) or its).is_loopback
+        ]
 
     def source(self, address: str, port: int) -> str:
         """Address that this machine's connections to another come from; sends nothing."""
@@ -200,21 +199,17 @@ def find_listeners(port: int) -> list[dict[str, Any]]:
     for pid in procfs.list_pids() if links else ():
         for link in links.keys() & procfs.iter_links(pid):
             owners.setdefault(link, pid)
+    commands = {link: procfs.read_command(pid) for link, pid in owners.items()}
+    unseen = "a process of another user"
     return [
-        {
-            "address": address,
-            "pid": owners.get(link),
-            "command": procfs.read_command(owners[link]) if link in owners else "a process of another user",
-        }
+        {"address": address, "pid": owners.get(link), "command": commands.get(link, unseen)}
         for link, address in links.items()
     ]
 
 
 def _iter_listening(net: Path) -> Iterator[tuple[str, int, str]]:
-    """Address, port and link of each listening socket in a network: first rows of its tables.
-
-    To come through the rest takes the kernel milliseconds, and a server that starts is asked again and again.
-    """
+    """Address, port and link of each listening socket in a network: first rows of its tables."""
+    # To come through the rest takes the kernel milliseconds, and a starting server is asked again and again.
     for table in ("tcp", "tcp6"):
         with contextlib.suppress(OSError), (net / table).open("rb", buffering=0) as rows:
             piece, rest, fields = bytes(ROWS), b"", ["", "", "", LISTEN]
@@ -225,11 +220,8 @@ def _iter_listening(net: Path) -> Iterator[tuple[str, int, str]]:
                 for fields in (line.decode("ascii").split() for line in lines):
                     if fields[3] == LISTEN:
                         address, number = fields[1].rsplit(":", 1)
-                        yield format_address(address), int(number, 16), f"socket:[{fields[9]}]"
-
-
-def format_address(address: str) -> str:
-    """An address of the kernel's table as people write it: 0100007F is 127.0.0.1."""
-    words = [int(address[start : start + 8], 16) for start in range(0, len(address), 8)]
-    packed = b"".join(struct.pack("=I", word) for word in words)
-    return socket.inet_ntop(socket.AF_INET if len(packed) == 4 else socket.AF_INET6, packed)
+                        # In words of the processor's own order: 0100007F is 127.0.0.1.
+                        words = [int(address[start : start + 8], 16) for start in range(0, len(address), 8)]
+                        family = socket.AF_INET if len(words) == 1 else socket.AF_INET6
+                        there = socket.inet_ntop(family, struct.pack(f"={len(words)}I", *words))
+                        yield there, int(number, 16), f"socket:[{fields[9]}]"

@@ -106,14 +106,8 @@ def _stood_still(pid: int) -> bool:
 def _find_perf_programs() -> set[str]:
     """Programs that have perf events open, except for us and those that we have started."""
     counting = (pid for pid in procfs.list_pids() if EVENTS in procfs.iter_links(pid))
-    return {procfs.read_program(pid) for pid in counting if not _is_ours(pid)}
-
-
-def _is_ours(pid: int) -> bool:
-    while pid not in (0, os.getpid()):
-        stat = procfs.read_stat(pid)
-        pid = stat.parent if stat else 0
-    return pid != 0
+    ours = {os.getpid(), *procfs.find_descendants(os.getpid())}
+    return {procfs.read_program(pid) for pid in counting if pid not in ours}
 
 
 def _read_network(pid: int) -> dict[str, int | None]:

@@ -44,22 +44,20 @@ class Job:
         stat = procfs.read_stat(pid)
         self.name, self.pid, self.out, self.err = name, pid, out, err
         self.started = stat.started if stat else 0
-        self.began = time.monotonic()
+        self.began_s = time.monotonic()
         self.code: int | None = None
         self.cpu_s = self.lasted_s = 0.0
         self.kill_at: float | None = None
         self.was_asked = self.was_killed = False
-        self._files: dict[str, dict[str, Any]] | None = None
+        self.files: dict[str, dict[str, Any]] | None = None
 
     @property
     def info(self) -> dict[str, Any]:
-        """All that an agent knows of it."""
-        if self.code is not None and self._files is None:
-            self._files = {"out": _digest_file(self.out), "err": _digest_file(self.err)}
-        age_s = self.lasted_s if self.code is not None else time.monotonic() - self.began
-        request = (self.was_asked, self.was_killed)
-        who = (self.name, self.pid, self.started, self.began)
-        return JobStatus(*who, self.code, age_s, *request, self.cpu_s, self._files)._asdict()
+        """Its JobStatus, all that an agent knows of it."""
+        if self.code is not None and self.files is None:
+            self.files = {"out": _digest_file(self.out), "err": _digest_file(self.err)}
+        age_s = self.lasted_s if self.code is not None else time.monotonic() - self.began_s
+        return {name: {**vars(self), "age_s": age_s}[name] for name in JobStatus._fields}
 
 
 class Jobs:
@@ -129,7 +127,7 @@ class Jobs:
             if pid:
                 job.code = os.waitstatus_to_exitcode(status)
                 job.cpu_s = usage.ru_utime + usage.ru_stime
-                job.lasted_s = time.monotonic() - job.began
+                job.lasted_s = time.monotonic() - job.began_s
             elif job.kill_at is not None and time.monotonic() > job.kill_at:
                 job.was_killed, job.kill_at = True, None
                 with contextlib.suppress(ProcessLookupError):
@@ -158,15 +156,8 @@ RECORD = "last.json"
 MOST_S = 600.0
 
 
-def note_at_end(folder: Path, name: str, order: dict[str, Any]) -> None:
-    """Record the end of something: `end` and `purge` are command lines, `env` their environment."""
-    record = labs.read_record(folder / RECORD)
-    record[name] = {**order, "is_up": True}
-    labs.write_private(folder / RECORD, json.dumps(record))
-
-
 def run_at_end(folder: Path, purge: bool = False) -> list[str]:
-    """Run the recorded end commands that are still due; one line each on success or failure."""
+    """Run the commands in RECORD that are still due; one line each on success or failure."""
     done = []
     record = labs.read_record(folder / RECORD)
     for name, order in list(record.items()):

@@ -113,33 +113,29 @@ def _relay_bytes(folder: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as agent:
         agent.connect(str(folder / SOCKET))
         while True:
-            waiting: list[int | socket.socket] = [0, agent]
-            ready, _, _ = select.select(waiting, [], [])
-            for item in ready:
+            for item in select.select([0, agent], [], [])[0]:
                 data = os.read(0, 1 << 16) if item == 0 else agent.recv(1 << 16)
                 if not data:
                     return
                 if item == 0:
                     agent.sendall(data)
                 else:
-                    view = memoryview(data)
-                    while view:
-                        view = view[os.write(1, view) :]
+                    sys.stdout.buffer.write(data)
+                    sys.stdout.buffer.flush()
 
 
 def _end_agent(folder: Path) -> dict[str, list[str]]:
     """End all that runs for a folder, the agent first, and with it the rest; lists, in words."""
     stopped = []
-    for child in _find_processes(folder):
-        stopped.append(f"pid {child.pid} ({procfs.read_command(child.pid)})")
+    for name, child in _find_processes(folder).items():
+        stopped.append(name)
         # An agent ends its programs itself, and they take their time.
         process.stop_child(child, grace_s=END_S)
     stopped += jobs.run_at_end(folder) if folder.is_dir() else []
     settings = kernel.restore_settings(folder) if folder.is_dir() else []
     for name in (SOCKET, BOOK):
         (folder / name).unlink(missing_ok=True)
-    left = [f"pid {child.pid} ({procfs.read_command(child.pid)})" for child in _find_processes(folder)]
-    return {"stopped": stopped, "removed": settings, "left": left}
+    return {"stopped": stopped, "removed": settings, "left": [*_find_processes(folder)]}
 
 
 def _purge_folder(folder: Path) -> dict[str, list[str]]:
@@ -159,9 +155,10 @@ def _purge_folder(folder: Path) -> dict[str, list[str]]:
     return done
 
 
-def _find_processes(folder: Path) -> list[process.Child]:
-    """Processes that were started with this folder, first started first; never by name."""
-    return process.find_living(lambda environment: environment.get(process.FOLDER) == str(folder))
+def _find_processes(folder: Path) -> dict[str, process.Child]:
+    """Processes that were started with this folder by id and command, first started first; never by name."""
+    living = process.find_living(lambda environment: environment.get(process.FOLDER) == str(folder))
+    return {f"pid {child.pid} ({procfs.read_command(child.pid)})": child for child in living}
 
 
 if __name__ == "__main__":

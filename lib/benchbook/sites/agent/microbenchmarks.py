@@ -17,6 +17,7 @@ import statistics
 import subprocess
 import sys
 import time
+import timeit
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -142,52 +143,32 @@ def _time_rounds(reads: int, writes: int, seconds: float) -> list[int]:
     return taken[FIRST_WAKES:]
 
 
-def _each_ns(call: Callable[[], Any]) -> float:
-    """Time of one call in ns: the least of some rows of calls, as nothing makes one faster."""
-
-    def calls() -> int:
-        began = time.perf_counter_ns()
-        for _ in range(CALLS):
-            call()
-        return time.perf_counter_ns() - began
-
-    return _measure_least(calls) / CALLS
-
-
-def _measure_least(measured: Callable[[], int]) -> int:
-    """Least of some measurements; fewer of them if a busy machine makes them last."""
-    until, least = time.monotonic() + MOST_S, measured()
-    for _ in range(REPEATS):
-        if time.monotonic() > until:
-            break
-        least = min(least, measured())
-    return least
+def _each_ns(call: Callable[[], Any], calls: int = CALLS) -> float:
+    """Time of one call in ns: the least of some rows, as nothing makes one faster; fewer if they last."""
+    timer, until = timeit.Timer(call), time.monotonic() + MOST_S
+    rows = [timer.timeit(calls)]
+    while len(rows) <= REPEATS and time.monotonic() <= until:
+        rows.append(timer.timeit(calls))
+    return min(rows) * 1e9 / calls
 
 
 def _measure_memory() -> Figures:
     """GB copied a second, and ns of each dependent read over 64 MiB."""
     place, source = bytearray(MEMORY), bytes(MEMORY)
-
-    def copied() -> int:
-        began = time.perf_counter_ns()
-        place[:] = source
-        return time.perf_counter_ns() - began
-
+    copy = partial(place.__setitem__, slice(None), source)
     # The first copy also has the kernel give the pages.
-    copied()
-    copying = _measure_least(copied)
-    far, near = (_measure_least(partial(_chase_pointers, place, size)) for size in (MEMORY, SMALL))
+    copy()
+    copying = _each_ns(copy, 1)
+    far, near = (_each_ns(partial(_chase_pointers, place, size), 1) for size in (MEMORY, SMALL))
     return {"copy_gb_per_s": round(MEMORY / copying, 2), "memory_latency_ns": round((far - near) / STEPS, 1)}
 
 
-def _chase_pointers(place: bytearray, size: int) -> int:
-    """Time of many dependent reads in ns: all bytes are 0, but the processor can't know that."""
+def _chase_pointers(place: bytearray, size: int) -> None:
+    """Many dependent reads: all bytes are 0, but the processor can't know that."""
     at, mask = 1, size - 1
-    began = time.perf_counter_ns()
     for _ in range(STEPS):
         # A linear congruential generator of full period (Hull and Dobell 1962).
         at = (5 * at + 12_345 + place[at]) & mask
-    return time.perf_counter_ns() - began
 
 
 def _measure_flush(folder: Path) -> float | None:

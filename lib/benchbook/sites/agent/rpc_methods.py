@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.core.util.errors import SiteError
+from benchbook.sites import workspace as labs
 from benchbook.sites.agent import facts, jobs, kernel
 from benchbook.sites.agent.files import Files
-from benchbook.sites.agent.jobs import GENTLE, GRACE_S, Job, Jobs
+from benchbook.sites.agent.jobs import GENTLE, GRACE_S, Jobs
 from benchbook.sites.agent.watch import HostWatch
 from benchbook.sites.processes import process
 from benchbook.sites.processes.tcp_bytes import Hop
@@ -51,8 +52,9 @@ class Operations(Files):
         return kernel.apply_setting(self._folder, name, value)
 
     def at_end(self, name: str, **order: Any) -> None:
-        """Record the end of something that outlives this agent: `end`, `purge` and their `env`."""
-        jobs.note_at_end(self._folder, name, order)
+        """Record how to end what outlives this agent: command lines `end` and `purge`, and their `env`."""
+        record = self._folder / jobs.RECORD
+        labs.write_private(record, json.dumps({**labs.read_record(record), name: {**order, "is_up": True}}))
 
     def start(
         self, job: str, argv: list[str], out: str, err: str | None = None, **how: Any
@@ -69,7 +71,7 @@ class Operations(Files):
 
     def wait(self, job: str, up_to_s: float = 2.0) -> Later:
         """Answer when a job has ended, or after a while."""
-        work: Job = self._jobs.get(job)
+        work = self._jobs.get(job)
         return Later(lambda: work.info if work.code is not None else None, up_to_s, lambda: work.info)
 
     def signal(self, job: str, signum: int) -> None:

@@ -94,15 +94,12 @@ class Agent:
                 while self.why is None:
                     self._turn(listener, woken)
             finally:
-                self.end()
-
-    def end(self) -> None:
-        """End all programs, put the kernel's settings back, and leave no trace but the data."""
-        self.jobs.end_all(GRACE_S)
-        jobs.run_at_end(self.folder)
-        kernel.restore_settings(self.folder)
-        for name in (SOCKET, BOOK):
-            (self.folder / name).unlink(missing_ok=True)
+                # No trace is left but the data.
+                self.jobs.end_all(GRACE_S)
+                jobs.run_at_end(self.folder)
+                kernel.restore_settings(self.folder)
+                for name in (SOCKET, BOOK):
+                    (self.folder / name).unlink(missing_ok=True)
 
     def _turn(self, listener: socket.socket, woken: socket.socket) -> None:
         for key, _ in self._selector.select(TICK_S):
@@ -124,8 +121,7 @@ class Agent:
     def _hear(self, caller: Caller) -> None:
         lines = caller.lines()
         if lines is None or not caller.flush():
-            self._drop(caller)
-            return
+            return self._drop(caller)
         for line in filter(None, lines):
             self.until = time.monotonic() + self.lease_s
             request = json.loads(line)
@@ -135,8 +131,7 @@ class Agent:
         try:
             if what == "end":
                 self.why = "it was asked to"
-                self._reply(caller, number, "ok", None)
-                return
+                return self._reply(caller, number, "ok", None)
             operation = None if what.startswith("_") else getattr(self.operations, what, None)
             if operation is None:
                 raise BenchbookError(f"{what}: not known here")
@@ -149,8 +144,7 @@ class Agent:
                     self._selector.register(stream, selectors.EVENT_READ, stream)
         except (BenchbookError, OSError, KeyError, TypeError, ValueError) as error:
             text = str(error) if isinstance(error, BenchbookError) else f"{type(error).__name__}: {error}"
-            self._reply(caller, number, "error", text)
-            return
+            return self._reply(caller, number, "error", text)
         if isinstance(result, Later):
             self._waiting.append((caller, number, result))
         else:

@@ -84,7 +84,8 @@ class HostWatch:
         self._counting.cancel()
         for thread in (*self._threads, self._counting):
             thread.join(timeout=5)
-        self._end_counting()
+        for counter in self._counters.values():
+            counter.close()
         before, after = self._books, procfs.machine_times()
         stolen, whole = after[procfs.STEAL] - before[procfs.STEAL], sum(after) - sum(before)
         with self.path.open("w", encoding="utf-8", newline="") as stream:
@@ -101,12 +102,9 @@ class HostWatch:
         )
 
     def _count(self) -> None:
-        messages = {part: taskstats.name_events(counter.read()) for part, counter in self._counters.items()}
-        self._counted = {part: results for part, results in messages.items() if results}
-        self._end_counting()
-
-    def _end_counting(self) -> None:
-        for counter in self._counters.values():
+        for part, counter in self._counters.items():
+            if events := taskstats.name_events(counter.read()):
+                self._counted[part] = events
             counter.close()
 
     def _sample(self) -> None:
@@ -176,8 +174,6 @@ def _format_costs(before: list[float], after: list[float], used: float, span: fl
 
 
 def _read_pressure() -> list[Any]:
-    messages = (facts.read_stripped(procfs.PROC / "pressure" / kind) for kind in ("cpu", "io", "memory"))
-    return [
-        float(first_group) if (first_group := facts.find_first_group(facts.SOME, text)) else ""
-        for text in messages
-    ]
+    texts = (facts.read_stripped(procfs.PROC / "pressure" / kind) for kind in ("cpu", "io", "memory"))
+    shares = (facts.find_first_group(facts.SOME, text) for text in texts)
+    return [float(share) if share else "" for share in shares]
