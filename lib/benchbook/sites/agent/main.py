@@ -112,8 +112,9 @@ def _relay_bytes(folder: Path) -> None:
     """Carry bytes both ways until one side ends."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as agent:
         agent.connect(str(folder / SOCKET))
+        sources: list[int | socket.socket] = [0, agent]
         while True:
-            for item in select.select([0, agent], [], [])[0]:
+            for item in select.select(sources, [], [])[0]:
                 data = os.read(0, 1 << 16) if item == 0 else agent.recv(1 << 16)
                 if not data:
                     return

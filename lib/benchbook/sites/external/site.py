@@ -240,11 +240,8 @@ class ExistingSite(HeldSite):
     def _opened_at(self, place: tuple[str, int]) -> int:
         """Number of connections to the server behind a place, by any name it has."""
         its = self._servers.get(place)
-        return sum(
-            count
-            for other, count in self._opened.items()
-            if other == place or (its is not None and self._servers.get(other) == its)
-        )
+        places = {place, *(other for other, name in self._servers.items() if name == its)}
+        return sum(self._opened[other] for other in places)
 
     def _connect(self, place: tuple[str, int], theirs: server.ExternalServer) -> Any:
         self._opened[place] += 1

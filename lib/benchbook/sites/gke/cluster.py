@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 from benchbook.core.study.study import StudySpec
@@ -21,10 +20,36 @@ SCRIPT = Path(__file__).with_name("cluster.sh")
 
 def render_script(study: StudySpec, folder: Path) -> str:
     """Script of a study's cluster; `folder` is its lab, with a zero id if there is none yet."""
-    section = _get_section(study)
+    section, here = _get_section(study), placement.get_section(study)
     token = str(labs.read_record(folder / "lab.json").get("token", NO_LAB))
-    lines = "\n".join(_render_assignments(study, section, folder, token))
-    return SCRIPT.read_text(encoding="utf-8").replace("@STUDY@", lines)
+    names, zones = placement.build_names("disks", token), section.zones
+    place = [f"--location={zones[0] if len(zones) == 1 else section.region}"]
+    if section.project is not None:
+        place.insert(0, f"--project={section.project}")
+    values = {
+        "cluster": section.name,
+        "id": labs.lab_id(token),
+        "folder": str(folder / "run"),
+        "at": " ".join(place),
+        "zones": ",".join(zones),
+        "version": f"--cluster-version={section.version}" if section.version is not None else "",
+        "by_gke": _format_pairs(section.by_configuration),
+        "by_hand": _format_pairs(section.by_hand),
+        "open_files": str(section.open_files or ""),
+        "ssd_options": section.ssd_options,
+        "size_gib": str(here.storage.size_gib),
+        "operator": here.tidb.operator_version if here.tidb is not None else "",
+        "namespace": names.namespace,
+        "labels": json.dumps(dict(names.labels)),
+    }
+    lines = [f"{name}={shlex.quote(value)}" for name, value in values.items()]
+    lines.append("pools() {")
+    for name, pool in section.pools.items():
+        where = ",".join(pool.zones or zones)
+        words = (name, pool.machine, pool.image, pool.nodes, where, pool.cpu_manager, pool.local_ssds)
+        lines.append(f'  "$1" {" ".join(map(str, words))} {pool.ssd_interface}')
+    lines.append("}")
+    return SCRIPT.read_text(encoding="utf-8").replace("@STUDY@", "\n".join(lines))
 
 
 def make_cluster(study: StudySpec, folder: Path) -> int:
@@ -70,37 +95,6 @@ def _get_section(study: StudySpec) -> Gke:
     if section is None:
         raise InputErrors(["site.kubernetes.gke: missing; describe the cluster, or use one that is there"])
     return section
-
-
-def _render_assignments(study: StudySpec, section: Gke, folder: Path, token: str) -> Iterator[str]:
-    """Lines of shell that the script begins with."""
-    here, names, zones = placement.get_section(study), placement.build_names("disks", token), section.zones
-    place = [f"--location={zones[0] if len(zones) == 1 else section.region}"]
-    if section.project is not None:
-        place.insert(0, f"--project={section.project}")
-    values = {
-        "cluster": section.name,
-        "id": labs.lab_id(token),
-        "folder": str(folder / "run"),
-        "at": " ".join(place),
-        "zones": ",".join(zones),
-        "version": f"--cluster-version={section.version}" if section.version is not None else "",
-        "by_gke": _format_pairs(section.by_configuration),
-        "by_hand": _format_pairs(section.by_hand),
-        "open_files": str(section.open_files or ""),
-        "ssd_options": section.ssd_options,
-        "size_gib": str(here.storage.size_gib),
-        "operator": here.tidb.operator_version if here.tidb is not None else "",
-        "namespace": names.namespace,
-        "labels": json.dumps(dict(names.labels)),
-    }
-    yield from (f"{name}={shlex.quote(value)}" for name, value in values.items())
-    yield "pools() {"
-    for name, pool in section.pools.items():
-        where = ",".join(pool.zones or zones)
-        words = (name, pool.machine, pool.image, pool.nodes, where, pool.cpu_manager, pool.local_ssds)
-        yield f'  "$1" {" ".join(map(str, words))} {pool.ssd_interface}'
-    yield "}"
 
 
 def _format_pairs(settings: dict[str, int]) -> str:

@@ -22,19 +22,15 @@ RECORDS = ()
 
 def note_host(run: Path, host: Host, is_used: bool = True) -> None:
     """Record the access to a host, without a secret, as used or as holding only data of ours."""
-    dump_python = TypeAdapter(Target).dump_python(host.target, mode="json")
-    text = json.dumps({"is_used": is_used, "target": dump_python}, indent=1)
-    write_text(run / FOLDER / f"{host.name}.json", text + "\n")
+    record = {"is_used": is_used, "target": TypeAdapter(Target).dump_python(host.target, mode="json")}
+    write_text(run / FOLDER / f"{host.name}.json", json.dumps(record, indent=1) + "\n")
 
 
 def load_targets(run: Path, idle_too: bool = False) -> list[Target]:
     """Hosts that a lab has used and not left; `idle_too` those with data only as well."""
-    targets = []
-    for path in sorted((run / FOLDER).glob("*.json")):
-        record = json.loads(path.read_text(encoding="utf-8"))
-        if record["is_used"] or idle_too:
-            targets.append(TypeAdapter(Target).validate_python(record["target"]))
-    return targets
+    records = [json.loads(path.read_text("utf-8")) for path in sorted((run / FOLDER).glob("*.json"))]
+    used = [record["target"] for record in records if record["is_used"] or idle_too]
+    return TypeAdapter(list[Target]).validate_python(used)
 
 
 def end_host(run: Path, host: Host, purge: bool = False) -> dict[str, list[str]]:

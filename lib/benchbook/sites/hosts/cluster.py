@@ -47,6 +47,7 @@ class TiupCluster(TidbServers, data_snapshots.Loaded):
         self.child: str | None = None
         self.notes = self.control = machines[dict(part.where.others)["control"]]
         self.engine = engine_of(study, part.arm)
+        self.version = f"v{self.engine.version}"
         assert study.site.tiup is not None
         self.tiup = study.site.tiup
         self.asked, self.numa = tiup.build_settings(study, part), study.arms[part.arm].numa or Numa()
@@ -72,10 +73,6 @@ class TiupCluster(TidbServers, data_snapshots.Loaded):
     @property
     def _made(self) -> dict[str, Any]:
         return data_snapshots.read_record(self.notes, f"{self.role}/made.json")
-
-    @property
-    def version(self) -> str:
-        return f"v{self.engine.version}"
 
     @property
     def is_up(self) -> bool:
@@ -115,7 +112,15 @@ class TiupCluster(TidbServers, data_snapshots.Loaded):
         self.control.call("at_end", name=self.name, end=end, purge=purge, env=self.env)
         deployed = self._made
         if {key: deployed.get(key) for key in results} != results:
-            self._deploy(bool(deployed), results)
+            if deployed:
+                self._do("destroy", "--yes")
+            self.control.remove(f"{self.role}/loaded.json")
+            self.control.write(f"{self.role}/topology.yaml", self.topology)
+            words = ["--user", self.tiup.login, "--yes"]
+            if (key := self.tiup.identity_file) is not None:
+                words += ["--identity_file", key.replace("~", self.env["HOME"], 1)]
+            self._do("deploy", self.version, f"{self.control.folder}/{self.role}/topology.yaml", *words)
+            self.control.write(f"{self.role}/made.json", json.dumps({**results, "id": uuid.uuid4().hex}))
         self._do("start", "--yes")
         self._await()
         self.child = uuid.uuid4().hex
@@ -162,16 +167,14 @@ class TiupCluster(TidbServers, data_snapshots.Loaded):
         facts = self.read_facts(self.engine.version, PurePath("DATA"), mine, may_lack=True)
         shown = self._shown()
         parts = [{key: item.get(key) for key in ("id", "role", "status")} for item in shown["instances"]]
-        return facts | {
-            "config_hash": self.config_hash,
-            "cluster": {
-                "version": shown["cluster_meta"].get("cluster_version"),
-                "topology_sha256": self.config_hash,
-                "tiup": self.control.look.facts["tiup"],
-                "parts": parts,
-                "stored": data.read_stored(self.admin(), self.configs),
-            },
+        cluster = {
+            "version": shown["cluster_meta"].get("cluster_version"),
+            "topology_sha256": self.config_hash,
+            "tiup": self.control.look.facts["tiup"],
+            "parts": parts,
+            "stored": data.read_stored(self.admin(), self.configs),
         }
+        return facts | {"config_hash": self.config_hash, "cluster": cluster}
 
     def applied(self) -> list[tuple[str, str]]:
         return [("topology.yaml", self.config_text)]
@@ -191,20 +194,8 @@ class TiupCluster(TidbServers, data_snapshots.Loaded):
             errors += [line for line in statement.splitlines() if CRASH.search(line)]
         return errors
 
-    def _deploy(self, is_there: bool, results: Mapping[str, Any]) -> None:
-        if is_there:
-            self._do("destroy", "--yes")
-        self.control.remove(f"{self.role}/loaded.json")
-        self.control.write(f"{self.role}/topology.yaml", self.topology)
-        words = ["--user", self.tiup.login, "--yes"]
-        if (key := self.tiup.identity_file) is not None:
-            words += ["--identity_file", key.replace("~", self.env["HOME"], 1)]
-        self._do("deploy", self.version, f"{self.control.folder}/{self.role}/topology.yaml", *words)
-        self.control.write(f"{self.role}/made.json", json.dumps({**results, "id": uuid.uuid4().hex}))
-
     def _do(self, what: str, *words: str) -> str:
-        argv = [self.binary, "cluster", what, self.name, *words]
-        wrong = f"`tiup cluster {what}` failed"
+        argv, wrong = [self.binary, "cluster", what, self.name, *words], f"`tiup cluster {what}` failed"
         return self.control.printed(argv, wrong, self.tiup.wait_s, env=self.env)
 
     def _shown(self) -> dict[str, Any]:

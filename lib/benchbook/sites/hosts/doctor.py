@@ -105,8 +105,7 @@ def _judge_target(
     remedy = "free some space, or name a `folder` on another disk in the inventory"
     yield judge_optional(f"{name}: disk", free >= FREE_MIB, f"{free >> 10} GiB free", remedy)
     files = host_snapshot.open_files
-    detail = "no limit" if files < 0 else f"{files} allowed"
-    remedy = "raise `ulimit -Hn` for this user"
+    detail, remedy = "no limit" if files < 0 else f"{files} allowed", "raise `ulimit -Hn` for this user"
     yield judge_optional(f"{name}: open files", files < 0 or files >= OPEN_FILES, detail, remedy)
     detail = f"less than {late_s + 0.001:.3f} s off"
     yield judge_optional(f"{name}: clock", late_s < CLOCK_S, detail, "keep it by NTP, such as chrony")

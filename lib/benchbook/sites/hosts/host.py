@@ -286,6 +286,7 @@ def close_connection(connection: fabric.Connection) -> None:
 
 
 def _open_verified(target: Target, jump: fabric.Connection | None) -> fabric.Connection:
+    client, credentials = _prepare_login(target)
     connection = fabric.Connection(
         target.host,
         user=target.user,
@@ -294,9 +295,9 @@ def _open_verified(target: Target, jump: fabric.Connection | None) -> fabric.Con
         gateway=jump,
         # Neither Fabric's nor SSH's own settings files: the inventory says it all.
         config=fabric.Config(lazy=True, overrides={"load_ssh_configs": False}),
-        connect_kwargs=_build_credentials(target),
+        connect_kwargs=credentials,
     )
-    connection.client = _build_client(target)
+    connection.client = client
     keys_path, where = target.known_hosts, f"{target.name} ({target.host}, port {target.port})"
     shown = target.host if target.port == 22 else f"[{target.host}]:{target.port}"
     try:
@@ -331,19 +332,16 @@ def _open_verified(target: Target, jump: fabric.Connection | None) -> fabric.Con
     return connection
 
 
-def _build_credentials(target: Target) -> dict[str, Any]:
-    """Login options: one key file, or the keys of the user's agent and folder; no password."""
-    wait = dict.fromkeys(("banner_timeout", "auth_timeout", "channel_timeout"), target.timeout_s)
-    if target.key_file is None:
-        return wait | {"allow_agent": True, "look_for_keys": True}
-    if not os.access(target.key_file, os.R_OK):
-        raise AccessRefused(
-            f"{target.name}: {target.key_file}: the key can't be read; correct key_file in the inventory"
-        )
-    return wait | {"key_filename": [str(target.key_file)], "allow_agent": False, "look_for_keys": False}
-
-
-def _build_client(target: Target) -> paramiko.SSHClient:
+def _prepare_login(target: Target) -> tuple[paramiko.SSHClient, dict[str, Any]]:
+    """Client and login options: one key file, or the keys of the user's agent and folder; no password."""
+    options: dict[str, Any] = dict.fromkeys(("allow_agent", "look_for_keys"), target.key_file is None)
+    options |= dict.fromkeys(("banner_timeout", "auth_timeout", "channel_timeout"), target.timeout_s)
+    if target.key_file is not None:
+        options["key_filename"] = [str(target.key_file)]
+        if not os.access(target.key_file, os.R_OK):
+            raise AccessRefused(
+                f"{target.name}: {target.key_file}: the key can't be read; correct key_file in the inventory"
+            )
     client = paramiko.SSHClient()
     try:
         client.load_system_host_keys(str(target.known_hosts))
@@ -354,4 +352,4 @@ def _build_client(target: Target) -> paramiko.SSHClient:
             f"`ssh-keyscan -p {target.port} {target.host}` prints to this file"
         ) from None
     client.set_missing_host_key_policy(paramiko.RejectPolicy())
-    return client
+    return client, options

@@ -55,17 +55,9 @@ class RemoteClient:
             when = {"begin_at": start.begin_at + self.clock.ahead_s, "note": f"{self.job}/begun"}
         elif start.held:
             when = {"held": True, "note": f"{self.job}/begun"}
-        job_status = host.job(
-            "start",
-            self.job,
-            argv=carry_arguments(host, start.argv),
-            out=f"{self.job}/out",
-            err=f"{self.job}/err",
-            cwd=self.job,
-            env=dict(start.env or {}),
-            cpus=cpus,
-            **when,
-        )
+        argv, env = carry_arguments(host, start.argv), dict(start.env or {})
+        when |= {"out": f"{self.job}/out", "err": f"{self.job}/err", "cwd": self.job}
+        job_status = host.job("start", self.job, argv=argv, env=env, cpus=cpus, **when)
         self.pid, self._started_s = job_status.pid, time.monotonic()
 
     @property

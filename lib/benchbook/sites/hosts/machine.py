@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pymysql
 from pymysql.constants import CR
@@ -149,9 +149,8 @@ class OnHost(FilesThere, Machine):
     ) -> RemoteProcess:
         self.private_folder("run")
         name = f"{role}.{uuid.uuid4().hex[:8]}"
-        how = {"user": user, "env": env, "cpus": where.cpus, "nofile": where.nofile}
-        out = f"run/{role}.log"
-        job_status = self.on.job("start", name, argv=list(argv), out=out, append=True, cwd=role, **how)
+        how = {"user": user, "env": env, "cpus": where.cpus, "nofile": where.nofile, "cwd": role}
+        job_status = self.on.job("start", name, argv=list(argv), out=f"run/{role}.log", append=True, **how)
         return RemoteProcess(self.on, job_status.name, job_status.pid, job_status.started)
 
     def stop(self, process: RemoteProcess, grace_s: float, gentle: int = signal.SIGTERM) -> bool:
@@ -243,8 +242,7 @@ class OnHost(FilesThere, Machine):
             machine.remove(PACKED)
 
 
-@dataclass(frozen=True)
-class Offset:
+class Offset(NamedTuple):
     """Lead of a clock over ours in s, and the round trip of that measurement."""
 
     ahead_s: float

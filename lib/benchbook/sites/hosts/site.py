@@ -22,7 +22,6 @@ from benchbook.sites.hosts import machine, placement, roles
 from benchbook.sites.hosts.host import AccessRefused
 from benchbook.sites.hosts.load_client import RemoteClient
 from benchbook.sites.hosts.placement import HostPlacement
-from benchbook.sites.hosts.roles import summarize_needs
 from benchbook.sites.hosts.runtime import HostsRuntime
 from benchbook.sites.hosts.watch import RemoteWatch
 from benchbook.sites.machine import lock
@@ -51,7 +50,7 @@ class HostsSite(ArrangedSite[HostPlacement]):
 
     @classmethod
     def needs(cls, name: str, study: StudySpec) -> str:
-        return summarize_needs(study)
+        return roles.summarize_needs(study)
 
     @classmethod
     def foreseeable_obstacles(cls, study: StudySpec, arm: str) -> list[str]:
@@ -93,11 +92,8 @@ class HostsSite(ArrangedSite[HostPlacement]):
         for name in sorted(names):
             with contextlib.suppress(SiteError):
                 there = self.runtime.machine(name)
-                results[name] = {
-                    "probes": microbenchmarks.parse_figures(
-                        there.says(microbenchmarks.build_command(str(there.folder), "python3"))
-                    )
-                }
+                argv = microbenchmarks.build_command(str(there.folder), "python3")
+                results[name] = {"probes": microbenchmarks.parse_figures(there.says(argv))}
         servers = [placement.hosts_of(chain)["server"] for chain in self.chains.values()]
         first = next((name for name in servers if name in results), None)
         return {**results[first], "hosts": results} if first is not None else {}
@@ -109,6 +105,12 @@ class HostsSite(ArrangedSite[HostPlacement]):
         looks = {role: self.runtime.host(name).look_again() for role, name in roles.items()}
         server, entry = looks["server"].facts, placement.list_endpoints(chain)[0]
         cluster = facts["engine"].pop("cluster", None)
+        moments = {role: look.moment for role, look in looks.items()}
+        for role, moment in moments.items():
+            # The lead of the host's wall clock over ours.
+            offset = machine.measure_offset(self.runtime.host(roles[role]), "wall_s", time.time)
+            lead = (round(1000 * seconds, 3) for seconds in (offset.ahead_s, offset.round_trip_s))
+            moments[role] = moment | {"clock": dict(zip(("offset_ms", "round_trip_ms"), lead, strict=True))}
         return facts | {
             "site": {"kind": "ssh", "port": site.port, "inventory": site.inventory},
             **({"encryption": site.tls} if site.tls != "off" else {}),
@@ -123,25 +125,13 @@ class HostsSite(ArrangedSite[HostPlacement]):
             "hosts": {
                 role: {"name": roles[role], **look.facts, "python": None} for role, look in looks.items()
             },
-            "moment": {
-                "endpoint": f"{entry.address}:{entry.port}",
-                "hosts": {
-                    role: look.moment | {"clock": self._clock(roles[role])} for role, look in looks.items()
-                },
-            },
+            "moment": {"endpoint": f"{entry.address}:{entry.port}", "hosts": moments},
         }
-
-    def _clock(self, name: str) -> dict[str, float]:
-        """Lead of a host's wall clock over ours in ms."""
-        offset = machine.measure_offset(self.runtime.host(name), "wall_s", time.time)
-        ahead_ms, trip_ms = (round(1000 * seconds, 3) for seconds in (offset.ahead_s, offset.round_trip_s))
-        return {"offset_ms": ahead_ms, "round_trip_ms": trip_ms}
 
     def admin(self, arm: str | None = None, server: int = 0) -> sqlalchemy.Engine:
         chain = self._chain(arm)
         if chain.server.where.places and chain.arm.servers > 1:
-            engine: sqlalchemy.Engine = self._server(arm).admin(server)
-            return engine
+            return self._server(arm).admin(server)  # type: ignore[no-any-return]
         return super().admin(arm, server)
 
     def allowance(self, arm: str) -> float:

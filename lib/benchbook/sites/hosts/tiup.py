@@ -43,46 +43,33 @@ def build_topology(
     tiup, wanted = study.site.tiup, merge_configs(study, part.arm)
     assert tiup is not None
     numa = study.arms[part.arm].numa or Numa()
-
     of_role = {role: [host for what, host in part.where.others if what == role] for role in ("pd", "tikv")}
     base = part.where.places[0].port
-    pd, architecture = base + PD_AT, facts[part.where.host]["architecture"]
+    pd, exporters, items = base + PD_AT, base + EXPORTERS_AT, build_settings(study, part).items
+    architecture = facts[part.where.host]["architecture"]
 
-    def place(host: str, what: str, at: int, **ports: Any) -> dict[str, Any]:
+    def place(host: str, what: str, at: int, node: int | None = None, **ports: Any) -> dict[str, Any]:
         target, folder = targets[host], f"{folders[host]}/{part.name}/{what}-{at}"
-        folders_there = {"deploy_dir": folder, "log_dir": f"{folder}/log"}
-        return {"host": target.address, "ssh_port": target.port, **folders_there, **ports}
-
-    def place_store(host: str, what: str, at: int, **ports: Any) -> dict[str, Any]:
-        there = place(host, what, at, **ports)
-        return {**there, "data_dir": f"{there['deploy_dir']}/data"}
-
-    def bind(node: int | None) -> dict[str, str]:
-        return {} if node is None else {"numa_node": str(node)}
+        there = {"host": target.address, "ssh_port": target.port, "deploy_dir": folder}
+        there |= {"log_dir": f"{folder}/log", **ports}
+        there |= {} if what == "tidb" else {"data_dir": f"{folder}/data"}
+        return there if node is None else {**there, "numa_node": str(node)}
 
     return {
         "global": {"user": tiup.user, "arch": ARCHITECTURES.get(architecture, architecture)},
-        "monitored": {
-            "node_exporter_port": base + EXPORTERS_AT,
-            "blackbox_exporter_port": base + EXPORTERS_AT + 1,
-        },
-        "server_configs": {
-            "tidb": dict(build_settings(study, part).items),
-            "tikv": wanted["tikv"],
-            "pd": wanted["pd"],
-        },
+        "monitored": {"node_exporter_port": exporters, "blackbox_exporter_port": exporters + 1},
+        "server_configs": {"tidb": dict(items), "tikv": wanted["tikv"], "pd": wanted["pd"]},
         "pd_servers": [
-            place_store(host, "pd", pd, name=f"pd-{rank}", client_port=pd, peer_port=pd + 1)
+            place(host, "pd", pd, name=f"pd-{rank}", client_port=pd, peer_port=pd + 1)
             for rank, host in enumerate(of_role["pd"], start=1)
         ],
         "tidb_servers": [
-            place(end.host, "tidb", end.port, port=end.port, status_port=end.port + 1)
-            | bind(end.node)
+            place(end.host, "tidb", end.port, end.node, port=end.port, status_port=end.port + 1)
             | _limit_cores(facts[end.host], end.node)
             for end in part.where.places
         ],
         "tikv_servers": [
-            place_store(host, "tikv", port, port=port, status_port=port + 1) | bind(node)
+            place(host, "tikv", port, node, port=port, status_port=port + 1)
             for host in of_role["tikv"]
             for port, node in zip(itertools.count(base + TIKV_AT, 2), numa.tikv or (None,), strict=False)
         ],
@@ -99,8 +86,7 @@ def topology_text(topology: Mapping[str, Any]) -> str:
 
 def _limit_cores(facts: Mapping[str, Any], node: int | None) -> dict[str, Any]:
     """Settings for the number of a NUMA node's cores, from the kernel's list of them, such as 0-9,20-29."""
-    listed = (facts.get("numa") or {}).get(f"node{node}") if node is not None else None
-    if not listed:
+    if not (listed := (facts.get("numa") or {}).get(f"node{node}")):
         return {}
     ends = [item.split("-") for item in listed.split(",")]
     cores = sum(int(end[-1]) - int(end[0]) + 1 for end in ends)

@@ -76,13 +76,13 @@ class RemoteWatch(Watch):
         self.client_cpu_s = sum(client.cpu_s for client in self.clients)
         if len(self.by_host) < len(self._hosts):
             return
-        watch_results = list(self.by_host.values())
+        results = self.by_host.values()
         whole = [self.by_host[name] for name, host in self._hosts.items() if host.is_whole]
-        self.longest_pause_ms = max(watch_result.longest_pause_ms for watch_result in whole)
-        self.steal_pct = max(watch_result.steal_pct for watch_result in watch_results)
-        self.clock_step_s = max((watch_result.clock_step_s for watch_result in watch_results), key=abs)
-        self.counted = sum_events([watch_result.counted for watch_result in watch_results])
-        self.oom_kills = sum(watch_result.oom_kills for watch_result in watch_results)
+        self.longest_pause_ms = max(result.longest_pause_ms for result in whole)
+        self.steal_pct = max(result.steal_pct for result in results)
+        self.clock_step_s = max((result.clock_step_s for result in results), key=abs)
+        self.counted = sum_events([result.counted for result in results])
+        self.oom_kills = sum(result.oom_kills for result in results)
         self.strangers = {self._label(host): self.by_host[key].strangers for key, host in self._hosts.items()}
         self.cores = self.by_host[self.roles["client"].name].cores
         self.runqueue_waits_s = [

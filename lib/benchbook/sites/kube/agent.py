@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import json
 from pathlib import Path
@@ -76,12 +77,10 @@ class PodHost(Host):
         self, cluster: KubernetesCluster, pod: Any, lab: Lab, here: Kubernetes, is_beside: bool
     ) -> None:
         name = pod.metadata.name
-        way = (LEASE_S, PATIENCE_S, TIMEOUT_S)
-        target = Target(name, name, name, (), 0, "root", None, Path(), HOME, *way)
+        target = Target(name, name, name, (), 0, "root", None, Path(), HOME, LEASE_S, PATIENCE_S, TIMEOUT_S)
         super().__init__(target, lab_id(lab.token), lab.token)
         self.cluster, self.pod, self.here, self.is_whole = cluster, pod, here, not is_beside
         self.namespace = pod.metadata.namespace
-        self._container: str | None = None
         self._talks: Channel | None = None
 
     @property
@@ -89,15 +88,12 @@ class PodHost(Host):
         """The pod's volume, with a server's data in it too; nobody else's are."""
         return HOME
 
-    @property
+    @functools.cached_property
     def container(self) -> str:
-        """The container that the agent is in."""
-        if self._container is None:
-            name = str(self.pod.spec.containers[0].name)
-            self._container = name if self.is_whole else self._put_beside(name)
-        return self._container
-
-    def _put_beside(self, target: str) -> str:
+        """The container that the agent is in, put beside the pod's own unless that has Python."""
+        target = str(self.pod.spec.containers[0].name)
+        if self.is_whole:
+            return target
         cluster, image = self.cluster, self.here.images.client
         # One that has ended, with the container whose processes it saw, is never started again.
         restarts = self.pod.status.container_statuses[0].restart_count
@@ -105,9 +101,9 @@ class PodHost(Host):
         # An operator's pod has no volume of ours.
         there = [mount.mount_path for mount in self.pod.spec.containers[0].volume_mounts or ()]
         mounts = [{"name": "data", "mountPath": HOME}] if HOME in there else []
-        results: dict[str, Any] = {"name": name, "image": image, "imagePullPolicy": "IfNotPresent"}
-        results |= {"command": IDLE, "targetContainerName": target, "volumeMounts": mounts}
-        body = {"spec": {"ephemeralContainers": [results]}}
+        container: dict[str, Any] = {"name": name, "image": image, "imagePullPolicy": "IfNotPresent"}
+        container |= {"command": IDLE, "targetContainerName": target, "volumeMounts": mounts}
+        body = {"spec": {"ephemeralContainers": [container]}}
         patch = cluster.core.patch_namespaced_pod_ephemeralcontainers
         cluster.ask(patch, self.name, self.namespace, body)
 
@@ -144,9 +140,10 @@ class PodHost(Host):
     def _talk(self) -> Any:
         if self._talks is None:
             self._ready()
-            where = (self.namespace, self.name, self._argv("talk"))
             try:
-                opened = self.cluster.open(*where, True, self.container)
+                opened = self.cluster.open(
+                    self.namespace, self.name, self._argv("talk"), True, self.container
+                )
             except (*LOST, ApiException) as error:
                 raise ConnectionError(str(error)) from None
             self._talks, self._heard = Channel(opened), b""

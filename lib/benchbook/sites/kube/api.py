@@ -180,12 +180,7 @@ class KubernetesCluster:
         return done.text
 
     def open(
-        self,
-        namespace: str,
-        pod: str,
-        argv: Sequence[str],
-        has_stdin: bool = False,
-        container: str | None = None,
+        self, namespace: str, pod: str, argv: Sequence[str], has_stdin: bool, container: str | None = None
     ) -> Any:
         """Open a connection for the words of a command in a pod, in bytes by channel."""
         return stream(

@@ -30,6 +30,11 @@ def describe_arrangement(
     node, its = arms.node(lives.spec.node_name), arms.node(mine.spec.node_name) if mine is not None else None
     several = _describe_others(arms, chain, lives.spec.node_name, servers)
     made_by = f"kube-proxy, {node.get('kube_proxy') or 'its mode is not seen'}"
+    if far is not None:
+        sysbench = far.facts["sysbench"]
+    else:
+        pod = (mine or lives).metadata.name
+        sysbench = find_first_group(VERSION, arms.space.run(pod, "sysbench", "--version"))
     return {
         "site": {"kind": "kubernetes", **_locate_client(arms, chain, lives, mine)},
         "service": {"made_by": made_by} if service_of(chain) is not None else None,
@@ -47,13 +52,7 @@ def describe_arrangement(
             "cores": node.get("cores"),
             "memory_mib": node.get("memory_mib"),
             "kernel": server.run("uname", "-r"),
-            "sysbench": (
-                far.facts["sysbench"]
-                if far is not None
-                else find_first_group(
-                    VERSION, arms.space.run((mine or lives).metadata.name, "sysbench", "--version")
-                )
-            ),
+            "sysbench": sysbench,
         },
         "kernel": _check_kernel(arms, server, setting.network),
         "moment": {
@@ -116,11 +115,10 @@ def describe_proxy(arms: KubernetesRuntime, chain: Chain) -> dict[str, Any] | No
     if chain.proxy is None:
         return None
     pod, of = arms.pod(chain.proxy), descriptors.find_proxy(chain.proxy.program)
+    output = arms.space.run(pod.metadata.name, of.programs[0], *of.version_by)
     return {
         "name": of.name,
-        "version": find_first_group(
-            VERSION, arms.space.run(pod.metadata.name, of.programs[0], *of.version_by)
-        ),
+        "version": find_first_group(VERSION, output),
         "image": arms.space.here.images.proxy,
         "resources": _format_resources(pod.spec.containers[0].resources),
     }

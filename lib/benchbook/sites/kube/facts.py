@@ -33,9 +33,9 @@ NOT_AVAILABLE = "not available"
 def describe_cluster(of: KubernetesCluster) -> dict[str, Any]:
     """Version, pod networks and balancers of a cluster, as far as they can be seen."""
     pods = _list_items(of, of.core.list_namespaced_pod, "kube-system")
-    observations = {name for pod in pods or () for name in NETWORKS if name in pod.metadata.name}
-    networks = ", ".join(sorted(observations)) or None
-    return {"version": of.version(), "network": networks, "load_balancers": has_balancers(of)}
+    networks = {name for pod in pods or () for name in NETWORKS if name in pod.metadata.name}
+    network = ", ".join(sorted(networks)) or None
+    return {"version": of.version(), "network": network, "load_balancers": has_balancers(of)}
 
 
 def describe_node(of: KubernetesCluster, name: str) -> dict[str, Any]:
@@ -115,10 +115,10 @@ def find_shortage(
     most = max(nodes, key=free)
     if free(most) >= wanted:
         return None
+    has = f"has {max(0.0, free(most)):.2f} of its {parse_cores(most.status.capacity['cpu']):g}"
     return (
         f"insufficient CPU: {wanted:g} cores are asked for, and {most.metadata.name}, which has most left, "
-        f"has {max(0.0, free(most)):.2f} of its {parse_cores(most.status.capacity['cpu']):g}; write that "
-        "or less"
+        f"{has}; write that or less"
     )
 
 
@@ -159,11 +159,11 @@ def _format_selector(selector: Mapping[str, str]) -> str:
 
 def _proxy_mode(of: KubernetesCluster, name: str) -> str | None:
     """Implementation of Services: kube-proxy tells it on its own port, or its ConfigMap does."""
-    statement = of.raw(f"/api/v1/nodes/{name}:10249/proxy/proxyMode")
-    if statement and re.fullmatch(r"[a-z]+", statement.strip()):
-        return statement.strip()
-    statement = of.raw("/api/v1/namespaces/kube-system/configmaps/kube-proxy")
-    match = re.search(r'mode:\s*\\?"?([a-z]+)', statement or "")
+    statement = (of.raw(f"/api/v1/nodes/{name}:10249/proxy/proxyMode") or "").strip()
+    if re.fullmatch(r"[a-z]+", statement):
+        return statement
+    statement = of.raw("/api/v1/namespaces/kube-system/configmaps/kube-proxy") or ""
+    match = re.search(r'mode:\s*\\?"?([a-z]+)', statement)
     return match[1] if match else None
 
 

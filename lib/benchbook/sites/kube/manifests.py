@@ -15,15 +15,8 @@ from ruamel.yaml.scalarstring import LiteralScalarString
 
 from benchbook.core.study.study import StudySpec
 from benchbook.core.study.study_kubernetes import Kubernetes
-from benchbook.sites.kube.placement import (
-    SERVICE_PORT,
-    Chain,
-    Part,
-    ResourceLimits,
-    StudyNames,
-    get_section,
-    service_of,
-)
+from benchbook.sites.kube import placement
+from benchbook.sites.kube.placement import SERVICE_PORT, Chain, Part, ResourceLimits, StudyNames
 from benchbook.sites.proxies.proxy import load_pod as proxy_pod
 
 HOME = "/var/lib/benchbook"
@@ -46,7 +39,7 @@ def build_study(names: StudyNames) -> list[dict[str, Any]]:
 
 def build_server(study: StudySpec, names: StudyNames, server: Part) -> list[dict[str, Any]]:
     """A server's Service, and the StatefulSet that holds it."""
-    storage, whole = get_section(study).storage, build_stateful(study, names, server)
+    storage, whole = placement.get_section(study).storage, build_stateful(study, names, server)
     if storage.storage_class is not None:
         whole["spec"]["volumeClaimTemplates"] = [
             {
@@ -75,13 +68,11 @@ def build_arm(study: StudySpec, names: StudyNames, chain: Chain) -> list[dict[st
     """All manifests of one arm; its proxy leads to the server's Service."""
     arm = [manifest for server in chain.servers for manifest in build_server(study, names, server)]
     if chain.arm.access == "load_balancer":
-        arm.append(build_service(names, chain.server, service_of(chain)))
+        arm.append(build_service(names, chain.server, placement.service_of(chain)))
     if chain.proxy is not None:
         arm += build_proxy(study, names, chain.proxy)
-    for part in (chain.neighbour, *chain.clients):
-        if part is not None:
-            arm.append(build_stateful(study, names, part))
-    return arm
+    others = filter(None, (chain.neighbour, *chain.clients))
+    return [*arm, *(build_stateful(study, names, part) for part in others)]
 
 
 def build_stateful(
@@ -116,7 +107,7 @@ def build_proxy(
 
 def build_pod(study: StudySpec, part: Part) -> dict[str, Any]:
     """Spec of a part's pod: a server waits for its orders, a client for its agent."""
-    here, is_host = get_section(study), part.where.network == "host"
+    here, is_host = placement.get_section(study), part.where.network == "host"
     image, command, grace_s = here.images.client, IDLE, GRACE_S
     mount: dict[str, Any] = {"name": "data", "mountPath": HOME}
     volume: dict[str, Any] = {"name": "data", "emptyDir": {}}
@@ -153,16 +144,15 @@ def build_pod(study: StudySpec, part: Part) -> dict[str, Any]:
     }
 
 
-def format_resources(resource_limits: ResourceLimits) -> dict[str, Any]:
+def format_resources(where: ResourceLimits) -> dict[str, Any]:
     """Requests and limits as Kubernetes writes them; an empty value asks for nothing."""
+    sides = {"requests": (where.request_cpu, where.request_mib), "limits": (where.limit_cpu, where.limit_mib)}
     resources: dict[str, dict[str, str]] = {}
-    for side, cpu, mib in (
-        ("requests", resource_limits.request_cpu, resource_limits.request_mib),
-        ("limits", resource_limits.limit_cpu, resource_limits.limit_mib),
-    ):
-        asked_for = {"cpu": f"{round(cpu * 1000)}m"} if cpu is not None else {}
-        asked_for |= {"memory": f"{mib}Mi"} if mib is not None else {}
-        resources |= {side: asked_for} if asked_for else {}
+    for side, (cpu, mib) in sides.items():
+        if cpu is not None:
+            resources.setdefault(side, {})["cpu"] = f"{round(cpu * 1000)}m"
+        if mib is not None:
+            resources.setdefault(side, {})["memory"] = f"{mib}Mi"
     return resources
 
 
@@ -200,8 +190,7 @@ def render_yaml(manifests: list[dict[str, Any]]) -> str:
     yaml, stream = YAML(), io.StringIO()
     yaml.explicit_start = True
     yaml.width = 110
-    for manifest in manifests:
-        yaml.dump(_to_plain(manifest), stream)
+    yaml.dump_all(map(_to_plain, manifests), stream)
     return stream.getvalue()
 
 

@@ -30,13 +30,10 @@ class StudyNamespace:
         self.here = placement.get_section(study)
         self.cluster = KubernetesCluster(self.here.context)
         self.names = placement.build_names(lab.folder.name, lab.token)
+        self.namespace = self.names.namespace
         self.applied: dict[str, list[dict[str, Any]]] = {}
         self._hosts: dict[str, PodHost] = {}
         self._over = threading.Event()
-
-    @property
-    def namespace(self) -> str:
-        return self.names.namespace
 
     def prepare(self) -> None:
         """Make the namespace, or find it; SiteError if the name is somebody else's."""
@@ -50,12 +47,8 @@ class StudyNamespace:
 
         if not wait_for(ready, GONE_S):
             raise SiteError(f"the namespace {self.namespace} is ending and does not end; look at its objects")
-        record = {
-            "kubeconfig": str(self.cluster.file),
-            "context": self.here.context,
-            "namespace": self.namespace,
-            "token": self.lab.token,
-        }
+        record = {"kubeconfig": str(self.cluster.file), "context": self.here.context}
+        record |= {"namespace": self.namespace, "token": self.lab.token}
         labs.write_private(self.lab.folder / placement.RECORD, json.dumps(record))
         self.apply("study", manifests.build_study(self.names))
 
@@ -103,10 +96,9 @@ class StudyNamespace:
 
     def sweep(self, wait_s: float = GONE_S) -> None:
         """Remove the StatefulSets of parts that hold no data, and wait until their pods are gone."""
-        apps = client.AppsV1Api(self.cluster.api)
+        apps, ask = client.AppsV1Api(self.cluster.api), self.cluster.ask
         if find_namespace(self.cluster, self.namespace) is None:
             return
-        ask = self.cluster.ask
         result = ask(apps.list_namespaced_stateful_set, self.namespace, label_selector=self.names.selector)
         ours = _without_data(result.items)
         for name in ours:

@@ -41,10 +41,9 @@ class ResourceLimits:
     @property
     def qos_class(self) -> str:
         """The class that Kubernetes gives a pod with one such container."""
-        request = (self.request_cpu, self.request_mib, self.limit_cpu, self.limit_mib)
-        if not any(request):
-            return "BestEffort"
         pairs = ((self.request_cpu, self.limit_cpu), (self.request_mib, self.limit_mib))
+        if not any(map(any, pairs)):
+            return "BestEffort"
         return "Guaranteed" if all(pair and pair == other for pair, other in pairs) else "Burstable"
 
 
@@ -126,9 +125,7 @@ def get_section(study: StudySpec) -> Kubernetes:
 
 def build_chains(study: StudySpec) -> dict[str, Chain]:
     """Parts of each arm."""
-    here = get_section(study)
-    arranged = Arranged[KubernetesPlacement](study.site.port)
-
+    here, arranged = get_section(study), Arranged[KubernetesPlacement](study.site.port)
     of_engine = descriptors.find_engine(study.engine.name).ports
 
     def share(
@@ -205,8 +202,7 @@ def _place_neighbour(arm: Arm, server: Part, share: Any) -> Part | None:
     # Two shares are what a pod without requests has.
     cores = arm.neighbour.shares / CORE_SHARES if arm.neighbour.shares > 2 else None
     limits = ResourceLimits(request_cpu=cores)
-    where = KubernetesPlacement("pod", limits, server.where.nodes, beside=server.name)
-    return share("neighbour", where, 0)
+    return share("neighbour", KubernetesPlacement("pod", limits, server.where.nodes, beside=server.name), 0)
 
 
 def _make_equal(cpu: float | None, memory_mib: int | None) -> ResourceLimits:

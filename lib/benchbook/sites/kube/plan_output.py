@@ -8,15 +8,7 @@ from typing import Any
 from benchbook.core.study import descriptors
 from benchbook.core.study.study import StudySpec
 from benchbook.sites.kube import manifests, placement, tidb_manifests
-from benchbook.sites.kube.placement import (
-    Chain,
-    Part,
-    StudyNames,
-    count_outside,
-    get_section,
-    in_pods,
-    select_nodes,
-)
+from benchbook.sites.kube.placement import Chain, Part, StudyNames, get_section
 from benchbook.sites.settings import parse_version
 
 # Stands for the lab's token, which is drawn when the lab is made.
@@ -39,17 +31,17 @@ def render_plan(name: str, study: StudySpec) -> str:
         f"  images    {', '.join(_list_images(study))}",
         f"  data      {_describe_data(study)}",
     ]
-    if here.outside is not None and any(count_outside(chain) for chain in chains.values()):
+    if here.outside is not None and any(placement.count_outside(chain) for chain in chains.values()):
         results.append(f"  outside   hosts of the inventory {here.outside} with the role client")
     if here.tidb is not None:
         is_ours = "installed by `benchbook cluster`" if here.gke is not None else "in the cluster"
         version = f"{here.tidb.operator_version} for TiDB {here.tidb.version}"
         results.append(f"  operator  TiDB Operator {version}, {is_ours}")
-    wanted = {item for arm in study.arms.values() for item in select_nodes(here, arm).items()}
+    wanted = {item for arm in study.arms.values() for item in placement.select_nodes(here, arm).items()}
     for role, labels in sorted(wanted):
         results.append(f"  nodes     for {role}: {', '.join(f'{key}={value}' for key, value in labels)}")
     results.append(f"makes in namespace {names.namespace[: -len(NO_TOKEN[:8])]}…")
-    parts = {part.name: part for chain in chains.values() for part in in_pods(chain)}
+    parts = {part.name: part for chain in chains.values() for part in placement.in_pods(chain)}
     for manifest in list_manifests(study, names):
         kind, what = manifest["kind"], manifest["metadata"]["name"]
         results.append(f"  {kind:12}{what}{_describe_room(parts[what]) if kind == 'StatefulSet' else ''}")
@@ -96,12 +88,9 @@ def _describe_data(study: StudySpec) -> str:
 
 def _describe_room(part: Part) -> str:
     resources = part.where.resources
-    wanted = [
-        f"{resources.request_cpu:g} cores" if resources.request_cpu else "",
-        f"{resources.request_mib} MiB" if resources.request_mib else "",
-    ]
-    statement = ", ".join(filter(None, wanted))
-    return f": {resources.qos_class}, {part.where.network} network{', ' + statement if statement else ''}"
+    room = [f", {resources.request_cpu:g} cores"] if resources.request_cpu else []
+    room += [f", {resources.request_mib} MiB"] if resources.request_mib else []
+    return f": {resources.qos_class}, {part.where.network} network{''.join(room)}"
 
 
 OPERATOR_KEY = "kubernetes.tidb"

@@ -19,15 +19,7 @@ from benchbook.sites.kube import facts, manifests, placement, plan_output, tidb_
 from benchbook.sites.kube.api import wait_for
 from benchbook.sites.kube.external_clients import ExternalClients
 from benchbook.sites.kube.namespace import StudyNamespace
-from benchbook.sites.kube.placement import (
-    Chain,
-    KubernetesPlacement,
-    Part,
-    count_outside,
-    in_pods,
-    pod_of,
-    service_of,
-)
+from benchbook.sites.kube.placement import Chain, KubernetesPlacement, Part, pod_of, service_of
 from benchbook.sites.kube.server import PodServer
 from benchbook.sites.kube.tidb_cluster import TidbCluster
 from benchbook.sites.topology import background_load
@@ -37,7 +29,6 @@ NO_BALANCER = (
     "no provider behind this cluster gives load balancers; use a cluster of a cloud, or install one such as "
     "MetalLB"
 )
-
 NO_OPERATOR = (
     "the cluster knows no TidbCluster; install TiDB Operator {version}, or leave out site.kubernetes.tidb "
     "for TiDB in one pod"
@@ -73,7 +64,7 @@ class KubernetesRuntime(ArmRuntime[KubernetesPlacement]):
             for name, policy in facts.cpu_managers(space.cluster, dict(chain.server.where.nodes)).items():
                 if policy not in (wanted, None):
                     return f"site.kubernetes.cpu_manager: {wanted}: node {name} has {policy}"
-        for part in in_pods(chain):
+        for part in placement.in_pods(chain):
             if part.where.resources.request_cpu and part.where.beside is None:
                 request = (part.where.resources.request_cpu, dict(part.where.nodes), space.namespace)
                 if why := facts.find_shortage(space.cluster, *request):
@@ -85,8 +76,9 @@ class KubernetesRuntime(ArmRuntime[KubernetesPlacement]):
             return None
         if not self._has_balancers:
             return NO_BALANCER
-        assert self.outside is not None
-        return self.outside.lacking(count_outside(chain), facts.list_addresses(self.space.cluster))
+        return require_value(self.outside).lacking(
+            placement.count_outside(chain), facts.list_addresses(self.space.cluster)
+        )
 
     def _operator_lacks(self) -> str | None:
         """Reason that the cluster's operator, if any, can't make the study's TiDB, or None."""
@@ -120,9 +112,8 @@ class KubernetesRuntime(ArmRuntime[KubernetesPlacement]):
         """Bring up all that an arm needs; returns the address for its client."""
         server = self.get(chain.server)
         pod, *_ = [self.get(part).ensure() for part in chain.servers]
-        for part in (*chain.clients, chain.neighbour):
-            if part is not None:
-                self.pod(part)
+        for part in filter(None, (*chain.clients, chain.neighbour)):
+            self.pod(part)
         address = str(pod.status.pod_ip)
         if chain.proxy is not None:
             return self._through(chain.proxy, server, address), chain.proxy.port
@@ -159,10 +150,10 @@ class KubernetesRuntime(ArmRuntime[KubernetesPlacement]):
         space = self.space
         if part.kind == "proxy":
             assert address is not None
-            proxy = manifests.build_proxy(space.study, space.names, part, address)
+            objects = manifests.build_proxy(space.study, space.names, part, address)
         else:
-            proxy = [manifests.build_stateful(space.study, space.names, part)]
-        pod = space.up(part, proxy)
+            objects = [manifests.build_stateful(space.study, space.names, part)]
+        pod = space.up(part, objects)
         if part.kind == "proxy" and (cores := self.cores_of("proxy", pod.spec.node_name)) is not None:
             space.run(pod_of(part), "taskset", "-acp", placement.format_cores(cores), "1")
         # Its agent takes time to begin, which a run would lack.

@@ -182,8 +182,7 @@ class PodMachine(OnHost):
         return self.run("sha256sum", path).split()[0]
 
     def private_folder(self, name: str, user: str | None = None) -> str:
-        path = super().private_folder(name)
-        return self._give_to_user(path, user)
+        return self._give_to_user(super().private_folder(name), user)
 
     def write(self, name: str, text: str, user: str | None = None) -> str:
         digest = super().write(name, text)
@@ -205,10 +204,10 @@ class PodMachine(OnHost):
         self, role: str, argv: Sequence[str], user: str | None, where: ProcessPlacement, env: Env
     ) -> PodProgram:
         self.private_folder("run")
-        words = [f"{key}={shlex.quote(value)}" for key, value in (env or {}).items()]
-        command = ["env", *words, shlex.join([*_build_prefix(user), *argv])]
+        words = [f"{key}={value}" for key, value in (env or {}).items()]
+        command = shlex.join(["env", *words, *_build_prefix(user), *argv])
         self.remove(ENDED)
-        self.write(WANT, f"cd {self.folder}/{role} && exec {' '.join(command)}\n")
+        self.write(WANT, f"cd {self.folder}/{role} && exec {command}\n")
         note = None
         with contextlib.suppress(AgentGone):
             note = wait_for(lambda: self.on.call("read", name=PID), BEGIN_S, LOOK_S)

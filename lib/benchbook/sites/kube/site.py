@@ -222,13 +222,11 @@ class PodClock:
 
 def convert_times(results: Mapping[str, Any], ahead_s: float) -> dict[str, Any]:
     """Result of a clock that is `ahead_s` seconds ahead of ours with its moments by ours."""
-    shifted = dict(results)
-    ahead_us = round(ahead_s * 1e6)
+    shifted, ahead_us = dict(results), round(ahead_s * 1e6)
     if "turns" in results:
         shifted["turns"] = [(arm, begin - ahead_us, end - ahead_us) for arm, begin, end in results["turns"]]
-    for key in ("started", "window"):
-        if key in results:
-            shifted[key] = [moment - ahead_s for moment in results[key]]
+    for key in {"started", "window"} & results.keys():
+        shifted[key] = [moment - ahead_s for moment in results[key]]
     if "discarded" in results:
         shifted["discarded"] = results["discarded"] - ahead_s
     return shifted

@@ -229,11 +229,10 @@ class TidbCluster(TidbServers, Loaded):
         for pod in listed.items:
             results.setdefault((pod.metadata.labels or {}).get(COMPONENT, "other"), []).append(pod)
 
-        def number(pod: Any) -> tuple[int, str]:
-            last = pod.metadata.name.rpartition("-")[2]
-            return (int(last) if last.isdigit() else 0, pod.metadata.name)
-
-        return {part: sorted(some, key=number) for part, some in results.items()}
+        for pods in results.values():
+            # Names of a part's pods are alike but for the number at their end.
+            pods.sort(key=lambda pod: (len(pod.metadata.name), pod.metadata.name))
+        return results
 
     def _explain_pods(self, results: dict[str, list[Any]]) -> str:
         """Every pod that does not run, with its reason and events, else the events of the whole."""

@@ -70,8 +70,12 @@ def build_cluster(study: StudySpec, names: StudyNames, name: str) -> dict[str, A
     spec["tidb"]["separateSlowLog"] = False
     spec["tidb"]["config"] = config.render_toml(dict(build_settings(study, name).items) | wanted["tidb"])
     spec["tidb"]["service"] = {"type": "ClusterIP", "exposeStatus": True}
+    shared = {key: value for key, value in spec.items() if key not in PARTS}
     for part in PARTS:
-        spec[part]["env"] = [{"name": MADE_AS, "value": _hash_part(spec, part)}]
+        # Of everything that its pods are made of; their number is no part of it.
+        settings = {key: value for key, value in spec[part].items() if key != "replicas"}
+        digest = hashlib.sha256(json.dumps([shared, settings], sort_keys=True).encode()).hexdigest()
+        spec[part]["env"] = [{"name": MADE_AS, "value": digest}]
     return names.manifest(KIND, server.name, api=API, spec=spec)
 
 
@@ -80,10 +84,8 @@ def build_settings(study: StudySpec, arm: str) -> config.TidbSettings:
     here = get_section(study)
     assert here.tidb is not None
     must_be_free(study.engine)
-    wanted = config.of_parts(here.tidb, study.arms[arm].parts)["tidb"]
-    items = {
-        key: value for key, value in wanted.items() if config.is_item(key) and not isinstance(value, tuple)
-    }
+    wanted = config.of_parts(here.tidb, study.arms[arm].parts)["tidb"].items()
+    items = {key: value for key, value in wanted if config.is_item(key) and not isinstance(value, tuple)}
     return config.complete_settings({**study.engine.settings, **items}, here.tidb.version.removeprefix("v"))
 
 
@@ -118,13 +120,6 @@ def _build_part(
     if here.tolerations:
         component["tolerations"] = format_tolerations(here)
     return component
-
-
-def _hash_part(spec: dict[str, Any], part: str) -> str:
-    """Digest of everything that a part's pods are made of; their number is no part of it."""
-    shared = {key: value for key, value in spec.items() if key not in PARTS}
-    settings = {key: value for key, value in spec[part].items() if key != "replicas"}
-    return hashlib.sha256(json.dumps([shared, settings], sort_keys=True).encode()).hexdigest()
 
 
 def _build_affinity(name: str, part: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import Any
 
@@ -86,12 +87,9 @@ def read_last_lines(cluster: KubernetesCluster, namespace: str, pod: str) -> str
     """Last lines that a pod's container printed before it ended, or that it has printed now."""
     read = cluster.core.read_namespaced_pod_log
     for is_previous in (True, False):
-        try:
-            statement = cluster.ask(read, pod, namespace, previous=is_previous, tail_lines=5)
-        except SiteError:
-            continue
-        if statement:
-            return str(statement).strip()[-600:]
+        with contextlib.suppress(SiteError):
+            if statement := cluster.ask(read, pod, namespace, previous=is_previous, tail_lines=5):
+                return str(statement).strip()[-600:]
     return ""
 
 

@@ -16,8 +16,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from benchbook.core.util import files, process_env
 from benchbook.core.util.errors import SiteError
@@ -47,8 +47,7 @@ PARTS = {
 }
 
 
-@dataclass(frozen=True)
-class Recipe:
+class Recipe(NamedTuple):
     """Build of one program; `module` is the version text of the program or of its source."""
 
     version: str
@@ -256,10 +255,8 @@ def main() -> None:
         lab = labs.open_lab(folder / "building")
         is_cluster = CLUSTER_FLAG in sys.argv
         for version in requests or (cluster_versions() if is_cluster else list_versions()):
-            results = (
-                build_cluster(lab, version) if is_cluster else {SERVER: ensure_program(lab, version, None)}
-            )
-            for name, path in results.items():
+            of_server = {} if is_cluster else {SERVER: ensure_program(lab, version, None)}
+            for name, path in (build_cluster(lab, version) if is_cluster else of_server).items():
                 print(f"{name} {version}: {path}")
     except SiteError as error:
         sys.exit(str(error))

@@ -10,7 +10,7 @@ import contextlib
 import json
 import re
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -111,10 +111,8 @@ def map_counters(samples: Samples) -> dict[str, int]:
 
 def parse_samples(text: str) -> Samples:
     """Samples of Prometheus' text format as (name, labels, value)."""
-    return [
-        (name, dict(LABEL.findall(labels or "")), float(value))
-        for name, labels, value in SAMPLE.findall(text)
-    ]
+    samples = SAMPLE.findall(text)
+    return [(name, dict(LABEL.findall(labels)), float(value)) for name, labels, value in samples]
 
 
 def sum_samples(samples: Samples, name: str, **labels: str) -> float:
@@ -129,10 +127,9 @@ THREAD_CPU = re.compile(r'^tikv_thread_cpu_seconds_total\{[^}]*\bname="([^"]+)"[
 
 def pool_seconds(text: str) -> dict[str, float]:
     """Processor time in s of each thread pool of one TiKV; empty if it does not tell."""
-    seconds: dict[str, float] = {}
+    seconds: dict[str, float] = defaultdict(float)
     for name, value in THREAD_CPU.findall(text):
-        pool = re.sub(r"[-_:]*\d*$", "", name) or name
-        seconds[pool] = seconds.get(pool, 0.0) + float(value)
+        seconds[re.sub(r"[-_:]*\d*$", "", name) or name] += float(value)
     return seconds
 
 
@@ -157,13 +154,13 @@ def pools_spent(
     before: Iterable[Mapping[str, float]], after: Iterable[Mapping[str, float]]
 ) -> dict[str, float] | None:
     """Seconds that each pool of all TiKV used, busiest first; None if one started again."""
-    total: dict[str, float] = {}
+    total: dict[str, float] = defaultdict(float)
     for first, last in zip(before, after, strict=True):
         for pool, value in last.items():
             used = value - first.get(pool, 0.0)
             if used < -0.5:
                 return None
-            total[pool] = total.get(pool, 0.0) + max(0.0, used)
+            total[pool] += max(0.0, used)
     shown = {pool: round(value, 2) for pool, value in total.items() if value >= 0.01}
     return dict(sorted(shown.items(), key=lambda item: -item[1]))
 
