@@ -50,7 +50,7 @@ class HostSnapshot(NamedTuple):
 
 def collect_facts(folder: Path, requests: Asked, programs: dict[str, str] = NONE) -> dict[str, Any]:
     """Facts that stay the same from run to run; the disk is that of `folder`."""
-    memory = read_meminfo()
+    memory, hugepages = read_meminfo(), read_stripped(SYS / "kernel/mm/transparent_hugepage/enabled")
     nodes = sorted((SYS / "devices/system/node").glob("node[0-9]*"), key=lambda path: int(path.name[4:]))
     return {
         "hostname": platform.node(),
@@ -63,9 +63,7 @@ def collect_facts(folder: Path, requests: Asked, programs: dict[str, str] = NONE
         "system": find_first_group(r'^PRETTY_NAME="?([^"\n]+)', read_stripped("/etc/os-release")),
         "architecture": platform.machine(),
         "governor": read_stripped(SYS / "devices/system/cpu/cpu0/cpufreq/scaling_governor"),
-        "transparent_hugepages": find_first_group(
-            r"\[(\w+)\]", read_stripped(SYS / "kernel/mm/transparent_hugepage/enabled")
-        ),
+        "transparent_hugepages": find_first_group(r"\[(\w+)\]", hugepages),
         "swappiness": read_number("/proc/sys/vm/swappiness"),
         "somaxconn": read_number("/proc/sys/net/core/somaxconn"),
         # A kubelet or a container runtime changes these two for everybody, and may leave them so.
@@ -74,10 +72,7 @@ def collect_facts(folder: Path, requests: Asked, programs: dict[str, str] = NONE
         "clocksource": read_stripped(SYS / "devices/system/clocksource/clocksource0/current_clocksource"),
         "disk": describe_disk(folder),
         "group_limits": cgroup_limits.describe_limits(os.getpid()),
-        **{
-            name: read_tool_version(values["programs"][0], values["by"], programs)
-            for name, values in requests.items()
-        },
+        **{name: read_tool_version(of["programs"][0], of["by"], programs) for name, of in requests.items()},
     }
 
 
@@ -92,13 +87,11 @@ def read_moment(folder: Path) -> dict[str, Any]:
 
 def inspect_host(folder: Path, requests: Asked, programs: dict[str, str] = NONE) -> HostSnapshot:
     """All facts that a doctor asks for, without starting anything here."""
-    account = pwd.getpwuid(os.geteuid())
+    account, names = pwd.getpwuid(os.geteuid()), [name for of in requests.values() for name in of["programs"]]
     return HostSnapshot(
         facts=collect_facts(folder, requests, programs),
         moment=read_moment(folder),
-        tools={
-            name: find_program(name, programs) for values in requests.values() for name in values["programs"]
-        },
+        tools={name: find_program(name, programs) for name in names},
         user=account.pw_name,
         home=account.pw_dir,
         is_root=os.geteuid() == 0,

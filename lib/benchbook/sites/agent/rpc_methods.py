@@ -56,9 +56,7 @@ class Operations(Files):
         record = self._folder / jobs.RECORD
         labs.write_private(record, json.dumps({**labs.read_record(record), name: {**order, "is_up": True}}))
 
-    def start(
-        self, job: str, argv: list[str], out: str, err: str | None = None, **how: Any
-    ) -> dict[str, Any]:
+    def start(self, job: str, argv: list[str], out: str, err: str = "", **how: Any) -> dict[str, Any]:
         """Start a program, with `begin_at` at a moment of this host's clock, with `held` at CONT."""
         begin_at, held, note = (how.pop(name, None) for name in ("begin_at", "held", "note"))
         if (held or begin_at is not None) and job not in self._jobs:

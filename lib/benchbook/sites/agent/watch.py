@@ -70,9 +70,8 @@ class HostWatch:
         self._threads = [threading.Thread(target=function, daemon=True) for function in does]
         for thread in self._threads:
             thread.start()
-        self._counters = {
-            part: taskstats.Counters(pids, families) for part, pids in (parts if counts_s else {}).items()
-        }
+        counted = parts if counts_s else {}
+        self._counters = {part: taskstats.Counters(pids, families) for part, pids in counted.items()}
         self._counted: dict[str, dict[str, float]] = {}
         self._counting = threading.Timer(counts_s, self._count)
         self._counting.daemon = True

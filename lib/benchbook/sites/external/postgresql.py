@@ -16,7 +16,7 @@ from benchbook.sites.descriptors.postgresql import TRAITS
 from benchbook.sites.engines import postgresql_settings as server_settings
 from benchbook.sites.engines.dialect import MARK
 from benchbook.sites.engines.postgresql_dialect import PostgresqlDialect
-from benchbook.sites.external.server import ExternalServer, describe_rights, hash_token
+from benchbook.sites.external.server import Address, ExternalServer, describe_rights, hash_token
 
 OURS = "/* benchbook */ "
 """What our own statements begin with, so that they are told from the measured ones of the same account."""
@@ -74,14 +74,10 @@ class ExternalPostgreSQL(ExternalServer):
         event.listen(new_engine, "before_cursor_execute", _prefix_statement, retval=True)
         return new_engine
 
-    def connect(
-        self, place: tuple[str, int], account: tuple[str, str], database: str, tls: SSLContext | None
-    ) -> Any:
-        (host, port), (user, password) = place, account
-        connection = psycopg.connect(
-            host=host, port=port, user=user, password=password, dbname=database,
-            autocommit=True, connect_timeout=10, sslmode="disable",
-        )  # fmt: skip
+    def connect(self, place: Address, account: tuple[str, str], database: str, tls: SSLContext | None) -> Any:
+        how: dict[str, Any] = {"autocommit": True, "connect_timeout": 10, "sslmode": "disable"}
+        how |= dict(zip(("host", "port", "user", "password"), (*place, *account), strict=True))
+        connection = psycopg.connect(dbname=database, **how)
         connection.prepare_threshold = None
         # What ours add to the server's counters is in them at once.
         _fetch_first(connection, "SELECT pg_stat_force_next_flush()")
@@ -109,12 +105,8 @@ class ExternalPostgreSQL(ExternalServer):
     def facts(self, connection: Connection, requests: Mapping[str, Any]) -> dict[str, Any]:
         sees = text("SELECT pg_has_role('pg_read_all_stats', 'MEMBER')")
         version = self.who(connection)[1]
-        return {
-            "engine": server_settings.collect_facts(
-                connection.engine, version, requests, requests, PurePath("/")
-            ),
-            "rights": describe_rights(bool(connection.execute(sees).scalar_one())),
-        }
+        its = server_settings.collect_facts(connection.engine, version, requests, requests, PurePath("/"))
+        return {"engine": its, "rights": describe_rights(bool(connection.execute(sees).scalar_one()))}
 
 
 WORDS = GuestDialect()

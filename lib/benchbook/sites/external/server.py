@@ -21,6 +21,7 @@ from benchbook.core.util.errors import SiteError
 from benchbook.sites import settings, sql
 from benchbook.sites import workspace as labs
 from benchbook.sites.engines.dialect import MARK, MYSQL
+from benchbook.sites.machine.supervised_process import Address
 
 MADE = re.compile(r"sbtest[0-9]+")
 """Tables that prepare makes."""
@@ -42,15 +43,11 @@ class ExternalServer:
     def engine(self, connect: Callable[[], Any], **messages: Any) -> sqlalchemy.Engine:
         return sql.make_engine(connect, **messages)
 
-    def connect(
-        self, place: tuple[str, int], account: tuple[str, str], _: str, tls: SSLContext | None
-    ) -> Any:
+    def connect(self, place: Address, account: tuple[str, str], _: str, tls: SSLContext | None) -> Any:
         """Open a connection with an account."""
-        inputs = {"ssl": tls} if tls else {"ssl_disabled": True}
-        (host, port), (user, password) = place, account
-        return pymysql.connect(
-            host=host, port=port, user=user, password=password, autocommit=True, connect_timeout=10, **inputs
-        )
+        how: dict[str, Any] = {"ssl": tls} if tls else {"ssl_disabled": True}
+        how |= dict(zip(("host", "port", "user", "password"), (*place, *account), strict=True))
+        return pymysql.connect(autocommit=True, connect_timeout=10, **how)
 
     def tables(self, connection: Connection, database: str) -> set[str] | None:
         """Names of all tables of a schema; None if there is none, or no right to it."""
@@ -144,9 +141,8 @@ def prepare_account(existing: Existing, lab: labs.Lab, drivers: Iterable[str]) -
         raise SiteError(why[0])
     password = process_env.read_password(existing.password_env)
     if '"' in password or "\n" in password:
-        raise SiteError(
-            f"{existing.password_env}: a quote or a new line in it can't be passed on; choose another"
-        )
+        wrong = "a quote or a new line in it can't be passed on; choose another"
+        raise SiteError(f"{existing.password_env}: {wrong}")
     lab.private_folder("secrets", None)
     statement = "".join(f'{name}-user="{existing.user}"\n{name}-password="{password}"\n' for name in drivers)
     return labs.write_private(lab.folder / "secrets" / "existing.cnf", statement)

@@ -60,8 +60,7 @@ def down(folder: Path, token: str | None, report: Any, purge: bool = False) -> N
             report.stopped += [f"on {host.name}: {name}" for name in done["stopped"]]
             report.removed += [f"on {host.name}: {name}" for name in done["removed"]]
         except SiteError as error:
-            report.left.append(
-                f"{error}; what still runs there ends by itself {target.lease_s:g} s after it heard from us"
-            )
+            ends = f"what still runs there ends by itself {target.lease_s:g} s after it heard from us"
+            report.left.append(f"{error}; {ends}")
         finally:
             host.close()

@@ -209,10 +209,8 @@ class Host:
                     # Some accounts greet whoever logs in, even where nobody reads it.
                     continue
                 if "id" not in answer:
-                    self.is_gone = True
-                    raise AgentGone(
-                        f"{self.name}: the agent has ended, and what it started: {answer['error']}"
-                    )
+                    self.is_gone, why = True, answer["error"]
+                    raise AgentGone(f"{self.name}: the agent has ended, and what it started: {why}")
                 if answer["id"] == number:
                     return answer
             channel.settimeout(max(0.01, deadline - time.monotonic()))

@@ -182,13 +182,10 @@ class OnHost(FilesThere, Machine):
         return statement
 
     def ask(self, name: str, line: str) -> str:
-        link = FarSocket(self.on, name)
-        link.settimeout(WAIT_S)
-        try:
+        with contextlib.closing(FarSocket(self.on, name)) as link:
+            link.settimeout(WAIT_S)
             link.sendall(f"{line}\n".encode())
             return b"".join(iter(link.receive, b"")).decode("utf-8", "replace")
-        finally:
-            link.close()
 
     def request(self, address: str, port: int, request: Request) -> str:
         connection, link = http.client.HTTPConnection(address, port), FarSocket(self.on, (address, port))

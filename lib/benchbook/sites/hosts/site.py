@@ -103,6 +103,7 @@ class HostsSite(ArrangedSite[HostPlacement]):
         chain, site, facts = self._chain(arm), self.study.site, super().facts(arm)
         roles = placement.hosts_of(chain)
         looks = {role: self.runtime.host(name).look_again() for role, name in roles.items()}
+        hosts = {role: {"name": roles[role], **look.facts, "python": None} for role, look in looks.items()}
         server, entry = looks["server"].facts, placement.list_endpoints(chain)[0]
         cluster = facts["engine"].pop("cluster", None)
         moments = {role: look.moment for role, look in looks.items()}
@@ -122,9 +123,7 @@ class HostsSite(ArrangedSite[HostPlacement]):
             "kernel": self.runtime.kernel.get(chain.server.where.host) or None,
             "machine": {name: server[name] for name in TOLD}
             | {"sysbench": looks["client"].facts["sysbench"]},
-            "hosts": {
-                role: {"name": roles[role], **look.facts, "python": None} for role, look in looks.items()
-            },
+            "hosts": hosts,
             "moment": {"endpoint": f"{entry.address}:{entry.port}", "hosts": moments},
         }
 

@@ -85,9 +85,8 @@ class RemoteWatch(Watch):
         self.oom_kills = sum(result.oom_kills for result in results)
         self.strangers = {self._label(host): self.by_host[key].strangers for key, host in self._hosts.items()}
         self.cores = self.by_host[self.roles["client"].name].cores
-        self.runqueue_waits_s = [
-            self.by_host[client.host.name].runqueue_waits_s[str(client.pid)] for client in self.clients
-        ]
+        waits_s = {name: result.runqueue_waits_s for name, result in self.by_host.items()}
+        self.runqueue_waits_s = [waits_s[client.host.name][str(client.pid)] for client in self.clients]
 
     def _label(self, host: Host) -> str:
         first = next(role for role, its in self.roles.items() if its is host)

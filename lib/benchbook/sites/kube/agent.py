@@ -140,10 +140,9 @@ class PodHost(Host):
     def _talk(self) -> Any:
         if self._talks is None:
             self._ready()
+            argv = self._argv("talk")
             try:
-                opened = self.cluster.open(
-                    self.namespace, self.name, self._argv("talk"), True, self.container
-                )
+                opened = self.cluster.open(self.namespace, self.name, argv, True, self.container)
             except (*LOST, ApiException) as error:
                 raise ConnectionError(str(error)) from None
             self._talks, self._heard = Channel(opened), b""

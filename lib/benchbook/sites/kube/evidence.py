@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from benchbook.core.artifacts import applied_config
+from benchbook.core.artifacts.applied_config import digest_text
 from benchbook.core.study import descriptors
 from benchbook.core.util.errors import SiteError
 from benchbook.sites.agent.facts import VERSION, find_first_group
@@ -56,9 +56,7 @@ def describe_arrangement(
         },
         "kernel": _check_kernel(arms, server, setting.network),
         "moment": {
-            "manifests": {
-                name: applied_config.digest_text(text) for name, text in list_manifests(arms, chain)
-            },
+            "manifests": {name: digest_text(text) for name, text in list_manifests(arms, chain)},
             "server_node": lives.spec.node_name,
             "client_node": mine.spec.node_name if mine is not None else None,
             "image": lives.status.container_statuses[0].image_id,

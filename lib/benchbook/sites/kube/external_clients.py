@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Container
 
@@ -71,16 +72,12 @@ class ExternalClients(HostsRuntime):
 
 def _is_greeted(host: Host, address: str, port: int) -> bool:
     """True if a server speaks first to a host that connects to it, as in MySQL's protocol."""
-    try:
+    greeting = b""
+    with contextlib.suppress(OSError):
         link = FarSocket(host, (address, port))
-    except OSError:
-        return False
-    try:
-        link.settimeout(GREETING_S)
-        return bool(link.receive())
-    except OSError:
-        return False
-    finally:
-        link.close()
+        with contextlib.closing(link), contextlib.suppress(OSError):
+            link.settimeout(GREETING_S)
+            greeting = link.receive()
         # It is closed with the next request; a session that stays open would be seen in the first run.
         host.call("hello")
+    return bool(greeting)

@@ -172,12 +172,8 @@ def _build_affinity(part: Part) -> dict[str, Any]:
         return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     if part.kind == "server":
         return {}
-    term = _build_term("NotIn", part.name)
-    return {
-        "podAntiAffinity": {
-            "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": term}]
-        }
-    }
+    term = {"weight": 100, "podAffinityTerm": _build_term("NotIn", part.name)}
+    return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
 def _build_term(operator: str, part: str) -> dict[str, Any]:

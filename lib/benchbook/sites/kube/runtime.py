@@ -76,9 +76,8 @@ class KubernetesRuntime(ArmRuntime[KubernetesPlacement]):
             return None
         if not self._has_balancers:
             return NO_BALANCER
-        return require_value(self.outside).lacking(
-            placement.count_outside(chain), facts.list_addresses(self.space.cluster)
-        )
+        nodes = facts.list_addresses(self.space.cluster)
+        return require_value(self.outside).lacking(placement.count_outside(chain), nodes)
 
     def _operator_lacks(self) -> str | None:
         """Reason that the cluster's operator, if any, can't make the study's TiDB, or None."""
@@ -249,9 +248,8 @@ class KubernetesRuntime(ArmRuntime[KubernetesPlacement]):
         """A Service's address, once it has one and leads to our server and to nothing else."""
         wait_s = self.space.here.wait_s
         if not wait_for(lambda: self.ends(name) == addresses, wait_s):
-            raise SiteError(
-                f"Service {name}: leads to {self.ends(name)} after {wait_s} s, not to {addresses}"
-            )
+            there = self.ends(name)
+            raise SiteError(f"Service {name}: leads to {there} after {wait_s} s, not to {addresses}")
 
         def given() -> str | None:
             read = self.space.cluster.core.read_namespaced_service

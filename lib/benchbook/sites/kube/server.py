@@ -46,7 +46,9 @@ class PodServer:
         host = self.space.host(self._pod)
         if host is not self._host:
             machine = PodMachine(host, LOOK, self.space.lab)
-            machine.end_left()
+            if left := machine.read(PID):
+                # What an owner that is gone left running.
+                machine.stop(PodProgram(host, "", *map(int, left.split())), KILL_S)
             peers = [labs.ANYWHERE_AT, *([labs.OVER_SOCKET] if self.space.here.client_in == "server" else [])]
             place = labs.PartLocation("server", str(host.pod.status.pod_ip), self.port, peers=lambda: peers)
             engine = self.space.study.engine
@@ -228,11 +230,6 @@ class PodMachine(OnHost):
                 if wait_for(lambda: self.size(ENDED), wait_s, LOOK_S):
                     return signum != signal.SIGKILL
         return False
-
-    def end_left(self) -> None:
-        """End the programs left running by an owner that is gone."""
-        if statement := self.read(PID):
-            self.stop(PodProgram(self.on, "", *map(int, statement.split())), KILL_S)
 
     def run_to_end(self, argv: Sequence[str], wrong: str, most_s: float, user: str | None = None) -> None:
         # What is named by its path is a program of the image; all else works on files.

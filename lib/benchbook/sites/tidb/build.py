@@ -175,9 +175,8 @@ def said_version(binary: str | Path) -> str:
     """Version that a program says it is, such as 6.6.0-20230103-3ccff46aa3bc."""
     output = agent_files.read_output([str(binary), "-V"])
     if (match := SAID.search(output)) is None:
-        raise SiteError(
-            f"{binary} is not a TiDB server (it says {output.strip()[:80]!r}); correct engine.binary"
-        )
+        statement = output.strip()[:80]
+        raise SiteError(f"{binary} is not a TiDB server (it says {statement!r}); correct engine.binary")
     return match[1]
 
 
@@ -195,9 +194,8 @@ def _build_program(lab: labs.Lab, recipe: Recipe) -> Path:
     folder = target.parent
     folder.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
     if labs.free_bytes(folder.parent) < FREE_BYTES:
-        raise SiteError(
-            f"{folder.parent}: building TiDB takes 3 GiB; free some, or set {VARIABLE} to another disk"
-        )
+        remedy = f"free some, or set {VARIABLE} to another disk"
+        raise SiteError(f"{folder.parent}: building TiDB takes 3 GiB; {remedy}")
     folder.mkdir(mode=0o755, exist_ok=True)
     # Its owner's start must not be met half-written by somebody else who builds the same.
     part, log = folder / f"{target.name}.{os.getpid()}", lab.run / "build.log"
