@@ -15,7 +15,6 @@ from typing import Any
 import pandas as pd
 import psutil
 import pytest
-import sqlalchemy
 
 from benchbook import sites
 from benchbook.commands import cli, site_commands
@@ -67,11 +66,20 @@ def their_server(open_folder, certificates, make_study) -> Iterator[tuple[Any, A
     """Somebody's server on this machine."""
     # A disk that is busy with something else must not make a second without a transaction.
     tls = {f"ssl_{name}": str(certificates / file) for name, file in TLS.items()}
-    tls["innodb_flush_log_at_trx_commit"] = 2
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("BENCHBOOK_LOCK", str(open_folder / "theirs.lock"))
-        with sites.open_site(make_study(tls), open_folder / "theirs") as site:
-            yield site.up("direct"), site
+    with server_up(make_study(tls | {"innodb_flush_log_at_trx_commit": 2}), open_folder / "theirs") as up:
+        yield up
+
+
+@contextlib.contextmanager
+def server_up(asked: StudySpec, folder: Path, port: int = 0) -> Iterator[tuple[Any, Any]]:
+    """Somebody's server by its endpoint and site, under a lock of its own."""
+    place = asked.site.model_copy(update={"port": rooms.port(port)})
+    with contextlib.ExitStack() as opened:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("BENCHBOOK_LOCK", f"{folder}.lock")
+            there = sites.open_site(asked.model_copy(update={"site": place}), folder)
+            site = opened.enter_context(there)
+        yield site.up("direct"), site
 
 
 @pytest.fixture
@@ -85,14 +93,9 @@ def theirs(their_server: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch) -> It
 
 def allow(site: Any) -> None:
     """Make an account and an empty schema for us."""
-    with site.admin().connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        for statement in (
-            "CREATE OR REPLACE USER 'guest'@'127.0.0.1' IDENTIFIED BY '" + PASSWORD + "'",
-            "DROP DATABASE IF EXISTS ours",
-            "CREATE DATABASE ours",
-            "GRANT ALL PRIVILEGES ON ours.* TO 'guest'@'127.0.0.1'",
-        ):
-            connection.exec_driver_sql(statement.replace("%", "%%"))
+    account = f"CREATE OR REPLACE USER 'guest'@'127.0.0.1' IDENTIFIED BY '{PASSWORD}'"
+    tell(site, account, "DROP DATABASE IF EXISTS ours", "CREATE DATABASE ours")
+    tell(site, "GRANT ALL PRIVILEGES ON ours.* TO 'guest'@'127.0.0.1'")
 
 
 # Few enough to load in no time, enough that two clients seldom wait for each other in a circle.
@@ -158,7 +161,8 @@ def test_a_run_is_valid_to_the_query_and_the_server_is_left_as_it_was(study, the
         assert "the server's log" in evidence["arrangement"]["not_seen"]
         facts = site.facts("one")
         assert facts["engine"]["name"] == "mariadb" and facts["rights"]["sessions"].startswith("our own only")
-        assert PASSWORD not in str(facts) + str(evidence)
+        admin = site.admin("one")
+        assert PASSWORD not in str(facts) + str(evidence) + repr(admin) + str(admin.url)
         # Rows were changed: the same data is there again because it is loaded again.
         again = dataset.ensure_data(site, plan_data(site.study), found)
         assert again["fingerprint"] == found["fingerprint"] and "loaded again" in " ".join(again["events"])
@@ -354,42 +358,18 @@ def test_encryption_is_what_was_asked_and_the_server_agrees(
         assert "1045" in site.missing("one"), "in plain text nobody is let in"
 
 
-def test_an_endpoint_that_does_not_answer_is_told(study, open_folder):
-    with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))
-        port = closed.getsockname()[1]
-        arms = {"one": {}, "two": {"endpoint": {"host": "127.0.0.1", "port": port}}}
-        with sites.open_site(study(arms), open_folder / "ours") as site:
-            assert site.able == ["one"]
-            assert f"127.0.0.1:{port}" in site.missing("two")
-
-
-def test_sqlalchemy_never_shows_the_account(study, open_folder):
-    with sites.open_site(study(), open_folder / "ours") as site:
-        assert PASSWORD not in repr(site.admin("one")) + str(site.admin("one").url)
-        assert isinstance(site.admin("one"), sqlalchemy.Engine)
-
-
 @pytest.fixture
-def other(open_folder: Path, make_study: Callable[..., StudySpec], theirs: Any) -> Iterator[Any]:
-    """A second server of somebody's, with the same account and schema."""
+def other(open_folder: Path, make_study: Callable[..., StudySpec], theirs: Any) -> Iterator[dict[str, Any]]:
+    """An arm on a second server of somebody's, with the same account and schema."""
     asked = make_study({"innodb_flush_log_at_trx_commit": 2})
-    place = asked.site.model_copy(update={"port": rooms.port(80)})
-    with contextlib.ExitStack() as opened:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("BENCHBOOK_LOCK", str(open_folder / "second.lock"))
-            second = asked.model_copy(update={"site": place})
-            site = opened.enter_context(sites.open_site(second, open_folder / "second"))
-        endpoint = site.up("direct")
+    with server_up(asked, open_folder / "second", 80) as (endpoint, site):
         allow(site)
-        yield endpoint
+        yield {"endpoint": {"host": endpoint.host, "port": endpoint.port}}
 
 
 def test_two_servers_are_loaded_and_proven_each(study, theirs, other, open_folder, tmp_path):
-    here, _ = theirs
-    there = {"host": other.host, "port": other.port}
-    again = {"host": "127.0.0.1", "port": here.port}
-    asked = study(arms={"one": {}, "two": {"endpoint": there}, "same": {"endpoint": again}})
+    again = {"endpoint": {"host": "127.0.0.1", "port": theirs[0].port}}
+    asked = study(arms={"one": {}, "two": other, "same": again})
     with sites.open_site(asked, open_folder / "both") as site:
         assert site.data_groups() == [["one", "same"], ["two"]]
         tell(site, "ALTER DATABASE ours CHARACTER SET latin1", arm="two")
@@ -419,8 +399,7 @@ def test_two_servers_are_loaded_and_proven_each(study, theirs, other, open_folde
 def test_what_was_loaded_is_taken_away_by_one_command_and_nothing_else(
     study, theirs, other, open_folder, tmp_path, monkeypatch, capsys
 ):
-    there = {"host": other.host, "port": other.port}
-    asked = study(arms={"one": {}, "two": {"endpoint": there}})
+    asked = study(arms={"one": {}, "two": other})
     monkeypatch.setenv("BENCHBOOK_LAB_DIR", str(open_folder / "labs"))
     monkeypatch.setattr(site_commands.load, "load_study", lambda _: asked)
     with sites.open_site(asked, open_folder / "labs" / "mine") as site:
@@ -438,28 +417,18 @@ def test_what_was_loaded_is_taken_away_by_one_command_and_nothing_else(
 
 @pytest.fixture
 def pgsql(open_folder: Path, make_study: Callable[..., StudySpec], theirs: Any) -> Iterator[Any]:
-    """Somebody's PostgreSQL, with the same account; its one database is empty."""
+    """An arm on somebody's PostgreSQL, with the same account; its one database is empty."""
     asked = make_study({"synchronous_commit": False})
     engine = asked.engine.model_copy(update={"name": "postgresql", "settings": {"fsync": "off"}})
-    place = asked.site.model_copy(update={"port": rooms.port(84)})
-    with contextlib.ExitStack() as opened:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("BENCHBOOK_LOCK", str(open_folder / "third.lock"))
-            second = asked.model_copy(update={"site": place, "engine": engine})
-            site = opened.enter_context(sites.open_site(second, open_folder / "third"))
-        endpoint = site.up("direct")
-        with site.admin().connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+    second = asked.model_copy(update={"engine": engine})
+    with server_up(second, open_folder / "third", 84) as (endpoint, site):
+        with site.admin().connect() as connection:
             there = "SELECT count(*) FROM pg_roles WHERE rolname = 'guest'"
-            if not connection.exec_driver_sql(there).scalar_one():
-                connection.exec_driver_sql("CREATE ROLE guest LOGIN")
-        for admin, statements in (
-            (site.admin(), PGSQL_STATEMENTS),
-            (theirs[1].admin(), ("GRANT ALL PRIVILEGES ON sbtest.* TO 'guest'@'127.0.0.1'",)),
-        ):
-            with admin.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-                for statement in statements:
-                    connection.exec_driver_sql(statement)
-        yield endpoint
+            is_there = connection.exec_driver_sql(there).scalar_one()
+        tell(site, *(() if is_there else ("CREATE ROLE guest LOGIN",)), *PGSQL_STATEMENTS)
+        tell(theirs[1], "GRANT ALL PRIVILEGES ON sbtest.* TO 'guest'@'127.0.0.1'")
+        where = {"host": endpoint.host, "port": endpoint.port}
+        yield {"endpoint": where, "engine": {"name": "postgresql"}}
 
 
 PGSQL_STATEMENTS = (
@@ -471,8 +440,7 @@ PGSQL_STATEMENTS = (
 
 
 def test_a_mariadb_and_a_postgresql_of_others_are_one_study(study, theirs, pgsql, open_folder, tmp_path):
-    there = {"endpoint": {"host": pgsql.host, "port": pgsql.port}, "engine": {"name": "postgresql"}}
-    asked = study(arms={"one": {}, "two": there}, database="sbtest")
+    asked = study(arms={"one": {}, "two": pgsql}, database="sbtest")
     with sites.open_site(asked, open_folder / "engines") as site:
         assert site.able == ["one", "two"]
         state = dataset.load_data(site, plan_data(asked))
@@ -500,8 +468,7 @@ def test_a_mariadb_and_a_postgresql_of_others_are_one_study(study, theirs, pgsql
 def test_a_query_of_somebody_else_on_their_postgresql_makes_a_run_invalid(
     study, pgsql, open_folder, tmp_path
 ):
-    there = {"endpoint": {"host": pgsql.host, "port": pgsql.port}, "engine": {"name": "postgresql"}}
-    asked = study(arms={"two": there, "same": there | {"clients": 2}}, threads=2, database="sbtest")
+    asked = study(arms={"two": pgsql, "same": pgsql | {"clients": 2}}, threads=2, database="sbtest")
     with sites.open_site(asked, open_folder / "engines") as site:
         dataset.load_data(site, plan_data(asked))
         with (
@@ -509,7 +476,8 @@ def test_a_query_of_somebody_else_on_their_postgresql_makes_a_run_invalid(
             site.admin("two").connect() as somebody,
         ):
             planned = walks.planned(asked, "two")
-            began = threading.Timer(1.0, lambda: psql(somebody))
+            theirs = somebody.connection.driver_connection
+            began = threading.Timer(1.0, lambda: theirs.execute("SELECT count(*) FROM sbtest1").fetchone())
             began.start()
             folder = execute_run(RunContext(planned, site, "two", connections["two"], LIMITS), tmp_path, 1)
             began.join()
@@ -517,29 +485,26 @@ def test_a_query_of_somebody_else_on_their_postgresql_makes_a_run_invalid(
     assert judged.status == "invalid", "a session beside ours, and a statement that sysbench did not send"
 
 
-def psql(connection: Any) -> None:
-    connection.connection.driver_connection.execute("SELECT count(*) FROM sbtest1").fetchone()
-
-
-def test_an_engine_that_is_not_the_one_of_the_study_is_named(study, theirs, open_folder):
+def test_an_engine_that_is_not_the_one_of_the_study_and_an_endpoint_without_one_are_named(study, open_folder):
     another, old = {"engine": {"name": "mysql"}}, {"engine": {"version": "5.5"}}
-    asked = study(arms={"one": {}, "two": another, "old": old})
-    with sites.open_site(asked, open_folder / "ours") as site:
-        assert site.able == ["one"]
-        assert re.search(r"is mariadb \S+, not mysql; write that as the arm's engine", site.missing("two"))
-        assert re.search(r"is mariadb \S+, not mariadb 5.5", site.missing("old"))
+    with socket.socket() as unheard:
+        unheard.bind(("127.0.0.1", 0))
+        silent = {"host": "127.0.0.1", "port": unheard.getsockname()[1]}
+        asked = study(arms={"one": {}, "two": another, "old": old, "silent": {"endpoint": silent}})
+        with sites.open_site(asked, open_folder / "ours") as site:
+            assert site.able == ["one"]
+            assert f"127.0.0.1:{silent['port']}" in site.missing("silent")
+            engine = r"is mariadb \S+, not mysql; write that as the arm's engine"
+            assert re.search(engine, site.missing("two"))
+            assert re.search(r"is mariadb \S+, not mariadb 5.5", site.missing("old"))
 
 
 @pytest.mark.alone
 def test_two_servers_that_others_run_take_turns(study, theirs, other, open_folder, tmp_path):
-    there = {"host": other.host, "port": other.port}
-    asked = study(arms={"one": {}, "two": {"endpoint": there}})
-    reads = asked.model_copy(
-        update={
-            "workloads": {"oltp_point_select": asked.workloads["oltp_read_write"]},
-            "plan": asked.plan.model_copy(update={"discard_s": 0.3, "run_s": 1}),
-        }
-    )
+    asked = study(arms={"one": {}, "two": other})
+    plan = asked.plan.model_copy(update={"discard_s": 0.3, "run_s": 1})
+    workloads = {"oltp_point_select": asked.workloads["oltp_read_write"]}
+    reads = asked.model_copy(update={"workloads": workloads, "plan": plan})
     with sites.open_site(reads, open_folder / "both") as site:
         dataset.load_data(site, plan_data(reads))
         store = walks.Store(site, reads, tmp_path)

@@ -200,28 +200,19 @@ def test_a_plan_names_every_resource_and_no_price():
 
 
 def test_halves_of_a_nodes_cores_are_for_servers_and_for_clients():
-    assert {part: placement.format_cores(cores) for part, cores in placement.halve_cores(2).items()} == {
-        "server": "0-0",
-        "client": "1-1",
-        "proxy": "1-1",
-    }
-    # Of five the client has three: what is odd goes to it, as on one machine.
-    halves = placement.halve_cores(5)
-    assert (list(halves["server"]), list(halves["client"])) == ([0, 1], [2, 3, 4])
+    halves = [[*map(placement.format_cores, placement.halve_cores(cores).values())] for cores in (2, 5)]
+    # Of five the client has three: what is odd goes to it, as on one machine; a proxy is where the client is.
+    assert halves == [["0-0", "1-1", "1-1"], ["0-1", "2-4", "2-4"]]
 
 
 def test_stores_of_an_operators_cluster_are_named_by_their_pods_or_else_by_their_addresses() -> None:
     addresses = ["server-tikv-0.server-tikv-peer.ns.svc:20160", "10.88.0.7:20160", "10.88.0.9:20160"]
-    told = {
-        "stores": {
-            "stores": [
-                {"store": {"id": number, "address": address, "state_name": "Up"}}
-                for number, address in enumerate(addresses, 1)
-            ]
-        },
-        "regions": {"regions": [{"id": 4, "peers": [{}, {}, {}], "leader": {"store_id": 2}}]},
-        "operators": [],
-    }
+    stores = [
+        {"store": {"id": number, "address": address, "state_name": "Up"}}
+        for number, address in enumerate(addresses, 1)
+    ]
+    regions = [{"id": 4, "peers": [{}, {}, {}], "leader": {"store_id": 2}}]
+    told = {"stores": {"stores": stores}, "regions": {"regions": regions}, "operators": []}
 
     class Told(PodPlacementDriver):
         def _ask(self, what: str, said: Any = None) -> Any:

@@ -48,8 +48,9 @@ def ours(cluster: KubernetesCluster, lab: Path) -> list[str]:
     return [one.metadata.name for one in found]
 
 
-def study(arms: tuple[str, ...] = ARMS, **other: Any) -> Any:
-    return kubernetes_study.make(arms, other.pop("site", {}), **other)
+def study(arms: tuple[str, ...] = ARMS, run_s: int = 2, **other: Any) -> Any:
+    plan = {"seed": 1, "blocks": 1, "discard_s": 1, "run_s": run_s}
+    return kubernetes_study.make(arms, other.pop("site", {}), **{"plan": plan} | other)
 
 
 @contextlib.contextmanager
@@ -159,7 +160,7 @@ def test_every_arm_is_measured_valid_with_an_agreeing_ledger(cluster, folder, ro
 
 def test_several_clients_and_servers_begin_together_and_their_books_agree(folder: Path, root: Path):
     arms = {"one": {"network": "pod"}, "both": {"network": "pod", "clients": 4, "servers": 2}}
-    spec = study(arms, threads=(4,), plan={"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 4})
+    spec = study(arms, 4, threads=(4,))
     with loaded(folder, spec) as site:
         hosts = [(one.host, one.port) for one in site.endpoints("both")]
         # Clients take turns among the servers, each of which holds the prepared rows.
@@ -179,7 +180,7 @@ def test_several_clients_and_servers_begin_together_and_their_books_agree(folder
 
 
 def test_a_pod_that_is_killed_in_a_run_makes_it_invalid_and_the_next_one_is_whole(cluster, folder, root):
-    spec = study(("pod", "service"), plan={"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 8})
+    spec = study(("pod", "service"), 8)
     with loaded(folder, spec) as site:
         before = site.identity("pod")
 
@@ -195,7 +196,7 @@ def test_a_pod_that_is_killed_in_a_run_makes_it_invalid_and_the_next_one_is_whol
 
 
 def test_a_server_that_is_killed_in_its_pod_is_a_restart_and_makes_the_run_invalid(folder: Path, root: Path):
-    spec = study(("pod", "service"), plan={"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 6})
+    spec = study(("pod", "service"), 6)
     with loaded(folder, spec) as site:
         server = site.runtime.get(site.chains["pod"].server)
         kill = ["sh", "-c", "read pid _ </var/lib/benchbook/run/pid && kill -KILL $pid"]
@@ -232,10 +233,8 @@ def throttling(site: Any, arm: str) -> dict[str, int]:
 
 def test_a_limit_holds_a_server_back_by_what_its_container_counts(folder: Path, root: Path):
     limited = {"network": "pod", "resources": {"limits": {"cpu": 0.3, "memory_mib": 384}}}
-    spec = study(
-        {"free": {"network": "pod"}, "limited": limited},
-        plan={"seed": 1, "blocks": 1, "discard_s": 0, "run_s": 5},
-    )
+    plan = {"seed": 1, "blocks": 1, "discard_s": 0, "run_s": 5}
+    spec = study({"free": {"network": "pod"}, "limited": limited}, plan=plan)
     with loaded(folder, spec) as site:
         site.up("limited")
         before = throttling(site, "limited")
@@ -261,7 +260,7 @@ def test_a_script_of_ones_own_runs_in_a_pod_on_tables_that_are_proven(folder: Pa
 
 
 def test_load_goes_on_when_the_connection_to_the_api_is_lost(folder: Path, root: Path):
-    spec = study(("pod", "service"), plan={"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 6})
+    spec = study(("pod", "service"), 6)
     with loaded(folder, spec) as site:
         started = site.client
 
@@ -292,9 +291,8 @@ def processes(site: Any, arm: str) -> list[tuple[int, str, str]]:
         "    print(path.split('/')[2], text.rpartition(')')[2].split()[0], line)\n"
     )
     said = KubernetesCluster().must(site.space.namespace, pod, ["python3", "-c", code])
-    return [
-        (int(pid), state, rest) for pid, state, rest in (line.split(" ", 2) for line in said.splitlines())
-    ]
+    rows = (line.split(" ", 2) for line in said.splitlines())
+    return [(int(pid), state, rest) for pid, state, rest in rows]
 
 
 def test_arms_take_turns_in_the_load_pod_and_the_books_of_each_agree(folder: Path, root: Path):
@@ -393,11 +391,7 @@ def test_more_cores_than_a_node_has_left_are_told_before_anything_starts(folder:
 
 
 def test_sysbench_in_the_servers_container_shares_its_limits(cluster, folder, root):
-    spec = study(
-        ("pod", "guaranteed"),
-        site={"client_in": "server"},
-        plan={"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 4},
-    )
+    spec = study(("pod", "guaranteed"), 4, site={"client_in": "server"})
     with loaded(folder, spec) as site:
         made = run_valid(site, "guaranteed", root / "raw")
         told = site.facts("guaranteed")
@@ -446,7 +440,7 @@ def test_a_balancer_is_measured_by_a_client_outside_the_cluster(
 ):
     """The client's host has a network of its own, without kube-proxy's rules: what it sends to the balancer's
     address leaves it, and is rewritten on the node."""
-    spec = study(("pod", "balancer"), plan={"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 4})
+    spec = study(("pod", "balancer"), 4)
     # Sockets of the agent have short paths only.
     hosts = open_folder / "h"
     hosts.mkdir(mode=0o711)

@@ -1,5 +1,6 @@
 """TiDB's books under MariaDB's names: what is added up and what is left out."""
 
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -39,24 +40,18 @@ def test_connections_that_an_old_server_does_not_count_are_not_counted_as_none()
     assert (found["Com_begin"], found["Com_commit"]) == (3, 6)
 
 
-def test_an_old_server_says_who_it_is_as_a_new_one_does() -> None:
+@pytest.mark.parametrize("path", ["/config", "/settings"])
+def test_an_old_server_says_who_it_is_as_a_new_one_and_has_settings_at_a_path_of_its_own(
+    path: str,
+) -> None:
     class Server:
         def request(self, address: str, port: int, asked: Request) -> str:
-            return {"/status": OLD_STATUS}[asked.path]
+            if asked.path not in ("/status", path):
+                raise OSError(f"{asked.path}: 404")
+            return OLD_STATUS if asked.path == "/status" else '{"log": {"level": "error"}}'
 
     found = status.Status("db1", 4001, Server())
-    assert found.answers and found.connected() == 1
-
-
-@pytest.mark.parametrize("path", ["/config", "/settings"])
-def test_settings_are_read_from_the_path_that_a_version_has(path: str) -> None:
-    class Server:
-        def request(self, address: str, port: int, asked: Request) -> str:
-            if asked.path != path:
-                raise OSError(f"{asked.path}: 404")
-            return '{"log": {"level": "error"}}'
-
-    assert status.Status("db1", 4001, Server()).config() == {"log.level": "error"}
+    assert found.answers and found.connected() == 1 and found.config() == {"log.level": "error"}
 
 
 def test_a_label_with_quotes_and_braces_is_read_whole() -> None:
@@ -67,35 +62,27 @@ def test_a_label_with_quotes_and_braces_is_read_whole() -> None:
 def test_items_go_into_sections_that_an_old_parser_reads_and_come_back_by_dotted_name() -> None:
     items = {"log.level": "error", "enable-telemetry": False, "log.file.max-days": 3, "x.ratio": 0.5}
     text = config.render_toml(items)
-    assert text.splitlines() == [
-        "enable-telemetry=false",
-        "[log]",
-        'level="error"',
-        "[log.file]",
-        "max-days=3",
-        "[x]",
-        "ratio=0.5",
-    ]
-    assert numeric_equality.flatten_mapping({"log": {"level": "error", "file": {"max-days": 3}}}) == {
-        "log.level": "error",
-        "log.file.max-days": 3,
-    }
+    lines = ["enable-telemetry=false", "[log]", 'level="error"', "[log.file]", "max-days=3", "[x]"]
+    assert text.splitlines() == [*lines, "ratio=0.5"]
+    assert numeric_equality.flatten_mapping(tomllib.loads(text)) == items
 
 
 @pytest.mark.parametrize(
-    ("version", "item", "variable"),
-    [("5.4.0-alpha-1", True, False), ("6.0.3", True, False), ("6.1.0", False, True), ("7.5", False, True)],
+    ("versions", "has_item", "has_telemetry"),
+    [
+        (("3.0.1", "4.0.1"), True, False),
+        (("4.0.2", "5.4.0-alpha-1", "6.0.3"), True, True),
+        (("6.1.0", "7.5"), False, True),
+    ],
 )
-def test_the_plan_cache_is_on_in_the_way_of_each_version(version: str, item: bool, variable: bool) -> None:
-    asked = config.complete_settings({}, version)
-    assert ("prepared-plan-cache.enabled" in asked.items) == item
-    assert ("tidb_enable_prepared_plan_cache" in asked.variables) == variable
-
-
-@pytest.mark.parametrize(("version", "knows"), [("3.0.1", False), ("4.0.1", False), ("4.0.2", True)])
-def test_nothing_is_asked_that_only_the_next_release_knows(version: str, knows: bool) -> None:
-    asked = config.complete_settings({}, version)
-    assert ("enable-telemetry" in asked.items) == knows == ("tidb_enable_telemetry" in asked.variables)
+def test_each_version_is_asked_for_the_plan_cache_in_its_way_and_for_nothing_that_it_does_not_know(
+    versions: tuple[str, ...], has_item: bool, has_telemetry: bool
+) -> None:
+    for asked in (config.complete_settings({}, version) for version in versions):
+        assert ("prepared-plan-cache.enabled" in asked.items) == has_item
+        assert ("tidb_enable_prepared_plan_cache" in asked.variables) != has_item
+        for settings in (asked.items, asked.variables):
+            assert ({"enable-telemetry", "tidb_enable_telemetry"} & settings.keys() != set()) == has_telemetry
 
 
 def test_a_setting_that_was_not_taken_is_named_whichever_kind_it_is() -> None:
@@ -132,21 +119,11 @@ def test_what_would_open_the_server_is_the_labs_to_say() -> None:
 TOLD = (DATA / "threads.txt").read_text(encoding="utf-8")
 
 
-def test_threads_are_added_up_by_the_pool_they_are_named_after():
-    assert status.pool_seconds(TOLD.format(1.5)) == {
-        **{"grpc": 3.5, "grpc-server": 3.25, "unified-read-po": 7.5, "raftstore-1": 0.5}
-    }
-    assert status.pool_seconds("nothing of it\n") == {}
-
-
-def test_what_two_looks_at_all_tikv_differ_by_is_what_a_run_used_busiest_first():
+def test_what_two_looks_at_all_tikv_differ_by_is_what_each_pool_of_threads_used_busiest_first():
+    looks = [status.pool_seconds(TOLD.format(spent_s)) for spent_s in (1.5, 4.0, 2.0)]
+    assert looks[0] == {"grpc": 3.5, "grpc-server": 3.25, "unified-read-po": 7.5, "raftstore-1": 0.5}
     # grpc_0 goes from 1.5 to 4.0 s in one TiKV and from 1.5 to 2.0 s in the other: 3.0 s together.
-    before = [status.pool_seconds(TOLD.format(1.5))] * 2
-    first, second = (status.pool_seconds(TOLD.format(spent)) for spent in (4.0, 2.0))
-    after = [first, {**second, "new-pool": 5.0}]
-    spent = status.pools_spent(before, after)
+    spent = status.pools_spent([looks[0]] * 2, [looks[1], {**looks[2], "new-pool": 5.0}])
     assert spent == {"new-pool": 5.0, "grpc": 3.0} and list(spent) == ["new-pool", "grpc"]
-
-
-def test_a_tikv_that_was_started_anew_gives_no_figure():
-    assert status.pools_spent([status.pool_seconds(TOLD.format(9.0))], [{"grpc": 0.1}]) is None
+    assert status.pools_spent(looks[1:2], [{"grpc": 0.1}]) is None, "one that was started anew"
+    assert status.pool_seconds("nothing of it\n") == {}
