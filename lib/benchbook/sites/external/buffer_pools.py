@@ -1,7 +1,5 @@
 """Size of the data beside the buffer pools of the servers, read before anything is loaded there."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from functools import partial

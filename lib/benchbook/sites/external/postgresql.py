@@ -1,7 +1,5 @@
 """Everything that a PostgreSQL of others lets our account see."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import PurePath
 from ssl import SSLContext

@@ -1,7 +1,5 @@
 """View of a server that is not ours by our account, and a check that the schema in it is ours."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import stat

@@ -1,7 +1,5 @@
 """An endpoint that others run, as a site: our clients, and our view of its server."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import ssl

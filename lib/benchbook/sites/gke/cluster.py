@@ -1,7 +1,5 @@
 """A study's cluster on Google Kubernetes Engine: a script, kept in the lab, with values at its head."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import subprocess

@@ -1,7 +1,5 @@
 """The agent as one file: a zip archive of modules of the house that need nothing but Python itself."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import io

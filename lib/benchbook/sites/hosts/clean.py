@@ -1,7 +1,5 @@
 """Record of the hosts a lab has used, and the end of our parts there, also by a later process."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +18,7 @@ FOLDER = "hosts"
 RECORDS = ()
 
 
-def note_host(run: Path, host: Host, is_used: bool = True) -> None:
+def note_host(run: Path, host: "Host", is_used: bool = True) -> None:
     """Record the access to a host, without a secret, as used or as holding only data of ours."""
     record = {"is_used": is_used, "target": TypeAdapter(Target).dump_python(host.target, mode="json")}
     write_text(run / FOLDER / f"{host.name}.json", json.dumps(record, indent=1) + "\n")
@@ -33,7 +31,7 @@ def load_targets(run: Path, idle_too: bool = False) -> list[Target]:
     return TypeAdapter(list[Target]).validate_python(used)
 
 
-def end_host(run: Path, host: Host, purge: bool = False) -> dict[str, list[str]]:
+def end_host(run: Path, host: "Host", purge: bool = False) -> dict[str, list[str]]:
     """End all that is ours on a host, with `purge` its data too; SiteError if something is left."""
     done = host.end(purge)
     if done["left"]:

@@ -1,7 +1,5 @@
 """A TiDB cluster on hosts, deployed once by `tiup` from the control host, whose agent ends it after us."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import hashlib

@@ -1,7 +1,5 @@
 """Abilities of each host of an inventory, with reasons and remedies. Starts nothing there."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence

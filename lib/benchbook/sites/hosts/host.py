@@ -1,7 +1,5 @@
 """One host: its agent is put there, started, asked, and found again after the connection was lost."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import io
@@ -12,7 +10,7 @@ import shlex
 import threading
 import time
 from collections import deque
-from typing import Any
+from typing import Any, Self
 
 import fabric
 import paramiko
@@ -143,7 +141,7 @@ class Host:
                 return data
         raise SiteError(f"{self.name}: {name}: not the bytes that were written there; look at its disk")
 
-    def send(self, name: str, other: Host) -> None:
+    def send(self, name: str, other: Self) -> None:
         """Send a file of the agent's folder to that of another host, through us."""
         with (
             self._open().sftp().open(f"{self.folder}/{name}", "rb") as source,

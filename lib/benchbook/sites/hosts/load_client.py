@@ -1,7 +1,5 @@
 """Load client on a host, started by the agent there; it goes on while no connection is open."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os
@@ -11,7 +9,7 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from benchbook.core.util.errors import SiteError, require_value
 from benchbook.core.util.files import digest_file
@@ -61,7 +59,7 @@ class RemoteClient:
         self.pid, self._started_s = job_status.pid, time.monotonic()
 
     @property
-    def popen(self) -> RemoteClient:
+    def popen(self) -> Self:
         return self
 
     @property

@@ -1,7 +1,5 @@
 """A host, asked through its agent: programs are the agent's children, files those of its folder."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import functools
@@ -14,7 +12,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import pymysql
 from pymysql.constants import CR
@@ -206,7 +204,7 @@ class OnHost(FilesThere, Machine):
         connection.connect(link)
         return connection
 
-    def connect_pgsql(self, target: str | tuple[str, int], **account: Any) -> psycopg.Connection[Any]:
+    def connect_pgsql(self, target: str | tuple[str, int], **account: Any) -> "psycopg.Connection[Any]":
         # Loaded here: most studies have no use for it.
         import psycopg
 
@@ -219,7 +217,7 @@ class OnHost(FilesThere, Machine):
         how: dict[str, Any] = {"connect_timeout": 10, "sslmode": "disable", "autocommit": True}
         return carried.open_tunnel(link, self.lab, **how | account)
 
-    def carry(self, name: str, to: OnHost, user: str | None) -> None:
+    def carry(self, name: str, to: Self, user: str | None) -> None:
         """Bring prepared data to another host in place of its present ones, checked by their hash."""
         # The name that tar gets must not be that of the copy, which is complete or absent.
         for machine in (self, to):

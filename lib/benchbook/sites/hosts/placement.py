@@ -1,7 +1,5 @@
 """From a study's arms and an inventory to parts on hosts; pure. See `obstacles` for refusals."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

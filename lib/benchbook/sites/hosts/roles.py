@@ -1,7 +1,5 @@
 """Roles of a study's hosts, needs of each role, and reasons against an arm; pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from benchbook.core.study import descriptors, inventory, registry

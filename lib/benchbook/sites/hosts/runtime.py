@@ -1,7 +1,5 @@
 """The hosts and parts of one study while they are up, and tasks beside a run of it."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import getpass

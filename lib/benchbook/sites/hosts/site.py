@@ -1,7 +1,5 @@
 """Hosts of an inventory as a site: real servers, proxies and clients there, each under its host's agent."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Sequence

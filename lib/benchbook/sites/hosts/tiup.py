@@ -1,7 +1,5 @@
 """Input of `tiup` for a TiDB cluster: its topology, from study and inventory alone; pure."""
 
-from __future__ import annotations
-
 import io
 import itertools
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Watch a run on several hosts: each watches itself, and the results are merged afterwards."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import io

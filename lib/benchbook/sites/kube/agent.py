@@ -1,7 +1,5 @@
 """A pod's agent: the same as on hosts; a pod without Python gets an ephemeral container beside it."""
 
-from __future__ import annotations
-
 import base64
 import functools
 import hashlib

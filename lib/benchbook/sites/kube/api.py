@@ -1,7 +1,5 @@
 """One cluster through its API: apply, look, wait, run a command in a pod."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

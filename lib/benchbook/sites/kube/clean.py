@@ -1,7 +1,5 @@
 """Remove the namespace that a lab has in a cluster, also by another process and later."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Check if a cluster can be reached, and name the arms that its lacks rule out. Looks only."""
 
-from __future__ import annotations
-
 from benchbook.core.util.errors import SiteError
 from benchbook.sites.kube import facts
 from benchbook.sites.kube.api import VARIABLES, KubernetesCluster, find_kubeconfig

@@ -1,7 +1,5 @@
 """Evidence of an arm in a cluster, by its server, its pods, their nodes and the cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

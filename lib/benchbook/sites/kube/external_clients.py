@@ -1,7 +1,5 @@
 """Clients outside the cluster, on hosts of an inventory: a balancer really gets their traffic."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 from collections.abc import Container

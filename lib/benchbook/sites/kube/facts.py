@@ -1,7 +1,5 @@
 """A cluster's report of itself and of the nodes of an arm; None for things it does not show."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """Study and arm → manifests, as plain data and as YAML: pure, and without accounts, which agents write."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

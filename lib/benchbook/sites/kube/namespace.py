@@ -1,7 +1,5 @@
 """Base of all parts of a study in a cluster: its namespace, its accounts, the record of both."""
 
-from __future__ import annotations
-
 import getpass
 import json
 import threading

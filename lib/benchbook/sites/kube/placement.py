@@ -1,7 +1,5 @@
 """From a study's arms to the parts that make them in a cluster; pure, and shared as on one machine."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """A study's needs and objects in a cluster, before anything is asked of one. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

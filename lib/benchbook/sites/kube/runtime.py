@@ -1,7 +1,5 @@
 """The parts of a study in a cluster while they run: each made when an arm first needs it."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 from collections.abc import Mapping, Sequence

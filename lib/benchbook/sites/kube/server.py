@@ -1,7 +1,5 @@
 """A server in a pod: the engine's own class, with the pod's agent and container as its machine."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import shlex

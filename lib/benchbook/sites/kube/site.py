@@ -1,7 +1,5 @@
 """A Kubernetes cluster as a site: a namespace of the study's own, servers, proxies and clients in pods."""
 
-from __future__ import annotations
-
 import contextlib
 import signal
 from collections.abc import Mapping, Sequence
@@ -99,7 +97,7 @@ class KubernetesSite(ArrangedSite[KubernetesPlacement]):
         ends = zip([(host, port), *others], sockets, strict=True)
         return self._share_out(arm, [(*place, socket) for place, socket in ends])
 
-    def clock(self, takers: Mapping[str, Taker], requests: Mapping[str, Any]) -> PodClock:
+    def clock(self, takers: Mapping[str, Taker], requests: Mapping[str, Any]) -> "PodClock":
         """Start it in the pod of all clients, beside the logs that it reads; it lets them begin."""
         return PodClock(self.lab, takers, requests)
 

@@ -1,7 +1,5 @@
 """A whole TiDB cluster as one server, made by TiDB Operator; its data are loaded once and never copied."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Iterator, Mapping
@@ -196,7 +194,7 @@ class TidbCluster(TidbServers, Loaded):
             time.sleep(0.5)
 
     @property
-    def _placement(self) -> PodPlacementDriver:
+    def _placement(self) -> "PodPlacementDriver":
         pods = {str(pod.status.pod_ip): pod.metadata.name for pod in self.pods["tikv"]}
         return PodPlacementDriver(labs.LOOPBACK, PD, pods, self._of(self.pods["pd"][0]))
 

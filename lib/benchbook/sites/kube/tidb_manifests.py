@@ -5,8 +5,6 @@ it must be in the Kubernetes cluster, and each part must have as many nodes as i
 in access alone share a cluster: on the network of their nodes two would meet on its ports.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from typing import Any

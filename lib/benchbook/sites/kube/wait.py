@@ -1,7 +1,5 @@
 """Wait for objects of the cluster, report their state, and name the cause if they don't come."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 from typing import Any

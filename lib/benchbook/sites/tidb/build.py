@@ -5,8 +5,6 @@ The versions are the folders of `tools/tidb`: each a Go module of ours that pins
 clone, under a name made of all that decides what it is.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """A TiDB cluster as one server, whoever starts it: this machine, `tiup` on hosts, or an operator in pods."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import PurePath

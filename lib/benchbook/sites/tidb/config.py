@@ -1,7 +1,5 @@
 """TiDB's settings, divided between its file and its variables."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A new TiDB has an administrator without a password who is let in from anywhere. 
 listens on nothing but a socket in a folder of its own, and that account is gone before it ends.
 """
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence

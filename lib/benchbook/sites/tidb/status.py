@@ -4,8 +4,6 @@ These ports have no login, so the lab binds TiDB's where the server itself is bo
 loopback. Looking there opens no session on a server and adds nothing to what it counts of statements.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re
