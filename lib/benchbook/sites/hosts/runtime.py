@@ -44,8 +44,6 @@ class HostsRuntime(ArmRuntime[HostPlacement]):
     ) -> None:
         super().__init__(study, lab, chains)
         self.targets = targets
-        # What others on these hosts are told of us.
-        self._owner = f"{getpass.getuser()}@{socket.gethostname()}, {lab.folder}"
         self._hosts: dict[str, Host] = {}
         self._looks: dict[str, HostSnapshot] = {}
         self.kernel: dict[str, dict[str, int]] = {}
@@ -61,7 +59,8 @@ class HostsRuntime(ArmRuntime[HostPlacement]):
             host = host or Host(self.targets[name], lab_id(self.lab.token), self.lab.token)
             # Noted before anything is started there, so that `down` knows where to look whatever ends us.
             clean.note_host(self.lab.run, host)
-            host.begin(self._owner)
+            # As others on this host are told of us.
+            host.begin(f"{getpass.getuser()}@{socket.gethostname()}, {self.lab.folder}")
             self._hosts[name] = host
             threading.Thread(target=host.keep, args=(self._over,), daemon=True).start()
             # What ran there has ended with the agent.

@@ -105,13 +105,13 @@ class KubernetesCluster:
 
     def apply(self, manifest: Mapping[str, Any], dry_run: bool = False) -> Any:
         """Apply a manifest on the server's side, as its owner; returns the server's version of it."""
-        meta = manifest["metadata"]
+        meta, kind = manifest["metadata"], f"{manifest['apiVersion']} {manifest['kind']}"
+        what = f"{manifest['kind']} {meta['name']}"
         try:
             if self._dynamic is None:
                 self._dynamic = DynamicClient(self.api)
-            kind = self._dynamic.resources.get(api_version=manifest["apiVersion"], kind=manifest["kind"])
             return self._dynamic.server_side_apply(
-                kind,
+                self._dynamic.resources.get(api_version=manifest["apiVersion"], kind=manifest["kind"]),
                 body=dict(manifest),
                 name=meta["name"],
                 namespace=meta.get("namespace"),
@@ -120,15 +120,11 @@ class KubernetesCluster:
                 **({"dry_run": "All"} if dry_run else {}),
             )
         except ResourceNotFoundError:
-            raise SiteError(
-                f"{manifest['kind']} {meta['name']}: the cluster knows no {manifest['apiVersion']} "
-                f"{manifest['kind']}; install the operator that brings it"
-            ) from None
+            remedy = "install the operator that brings it"
+            raise SiteError(f"{what}: the cluster knows no {kind}; {remedy}") from None
         except (DynamicApiError, ApiException) as error:
-            raise SiteError(
-                f"{manifest['kind']} {meta['name']}: the cluster refuses it: {error.status} "
-                f"{_describe_error(error)}"
-            ) from None
+            why = f"{error.status} {_describe_error(error)}"
+            raise SiteError(f"{what}: the cluster refuses it: {why}") from None
         except LOST as error:
             raise SiteError(f"the cluster of {self.file} can't be reached: {error}") from None
 

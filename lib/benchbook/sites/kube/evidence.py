@@ -24,7 +24,8 @@ def describe_arrangement(
     server, setting = arms.get(chain.server), chain.arm
     lives = server.ensure()
     mine = arms.pod(chain.client) if chain.clients else None
-    far = arms.outside.first if arms.outside is not None and count_outside(chain) else None
+    outside = arms.outside if count_outside(chain) else None
+    far = outside.look(outside.names[0]) if outside is not None else None
     node, its = arms.node(lives.spec.node_name), arms.node(mine.spec.node_name) if mine is not None else None
     several = _describe_others(arms, chain, lives.spec.node_name, servers)
     made_by = f"kube-proxy, {node.get('kube_proxy') or 'its mode is not seen'}"

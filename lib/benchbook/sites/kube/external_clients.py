@@ -8,7 +8,6 @@ from benchbook.core.study import inventory
 from benchbook.core.study.study import StudySpec
 from benchbook.core.util.errors import SiteError
 from benchbook.sites import workspace as labs
-from benchbook.sites.agent.facts import HostSnapshot
 from benchbook.sites.contract import Start
 from benchbook.sites.hosts import roles
 from benchbook.sites.hosts.host import AccessRefused, Host
@@ -28,10 +27,6 @@ class ExternalClients(HostsRuntime):
         self.names = [host for host, target in targets.items() if "client" in target.roles]
         super().__init__(study, lab, {}, targets)
         self._reached: set[tuple[str, str, int]] = set()
-
-    @property
-    def first(self) -> HostSnapshot:
-        return self.look(self.names[0])
 
     def lacking(self, clients: int, nodes: Container[str]) -> str | None:
         """Reason against these hosts as clients of an arm, or None; `nodes` are addresses of nodes."""

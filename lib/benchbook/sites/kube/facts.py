@@ -11,9 +11,12 @@ from kubernetes.utils import parse_quantity
 from benchbook.core.util.errors import SiteError
 from benchbook.sites.kube.api import KubernetesCluster
 
-TYPE = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
-ZONE = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
-POOL = ("benchbook-pool", "cloud.google.com/gke-nodepool", "eks.amazonaws.com/nodegroup", "agentpool")
+# Labels that tell of a node, the first that it has.
+LABELS = {
+    "machine_type": ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type"),
+    "zone": ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"),
+    "pool": ("benchbook-pool", "cloud.google.com/gke-nodepool", "eks.amazonaws.com/nodegroup", "agentpool"),
+}
 # Known by the names of what runs in kube-system on each node.
 NETWORKS = (
     "calico", "cilium", "flannel", "kindnet", "weave", "aws-node", "azure-cni", "netd", "antrea",
@@ -44,17 +47,15 @@ def describe_node(of: KubernetesCluster, name: str) -> dict[str, Any]:
         return {"name": name, "rights": f"{NOT_AVAILABLE}: nodes may not be looked at"}
     labels, info = result.metadata.labels or {}, result.status.node_info
     return {
-        "machine_type": _find_label(labels, TYPE),
-        "zone": _find_label(labels, ZONE),
-        "pool": _find_label(labels, POOL),
+        **{key: next(filter(None, map(labels.get, names)), None) for key, names in LABELS.items()},
         "image": info.os_image,
         "kernel": info.kernel_version,
         "architecture": info.architecture,
         "runtime": info.container_runtime_version,
         "kubelet": info.kubelet_version,
-        "cores": parse_cores(result.status.capacity["cpu"]),
+        "cores": float(parse_quantity(result.status.capacity["cpu"])),
         "memory_mib": int(parse_quantity(result.status.capacity["memory"])) >> 20,
-        "allocatable_cores": parse_cores(result.status.allocatable["cpu"]),
+        "allocatable_cores": float(parse_quantity(result.status.allocatable["cpu"])),
         "kubelet_settings": parse_kubelet(of.raw(f"/api/v1/nodes/{name}/proxy/configz")),
         "kube_proxy": _proxy_mode(of, name),
     }
@@ -105,15 +106,16 @@ def find_shortage(
         if pod.metadata.namespace != namespace and pod.status.phase in ("Pending", "Running"):
             node = str(pod.spec.node_name)
             requests = [(item.resources and item.resources.requests) or {} for item in pod.spec.containers]
-            taken[node] = taken.get(node, 0.0) + sum(parse_cores(each.get("cpu", "0")) for each in requests)
+            cores = sum(float(parse_quantity(request.get("cpu", "0"))) for request in requests)
+            taken[node] = taken.get(node, 0.0) + cores
 
     def free(node: Any) -> float:
-        return parse_cores(node.status.allocatable["cpu"]) - taken.get(node.metadata.name, 0.0)
+        return float(parse_quantity(node.status.allocatable["cpu"])) - taken.get(node.metadata.name, 0.0)
 
     most = max(nodes, key=free)
     if free(most) >= wanted:
         return None
-    has = f"has {max(0.0, free(most)):.2f} of its {parse_cores(most.status.capacity['cpu']):g}"
+    has = f"has {max(0.0, free(most)):.2f} of its {float(parse_quantity(most.status.capacity['cpu'])):g}"
     return (
         f"insufficient CPU: {wanted:g} cores are asked for, and {most.metadata.name}, which has most left, "
         f"{has}; write that or less"
@@ -134,11 +136,6 @@ def operator_version(of: KubernetesCluster) -> str | None:
     images = [container.image for item in items or () for container in item.spec.template.spec.containers]
     tags = [re.search(r":v?([0-9]+\.[0-9]+\.[0-9]+)", image) for image in images]
     return next((tag[1] for tag in tags if tag), None)
-
-
-def parse_cores(quantity: str) -> float:
-    """A quantity of processor time in cores: "500m" is 0.5."""
-    return float(parse_quantity(quantity))
 
 
 def _list_items(
@@ -163,7 +160,3 @@ def _proxy_mode(of: KubernetesCluster, name: str) -> str | None:
     statement = of.raw("/api/v1/namespaces/kube-system/configmaps/kube-proxy") or ""
     match = re.search(r'mode:\s*\\?"?([a-z]+)', statement)
     return match[1] if match else None
-
-
-def _find_label(labels: dict[str, str], names: tuple[str, ...]) -> str | None:
-    return next((labels[name] for name in names if name in labels), None)

@@ -3,6 +3,7 @@
 import getpass
 import json
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from kubernetes import client
@@ -10,9 +11,8 @@ from kubernetes import client
 from benchbook.core.study.study import StudySpec
 from benchbook.core.util.errors import SiteError
 from benchbook.sites import workspace as labs
-from benchbook.sites.hosts.machine import OnHost
 from benchbook.sites.kube import manifests, placement, wait
-from benchbook.sites.kube.agent import LOOK, PodHost
+from benchbook.sites.kube.agent import PodHost
 from benchbook.sites.kube.api import KubernetesCluster, wait_for
 from benchbook.sites.kube.manifests import DIGEST
 from benchbook.sites.kube.placement import Part, pod_of
@@ -68,9 +68,6 @@ class StudyNamespace:
             threading.Thread(target=pod_host.keep, args=(self._over,), daemon=True).start()
         return pod_host
 
-    def machine(self, pod: Any) -> OnHost:
-        return OnHost(self.host(pod), LOOK, self.lab)
-
     def look(self, pod: str) -> Any | None:
         return wait.find_pod(self.cluster, self.namespace, pod)
 
@@ -94,25 +91,27 @@ class StudyNamespace:
 
     def sweep(self, wait_s: float = GONE_S) -> None:
         """Remove the StatefulSets of parts that hold no data, and wait until their pods are gone."""
-        apps, ask = client.AppsV1Api(self.cluster.api), self.cluster.ask
+        apps, list_pods = client.AppsV1Api(self.cluster.api), self.cluster.core.list_namespaced_pod
         if find_namespace(self.cluster, self.namespace) is None:
             return
-        result = ask(apps.list_namespaced_stateful_set, self.namespace, label_selector=self.names.selector)
-        ours = _without_data(result.items)
+        ours = self._without_data(apps.list_namespaced_stateful_set)
         for name in ours:
             self.applied.pop(name, None)
-            ask(apps.delete_namespaced_stateful_set, name, self.namespace, propagation_policy="Background")
-        if ours and wait_s and not wait_for(lambda: not self._pods(), wait_s):
-            raise SiteError(f"{self.namespace}: pods do not end: {', '.join(self._pods())}")
+            delete = apps.delete_namespaced_stateful_set
+            self.cluster.ask(delete, name, self.namespace, propagation_policy="Background")
+        if ours and wait_s and not wait_for(lambda: not self._without_data(list_pods), wait_s):
+            left = ", ".join(self._without_data(list_pods))
+            raise SiteError(f"{self.namespace}: pods do not end: {left}")
 
     def remove(self, wait_s: float = GONE_S) -> bool:
         self.applied.clear()
         return remove_namespace(self.cluster, self.namespace, self.lab.token, wait_s)
 
-    def _pods(self) -> list[str]:
-        list_pods = self.cluster.core.list_namespaced_pod
-        result = self.cluster.ask(list_pods, self.namespace, label_selector=self.names.selector)
-        return _without_data(result.items)
+    def _without_data(self, list_objects: Callable[..., Any]) -> list[str]:
+        """Names of our objects of a kind that hold clients, neighbours and proxies."""
+        items = self.cluster.ask(list_objects, self.namespace, label_selector=self.names.selector).items
+        names = [str(item.metadata.name) for item in items]
+        return [name for name in names if name.partition("-")[0] in ("client", "neighbour", "proxy")]
 
 
 def find_namespace(cluster: KubernetesCluster, namespace: str) -> Any | None:
@@ -132,9 +131,3 @@ def remove_namespace(cluster: KubernetesCluster, namespace: str, token: str, wai
     if existing.metadata.deletion_timestamp is None:
         cluster.ask(cluster.core.delete_namespace, namespace)
     return bool(wait_for(lambda: find_namespace(cluster, namespace) is None, wait_s)) if wait_s else False
-
-
-def _without_data(results: list[Any]) -> list[str]:
-    """Names of the objects that hold clients, neighbours and proxies."""
-    names = [str(item.metadata.name) for item in results]
-    return [name for name in names if name.partition("-")[0] in ("client", "neighbour", "proxy")]

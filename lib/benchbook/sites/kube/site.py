@@ -9,7 +9,7 @@ from typing import Any
 from benchbook.core.study import client_sharding
 from benchbook.core.study.model import Endpoint
 from benchbook.core.study.study import StudySpec
-from benchbook.core.util.errors import SiteError
+from benchbook.core.util.errors import SiteError, require_value
 from benchbook.sites import workspace as labs
 from benchbook.sites.contract import Site, Start, Taker
 from benchbook.sites.hosts import machine
@@ -91,7 +91,8 @@ class KubernetesSite(ArrangedSite[KubernetesPlacement]):
         chain = self._chain(arm)
         host, port = self.runtime.ensure(chain)
         if count_outside(chain):
-            self._clients_outside().must_reach(count_outside(chain), host, port, self.space.here.wait_s)
+            outside = require_value(self._outside)
+            outside.must_reach(count_outside(chain), host, port, self.space.here.wait_s)
         others = [address for part in chain.others for address in self.runtime.addresses(part)]
         sockets = [server.socket_path if count_inside(chain) else None for server in self._servers_of(arm)]
         ends = zip([(host, port), *others], sockets, strict=True)
@@ -121,7 +122,7 @@ class KubernetesSite(ArrangedSite[KubernetesPlacement]):
     def allowance(self, arm: str) -> float:
         chain = self._chain(arm)
         if count_outside(chain):
-            return self._clients_outside().cores(count_outside(chain))
+            return require_value(self._outside).cores(count_outside(chain))
         limit = (chain.client if chain.clients else chain.server).where.resources.limit_cpu
         if limit:
             return limit * max(1, len(chain.clients))
@@ -136,7 +137,7 @@ class KubernetesSite(ArrangedSite[KubernetesPlacement]):
         """With `begin_at` it begins by the clock of its node, with `held` when the clock of turns lets it."""
         chain = self._chain(start.arm)
         if count_outside(chain):
-            return self._clients_outside().client(start)
+            return require_value(self._outside).client(start)
         if count_inside(chain):
             server = chain.servers[client_sharding.server_of(start.number, len(chain.servers))]
             return RemoteClient(self.runtime.get(server).machine.on, start)
@@ -167,10 +168,6 @@ class KubernetesSite(ArrangedSite[KubernetesPlacement]):
 
     def look(self) -> None:
         self.runtime.must_be_alive()
-
-    def _clients_outside(self) -> ExternalClients:
-        assert self._outside is not None
-        return self._outside
 
     def _servers(self) -> list[Any]:
         """Every server with its present pod, serving or asleep."""

@@ -15,6 +15,7 @@ from benchbook.sites import workspace as labs
 from benchbook.sites.engines.tidb import CRASH
 from benchbook.sites.hosts.machine import OnHost
 from benchbook.sites.kube import tidb_manifests, wait
+from benchbook.sites.kube.agent import LOOK
 from benchbook.sites.kube.manifests import HOME
 from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.placement import Chain, Part
@@ -78,7 +79,7 @@ class TidbCluster(TidbServers, Loaded):
         space = self.space
         space.apply(self.role, [tidb_manifests.build_cluster(space.study, space.names, self.arm)])
         self.pods = self._ready()
-        self._machines = {pod.metadata.name: self.space.machine(pod) for pod in self.all}
+        self._machines = {pod.metadata.name: OnHost(self.space.host(pod), LOOK, self.lab) for pod in self.all}
         self.statuses = [Status(labs.LOOPBACK, STATUS, self._of(pod)) for pod in self.pods["tidb"]]
         self.ports = [PORT] * len(self.statuses)
         self._admins.clear()
