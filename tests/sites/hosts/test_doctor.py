@@ -37,32 +37,20 @@ def told(*studies: StudySpec) -> dict[str, bool]:
     return {name: ok for name, ok in found.items() if name.partition(": ")[2] not in others}
 
 
-def roles(name: str) -> list[str]:
-    return [host for host, target in HOSTS.items() if name in target.roles]
+def needs(role: str, is_there: bool, *programs: str) -> dict[str, bool]:
+    """Return what is told of programs on all hosts with a role."""
+    hosts = [host for host, target in HOSTS.items() if role in target.roles]
+    return {f"{host}: {program}": is_there for host in hosts for program in programs}
 
 
-def test_a_server_is_asked_for_the_engine_of_the_study_alone(there: None):
-    mariadb, postgresql = told(made("mariadb")), told(made("postgresql"))
-    assert {name for name in mariadb if "mariadb" in name} == {
-        f"{host}: {program}" for host in roles("server") for program in ("mariadbd", "mariadb-install-db")
-    }
-    assert not [name for name in mariadb if "postgres" in name]
-    assert not [name for name in postgresql if "mariadb" in name]
-    assert {name for name in postgresql if "postgres" in name} == {
-        f"{host}: postgres" for host in roles("server")
-    }
-
-
-def test_a_proxy_and_a_client_are_asked_for_their_programs(there: None):
-    found = told(made("mariadb"))
-    assert [found[f"{host}: haproxy"] for host in roles("proxy")] == [False] * len(roles("proxy"))
-    assert [found[f"{host}: sysbench"] for host in roles("client")] == [True] * len(roles("client"))
-
-
-def test_what_two_studies_need_is_told_once(there: None):
-    both = told(made("mariadb"), made("postgresql"))
-    assert [f"{host}: {program}" in both for host in roles("server") for program in ("mariadbd", "postgres")]
-    assert both == told(made("mariadb"), made("postgresql"), made("mariadb"))
+def test_each_role_is_asked_for_its_programs_and_servers_for_the_engines_of_the_studies_alone(there: None):
+    others = needs("proxy", False, "haproxy") | needs("client", True, "sysbench")
+    mariadb = others | needs("server", True, "mariadbd", "mariadb-install-db")
+    postgresql = others | needs("server", False, "postgres")
+    studies = [made("mariadb"), made("postgresql")]
+    assert [told(study) for study in studies] == [mariadb, postgresql]
+    # What two studies need is told once.
+    assert told(*studies, studies[0]) == mariadb | postgresql
 
 
 def test_the_client_outside_a_cluster_is_looked_at_for_sysbench_alone(there, tmp_path, monkeypatch):

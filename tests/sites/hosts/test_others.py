@@ -3,21 +3,17 @@
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from benchbook import sites
-from benchbook.core.study import inventory
 from benchbook.core.util.errors import SiteError
 from benchbook.measure import dataset
 from benchbook.measure.data_plan import plan_data
 from benchbook.sites.agent import files
 from tests import walks
 from tests.installed import package
-from tests.sites.hosts.test_postgresql import BOUNCER, SMALL
-from tests.sites.hosts.test_site import OF_HOSTS, PATIENCE, SHORT, study
-from tests.sites.ssh_hosts import Rack
+from tests.sites.hosts.test_postgresql import BOUNCER, SMALL, opened
+from tests.sites.hosts.test_site import OF_HOSTS
 
 pytestmark = OF_HOSTS
 
@@ -26,15 +22,6 @@ pytestmark = OF_HOSTS
 def others(tmp_path: Path) -> Iterator[None]:
     with package(tmp_path):
         yield
-
-
-def opened(rack: Rack, monkeypatch: pytest.MonkeyPatch, **asked: Any) -> Any:
-    """Return the site of a study on the hosts, not yet open; PgBouncer is where this machine has it."""
-    programs = {"pgbouncer": BOUNCER} if BOUNCER else None
-    monkeypatch.setenv(inventory.VARIABLE, str(rack.inventory(programs=programs, **PATIENCE)))
-    # Long enough that the monitor of each host has seen its parts also on a busy machine.
-    plan = {**SHORT, "run_s": 4}
-    return sites.open_site(study(plan=plan, threads=(1,), **asked), rack.folder / "home" / "others")
 
 
 @pytest.mark.skipif(shutil.which("socat") is None, reason="socat is not installed: apt-get install socat")

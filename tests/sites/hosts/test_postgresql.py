@@ -25,17 +25,23 @@ NOT_THERE = "PostgreSQL is not installed: apt-get install postgresql"
 pytestmark = [*OF_HOSTS, pytest.mark.skipif(not files.find_programs(accounts.PROGRAM), reason=NOT_THERE)]
 
 
+def opened(rack: Rack, monkeypatch: pytest.MonkeyPatch, **asked: Any) -> Any:
+    """Return the site of a study on the hosts, not yet open; PgBouncer is where this machine has it."""
+    programs = {"pgbouncer": BOUNCER} if BOUNCER else None
+    monkeypatch.setenv(inventory.VARIABLE, str(rack.inventory(programs=programs, **PATIENCE)))
+    # Long enough that the monitor of each host has seen its parts also on a busy machine.
+    plan = {**SHORT, "run_s": 4}
+    return sites.open_site(study(plan=plan, threads=(1,), **asked), rack.folder / "home" / "others")
+
+
 @pytest.fixture
 def site(rack: Rack, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A server, a pool (or HAProxy, where there is no PgBouncer) on a host of its own, and the client's."""
-    programs = {"pgbouncer": BOUNCER} if BOUNCER else None
-    monkeypatch.setenv(inventory.VARIABLE, str(rack.inventory(programs=programs, **PATIENCE)))
     arms = {"direct": {}, "behind": {"access": "pgbouncer" if BOUNCER else "haproxy"}}
     engine = {"name": "postgresql", "settings": SMALL}
-    asked = study(engine=engine, arms=arms, plan=SHORT, threads=(1,))
-    with sites.open_site(asked, rack.folder / "home" / "postgresql") as opened:
-        dataset.load_data(opened, plan_data(opened.study))
-        yield opened
+    with opened(rack, monkeypatch, engine=engine, arms=arms) as there:
+        dataset.load_data(there, plan_data(there.study))
+        yield there
 
 
 def test_a_postgresql_on_a_host_is_held_to_the_query_and_its_data_are_put_back(site, rack, tmp_path):

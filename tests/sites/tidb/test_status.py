@@ -41,9 +41,7 @@ def test_connections_that_an_old_server_does_not_count_are_not_counted_as_none()
 
 
 @pytest.mark.parametrize("path", ["/config", "/settings"])
-def test_an_old_server_says_who_it_is_as_a_new_one_and_has_settings_at_a_path_of_its_own(
-    path: str,
-) -> None:
+def test_an_old_server_says_who_it_is_as_a_new_one_and_has_settings_at_a_path_of_its_own(path: str) -> None:
     class Server:
         def request(self, address: str, port: int, asked: Request) -> str:
             if asked.path not in ("/status", path):
