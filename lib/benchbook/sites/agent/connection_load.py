@@ -25,10 +25,8 @@ from typing import NamedTuple
 
 from benchbook.sites.workspace import read_secret
 
-AT_ONCE = 128
-PATIENCE_S = 20.0
-GOODBYE_S = 20.0
-A_BATCH = 200
+AT_ONCE, A_BATCH = 128, 200
+PATIENCE_S, GOODBYE_S = 20.0, 20.0
 # On hosts with a Python before 3.11 this is not TimeoutError.
 LATE = asyncio.TimeoutError
 

@@ -122,22 +122,19 @@ def read_tool_version(name: str, by: Sequence[str], programs: dict[str, str] = N
 
 def describe_disk(folder: Path) -> dict[str, Any] | None:
     """Device, file system and kind of the disk that a folder is on."""
-    result, best = None, -1
-    for line in (read_stripped("/proc/self/mountinfo") or "").splitlines():
-        left, _, right = line.partition(" - ")
-        place, words = left.split()[4], right.split()
-        # What was mounted over another, later, is what is seen there.
-        if len(place) >= best and (str(folder) + "/").startswith(place.rstrip("/") + "/"):
-            result, best = (left.split()[2], words[0], words[1], left.split()[5]), len(place)
-    if result is None:
+    lines = [line.partition(" - ") for line in (read_stripped("/proc/self/mountinfo") or "").splitlines()]
+    mounts = [(left.split(), right.split()) for left, _, right in lines]
+    above = [mount for mount in mounts if f"{folder}/".startswith(mount[0][4].rstrip("/") + "/")]
+    if not above:
         return None
-    numbers, kind, device, options = result
-    block = (SYS / "dev/block" / numbers).resolve()
+    # What was mounted over another, later, is what is seen there.
+    mount, (kind, device, *_) = max(reversed(above), key=lambda row: len(row[0][4]))
+    block = (SYS / "dev/block" / mount[2]).resolve()
     queue = next((path / "queue" for path in (block, block.parent) if (path / "queue").is_dir()), None)
     return {
         "device": device,
         "filesystem": kind,
-        "options": options,
+        "options": mount[5],
         "rotational": read_number(queue / "rotational") if queue else None,
         "scheduler": find_first_group(r"\[([\w-]+)\]", read_stripped(queue / "scheduler")) if queue else None,
         "model": read_stripped(block / "device/model") or read_stripped(block.parent / "device/model"),

@@ -30,8 +30,7 @@ from benchbook.sites.agent.server import BOOK, SOCKET, Agent
 from benchbook.sites.processes import process, procfs
 
 LOCK = "host.lock"
-READY_S = 15.0
-END_S = 90.0
+READY_S, END_S = 15.0, 90.0
 
 
 def main() -> None:

@@ -119,8 +119,7 @@ class Operations(Files):
 
 
 CONNECT_S = 10.0
-PIECE = 256 * 1024
-MOST_KEPT = 64 * 1024 * 1024
+PIECE, MOST_KEPT = 1 << 18, 1 << 26
 
 
 class Stream:

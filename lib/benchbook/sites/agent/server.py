@@ -17,10 +17,8 @@ from benchbook.sites.agent import jobs, kernel
 from benchbook.sites.agent.jobs import Jobs
 from benchbook.sites.agent.rpc_methods import Later, Operations, Stream
 
-SOCKET = "agent.sock"
-BOOK = "agent.json"
-TICK_S = 0.2
-GRACE_S = 60.0
+SOCKET, BOOK = "agent.sock", "agent.json"
+TICK_S, GRACE_S = 0.2, 60.0
 MOST_WAITING = 64 * 1024 * 1024
 
 

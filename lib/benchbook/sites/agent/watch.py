@@ -17,8 +17,7 @@ from benchbook.sites.processes import procfs, taskstats
 from benchbook.sites.processes.tcp_bytes import Counter, Hop
 
 # Finer ticks take more of the core that is being measured: 10 ms took 0.8 % of one, 25 ms takes 0.4 %.
-TICK_S = 0.025
-LOOK_S = 0.2
+TICK_S, LOOK_S = 0.025, 0.2
 COSTS = 8
 """How many columns `_format_costs` gives."""
 

@@ -14,9 +14,7 @@ from benchbook.sites.agent.facts import HostSnapshot
 from benchbook.sites.hosts import roles
 from benchbook.sites.machine.capabilities import Ability, judge_optional
 
-FREE_MIB = 5 << 10
-OPEN_FILES = 8192
-CLOCK_S = 0.5
+FREE_MIB, OPEN_FILES, CLOCK_S = 5 << 10, 8192, 0.5
 
 
 def examine() -> list[Ability]:

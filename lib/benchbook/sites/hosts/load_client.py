@@ -18,8 +18,7 @@ from benchbook.sites.contract import Start
 from benchbook.sites.hosts.host import Host
 from benchbook.sites.hosts.machine import Offset, measure_offset
 
-LOOK_S = 0.1
-WAIT_S = 2.0
+LOOK_S, WAIT_S = 0.1, 2.0
 
 
 class RemoteClient:

@@ -29,8 +29,7 @@ from benchbook.sites.workspace import Lab
 if TYPE_CHECKING:
     import psycopg
 
-LOOK_S = 2.0
-END_S, READ_S, CARRY_S = 2.0, 600.0, 3600.0
+LOOK_S, END_S, READ_S, CARRY_S = 2.0, 2.0, 600.0, 3600.0
 PACKED = "carried.tar"
 LAST_LINES = 5
 

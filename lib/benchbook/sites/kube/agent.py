@@ -23,8 +23,7 @@ from benchbook.sites.workspace import Lab, lab_id
 
 # What is asked of a host beforehand; a pod's programs are its image's, and it is all a server's.
 LOOK = HostSnapshot({"cores": 1}, {}, {}, "root", "/", True, "", 0.0, -1)
-LEASE_S, PATIENCE_S, TIMEOUT_S = 900.0, 300.0, 30.0
-CARRY_S = 7200.0
+LEASE_S, PATIENCE_S, TIMEOUT_S, CARRY_S = 900.0, 300.0, 30.0, 7200.0
 # The file comes as one line: not every API can end what a command reads.
 INSTALL = """
 import base64, os, sys

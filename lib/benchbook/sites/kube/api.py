@@ -23,7 +23,7 @@ from benchbook.sites.kube.placement import MANAGER
 VARIABLES = ("BENCHBOOK_KUBECONFIG", "KUBECONFIG")
 # The ways in which a connection to the API ends before its work is done.
 LOST = (WebSocketException, urllib3.exceptions.HTTPError, OSError)
-OUT, ERR, STATUS = 1, 2, 3
+OUT, ERR = 1, 2
 CALL_S = 30
 BUSY = (429, 500, 502, 503, 504)
 # A node takes a moment to find a container that the API already calls running.

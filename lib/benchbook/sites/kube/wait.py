@@ -13,9 +13,7 @@ HOPELESS = {
     "ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName",
     "CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff",
 }  # fmt: skip
-PATIENCE_S = 20.0
-PAUSE_S = 0.2
-TOLD_EVERY_S = 15.0
+PATIENCE_S, PAUSE_S, TOLD_EVERY_S = 20.0, 0.2, 15.0
 
 
 class Waiting:

@@ -29,8 +29,7 @@ VARIABLE = "BENCHBOOK_ENGINES"
 RECIPES = Path(__file__).resolve().parents[4] / "tools" / "tidb"
 SAID = re.compile(r"^Release Version: v?(\d+\.\d+\S*)", re.MULTILINE)
 MODULE = re.compile(r"github\.com/pingcap/tidb v\S*?\.(\d{14})-([0-9a-f]{12})")
-BUILD_S = 3600.0
-SAY_EVERY_S = 20.0
+BUILD_S, SAY_EVERY_S = 3600.0, 20.0
 # Without C no compiler for it is needed, and the program is one file that runs anywhere.
 PURE_GO = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOFLAGS": "", "GOWORK": "off"}
 FREE_BYTES = 3 << 30

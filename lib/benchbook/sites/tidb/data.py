@@ -25,8 +25,7 @@ from benchbook.sites.tidb.status import NOT_COUNTED, Status
 
 # Of a server's sockets the one that it keeps, and that of its first start.
 SOCKET, FIRST = "t.sock", "b.sock"
-FIRST_START_S, STOP_S, LAST_LINES = 180.0, 60.0, 5
-GONE_S = 5.0
+FIRST_START_S, STOP_S, GONE_S, LAST_LINES = 180.0, 60.0, 5.0, 5
 NOT_READ = "not read back: this version doesn't tell"
 
 

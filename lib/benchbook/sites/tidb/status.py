@@ -118,8 +118,7 @@ def sum_samples(samples: Samples, name: str, **labels: str) -> float:
     return sum(value for sample, its, value in samples if sample == name and labels.items() <= its.items())
 
 
-# TiKV's status port has this path, and this counter for each thread, since 3.0.
-METRICS = "/metrics"
+# TiKV's status port has this counter for each thread, since 3.0.
 THREAD_CPU = re.compile(r'^tikv_thread_cpu_seconds_total\{[^}]*\bname="([^"]+)"[^}]*\}\s+(\S+)', re.MULTILINE)
 
 
@@ -134,7 +133,7 @@ def pool_seconds(text: str) -> dict[str, float]:
 def read_thread_pools(stores: Iterable[tuple[Machine, str, int]]) -> list[dict[str, float]] | None:
     """Processor time in s of each thread pool of each TiKV; None if one does not tell."""
     try:
-        return [pool_seconds(by.request(address, port, Request(METRICS))) for by, address, port in stores]
+        return [pool_seconds(by.request(address, port, Request("/metrics"))) for by, address, port in stores]
     except (OSError, ValueError):
         return None
 
