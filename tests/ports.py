@@ -28,13 +28,5 @@ def listeners(port: int | None = None) -> list[tuple[str, int, int]]:
 
 def holders(port: int) -> list[int]:
     """Return the processes that listen on a port; empty if none does or we may not see them."""
-    found = set()
-    for connection in psutil.net_connections("tcp"):
-        if (
-            connection.status == psutil.CONN_LISTEN
-            and connection.laddr
-            and connection.laddr.port == port
-            and connection.pid
-        ):
-            found.add(connection.pid)
-    return sorted(found)
+    listening = [one for one in psutil.net_connections("tcp") if one.status == psutil.CONN_LISTEN]
+    return sorted({one.pid for one in listening if one.pid and one.laddr and one.laddr.port == port})

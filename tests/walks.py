@@ -65,6 +65,16 @@ def must_agree(folder: RunFolder) -> None:
     assert (judged.reasons, judged.status, judged.ledger) == ([], "valid", "agrees")
 
 
+def assert_complete(raw: Path, runs: Sequence[PlannedRun], voids: object = None) -> None:
+    """Assert that every planned run is there, whole and valid, and none unfinished."""
+    kept = list(run_folder.list_folders(raw))
+    assert {folder.name for folder in kept} == {run.run_id for run in runs}, voids
+    for folder in kept:
+        assert folder.verify() == []
+        assert judge(folder).status == "valid", judge(folder).reasons
+    assert run_folder.list_unfinished(raw) == []
+
+
 class Store:
     """What a walk is to make and where it goes."""
 
@@ -75,12 +85,10 @@ class Store:
         self.judge: Callable[[RunFolder], validity.Judgement] = judge
 
     def walk(self) -> scheduler.MatrixRunner:
-        where = (self.site, self.raw, self.void)
-        return scheduler.run_missing(
-            scheduler.MatrixRunner(
-                self.study, self.runs, *where, lambda folder: self.judge(folder), LIMITS, self.said.append
-            )
-        )
+        # A test may have another judge in the middle of a walk.
+        where = (self.site, self.raw, self.void, lambda folder: self.judge(folder))
+        runner = scheduler.MatrixRunner(self.study, self.runs, *where, LIMITS, self.said.append)
+        return scheduler.run_missing(runner)
 
     def walk_alone(self, tries: Sequence[bool] = (True, True, True)) -> scheduler.MatrixRunner:
         """Walk, in the tries that say so with the machine alone while runs are made, afresh where its host or
@@ -133,8 +141,4 @@ class Store:
 
     def assert_complete(self) -> None:
         """Check that every planned run is there, whole and valid, and that every void kept its files."""
-        assert {folder.name for folder in self.kept()} == {run.run_id for run in self.runs}, self.voids()
-        for folder in self.kept():
-            assert folder.verify() == []
-            assert judge(folder).status == "valid", judge(folder).reasons
-        assert run_folder.list_unfinished(self.raw) == []
+        assert_complete(self.raw, self.runs, self.voids())

@@ -92,10 +92,8 @@ def limit(part: str, kind: str) -> Callable[[Scene], None]:
     """Put a part, or this process and what it starts (`stage`), into a group that others have limited."""
 
     def act(scene: Scene) -> None:
-        folder = outside_limits.group(kind)
-        scene.undo(lambda: outside_limits.remove(folder))
         pid = os.getpid() if part == "stage" else _pid(scene, part)
-        (folder / "cgroup.procs").write_text(str(pid))
+        (_group(scene, kind) / "cgroup.procs").write_text(str(pid))
 
     return act
 
@@ -104,11 +102,16 @@ def limit_client(kind: str) -> Callable[[Scene], None]:
     """Have the first client begin in such a group, as a rule of cgrules does."""
 
     def act(scene: Scene) -> None:
-        folder = outside_limits.group(kind)
-        scene.undo(lambda: outside_limits.remove(folder))
-        scene.prefix = ["sh", "-c", f'echo $$ >{folder}/cgroup.procs && exec "$@"', "sh"]
+        scene.prefix = ["sh", "-c", f'echo $$ >{_group(scene, kind)}/cgroup.procs && exec "$@"', "sh"]
 
     return act
+
+
+def _group(scene: Scene, kind: str) -> Path:
+    """The folder of a limited group, which is removed once the attempt is judged."""
+    folder = outside_limits.group(kind)
+    scene.undo(lambda: outside_limits.remove(folder))
+    return folder
 
 
 def partition(seconds: float | None) -> Callable[[Scene], None]:
@@ -117,14 +120,14 @@ def partition(seconds: float | None) -> Callable[[Scene], None]:
     def act(scene: Scene) -> None:
         port = str(scene.study.site.port)
         rule = ["-i", "lo", "-p", "tcp", "--dport", port, "-m", "comment", "--comment", COMMENT, "-j", "DROP"]
-        subprocess.run(["iptables", "-w", "-I", "INPUT", *rule], check=True, capture_output=True)
-        is_there = [True]
+        waiting = ["-D", "-I"]
 
         def remove() -> None:
-            if is_there:
-                is_there.clear()
-                subprocess.run(["iptables", "-w", "-D", "INPUT", *rule], check=True, capture_output=True)
+            if waiting:
+                command = ["iptables", "-w", waiting.pop(), "INPUT", *rule]
+                subprocess.run(command, check=True, capture_output=True)
 
+        remove()
         scene.undo(remove)
         if seconds is not None:
             time.sleep(seconds)
@@ -135,52 +138,36 @@ def partition(seconds: float | None) -> Callable[[Scene], None]:
 
 def reload_proxy(scene: Scene) -> None:
     """Start a second proxy that takes the port over and asks the first to end softly, as a reload does."""
-    argv = procfs.read_command(scene.proxy).split()
-    second = subprocess.Popen(
-        [*argv, "-sf", str(scene.proxy)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    start(scene, [*procfs.read_command(scene.proxy).split(), "-sf", str(scene.proxy)])
+    time.sleep(0.5)
+
+
+def start(scene: Scene, argv: list[str], cores: set[int] | None = None) -> None:
+    """Start a program, on some cores alone if they are named; it is killed once the attempt is judged."""
+    pinned = (lambda: os.sched_setaffinity(0, cores)) if cores else None
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen(argv, preexec_fn=pinned, **quiet)
 
     def end() -> None:
-        second.kill()
-        second.wait()
+        process.kill()
+        process.wait()
 
     scene.undo(end)
-    time.sleep(0.5)
 
 
 def second_client(scene: Scene) -> None:
     """Run another sysbench on the same server."""
     endpoint = Endpoint("127.0.0.1", scene.study.site.port, "sbtest", scene.site.lab.secret)
-    planned = scene.runs[0]
-    argv = [
-        word for word in sysbench.run_argv(endpoint, planned) if not word.startswith("--report-checkpoints")
-    ]
-    second = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-    def end() -> None:
-        second.kill()
-        second.wait()
-
-    scene.undo(end)
+    argv = sysbench.run_argv(endpoint, scene.runs[0])
+    start(scene, [word for word in argv if not word.startswith("--report-checkpoints")])
     time.sleep(1)
 
 
 def starve(scene: Scene) -> None:
     """Keep the client's cores busy with ten loops until the attempt is judged."""
     cores = set(scene.site.cpus["client"] or os.sched_getaffinity(0))
-    loops = [
-        subprocess.Popen(
-            [sys.executable, "-c", "while True: pass"], preexec_fn=lambda: os.sched_setaffinity(0, cores)
-        )
-        for _ in range(10 * len(cores))
-    ]
-
-    def end() -> None:
-        for loop in loops:
-            loop.kill()
-            loop.wait()
-
-    scene.undo(end)
+    for _ in range(10 * len(cores)):
+        start(scene, [sys.executable, "-c", "while True: pass"], cores)
 
 
 def wrong_password(scene: Scene) -> None:

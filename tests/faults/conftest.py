@@ -66,23 +66,24 @@ def make_study() -> Callable[..., StudySpec]:
     return make
 
 
+def refused(folder: Path, size: str) -> str:
+    """Mount a disk of some size at a folder; return why it can't be, empty where it could."""
+    if os.geteuid() != 0:
+        return "it needs root"
+    argv = ["mount", "-t", "tmpfs", "-o", f"size={size},mode=0711", "benchbook-fault", str(folder)]
+    done = subprocess.run(argv, capture_output=True, text=True)
+    return done.stderr.strip() or "no word why" if done.returncode else ""
+
+
 @pytest.fixture(scope="session")
 def small_disk() -> Iterator[Callable[[Path, str], Path]]:
     """Return a function that mounts a disk of some size at a folder; all are gone at the end."""
     mounted: list[Path] = []
 
     def mount(folder: Path, size: str) -> Path:
-        if os.geteuid() != 0:
-            pytest.skip("a disk of its own needs root")
         folder.mkdir(parents=True, exist_ok=True)
-        made = subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", f"size={size},mode=0711", "benchbook-fault", str(folder)],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if made.returncode != 0:
-            pytest.skip(f"no disk of its own here: {made.stderr.strip()}")
+        if why := refused(folder, size):
+            pytest.skip(f"no disk of its own here: {why}")
         mounted.append(folder)
         return folder
 
@@ -96,8 +97,7 @@ def lab() -> Iterator[Path]:
     """The folder of the lab, in memory where we may mount; nothing of it stays."""
     folder = Path(tempfile.mkdtemp(prefix="bb-faults-", dir="/var/tmp"))
     folder.chmod(0o711)
-    options = ["mount", "-t", "tmpfs", "-o", f"size={DISK},mode=0711", "benchbook-fault", str(folder)]
-    has_disk = os.geteuid() == 0 and subprocess.run(options, check=False).returncode == 0
+    has_disk = not refused(folder, DISK)
     yield folder / "lab"
     assert teardown.tear_down(folder).is_clean
     if has_disk:

@@ -19,7 +19,7 @@ from benchbook.measure import scheduler, sysbench
 from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites.contract import Start
-from tests import beside
+from tests import beside, walks
 from tests.faults import leftovers
 from tests.faults.book import Book
 from tests.limits import LIMITS
@@ -110,14 +110,13 @@ class Scene:
     def walk(self, fault: Callable[[Scene], None] | None, when: str = "running") -> scheduler.MatrixRunner:
         """Walk the schedule with a fault in the first attempt: `early`, before the first look at the server;
         `before` the client begins; or while it is `running`."""
+        runner = scheduler.MatrixRunner(
+            *(self.study, self.runs, self.site, self.raw, self.void),
+            *(self.judge, LIMITS, self.said.append),
+        )
         with self._disturbed(fault, when):
             try:
-                where = (self.site, self.raw, self.void)
-                return scheduler.run_missing(
-                    scheduler.MatrixRunner(
-                        self.study, self.runs, *where, self.judge, LIMITS, self.said.append
-                    )
-                )
+                return scheduler.run_missing(runner)
             finally:
                 self.settle()
 
@@ -197,29 +196,21 @@ class Scene:
     def assert_resumed(self) -> None:
         """Check that the walk went on: every planned run is there, whole, valid, on the prepared tables."""
         assert self.columns() == ["id", "k", "c", "pad"], "the run was made again on a table that was altered"
-        assert {folder.name for folder in run_folder.list_folders(self.raw)} == {
-            run.run_id for run in self.runs
-        }
-        for folder in run_folder.list_folders(self.raw):
-            assert folder.verify() == []
-            assert validity.judge_run(folder, LIMITS).status == "valid"
-        assert run_folder.list_unfinished(self.raw) == []
+        walks.assert_complete(self.raw, self.runs)
 
     def assert_resumed_for(self, *arms: str) -> None:
         """Check that the runs of these arms are there, whole and valid."""
-        kept = list(run_folder.list_folders(self.raw)) + [
-            RunFolder(note.with_name(note.name.removesuffix(".void.json")))
-            for note in self.void.glob("*.void.json")
-            if files.read_json(note)["status"] == "earlier"
+        notes = [
+            note for note in self.void.glob("*.void.json") if files.read_json(note)["status"] == "earlier"
         ]
+        kept = [*run_folder.list_folders(self.raw), *map(run_folder.voided_by, notes)]
         valid = [folder for folder in kept if validity.judge_run(folder, LIMITS).status == "valid"]
         assert {folder.plan()["arm"] for folder in valid} == set(arms)
 
     def assert_nothing_left(self) -> None:
         """Check that some seconds later only this lab's server and proxy run, and nothing is in force."""
         up = {pid for arm in self.study.arms for pids in self.site.monitored(arm).values() for pid in pids}
-        left = leftovers.after(
-            lambda: leftovers.of(self.site.lab.folder, (), up) + leftovers.mounts(self.base)
-        )
+        lab = self.site.lab.folder
+        left = leftovers.after(lambda: leftovers.of(lab, (), up) + leftovers.mounts(self.base))
         self.book.orphans += left
         assert left == []

@@ -55,21 +55,21 @@ def manifest(files: dict[str, bytes | int]) -> bytes:
         known = content if isinstance(content, bytes) else b""
         size = content if isinstance(content, int) else len(content)
         listed[name] = {"sha256": hashlib.sha256(known).hexdigest(), "bytes": size}
-    return json.dumps(
-        {"format": 1, "study": "made", "benchbook": "0", "commit": None, "files": listed}
-    ).encode()
+    whole = {"format": 1, "study": "made", "benchbook": "0", "commit": None, "files": listed}
+    return json.dumps(whole).encode()
 
 
-def header(name: str, size: int, kind: bytes = b"0", more: bytes = b"") -> bytes:
+def header(
+    name: str, size: int, kind: bytes = b"0", more: bytes = b"", changes: dict[int, bytes] | None = None
+) -> bytes:
     """Return a tar header as it would stand on disk, whatever it says."""
     made = bytearray(512)
     fields = {
         0: name.encode()[:100], 100: b"0000644\0", 108: b"0000000\0", 116: b"0000000\0",
         124: b"%011o\0" % size, 136: b"00000000000\0", 148: b" " * 8, 156: kind, 257: b"ustar\x0000",
     }  # fmt: skip
-    for place, value in fields.items():
+    for place, value in [*fields.items(), (386, more), *(changes or {}).items()]:
         made[place : place + len(value)] = value
-    made[386 : 386 + len(more)] = more
     made[148:156] = b"%06o\0 " % sum(made)
     return bytes(made)
 
@@ -127,9 +127,8 @@ def hungry_xz() -> bytes:
     length = (packed[12] + 1) * 4
     assert packed[14] == 0x21, "the LZMA2 filter comes first"
     packed[16] = 40
-    packed[12 + length - 4 : 12 + length] = zlib.crc32(bytes(packed[12 : 12 + length - 4])).to_bytes(
-        4, "little"
-    )
+    checksum = zlib.crc32(bytes(packed[12 : 12 + length - 4]))
+    packed[12 + length - 4 : 12 + length] = checksum.to_bytes(4, "little")
     return bytes(packed)
 
 
@@ -143,12 +142,8 @@ MB = 1 << 20
 
 def xz_zeros() -> bytes:
     packer = lzma.LZMACompressor(preset=0)
-    made = [
-        packer.compress(zeros(2000 * MB)),
-        *(packer.compress(bytes(MB)) for _ in range(100)),
-        packer.flush(),
-    ]
-    return b"".join(made)
+    made = [packer.compress(part) for part in (zeros(2000 * MB), *[bytes(MB)] * 100)]
+    return b"".join([*made, packer.flush()])
 
 
 BOMBS: dict[str, tuple[str, Callable[[], bytes], str]] = {
@@ -218,21 +213,9 @@ def test_the_archive_they_are_made_of_is_taken(tmp_path):
         assert (tmp_path / kind / PLACE).read_bytes() == b"a log\n"
 
 
-AFTER = {
-    "a byte": b"x",
-    "a second gzip": gzip.compress(b"more"),
-    "zeros": bytes(100),
-}
-
-
 def altered(changes: dict[int, bytes]) -> bytes:
     """Return an archive whose last header has other bytes in places, and its sum right again."""
-    made = bytearray(header(f"made/{PLACE}", 6))
-    for place, value in changes.items():
-        made[place : place + len(value)] = value
-    made[148:156] = b" " * 8
-    made[148:156] = b"%06o\0 " % sum(made)
-    return FIRST + bytes(made) + padded(b"a log\n") + END
+    return FIRST + header(f"made/{PLACE}", 6, changes=changes) + padded(b"a log\n") + END
 
 
 def test_times_in_a_gnu_header_are_no_folder(tmp_path):
@@ -241,11 +224,11 @@ def test_times_in_a_gnu_header_are_no_folder(tmp_path):
     assert (tmp_path / "out" / PLACE).read_bytes() == b"a log\n"
 
 
-@pytest.mark.parametrize("what", AFTER)
-def test_nothing_may_follow_the_end(what, tmp_path):
+@pytest.mark.parametrize("after", [b"x", gzip.compress(b"more"), bytes(100)])
+def test_nothing_may_follow_the_end(after, tmp_path):
     for kind, compress in (("gz", gzip.compress), ("xz", lzma.compress)):
         file = tmp_path / f"made.tar.{kind}"
-        file.write_bytes(compress(WHOLE) + AFTER[what])
+        file.write_bytes(compress(WHOLE) + after)
         with pytest.raises(BenchbookError, match="something follows its end"):
             archive.unpack_archive(file, tmp_path / f"out-{kind}")
 
@@ -311,18 +294,16 @@ NAMES |= {name: ({name: b"x"}, "not a place of an archive") for name in OUTSIDE}
 @pytest.mark.parametrize("what", NAMES)
 def test_names_that_are_not_ours_or_not_apart_are_refused_before_anything_is_written(what, tmp_path):
     files, said = NAMES[what]
+    file = packed("gz", member("made/manifest.json", manifest(files)) + END, tmp_path)
     with pytest.raises(BenchbookError, match=said):
-        archive.unpack_archive(
-            packed("gz", member("made/manifest.json", manifest(files)) + END, tmp_path), tmp_path / "out"
-        )
+        archive.unpack_archive(file, tmp_path / "out")
     assert [file.name for file in tmp_path.rglob("*")] == ["made.tar.gz"]
 
 
 def test_what_would_not_fit_is_refused_before_a_byte_is_written(tmp_path, monkeypatch):
     monkeypatch.setattr(archive, "free_bytes", lambda _: 100_000_000)
-    with pytest.raises(
-        BenchbookError, match=r"200 MB beside them, and 100 MB are free; nothing was unpacked"
-    ):
+    said = r"200 MB beside them, and 100 MB are free; nothing was unpacked"
+    with pytest.raises(BenchbookError, match=said):
         archive.unpack_archive(packed("gz", WHOLE, tmp_path), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

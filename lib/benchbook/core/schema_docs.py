@@ -71,9 +71,8 @@ def _render_list(whole: dict[str, Any], section: dict[str, Any]) -> str:
     for key, node in section["properties"].items():
         default = " (required)" if key in section.get("required", ()) else _format_default(node["default"])
         # Null is what a key is when it is left out. The first clause tells keys apart.
-        meaning = re.sub(
-            r"[;:,.] [Nn]ull(?:[^.;]|[.;](?! |$))*(?=[.;](?: |$))", "", _describe_key(whole, node)
-        )
+        on_null = r"[;:,.] [Nn]ull(?:[^.;]|[.;](?! |$))*(?=[.;](?: |$))"
+        meaning = re.sub(on_null, "", _describe_key(whole, node))
         ends = [match.start() for match in re.finditer(r"[.;](?= |$)", meaning)]
         whole_ends = (end for end in ends if meaning[:end].count("(") == meaning[:end].count(")"))
         end = next(whole_ends, len(meaning) - 1)
@@ -114,13 +113,10 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 def build_schemas() -> dict[str, dict[str, Any]]:
     """Every schema by the name of its file; each key carries its meaning and unit."""
-    kinds: dict[str, type[BaseModel]] = {
-        "study": StudySpec, "source": SourceSpec, "audit": Audit, "findings": Findings
-    }  # fmt: skip
-    return {
-        f"{name}.schema.json": {"$schema": DIALECT, **kind.model_json_schema()}
-        for name, kind in kinds.items()
-    }
+    kinds: dict[str, type[BaseModel]] = {"study": StudySpec, "source": SourceSpec}
+    kinds |= {"audit": Audit, "findings": Findings}
+    schemas = {f"{name}.schema.json": kind.model_json_schema() for name, kind in kinds.items()}
+    return {name: {"$schema": DIALECT, **schema} for name, schema in schemas.items()}
 
 
 def write_schemas(folder: Path, check: bool = False) -> int:

@@ -81,12 +81,8 @@ def pack_study(study: str, target: Path, commit: str | None = None) -> Path:
     missing = [name for name in PARTS if not (where.data / name).is_file()]
     if missing:
         raise BenchbookError(f"data/{study}: no {', '.join(missing)}; make repro comes first")
-    broken = [
-        f"{folder.name}: {fault}"
-        for folder in run_folder.list_folders(where.raw)
-        for fault in folder.verify()
-    ]
-    if broken:
+    raw = run_folder.list_folders(where.raw)
+    if broken := [f"{folder.name}: {fault}" for folder in raw for fault in folder.verify()]:
         raise BenchbookError("not exported, raw runs are not as they were written:\n  " + "\n  ".join(broken))
     there = [*PARTS, *([SESSION] if where.session.is_file() else [])]
     chosen = [paths.params_file(), *(where.data / name for name in there)]
@@ -174,16 +170,16 @@ def open_archive(archive: Path) -> Iterator[tuple[Iterator[TarMember], int]]:
 
 def _require_room(size: int, into: Path, allowed: int) -> None:
     """Refuse, before a byte is written, files that don't fit or exceed the archive's allowed size."""
+    listed, free = f"{size / 1e6:.0f} MB", free_bytes(into.absolute())
     if size > allowed:
         raise BenchbookError(
-            f"its manifest lists {size / 1e6:.0f} MB, more than the {allowed / 1e6:.0f} MB that an archive "
-            "of this size can honestly hold; nothing was unpacked"
+            f"its manifest lists {listed}, more than the {allowed / 1e6:.0f} MB that an archive of this size "
+            "can honestly hold; nothing was unpacked"
         )
-    free = free_bytes(into.absolute())
     if size + ROOM_BYTES > free:
         raise BenchbookError(
-            f"its files take {size / 1e6:.0f} MB and {ROOM_BYTES / 1e6:.0f} MB beside them, and "
-            f"{free / 1e6:.0f} MB are free; nothing was unpacked: make room, or set TMPDIR"
+            f"its files take {listed} and {ROOM_BYTES / 1e6:.0f} MB beside them, and {free / 1e6:.0f} MB are "
+            "free; nothing was unpacked: make room, or set TMPDIR"
         )
 
 
@@ -219,12 +215,10 @@ def _find_misplaced(listed: dict[str, Listed], study: str) -> Iterator[str]:
         elif folded in observations:
             yield f"{name}: the same name as {observations[folded]} where upper and lower case are one"
         observations[folded] = name
-    for name in observations:
+    for name, written in observations.items():
         for folder in map(str, PurePosixPath(name).parents):
             if folder in observations:
-                yield (
-                    f"{observations[name]}: {observations[folder]} is a file already, so it can't be a folder"
-                )
+                yield f"{written}: {observations[folder]} is a file already, so it can't be a folder"
 
 
 def is_place(name: str, study: str) -> bool:

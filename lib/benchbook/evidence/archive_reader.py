@@ -31,9 +31,8 @@ class ArchiveContents:
     @cached_property
     def study(self) -> StudySpec:
         """The study file; its claims need not be in a source."""
-        return validate_document(
-            yaml_file.read_mapping(self.where.file, f"studies/{self.name}.yaml"), StudySpec
-        )
+        document = yaml_file.read_mapping(self.where.file, f"studies/{self.name}.yaml")
+        return validate_document(document, StudySpec)
 
     @cached_property
     def params(self) -> Params:

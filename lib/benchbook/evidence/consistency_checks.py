@@ -6,10 +6,10 @@ here, is no longer there, or deserves a look. Files that agree prove no measurem
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 
 from benchbook.core.artifacts import run_folder
@@ -95,7 +95,7 @@ def _of_moments(held: ArchiveContents) -> Iterator[str]:
         began[folder.name] = measured.parse_moment(times.started_utc)
         spans[folder.name] = began[folder.name], measured.parse_moment(times.ended_utc), together
     yield from measured.find_overlaps(spans)
-    for before, after in pairwise(run for run in held.runs if run.run_id in began):
+    for before, after in itertools.pairwise(run for run in held.runs if run.run_id in began):
         is_one = before.group == after.group and words.RUNS in (before.order, after.order)
         if is_one and began[after.run_id] < began[before.run_id]:
             yield f"raw/{after.run_id}: it was made before {before.run_id}, the schedule has it after that"
@@ -118,12 +118,11 @@ def _of_turns(held: ArchiveContents) -> Iterator[str]:
         if each != (request := folder.evidence()["turns"]["asked"]):
             yield f"raw/{folder.name}: evidence.json: turns.asked is {request}, the plan asks for {each}"
         if not of_group:
-            due = [arm for turns_of_round in rounds for arm in turns_of_round]
-            taken = turns_of(file.read_text("utf-8"))
-            for number, turn in enumerate(taken):
-                if turn.arm != due[number % len(due)]:
-                    wanted = due[number % len(due)]
-                    yield f"{plan.group}: turn {number + 1} is of {turn.arm}, by the plan of {wanted}"
+            due = itertools.cycle(itertools.chain.from_iterable(rounds))
+            taken = zip(turns_of(file.read_text("utf-8")), due, strict=False)
+            for number, (turn, arm) in enumerate(taken, 1):
+                if turn.arm != arm:
+                    yield f"{plan.group}: turn {number} is of {turn.arm}, by the plan of {arm}"
                     break
         of_group.setdefault(files.digest_file(file), folder.name)
     for group, of_group in by_group.items():
@@ -159,8 +158,7 @@ CHECKS: dict[str, Callable[[ArchiveContents], Iterator[str]]] = {
 def _of_run(held: ArchiveContents, folder: RunFolder) -> Iterator[str]:
     """Faults of one run: its hashes, its name, its checks, its evidence."""
     place = f"raw/{folder.name}"
-    faults = folder.verify()
-    if faults:
+    if faults := folder.verify():
         yield from (f"{place}: {fault}" for fault in faults)
         return
     yield from planned.check_name(folder.name, folder.plan(), "raw")

@@ -53,10 +53,8 @@ def compare_results(study: str, root: Path, cores: int | None = None) -> tuple[s
     except Exception as error:
         # Whatever files that nobody here made do to parse and analyze.
         kind = "" if isinstance(error, BenchbookError) else f"{type(error).__name__}: "
-        raise BenchbookError(
-            "every hash is right, but the stages parse and analyze failed on these files: "
-            f"{kind}{strip_control(error)}"
-        ) from error
+        what = "every hash is right, but the stages parse and analyze failed on these files"
+        raise BenchbookError(f"{what}: {kind}{strip_control(error)}") from error
     return tuple(find_differences(claimed, where.data))
 
 

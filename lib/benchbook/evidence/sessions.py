@@ -11,8 +11,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from benchbook.compare.text import cpu_models
 from benchbook.core.artifacts import design, record, run_folder
 from benchbook.core.artifacts.artifact import Facts
@@ -71,12 +69,10 @@ def list_methods(held: ArchiveContents) -> dict[str, int]:
     """
     orders = {str(plan.get("order", "runs")) for plan in held.plans.values()}
     used, mixed = design.methods_used(held.study, orders), design.mixed_methods(held.plans.values())
-    written = held.facts.methods
-    if written is not None:
+    if (written := held.facts.methods) is not None:
         # A way that got its number later is not written.
-        return {
-            name: int(written[name]) for name in used if name in written or name not in design.LATER
-        } | mixed
+        late = {*design.LATER} - {*written}
+        return {name: int(written[name]) for name in used if name not in late} | mixed
     first = min(held.folders, key=lambda item: item.times().started_utc).evidence()
     ledger = (first.get("ledger") or {}).get("after") or {}
     nice = ((first.get("identity_before") or {}).get("place") or {}).get("nice", "")
@@ -88,14 +84,6 @@ def list_methods(held: ArchiveContents) -> dict[str, int]:
     return {name: shown.get(name, 1) for name in used if name not in design.LATER} | mixed
 
 
-def seed_of(held: ArchiveContents) -> int:
-    """Seed of a session: the one it drew, or that of the study file."""
-    seed = held.session.get("seed", held.study.plan.seed)
-    if seed is None:
-        raise BenchbookError(f"{held.name}: session.json: missing, and the study file has no plan.seed")
-    return int(seed)
-
-
 def describe_design(held: ArchiveContents) -> dict[str, Any]:
     """A session's design in its parts, for `design.describe_differences`."""
     return design.describe_design(held.study, held.facts.arms, list_methods(held))
@@ -105,20 +93,17 @@ def machine_of(facts: Facts) -> RecordedMachine:
     """Machine under the servers, from the facts of the first arm, with all versions seen."""
     arm = next(iter(facts.arms.values()))
     hosts = arm.get("hosts") or {}
-    observations: Mapping[str, Any] = (
-        arm.get("machine") or hosts.get("server") or next(iter(hosts.values()), {})
-    )
-    processor = cpu_models.parse_processor(str(observations.get("cpu_model") or "not known"))
-    probes: Mapping[str, Any] = facts.probes or {}
+    host: Mapping[str, Any] = arm.get("machine") or hosts.get("server") or next(iter(hosts.values()), {})
+    processor = cpu_models.parse_processor(str(host.get("cpu_model") or "not known"))
     return RecordedMachine(
         processor=processor.name,
-        cores=float(observations.get("cores") or 1),
-        memory_mib=observations.get("memory_mib"),
-        kernel=observations.get("kernel"),
-        system=observations.get("system") or (arm.get("node") or {}).get("image"),
+        cores=float(host.get("cores") or 1),
+        memory_mib=host.get("memory_mib"),
+        kernel=host.get("kernel"),
+        system=host.get("system") or (arm.get("node") or {}).get("image"),
         site=str((arm.get("site") or {}).get("kind", "not known")),
         versions={name: ", ".join(versions) for name, versions in design.list_versions(facts.arms).items()},
-        probes={name: value for name, value in probes.items() if value is not None},
+        probes={name: value for name, value in (facts.probes or {}).items() if value is not None},
         **processor.model_dump(exclude={"name"}, exclude_none=True),
     )
 
@@ -151,9 +136,8 @@ def find_duplicates(index: record.Index) -> Iterator[str]:
 
 def results_of(held: ArchiveContents) -> record.Results:
     """Results of a session that is unpacked and analyzed: its findings, facts and design."""
-    return record.Results(
-        findings=Findings.read(held.where.findings), facts=held.facts, design=describe_design(held)
-    )
+    findings = Findings.read(held.where.findings)
+    return record.Results(findings=findings, facts=held.facts, design=describe_design(held))
 
 
 def write_results(file: Path, results: record.Results) -> str:
@@ -172,54 +156,43 @@ def from_raw(session: record.RecordedSession, root: Path) -> tuple[list[str], li
     study = archive.unpack_archive(session.where.archive, root).study
     if study != session.where.name:
         return [f"{session.archive_name}: holds the study {study}; it belongs into that folder"], []
-    in_git = _other_results(session, root)
-    differs = [*in_git, *recompute.compare_results(study, root, 1)]
-    with paths.use_root(root):
-        held = ArchiveContents(root, study)
-        shown, id_here = derive_entry(held), session_id(held)
-    refused = [*filter(None, [session.other_archive()]), *_entry_differences(session, id_here, shown)]
-    tables = tidy.load_tables(held.where.tidy)
-    if tables_of(study, session.entry, tables) != session.entry.tables:
-        differs.append("tidy tables: other values than recorded")
-    return refused, [f"{session.archive_name}: {text}" for text in differs]
-
-
-def _other_results(session: record.RecordedSession, root: Path) -> Iterator[str]:
-    """Differences of results in git from an unpacked archive, before anything is made of it."""
-    inside, in_git = paths.StudyPaths(session.where.name, root), session.results
+    inside, in_git, differs = paths.StudyPaths(study, root), session.results, []
     for file, ours in ((inside.findings, in_git.findings), (inside.facts, in_git.facts)):
         if type(ours).read(file) != ours:
-            yield f"{file.name}: the archive has another than {session.where.results.name}"
-
-
-def tables_of(study: str, entry: record.Entry, tables: Mapping[str, pd.DataFrame]) -> str:
-    """Digest of a session's tidy tables over the columns that there were when it was recorded."""
-    columns = record.read_index().studies[study].columns[entry.columns]
-    return numeric_equality.tables_digest(
-        {name: tables[name].reindex(columns=text.split()) for name, text in columns.items()}
-    )
+            differs.append(f"{file.name}: the archive has another than {session.where.results.name}")
+    differs += recompute.compare_results(study, root, 1)
+    with paths.use_root(root):
+        held = ArchiveContents(root, study)
+        evidence = {"session": session_id(held), **derive_entry(held)}
+    refused = [*filter(None, [session.other_archive()])]
+    for key, value in evidence.items():
+        statement = session.id if key == "session" else getattr(session.entry, key)
+        if statement != value:
+            text = f"{key}: {record.INDEX} says {statement}, its raw files {value}"
+            refused.append(f"{session.archive_name}: {text}")
+    tables = tidy.load_tables(held.where.tidy)
+    # The columns that there were when it was recorded.
+    columns = record.read_index().studies[study].columns[session.entry.columns]
+    kept = {name: tables[name].reindex(columns=text.split()) for name, text in columns.items()}
+    if numeric_equality.tables_digest(kept) != session.entry.tables:
+        differs.append("tidy tables: other values than recorded")
+    return refused, [f"{session.archive_name}: {text}" for text in differs]
 
 
 def derive_entry(held: ArchiveContents) -> dict[str, Any]:
     """Fields of an entry that follow from a session's raw files, by the entry's keys."""
     logs = sorted(files.digest_file(folder.path / run_folder.OUT)[:LOG_DIGITS] for folder in held.folders)
     methods = list_methods(held)
+    # The one that the session drew, or that of the study file.
+    seed = held.session.get("seed", held.study.plan.seed)
+    if seed is None:
+        raise BenchbookError(f"{held.name}: session.json: missing, and the study file has no plan.seed")
     return {
         "measured": format_minute(read_start(held)),
-        "seed": seed_of(held),
+        "seed": int(seed),
         "runs": len(logs),
         "logs": " ".join(logs),
         "methods": methods,
         "design": design.compute_digest(held.study, held.facts.arms, methods),
         "machine": machine_of(held.facts),
     }
-
-
-def _entry_differences(
-    session: record.RecordedSession, id_here: str, shown: Mapping[str, Any]
-) -> Iterator[str]:
-    """Differences of an entry from the evidence of its session."""
-    for key, value in {"session": id_here, **shown}.items():
-        statement = session.id if key == "session" else getattr(session.entry, key)
-        if statement != value:
-            yield f"{session.archive_name}: {key}: {record.INDEX} says {statement}, its raw files {value}"

@@ -53,9 +53,8 @@ class TarMember:
 
 def suffix_of(file: Path) -> str:
     """Kind of packing of a file, by its name; BenchbookError for any other name."""
-    for suffix in SUFFIXES:
-        if file.name.endswith(suffix):
-            return suffix
+    if file.name.endswith(SUFFIXES):
+        return file.name[-len(SUFFIXES[0]) :]
     raise BenchbookError(f"{file.name}: not an archive by its name; it must end in .tar.gz or .tar.xz")
 
 
@@ -73,12 +72,10 @@ def write_tar(target: Path, entries: Iterable[tuple[str, Path | bytes]], preset:
         else lzma.LZMAFile(stream, "wb", preset=preset) as packed,
         tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar,
     ):
-        for name, input_entry in entries:
+        for name, source in entries:
             entry = tarfile.TarInfo(name)
             entry.mode = 0o644
-            content: IO[bytes] = (
-                input_entry.open("rb") if isinstance(input_entry, Path) else io.BytesIO(input_entry)
-            )
+            content: IO[bytes] = source.open("rb") if isinstance(source, Path) else io.BytesIO(source)
             with content:
                 entry.size = content.seek(0, io.SEEK_END)
                 content.seek(0)
@@ -102,13 +99,10 @@ class _Unpacked:
 
     def __init__(self, stream: IO[bytes], suffix: str, most: int) -> None:
         self.stream, self.left = stream, most
-        self.is_gzip = suffix == ".tar.gz"
-        self.unpacker: Any = (
-            zlib.decompressobj(31)
-            if self.is_gzip
-            else lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=XZ_MEMORY)
-        )
-        self.waiting = bytearray()
+        self.is_gzip, self.waiting = suffix == ".tar.gz", bytearray()
+        self.unpacker: Any = zlib.decompressobj(31)
+        if not self.is_gzip:
+            self.unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=XZ_MEMORY)
 
     def read(self, size: int) -> bytes:
         """Exactly so many bytes, fewer only at the end."""

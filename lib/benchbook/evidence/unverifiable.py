@@ -46,16 +46,14 @@ def beside_ours(held: ArchiveContents, ours: Path) -> Iterator[str]:
             yield f"{place}: not as this clone has it; claims and bands are the archive's"
     checks = [check for judged in held.judged.values() for check in judged.checks]
     excused = Counter(str(check) for check in checks if check.is_excused)
-    yield from (
-        f"{count} of {len(held.folders)} runs: not checked: {what}" for what, count in excused.items()
-    )
+    for what, count in excused.items():
+        yield f"{count} of {len(held.folders)} runs: not checked: {what}"
 
 
 def _of_settings(held: ArchiveContents) -> Iterator[str]:
     """Settings files and command lines that are gone: facts or runs name their digest, and no file has it."""
     kept = {files.digest_file(file) for file in held.where.applied.rglob("*") if file.is_file()}
-    absent = [place for digest, places in held.applied.items() if digest not in kept for place in places]
-    if absent:
+    if absent := [place for digest, places in held.applied.items() if digest not in kept for place in places]:
         yield f"applied/: no file has the digest that is named by {', '.join(absent)}"
 
 
@@ -64,10 +62,7 @@ def _of_study_here(held: ArchiveContents, ours: Path) -> Iterator[str]:
     if not here.file.is_file():
         yield f"{here.shown}: this clone has no such study to hold it against"
         return
-    own_values = validate_document(yaml_file.read_mapping(here.file, here.shown), StudySpec).model_dump(
-        mode="json"
-    )
-    theirs = held.study.model_dump(mode="json")
-    differing = [key for key in own_values if repr(own_values[key]) != repr(theirs[key])]
-    if differing:
+    study = validate_document(yaml_file.read_mapping(here.file, here.shown), StudySpec)
+    values, theirs = (each.model_dump(mode="json") for each in (study, held.study))
+    if differing := [key for key in values if repr(values[key]) != repr(theirs[key])]:
         yield f"{here.shown}: {', '.join(differing)}: not as this clone has it"

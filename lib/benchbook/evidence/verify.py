@@ -110,10 +110,8 @@ def describe_provenance(file: Path) -> Iterator[str]:
     alike = [each.entry for each in others if each.entry.design == session.entry.design]
     same = [entry for entry in alike if entry.superseded is None]
     processors = {entry.machine.processor for entry in same} - {session.entry.machine.processor}
-    yield (
-        f"{count(len(same), 'further session')} of the same design in the record, "
-        f"{count(len(processors), 'other processor')} among them"
-    )
+    beside = f"{count(len(processors), 'other processor')} among them"
+    yield f"{count(len(same), 'further session')} of the same design in the record, {beside}"
 
 
 @contextlib.contextmanager

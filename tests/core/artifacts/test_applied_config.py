@@ -8,9 +8,8 @@ from benchbook.core.util import files
 
 def test_a_text_is_kept_once_and_what_an_earlier_provision_left_goes(tmp_path: Path):
     applied_config.write_texts(tmp_path, [("old.cnf", "x=0\n")])
-    applied_config.write_texts(
-        tmp_path, [("my.cnf", "x=1\n"), ("again.cnf", "x=1\n"), ("server.conf", "x=2")]
-    )
+    texts = [("my.cnf", "x=1\n"), ("again.cnf", "x=1\n"), ("server.conf", "x=2")]
+    applied_config.write_texts(tmp_path, texts)
     kept = {file.name: file.read_text() for file in tmp_path.iterdir()}
     assert sorted(kept.values()) == ["x=1\n", "x=2"]
     for name, text in kept.items():

@@ -56,9 +56,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_a_stage_wrote_is_read(place: Path):
     (place / "facts.json").write_text(json.dumps(FACTS))
     (place / "dataset.json").write_text(json.dumps(DATASET))
-    assert (
-        artifact.read_facts("quick") == artifact.Facts(**FACTS) and artifact.read_dataset("quick") == DATASET
-    )
+    assert artifact.read_facts("quick") == artifact.Facts(**FACTS)
+    assert artifact.read_dataset("quick") == DATASET
 
 
 @pytest.mark.parametrize(
@@ -74,9 +73,8 @@ def test_what_a_stage_wrote_is_read(place: Path):
 )
 def test_edited_facts_are_refused_by_key(place: Path, changed: dict[str, Any], key: str):
     (place / "facts.json").write_text(json.dumps(FACTS | changed))
-    with pytest.raises(
-        BenchbookError, match=rf"data/quick/facts.json: {key}: .*dvc repro -f provision@quick"
-    ):
+    said = rf"data/quick/facts.json: {key}: .*dvc repro -f provision@quick"
+    with pytest.raises(BenchbookError, match=said):
         artifact.read_facts("quick")
 
 
@@ -95,9 +93,7 @@ def test_whatever_json_stands_there_is_read_or_refused(tmp_path_factory: pytest.
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BENCHBOOK_ROOT", str(root))
         (root / "data" / "quick").mkdir(parents=True)
-        for name in ("facts", "dataset"):
+        for name, read in (("facts", artifact.read_facts), ("dataset", artifact.read_dataset)):
             (root / "data" / "quick" / f"{name}.json").write_text(json.dumps(value))
-        with pytest.raises(BenchbookError):
-            artifact.read_facts("quick")
-        with pytest.raises(BenchbookError):
-            artifact.read_dataset("quick")
+            with pytest.raises(BenchbookError):
+                read("quick")

@@ -29,15 +29,9 @@ def made(raw: Path, run_id: str = RUN, attempt: int = 1) -> RunFolder:
 
 
 def state(folder: Path) -> dict[str, tuple]:
-    """Return hash and time of every file below a folder."""
-    return {
-        str(path.relative_to(folder)): (
-            hashlib.sha256(path.read_bytes()).hexdigest(),
-            path.stat().st_mtime_ns,
-        )
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
+    """Bytes and time of every file below a folder."""
+    below = [path for path in folder.rglob("*") if path.is_file()]
+    return {str(path.relative_to(folder)): (path.read_bytes(), path.stat().st_mtime_ns) for path in below}
 
 
 @pytest.fixture
@@ -45,17 +39,23 @@ def raw(tmp_path: Path) -> Path:
     return tmp_path / "raw"
 
 
+def listed(raw: Path) -> tuple[list[Path], list[RunFolder]]:
+    return run_folder.list_unfinished(raw), list(run_folder.list_folders(raw))
+
+
 def test_a_run_takes_its_name_only_when_it_is_whole(raw: Path):
     part = begun(raw)
-    assert (run_folder.list_unfinished(raw), list(run_folder.list_folders(raw))) == ([part], [])
+    assert listed(raw) == ([part], [])
+    with pytest.raises(FileExistsError):
+        begun(raw)
     sealed = run_folder.seal_folder(part, 2)
     assert sealed.verify() == []
-    assert list(run_folder.list_folders(raw)) == [], "sealed, and still to be judged"
+    assert listed(raw) == ([part], []), "sealed, and still to be judged"
     kept = run_folder.move_to_raw(sealed, raw)
-    assert (run_folder.list_unfinished(raw), list(run_folder.list_folders(raw))) == ([], [kept])
-    assert kept.name == RUN
-    assert kept.manifest().attempt == 2
+    assert listed(raw) == ([], [kept])
+    assert (kept.name, kept.manifest().attempt) == (RUN, 2)
     assert (kept.plan()["threads"], kept.evidence()["exit_code"]) == (4, 0)
+    assert kept.text("sysbench.out").startswith("caf\ufffd 1\n"), "bytes that are no text are kept and shown"
     assert kept.verify() == []
 
 
@@ -67,31 +67,19 @@ def test_a_run_without_one_of_its_files_is_never_sealed(raw: Path):
     assert RunFolder(part).verify()[0].startswith("manifest.json: FileNotFoundError")
 
 
-def test_a_run_that_is_there_is_not_begun_again(raw: Path):
-    begun(raw)
-    with pytest.raises(FileExistsError):
-        begun(raw)
-
-
-def test_every_flipped_byte_is_found(raw: Path):
+def test_every_flipped_byte_and_every_missing_file_is_found(raw: Path):
     folder = made(raw)
     for name in run_folder.CONTENT:
         path = folder.path / name
         whole = path.read_bytes()
-        for at in range(len(whole)):
-            path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
-            assert folder.verify() == [f"{name}: its bytes are not those of the manifest"], (name, at)
-        path.write_bytes(whole + b"\n")
-        assert folder.verify() == [f"{name}: its bytes are not those of the manifest"]
+        flipped = [whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :] for at in range(len(whole))]
+        for other in (*flipped, whole + b"\n"):
+            path.write_bytes(other)
+            assert folder.verify() == [f"{name}: its bytes are not those of the manifest"], other
+        path.unlink()
+        assert folder.verify() == [f"{name}: missing"]
         path.write_bytes(whole)
     assert folder.verify() == []
-
-
-@pytest.mark.parametrize("name", run_folder.CONTENT)
-def test_a_missing_file_is_named(raw: Path, name: str):
-    folder = made(raw)
-    (folder.path / name).unlink()
-    assert folder.verify() == [f"{name}: missing"]
 
 
 def test_a_file_or_folder_too_many_is_named(raw: Path):
@@ -119,20 +107,17 @@ def test_a_manifest_of_another_format_or_another_run_is_told(raw: Path):
     assert RunFolder(moved).verify() == [f"manifest.json: it is the folder of {RUN}"]
 
 
-def test_bytes_that_are_no_text_are_kept_and_shown(raw: Path):
-    assert made(raw).text("sysbench.out").startswith("caf\ufffd 1\n")
-
-
 def test_a_voided_run_keeps_its_bytes_and_its_reason(raw: Path, tmp_path: Path):
-    folder = made(raw)
-    before = state(folder.path)
+    folder, beside = made(raw), made(raw, RUN.replace("b01", "b02"))
+    before, of_beside = state(folder.path), state(beside.path)
+    folder.verify(), folder.plan(), folder.evidence()
     target = run_folder.void_folder(folder.path, tmp_path / "void", "invalid", ["V1 exit code: 1"])
     assert target == tmp_path / "void" / f"{RUN}.a1"
     assert state(target) == before
     assert RunFolder(target).verify() == []
     note = json.loads((tmp_path / "void" / f"{RUN}.a1.void.json").read_text())
     assert note == {"run_id": RUN, "attempt": 1, "status": "invalid", "reasons": ["V1 exit code: 1"]}
-    assert list(run_folder.list_folders(raw)) == []
+    assert list(run_folder.list_folders(raw)) == [beside] and state(beside.path) == of_beside
 
 
 def test_voided_attempts_are_numbered_and_never_overwritten(raw: Path, tmp_path: Path):
@@ -150,25 +135,12 @@ def test_voided_attempts_are_numbered_and_never_overwritten(raw: Path, tmp_path:
     assert before.items() <= state(void).items()
 
 
-def test_nothing_of_a_finished_folder_is_written_again(raw: Path, tmp_path: Path):
-    folder = made(raw)
-    before = state(raw)
-    folder.verify(), folder.plan(), folder.evidence(), folder.text("sysbench.out")
-    second = made(raw, RUN.replace("b01", "b02"))
-    run_folder.void_folder(second.path, tmp_path / "void", "partner", [])
-    assert state(raw) == before
-
-
 def test_files_that_are_no_folders_are_no_runs(raw: Path, tmp_path: Path):
-    made(raw)
+    folder = made(raw)
     (raw / "x.part").write_text("")
     (raw / ".gitkeep").write_text("")
-    assert [folder.name for folder in run_folder.list_folders(raw)] == [RUN]
-    assert run_folder.list_unfinished(raw) == []
-    assert (
-        list(run_folder.list_folders(tmp_path / "none")),
-        run_folder.list_unfinished(tmp_path / "none"),
-    ) == ([], [])
+    assert listed(raw) == ([], [folder])
+    assert listed(tmp_path / "none") == ([], [])
 
 
 def of_three(raw: Path) -> RunFolder:
@@ -183,12 +155,8 @@ def of_three(raw: Path) -> RunFolder:
 def test_what_every_client_printed_is_in_the_manifest(raw: Path):
     folder = of_three(raw)
     assert folder.verify() == []
-    assert [name for name in folder.manifest().files if name.startswith("client-")] == [
-        "client-1/sysbench.err",
-        "client-1/sysbench.out",
-        "client-2/sysbench.err",
-        "client-2/sysbench.out",
-    ]
+    printed = [f"client-{number}/sysbench.{end}" for number in (1, 2) for end in ("err", "out")]
+    assert [name for name in folder.manifest().files if name.startswith("client-")] == printed
     out = folder.path / "client-2" / "sysbench.out"
     out.write_text("CLIENT-2/sysbench.out\n")
     assert folder.verify() == ["client-2/sysbench.out: its bytes are not those of the manifest"]
@@ -216,12 +184,8 @@ def test_a_client_without_a_log_is_never_sealed_and_never_left_out_of_the_manife
 
 def test_options_in_a_file_are_kept_with_the_run():
     setting = {"clients": 2, "options_by": "file"}
-    assert run_folder.planned_files({"arm_setting": setting})[5:] == (
-        "sysbench.cnf",
-        "client-1/sysbench.out",
-        "client-1/sysbench.err",
-        "client-1/sysbench.cnf",
-    )
+    of_second = tuple(f"client-1/sysbench.{end}" for end in ("out", "err", "cnf"))
+    assert run_folder.planned_files({"arm_setting": setting})[5:] == ("sysbench.cnf", *of_second)
     assert run_folder.planned_files({}) == run_folder.planned_files({"arm_setting": {}}) == run_folder.CONTENT
 
 

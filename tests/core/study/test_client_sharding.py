@@ -1,22 +1,10 @@
 """Shares of several clients make the whole, and what can't be shared out is refused with its remedy."""
 
+import pytest
+
 from benchbook.core.study import client_sharding
-from benchbook.core.study.study import StudySpec
 from benchbook.plan import schedule
 from tests import small
-
-
-def study(**changes) -> StudySpec:
-    return small.study(
-        **{
-            "arms": {"one": {}, "three": {"clients": 3, "servers": 3}},
-            "dataset": {"tables": 1, "table_size": 100},
-            "workloads": {"oltp_point_select": {}},
-            "threads": (12,),
-            "plan": {"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 2},
-        }
-        | changes
-    )
 
 
 def test_shares_make_the_whole():
@@ -28,16 +16,12 @@ def test_shares_make_the_whole():
     assert client_sharding.split_plan({**plan, "rate": 0}, 0, 3)["rate"] == 0, "a closed loop stays one"
 
 
-def test_no_two_clients_ask_for_the_same_rows():
-    last = 2**31 - 2
-    for seed in (1, 7, last):
-        seeds = [
-            client_sharding.split_plan({"threads": 16, "seed": seed}, number, 16)["seed"]
-            for number in range(16)
-        ]
-        assert seeds[0] == seed
-        assert len(set(seeds)) == 16
-        assert all(1 <= one <= last for one in seeds)
+@pytest.mark.parametrize("seed", [1, 7, last := 2**31 - 2])
+def test_no_two_clients_ask_for_the_same_rows(seed: int):
+    plan = {"threads": 16, "seed": seed}
+    seeds = [client_sharding.split_plan(plan, number, 16)["seed"] for number in range(16)]
+    assert seeds[0] == seed and len(set(seeds)) == 16
+    assert min(seeds) >= 1 and max(seeds) <= last
 
 
 def test_client_i_uses_server_i_modulo_their_number():
@@ -45,22 +29,16 @@ def test_client_i_uses_server_i_modulo_their_number():
 
 
 def test_runs_of_arms_without_the_keys_are_the_runs_they_were():
-    one, three = schedule.plan_runs("test", study(), {})
-    if one.arm != "one":
-        one, three = three, one
-    assert one.arm_setting == {"access": "direct"}
-    assert three.arm_setting == {"access": "direct", "clients": 3, "servers": 3}
-    assert (
-        client_sharding.count_clients(one.arm_setting),
-        client_sharding.count_servers(three.arm_setting),
-    ) == (1, 3)
+    study = small.study(arms={"single": {}, "three": {"clients": 3, "servers": 3}}, threads=(12,))
+    settings = {run.arm: run.arm_setting for run in schedule.plan_runs("test", study, {})}
+    assert settings["single"] == {"access": "direct"}
+    assert settings["three"] == {"access": "direct", "clients": 3, "servers": 3}
+    assert client_sharding.count_clients(settings["single"]) == 1
+    assert client_sharding.count_servers(settings["three"]) == 3
 
 
 def test_several_clients_of_one_server_may_have_a_proxy_and_a_load():
-    arms = {
-        "a": {},
-        "b": {"clients": 3, "access": "haproxy"},
-        "c": {"clients": 3, "load": {"idle_connections": 5}},
-    }
-    made = study(arms=arms, engine={"settings": {"max_connections": 200}})
-    assert made.arms["b"].clients == 3
+    arms = {"a": {}, "b": {"clients": 3, "access": "haproxy"}}
+    arms["c"] = {"clients": 3, "load": {"idle_connections": 5}}
+    study = small.study(arms=arms, threads=(12,), engine={"settings": {"max_connections": 200}})
+    assert study.arms["b"].clients == 3

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from benchbook.core.study import interleaving
 from benchbook.core.study.custom_scripts import CustomScript
-from benchbook.core.study.study import StudySpec
 from benchbook.core.util.errors import BenchbookError
 from tests import small
 
@@ -15,19 +15,6 @@ def script(folder: Path, **modules: str) -> CustomScript:
     for name, text in modules.items():
         (folder / f"{name}.lua").write_bytes(text.encode())
     return CustomScript("mine", folder / "mine.lua", {})
-
-
-def study(**changes: object) -> StudySpec:
-    return small.study(
-        **{
-            "arms": {"one": {}, "other": {"access": "haproxy"}},
-            "dataset": {"tables": 1, "table_size": 10},
-            "workloads": {"mine": {"script": "../beside/mine.lua", "options": {"scale": 1}}},
-            "threads": (1,),
-            "plan": {"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 2},
-        }
-        | changes
-    )
 
 
 def test_modules_beside_it_belong_to_it_and_those_of_sysbench_do_not(tmp_path: Path):
@@ -63,8 +50,10 @@ def test_a_script_that_is_not_there_is_named_with_what_to_do(tmp_path: Path):
 
 
 def test_arms_that_share_a_server_get_whole_runs():
-    from benchbook.core.study import interleaving
-
-    assert interleaving.choose_order(study(), "mine") == interleaving.RUNS
-    own = {"one": {}, "other": {"engine": {"settings": {"max_connect_errors": 101}}}}
-    assert interleaving.choose_order(study(arms=own), "mine") == interleaving.TURNS
+    changes = {
+        "workloads": {"mine": {"script": "../beside/mine.lua", "options": {"scale": 1}}},
+        "plan": {"blocks": 1, "discard_s": 1, "run_s": 2},
+    }
+    assert interleaving.choose_order(small.study(**changes), "mine") == interleaving.RUNS
+    changes["arms"] = {"a": {}, "b": {"engine": {"settings": {"max_connect_errors": 101}}}}
+    assert interleaving.choose_order(small.study(**changes), "mine") == interleaving.TURNS

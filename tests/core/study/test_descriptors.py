@@ -10,7 +10,7 @@ import pytest
 
 from benchbook.core.study import descriptors, registry
 from benchbook.core.util.errors import BenchbookError, InputErrors
-from benchbook.sites.descriptors import haproxy, mariadb
+from benchbook.sites.descriptors import haproxy
 from benchbook.sites.engines import mysql, postgresql_dialect
 from benchbook.sites.tidb import status
 from tests import small
@@ -41,14 +41,8 @@ ELSEWHERE = {
     "sites/hosts/cluster.py": {"tidb"},
     "sites/hosts/tiup.py": {"tidb"},
 }
-ROOMS = (
-    "sites/descriptors/",
-    "sites/engines/",
-    "sites/proxies/",
-    "sites/tidb/",
-    "sites/local/tidb_",
-    "sites/kube/tidb_",
-)
+ROOMS = tuple(f"sites/{name}" for name in ("descriptors/", "engines/", "proxies/", "tidb/"))
+ROOMS += ("sites/local/tidb_", "sites/kube/tidb_")
 
 
 @pytest.mark.parametrize("kind", list(MUST_SAY))
@@ -75,10 +69,7 @@ def test_one_of_another_package_is_known_to_every_floor(tmp_path: Path):
     [
         ("tests.others.no_such:TRAITS", "benchbook.engines: odd of package others: .*uninstall the package"),
         ("benchbook.sites.descriptors.haproxy:TRAITS", "is no EngineDescriptor of core.study.descriptors"),
-        (
-            "benchbook.sites.descriptors.mariadb:TRAITS",
-            "another EngineDescriptor is named mariadb; rename one",
-        ),
+        ("benchbook.sites.descriptors.mariadb:TRAITS", "another EngineDescriptor is named mariadb; rename"),
     ],
 )
 def test_one_that_can_not_be_had_is_named_and_not_left_out(tmp_path: Path, value: str, said: str):
@@ -87,23 +78,13 @@ def test_one_that_can_not_be_had_is_named_and_not_left_out(tmp_path: Path, value
         descriptors.load_engines()
 
 
-def test_a_name_that_is_not_there_is_refused_with_the_nearest():
+def test_the_way_of_access_says_which_proxy_is_needed():
     with pytest.raises(InputErrors, match=r"engine: mariabd: not installed.*mariadb"):
         descriptors.find_engine("mariabd")
-
-
-def test_the_way_of_access_says_which_proxy_is_needed():
-    assert (
-        descriptors.find_intermediary("direct")
-        is descriptors.find_intermediary("socket")
-        is descriptors.find_intermediary("service")
-        is None
-    )
-    assert (
-        descriptors.find_intermediary("load_balancer")
-        is descriptors.find_intermediary("haproxy")
-        is haproxy.TRAITS
-    )
+    for access in ("direct", "socket", "service"):
+        assert descriptors.find_intermediary(access) is None
+    for access in ("load_balancer", "haproxy"):
+        assert descriptors.find_intermediary(access) is haproxy.TRAITS
 
 
 def test_settings_that_are_not_named_are_refused_with_those_that_are():
@@ -151,8 +132,3 @@ def test_no_other_room_has_the_name_of_an_engine_or_proxy():
         if not place.startswith(ROOMS) and (wrong := named(path)):
             found[place] = wrong
     assert found == ELSEWHERE
-
-
-def test_a_kind_of_engine_is_its_parent_but_for_what_it_says():
-    other = replace(mariadb.TRAITS, name="other")
-    assert other.reserved({"datadir": "x"}) == ["datadir"] and other.driver == descriptors.MYSQL

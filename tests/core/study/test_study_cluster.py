@@ -1,5 +1,6 @@
 """A cluster in a study file: what an arm changes of it, and what it refuses, each with what to write."""
 
+import re
 from typing import Any
 
 from benchbook.core.study import interleaving
@@ -11,20 +12,9 @@ from tests import small
 CLUSTER = {"stores": 3, "tidb": 1, "replicas": 3, "store_settings": {"engine.sync-write": True}}
 
 
-def study(
-    cluster: dict[str, Any] | None = None, engine: dict[str, Any] | None = None, **changes: Any
-) -> StudySpec:
-    return small.study(
-        **{
-            "engine": {"name": "tidb", "version": "5.0", "cluster": cluster or CLUSTER} | (engine or {}),
-            "arms": {"one": {}, "other": {"access": "haproxy"}},
-            "dataset": {"tables": 1, "table_size": 10},
-            "workloads": {"oltp_point_select": {}},
-            "threads": (1,),
-            "plan": {"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 2},
-        }
-        | changes
-    )
+def study(**changes: Any) -> StudySpec:
+    plan = {"blocks": 1, "discard_s": 10, "run_s": 120}
+    return small.study(engine={"name": "tidb", "version": "5.0", "cluster": CLUSTER}, plan=plan, **changes)
 
 
 def test_an_arm_changes_what_it_names_and_keeps_the_rest_and_gets_data_of_its_own() -> None:
@@ -49,27 +39,14 @@ def test_clusters_side_by_side_get_ports_that_do_not_meet() -> None:
 
 
 def test_a_cluster_is_measured_in_whole_runs() -> None:
-    made = study()
-    assert interleaving.choose_order(made, "oltp_point_select") == interleaving.RUNS
-    assert any(
-        reason.startswith("engine.cluster: ")
-        for reason in interleaving.find_obstacles(made, "oltp_point_select")
-    )
-
-
-EVENT = {"what": "kill_store", "at_s": 60, "back_after_s": 30}
-SOAK = {
-    **{"threads": (8,), "workloads": {"oltp_read_write": {}}, "aa": None},
-    "plan": {"seed": 1, "blocks": 1, "discard_s": 10, "run_s": 120},
-}
-
-
-def soak(event: dict[str, Any], **changes: Any) -> StudySpec:
-    return study(arms={"steady": {}, "lost": {"engine": {"cluster": {"event": event}}}}, **SOAK | changes)
+    made, name = study(), "oltp_read_write"
+    assert interleaving.choose_order(made, name) == interleaving.RUNS
+    assert [*filter(re.compile("engine.cluster: ").match, interleaving.find_obstacles(made, name))]
 
 
 def test_an_event_is_of_its_arm_alone() -> None:
-    made = soak(EVENT)
+    event = {"what": "kill_store", "at_s": 60, "back_after_s": 30}
+    made = study(arms={"steady": {}, "lost": {"engine": {"cluster": {"event": event}}}})
     lost, steady = (engine_of(made, arm).cluster for arm in ("lost", "steady"))
     assert lost is not None and lost.event is not None and lost.event.at_s == 60
     assert steady is not None and steady.event is None

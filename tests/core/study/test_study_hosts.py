@@ -10,17 +10,10 @@ from tests import small
 TIUP = {part: {"hosts": 3} for part in ("pd", "tikv", "tidb")}
 
 
-def study(arms: dict[str, Any], engine: dict[str, Any] | None = None, **site: Any) -> StudySpec:
-    """Return a study on hosts, of TiDB unless it says otherwise."""
-    return small.study(
-        site={"kind": "ssh", "inventory": "rack", "port": 4000} | site,
-        engine=engine or {"name": "tidb", "version": "8.0.0"},
-        arms=arms,
-        dataset={"tables": 1, "table_size": 10},
-        workloads={"oltp_point_select": {}},
-        threads=(12,),
-        plan={"seed": 1, "blocks": 1, "discard_s": 0, "run_s": 2},
-    )
+def study(arms: dict[str, Any], **site: Any) -> StudySpec:
+    """A study of TiDB on hosts."""
+    site = {"kind": "ssh", "inventory": "rack", "port": 4000} | site
+    return small.study(site=site, engine={"name": "tidb", "version": "8.0.0"}, arms=arms, threads=(12,))
 
 
 def test_a_tidb_for_each_node_makes_room_for_more_servers_and_is_another_cluster():

@@ -34,28 +34,17 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_merge_patch_is_that_of_the_standard():
     """The example of RFC 7396, section 3."""
+    author, phone = {"givenName": "John"}, {"phoneNumber": "+01-123-456-7890"}
+    rest = {"content": "This will be unchanged"}
     whole = {
         "title": "Goodbye!",
-        "author": {"givenName": "John", "familyName": "Doe"},
+        "author": author | {"familyName": "Doe"},
         "tags": ["example", "sample"],
-        "content": "This will be unchanged",
+        **rest,
     }
-    study_variants.apply_patch(
-        whole,
-        {
-            "title": "Hello!",
-            "phoneNumber": "+01-123-456-7890",
-            "author": {"familyName": None},
-            "tags": ["example"],
-        },
-    )
-    assert whole == {
-        "title": "Hello!",
-        "author": {"givenName": "John"},
-        "tags": ["example"],
-        "content": "This will be unchanged",
-        "phoneNumber": "+01-123-456-7890",
-    }
+    patch = {"title": "Hello!", "author": {"familyName": None}, "tags": ["example"], **phone}
+    study_variants.apply_patch(whole, patch)
+    assert whole == {"title": "Hello!", "author": author, "tags": ["example"], **rest, **phone}
 
 
 def test_a_size_is_loaded_without_a_file(root: Path):
@@ -79,10 +68,8 @@ def test_the_file_is_written_once_and_is_the_study_then(root: Path, capsys):
     studies.write_size("good-full")
     assert "written from studies/good.yaml" in capsys.readouterr().out
     text = file.read_text()
-    assert (
-        text.startswith("# of the lab\n# Made from studies/good.yaml at its size `full`")
-        and "sizes" not in text
-    )
+    assert text.startswith("# of the lab\n# Made from studies/good.yaml at its size `full`")
+    assert "sizes" not in text
     assert re.search(r"^threads: \[8, 16\] +# as printed$", text, re.M)
     assert load.load_study("good-full") == full == load.study_file(file)
     studies.write_size("good-full")
@@ -107,9 +94,8 @@ def test_params_that_name_a_size_without_its_file_say_what_writes_it(root: Path)
     params = root / "params.yaml"
     there = "good: studies/good.yaml"
     params.write_text(params.read_text().replace(there, there.replace("good", "good-full")))
-    with pytest.raises(
-        InputErrors, match="a size of good whose file is not there yet; `make repro STUDY=good-full`"
-    ):
+    said = "a size of good whose file is not there yet; `make repro STUDY=good-full`"
+    with pytest.raises(InputErrors, match=said):
         load.load_params()
     with pytest.raises(InputErrors, match="no such study; did you mean good"):
         load.load_study("good-ful")

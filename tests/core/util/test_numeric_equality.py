@@ -88,15 +88,9 @@ def test_sums_are_exact_whatever_the_order_and_the_version_of_python():
 
 
 def table() -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "run_id": ["a", "b", "b"],
-            "queries": [3, 4, 5],
-            "turns": pd.array([1, None, 3], dtype="Int64"),
-            "qps": [0.5, math.nan, 0.0],
-            "is_discarded": [True, False, False],
-        }
-    )
+    turns = pd.array([1, None, 3], dtype="Int64")
+    counts = {"run_id": ["a", "b", "b"], "queries": [3, 4, 5], "turns": turns}
+    return pd.DataFrame(counts | {"qps": [0.5, math.nan, 0.0], "is_discarded": [True, False, False]})
 
 
 def test_a_digest_is_of_values_not_of_how_they_are_stored():
@@ -107,19 +101,14 @@ def test_a_digest_is_of_values_not_of_how_they_are_stored():
     assert numeric_equality.tables_digest({"runs": made}) == numeric_equality.tables_digest({"runs": same})
 
 
-@pytest.mark.parametrize(
-    ("column", "row", "value"),
-    [
-        ("run_id", 2, "a"),
-        ("queries", 0, 4),
-        ("turns", 1, 0),
-        ("qps", 0, 0.5 + ULP / 2),
-        ("qps", 1, 0.0),
-        ("is_discarded", 2, True),
-    ],
-)
-def test_one_other_value_gives_another_digest(column, row, value):
-    made, other = table(), table()
-    other.loc[row, column] = value
-    assert numeric_equality.tables_digest({"runs": made}) != numeric_equality.tables_digest({"runs": other})
-    assert numeric_equality.tables_digest({"runs": made}) != numeric_equality.tables_digest({"parts": made})
+def test_one_other_value_gives_another_digest():
+    others = [
+        ("run_id", 2, "a"), ("queries", 0, 4), ("turns", 1, 0),
+        ("qps", 0, 0.5 + ULP / 2), ("qps", 1, 0.0), ("is_discarded", 2, True),
+    ]  # fmt: skip
+    digests = {numeric_equality.tables_digest({name: table()}) for name in ("runs", "parts")}
+    for column, row, value in others:
+        other = table()
+        other.loc[row, column] = value
+        digests.add(numeric_equality.tables_digest({"runs": other}))
+    assert len(digests) == 2 + len(others)

@@ -18,8 +18,10 @@ from benchbook.core.util.errors import BenchbookError
 T = TypeVar("T")
 
 
-def describe_error(error: ValidationError) -> str:
-    """The first thing that is wrong with a document, behind its place."""
+def describe_error(error: Exception) -> str:
+    """The first thing that is wrong with a document, behind its place; of another error its kind and text."""
+    if not isinstance(error, ValidationError):
+        return f"{type(error).__name__}: {error}"
     first = error.errors(include_url=False)[0]
     return f"{'.'.join(map(str, first['loc'])) or 'the file'}: {first['msg'].lower()}"
 
@@ -97,10 +99,8 @@ class Document(DocumentPart):
             return cls.model_validate(arguments)
         except ValidationError as error:
             name = path.relative_to(paths.find_root()) if path.is_relative_to(paths.find_root()) else path
-            raise BenchbookError(
-                f"{name}: {describe_error(error)}; it is damaged, was edited, or another release wrote "
-                f"it: run {remedy}"
-            ) from None
+            what = f"{describe_error(error)}; it is damaged, was edited, or another release wrote it"
+            raise BenchbookError(f"{name}: {what}: run {remedy}") from None
 
     def write(self, path: Path) -> None:
         """Write the file, complete or not at all."""
@@ -139,10 +139,8 @@ def read_facts(study: str) -> Facts:
     remedy = f"`dvc repro -f provision@{study}`"
     facts = Facts.read(paths.study_paths(study).facts, remedy)
     if facts.study != study:
-        raise BenchbookError(
-            f"data/{study}/facts.json: study: {facts.study!r}: these are the facts of another study; "
-            f"run {remedy}"
-        )
+        what = f"study: {facts.study!r}: these are the facts of another study"
+        raise BenchbookError(f"data/{study}/facts.json: {what}; run {remedy}")
     return facts
 
 

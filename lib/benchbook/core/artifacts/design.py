@@ -45,10 +45,7 @@ _PLACE = {
     "sysbench": True,
     "existing": True,
     "tiup": {"user", "login", "identity_file", "wait_s"},
-    "kubernetes": {
-        *("context", "images", "outside", "nodes"),
-        *("tolerations", "keep_data", "wait_s", "gke"),
-    },
+    "kubernetes": {"context", "images", "outside", "nodes", "tolerations", "keep_data", "wait_s", "gke"},
 }
 _OF_PLAN = ("order", "turn_ms", "discard_s", "run_s")
 _RATES = "workloads.rates"
@@ -75,26 +72,24 @@ def describe_design(study: StudySpec, arms: Arms, methods: Mapping[str, int]) ->
     """
     there = [arm for arm in study.arms if arm in arms]
     # How a workload was measured, as asked or as pilots had it, stands in the methods.
-    loads = {
-        name: _explicit_values(workload, {"script": True, "order": True})
+    workloads = [
+        {"script": study.script(name), **_explicit_values(workload, {"script", "order"})}
         for name, workload in study.workloads.items()
-    }
-    workloads = [{"script": study.script(name), **options} for name, options in loads.items()]
+    ]
+    engine = _explicit_values(study.engine, {"version", "binary"})
     plan = study.plan.model_dump(mode="json", exclude_defaults=True, include=set(_OF_PLAN))
+    versions = list_versions(arms).items()
     return {
         "site": {"kind": study.site.kind} | _explicit_values(study.site, _PLACE),
-        "engine": {"name": study.engine.name}
-        | _explicit_values(study.engine, {"version": True, "binary": True}),
-        "versions": {
-            name: ", ".join(map(minor_version, version)) for name, version in list_versions(arms).items()
-        },
-        "arms": [_explicit_values(study.arms[arm], dict.fromkeys(UNMEASURED, True)) for arm in there],
+        "engine": {"name": study.engine.name} | engine,
+        "versions": {name: ", ".join(map(minor_version, several)) for name, several in versions},
+        "arms": [_explicit_values(study.arms[arm], set(UNMEASURED)) for arm in there],
         "workloads": sorted(workloads, key=repr),
         "threads": sorted(study.threads),
         # A study file may leave them out since they have defaults; sessions from before then stated them.
         "dataset": {"tables": study.dataset.tables, "table_size": study.dataset.table_size},
         "plan": plan,
-        "warm_up": _explicit_values(study.warm_up, {}),
+        "warm_up": _explicit_values(study.warm_up, set()),
         "methods": dict(sorted(methods.items())),
     }
 
@@ -133,23 +128,20 @@ def mixed_methods(plans: Iterable[Mapping[str, Any]]) -> dict[str, int]:
 def describe_differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:
     """Differences of two designs by `describe_design`, in words; empty if they are one."""
     before, after = (_join_rates(dict(_flatten_tree(each))) for each in (first, second))
-    differences = []
     orders = [_format_orders(values) for values in (before, after)]
-    if orders[0] != orders[1]:
-        differences.append(" against ".join(orders))
-    for key, (was, now) in numeric_equality.diff_mappings(before, after).items():
+    differences = [" against ".join(orders)] if orders[0] != orders[1] else []
+    for key, pair in numeric_equality.diff_mappings(before, after).items():
         section, _, name = key.partition(".")
         if section == "methods" and name not in _METHODS:
-            differences.append(
-                f"{name}: {' against '.join('yes' if value else 'no' for value in (was, now))}"
-            )
+            values = ["yes" if value else "no" for value in pair]
+            differences.append(f"{name}: {' against '.join(values)}")
         elif section != "methods":
             unit = _KNOWN_AS.get(key, ("", ""))[1]
             absent = "none" if section == "versions" else "default"
-            values = (absent if value is None else _format_value(value) + unit for value in (was, now))
+            values = [absent if value is None else _format_value(value) + unit for value in pair]
             differences.append(f"{_name_key(key)}: {' against '.join(values)}")
-        elif name not in _ORDERS and (name in LATER or None not in (was, now)):
-            differences.append(" against ".join(_METHODS[name][(value or 1) - 1] for value in (was, now)))
+        elif name not in _ORDERS and (name in LATER or None not in pair):
+            differences.append(" against ".join(_METHODS[name][(value or 1) - 1] for value in pair))
     return differences
 
 
@@ -160,13 +152,11 @@ def _format_orders(design: Mapping[str, Any]) -> str:
 
 def list_versions(arms: Arms) -> dict[str, list[str]]:
     """Versions of each engine and proxy that facts name, each once."""
-    results: dict[str, list[str]] = {}
+    versions: dict[str, set[str]] = {}
     for arm in arms.values():
         for part in filter(None, (arm.get("engine"), arm.get("proxy"))):
-            messages = results.setdefault(str(part.get("name")), [])
-            version = str(part.get("version"))
-            messages += [version] if version not in messages else []
-    return {name: sorted(results[name]) for name in sorted(results)}
+            versions.setdefault(str(part.get("name")), set()).add(str(part.get("version")))
+    return {name: sorted(versions[name]) for name in sorted(versions)}
 
 
 def minor_version(version: str) -> str:
@@ -175,8 +165,8 @@ def minor_version(version: str) -> str:
     return match[0] if match else version
 
 
-def _explicit_values(section: Any, without: Mapping[str, Any]) -> dict[str, Any]:
-    return dict(section.model_dump(mode="json", exclude_defaults=True, exclude=dict(without)))
+def _explicit_values(section: Any, without: Any) -> dict[str, Any]:
+    return dict(section.model_dump(mode="json", exclude_defaults=True, exclude=without))
 
 
 def _flatten_tree(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:

@@ -19,27 +19,22 @@ if TYPE_CHECKING:
 
 FILE = "effects.parquet"
 OF_MACHINE = ("cores", "kernel", "site")
-OF_SESSION = ("session", "measured", "design", "processor", *OF_MACHINE)
 OF_CONTRAST = ("workload", "treatment", "baseline", "metric")
 NUMBERS = ("effect", "low", "high", "level")
-
-
-def dataset_folder() -> Path:
-    """Folder of the dataset."""
-    return paths.find_root() / "data" / "effects"
 
 
 def refresh_files() -> Path:
     """Make the files of studies with a changed index, remove those of others; return the folder."""
     import pyarrow.parquet as pq
 
+    folder = paths.find_root() / "data" / "effects"
     index, made_by = record.read_index(), files.digest_file(Path(__file__))
-    for there in dataset_folder().glob("study=*"):
+    for there in folder.glob("study=*"):
         if there.name.removeprefix("study=") not in index.studies:
             (there / FILE).unlink(missing_ok=True)
             there.rmdir()
     for name in index.studies:
-        file = dataset_folder() / f"study={name}" / FILE
+        file = folder / f"study={name}" / FILE
         digest = (files.digest_file(paths.record_folder() / name / record.INDEX) + made_by).encode()
         if file.is_file() and (pq.read_schema(file).metadata or {}).get(b"index") == digest:
             continue
@@ -48,14 +43,15 @@ def refresh_files() -> Path:
         table = build_table(index, name)
         pq.write_table(table.replace_schema_metadata({b"index": digest}), part)
         part.replace(file)
-    return dataset_folder()
+    return folder
 
 
 def build_table(index: record.Index, name: str) -> pa.Table:
     """Effects of all sessions of a study; null `threads`: all levels, null `superseded`: pooled."""
     import pyarrow as pa
 
-    kinds: dict[str, Any] = {key: pa.string() for key in (*OF_SESSION, *OF_CONTRAST, "label", "superseded")}
+    of_session = ("session", "measured", "design", "processor", *OF_MACHINE)
+    kinds: dict[str, Any] = {key: pa.string() for key in (*of_session, *OF_CONTRAST, "label", "superseded")}
     kinds |= {"cores": pa.float64(), "threads": pa.int64(), "n": pa.int64(), "is_aa": pa.bool_()}
     kinds |= dict.fromkeys(NUMBERS, pa.float64()) | {"is_pooled": pa.bool_()}
     return pa.Table.from_pylist(list(_build_rows(index, name)), pa.schema(kinds))
@@ -69,11 +65,13 @@ def _build_rows(index: record.Index, name: str) -> Iterator[dict[str, Any]]:
             "session": session.id,
             "measured": entry.measured,
             "design": entry.design,
-            "processor": entry.machine.processor_model,
         }
+        of_session |= {"processor": entry.machine.processor_model}
         of_session |= {key: getattr(entry.machine, key) for key in OF_MACHINE}
         for finding in findings.everything:
-            why = _exclusion_reason(entry, finding)
+            superseded, arms = entry.superseded, {finding.treatment, finding.baseline}
+            is_out = superseded is not None and (not superseded.arms or arms & {*superseded.arms})
+            why = superseded.reason if superseded is not None and is_out else None
             is_pooled = entry.design == present and why is None
             marks = {"is_aa": finding is findings.aa, "superseded": why, "is_pooled": is_pooled}
             yield from list_effects(finding, of_session | marks)
@@ -84,11 +82,3 @@ def list_effects(finding: FindingData, more: dict[str, Any]) -> Iterator[dict[st
     contrast = {key: getattr(finding, key) for key in OF_CONTRAST}
     for part in ({**finding.plain, "threads": None}, *(level.plain for level in finding.levels)):
         yield contrast | {key: part.get(key) for key in (*NUMBERS, "threads", "n", "label")} | more
-
-
-def _exclusion_reason(entry: record.Entry, finding: FindingData) -> str | None:
-    """Reason that a finding of a session is not pooled; None if it is."""
-    why = entry.superseded
-    if why is None or (why.arms and not {finding.treatment, finding.baseline} & {*why.arms}):
-        return None
-    return why.reason

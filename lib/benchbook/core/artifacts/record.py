@@ -234,10 +234,8 @@ class RecordedSession:
         digest = files.digest_file(self.where.archive)
         if digest == self.entry.sha256:
             return None
-        return (
-            f"{self.archive_name}: not the archive of {INDEX}: its sha256 begins with {digest[:12]}, the "
-            f"recorded one with {self.entry.sha256[:12]}"
-        )
+        begins = f"its sha256 begins with {digest[:12]}, the recorded one with {self.entry.sha256[:12]}"
+        return f"{self.archive_name}: not the archive of {INDEX}: {begins}"
 
 
 def read_index() -> Index:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from benchbook.core.artifacts.artifact import Document, DocumentPart, describe_error
 from benchbook.core.study import client_sharding, interleaving
@@ -28,9 +28,8 @@ OUT, ERR = "sysbench.out", "sysbench.err"
 OPTIONS = "sysbench.cnf"
 # The turns of the whole group, where it was made in turns.
 TURNS = "turns.csv"
-(PLAN, EVIDENCE, MONITOR, MANIFEST, VOID) = (
-    "plan.json", "evidence.json", "monitor.csv", "manifest.json", "void.json",
-)  # fmt: skip
+PLAN, EVIDENCE, MONITOR = "plan.json", "evidence.json", "monitor.csv"
+MANIFEST, VOID = "manifest.json", "void.json"
 CONTENT = (PLAN, OUT, ERR, EVIDENCE, MONITOR)
 PART = ".part"
 FAILED = ("invalid", "indeterminate")
@@ -47,13 +46,10 @@ def planned_files(plan: Mapping[str, Any]) -> tuple[str, ...]:
     """Files of a planned run's folder beside its manifest."""
     setting = plan.get("arm_setting")
     names = (OUT, ERR, OPTIONS) if client_sharding.has_file(setting) else (OUT, ERR)
-    results = [
-        client_file(number, name)
-        for number in range(client_sharding.count_clients(setting))
-        for name in names
-    ]
+    clients = range(client_sharding.count_clients(setting))
+    results = [client_file(number, name) for number in clients for name in names]
     results += [TURNS] if interleaving.is_in_turns(plan) else []
-    return (*CONTENT, *(name for name in results if name not in CONTENT))
+    return tuple(dict.fromkeys([*CONTENT, *results]))
 
 
 class Listed(DocumentPart):
@@ -127,20 +123,15 @@ class RunFolder:
             if self.path.is_symlink():
                 return ["the run folder is a symbolic link; put the folder itself here"]
             there = dict(files.walk_tree(self.path))
-            odd = [
-                f"{name}: it is {result}; a run folder holds plain files only"
-                for name, result in there.items()
-                if result is not None and result != files.FOLDER
-            ]
+            odd = {name: kind for name, kind in there.items() if kind not in (None, files.FOLDER)}
             if odd:
-                return odd
+                rule = "a run folder holds plain files only"
+                return [f"{name}: it is {kind}; {rule}" for name, kind in odd.items()]
             manifest = self.manifest()
             names = dict.fromkeys([*CONTENT, *manifest.files, *self.content()])
             recorded = {name: manifest.files[name] for name in names}
-        except ValidationError as error:
-            return [f"{MANIFEST}: {describe_error(error)}"]
         except (OSError, ValueError, KeyError, RecursionError) as error:
-            return [f"{MANIFEST}: {type(error).__name__}: {error}"]
+            return [f"{MANIFEST}: {describe_error(error)}"]
         problems = []
         if manifest.format != FORMAT:
             problems.append(f"{MANIFEST}: format {manifest.format}, this version reads {FORMAT}")
@@ -201,9 +192,8 @@ def void_folder(folder: Path, into: Path, status: str, reasons: list[str]) -> Pa
     """Move a folder, whole or not, to the evidence with the reason beside it; return its new path."""
     into.mkdir(parents=True, exist_ok=True)
     run_id = folder.name.removesuffix(PART)
-    number = 1 + max(
-        (_attempt_number(path) for path in into.iterdir() if run_of(path.name) == run_id), default=0
-    )
+    attempts = [_attempt_number(path) for path in into.iterdir() if run_of(path.name) == run_id]
+    number = 1 + max(attempts, default=0)
     target = into / f"{run_id}.a{number}"
     note = Note(run_id=run_id, attempt=number, status=status, reasons=reasons)
     note.write(target.with_name(f"{target.name}.{VOID}"))
@@ -222,13 +212,7 @@ def read_note(note: Path) -> Note:
     try:
         return Note.model_validate_json(files.read_plain(note).decode("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        why = (
-            describe_error(error)
-            if isinstance(error, ValidationError)
-            else f"{type(error).__name__}: {error}"
-        )
-        folder = voided_by(note)
-        reasons = [f"{note.name}: damaged: {why}"]
+        folder, reasons = voided_by(note), [f"{note.name}: damaged: {describe_error(error)}"]
         run_id, attempt = run_of(folder.name), _attempt_number(folder.path)
         return Note(run_id=run_id, attempt=attempt, status="unreadable", reasons=reasons)
 
@@ -271,9 +255,8 @@ class _EvidencePart:
     @classmethod
     def of(cls, observations: Mapping[str, Any]) -> Self:
         """Part of the evidence from a mapping; TypeError if a key without a default is missing."""
-        return cls(
-            **{item.name: observations[item.name] for item in fields(cls) if item.name in observations}
-        )
+        names = [item.name for item in fields(cls) if item.name in observations]
+        return cls(**{name: observations[name] for name in names})
 
 
 @dataclass(frozen=True)

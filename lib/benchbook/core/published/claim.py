@@ -34,9 +34,8 @@ Together = Literal["mean", "min", "max", "median"]
 
 def _check_amount(value: str | int | float) -> str | int | float:
     if isinstance(value, str) and not PERCENT.fullmatch(value):
-        raise ValueError(
-            'not an amount; write a share as text with its sign, such as "7 %", a value as a number'
-        )
+        remedy = 'write a share as text with its sign, such as "7 %", a value as a number'
+        raise ValueError(f"not an amount; {remedy}")
     return value
 
 
@@ -57,12 +56,8 @@ class SourcePart(Model):
     def _drop_nulls(cls, arguments: Any) -> Any:
         if not isinstance(arguments, Mapping):
             return {} if arguments is None else arguments
-        fields = cls.model_fields
-        return {
-            key: value
-            for key, value in arguments.items()
-            if value is not None or key not in fields or fields[key].is_required()
-        }
+        optional = {key for key, field in cls.model_fields.items() if not field.is_required()}
+        return {key: value for key, value in arguments.items() if value is not None or key not in optional}
 
 
 class ClaimedBand(SourcePart):

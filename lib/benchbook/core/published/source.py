@@ -238,9 +238,8 @@ class Number(NamedTuple):
 
 def cell_keys(numbers: Iterable[Number]) -> list[str]:
     """Names that tell cells apart."""
-    return list(
-        dict.fromkeys(["arm", "workload", "threads", *(key for number in numbers for key in number.at)])
-    )
+    others = (key for number in numbers for key in number.at)
+    return list(dict.fromkeys(["arm", "workload", "threads", *others]))
 
 
 @dataclass(frozen=True)

@@ -83,10 +83,8 @@ def selector_errors(numbers: Sequence[Number], selector: Selector | None) -> Ite
                 continue
             if not present:
                 place = f'at: {{{key}: "{value}"}}' if isinstance(value, str) else f"at: {{{key}: {value}}}"
-                remedy = (
-                    f"no table says it: write metric: {key} for the heading that holds it, or {place} for "
-                    "its table or column"
-                )
+                ways = f"metric: {key} for the heading that holds it, or {place} for its table or column"
+                remedy = f"no table says it: write {ways}"
             elif str(value) not in map(str, present):
                 remedy = did_you_mean(str(value), map(str, present))
             elif isinstance(value, int | float):
@@ -112,19 +110,17 @@ def cell_values(
     )
     table_cells: list[TableCell] = []
     for number in top:
+        place, at = (number.table, number.row), number.at
         if not denominator:
-            table_cells.append(TableCell(number.at, number.value, number.written, number.table, number.row))
+            table_cells.append(TableCell(at, number.value, number.written, *place))
         for other in below:
-            if (other.table, other.row, other.at) != (number.table, number.row, number.at):
+            if (other.table, other.row, other.at) != (*place, at):
                 continue
             if other.value == 0:
-                raise NoNumber(
-                    f"{denominator[0]} is 0 at {describe_place(number.at)}, so nothing can be divided by it"
-                )
+                where = describe_place(at)
+                raise NoNumber(f"{denominator[0]} is 0 at {where}, so nothing can be divided by it")
             working = f"{number.written} / {other.written}"
-            table_cells.append(
-                TableCell(number.at, number.value / other.value, working, number.table, number.row)
-            )
+            table_cells.append(TableCell(at, number.value / other.value, working, *place))
     return _distinct_cells(_combine_cells(table_cells, across, by) if across else table_cells)
 
 
@@ -147,10 +143,8 @@ def pair_cells(baseline: list[TableCell], treatment: list[TableCell], compared: 
     for cell in treatment:
         match = there.get(at(cell), [])
         if len(match) > 1:
-            raise Ambiguous(
-                f"{len(match)} baseline cells for {describe_place(cell.place)}; name the key that tells "
-                "them apart"
-            )
+            what = f"{len(match)} baseline cells for {describe_place(cell.place)}"
+            raise Ambiguous(f"{what}; name the key that tells them apart")
         place = {key: value for key, value in cell.place.items() if key != "arm"}
         pairs += [Pair(place, other, cell) for other in match]
     return pairs
@@ -163,40 +157,29 @@ def describe_place(place: Mapping[str, Any]) -> str:
 
 
 def _combine_cells(table_cells: list[TableCell], across: str, by: str) -> list[TableCell]:
-    groups: dict[tuple[tuple[str, str], ...], list[TableCell]] = {}
+    groups: dict[frozenset[tuple[str, str]], list[TableCell]] = {}
     for cell in table_cells:
-        rest = tuple(sorted((key, str(value)) for key, value in cell.place.items() if key != across))
+        rest = frozenset((key, str(value)) for key, value in cell.place.items() if key != across)
         groups.setdefault(rest, []).append(cell)
     together = []
     for group in groups.values():
         place = {key: value for key, value in group[0].place.items() if key != across}
-        value = float(getattr(pd.Series([cell.value for cell in group]), by)())
-        working = group[0].working
-        if len(group) > 1:
-            each = [cell.working for cell in group]
-            listed = ", ".join(each) if len(each) <= LISTED else f"{len(each)} values"
+        values, number = pd.Series([cell.value for cell in group]), len(group)
+        value, working, error = float(getattr(values, by)()), group[0].working, None
+        if number > 1:
+            listed = ", ".join(cell.working for cell in group) if number <= LISTED else f"{number} values"
             working = f"{by} of {listed} = {value:.8g}"
-        error = _log_error([cell.value for cell in group]) if by == "mean" else None
-        together.append(TableCell(place, value, working, group[0].table, None, len(group), error))
+            if by == "mean" and value > 0:
+                error = float(values.std() / values.mean() / number**0.5)
+        together.append(TableCell(place, value, working, group[0].table, None, number, error))
     return together
 
 
-def _log_error(values: Sequence[float]) -> float | None:
-    """Standard error of the logarithm of a mean, by the spread of its values; None below two of them."""
-    series = pd.Series(values)
-    if len(series) < 2 or series.mean() <= 0:
-        return None
-    return float(series.std() / series.mean() / len(series) ** 0.5)
-
-
 def _distinct_cells(table_cells: list[TableCell]) -> list[TableCell]:
-    kept: dict[tuple[tuple[str, str], ...], TableCell] = {}
+    kept: dict[frozenset[tuple[str, str]], TableCell] = {}
     for cell in table_cells:
-        place = tuple(sorted((key, str(value)) for key, value in cell.place.items()))
-        first = kept.setdefault(place, cell)
+        first = kept.setdefault(frozenset((key, str(value)) for key, value in cell.place.items()), cell)
         if first.value != cell.value:
-            raise Ambiguous(
-                f"{describe_place(cell.place)}: {first.working} in table {first.table}, {cell.working} "
-                f"in table {cell.table}; the claim must name its table"
-            )
+            both = [f"{each.working} in table {each.table}" for each in (first, cell)]
+            raise Ambiguous(f"{describe_place(cell.place)}: {', '.join(both)}; the claim must name its table")
     return list(kept.values())

@@ -57,24 +57,17 @@ def find_refusals(study: Any) -> Iterator[str]:
         place, count = f"arms.{name}", arm.clients
         is_standby = has_standby(arm.setting)
         if count % arm.servers and not is_standby:
-            yield (
-                f"{place}.{SERVERS}: {arm.servers}: {count} clients can't be shared out evenly among them; "
-                f"write clients: {arm.servers} or a multiple"
-            )
-        odd = [level for level in threads if level % count]
-        if odd:
+            why = f"{count} clients can't be shared out evenly among them"
+            yield f"{place}.{SERVERS}: {arm.servers}: {why}; write clients: {arm.servers} or a multiple"
+        has_clients = f"arm {name} has {count} clients, and"
+        if odd := [level for level in threads if level % count]:
             nearest = sorted({max(count, count * round(level / count)) for level in threads})
-            yield (
-                f"threads: {odd[0]}: arm {name} has {count} clients, and each needs the same number of "
-                f"threads; write multiples of {count}, such as {nearest}"
-            )
+            remedy = f"write multiples of {count}, such as {nearest}"
+            yield f"threads: {odd[0]}: {has_clients} each needs the same number of threads; {remedy}"
         for workload, settings in study.workloads.items():
-            rate = settings.rate
+            rate, why = settings.rate, f"{has_clients} one without a share would run as fast as it goes"
             if isinstance(rate, int) and 0 < rate < count:
-                yield (
-                    f"workloads.{workload}.rate: {rate}: arm {name} has {count} clients, and one without "
-                    f"a share would run as fast as it goes; write {count} or more"
-                )
+                yield f"workloads.{workload}.rate: {rate}: {why}; write {count} or more"
         if is_standby:
             if study.site.kind == "kubernetes":
                 why = "its proxies lead to one server"
@@ -95,11 +88,9 @@ def has_standby(setting: Mapping[str, Any] | None) -> bool:
 
 def _of_servers(place: str, arm: Any) -> Iterator[str]:
     """Keys between clients and servers that would serve one of several servers alone."""
+    has_servers = f"and the arm has {arm.servers}"
     if arm.access != "direct":
-        yield (
-            f"{place}.access: {arm.access}: leads to one server, and the arm has {arm.servers}; write "
-            "direct, or servers: 1"
-        )
+        yield f"{place}.access: {arm.access}: leads to one server, {has_servers}; write direct, or servers: 1"
     for key in ("zones", "load"):
         if getattr(arm, key) is not None:
-            yield f"{place}.{key}: is made for one server, and the arm has {arm.servers}; remove it"
+            yield f"{place}.{key}: is made for one server, {has_servers}; remove it"

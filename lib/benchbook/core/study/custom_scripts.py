@@ -68,28 +68,21 @@ class CustomScript:
             # As it stands: line ends belong to its digest.
             return file.read_bytes().decode("utf-8")
         except FileNotFoundError:
-            raise BenchbookError(
-                f"{self._key}: {file}: no such file; fetch it, or write its path from the repository's root"
-            ) from None
+            remedy = "fetch it, or write its path from the repository's root"
+            raise BenchbookError(f"{self._key}: {file}: no such file; {remedy}") from None
         except (OSError, UnicodeDecodeError) as error:
             raise BenchbookError(f"{self._key}: {file.name}: can't be read as UTF-8 text: {error}") from None
 
     def _required(self, file: Path, code: str) -> list[Path]:
+        place = f"{self._key}: {file.name}"
         if reader := READERS.search(code):
-            raise BenchbookError(
-                f"{self._key}: {file.name} calls {reader[1]}, so what it runs can't be known; "
-                "put that code beside it as a module and `require` it by name"
-            )
-        modules = []
-        for match in REQUIRED.finditer(code):
-            if match[2] is None:
-                raise BenchbookError(
-                    f"{self._key}: {file.name} requires a module whose name is computed; "
-                    'write the name, as in require("module")'
-                )
-            beside = self.folder / f"{match[2]}{LUA}"
-            modules += [beside] if beside.is_file() else []
-        return modules
+            remedy = "put that code beside it as a module and `require` it by name"
+            raise BenchbookError(f"{place} calls {reader[1]}, so what it runs can't be known; {remedy}")
+        names = [match[2] for match in REQUIRED.finditer(code)]
+        if None in names:
+            remedy = 'write the name, as in require("module")'
+            raise BenchbookError(f"{place} requires a module whose name is computed; {remedy}")
+        return [beside for name in names if (beside := self.folder / f"{name}{LUA}").is_file()]
 
     @property
     def _key(self) -> str:
@@ -116,10 +109,10 @@ def load_scripts(study: Any) -> dict[str, CustomScript]:
 
 def prepared_by(study: Any) -> list[CustomScript]:
     """Scripts with a `prepare` for tables: each file once, with its first workload's options."""
-    custom_scripts: dict[Path, CustomScript] = {}
+    by_path: dict[Path, CustomScript] = {}
     for script in load_scripts(study).values():
-        custom_scripts.setdefault(script.path, script)
-    return list(custom_scripts.values())
+        by_path.setdefault(script.path, script)
+    return list(by_path.values())
 
 
 def find_refusals(study: Any) -> Iterator[str]:
@@ -127,22 +120,17 @@ def find_refusals(study: Any) -> Iterator[str]:
     for name, workload in study.workloads.items():
         if workload.script is None or not is_own(workload.script):
             if workload.options:
-                yield (
-                    f"workloads.{name}.options: only for a script of your own; "
-                    "sysbench's scripts have keys of the workload"
-                )
+                why = "sysbench's scripts have keys of the workload"
+                yield f"workloads.{name}.options: only for a script of your own; {why}"
             continue
         where = f"workloads.{name}.script"
         if workload.script.startswith("/"):
-            yield (
-                f"{where}: {workload.script}: another machine lacks this path; write it from the repository"
-            )
+            why = "another machine lacks this path"
+            yield f"{where}: {workload.script}: {why}; write it from the repository"
         able = [text for text, of in descriptors.load_engines().items() if of.runs_own_scripts]
         for engine in sorted(registry.engine_names(study) - {*able}):
-            yield (
-                f"{where}: not supported with engine.name: {engine}, whose tables and counters own "
-                f"scripts can't be held to; write name: {' or '.join(able)}"
-            )
+            why = f"{engine}, whose tables and counters own scripts can't be held to"
+            yield f"{where}: not supported with engine.name: {why}; write name: {' or '.join(able)}"
         for arm, setting in study.arms.items():
             if setting.clients > 1:
                 yield f"{where}: not supported with arms.{arm}.clients: {setting.clients}; write 1"

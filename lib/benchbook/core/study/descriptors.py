@@ -202,10 +202,8 @@ def is_leading_out(value: Any) -> bool:
 
 def required_programs() -> dict[str, dict[str, list[str]]]:
     """Needs of a host by engine and proxy: `programs`, and arguments for the first (`by`)."""
-    results = {
-        descriptor.name: {"programs": [*descriptor.programs], "by": [*descriptor.version_by]}
-        for descriptor in (*load_engines().values(), *load_proxies().values())
-    }
+    every = (*load_engines().values(), *load_proxies().values())
+    results = {of.name: {"programs": [*of.programs], "by": [*of.version_by]} for of in every}
     return {name: {"programs": [name], "by": ["--version"]} for name in BESIDE} | results
 
 
@@ -216,26 +214,22 @@ def list_programs() -> list[str]:
 
 def packages_with(program: str) -> Mapping[str, str]:
     """Packages with a program of an engine or a proxy, by package manager."""
-    for descriptor in (*load_engines().values(), *load_proxies().values()):
-        if program in descriptor.programs:
-            return descriptor.packages
-    return {}
+    every = (*load_engines().values(), *load_proxies().values())
+    return next((item.packages for item in every if program in item.programs), {})
 
 
 def find_reserved(place: str, name: str, settings: Settings) -> Iterator[str]:
     """Each setting under a path of the study that its engine reserves, with the remedy."""
+    why = "it says, or is short for what says, where the server listens, lives or writes"
+    remedy = "remove it, or write in full the variable that is meant"
     for key in find_engine(name).reserved(settings):
-        yield (
-            f"{place}.settings.{key}: not a study's to set: it says, or is short for what says, where the "
-            "server listens, lives or writes; remove it, or write in full the variable that is meant"
-        )
+        yield f"{place}.settings.{key}: not a study's to set: {why}; {remedy}"
 
 
 def _load_all(group: str, kind: type[T]) -> dict[str, T]:
     results: dict[str, T] = {}
     modules = pkgutil.iter_modules(importlib.import_module(OURS).__path__, f"{OURS}.")
-    places = [module.name for module in modules]
-    ours: list[tuple[str, Any]] = [(name, importlib.import_module(name).TRAITS) for name in places]
+    ours: list[tuple[str, Any]] = [(each.name, importlib.import_module(each.name).TRAITS) for each in modules]
     for place, item in (*ours, *_load_foreign(group, kind)):
         if isinstance(item, kind):
             if item.name in results:
@@ -253,9 +247,8 @@ def _load_foreign(group: str, kind: type[T]) -> Iterator[tuple[str, Any]]:
         except Exception as error:
             raise BenchbookError(f"{place}: {error!r}; mend or uninstall the package") from error
         if not isinstance(item, kind):
-            raise BenchbookError(
-                f"{place}: {point.value} is no {kind.__name__} of core.study.descriptors; name one"
-            )
+            what = f"{kind.__name__} of core.study.descriptors"
+            raise BenchbookError(f"{place}: {point.value} is no {what}; name one")
         yield place, item
 
 

@@ -23,8 +23,7 @@ def engine_of(study: Any, arm: str) -> Engine:
     is_another = bool(changed.version or changed.binary)
     build = None if is_another else base.build
     if changed.build is not None:
-        whole = build.model_dump() if build is not None else {}
-        build = Build(**whole | changed.build.model_dump(exclude_none=True))
+        build = Build(**dict(build or {}) | changed.build.model_dump(exclude_none=True))
     cluster = base.cluster
     if cluster is not None and changed.cluster is not None:
         cluster = Cluster(**changed.cluster.on(cluster))
@@ -102,15 +101,14 @@ def find_refusals(study: Any) -> Iterator[str]:
         name = item.name or engine.name
         if item.build is not None:
             yield from _of_build(f"{place}.build", item, engine.build, kind)
-        dashed = [key for key in item.settings if "-" in key]
-        if dashed and not descriptors.find_engine(name).has_items:
+        of, dashed = descriptors.find_engine(name), [key for key in item.settings if "-" in key]
+        if dashed and not of.has_items:
             yield f"{place}.settings.{dashed[0]}: no name of a variable; write _ for -"
         yield from descriptors.find_reserved(place, name, item.settings)
-        if item.name is not None and kind not in (kinds := descriptors.find_engine(name).sites):
-            yield registry.format_refusal(f"{place}.name: {name}", kind, kinds)
-    for arm, of in study.arms.items():
-        name = (of.engine.name if of.engine is not None else None) or engine.name
-        yield from _of_way(arm, of, name)
+        if item.name is not None and kind not in of.sites:
+            yield registry.format_refusal(f"{place}.name: {name}", kind, of.sites)
+    for name, arm in study.arms.items():
+        yield from _of_way(name, arm, (arm.engine and arm.engine.name) or engine.name)
 
 
 def _of_build(place: str, item: Engine | ArmEngine, base: Build | None, kind: str) -> Iterator[str]:
@@ -128,19 +126,14 @@ def _of_way(name: str, arm: Arm, engine: str) -> Iterator[str]:
     """Faults on an arm's way to its engine: another protocol, or a network beside a socket."""
     engine_descriptor = descriptors.find_engine(engine)
     proxy = descriptors.find_intermediary(arm.access)
-    is_socket = arm.access == registry.SOCKET
+    is_socket, unsupported = arm.access == registry.SOCKET, f"not supported with engine.name: {engine}"
+    way = f"arms.{name}.access: {arm.access}: {unsupported}"
     if proxy is not None and proxy.driver not in (None, engine_descriptor.driver):
-        yield (
-            f"arms.{name}.access: {arm.access}: not supported with engine.name: {engine}, whose protocol it "
-            "does not speak; write another access"
-        )
+        yield f"{way}, whose protocol it does not speak; write another access"
     if is_socket and not engine_descriptor.has_socket:
-        yield f"arms.{name}.access: socket: not supported with engine.name: {engine}; write another access"
+        yield f"{way}; write another access"
     for key in [key for key in ("load", "zones") if getattr(arm, key) is not None]:
         if engine_descriptor.driver != descriptors.MYSQL:
-            yield (
-                f"arms.{name}.{key}: not supported with engine.name: {engine}: its connections speak MySQL's "
-                "protocol; remove it"
-            )
+            yield f"arms.{name}.{key}: {unsupported}: its connections speak MySQL's protocol; remove it"
         if is_socket:
             yield f"arms.{name}.{key}: goes over a network, which access: socket does not use; remove it"

@@ -87,10 +87,8 @@ def least_ms(study: Any) -> int:
 
 def has_separate_twin(study: Any) -> bool:
     """True if in turns the baseline's twin needs a separate server, because arms can't share one."""
-    return (
-        study.aa is not None
-        and descriptors.find_engine(engines.engine_of(study, study.baseline).name).has_own_work
-    )
+    engine = engines.engine_of(study, study.baseline).name
+    return study.aa is not None and descriptors.find_engine(engine).has_own_work
 
 
 def find_misleading(study: Any) -> Iterator[str]:
@@ -103,12 +101,10 @@ def find_misleading(study: Any) -> Iterator[str]:
         return
     if all(study.has_twin(name, level) for name in study.workloads for level in study.threads):
         return
+    why = "in turns the baseline's twin has a server of its own, and gets faster than the baseline's where it"
     for key in ("workloads", "threads"):
         if (part := getattr(study.aa, key)) is not None:
-            yield (
-                f"aa.{key}: {list(part)}: in turns the baseline's twin has a server of its own, and gets "
-                "faster than the baseline's where it serves fewer groups; write aa: {}, or plan.order: runs"
-            )
+            yield f"aa.{key}: {list(part)}: {why} serves fewer groups; write aa: {{}}, or plan.order: runs"
 
 
 def find_mistakes(study: Any) -> Iterator[str]:
@@ -126,8 +122,7 @@ def find_mistakes(study: Any) -> Iterator[str]:
         yield f"plan.turn_ms: {plan.turn_ms}: {why}; write {shortest_ms} or more, or leave it out"
     if plan.order != TURNS:
         return
-    results = dict.fromkeys(reason for name in study.workloads for reason in find_obstacles(study, name))
-    for reason in results:
+    for reason in dict.fromkeys(reason for name in study.workloads for reason in find_obstacles(study, name)):
         yield f"plan.order: turns: {reason}; write order: runs, or leave it out"
 
 
@@ -156,20 +151,17 @@ def _of_site(study: Any) -> Iterator[str]:
 
 def _of_cluster(study: Any) -> Iterator[str]:
     here = study.site.kubernetes or Kubernetes()
+    unstopped = "a server in a pod is not stopped with its client"
     if study.plan.order is None:
-        yield (
-            "site.kind: kubernetes: turns have been measured in clusters of one machine only; "
-            "write plan.order: turns for such a one"
-        )
+        where = "turns have been measured in clusters of one machine only"
+        yield f"site.kind: kubernetes: {where}; write plan.order: turns for such a one"
     if here.client_in == "server":
         yield "site.kubernetes.client_in: server: one clock can't reach the clients in several containers"
     if here.client.cpu is not None:
         yield "site.kubernetes.client.cpu: what one arm's client uses of this limit, the next one lacks"
     if descriptors.find_engine(study.engine.name).has_own_work:
-        yield (
-            f"engine.name: {study.engine.name}: a server in a pod is not stopped with its client, so its own "
-            "work would go on in the turns of others"
-        )
+        why = f"{unstopped}, so its own work would go on in the turns of others"
+        yield f"engine.name: {study.engine.name}: {why}"
     places = []
     for name, arm in study.arms.items():
         if arm.access == descriptors.LOAD_BALANCER:
@@ -177,12 +169,10 @@ def _of_cluster(study: Any) -> Iterator[str]:
         places.append(arm.placement.nodes.get("client") if arm.placement is not None else None)
         if places[-1] != places[0]:
             yield f"arms.{name}.placement.nodes.client: one clock can't reach clients on several nodes"
+    late = "so what one arm's server flushes and purges late would be paid for in the turns of others"
     for name in study.workloads if _has_separate_servers(study) else ():
         if study.script(name) in sysbench_workloads.WRITING:
-            yield (
-                f"workloads.{name}: a server in a pod is not stopped with its client, so what one arm's "
-                "server flushes and purges late would be paid for in the turns of others"
-            )
+            yield f"workloads.{name}: {unstopped}, {late}"
 
 
 QUOTA_MS, WEIGHT_MS, SESSIONS_MS = 500, 200, 100
@@ -203,10 +193,8 @@ def find_slow(study: Any) -> Iterator[tuple[str, int | None]]:
     for name, arm in study.arms.items():
         for part, cpu in arm.cpu.items():
             if cpu.quota is not None:
-                yield (
-                    f"arms.{name}.cpu.{part}.quota: a quota refills while the arm stands still",
-                    QUOTA_MS if is_here and cpu.quota >= LEAST_QUOTA else None,
-                )
+                why = f"arms.{name}.cpu.{part}.quota: a quota refills while the arm stands still"
+                yield why, QUOTA_MS if is_here and cpu.quota >= LEAST_QUOTA else None
         if arm.qos != "none":
             why = f"arms.{name}.qos: a control group's weight is paid back after the arm has stood still"
             yield why, WEIGHT_MS if is_here else None

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import getpass
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
 from benchbook.core.study import descriptors
-from benchbook.core.study.study_base import Model, Name, check_names, enumerate_names, require_distinct
+from benchbook.core.study.study_base import Model, Name, known_names, require_distinct
 from benchbook.core.study.study_hosts import ADDRESS, no_socket
 from benchbook.core.study.validation_errors import validate_document
 from benchbook.core.util import paths, yaml_file
 from benchbook.core.util.errors import InputErrors
 
-ROLES = ("server", "proxy", "client", "pd", "tikv", "control")
 Role = Literal["server", "proxy", "client", "pd", "tikv", "control"]
-Program = Annotated[
-    str, check_names("program", descriptors.list_programs), enumerate_names(descriptors.list_programs)
-]
+ROLES: tuple[Role, ...] = get_args(Role)
+Program = Annotated[str, *known_names("program", descriptors.list_programs)]
 FOLDER = r"^(/[A-Za-z0-9_.-]+)+$"
 FilePath = Annotated[str, Field(pattern=FOLDER)]
 VARIABLE = "BENCHBOOK_INVENTORY"
@@ -96,29 +94,24 @@ class Inventory(Model):
 
     @model_validator(mode="after")
     def _whole(self) -> Inventory:
-        wrong = []
+        if wrong := [*self._find_mistakes()]:
+            raise ValueError("\n".join(wrong))
+        return self
+
+    def _find_mistakes(self) -> Iterator[str]:
         if self.patience_s >= self.lease_s:
-            wrong.append(
-                f"patience_s: {self.patience_s:g}: not less than lease_s {self.lease_s:g}; write less"
-            )
-        observations: dict[tuple[Any, ...], str] = {}
+            yield f"patience_s: {self.patience_s:g}: not less than lease_s {self.lease_s:g}; write less"
+        first: dict[tuple[Any, ...], str] = {}
         for name, machine in self.hosts.items():
             # The same address behind two gateways is two hosts.
             way = machine.gateway or self.defaults.gateway
             place = (way, machine.host, machine.port or self.defaults.port or 22)
-            if place in observations:
-                wrong.append(
-                    f"hosts.{name}: the same host as {observations[place]}; give one all the roles, "
-                    "remove the other"
-                )
-            observations.setdefault(place, name)
+            if (other := first.setdefault(place, name)) != name:
+                remedy = "give one all the roles, remove the other"
+                yield f"hosts.{name}: the same host as {other}; {remedy}"
             if way is not None and way not in self.gateways:
-                wrong.append(
-                    f"hosts.{name}.gateway: {way}: no such name under gateways; write it there, or remove it"
-                )
-        if wrong:
-            raise ValueError("\n".join(wrong))
-        return self
+                remedy = "write it there, or remove it"
+                yield f"hosts.{name}.gateway: {way}: no such name under gateways; {remedy}"
 
     def of(self, role: str) -> list[str]:
         """Names of the hosts that have a role, in the file's order."""
@@ -160,12 +153,10 @@ def load_hosts(name: str, roles: Sequence[str] = ("server", "client")) -> dict[s
 def read_hosts(path: Path, shown: str, roles: Sequence[str] = ()) -> dict[str, Target]:
     """Hosts of an inventory file by name; InputErrors with all mistakes and absent `roles`."""
     if not path.is_file():
-        raise InputErrors(
-            [f"{shown}: no such inventory; write it as docs/ssh.md shows, or name its file in {VARIABLE}"]
-        )
+        remedy = f"write it as docs/ssh.md shows, or name its file in {VARIABLE}"
+        raise InputErrors([f"{shown}: no such inventory; {remedy}"])
     inventory = validate_document(yaml_file.read_mapping(path, shown), Inventory)
-    absent = [role for role in roles if not inventory.of(role)]
-    if absent:
+    if absent := [role for role in roles if not inventory.of(role)]:
         raise InputErrors([f"{shown}: hosts: no host has the role {role}; add it to one" for role in absent])
     hosts = {}
     for name, machine in inventory.hosts.items():

@@ -42,10 +42,8 @@ def load_for_measuring(name: str) -> StudySpec:
     for arm, settings in loaded.arms.items():
         other = first.setdefault(json.dumps(settings.setting, sort_keys=True), arm)
         if other != arm:
-            wrong.append(
-                f"arms.{arm}: sets the same as {other}; change what differs, or take it out: "
-                "aa compares the baseline with itself"
-            )
+            remedy = "change what differs, or take it out: aa compares the baseline with itself"
+            wrong.append(f"arms.{arm}: sets the same as {other}; {remedy}")
     if wrong:
         raise InputErrors(locate_error(document, text) for text in wrong)
     return loaded
@@ -112,13 +110,10 @@ def load_params(*sections: str) -> Params:
     document = yaml_file.read_mapping(paths.params_file(), "params.yaml")
     loaded = validate_document(document, Params)
     wrong = [*_find_misplaced(document, loaded.studies), *_find_duplicates(paths.study_files())]
-    wrong += [
-        locate_error(
-            document, f"sources.{index}: {name}: no folder data/published/{name}; add it or remove it"
-        )
-        for index, name in enumerate(loaded.sources)
-        if not (paths.source_paths(name).published / "source.yaml").is_file()
-    ]
+    for index, name in enumerate(loaded.sources):
+        if not (paths.source_paths(name).published / "source.yaml").is_file():
+            text = f"sources.{index}: {name}: no folder data/published/{name}; add it or remove it"
+            wrong.append(locate_error(document, text))
     if wrong:
         raise InputErrors(wrong)
     return Sections(loaded, sections) if sections else loaded  # type: ignore[return-value]
@@ -135,9 +130,8 @@ def _find_misplaced(document: yaml_file.YamlDocument, named: Mapping[str, str]) 
                 result = f"`make repro STUDY={name}` writes and measures it"
                 remedy = f"a size of {study} whose file is not there yet; {result}"
             yield locate_error(document, f"{message}: {name}: {remedy}")
-        elif not is_list and file != paths.study_paths(name).shown:
-            remedy = f"write {paths.study_paths(name).shown}"
-            yield locate_error(document, f"{message}: {file}: not the file of this study; {remedy}")
+        elif not is_list and file != (shown := paths.study_paths(name).shown):
+            yield locate_error(document, f"{message}: {file}: not the file of this study; write {shown}")
 
 
 def _find_duplicates(written: Mapping[str, Sequence[Path]]) -> Iterator[str]:
@@ -154,18 +148,15 @@ class Sections:
         self._model, self._names = model, frozenset(names)
         unknown = self._names - set(type(model).model_fields)
         if unknown:
-            raise BenchbookError(
-                f"{sorted(unknown)[0]}: not a section of {type(model).__name__}; correct the stage's notebook"
-            )
+            what = f"{min(unknown)}: not a section of {type(model).__name__}"
+            raise BenchbookError(f"{what}; correct the stage's notebook")
 
     def __getattr__(self, name: str) -> Any:
         kind = type(self._model)
         if name in kind.model_fields:
             if name not in self._names:
-                raise BenchbookError(
-                    f"this stage reads `{name}` but does not declare it; "
-                    "add it to load.study(…) and to dvc.yaml"
-                )
+                what = f"this stage reads `{name}` but does not declare it"
+                raise BenchbookError(f"{what}; add it to load.study(…) and to dvc.yaml")
             return getattr(self._model, name)
         result = kind.__dict__.get(name)
         if isinstance(result, property):

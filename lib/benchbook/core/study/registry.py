@@ -116,8 +116,7 @@ def _list_parts(setting: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         if key == "access":
             yield f"access: {value}", f"access: {value}"
         elif key == "cpu":
-            yield from (
-                (f"cpu.{item}", f"cpu.{part}.{item}") for part, room in value.items() for item in room
-            )
+            for part, room in value.items():
+                yield from ((f"cpu.{item}", f"cpu.{part}.{item}") for item in room)
         else:
             yield key, key

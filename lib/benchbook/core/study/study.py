@@ -20,18 +20,9 @@ from benchbook.core.study import (
     study_kubernetes,
     sysbench_workloads,
 )
+from benchbook.core.study import study_sections as sections
 from benchbook.core.study.study_arm import Arm, find_conflicts
 from benchbook.core.study.study_base import Model, Name, Threads, require_distinct
-from benchbook.core.study.study_sections import (
-    Dataset,
-    Engine,
-    Plan,
-    Rate,
-    SiteSection,
-    TwinArm,
-    WarmUp,
-    Workload,
-)
 from benchbook.core.util.errors import did_you_mean
 from benchbook.core.util.plural import count
 
@@ -47,23 +38,23 @@ class StudySpec(Model):
     """Title of the report."""
     question: str = Field(min_length=3, max_length=1000)
     """The question that the study answers, in a sentence."""
-    site: SiteSection
+    site: sections.SiteSection
     """Where the arms run."""
-    engine: Engine
+    engine: sections.Engine
     """The database server and its settings."""
     arms: dict[Name, Arm] = Field(min_length=2)
     """The arms by name; the first is the baseline."""
-    aa: TwinArm | None = TwinArm()
+    aa: sections.TwinArm | None = sections.TwinArm()
     """The A/A pair; null leaves it out, and the report says so."""
-    dataset: Dataset = Dataset()
+    dataset: sections.Dataset = sections.Dataset()
     """The tables that are loaded."""
-    workloads: dict[Name, Workload] = Field(min_length=1)
+    workloads: dict[Name, sections.Workload] = Field(min_length=1)
     """The workloads by name."""
     threads: Annotated[tuple[Threads, ...], Field(min_length=1), AfterValidator(require_distinct)]
     """Thread levels: client connections of a run."""
-    plan: Plan
+    plan: sections.Plan
     """Blocks, lengths and seed."""
-    warm_up: WarmUp = WarmUp()
+    warm_up: sections.WarmUp = sections.WarmUp()
     """Warm-up and pilots."""
     claims: Annotated[tuple[str, ...], AfterValidator(require_distinct)] = ()
     """Published claims that this study answers, each `source/claim`."""
@@ -93,19 +84,16 @@ class StudySpec(Model):
     @property
     def sessions(self) -> int:
         """Most sessions of sysbench at once on a server; in turns the arms are connected at the same time."""
-        is_in_turns = any(
-            interleaving.choose_order(self, workload) == interleaving.TURNS for workload in self.workloads
-        )
-        return max(self.threads) * (len(self.arms) + (self.aa is not None) if is_in_turns else 1)
+        orders = {interleaving.choose_order(self, workload) for workload in self.workloads}
+        together = len(self.arms) + (self.aa is not None) if interleaving.TURNS in orders else 1
+        return max(self.threads) * together
 
     def has_twin(self, workload: str, threads: int) -> bool:
         """True if the A/A pair is measured at this workload and thread level."""
-        twin = self.aa
-        return (
-            twin is not None
-            and (twin.workloads is None or workload in twin.workloads)
-            and (twin.threads is None or threads in twin.threads)
-        )
+        if self.aa is None:
+            return False
+        workloads, levels = self.aa.workloads, self.aa.threads
+        return (workloads is None or workload in workloads) and (levels is None or threads in levels)
 
     def script(self, workload: str) -> str:
         """sysbench script of a workload: a name, or the file's name of an own script."""
@@ -121,49 +109,38 @@ class StudySpec(Model):
 
     @model_validator(mode="after")
     def _refuse_conflicts(self) -> StudySpec:
-        conflicts = list(self._conflicts())
-        if conflicts:
+        if conflicts := list(self._conflicts()):
             raise ValueError("\n".join(conflicts))
         return self
 
     def _pair(self) -> Iterator[str]:
         """Names in the A/A pair that the study lacks."""
-        twin = self.aa
-        for name in (twin.workloads or ()) if twin else ():
+        twin = self.aa or sections.TwinArm()
+        for name in twin.workloads or ():
             if name not in self.workloads:
-                yield (
-                    f"aa.workloads: {name}: not a workload of this study; "
-                    f"{did_you_mean(name, self.workloads)}"
-                )
-        for level in (twin.threads or ()) if twin else ():
+                remedy = did_you_mean(name, self.workloads)
+                yield f"aa.workloads: {name}: not a workload of this study; {remedy}"
+        for level in twin.threads or ():
             if level not in self.threads:
-                yield (
-                    f"aa.threads: {level}: not a thread level of this study; use one of {list(self.threads)}"
-                )
+                remedy = f"use one of {list(self.threads)}"
+                yield f"aa.threads: {level}: not a thread level of this study; {remedy}"
 
     def _connections(self) -> Iterator[str]:
         """Keys that ask for more connections than the server allows."""
         limit = self.engine.settings.get("max_connections")
         loads = {name: arm.load.connections for name, arm in self.arms.items() if arm.load is not None}
-        most = self.sessions + max(loads.values(), default=0)
+        threads, most = max(self.threads), self.sessions + max(loads.values(), default=0)
+        above, remedy = f"above max_connections {limit} less 10", f"write {most + 10} or more"
         if isinstance(limit, int) and most + 10 > limit:
             if not loads:
-                yield (
-                    f"threads: {max(self.threads)}: {most} sessions at once, above max_connections {limit} "
-                    "less 10; lower one, raise the other"
-                )
+                yield f"threads: {threads}: {most} sessions at once, {above}; lower one, raise the other"
                 return
             heaviest = max(loads, key=lambda name: loads[name])
-            yield (
-                f"arms.{heaviest}.load: {loads[heaviest]} connections and "
-                f"{count(max(self.threads), 'thread')}: above max_connections {limit} less 10; "
-                f"write {most + 10} or more under engine.settings"
-            )
+            asks = f"arms.{heaviest}.load: {loads[heaviest]} connections and {count(threads, 'thread')}"
+            yield f"{asks}: {above}; {remedy} under engine.settings"
         elif limit is None and loads and descriptors.find_engine(self.engine.name).must_limit_connections:
-            yield (
-                f"engine.settings.max_connections: missing, and {most} connections are asked for; "
-                f"write {most + 10} or more"
-            )
+            why = f"missing, and {most} connections are asked for"
+            yield f"engine.settings.max_connections: {why}; {remedy}"
 
     def _conflicts(self) -> Iterator[str]:
         """Keys that do not go together, each as `path.to.key: fault; remedy`."""
@@ -183,22 +160,16 @@ class StudySpec(Model):
             if name not in self.arms:
                 yield f"plan.ladder: {name}: not an arm of this study; {did_you_mean(name, self.arms)}"
         runs = len(self.arms) * len(self.workloads) * len(self.threads) * self.plan.blocks
-        hours = runs * (self.plan.discard_s + self.plan.run_s) / 3600
-        if hours * 60 > self.plan.budget_minutes:
-            yield (
-                f"plan.budget_minutes: {self.plan.budget_minutes}: "
-                f"{runs} runs take {hours:.1f} hours or more; measure less, or raise the budget"
-            )
+        hours, budget = runs * (self.plan.discard_s + self.plan.run_s) / 3600, self.plan.budget_minutes
+        if hours * 60 > budget:
+            why = f"{runs} runs take {hours:.1f} hours or more"
+            yield f"plan.budget_minutes: {budget}: {why}; measure less, or raise the budget"
         yield from self._connections()
         yield from interleaving.find_mistakes(self)
         for name, workload in self.workloads.items():
-            if isinstance(workload.rate, Rate) and self.warm_up.pilot_s < PILOT_S:
-                yield (
-                    f"workloads.{name}.rate.share: needs pilots of {PILOT_S} s or more; "
-                    "set warm_up.pilot_s, or write the rate as a number"
-                )
+            if isinstance(workload.rate, sections.Rate) and self.warm_up.pilot_s < PILOT_S:
+                remedy = "set warm_up.pilot_s, or write the rate as a number"
+                yield f"workloads.{name}.rate.share: needs pilots of {PILOT_S} s or more; {remedy}"
         if not self.warm_up.prewarm and self.plan.discard_s == 0:
-            yield (
-                "plan.discard_s: 0: contradicts warm_up.prewarm: false (nothing would be warm); "
-                "set one of them"
-            )
+            why = "contradicts warm_up.prewarm: false (nothing would be warm)"
+            yield f"plan.discard_s: 0: {why}; set one of them"

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from benchbook.core.study import descriptors, registry
-from benchbook.core.study.study_base import Model, Name, check_names, enumerate_names, require_distinct
+from benchbook.core.study.study_base import Model, Name, check_names, known_names, require_distinct
 from benchbook.core.study.study_cluster import ArmCluster, ArmEvent
 from benchbook.core.study.study_hosts import ArmAddress, HostProxy, Numa, PartSettings
 from benchbook.core.study.study_kubernetes import NodePlacement, PodResources
@@ -56,15 +56,9 @@ class ArmData(Model):
     """Read all tables and indexes into memory before each block; null: as `warm_up.prewarm` says."""
 
 
-ELSEWHERE = (
-    "What you run yourself is measured as it stands: site.kind: existing with an endpoint for each arm "
-)
-ELSEWHERE += "(`benchbook new --about servers`)"
-Access = Annotated[
-    str,
-    check_names("access (of no package here)", registry.list_access, ELSEWHERE),
-    enumerate_names(registry.list_access),
-]
+ELSEWHERE = "What you run yourself is measured as it stands: site.kind: existing with an endpoint for each"
+ELSEWHERE += " arm (`benchbook new --about servers`)"
+Access = Annotated[str, *known_names("access (of no package here)", registry.list_access, ELSEWHERE)]
 Core = Annotated[int, Field(ge=0, le=4095, examples=[0])]
 LOWEST_SHARES = 2
 """Weight of a server whose arm asks for best effort, and of no other: the lowest that a kernel takes."""
@@ -225,40 +219,28 @@ def without_presentation(arms: Any, keys: Sequence[str] = PRESENTATION) -> Any:
     """A study file's section `arms`, as parsed, without keys for readers alone, or other keys."""
     if not isinstance(arms, Mapping):
         return arms
-    return {
-        name: {key: value for key, value in arm.items() if key not in keys}
-        if isinstance(arm, Mapping)
-        else arm
-        for name, arm in arms.items()
-    }
+    kept = dict(arms)
+    for name, arm in arms.items():
+        if isinstance(arm, Mapping):
+            kept[name] = {key: value for key, value in arm.items() if key not in keys}
+    return kept
 
 
 def find_conflicts(arms: Mapping[str, Arm]) -> Iterator[str]:
     """Conflicts between arms, each as `path.to.key: fault; remedy`."""
     for name, arm in arms.items():
-        same = [
-            other for other, settings in arms.items() if other != name and arm.name in (other, settings.name)
-        ]
+        same = [text for text, other in arms.items() if text != name and arm.name in (text, other.name)]
         if arm.name is not None and same:
             yield f"arms.{name}.name: {arm.name}: what arm {same[0]} is called; write another name"
     without = [name for name, arm in arms.items() if arm.zones is None]
     if without and len(without) < len(arms):
-        yield (
-            f"arms.{without[0]}.zones: null: another arm has the hop, so the hop itself would be compared; "
-            "write {latency_ms: 0}"
-        )
-    for key, scope in (("swappiness", "any"), ("somaxconn", "host"), ("syncookies", "host")):
-        requests = {
-            name: getattr(arm.kernel, key, None)
-            for name, arm in arms.items()
-            if scope == "any" or arm.network == scope
-        }
-        first = next(iter(requests.values()), None)
-        for name, value in requests.items():
-            if value != first:
-                whose = "all arms" if scope == "any" else "all arms on the host network"
-                yield (
-                    f"arms.{name}.kernel.{key}: {value}: the machine has one value for {whose} and another "
-                    f"asks for {first}; write the same in all of them"
-                )
-                break
+        why = "another arm has the hop, so the hop itself would be compared"
+        yield f"arms.{without[0]}.zones: null: {why}; write {{latency_ms: 0}}"
+    on_host = {name: arm for name, arm in arms.items() if arm.network == "host"}
+    everywhere, there = ("all arms", arms), ("all arms on the host network", on_host)
+    for key, (whose, those) in {"swappiness": everywhere, "somaxconn": there, "syncookies": there}.items():
+        values = {name: getattr(arm.kernel, key, None) for name, arm in those.items()}
+        first = next(iter(values.values()), None)
+        if name := next((name for name, value in values.items() if value != first), ""):
+            why = f"the machine has one value for {whose} and another asks for {first}"
+            yield f"arms.{name}.kernel.{key}: {values[name]}: {why}; write the same in all of them"

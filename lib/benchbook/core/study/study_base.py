@@ -45,11 +45,7 @@ class Model(Described):
     @classmethod
     def _convert_lists_to_tuples(cls, values: Any) -> Any:
         """Take the lists of a file for the tuples of frozen types."""
-        return (
-            {key: convert_lists(value) for key, value in values.items()}
-            if isinstance(values, dict)
-            else values
-        )
+        return convert_lists(values) if isinstance(values, dict) else values
 
 
 def convert_lists(value: Any) -> Any:
@@ -82,6 +78,12 @@ def _class_bodies(file: str) -> dict[str, list[ast.stmt]]:
     return {node.name: node.body for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
 
 
+def known_names(kind: str, names: Callable[[], Iterable[str]], otherwise: str = "") -> tuple[Any, Any]:
+    """A check as `check_names` makes it, and a field that lists the names for editors."""
+    listed = Field(json_schema_extra=lambda result: result.update(enum=[*sorted(names())]))
+    return check_names(kind, names, otherwise), listed
+
+
 def check_names(kind: str, names: Callable[[], Iterable[str]], otherwise: str = "") -> AfterValidator:
     """A check that refuses names that are not there and proposes the nearest that is, or a way."""
 
@@ -94,14 +96,8 @@ def check_names(kind: str, names: Callable[[], Iterable[str]], otherwise: str = 
     return AfterValidator(check)
 
 
-def enumerate_names(names: Callable[[], Iterable[str]]) -> Any:
-    """A field that lists its valid names for editors."""
-    return Field(json_schema_extra=lambda result: result.update(enum=[*sorted(names())]))
-
-
 def require_distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
     """The values, or a refusal if one stands twice."""
-    repeated = sorted({value for value in values if values.count(value) > 1}, key=str)
-    if repeated:
+    if repeated := sorted({value for value in values if values.count(value) > 1}, key=str):
         raise ValueError(f"repeated value {repeated[0]}; write each value once")
     return values

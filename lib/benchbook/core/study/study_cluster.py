@@ -88,14 +88,12 @@ class Cluster(Model):
     @model_validator(mode="after")
     def _require_enough_stores(self) -> Cluster:
         if self.replicas > self.stores:
-            raise ValueError(
-                f"replicas: {self.replicas}: there are {self.stores} stores, and a store holds one replica "
-                f"of a region; write {self.stores} or fewer, or raise stores"
-            )
+            why = f"there are {self.stores} stores, and a store holds one replica of a region"
+            remedy = f"write {self.stores} or fewer, or raise stores"
+            raise ValueError(f"replicas: {self.replicas}: {why}; {remedy}")
         if self.store_settings.get(BLOCKS) and not self.store_settings.get(INDEXES):
-            raise ValueError(
-                f"store_settings: {BLOCKS}: unistore then caches indexes, too; write {INDEXES} as well"
-            )
+            remedy = f"write {INDEXES} as well"
+            raise ValueError(f"store_settings: {BLOCKS}: unistore then caches indexes, too; {remedy}")
         return self
 
     @property
@@ -127,11 +125,9 @@ class ArmCluster(Model):
         """The study's cluster with these changes, as plain data; nothing is checked."""
         keys = ("stores", "tidb", "replicas", "zones_ms", "event")
         changed = {key: value for key in keys if (value := getattr(self, key)) is not None}
-        return dict(base) | {
-            **changed,
-            "pd_settings": {**base.pd_settings, **self.pd_settings},
-            "store_settings": {**base.store_settings, **self.store_settings},
-        }
+        changed["pd_settings"] = base.pd_settings | self.pd_settings
+        changed["store_settings"] = base.store_settings | self.store_settings
+        return dict(base) | changed
 
 
 def _check_zones(engine: Any, arms: Mapping[str, Any]) -> Iterator[str]:
@@ -143,10 +139,8 @@ def _check_zones(engine: Any, arms: Mapping[str, Any]) -> Iterator[str]:
     }
     without = [name for name, value in zones_ms.items() if value is None]
     if without and len(without) < len(zones_ms):
-        yield (
-            f"arms.{without[0]}.engine.cluster.zones_ms: null: another arm has zones, so the hops themselves "
-            "would be compared; write 0"
-        )
+        why = "another arm has zones, so the hops themselves would be compared"
+        yield f"arms.{without[0]}.engine.cluster.zones_ms: null: {why}; write 0"
 
 
 def find_refusals(study: Any) -> Iterator[str]:
@@ -172,16 +166,13 @@ def find_refusals(study: Any) -> Iterator[str]:
         if cluster is None:
             continue
         if setting is not None and any((setting.name, setting.version, setting.binary)):
-            yield (
-                f"{place}: another engine beside engine.cluster; leave name, version and binary to the study"
-            )
+            remedy = "leave name, version and binary to the study"
+            yield f"{place}: another engine beside engine.cluster; {remedy}"
         yield from _find_reserved(f"{place}.cluster", cluster)
         able = [registry.DIRECT, *(text for text, of in descriptors.load_proxies().items() if of.spreads)]
         if arm.access not in able:
-            yield (
-                f"arms.{name}.access: {arm.access}: can't reach all TiDB of engine.cluster; write "
-                f"{' or '.join(able)}"
-            )
+            remedy = f"write {' or '.join(able)}"
+            yield f"arms.{name}.access: {arm.access}: can't reach all TiDB of engine.cluster; {remedy}"
         for key in ("network", "qos", "kernel", "zones", "servers"):
             if getattr(arm, key) != type(arm).model_fields[key].default:
                 yield f"arms.{name}.{key}: is made for one server, not for engine.cluster; remove it"
@@ -195,10 +186,8 @@ def _of_engine(kind: str, engine: Any) -> Iterator[str]:
         yield registry.format_refusal("engine.cluster", kind, ("local",), remedy=instead)
     if descriptors.find_engine(engine.name).cluster is None:
         able = next(other for other in descriptors.load_engines().values() if other.cluster is not None)
-        yield (
-            f"engine.cluster: made of {able.product}, and engine.name is {engine.name}; write {able.name}, "
-            "or remove it"
-        )
+        why = f"made of {able.product}, and engine.name is {engine.name}"
+        yield f"engine.cluster: {why}; write {able.name}, or remove it"
     elif engine.binary is not None:
         yield f"engine.binary: {engine.binary}: the parts of a cluster are built together; remove it"
     elif engine.version not in VERSIONS:
@@ -232,29 +221,21 @@ def _of_arm_event(name: str, arm: Any, study: Any) -> Iterator[str]:
 def _of_time(name: str, place: str, event: Event | ArmEvent, study: Any) -> Iterator[str]:
     plan = study.plan
     if len(study.workloads) * len(study.threads) > 1 or study.aa is not None:
-        yield (
-            f"{place}: what was ended is another process, and parts are started anew with each "
-            "block only; write one workload, one thread level and aa: null"
-        )
-    if event.at_s < plan.discard_s + BEFORE_EVENT_S:
-        yield (
-            f"{place}.at_s: {event.at_s}: leaves less than {BEFORE_EVENT_S} s before it; write "
-            f"{int(plan.discard_s) + BEFORE_EVENT_S} or more"
-        )
+        why = "what was ended is another process, and parts are started anew with each block only"
+        yield f"{place}: {why}; write one workload, one thread level and aa: null"
+    if event.at_s < (least := plan.discard_s + BEFORE_EVENT_S):
+        why = f"leaves less than {BEFORE_EVENT_S} s before it"
+        yield f"{place}.at_s: {event.at_s}: {why}; write {int(least)} or more"
     needed = event.at_s + event.back_after_s + AFTER_EVENT_S
     if plan.discard_s + plan.run_s < needed:
-        yield (
-            f"plan.run_s: {plan.run_s}: the event of arm {name} ends {AFTER_EVENT_S} s before the run at "
-            f"the latest; write {int(needed - plan.discard_s)} or more"
-        )
+        why = f"the event of arm {name} ends {AFTER_EVENT_S} s before the run at the latest"
+        yield f"plan.run_s: {plan.run_s}: {why}; write {int(needed - plan.discard_s)} or more"
 
 
 def _find_reserved(place: str, cluster: Cluster) -> Iterator[str]:
     """Each setting of a cluster's parts that is not a study's, with the remedy."""
+    why = "it says where the part listens, lives or writes, or what the cluster's own keys say (replicas)"
     for part, form in RESERVED.items():
         for key, value in getattr(cluster, f"{part}_settings").items():
             if form.match(key) or descriptors.is_leading_out(value):
-                yield (
-                    f"{place}.{part}_settings.{key}: not a study's to set: it says where the part listens, "
-                    "lives or writes, or what the cluster's own keys say (replicas); remove it"
-                )
+                yield f"{place}.{part}_settings.{key}: not a study's to set: {why}; remove it"

@@ -174,9 +174,8 @@ def _of_endpoint(study: Any) -> Iterator[str]:
             yield f"{place}.binary: names a program, and the server is started by others; remove it"
         is_mysql = descriptors.find_engine(item.name or engine.name).driver == descriptors.MYSQL
         if existing is not None and existing.tls != "off" and not is_mysql:
-            yield (
-                f"site.existing.tls: {existing.tls}: not supported with {place}.name: {item.name}; write off"
-            )
+            what = f"site.existing.tls: {existing.tls}"
+            yield f"{what}: not supported with {place}.name: {item.name}; write off"
 
 
 ADDRESS = r"^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$"

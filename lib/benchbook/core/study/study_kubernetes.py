@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from benchbook.core.study.study_base import Model, Name, Scalar
+from benchbook.core.util import number_format
 
 # What a node can be chosen for. PD and TiKV are parts of a TiDB cluster; its `server` is TiDB.
 Role = Literal["server", "proxy", "client", "pd", "tikv"]
@@ -81,9 +82,8 @@ def parse_release(version: str) -> tuple[int, ...]:
 
 def operator_versions(version: str) -> tuple[str, ...]:
     """Versions of TiDB Operator for a version of TiDB such as v3.0.1, the recommended first."""
-    return next(
-        (tuple(OPERATORS[since]) for since in OPERATORS if parse_release(version) >= parse_release(since)), ()
-    )
+    released = parse_release(version)
+    return next((tuple(OPERATORS[since]) for since in OPERATORS if released >= parse_release(since)), ())
 
 
 class TidbPart(Model):
@@ -121,10 +121,9 @@ class OperatorCluster(Model):
         if not named:
             raise ValueError(f"version: {self.version}: no TidbCluster supports it; write v3.0.0 or newer")
         if self.operator is not None and self.operator.rpartition(".")[0] not in named:
-            raise ValueError(
-                f"operator: {self.operator}: its maker does not support TiDB {self.version} with it; "
-                f"write a version of {', '.join(named)}, or leave it out for {NEWEST[named[0]]}"
-            )
+            why = f"its maker does not support TiDB {self.version} with it"
+            remedy = f"write a version of {', '.join(named)}, or leave it out for {NEWEST[named[0]]}"
+            raise ValueError(f"operator: {self.operator}: {why}; {remedy}")
         return self
 
 
@@ -202,10 +201,8 @@ def find_refusals(study: Any) -> Iterator[str]:
     if in_server and here.tidb is not None:
         yield "site.kubernetes.client_in: server: not made in pods of TiDB Operator; write pod"
     if here.split_cores and (in_server or here.tidb is not None):
-        yield (
-            "site.kubernetes.split_cores: not made for pods of TiDB Operator, nor for a client in the "
-            "server's container; remove it"
-        )
+        why = "not made for pods of TiDB Operator, nor for a client in the server's container"
+        yield f"site.kubernetes.split_cores: {why}; remove it"
     if here.tidb is not None and here.gke is not None:
         yield from _find_crowded(here, here.tidb, here.gke, study.arms)
 
@@ -216,17 +213,13 @@ def _of_resources(arm: Any, here: Kubernetes) -> Iterator[str]:
     cores = (server.quota if server is not None else None) or here.server.cpu
     is_guaranteed = arm.qos == "guaranteed"
     if is_guaranteed and not (cores and here.server.memory_mib):
-        yield (
-            "qos: guaranteed: its cores and memory are missing; write cpu and memory_mib under "
-            "site.kubernetes.server"
-        )
+        remedy = "write cpu and memory_mib under site.kubernetes.server"
+        yield f"qos: guaranteed: its cores and memory are missing; {remedy}"
     if arm.resources is not None and (arm.qos != "none" or server is not None):
         yield "resources: said by qos or cpu.server, too; write one of them"
     if here.cpu_manager == "static" and is_guaranteed and cores and cores % 1:
-        yield (
-            f"qos: guaranteed: {cores:g} cores: a static CPU manager gives whole cores alone, and this "
-            "server would share its own; write a whole number, or cpu_manager: none"
-        )
+        why = "a static CPU manager gives whole cores alone, and this server would share its own"
+        yield f"qos: guaranteed: {cores:g} cores: {why}; write a whole number, or cpu_manager: none"
     for what in ("cpu", "memory_mib") if arm.resources is not None else ():
         least, most = getattr(arm.resources.requests, what), getattr(arm.resources.limits, what)
         if least and most and least > most:
@@ -236,18 +229,15 @@ def _of_resources(arm: Any, here: Kubernetes) -> Iterator[str]:
 def _of_client(arm: Any, here: Kubernetes) -> Iterator[str]:
     """Clients of an arm that its pods can't be, and ways to the server that they can't take."""
     if here.client_in == "server" and arm.access != "direct":
-        yield (
-            f"access: {arm.access}: with client_in: server sysbench is in the server's container; write "
-            "direct"
-        )
+        why = "with client_in: server sysbench is in the server's container"
+        yield f"access: {arm.access}: {why}; write direct"
     if here.client_in == "server" and "client" in arm.cpu:
         yield "cpu.client: with client_in: server the client has no limits; remove it"
     if arm.access == "load_balancer" and here.outside is None:
-        yield (
-            "access: load_balancer: a pod or node of the cluster that dials a balancer's address never "
-            "leaves it (kube-proxy leads it to the Service), so the Service would be measured; write "
-            "site.kubernetes.outside, the inventory of a client outside the cluster"
-        )
+        why = "a pod or node of the cluster that dials a balancer's address never leaves it (kube-proxy leads"
+        why += " it to the Service), so the Service would be measured"
+        remedy = "write site.kubernetes.outside, the inventory of a client outside the cluster"
+        yield f"access: load_balancer: {why}; {remedy}"
 
 
 def _find_crowded(
@@ -274,10 +264,9 @@ def _find_crowded(
             beside = sum(count for other, count in others.items() if other != cluster)
             wanted = part.replicas + (beside if arm.network == "host" else 0)
             if wanted > nodes:
-                yield (
-                    f"arms.{name}.placement.nodes.{role}: pool {pool} has {nodes} nodes and {wanted} pods "
-                    f"need one each; give this arm's {role} a pool of its own, or the pool more nodes"
-                )
+                why = f"pool {pool} has {nodes} nodes and {wanted} pods need one each"
+                remedy = f"give this arm's {role} a pool of its own, or the pool more nodes"
+                yield f"arms.{name}.placement.nodes.{role}: {why}; {remedy}"
             if arm.network == "host":
                 others[cluster] = part.replicas
 
@@ -314,11 +303,8 @@ class NodePool(Model):
         disks = KNOWN["local_ssds"].get(family, {}) if cpus.isdigit() else {}
         taken = [numbers for least, numbers in disks.items() if int(cpus) >= int(least)]
         if self.local_ssds and taken and self.local_ssds not in taken[-1]:
-            *some, last = map(str, taken[-1])
-            allowed = f"{', '.join(some)} or {last}" if some else last
-            raise ValueError(
-                f"local_ssds: {self.local_ssds}: {self.machine} takes {allowed}; write one of these"
-            )
+            why = f"{self.machine} takes {number_format.join_words(taken[-1], 'or')}"
+            raise ValueError(f"local_ssds: {self.local_ssds}: {why}; write one of these")
         return self
 
 

@@ -9,14 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator, model_validator
 
 from benchbook.core.study import custom_scripts, descriptors, registry, sysbench_workloads
-from benchbook.core.study.study_base import (
-    Model,
-    Name,
-    Threads,
-    check_names,
-    enumerate_names,
-    require_distinct,
-)
+from benchbook.core.study.study_base import Model, Name, Threads, known_names, require_distinct
 from benchbook.core.study.study_cluster import Cluster
 from benchbook.core.study.study_hosts import Existing, Tiup
 from benchbook.core.study.study_kubernetes import Kubernetes
@@ -28,11 +21,9 @@ FATAL_ERRORS = {2006, 2011, 2013, 2055}
 
 
 def _check_script(value: str) -> str:
-    if value not in sysbench_workloads.SCRIPTS:
-        raise ValueError(
-            f"unknown workload script; {did_you_mean(value, sysbench_workloads.SCRIPTS)}, "
-            "or the path of your own .lua file"
-        )
+    if value not in sysbench_workloads.SCRIPTS and not custom_scripts.is_own(value):
+        nearest = did_you_mean(value, sysbench_workloads.SCRIPTS)
+        raise ValueError(f"unknown workload script; {nearest}, or the path of your own .lua file")
     return value
 
 
@@ -42,25 +33,17 @@ def _check_settings(values: dict[str, Any]) -> dict[str, Any]:
         if not re.fullmatch(r"[a-z][a-z0-9_.-]{0,63}", key):
             raise ValueError(f"{key!r} is not the name of a server variable; use lower case, digits and _")
         if isinstance(value, str) and not re.fullmatch(r"[\w.,:/@%+= -]{0,200}", value):
-            raise ValueError(
-                f"{key}: {value!r} holds characters that a settings file cannot carry; use plain text"
-            )
+            what = "characters that a settings file cannot carry"
+            raise ValueError(f"{key}: {value!r} holds {what}; use plain text")
         if isinstance(value, float) and not math.isfinite(value):
             raise ValueError(f"{key}: {value} is not finite; write a number")
     return values
 
 
-SiteKind = Annotated[str, check_names("site", registry.SITES.keys), enumerate_names(registry.SITES.keys)]
-EngineName = Annotated[
-    str,
-    check_names("engine (of no package here)", descriptors.load_engines),
-    enumerate_names(descriptors.load_engines),
-]
-Script = Annotated[
-    str,
-    AfterValidator(lambda value: value if custom_scripts.is_own(value) else _check_script(value)),
-    Field(examples=[*sorted(sysbench_workloads.SCRIPTS), "../sysbench-tpcc/tpcc.lua"]),
-]
+SiteKind = Annotated[str, *known_names("site", registry.SITES.keys)]
+EngineName = Annotated[str, *known_names("engine (of no package here)", descriptors.load_engines)]
+_SCRIPTS = [*sorted(sysbench_workloads.SCRIPTS), "../sysbench-tpcc/tpcc.lua"]
+Script = Annotated[str, AfterValidator(_check_script), Field(examples=_SCRIPTS)]
 Settings = Annotated[dict[str, int | float | str | bool], AfterValidator(_check_settings)]
 
 
@@ -236,11 +219,9 @@ class Workload(Model):
     @field_validator("ignore_errors")
     @classmethod
     def _refuse_fatal_errors(cls, values: tuple[int, ...]) -> tuple[int, ...]:
-        fatal = sorted(FATAL_ERRORS & set(values))
-        if fatal:
-            raise ValueError(
-                f"{fatal[0]} makes sysbench crash or run for ever; leave out 2006, 2011, 2013 and 2055"
-            )
+        if fatal := sorted(FATAL_ERRORS & set(values)):
+            remedy = "leave out 2006, 2011, 2013 and 2055"
+            raise ValueError(f"{fatal[0]} makes sysbench crash or run for ever; {remedy}")
         return values
 
     @model_validator(mode="after")

@@ -44,9 +44,8 @@ def list_wholes() -> list[str]:
 def find_origin(name: str, written: Mapping[str, Sequence[Path]] | None = None) -> str | None:
     """Study that has a size of this name, or None; `written` are all study files, if known."""
     written = paths.study_files() if written is None else written
-    near = [study for study in written if name.startswith(f"{study}-")]
-    closest_first = sorted(near, key=len, reverse=True)
-    return next((study for study in closest_first if name in variant_names(study, written[study][0])), None)
+    near = sorted((study for study in written if name.startswith(f"{study}-")), key=len, reverse=True)
+    return next((study for study in near if name in variant_names(study, written[study][0])), None)
 
 
 def require_study(name: str) -> None:
@@ -82,11 +81,9 @@ def render_variant(name: str, study: str) -> str:
     rounds.dump(whole, written)
     # A key that a size adds comes after the empty line that ended its section: empty lines are written again.
     lines = [line.rstrip() for line in written.getvalue().splitlines() if line.strip()]
+    origin = f"{paths.study_paths(study).shown} at its size `{size}`"
     at = 1 if lines[0].startswith("#") else 0
-    lines[at:at] = [
-        f"# Made from {paths.study_paths(study).shown} at its size `{size}`; change it there and delete "
-        "this file."
-    ]
+    lines.insert(at, f"# Made from {origin}; change it there and delete this file.")
     whole_text = "\n".join(lines) + "\n"
     return re.sub(rf"^(?=({'|'.join(OPENING)}):)", "\n", whole_text, flags=re.MULTILINE)
 

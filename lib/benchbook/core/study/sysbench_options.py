@@ -39,13 +39,12 @@ def general_options(planned: PlannedRun) -> dict[str, str]:
     the measured window alone.
     """
     options, (discard_s, run_s) = planned.options, clock_seconds(planned)
+    # PostgreSQL's driver has no such option: it always tries deadlocks and duplicates again.
+    ignored: dict[str, str] = {}
+    if driver_name(planned) == "mysql":
+        ignored["mysql-ignore-errors"] = ",".join(map(str, options["ignore_errors"])) or "none"
     return {
-        # PostgreSQL's driver has no such option: it always tries deadlocks and duplicates again.
-        **(
-            {"mysql-ignore-errors": ",".join(map(str, options["ignore_errors"])) or "none"}
-            if driver_name(planned) == "mysql"
-            else {}
-        ),
+        **ignored,
         "threads": str(planned.threads),
         "time": str(discard_s + run_s),
         "events": "0",
@@ -66,16 +65,11 @@ def general_options(planned: PlannedRun) -> dict[str, str]:
 def of_script(planned: PlannedRun) -> dict[str, str]:
     """Options of a run's script by name, spelled as sysbench spells them."""
     if custom_scripts.is_own(planned.script):
-        return {
-            name.replace("_", "-"): format_value(option)
-            for name, option in planned.options["options"].items()
-        }
-    names = (*OLTP, *EXTRA.get(planned.script, ()))
-    return {
-        "tables": str(planned.tables),
-        "table-size": str(planned.table_size),
-        **{name.replace("_", "-"): format_value(planned.options[name]) for name in names},
-    }
+        options: dict[str, Any] = planned.options["options"]
+    else:
+        options = {"tables": planned.tables, "table_size": planned.table_size}
+        options |= {name: planned.options[name] for name in (*OLTP, *EXTRA.get(planned.script, ()))}
+    return {name.replace("_", "-"): format_value(option) for name, option in options.items()}
 
 
 def format_value(arguments: Any) -> str:

@@ -32,11 +32,10 @@ def validate_document(document: YamlDocument, model: type[T]) -> T:
     try:
         loaded = model.model_validate(document.data)
     except ValidationError as error:
-        page = PAGES.get(model.__name__, PAGE)
-        explain_errors = _explain_errors(document, _model_schema(model), error)
-        lines |= {path: line.replace(PAGE, page) for path, line in explain_errors.items()}
+        lines |= _explain_errors(document, _model_schema(model), error)
     if lines:
-        raise InputErrors(lines.values())
+        page = PAGES.get(model.__name__, PAGE)
+        raise InputErrors(line.replace(PAGE, page) for line in lines.values())
     return loaded
 
 
@@ -87,9 +86,8 @@ def _explain_error(schema: dict[str, Any], path: Path, error: Mapping[str, Any])
             return "unknown key; a secret never stands in a file of the repository, remove it"
         if len(path) == 1 and path[0] in Params.model_fields:
             return "unknown key; it stands in params.yaml, for all studies"
-        return (
-            f"unknown key; {did_you_mean(str(path[-1]), _find_node(schema, path[:-1]).get('properties', {}))}"
-        )
+        there = _find_node(schema, path[:-1]).get("properties", {})
+        return f"unknown key; {did_you_mean(str(path[-1]), there)}"
     if value is None:
         return f"null: missing value; {write}"
     if kind == "tuple_type":

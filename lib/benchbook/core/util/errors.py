@@ -55,15 +55,12 @@ class SettingsDiffer(SiteError):
 
     def __init__(self, differences: dict[str, tuple[Any, Any]]) -> None:
         self.differences = differences
-        lines = [
-            f"engine.settings.{key}: asked {request!r}, got "
-            f"{'no such variable' if got is None else repr(got)}"
-            for key, (request, got) in sorted(differences.items())
-        ]
-        super().__init__(
-            "the server did not take its settings as asked; write a value it can take, or remove the key\n  "
-            + "\n  ".join(lines)
-        )
+        remedy = "write a value it can take, or remove the key"
+        lines = [f"the server did not take its settings as asked; {remedy}"]
+        for key, (request, value) in sorted(differences.items()):
+            got = "no such variable" if value is None else repr(value)
+            lines.append(f"engine.settings.{key}: asked {request!r}, got {got}")
+        super().__init__("\n  ".join(lines))
 
 
 MOST_NAMES, NEAREST = 24, 6

@@ -32,10 +32,8 @@ KINDS = {
 
 def write_json(path: Path, value: Any) -> None:
     """Write sorted, indented JSON through a temporary file; NaN and infinity become null."""
-    text = json.dumps(
-        _replace_nonfinite(value), sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False, default=str
-    )
-    write_text(path, text + "\n")
+    form: dict[str, Any] = {"sort_keys": True, "indent": 1, "ensure_ascii": False, "allow_nan": False}
+    write_text(path, json.dumps(_replace_nonfinite(value), default=str, **form) + "\n")
 
 
 def write_text(path: Path, text: str) -> None:
@@ -74,17 +72,12 @@ def parse_json(text: bytes) -> Any:
         deepest = max(deepest, depth)
     if deepest > MOST_JSON_DEPTH:
         raise ValueError(f"nested {deepest} deep, at most {MOST_JSON_DEPTH}")
-    return json.loads(
-        text.decode("utf-8"),
-        object_pairs_hook=_unique_keys,
-        parse_constant=_no_number,
-        parse_float=_finite_number,
-    )
+    return parse_finite(text.decode("utf-8"), object_pairs_hook=_unique_keys)
 
 
-def parse_finite(text: str) -> Any:
+def parse_finite(text: str, **hooks: Any) -> Any:
     """Read JSON of our own; ValueError for NaN and infinity, excluded by no limit."""
-    return json.loads(text, parse_constant=_no_number, parse_float=_finite_number)
+    return json.loads(text, parse_constant=_no_number, parse_float=_finite_number, **hooks)
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -123,9 +116,8 @@ def read_json(path: Path) -> Any:
             raise OSError(f"it is {describe_kind(path)}, not a plain file")
         return json.loads(path.read_bytes().decode("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise BenchbookError(
-            f"{path}: cannot be read: {error}; run the stage that makes it again (`dvc status` says which)"
-        ) from None
+        remedy = "run the stage that makes it again (`dvc status` says which)"
+        raise BenchbookError(f"{path}: cannot be read: {error}; {remedy}") from None
 
 
 def read_csv(path: Path, *columns: str) -> pd.DataFrame:
@@ -137,10 +129,8 @@ def read_csv(path: Path, *columns: str) -> pd.DataFrame:
         table = pd.read_csv(path)
     except (OSError, ValueError) as error:
         raise BenchbookError(f"{path}: cannot be read: {error}; run the stage that makes it again") from None
-    if absent := [name for name in columns if name not in table.columns]:
-        raise BenchbookError(
-            f"{path}: it has no column {', '.join(absent)}: damaged; run the stage that makes it again"
-        )
+    if absent := ", ".join(name for name in columns if name not in table.columns):
+        raise BenchbookError(f"{path}: it has no column {absent}: damaged; run the stage that makes it again")
     return table
 
 

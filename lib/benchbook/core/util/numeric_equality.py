@@ -83,11 +83,9 @@ def flatten_mapping(
     """
     rows: dict[str, Any] = {}
     for key, value in tree.items():
+        name, is_section = f"{above}{key}", isinstance(value, Mapping)
         if key not in without:
-            name = f"{above}{key}"
-            rows |= (
-                flatten_mapping(value, without, f"{name}.") if isinstance(value, Mapping) else {name: value}
-            )
+            rows |= flatten_mapping(value, without, f"{name}.") if is_section else {name: value}
     return rows
 
 
@@ -133,16 +131,12 @@ def tables_digest(tables: Mapping[str, pd.DataFrame]) -> str:
 
     Nothing of a file's layout is in it. Columns that are not to count are left out beforehand.
     """
-    marks = [
-        f"{name} {column}:{mark}\n"
-        for name in sorted(tables)
-        for column, mark in _column_digests(tables[name]).items()
-    ]
+    marks = []
+    for name, table in sorted(tables.items()):
+        for column in table:
+            digest = hashlib.sha256(b"".join(_column_bytes(table[column]))).hexdigest()
+            marks.append(f"{name} {column}:{digest[:_MARK]}\n")
     return hashlib.sha256("".join(marks).encode()).hexdigest()
-
-
-def _column_digests(table: pd.DataFrame) -> dict[str, str]:
-    return {name: hashlib.sha256(b"".join(_column_bytes(table[name]))).hexdigest()[:_MARK] for name in table}
 
 
 def _column_bytes(column: pd.Series) -> tuple[bytes, ...]:

@@ -30,8 +30,7 @@ def find_root() -> Path:
     """The root: of `use_root`, BENCHBOOK_ROOT, the next folder up with dvc.yaml, or the checkout."""
     if (set_here := _AT.get()) is not None:
         return set_here
-    named = os.environ.get("BENCHBOOK_ROOT")
-    if named:
+    if named := os.environ.get("BENCHBOOK_ROOT"):
         return Path(named).resolve()
     here = Path.cwd().resolve()
     for folder in (here, *here.parents):
@@ -41,13 +40,14 @@ def find_root() -> Path:
 
 
 class _In:
-    """A place of a name in the folder of a study or a source."""
+    """A place below a folder of a study or a source, with the name of that and of a session filled in."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, place: str, folder: str = "data") -> None:
+        self.place, self.folder = place, folder
 
     def __get__(self, places: _Places, kind: type) -> Path:
-        return places.data / self.name
+        folder: Path = getattr(places, self.folder)
+        return folder / self.place.format(name=places.name, session=places.base.name)
 
 
 @dataclass(frozen=True)
@@ -57,11 +57,8 @@ class _Places:
     name: str
     base: Path
 
-    @property
-    def data(self) -> Path:
-        """Everything the pipeline made of it."""
-        return self.base / "data" / self.name
-
+    data = _In("data/{name}", "base")
+    """Everything the pipeline made of it."""
     notebooks = _In("notebooks")
     """Executed notebooks: the log of the stages."""
     failed = _In("failed")
@@ -110,20 +107,15 @@ class StudyPaths(_Places):
     plots = _In("plots")
     """The tables that `dvc plots` draws."""
 
-    @property
-    def report(self) -> Path:
-        """The page of this study."""
-        return self.base / "reports" / "studies" / f"{self.name}.html"
+    report = _In("reports/studies/{name}.html", "base")
+    """The page of this study."""
+    run_pages = _In("reports/runs/{name}", "base")
+    """The pages of its single runs."""
 
     @property
     def summary(self) -> Path:
         """The answer of this study as Markdown, to be pasted."""
         return self.report.with_suffix(".md")
-
-    @property
-    def run_pages(self) -> Path:
-        """The pages of its single runs."""
-        return self.base / "reports" / "runs" / self.name
 
 
 def study_paths(name: str) -> StudyPaths:
@@ -145,28 +137,14 @@ class RecordedPaths(StudyPaths):
         """The clone that has the record."""
         return self.base.parents[3]
 
-    @property
-    def archive(self) -> Path:
-        """Its evidence, as git has it."""
-        return self.clone / "data" / "record" / self.name / f"{self.session_id}.tar.xz"
-
-    @property
-    def results(self) -> Path:
-        """Its findings and facts, as git has them."""
-        return self.archive.with_name(f"{self.session_id}.json")
-
-    @property
-    def pooled(self) -> Path:
-        """Pooled results of all sessions of the study."""
-        return self.base.parent / "pooled.json"
-
-    @property
-    def report(self) -> Path:
-        return self.clone / "reports" / "record" / "studies" / f"{self.name}.html"
-
-    @property
-    def run_pages(self) -> Path:
-        return self.clone / "reports" / "record" / "runs" / self.name
+    archive = _In("data/record/{name}/{session}.tar.xz", "clone")
+    """Its evidence, as git has it."""
+    results = _In("data/record/{name}/{session}.json", "clone")
+    """Its findings and facts, as git has them."""
+    pooled = _In("data/recorded/{name}/pooled.json", "clone")
+    """Pooled results of all sessions of the study."""
+    report = _In("reports/record/studies/{name}.html", "clone")
+    run_pages = _In("reports/record/runs/{name}", "clone")
 
 
 def recorded_paths(name: str, session: str) -> RecordedPaths:
@@ -201,22 +179,13 @@ def study_files(base: Path | None = None) -> dict[str, list[Path]]:
 class SourcePaths(_Places):
     """The places of one published source."""
 
-    @property
-    def published(self) -> Path:
-        """The folder that carries its tables."""
-        return self.base / "data" / "published" / self.name
-
-    @property
-    def data(self) -> Path:
-        return self.base / "data" / "audit" / self.name
-
+    data = _In("data/audit/{name}", "base")
     audit = _In("audit.json")
     """Its claims, judged on its own tables."""
-
-    @property
-    def report(self) -> Path:
-        """The page of this source."""
-        return self.base / "reports" / "sources" / f"{self.name}.html"
+    published = _In("data/published/{name}", "base")
+    """The folder that carries its tables."""
+    report = _In("reports/sources/{name}.html", "base")
+    """The page of this source."""
 
 
 def source_paths(name: str) -> SourcePaths:

@@ -19,35 +19,21 @@ OTHERS_WRITE = 0o022
 _hidden: dict[str, str] = {}
 
 
-def password_variables() -> set[str]:
-    """Variables that the study files of this clone name as holding a password."""
-    variables: set[str] = set()
-    for several in paths.study_files().values():
-        for file in several:
-            variables.update(NAMED.findall(file.read_bytes().decode("utf-8", "replace")))
-    return variables
-
-
 def drop_passwords(needed: Iterable[str] = ()) -> None:
     """Take passwords out of the environment that its own programs inherit, but for those `needed` by them.
 
-    `password` still finds those that this process may use itself.
+    `read_password` still finds those that this process may use itself.
     """
-    kept = set(needed)
-    for name in password_variables() - kept:
-        if name in os.environ:
-            _overwrite_value(name)
-        value = os.environ.pop(name, None)
-        if value:
-            _hidden[name] = value
-
-
-def _overwrite_value(name: str) -> None:
-    """Overwrite a variable's value in its original place; the interpreter has a copy."""
     libc = ctypes.CDLL(None)
     libc.getenv.restype = ctypes.c_void_p
-    if place := libc.getenv(os.fsencode(name)):
-        ctypes.memset(place, 0, len(os.fsencode(os.environ[name])))
+    texts = [file.read_bytes() for several in paths.study_files().values() for file in several]
+    named = {name for text in texts for name in NAMED.findall(text.decode("utf-8", "replace"))}
+    for name in (named - {*needed}) & {*os.environ}:
+        # The value in its original place is overwritten; the interpreter has a copy.
+        if place := libc.getenv(os.fsencode(name)):
+            ctypes.memset(place, 0, len(os.fsencode(os.environ[name])))
+        if value := os.environ.pop(name):
+            _hidden[name] = value
 
 
 def read_password(name: str) -> str:

@@ -16,9 +16,7 @@ def read_source(name: str) -> yaml_file.YamlDocument:
 
 def source_names() -> list[str]:
     """Names of all sources, sorted."""
-    return sorted(
-        file.parent.name for file in (paths.find_root() / "data" / "published").glob("*/source.yaml")
-    )
+    return sorted(file.parent.name for file in paths.find_root().glob("data/published/*/source.yaml"))
 
 
 def claim_ids(*sources: str) -> list[str]:

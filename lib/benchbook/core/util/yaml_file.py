@@ -78,9 +78,8 @@ def read_mapping(path: Path, name: str | None = None, is_ours: bool = False) -> 
     try:
         raw = path.read_bytes()
     except OSError as error:
-        raise InputErrors(
-            [f"{name}: cannot be read: {error.strerror}; check the name and its permissions"]
-        ) from None
+        why = f"cannot be read: {error.strerror}; check the name and its permissions"
+        raise InputErrors([f"{name}: {why}"]) from None
     return parse_mapping(raw, name, is_ours)
 
 
@@ -95,10 +94,8 @@ def parse_mapping(raw: bytes, name: str, is_ours: bool = False) -> YamlDocument:
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        line = raw[: error.start].count(b"\n") + 1
-        raise InputErrors(
-            [f"{name}:{line}: byte {error.start} is not UTF-8; save it as UTF-8 without BOM"]
-        ) from None
+        line, remedy = raw[: error.start].count(b"\n") + 1, "save it as UTF-8 without BOM"
+        raise InputErrors([f"{name}:{line}: byte {error.start} is not UTF-8; {remedy}"]) from None
     try:
         node = YAML(typ="safe", pure=not is_ours).compose(text)
     except (MarkedYAMLError, YAMLError, ValueError, RecursionError) as error:
@@ -147,9 +144,8 @@ class _Walk:
         self.count += 1
         if self.count > MAX_NODES and not self.is_ours:
             if self.count == MAX_NODES + 1:
-                self.complain(
-                    node, (), f"more than {MAX_NODES} values: file too large when expanded; use fewer anchors"
-                )
+                why = f"more than {MAX_NODES} values: file too large when expanded"
+                self.complain(node, (), f"{why}; use fewer anchors")
             return
         if len(path) > MAX_DEPTH:
             self.complain(node, path[:1], f"nested deeper than {MAX_DEPTH} levels; an anchor may hold itself")
@@ -167,21 +163,18 @@ class _Walk:
             self.scalar(node, path)
 
     def mapping(self, node: MappingNode, path: tuple[str | int, ...]) -> None:
-        observations: dict[str, int] = {}
+        first: dict[str, int] = {}
         for key_node, value_node in node.value:
             if not isinstance(key_node, ScalarNode):
                 self.complain(key_node, path, "a key must be plain text; write `key: value`")
                 continue
             key, line = key_node.value, key_node.start_mark.line + 1
-            if key in observations:
-                self.complain(
-                    key_node,
-                    (*path, key),
-                    f"duplicate key, first on line {observations[key]}; keep one of them",
-                )
-            observations.setdefault(key, line)
-            self.visit(value_node, (*path, key))
-            self.lines[(*path, key)] = line
+            place = (*path, key)
+            if key in first:
+                self.complain(key_node, place, f"duplicate key, first on line {first[key]}; keep one of them")
+            first.setdefault(key, line)
+            self.visit(value_node, place)
+            self.lines[place] = line
 
     def scalar(self, node: ScalarNode, path: tuple[str | int, ...]) -> None:
         value = node.value
