@@ -20,24 +20,12 @@ def _runs(ratios, workload="oltp_point_select", baseline="direct", base_qps=1000
             ratio = 1.0 if arm == baseline else ratios[arm].get(level, [None] * blocks)[block - 1]
             if ratio is None:
                 continue
-            position = len(rows)
-            rows.append(
-                {
-                    "run_id": f"b{block:02d}-{workload}-t{level:04d}-{arm}",
-                    "block": block,
-                    "position": position,
-                    "group": f"b{block:02d}-{workload}-t{level:04d}",
-                    "arm": arm,
-                    "workload": workload,
-                    "threads": level,
-                    "started_s": 10.0 * position,
-                    "sysbench_s": 10.0,
-                    "qps": base_qps * level * ratio,
-                    "steal_pct": 0.1,
-                    "warnings": "",
-                    **columns,
-                }
-            )
+            position, group = len(rows), f"b{block:02d}-{workload}-t{level:04d}"
+            rows.append({
+                "run_id": f"{group}-{arm}", "block": block, "position": position, "group": group, "arm": arm,
+                "workload": workload, "threads": level, "started_s": 10.0 * position, "sysbench_s": 10.0,
+                "qps": base_qps * level * ratio, "steal_pct": 0.1, "warnings": "", **columns,
+            })  # fmt: skip
     return runs(rows)
 
 
@@ -48,26 +36,17 @@ def make_runs():
 
 @pytest.fixture
 def make_study():
-    def make(
-        arms=("direct", "haproxy"),
-        threads=(4,),
-        aa=None,
-        run_s=60,
-        workloads=None,
-        blocks=5,
-        discard_s=15,
-        settings=None,
-    ):
+    def make(arms=("direct", "haproxy"), threads=(4,), aa=None, workloads=None, settings=None, **plan):
+        proxies = descriptors.load_proxies()
+        accessed = {arm: {"access": arm if arm in proxies else "direct"} for arm in arms}
         return small.study(
             engine={"settings": settings or {}},
-            arms=arms
-            if isinstance(arms, dict)
-            else {arm: {"access": arm if arm in descriptors.load_proxies() else "direct"} for arm in arms},
+            arms=arms if isinstance(arms, dict) else accessed,
             aa=aa and {name: tuple(values) for name, values in aa.items()},
             dataset={"tables": 1, "table_size": 100},
             workloads=workloads or {"oltp_point_select": {}},
             threads=list(threads),
-            plan={"seed": 1, "blocks": blocks, "discard_s": discard_s, "run_s": run_s},
+            plan={"seed": 1, "blocks": 5, "discard_s": 15, "run_s": 60} | plan,
             warm_up={},
         )
 

@@ -13,12 +13,8 @@ LEVEL = 0.98
 MILAN = "AMD EPYC (family 25, model 1, stepping 1)"
 TURIN = "AMD EPYC (family 26, model 2, stepping 1)"
 XEON = "Intel(R) Xeon(R) Processor (family 6, model 207, stepping 2)"
-PROCESSORS = (
-    XEON,
-    MILAN,
-    TURIN,
-    *(f"AMD EPYC (family 25, model {model}, stepping 9)" for model in range(90, 99)),
-)
+OTHERS = [f"AMD EPYC (family 25, model {model}, stepping 9)" for model in range(90, 99)]
+PROCESSORS = (XEON, MILAN, TURIN, *OTHERS)
 """A model for each session, so that every occasion is a processor of its own."""
 _NUMBER = count(1)
 
@@ -27,13 +23,8 @@ def part(log_effect: float, error: float, n: int = 5, label: str = "higher", **m
     """Make an effect with the interval of n blocks, as findings.json has it."""
     half = stdtrit(n - 1, (1 + LEVEL) / 2) * error
     ends = {"effect": log_effect, "low": log_effect - half, "high": log_effect + half}
-    return {
-        **{key: math.expm1(log) for key, log in ends.items()},
-        "level": LEVEL,
-        "n": n,
-        "label": label,
-        **more,
-    }
+    made = {key: math.expm1(log) for key, log in ends.items()}
+    return made | {"level": LEVEL, "n": n, "label": label} | more
 
 
 def finding(
@@ -41,30 +32,19 @@ def finding(
 ) -> FindingData:
     """Make a finding of a treatment against direct connections, on point selects."""
     names = {"haproxy": "HAProxy", "direct_again": "direct connections again"}
+    roles = {"workload": "point selects", "baseline": "direct connections", "treatment": names[treatment]}
     made = {
-        "id": f"oltp_point_select.{treatment}.qps",
-        "workload": "oltp_point_select",
-        "baseline": "direct",
-        "treatment": treatment,
-        "names": {
-            "workload": "point selects",
-            "baseline": "direct connections",
-            "treatment": names.get(treatment, treatment),
-        },
+        "id": f"oltp_point_select.{treatment}.qps", "workload": "oltp_point_select",
+        "baseline": "direct", "treatment": treatment, "names": roles,
         "levels": [{"threads": threads, "note": None, **own} for threads, own in (levels or {}).items()],
-    }
+    }  # fmt: skip
     return found.finding(**made | whole | more)
 
 
 def session(
-    *findings: FindingData,
-    measured: str,
-    processor: str = XEON,
-    aa: FindingData | None = None,
-    design: str = "a1",
-    name: str = "",
-    **more,
-) -> SessionResult:
+    *findings: FindingData, measured: str, processor: str = XEON, aa: FindingData | None = None,
+    design: str = "a1", name: str = "", **more,
+) -> SessionResult:  # fmt: skip
     """Bring a session with these findings, measured on a machine of two cores with HAProxy 2.6."""
     machine = {"cpu_model": processor, "cores": 2, "kernel": "6.18"}
     engine = {"name": "mariadb", "version": "10.11.19"}
@@ -75,6 +55,17 @@ def session(
     whole = found.findings(*findings, title="What does a proxy cost?", aa=aa)
     whole = whole.model_copy(update={"quiet": found.changed(whole.quiet, steal_pct=0.5)})
     return build_session(name or f"s{next(_NUMBER)}", measured, design, whole, arms, **more)
+
+
+def twins(*logs: float) -> list[SessionResult]:
+    """Bring a session a day, each with so large a difference of its equal arms."""
+    return [
+        session(
+            finding(part(0.1, 0.005)), aa=finding(part(log, 0.005), treatment="direct_again"),
+            measured=f"2026-11-0{place}T01:00", processor=PROCESSORS[place],
+        )
+        for place, log in enumerate(logs, 1)
+    ]  # fmt: skip
 
 
 def sessions(*logs: float, error: float = 0.005, processors=PROCESSORS, **more) -> list[SessionResult]:

@@ -1,19 +1,16 @@
 """What a study of few long runs says, on series that are known."""
 
 from itertools import cycle, islice
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from ruamel.yaml import YAML
 
 from benchbook.compare.claims import evaluate
 from benchbook.compare.claims.study_cells import StudyEvidence
 from benchbook.compare.inference import caveats, findings
 from benchbook.core.study.params import Analysis
-from tests.goldens import assert_golden
+from tests.compare.cases import assert_cases
 
-CASES = Path(__file__).parents[1] / "data" / "long_runs.yaml"
 NAMES = {"steady": "the whole cluster", "lost": "the cluster that loses a store"}
 LOST = {"lost": {"engine": {"cluster": {"event": {"what": "kill_store", "at_s": 30, "back_after_s": 20}}}}}
 
@@ -38,14 +35,11 @@ def evidence_of(study: Any, case: dict[str, Any]) -> StudyEvidence:
 
 
 def test_long_runs_are_told_by_their_levels_stalls_and_what_an_event_did(make_study) -> None:
-    answers = []
-    for title, cases in YAML(typ="safe").load(CASES).items():
-        answers.append(f"\n{title}")
-        for case in cases:
-            evidence = evidence_of(make_study(blocks=case.get("blocks", 2)), case)
-            lines = caveats.describe_runs(evidence, NAMES)
-            answers.append("  - " + "\n    ".join(["nothing"] if lines is None else lines))
-    assert_golden("long_runs.txt", "\n".join(answers).lstrip().replace("\xa0", " ") + "\n")
+    def describe(case: dict[str, Any]) -> list[str]:
+        evidence = evidence_of(make_study(blocks=case.get("blocks", 2)), case)
+        return caveats.describe_runs(evidence, NAMES) or ["nothing"]
+
+    assert_cases("long_runs", describe)
 
 
 def test_seconds_are_read_where_a_study_can_not_decide(make_study) -> None:

@@ -1,17 +1,14 @@
 """Bottlenecks: named where utilization and service demand carry an effect, and withheld where they do not."""
 
-from pathlib import Path
-
 import pandas as pd
 import pytest
-from ruamel.yaml import YAML
 
 from benchbook.compare.bottlenecks import attribution, service_demand
 from benchbook.compare.bottlenecks.operational_laws import list_violations as told_broken
 from benchbook.core.study.sysbench_workloads import ROW_BYTES
+from tests.compare.cases import read_cases
 from tests.goldens import assert_golden
 
-CASES, PHYSICS = (Path(__file__).parents[2] / "data" / f"{name}.yaml" for name in ("bottlenecks", "physics"))
 LEVEL = 0.98
 NAMES = {"direct": "direct connections", "haproxy": "HAProxy"}
 # Five blocks that differ by some tenths of a per cent, so that there are intervals.
@@ -20,10 +17,8 @@ WOBBLE = (1.0, 1.002, 0.998, 1.001, 0.999)
 
 def facts(server=(0,), client=(1,), **more):
     """Return what an arm on this machine tells of its cores; client and proxy share theirs."""
-    cpu = {
-        "server": {"cores": list(server)},
-        "client": {"cores": list(client)},
-        "proxy": {"cores": list(client)},
+    cpu = {part: {"cores": list(client)} for part in ("client", "proxy")} | {
+        "server": {"cores": list(server)}
     }
     return {"site": {"kind": "local"}, "machine": {"cores": 2}, "cpu": cpu, "proxy": None, **more}
 
@@ -43,14 +38,11 @@ def tables(make_runs, threads, **arms):
             cost = cpu_us * WOBBLE[2 * shift % 5]
             row = dict.fromkeys((*service_demand.COLUMNS, "threads", "first_read_bytes"), float("nan"))
             busy = runs.loc[place, "qps"] * cost / 1e6
-            own = work if part == "server" else {}
-            rows.append(
-                {**row, "run_id": run["run_id"], "part": part, "busy_cores": busy, "cpu_us": cost, **own}
-            )
+            row |= {"run_id": run["run_id"], "part": part, "busy_cores": busy, "cpu_us": cost}
+            rows.append(row | (work if part == "server" else {}))
         # Both cores as /proc/stat has them, with two hundredths of one for programs that are no part.
-        runs.loc[place, "cpu_machine_pct"] = 50 * (
-            sum(row["busy_cores"] for row in rows[-len(parts) :]) + 0.02
-        )
+        used = sum(row["busy_cores"] for row in rows[-len(parts) :])
+        runs.loc[place, "cpu_machine_pct"] = 50 * (used + 0.02)
     return runs, pd.DataFrame(rows)
 
 
@@ -70,7 +62,7 @@ def arms_of(case):
 
 def test_a_bottleneck_is_named_where_utilization_and_demand_account_for_the_effect(make_runs, make_study):
     answers = []
-    for name, case in YAML(typ="safe").load(CASES).items():
+    for name, case in read_cases("bottlenecks").items():
         arms = arms_of(case)
         told = {arm: facts(proxy={"name": "haproxy"} if "proxy" in arms[arm][1] else {}) for arm in arms}
         for arm, quota in zip(told, case.get("quotas", ()), strict=False):
@@ -108,10 +100,8 @@ def varied(make_runs, make_study, arms, threads=1, told=None, of_client=None, **
     for name in ("voluntary", "page_reads", "read_bytes", "row_reads", "wait_us"):
         costs[name] *= [1 + 0.001 * (place % 7) for place in range(len(costs))]
     told = told or {arm: facts() for arm in arms}
-    names = {**NAMES, "haproxy": "load balancer"}
-    return attribution.build_causes(
-        make_study(threads=(threads,)), runs, costs, told, LEVEL, names
-    ).contrasts[0]
+    names, study = {**NAMES, "haproxy": "load balancer"}, make_study(threads=(threads,))
+    return attribution.build_causes(study, runs, costs, told, LEVEL, names).contrasts[0]
 
 
 def slower(was, now):
@@ -148,9 +138,8 @@ def test_waiting_names_its_side_and_what_was_read(make_runs, make_study, was, no
     assert one.short == f"a query takes 150 µs [149, 151] longer {arms}, most of it {behind}"
 
 
-def test_waiting_for_a_core_is_told_from_other_waiting_and_nothing_is_called_unsaturated(
-    make_runs, make_study
-):
+def test_waiting_for_a_core_is_told_from_other_waiting(make_runs, make_study):
+    """Nothing is called unsaturated then."""
     # 8e6/30,000 is 267 us and 8e6/16,000 500: of the 233 more, 10 are work and 200 waiting for that core.
     arms = {
         "direct": (30_000, {"client": 20.0, "server": 20.0}, {"wait_us": 40.0}),
@@ -163,9 +152,7 @@ def test_waiting_for_a_core_is_told_from_other_waiting_and_nothing_is_called_uns
     )
 
 
-def test_what_passes_through_a_proxy_in_pieces_stops_parts_that_do_not_wait_by_themselves(
-    make_runs, make_study
-):
+def test_what_passes_through_a_proxy_in_pieces_stops_parts_that_do_not_wait(make_runs, make_study):
     parts = {"client": 20.0, "proxy": 10.0, "server": 32.0}
     arms = {"direct": (10_000, parts, ONCE), "haproxy": (4_000, parts, TWICE)}
     one = varied(make_runs, make_study, arms, told={arm: facts(proxy={"name": "haproxy"}) for arm in arms})
@@ -190,11 +177,7 @@ def test_runs_that_a_full_client_set_aside_are_told_by_their_levels():
 
 def test_a_neighbour_takes_what_the_server_lacks(make_runs, make_study):
     # 15,000 x 32 us use 0.48 of the core, a neighbour 0.5: half of what 30,000 x 32 us have.
-    arms = {
-        "direct": (30_000, {"client": 20.0, "server": 32.0}, {}),
-        "haproxy": (15_000, {"client": 20.0, "server": 32.0}, {}),
-    }
-    runs, costs = tables(make_runs, 8, **arms)
+    runs, costs = tables(make_runs, 8, direct=DIRECT, haproxy=(15_000, *DIRECT[1:]))
     runs.loc[runs["arm"] == "haproxy", "cpu_machine_pct"] += 50 * 0.48
     told = {"direct": facts(), "haproxy": facts(neighbour={"processes": 1})}
     found = attribution.build_causes(make_study(threads=(8,)), runs, costs, told, LEVEL, NAMES)
@@ -206,7 +189,7 @@ def test_a_neighbour_takes_what_the_server_lacks(make_runs, make_study):
 
 def test_books_that_break_physics_are_a_doubt(make_runs, make_study):
     answers = []
-    for title, case in YAML(typ="safe").load(PHYSICS).items():
+    for title, case in read_cases("physics").items():
         threads, told = case.get("threads", 8), case.get("facts", {"haproxy": {"proxy": {"name": "haproxy"}}})
         runs, costs = tables(make_runs, threads, **arms_of(case))
         runs["cpu_machine_pct"] *= case.get("machine", 1.0)

@@ -5,15 +5,8 @@ import math
 import pandas as pd
 import pytest
 
-from benchbook.compare.bottlenecks.service_demand import (
-    ArmCell,
-    core_resources,
-    explains_effect,
-    fit_cores,
-    is_decided,
-    mean_difference,
-    relative_change,
-)
+from benchbook.compare.bottlenecks import service_demand
+from benchbook.compare.bottlenecks.service_demand import ArmCell, is_decided, mean_difference, relative_change
 from benchbook.core.artifacts.bottlenecks import CellCosts, CostEstimate, PartCost
 
 
@@ -23,17 +16,14 @@ def made(**changes) -> ArmCell:
     return ArmCell(**dict.fromkeys(ArmCell.__dataclass_fields__) | steal | changes)
 
 
-def test_stolen_time_is_not_the_machines_to_use():
-    cell = made(steal=pd.Series([10.0, math.nan, 0.0]))
+def test_stolen_time_is_not_the_machines_to_use_and_use_is_a_share_of_what_was_left():
+    costs = {
+        part: pd.DataFrame({"busy_cores": [busy] * 3}) for part, busy in (("client", 0.3), ("proxy", 0.6))
+    }
+    cell = made(steal=pd.Series([10.0, math.nan, 0.0]), costs=costs)
     # A tenth of two cores was others'; where nobody looked, all of them were there.
     assert list(cell.left(2.0)) == pytest.approx([1.8, 2.0, 2.0])
-
-
-def test_use_is_a_share_of_what_was_left():
-    costs = {part: pd.DataFrame({"busy_cores": [busy]}) for part, busy in (("client", 0.3), ("proxy", 0.6))}
-    cell = made(steal=pd.Series([10.0]), costs=costs)
-    # 0.9 of the 1.8 cores that a tenth less of two are.
-    assert list(cell.used(("client", "proxy"), 2.0)) == pytest.approx([0.5])
+    assert list(cell.used(("client", "proxy"), 2.0)) == pytest.approx([0.5, 0.45, 0.45])
 
 
 @pytest.mark.parametrize(
@@ -54,7 +44,7 @@ def test_use_is_a_share_of_what_was_left():
 )
 def test_cores_are_full_where_no_end_of_the_interval_says_otherwise(used: list[float], is_full: bool | None):
     cell = made(costs={"server": pd.DataFrame({"busy_cores": used})}, rooms=((("server",), 1.0),))
-    (place,) = core_resources(cell, 0.9)
+    (place,) = service_demand.core_resources(cell, 0.9)
     assert place.is_full is is_full and place.used.value == pytest.approx(sum(used) / 3)
 
 
@@ -80,11 +70,9 @@ SEEN = pd.Series([0.98, 1.00, 1.02])
     ],
 )
 def test_what_is_predicted_gives_the_size_of_what_is_seen(predicted: list[float], does: bool):
-    assert explains_effect(pd.Series(predicted), SEEN, 0.9) is does
-
-
-def test_what_is_seen_must_be_more_than_nothing():
-    assert not explains_effect(pd.Series([0.1, 0.11, 0.09]), pd.Series([-0.4, 0.1, 0.6]), 0.9)
+    assert service_demand.explains_effect(pd.Series(predicted), SEEN, 0.9) is does
+    # What is seen must be more than nothing.
+    assert not service_demand.explains_effect(pd.Series(predicted), SEEN - [1.4, 0.9, 0.4], 0.9)
 
 
 def test_differences_and_changes_are_those_of_blocks_that_both_have():
@@ -112,5 +100,5 @@ def test_cores_against_the_rate_are_a_line():
         return CellCosts(**names, qps=qps, latency_us=None, parts=(proxy,), places=())
 
     cells = [cell(1000, 0.115), cell(2000, 0.14), cell(4000, 0.19)]
-    assert fit_cores(cells, "tiproxy", "proxy") == pytest.approx((0.09, 25.0))
-    assert fit_cores(cells[:2], "tiproxy", "proxy") is None
+    assert service_demand.fit_cores(cells, "tiproxy", "proxy") == pytest.approx((0.09, 25.0))
+    assert service_demand.fit_cores(cells[:2], "tiproxy", "proxy") is None

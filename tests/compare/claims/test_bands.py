@@ -71,20 +71,25 @@ def test_ends_belong_to_bounds_unless_they_are_strict(is_strict: bool):
 
 
 @pytest.mark.parametrize(
-    ("kind", "band", "text"),
+    ("kind", "keys", "text"),
     [
-        ("effect", {"point": "7 %"}, "about +7 %"),
-        ("effect", {"point": "-1.21 %"}, "about −1.21 %"),
-        ("effect", {"range": ["10 %", "30.5 %"]}, "+10 % to +30.5 %"),
-        ("effect", {"above": "-5 %"}, "above −5 %"),
-        ("effect", {"below": "-2 %"}, "below −2 %"),
-        ("value", {"point": 22000}, "about 22000"),
-        ("value", {"below": 0.5}, "below 0.5"),
+        ("effect", {"band": {"point": "7 %"}}, "about +7 %"),
+        ("effect", {"band": {"point": "-1.21 %"}}, "about −1.21 %"),
+        ("effect", {"band": {"range": ["10 %", "30.5 %"]}}, "+10 % to +30.5 %"),
+        ("effect", {"band": {"above": "-5 %"}}, "above −5 %"),
+        ("effect", {"band": {"below": "-2 %"}}, "below −2 %"),
+        ("value", {"band": {"point": 22000}}, "about 22000"),
+        ("value", {"band": {"range": (5, 12)}}, "5 to 12"),
+        ("value", {"band": {"above": 500}}, "above 500"),
+        ("value", {"band": {"below": 0.5}}, "below 0.5"),
+        ("value", {"band": {"below": "80 %"}}, "below 80 %"),
+        ("value", {"band": {"point": 1}, "published": "one"}, "one"),
+        ("trend", {"along": "threads_per_process", "direction": "falls"}, "falls with threads per process"),
+        ("same_effect", {"one": {"arm": "a"}, "other": {"arm": "b"}}, "the same effect of threads"),
     ],
 )
-def test_a_band_is_written_with_the_digits_that_were_published(kind: str, band: dict, text: str):
-    limits = claim(kind, band=band)
-    assert bands.published_text(limits) == text
+def test_a_claim_is_written_with_the_digits_that_were_published(kind: str, keys: dict, text: str):
+    assert bands.published_text(claim(kind, **keys)) == text
 
 
 @pytest.mark.parametrize(

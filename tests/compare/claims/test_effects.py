@@ -17,17 +17,15 @@ def answerable(study, claims):
     return put.effects, put.left
 
 
+FIELDS = {
+    "kind": "effect", "claim": "The proxy costs a third.", "stands": "Summary", "metric": "qps",
+    "baseline": {"arm": "direct"}, "treatment": {"arm": "haproxy"}, "band": {"point": "-30 %"},
+}  # fmt: skip
+PROXIES = {"baseline": {"arm": "haproxy"}, "treatment": {"arm": "tiproxy"}, "band": {"point": "25 %"}}
+
+
 def _claim(**changes):
-    fields = {
-        "kind": "effect",
-        "claim": "The proxy costs a third.",
-        "stands": "Summary",
-        "metric": "qps",
-        "baseline": {"arm": "direct"},
-        "treatment": {"arm": "haproxy"},
-        "band": {"point": "-30 %"},
-    }
-    return ClaimSpec.model_validate({**fields, **changes})
+    return ClaimSpec.model_validate(FIELDS | changes)
 
 
 def test_a_claim_about_two_arms_of_the_study_is_put_to_them(make_study):
@@ -39,14 +37,14 @@ def test_a_claim_about_two_arms_of_the_study_is_put_to_them(make_study):
     assert (claim.band.low, claim.band.high) == pytest.approx((-0.36, -0.24))
 
 
-def test_a_tolerance_of_the_source_is_kept_and_never_taken_for_the_claim(make_study):
-    (claim,), _ = answerable(make_study(), {"s/c": _claim(band={"point": "2 %", "tolerance": "2 %"})})
-    assert (claim.value, claim.band.low, claim.band.high) == pytest.approx((0.02, 0.0, 0.04))
-
-
-def test_a_bound_is_one_sided(make_study):
-    (claim,), _ = answerable(make_study(), {"s/c": _claim(band={"above": "-5 %"})})
-    assert (claim.value, claim.band.low, claim.band.high) == (-0.05, -0.05, None)
+@pytest.mark.parametrize(
+    ("band", "ends"),
+    # A tolerance of the source is never taken for the claim; a bound is one-sided.
+    [({"point": "2 %", "tolerance": "2 %"}, (0.02, 0.0, 0.04)), ({"above": "-5 %"}, (-0.05, -0.05, None))],
+)
+def test_a_tolerance_of_the_source_is_kept_and_a_bound_is_one_sided(make_study, band, ends):
+    (claim,), _ = answerable(make_study(), {"s/c": _claim(band=band)})
+    assert (claim.value, claim.band.low, claim.band.high) == pytest.approx(ends)
 
 
 def test_workloads_are_found_by_their_script_too(make_study):
@@ -58,12 +56,8 @@ def test_workloads_are_found_by_their_script_too(make_study):
 def test_a_claim_of_several_treatments_is_put_to_each_arm_that_bears_such_a_load(make_study):
     arms = {f"idle-{n}": {"access": "haproxy", "load": {"idle_connections": n}} for n in (5000, 10000, 15000)}
     study = make_study(arms=arms, threads=(16,), settings={"max_connections": 20000})
-    claim = _claim(
-        baseline={"idle_connections": 5000},
-        treatment={"idle_connections": (10000, 15000)},
-        band={"point": "0 %"},
-        judged_by="every_cell",
-    )
+    sides = {"baseline": {"idle_connections": 5000}, "treatment": {"idle_connections": (10000, 15000)}}
+    claim = _claim(**sides, band={"point": "0 %"}, judged_by="every_cell")
     claims, left = answerable(study, {"s/idle": claim})
     assert left == []
     contrasts = [(one.baseline, one.treatment) for one in claims]
@@ -95,27 +89,15 @@ def test_an_arm_of_another_name_says_what_it_plays(make_study):
 
 def test_processor_time_for_a_query_is_compared_where_a_source_claims_something_about_it(make_study):
     """20 % more processor time at 20 % fewer queries: half as much again for each query."""
-    study = make_study(
-        arms={"haproxy": {"access": "haproxy"}, "tiproxy": {"access": "tiproxy"}},
-        workloads={"oltp_point_select": {}},
-        threads=(4,),
-        aa=None,
-    )
-    claim = _claim(
-        metric="cpu_proxy_pct / qps",
-        baseline={"arm": "haproxy"},
-        treatment={"arm": "tiproxy"},
-        band={"point": "25 %"},
-    )
-    answered, left = answerable(study, {"s/cpu": claim})
+    study = make_study(arms=("haproxy", "tiproxy"))
+    answered, left = answerable(study, {"s/cpu": _claim(metric="cpu_proxy_pct / qps", **PROXIES)})
     rows = [
         (f"{arm}-{block}", block, f"b{block}", arm, "oltp_point_select", 4, qps, cores)
         for block in range(1, 6)
         for arm, qps, cores in (("haproxy", 1000.0 + block, 0.5), ("tiproxy", 800.0 + 0.8 * block, 0.6))
     ]
     columns = ["run_id", "block", "group", "arm", "workload", "threads", "qps", "cpu_proxy_cores"]
-    runs = pd.DataFrame(rows, columns=columns)
-    evidence = StudyEvidence(study, runs, Analysis())
+    evidence = StudyEvidence(study, pd.DataFrame(rows, columns=columns), Analysis())
     throughput, processor = contrast_candidates(evidence, answered)
     assert (throughput.claim, throughput.effect.contrast.metric) == (None, "qps")
     assert processor.effect.contrast.metric == "cpu_proxy_for_a_query"
@@ -124,18 +106,10 @@ def test_processor_time_for_a_query_is_compared_where_a_source_claims_something_
 
 
 def test_a_claim_about_tidbs_processors_reads_those_of_tidb_and_not_of_its_storage(make_study):
-    study = make_study(
-        arms={"haproxy": {"access": "haproxy"}, "tiproxy": {"access": "tiproxy"}},
-        workloads={"oltp_point_select": {}},
-        threads=(4,),
-        aa=None,
-    )
-    given = {"baseline": {"arm": "haproxy"}, "treatment": {"arm": "tiproxy"}, "band": {"point": "25 %"}}
-    for metric, column in (
-        ("cpu_tidb_pct", "cpu_tidb_cores"),
-        ("cpu_tidb_pct / qps", "cpu_tidb_for_a_query"),
-    ):
-        ((answered,), left) = answerable(study, {"s/cpu": _claim(metric=metric, **given)})
+    study = make_study(arms=("haproxy", "tiproxy"))
+    columns = {"cpu_tidb_pct": "cpu_tidb_cores", "cpu_tidb_pct / qps": "cpu_tidb_for_a_query"}
+    for metric, column in columns.items():
+        ((answered,), left) = answerable(study, {"s/cpu": _claim(metric=metric, **PROXIES)})
         assert (answered.metric, left) == (column, [])
     assert DERIVED["cpu_tidb_for_a_query"] == ("cpu_tidb_cores", "qps")
 

@@ -3,23 +3,22 @@
 Blocks differ by 0.02 % at most, so that intervals are some 0.05 % wide and no case lies that near to an end.
 """
 
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
-from ruamel.yaml import YAML
 
 from benchbook.compare.claims import evaluate, printed_cells
 from benchbook.compare.claims.study_cells import StudyEvidence
 from benchbook.core.published.claim import KINDS, ClaimSpec
 from benchbook.core.published.source import Number
 from benchbook.core.study.params import Analysis
+from tests.compare.cases import read_cases
 from tests.found import runs as runs_of
 
 READ = {"holds": "confirmed", "does not hold": "contradicted", "not derivable": "inconclusive"}
 LOAD = "oltp_point_select"
-CASES = YAML(typ="safe").load(Path(__file__).parents[2] / "data" / "estimands.yaml")
+CASES = read_cases("estimands")
 ASKED = [(kind, *case) for kind in CASES if kind in KINDS for case in CASES[kind]]
 TELLS = {"claim": "So it is.", "stands": "Here", "metric": "qps"}
 
@@ -54,8 +53,7 @@ def runs(table: dict[tuple[str, str, int], float]) -> pd.DataFrame:
     rows = [
         {
             "run_id": f"{block}-{place}", "block": block, "arm": arm, "workload": workload,
-            "threads": threads,
-            "qps": value * (1 + 1e-4 * ((7 * block + 3 * place) % 5 - 2)),
+            "threads": threads, "qps": value * (1 + 1e-4 * ((7 * block + 3 * place) % 5 - 2)),
         }
         for block in range(1, 6)
         for place, ((arm, workload, threads), value) in enumerate(table.items())
@@ -89,9 +87,7 @@ def test_every_kind_is_among_them():
 
 
 def test_a_text_is_a_text_for_both(make_study):
-    claim = ClaimSpec(
-        kind="text_only", claim="It is fast.", stands="Here", published="fast", because="No table."
-    )
+    claim = ClaimSpec(kind="text_only", claim="So.", stands="Here", published="fast", because="No table.")
     printed = printed_cells.judge_printed(claim, tables(cells_of({"a": {1: 100, 2: 150}})))
     assert printed["verdict"] == "not derivable"
     (left,) = evaluate.assign_claims(make_study(), {"s/c": claim}, {}).left

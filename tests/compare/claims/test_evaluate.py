@@ -1,12 +1,10 @@
 """Claims of every kind put to a study: what is asked of its cells, and what comes out, by hand."""
 
 import math
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
-from ruamel.yaml import YAML
 
 from benchbook.compare.claims import evaluate
 from benchbook.compare.claims.evaluate import AssignedClaim
@@ -14,13 +12,15 @@ from benchbook.compare.claims.study_cells import StudyEvidence
 from benchbook.compare.inference import findings
 from benchbook.core.published.claim import ClaimSpec
 from benchbook.core.study.params import Analysis
+from tests.compare.cases import read_cases
 from tests.found import runs as runs_of
 from tests.goldens import assert_golden
 
 # Five factors around one, so that there is a spread: their geometric mean is 1 within a hundred-thousandth.
 NOISE = [1.01, 0.99, 1.005, 0.995, 1.0]
-CASES = Path(__file__).parents[2] / "data" / "measured_claims.yaml"
 TOLD = {"claim": "It is so.", "stands": "Summary"}
+DIRECT = {"arm": "direct"}
+SIDES = {"baseline": DIRECT, "treatment": {"arm": "haproxy"}}
 
 
 def _claim(kind, **fields):
@@ -31,18 +31,13 @@ def _runs(values, **columns):
     """Build runs from {(arm, workload, threads): qps}, five blocks with noise that differs between cells."""
     rows = [
         {
-            "run_id": f"{block}-{arm}-{workload}-{threads}",
-            "block": block,
-            "group": f"{block}-{workload}-{threads}",
-            "arm": arm,
-            "workload": workload,
-            "threads": threads,
-            "qps": qps * NOISE[(block + place) % 5],
-            **columns,
+            "run_id": f"{block}-{arm}-{workload}-{threads}", "block": block,
+            "group": f"{block}-{workload}-{threads}", "arm": arm, "workload": workload, "threads": threads,
+            "qps": qps * NOISE[(block + place) % 5], **columns,
         }
         for block in range(1, 6)
         for place, ((arm, workload, threads), qps) in enumerate(values.items())
-    ]
+    ]  # fmt: skip
     return runs_of(rows)
 
 
@@ -74,7 +69,7 @@ def describe(found: Any) -> list[str]:
 
 def test_claims_of_each_kind_are_answered_by_cells_and_blocks(make_study):
     answers = []
-    for title, group in YAML(typ="safe").load(CASES).items():
+    for title, group in read_cases("measured_claims").items():
         answers.append(f"\n{title}")
         for case in group["cases"]:
             table = {
@@ -100,8 +95,7 @@ def test_a_value_may_be_one_metric_over_another(make_study):
     """8 cores of TiDB for each core of the proxy lie in 5 to 12."""
     runs = _runs({("direct", SELECT, 4): 1000.0})
     runs = runs.assign(cpu_tidb_cores=8 * runs["qps"] / 1000, cpu_proxy_cores=1.0)
-    claim = _claim("value", cells={"arm": "direct"}, band={"range": (5, 12)})
-    claim = claim.model_copy(update={"metric": "cpu_tidb_pct / cpu_proxy_pct"})
+    claim = _claim("value", cells=DIRECT, band={"range": (5, 12)}, metric="cpu_tidb_pct / cpu_proxy_pct")
     found = _judge(make_study(), claim, runs)
     (part,) = found.parts
     assert part.value == pytest.approx(8.0, rel=0.001)
@@ -118,40 +112,28 @@ def test_seconds_of_a_run_are_put_together_first(make_study):
         for run in runs.to_dict("records")
         for second, tps in enumerate((1.0, 100.0, 100.0) if run["arm"] == "direct" else (1.0, 48.0, 92.0))
     ]
-    claim = _claim(
-        "effect",
-        baseline={"arm": "direct"},
-        treatment={"arm": "haproxy"},
-        across="second",
-        by="min",
-        baseline_by="mean",
-        band={"point": "-52 %"},
-    ).model_copy(update={"metric": "tps"})
+    combined = {"across": "second", "by": "min", "baseline_by": "mean"}
+    claim = _claim("effect", **SIDES, **combined, band={"point": "-52 %"}, metric="tps")
     # The same noise in both arms leaves no spread at all, which is no evidence; so the arms differ by place.
     jitter = pd.Series([1.001, 0.999, 1.0, 1.002, 0.998])
     table = pd.DataFrame(seconds)
     is_other = table["run_id"].str.contains("haproxy")
-    table.loc[is_other, "tps"] *= (
-        table.loc[is_other, "run_id"].str[0].astype(int).map(lambda n: jitter[n - 1])
-    )
+    blocks = table.loc[is_other, "run_id"].str[0].astype(int)
+    table.loc[is_other, "tps"] *= blocks.map(lambda n: jitter[n - 1])
     found = _judge(make_study(), claim, runs, intervals=table)
     assert found.parts[0].value == pytest.approx(-0.52, abs=0.005)
     assert found.verdict == "confirmed"
-    fastest = claim.model_copy(update={"by": "max"})
-    assert _judge(make_study(), fastest, runs, intervals=table).parts[0].value == pytest.approx(
-        -0.08, abs=0.005
-    )
+    fastest = _judge(make_study(), claim.model_copy(update={"by": "max"}), runs, intervals=table)
+    assert fastest.parts[0].value == pytest.approx(-0.08, abs=0.005)
     in_turns = _judge(make_study(), claim, runs.assign(order="turns"), intervals=table)
     assert in_turns.parts == [] and "no second belongs to one arm alone" in in_turns.reason
 
 
 def test_loading_was_timed_once_so_it_shows_a_direction_and_decides_nothing(make_study):
-    claim = _claim("effect", baseline={"arm": "direct"}, treatment={"arm": "haproxy"}, band={"below": "0 %"})
-    claim = claim.model_copy(update={"metric": "load_s"})
+    claim = _claim("effect", **SIDES, band={"below": "0 %"}, metric="load_s")
     runs = _runs({("direct", SELECT, 4): 1000.0, ("haproxy", SELECT, 4): 700.0})
-    found = _judge(
-        make_study(), claim, runs, loads={"direct": {"seconds": 10.0}, "haproxy": {"seconds": 8.0}}
-    )
+    loads = {"direct": {"seconds": 10.0}, "haproxy": {"seconds": 8.0}}
+    found = _judge(make_study(), claim, runs, loads=loads)
     (part,) = found.parts
     assert (part.value, part.low, found.verdict) == (pytest.approx(-0.2), None, None)
     assert found.reason == (
@@ -167,13 +149,9 @@ def test_conditions_on_processor_time_choose_the_cells(make_study):
         cpu_proxy_cores=runs["threads"].map({4: 0.5, 16: 3.0}),
         lowest_qps=runs["qps"] * runs["arm"].map({"haproxy": 1.0, "tiproxy": 0.9}),
     )
-    claim = _claim(
-        "effect",
-        baseline={"arm": "haproxy"},
-        treatment={"arm": "tiproxy"},
-        where=({"metric": "cpu_proxy_pct", "above": 240.0, "below": 320.0, "whole": 400.0},),
-        band={"point": "-10 %"},
-    ).model_copy(update={"metric": "qps_min"})
+    sides = {"baseline": {"arm": "haproxy"}, "treatment": {"arm": "tiproxy"}}
+    where = ({"metric": "cpu_proxy_pct", "above": 240.0, "below": 320.0, "whole": 400.0},)
+    claim = _claim("effect", **sides, where=where, band={"point": "-10 %"}, metric="qps_min")
     facts = {arm: {"cpu": {"proxy": {"quota_cores": 4}}} for arm in arms}
     study = make_study(arms=arms, threads=(4, 16))
     found = _judge(study, claim, runs, facts=facts)
@@ -186,20 +164,14 @@ def test_conditions_on_processor_time_choose_the_cells(make_study):
 @pytest.mark.parametrize(
     ("claim", "reason"),
     [
-        (_claim("trend", along="zone", direction="rises", cells={"arm": "direct"}), "does not vary zone"),
-        (
-            _claim("trend", along="threads", direction="rises", cells={"arm": "direct"}),
-            "fewer than two levels",
-        ),
+        (_claim("trend", along="zone", direction="rises", cells=DIRECT), "does not vary zone"),
+        (_claim("trend", along="threads", direction="rises", cells=DIRECT), "fewer than two levels"),
         (_claim("trend", along="threads", direction="rises", cells={"arm": "tiproxy"}), "no arm tiproxy"),
         (_claim("value", cells={"table": "best"}, band={"point": 1}), "does not vary table"),
         (_claim("proportional", along="vcpus", cells={}), "does not vary vCPUs"),
-        (_claim("peak", along="threads", cells={"arm": "direct"}, band={"below": 500}), "none outside"),
+        (_claim("peak", along="threads", cells=DIRECT, band={"below": 500}), "none outside"),
         (ClaimSpec(kind="text_only", published="4 to 1", because="No table.", **TOLD), "without a number"),
-        (
-            _claim("value", cells={"arm": "direct"}, band={"point": 1}).model_copy(update={"metric": "gb"}),
-            "gb is not measured",
-        ),
+        (_claim("value", cells=DIRECT, band={"point": 1}, metric="gb"), "gb is not measured"),
     ],
 )
 def test_what_a_study_cannot_be_asked_is_said(make_study, claim, reason):
@@ -210,7 +182,7 @@ def test_what_a_study_cannot_be_asked_is_said(make_study, claim, reason):
 
 
 def test_an_effect_of_throughput_stays_a_finding(make_study):
-    effect = _claim("effect", baseline={"arm": "direct"}, treatment={"arm": "haproxy"}, band={"point": "7 %"})
+    effect = _claim("effect", **SIDES, band={"point": "7 %"})
     judged = evaluate.assign_claims(make_study(), {"s/c": effect}, {})
     shown = evaluate.assign_claims(make_study(), {}, {"s/c": effect})
     assert (len(judged.effects), judged.asked, judged.left) == (1, [], [])
@@ -221,17 +193,9 @@ def test_findings_hold_them_and_count_their_verdicts(make_study, make_runs, no_v
     """The proxy has 0.70 at 4 threads and 0.90 at 16: its cost shrinks. Without a claim the key is absent."""
     ratios = {"haproxy": {4: [0.70, 0.71, 0.69, 0.70, 0.70], 16: [0.90, 0.91, 0.89, 0.90, 0.905]}}
     tidy = {"runs": make_runs(ratios), "voids": no_voids, "histograms": no_histograms}
-    claim = _claim(
-        "trend",
-        baseline={"arm": "direct"},
-        treatment={"arm": "haproxy"},
-        along="threads",
-        direction="shrinks",
-    )
-    study = make_study(threads=(4, 16))
-    made = findings.build_findings(
-        "s", study, tidy, Analysis(), assigned_claims=[AssignedClaim("s/c", claim, True)]
-    )
+    study, claim = make_study(threads=(4, 16)), _claim("trend", **SIDES, along="threads", direction="shrinks")
+    asked = [AssignedClaim("s/c", claim, True)]
+    made = findings.build_findings("s", study, tidy, Analysis(), assigned_claims=asked)
     (one,) = made.claims
     assert (one.verdict, made.verdicts.number) == ("confirmed", 1)
     # ln 0.9 − ln 0.7 is 0.2513, which is +28.6 %.

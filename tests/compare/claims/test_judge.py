@@ -50,13 +50,10 @@ def test_what_holds_and_what_fails_of_several_parts(parts: list, must: str, said
     assert judged(*parts, must=must) == said
 
 
-def test_printed_numbers_have_no_p_value_to_correct():
+def test_printed_numbers_have_no_p_value_and_what_cannot_be_seen_may_fail_and_does_not_hold():
     assert judged((NO, 1.0), (YES, 1.0), level=None) == NO
     assert judged((YES, 1.0), (YES, 1.0), (NO, 1.0), must="most", level=None) == YES
     assert judged((YES, 1.0), (NO, 1.0), must="most", level=None) == NO
-
-
-def test_what_cannot_be_seen_may_fail_and_does_not_hold():
     assert judged((YES, 0.001), unseen="highest at the last level") == OPEN
     assert judged((NO, 0.001), unseen="highest at the last level") == NO
 

@@ -1,18 +1,17 @@
 """Verdicts on the five documents, each against arithmetic done apart from the code."""
 
 import dataclasses
+import math
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
-from ruamel.yaml import YAML
 
 from benchbook.compare.claims import printed_cells
 from benchbook.core.published.source import Published
 from tests import sources as shared
+from tests.compare.cases import read_cases
 
-CASES = Path(__file__).parents[2] / "data" / "printed_effects.yaml"
 approx = partial(pytest.approx, abs=6e-4)
 
 
@@ -26,7 +25,7 @@ def judged(sources: dict[str, Published]) -> dict[str, dict]:
     return {one["id"]: one for source in sources.values() for one in printed_cells.judge_source(source)}
 
 
-@pytest.mark.parametrize(("claim", "due"), YAML(typ="safe").load(CASES).items())
+@pytest.mark.parametrize(("claim", "due"), read_cases("printed_effects").items())
 def test_verdicts_and_numbers_are_those_worked_out_by_hand(judged: dict, claim: str, due: list[Any]):
     found = judged[claim]
     shares = [found[key] if found[key] is None else 100 * found[key] for key in ("mean", "low", "high")]
@@ -44,10 +43,7 @@ def test_the_twelve_basic_cells_of_the_proxies(judged: dict):
         (ratios, -7.724), (ratios[:3], -9.064), (ratios[3:6], -8.542),
         (ratios[6:9], -5.814), (ratios[9:], -7.444),
     ]:  # fmt: skip
-        product = 1.0
-        for ratio in part:
-            product *= ratio
-        assert 100 * (product ** (1 / len(part)) - 1) == pytest.approx(expected, abs=6e-4)
+        assert 100 * (math.prod(part) ** (1 / len(part)) - 1) == approx(expected)
 
 
 def test_no_interval_where_nothing_was_repeated(judged: dict):

@@ -29,24 +29,16 @@ def used(runs, facts=FACTS, arm="tiproxy", threads=16, condition=IDLE):
     return study_cells.used_share(runs, facts, condition, (arm, "oltp_point_select", threads))
 
 
-@pytest.mark.parametrize(("threads", "share"), [(4, 0.25), (16, 0.75), (64, 0.85)])
-def test_the_mean_over_all_blocks_is_held_against_what_may_be_used(runs, threads, share):
-    assert used(runs, threads=threads) == pytest.approx(share)
-
-
-def test_each_arm_has_room_of_its_own(runs):
+def test_the_mean_over_all_blocks_is_held_against_what_an_arm_may_use(runs):
+    shares = [used(runs, threads=threads) for threads in (4, 16, 64)]
     # HAProxy has one core and takes 0.9 of it everywhere.
-    assert used(runs, arm="haproxy") == pytest.approx(0.9)
-
-
-def test_tidbs_processors_are_held_against_the_room_of_the_server(runs):
+    assert [*shares, used(runs, arm="haproxy")] == pytest.approx([0.25, 0.75, 0.85, 0.9])
+    # TiDB's processors are held against the room of the server.
     facts = {"tiproxy": {"cpu": {"server": {"cores": [2, 3, 4]}, "proxy": {"cores": [1]}}}}
     busy = Condition(metric="cpu_tidb_pct", below=320, whole=400)
     own = runs.assign(cpu_tidb_cores=runs["cpu_proxy_cores"])
     assert used(own, facts, condition=busy) == pytest.approx(0.5)
-
-
-def test_what_is_not_known_is_no_number(runs):
+    # What is not known is no number.
     assert used(runs, facts={}) is None
     assert used(runs.assign(cpu_proxy_cores=float("nan"))) is None
     assert used(runs.iloc[:0]) is None

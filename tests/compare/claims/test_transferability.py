@@ -1,10 +1,8 @@
 """How close a study's arms are to a claim's, and what its sessions came to, each by a rule."""
 
 import math
-from pathlib import Path
 
 import pytest
-from ruamel.yaml import YAML
 
 from benchbook.compare.claims import transferability
 from benchbook.compare.meta.meta_analysis import SessionResult
@@ -14,12 +12,12 @@ from benchbook.core.artifacts.meta_analysis import StudySession
 from benchbook.core.published import source
 from benchbook.core.published.claim import ClaimSpec
 from tests import found
+from tests.compare.cases import assert_cases
 from tests.compare.sessions import PROCESSORS, XEON
-from tests.goldens import assert_golden
 
 ARMS = {"haproxy": {"access": "haproxy"}, "tiproxy": {"access": "tiproxy"}}
 NAME = "tiproxy-haproxy/of-ours"
-CASES = Path(__file__).parents[2] / "data" / "transferability.yaml"
+DOCUMENT = source.load_source("tiproxy-haproxy")
 # Student's t of five blocks at 98 %: 3.747 standard errors on either side.
 T = t_quantile(0.99, 4)
 
@@ -43,22 +41,16 @@ def session(effect: float, half: float = 0.01, day: int = 1, cpu: str = XEON, **
     ends = [math.expm1(math.log1p(effect) + off) for off in (-half, half)]
     contrast = {"baseline": "haproxy", "treatment": "tiproxy", "workload": "oltp_point_select"}
     own = found.finding(**contrast, effect=effect, low=ends[0], high=ends[1])
-    when = StudySession(
-        id=f"s{day}",
-        measured=f"2026-11-{day:02d}T00:00",
-        design="d",
-        processor=cpu_models.parse_processor(cpu),
-    )
+    entry = {"id": f"s{day}", "measured": f"2026-11-{day:02d}T00:00", "design": "d"}
+    when = StudySession(**entry, processor=cpu_models.parse_processor(cpu))
     return SessionResult(when, found.findings(own), given.get("facts") or facts())
 
 
 @pytest.fixture
 def graded(make_study):
     def grade(*sessions, of=None, arms=None):
-        study = make_study(arms=arms or ARMS, threads=(4,), workloads={"oltp_point_select": {}})
-        return transferability.grade_claim(
-            NAME, of or claim(), source.load_source("tiproxy-haproxy"), study, sessions
-        )
+        study = make_study(arms=arms or ARMS)
+        return transferability.grade_claim(NAME, of or claim(), DOCUMENT, study, sessions)
 
     return grade
 
@@ -72,17 +64,14 @@ def describe(came: transferability.Grade) -> str:
 
 
 def test_a_study_is_as_close_as_its_programs_and_came_to_what_its_sessions_show(graded):
-    answers = []
-    for title, cases in YAML(typ="safe").load(CASES).items():
-        answers.append(f"\n{title}")
-        for case in cases:
-            effects, given = case["effects"], facts(**case.get("facts", {}))
-            days, on = case.get("days", range(1, len(effects) + 1)), case.get("on", range(len(effects)))
-            asked = [session(effect, case.get("half", 0.01), day, PROCESSORS[cpu], facts=given)
-                     for effect, day, cpu in zip(effects, days, on, strict=True)]  # fmt: skip
-            came = graded(*asked, of=claim(**case.get("claim", {})), arms=ARMS | case.get("arms", {}))
-            answers.append(f"  - {describe(came)}")
-    assert_golden("transferability.txt", "\n".join(answers).lstrip().replace("\xa0", " ") + "\n")
+    def grade(case):
+        effects, given = case["effects"], facts(**case.get("facts", {}))
+        days, on = case.get("days", range(1, len(effects) + 1)), case.get("on", range(len(effects)))
+        asked = [session(effect, case.get("half", 0.01), day, PROCESSORS[cpu], facts=given)
+                 for effect, day, cpu in zip(effects, days, on, strict=True)]  # fmt: skip
+        return [describe(graded(*asked, of=claim(**case.get("claim", {})), arms=ARMS | case.get("arms", {})))]
+
+    assert_cases("transferability", grade)
 
 
 @pytest.mark.parametrize(
@@ -94,29 +83,23 @@ def test_a_study_is_as_close_as_its_programs_and_came_to_what_its_sessions_show(
     ],
 )
 def test_a_course_is_near_with_another_version_where_a_value_is_not(make_study, given, near):
-    told = {"claim": "So it is.", "stands": "Here", "metric": "qps"}
-    asked = ClaimSpec.model_validate({**told, **given})
+    asked = ClaimSpec.model_validate({"claim": "So it is.", "stands": "Here", "metric": "qps", **given})
     study = make_study(arms=ARMS, threads=(4, 8))
-    seen = transferability.judge_closeness(
-        asked, source.load_source("tiproxy-haproxy"), study, facts(tidb="5.0.0")
-    )
-    assert seen[0] == near
+    assert transferability.judge_closeness(asked, DOCUMENT, study, facts(tidb="5.0.0"))[0] == near
 
 
 def test_what_a_distance_costs_is_made_and_so_is_its_course(make_study):
     arms = {"haproxy": {"zones": {"latency_ms": 0}}, "tiproxy": {"zones": {"latency_ms": 1}}}
     study = make_study(arms=arms, threads=(4, 8))
-    document = source.load_source("tiproxy-haproxy")
-    course = {"kind": "trend", "along": "threads", "direction": "shrinks", "band": None}
-    assert transferability.judge_closeness(claim(), document, study, facts())[0] == "made"
     # Little's law makes a fixed delay cost less, the more threads there are.
-    assert transferability.judge_closeness(claim(**course), document, study, facts())[0] == "made"
+    course = {"kind": "trend", "along": "threads", "direction": "shrinks", "band": None}
+    for asked in (claim(), claim(**course)):
+        assert transferability.judge_closeness(asked, DOCUMENT, study, facts())[0] == "made"
 
 
 def test_the_same_programs_in_the_same_kind_of_place_are_the_same(make_study):
-    document = source.load_source("tiproxy-haproxy").model_copy(update={"place": "local"})
-    study = make_study(arms=ARMS, threads=(4,))
-    assert transferability.judge_closeness(claim(), document, study, facts())[0] == "same"
+    document = DOCUMENT.model_copy(update={"place": "local"})
+    assert transferability.judge_closeness(claim(), document, make_study(arms=ARMS), facts())[0] == "same"
 
 
 def test_a_claim_of_parts_is_as_good_as_the_part_that_says_least_for_it(graded):
@@ -175,8 +158,7 @@ def test_a_cost_per_query_that_falls_with_the_offered_rate_has_no_one_size(
     script = {"script": "oltp_point_select"}
     workloads = {f"at-{place}": {**script, "rate": rate} for place, rate in enumerate(rates)}
     study = make_study(arms=ARMS, threads=(4,), workloads=workloads)
-    document = source.load_source("tiproxy-haproxy")
-    came = transferability.grade_claim(NAME, claim(**PER_QUERY), document, study, [at_rates(*effects)])
+    came = transferability.grade_claim(NAME, claim(**PER_QUERY), DOCUMENT, study, [at_rates(*effects)])
     assert came.outcome == outcome
     if outcome == "depends on the rate":
         assert (came.low, came.high) == (pytest.approx(0.25), pytest.approx(0.95))
@@ -184,25 +166,20 @@ def test_a_cost_per_query_that_falls_with_the_offered_rate_has_no_one_size(
 
 @pytest.mark.parametrize(("cores", "near"), [(0.16, "kin"), (2.0, "close")])
 def test_a_proxy_that_hardly_works_is_another_dose_of_cpu_per_query(make_study, cores, near):
-    study = make_study(arms=ARMS, threads=(4,))
-    document, told = source.load_source("tiproxy-haproxy"), at_rates(0.6, cores=cores)
-    came = transferability.grade_claim(NAME, claim(**PER_QUERY), document, study, [told], printed=289.0)
+    asked, sessions = (NAME, claim(**PER_QUERY)), [at_rates(0.6, cores=cores)]
+    came = transferability.grade_claim(*asked, DOCUMENT, make_study(arms=ARMS), sessions, printed=289.0)
     assert came.closeness == near
     dose = "another dose: the proxy uses 16 % of a core, the document's 289 %"
     assert came.because.startswith(dose) == (near == "kin")
 
 
 def test_the_nearest_study_that_was_asked_comes_first():
-    made = transferability.Grade("made", "", "same size", occasions=9)
-    kin = transferability.Grade("kin", "", "opposite", occasions=1)
-    often = transferability.Grade("kin", "", "too wide to tell", occasions=2)
-    close = transferability.Grade("close", "", "not asked")
-    assert transferability.nearest_studies({"a": made, "b": kin, "c": often, "d": close}) == [
-        "b",
-        "a",
-        "c",
-        "d",
-    ]
+    rows = {
+        "a": ("made", "", "same size", (), 1, 9), "b": ("kin", "", "opposite", (), 1, 1),
+        "c": ("kin", "", "too wide to tell", (), 1, 2), "d": ("close", "", "not asked"),
+    }  # fmt: skip
+    grades = {name: transferability.Grade(*row) for name, row in rows.items()}
+    assert transferability.nearest_studies(grades) == ["b", "a", "c", "d"]
 
 
 def test_a_contrast_without_an_interval_is_no_outcome(graded):
@@ -223,17 +200,13 @@ def test_sides_without_an_arm_have_the_loads_of_the_tables_that_vary_what_they_n
         for name, number in (("short-100", 100), ("short-200", 200))
     }
     sides = {"baseline": {"new_connections_per_s": 100}, "treatment": {"new_connections_per_s": 200}}
-    loads = {"oltp_point_select": {}, "oltp_read_write": {}}
-    study = make_study(arms=arms, threads=(4,), workloads=loads, settings={"max_connections": 500})
-    own = [
-        found.finding(
-            baseline="short-100", treatment="short-200", workload=load, effect=0.0, low=-half, high=half
-        )
-        for load, half in (("oltp_point_select", 0.01), ("oltp_read_write", 0.5))
-    ]
+    halves = {"oltp_point_select": 0.01, "oltp_read_write": 0.5}
+    loads = {load: {} for load in halves}
+    study = make_study(arms=arms, workloads=loads, settings={"max_connections": 500})
+    about = {"baseline": "short-100", "treatment": "short-200", "effect": 0.0}
+    own = [found.finding(**about, workload=load, low=-half, high=half) for load, half in halves.items()]
     one = SessionResult(session(0.0).session, found.findings(*own), {})
-    asked = claim(**sides, band={"point": "0 %"})
-    came = transferability.grade_claim(NAME, asked, source.load_source("tiproxy-haproxy"), study, [one])
+    came = transferability.grade_claim(NAME, claim(**sides, band={"point": "0 %"}), DOCUMENT, study, [one])
     assert (came.outcome, came.low, came.high) == ("same size", pytest.approx(-0.01), pytest.approx(0.01))
 
 

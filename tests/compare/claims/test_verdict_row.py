@@ -1,21 +1,14 @@
 """Claims of every kind on tables small enough to be judged by hand, to the last number of the row."""
 
-from pathlib import Path
 from typing import Any
 
-import pytest
-from ruamel.yaml import YAML
-
-from benchbook.compare.claims import bands, printed_cells
+from benchbook.compare.claims import printed_cells
 from benchbook.core.published.claim import ClaimSpec
+from tests.compare.cases import read_cases
 from tests.compare.claims.test_consistency import cells
 from tests.goldens import assert_golden
 
-DATA = Path(__file__).parents[2] / "data"
-
-
-def claim(kind: str, **given: Any) -> ClaimSpec:
-    return ClaimSpec.model_validate({"kind": kind, "claim": "So it is.", "stands": "Summary", **given})
+TOLD = {"claim": "So it is.", "stands": "Summary", "metric": "qps"}
 
 
 def describe(value: Any) -> str:
@@ -50,28 +43,10 @@ def read_table(case: dict[str, Any]) -> list[tuple]:
 
 def test_claims_are_judged_to_the_last_number_of_their_rows():
     answers = []
-    for title, group in YAML(typ="safe").load(DATA / "printed_claims.yaml").items():
+    for title, group in read_cases("printed_claims").items():
         answers.append(f"\n{title}")
         for case in group["cases"]:
-            asked = {"metric": "qps"} | group["claim"] | case.get("claim", {})
-            first, *more = describe_row(printed_cells.judge_printed(claim(**asked), cells(read_table(case))))
+            claim = ClaimSpec.model_validate(TOLD | group["claim"] | case.get("claim", {}))
+            first, *more = describe_row(printed_cells.judge_printed(claim, cells(read_table(case))))
             answers += [f"  - {first}", *(f"    {line}" for line in more)]
     assert_golden("printed_claims.txt", "\n".join(answers).lstrip() + "\n")
-
-
-@pytest.mark.parametrize(
-    ("asked", "text"),
-    [
-        (claim("trend", metric="qps", along="threads_per_process", direction="falls"),
-         "falls with threads per process"),
-        (claim("same_effect", metric="qps", along="threads", one={"arm": "a"}, other={"arm": "b"}),
-         "the same effect of threads"),
-        (claim("value", metric="qps", cells={"arm": "a"}, band={"point": 22000}), "about 22000"),
-        (claim("value", metric="qps", cells={"arm": "a"}, band={"range": (5, 12)}), "5 to 12"),
-        (claim("value", metric="qps", cells={"arm": "a"}, band={"above": 500}), "above 500"),
-        (claim("value", metric="qps", cells={"arm": "a"}, band={"below": "80 %"}), "below 80 %"),
-        (claim("value", metric="qps", cells={"arm": "a"}, band={"point": 1}, published="one"), "one"),
-    ],
-)  # fmt: skip
-def test_what_was_published_is_written_as_it_was(asked, text):
-    assert bands.published_text(asked) == text

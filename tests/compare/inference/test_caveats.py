@@ -50,14 +50,10 @@ def test_arms_voided_at_different_rates_are_a_finding(runs, voids, arms, counts,
 def test_facts_that_differ_are_found_at_any_depth_and_own_names_are_not():
     own = ["arm", "datadir", "host", "moment", "pid", "pid_file"]
     own += ["port", "proxy_pid", "socket", "started", "uptime_s"]
+    same = {"version": "10.11"}
     facts = {
-        "direct": {"version": "10.11", "settings": {"buffer": 1, "io": 2}, **dict.fromkeys(own, 1)},
-        "haproxy": {
-            "version": "10.11",
-            "settings": {"buffer": 3, "io": 2},
-            "proxy": "2.6",
-            **dict.fromkeys(own, 2),
-        },
+        "direct": {**same, "settings": {"buffer": 1, "io": 2}, **dict.fromkeys(own, 1)},
+        "haproxy": {**same, "settings": {"buffer": 3, "io": 2}, "proxy": "2.6", **dict.fromkeys(own, 2)},
     }
     assert [one.plain for one in facts_that_differ(facts)] == [
         {"fact": "proxy", "values": {"direct": None, "haproxy": "2.6"}},
@@ -91,7 +87,8 @@ def test_a_study_is_doubted_for_its_length_missing_arms_failed_checks_and_marked
     runs.loc[0, "warnings"] = "steal 3 %" if counts is FEW else ""
     counted = void_counts(runs, _voids(voids), ARMS[:2], "direct")
     checks = [build_check("little", False, place, "") for place in places]
-    found = [f"{one.title}: {one.text}" for one in study_caveats(make_study(**study), runs, counted, checks)]
+    doubts = study_caveats(make_study(**study), runs, counted, checks, {})
+    found = [f"{one.title}: {one.text}" for one in doubts]
     assert all(any(part in text for text in found) for part in told)
     assert counts is FEW or [text.partition(" Treat")[0] for text in found] == told
 
@@ -106,9 +103,7 @@ def test_a_study_is_doubted_for_its_length_missing_arms_failed_checks_and_marked
         (None, None, None, False),
     ],
 )
-def test_a_contrast_is_doubted_by_its_own_width(
-    effect: float | None, low: float | None, high: float | None, is_wide: bool
-):
+def test_a_contrast_is_doubted_by_its_own_width(effect, low, high, is_wide: bool):
     one = finding(effect=effect, low=low, high=high)
     assert len(wide_contrasts([one])) == is_wide
     assert wide_contrasts([changed(one, metric="latency_p99_ms")]) == []

@@ -2,12 +2,10 @@
 
 import math
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from ruamel.yaml import YAML
 
 from benchbook.compare.claims.effects import ClaimedEffect
 from benchbook.compare.inference.decisions import Effect, Hypothesis, estimate_effect, judge_candidates
@@ -15,9 +13,9 @@ from benchbook.compare.stats.equivalence import EquivalenceBand, p_value, point_
 from benchbook.compare.stats.intervals import Interval, t_quantile
 from benchbook.compare.stats.pairs import block_ratios
 from benchbook.core.artifacts.findings import Depends
+from tests.compare.cases import read_cases
 from tests.goldens import assert_golden
 
-CASES = Path(__file__).parents[2] / "data" / "decisions.yaml"
 FIVE = [1.062, 1.071, 1.058, 1.081, 1.049]
 
 
@@ -57,7 +55,7 @@ def describe(decision: Any) -> str:
 
 def test_effects_are_decided_by_look_interval_and_what_else_is_asked(make_runs):
     answers = []
-    for title, cases in YAML(typ="safe").load(CASES)["cases"].items():
+    for title, cases in read_cases("decisions")["cases"].items():
         asked, twins = ([make_hypothesis(make_runs, case) for case in cases if ("twin" in case) == is_twin]
                         for is_twin in (False, True))  # fmt: skip
         is_one_family = any("is_one_family" in case for case in cases)
@@ -100,8 +98,7 @@ def test_thread_levels_are_averaged_before_blocks(make_runs):
     effect = _effect(make_runs, {4: FIVE})
     assert (effect.interval.low, effect.interval.high) == pytest.approx((0.0437901431, 0.0848935910))
     # √5 · standard error is the spread of a block again.
-    assert effect.spread == pytest.approx(0.01159, abs=1e-4)
-    assert effect.has_headline
+    assert effect.has_headline and effect.spread == pytest.approx(0.01159, abs=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -128,10 +125,8 @@ def test_p_is_small_exactly_when_the_interval_leaves_zero_out(make_runs):
 
 
 def test_a_refused_contrast_has_no_effect_but_a_reason(make_runs):
-    effect = _effect(make_runs, {4: [1.1, 0.0, 1.2, 1.1, 1.1]})
-    assert effect.interval.effect is None
-    assert "cannot be taken" in effect.interval.reason
-    assert p_value(effect.interval) is None
+    interval = _effect(make_runs, {4: [1.1, 0.0, 1.2, 1.1, 1.1]}).interval
+    assert (interval.effect, p_value(interval)) == (None, None) and "cannot be taken" in interval.reason
 
 
 @pytest.mark.parametrize(

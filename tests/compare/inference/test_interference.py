@@ -1,17 +1,14 @@
 """What other work on the machine can have done, and which arm it favours."""
 
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from ruamel.yaml import YAML
 
 from benchbook.compare.inference import interference
 from benchbook.compare.text import labels
+from tests.compare.cases import assert_cases
 from tests.found import runs
-from tests.goldens import assert_golden
 
-CASES = Path(__file__).parents[2] / "data" / "interference.yaml"
 FACTS = {
     "direct": {"proxy": None, "machine": {"cores": 2, "congestion_control": "cubic"},
                "moment": {"load_1min": 0.3}},
@@ -42,11 +39,8 @@ def describe(case: dict[str, Any], names: Any) -> list[str]:
 
 
 def test_doubts_about_other_work_and_whom_it_favours(make_study):
-    names, answers = labels.readable_names(make_study()), []
-    for title, cases in YAML(typ="safe").load(CASES).items():
-        answers.append(f"\n{title}")
-        answers += ["  - " + "\n      ".join(describe(case, names)) for case in cases]
-    assert_golden("interference.txt", "\n".join(answers).lstrip().replace("\xa0", " ") + "\n")
+    names = labels.readable_names(make_study())
+    assert_cases("interference", lambda case: describe(case, names), indent=6)
 
 
 def test_an_arms_own_neighbour_is_no_other_program(make_study):

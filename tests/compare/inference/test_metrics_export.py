@@ -15,37 +15,21 @@ LATENCY = QPS | {"metric": "latency_p99_ms", "effect": 0.5, "low": 0.25, "high":
 AA = QPS | {"treatment": "direct_again", "effect": 0.001, "low": -0.01, "high": 0.012, "levels": []}
 AA |= {"label": "not shown"}
 BY_ARM = {"direct": {"voided": 2, "runs": 9}, "proxy": {"voided": 1, "runs": 8}}
+VOIDS = {"by_arm": BY_ARM, "fisher_p": None, "note": ""}
 FOUND = findings(
-    finding(**QPS),
-    finding(**LATENCY),
-    voids={"by_arm": BY_ARM, "fisher_p": None, "note": ""},
-    machine_minutes=12.5,
-    aa=finding(**AA),
+    *(finding(**each) for each in (QPS, LATENCY)), voids=VOIDS, machine_minutes=12.5, aa=finding(**AA)
 )
 
 
 def test_effects_by_workload_treatment_and_metric():
+    # Percent with four digits.
+    qps = {"effect_pct": -12.3457, "low_pct": -20.0, "high_pct": None, "n": 5, "shown": "lower"}
+    latency = {"effect_pct": 50.0, "low_pct": 25.0, "high_pct": 75.0, "n": 5, "shown": "lower"}
+    again = {"effect_pct": 0.1, "low_pct": -1.0, "high_pct": 1.2, "n": 5, "shown": "not shown"}
     assert metrics_export.export_metrics(FOUND) == {
-        "blocks": 5,
-        "voided_runs": 3,
-        "machine_minutes": 12.5,
-        "reads": {
-            "proxy": {
-                # Percent with four digits.
-                "qps": {"effect_pct": -12.3457, "low_pct": -20.0, "high_pct": None, "n": 5, "shown": "lower"},
-                "latency_p99_ms": {
-                    "effect_pct": 50.0,
-                    "low_pct": 25.0,
-                    "high_pct": 75.0,
-                    "n": 5,
-                    "shown": "lower",
-                },
-            },
-            "direct_again": {
-                "qps": {"effect_pct": 0.1, "low_pct": -1.0, "high_pct": 1.2, "n": 5, "shown": "not shown"}
-            },
-        },
-    }
+        "blocks": 5, "voided_runs": 3, "machine_minutes": 12.5,
+        "reads": {"proxy": {"qps": qps, "latency_p99_ms": latency}, "direct_again": {"qps": again}},
+    }  # fmt: skip
     assert "direct_again" not in metrics_export.export_metrics(changed(FOUND, aa=None))["reads"]
 
 

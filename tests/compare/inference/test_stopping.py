@@ -1,9 +1,6 @@
 """A study that may stop early stops at a look where nothing is open, and only there."""
 
-from pathlib import Path
-
 import pytest
-from ruamel.yaml import YAML
 
 from benchbook.compare.claims.effects import ClaimedEffect
 from benchbook.compare.inference import findings
@@ -11,15 +8,12 @@ from benchbook.compare.inference.stopping import StoppingRule
 from benchbook.compare.stats.equivalence import point_band
 from benchbook.core.study.params import Analysis
 from benchbook.core.study.study import StudySpec
-from tests.goldens import assert_golden
+from tests.compare.cases import assert_cases
 
 ARMS = ("haproxy", "tiproxy", "direct_again")
 CLEAR = [0.69, 0.70, 0.68, 0.69, 0.70]
 OPEN = [0.96, 1.05, 0.93, 1.06, 0.99]
 STEADY, OPEN_LEVEL = [0.970, 0.972, 0.968, 0.971, 0.969], [0.90, 0.98, 0.93, 0.97, 0.97]
-
-
-CASES = Path(__file__).parents[2] / "data" / "stopping.yaml"
 
 
 @pytest.fixture
@@ -34,23 +28,21 @@ def make_stopping(make_study):
 
 
 def test_a_study_stops_at_a_look_where_nothing_is_open(make_stopping, make_runs, no_histograms):
-    answers = []
-    for title, cases in YAML(typ="safe").load(CASES)["cases"].items():
-        answers.append(f"\n{title}")
-        for case in cases:
-            ratios = {arm: by if isinstance(by, dict) else {4: by} for arm, by in case.items() if arm in ARMS}
-            aa = {"workloads": ["oltp_point_select"], "threads": [4]} if "direct_again" in case else None
-            arms, levels = [arm for arm in ARMS[:2] if arm in ratios], sorted(ratios["haproxy"])
-            study = make_stopping(case.get("stop", "decided"), case.get("planned", 20), aa=aa,
-                                  arms=["direct", *arms], threads=levels)  # fmt: skip
-            claims = [ClaimedEffect(f"s/{name}", "direct", "haproxy", size, point_band(size))
-                      for name, size in case.get("claims", {}).items()]  # fmt: skip
-            runs, told = make_runs(ratios), []
-            tables = {"runs": runs, "histograms": no_histograms}
-            rule = StoppingRule(study, Analysis(), claims, lambda tables=tables: tables, {}, say=told.append)
-            answers.append(f"  - {rule(int(runs.block.max())) or 'it goes on'}")
-            answers += [f"    {text}" for line in told for text in line.split("; ")]
-    assert_golden("stopping.txt", "\n".join(answers).lstrip().replace("\xa0", " ") + "\n")
+    def describe(case):
+        ratios = {arm: by if isinstance(by, dict) else {4: by} for arm, by in case.items() if arm in ARMS}
+        aa = {"workloads": ["oltp_point_select"], "threads": [4]} if "direct_again" in case else None
+        arms, levels = [arm for arm in ARMS[:2] if arm in ratios], sorted(ratios["haproxy"])
+        study = make_stopping(case.get("stop", "decided"), case.get("planned", 20), aa=aa,
+                              arms=["direct", *arms], threads=levels)  # fmt: skip
+        claims = [ClaimedEffect(f"s/{name}", "direct", "haproxy", size, point_band(size))
+                  for name, size in case.get("claims", {}).items()]  # fmt: skip
+        runs, lines = make_runs(ratios), []
+        tables = {"runs": runs, "histograms": no_histograms}
+        rule = StoppingRule(study, Analysis(), claims, lambda: tables, {}, say=lines.append)
+        answer = rule(int(runs.block.max())) or "it goes on"
+        return [answer, *(text for line in lines for text in line.split("; "))]
+
+    assert_cases("stopping", describe, part="cases")
 
 
 def test_before_the_first_look_nothing_is_even_read(make_stopping):

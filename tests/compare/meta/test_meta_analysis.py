@@ -3,11 +3,9 @@
 import json
 import math
 import random
-from pathlib import Path
 from typing import Any
 
 import pytest
-from ruamel.yaml import YAML
 
 from benchbook.api.meta_analysis import effect_rows
 from benchbook.compare.meta.meta_analysis import build_session, pool_sessions, standard_error
@@ -17,13 +15,12 @@ from benchbook.core.artifacts import meta_analysis as core
 from benchbook.core.artifacts.findings import Findings
 from benchbook.core.artifacts.record import Superseded
 from benchbook.core.util.errors import BenchbookError
-from tests.compare.sessions import MILAN, PROCESSORS, TURIN, XEON, finding, part, session, sessions
+from tests.compare.cases import DATA, assert_cases
+from tests.compare.sessions import MILAN, PROCESSORS, TURIN, XEON, finding, part, session, sessions, twins
 from tests.found import changed, findings, level
 from tests.found import finding as findable
-from tests.goldens import assert_golden
 
-DATA = Path(__file__).parents[2] / "data" / "quick-sessions.json"
-CASES = DATA.with_name("pooled.yaml")
+SESSIONS = json.loads((DATA / "quick-sessions.json").read_text())
 
 
 def told(short: dict) -> Findings:
@@ -37,22 +34,19 @@ def recorded():
     """Five sessions of `quick` that were measured in November 2026."""
     return [
         build_session(one["id"], one["measured"], "a1", told(one["findings"]), one["facts"])
-        for one in json.loads(DATA.read_text())
+        for one in SESSIONS
     ]
 
 
 def test_a_session_is_told_by_its_first_arms_machine_and_server():
-    whole = told(json.loads(DATA.read_text())[0]["findings"])
-    facts = {
-        arm: {
-            "machine": {"cpu_model": model, "cores": cores, "kernel": kernel},
-            "engine": {"name": "mariadb", "version": version},
-        }
-        for arm, model, cores, kernel, version in (
-            ("before", XEON, 2, "6.1", "10.11"),
-            ("after", TURIN, 8, "6.12", "11.4"),
-        )
-    }
+    machines = [
+        {"cpu_model": XEON, "cores": 2, "kernel": "6.1"},
+        {"cpu_model": TURIN, "cores": 8, "kernel": "6.12"},
+    ]
+    engines = [{"name": "mariadb", "version": version} for version in ("10.11", "11.4")]
+    arms = zip(("before", "after"), machines, engines, strict=True)
+    facts = {arm: {"machine": machine, "engine": engine} for arm, machine, engine in arms}
+    whole = told(SESSIONS[0]["findings"])
     one = build_session("s", "2026-11-01T01:00", "a1", whole, facts).session
     assert (one.cores, one.kernel, one.engine) == (2.0, "6.1", "mariadb 10.11")
     assert one.processor.name.startswith("Intel")
@@ -66,9 +60,8 @@ def only(found) -> core.PooledEffect:
 def test_the_error_of_a_session_follows_from_its_interval():
     # t with 4 degrees of freedom at 98 % is 3.747.
     assert standard_error(findable(**part(0.1, 0.02))) == pytest.approx(0.02)
-    assert standard_error(level(1, 0.0, math.expm1(-3.747), math.expm1(3.747))) == (
-        pytest.approx(1.0, abs=1e-4)
-    )
+    wide = standard_error(level(1, 0.0, math.expm1(-3.747), math.expm1(3.747)))
+    assert wide == pytest.approx(1.0, abs=1e-4)
     assert standard_error(level(1, 0.0, None, None, n=2)) is None
     assert standard_error(level(1, 0.0, -1.0, 2.0)) is None
 
@@ -80,13 +73,11 @@ def test_recorded_sessions_of_one_night_count_as_one_occasion():
     # 06:11 · 16:58, 18:21 and 20:40 within six hours on what may be one model · 01:43 the next day.
     assert [len(occasion.sessions) for occasion in one.occasions] == [1, 3, 1]
     assert (one.k, len(one.sessions), one.processors) == (3, 5, 1)
-    assert one.prediction_low is None
-    assert one.label == "same direction"
+    assert (one.prediction_low, one.label) == (None, "same direction")
     # Effects of the sessions as their pages had them.
     assert [round(100 * seen.effect, 1) for seen in eight.seen] == [-5.5, 41.2, 30.2, 35.3, 33.0]
     assert eight.label == "depends on the machine"
-    assert not contrast.one_number
-    assert contrast.shown == contrast.levels
+    assert (contrast.one_number, contrast.shown) == (False, contrast.levels)
 
 
 def test_the_order_in_which_sessions_are_brought_changes_nothing():
@@ -106,13 +97,13 @@ def test_superseded_and_other_designs_stand_beside_with_the_reason():
     own = sessions(0.1, 0.1)
     why = Superseded(reason="its cold arm was warm", commit="1234567")
     old = session(finding(part(0.3, 0.01)), measured="2026-11-09T01:00", superseded=why)
-    other = session(
-        finding(part(0.4, 0.01)), measured="2026-11-10T01:00", design="b2", differs="run_s 8 instead of 5"
-    )
+    of_other = {"measured": "2026-11-10T01:00", "design": "b2", "differs": "run_s 8 instead of 5"}
+    other = session(finding(part(0.4, 0.01)), **of_other)
     found = pool_sessions("quick", [*own, old, other])
-    assert [one.session.id for one in found.left_out] == [old.session.id, other.session.id]
-    assert found.left_out[0].reason == "superseded: its cold arm was warm"
-    assert found.left_out[1].reason == "another design (b2, not a1): run_s 8 instead of 5"
+    assert [(one.session.id, one.reason) for one in found.left_out] == [
+        (old.session.id, "superseded: its cold arm was warm"),
+        (other.session.id, "another design (b2, not a1): run_s 8 instead of 5"),
+    ]
     assert {one.session for one in only(found).seen} == {one.session.id for one in own}
     assert found.design == "a1"
     assert pool_sessions("quick", [*own, other], design="b2").sessions == (other.session,)
@@ -171,21 +162,20 @@ def describe(known: core.MetaAnalysis) -> list[str]:
     return lines + [f"advice: {'; '.join(filter(None, one.cells))}" for one in advise_study(known)]
 
 
+def describe_case(case: dict[str, Any]) -> list[str]:
+    known = pooled_of(case)
+    lines = describe(known)
+    for given in case.get("here", ()):
+        own, places = later(**given), []
+        for one in compare_with_prediction(own, known):
+            seen = f"{one.place}, {per_cent(one.effect)} beside {per_cent(*(one.expected or ()))}"
+            places.append(f"{seen}{' (coarse)' * one.is_coarse}: ")
+        lines.append(f"here {''.join(places)}{describe_session(own, known) or 'no word'}")
+    return lines
+
+
 def test_sessions_are_pooled_to_labels_what_is_expected_and_what_would_narrow_it():
-    answers = []
-    for title, cases in YAML(typ="safe").load(CASES).items():
-        answers.append(f"\n{title}")
-        for case in cases:
-            known = pooled_of(case)
-            lines = describe(known)
-            for given in case.get("here", ()):
-                own, places = later(**given), []
-                for one in compare_with_prediction(own, known):
-                    seen = f"{one.place}, {per_cent(one.effect)} beside {per_cent(*(one.expected or ()))}"
-                    places.append(f"{seen}{' (coarse)' * one.is_coarse}: ")
-                lines.append(f"here {''.join(places)}{describe_session(own, known) or 'no word'}")
-            answers.append("  - " + "\n    ".join(lines))
-    assert_golden("pooled.txt", "\n".join(answers).lstrip().replace("\xa0", " ") + "\n")
+    assert_cases("pooled", describe_case)
 
 
 def test_two_sessions_within_six_hours_are_one_session_for_the_label():
@@ -195,36 +185,24 @@ def test_two_sessions_within_six_hours_are_one_session_for_the_label():
 
 
 def test_a_session_without_an_interval_is_named_and_not_pooled():
-    broken = session(
-        finding({**part(0.1, 0.01), "low": None, "high": None, "reason": "an interval needs 3 blocks"}),
-        measured="2026-11-20T01:00",
-    )
+    nothing = {"low": None, "high": None, "reason": "an interval needs 3 blocks"}
+    broken = session(finding(part(0.1, 0.01) | nothing), measured="2026-11-20T01:00")
     found = only(pool_sessions("quick", [*sessions(0.1, 0.1), broken]))
-    assert found.k == 2
-    assert found.seen[-1].reason == "an interval needs 3 blocks"
+    assert (found.k, found.seen[-1].reason) == (2, "an interval needs 3 blocks")
     alone = only(pool_sessions("quick", [broken]))
     assert (alone.label, alone.effect) == ("not computed", None)
 
 
 def test_the_equal_arms_are_pooled_too():
-    own = [
-        session(
-            finding(part(0.1, 0.005)),
-            aa=finding(part(log, 0.005), treatment="direct_again"),
-            measured=f"2026-11-0{place}T01:00",
-        )
-        for place, log in enumerate((0.001, -0.001, 0.002, 0.0), 1)
-    ]
-    twin = pool_sessions("quick", own).aa
+    twin = pool_sessions("quick", twins(0.001, -0.001, 0.002, 0.0)).aa
     assert twin.treatment == "direct_again"
     assert (twin.whole.k, twin.whole.label) == (4, "not shown")
     assert twin.whole.low < 0 < twin.whole.high
 
 
 def test_what_is_written_is_read_again(tmp_path):
-    found = pool_sessions(
-        "quick", [*recorded(), session(finding(part(0.1, 0.1)), measured="2026-12-01T01:00", design="z")]
-    )
+    other = session(finding(part(0.1, 0.1)), measured="2026-12-01T01:00", design="z")
+    found = pool_sessions("quick", [*recorded(), other])
     path = tmp_path / "quick" / core.FILE
     path.parent.mkdir()
     found.write(path)
@@ -244,17 +222,12 @@ def test_last_bits_of_exp_change_no_byte(monkeypatch):
 
 
 def test_facts_of_a_session_come_with_it():
-    first = pool_sessions("quick", recorded()).sessions[-1]
-    assert first.processor == core.Processor(
-        name="Intel(R) Xeon(R) Processor", family=6, model=207, stepping=2
-    )
-    assert (first.kernel, first.cores, first.engine) == (
-        "6.18.44-fc-v657",
-        2.0,
-        "mariadb 10.11.19-MariaDB-0+deb12u1",
-    )
-    assert first.proxies == {"haproxy": "2.6.12-1+deb12u4"}
-    assert first.steal_pct == 0.0163152
+    newest = pool_sessions("quick", recorded()).sessions[-1]
+    processor = {"name": "Intel(R) Xeon(R) Processor", "family": 6, "model": 207, "stepping": 2}
+    assert newest.processor == core.Processor(**processor)
+    assert (newest.kernel, newest.cores, newest.steal_pct) == ("6.18.44-fc-v657", 2.0, 0.0163152)
+    assert newest.engine == "mariadb 10.11.19-MariaDB-0+deb12u1"
+    assert newest.proxies == {"haproxy": "2.6.12-1+deb12u4"}
 
 
 def test_a_row_has_the_effect_and_what_sessions_differ_by_as_fractions():

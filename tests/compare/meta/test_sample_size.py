@@ -6,37 +6,24 @@ from dataclasses import replace
 import pytest
 from scipy.special import stdtrit
 
+from benchbook.compare.meta import sample_size
 from benchbook.compare.meta.meta_analysis import pool_sessions
-from benchbook.compare.meta.sample_size import (
-    SampleSize,
-    advise_study,
-    assess_study,
-    blocks_for,
-    choose_studies,
-    detectable_effect,
-    format_advice,
-    half_width,
-    half_width_after,
-    more_blocks,
-    upper_spread_bound,
-)
+from benchbook.compare.meta.sample_size import SampleSize, blocks_for, choose_studies, half_width
 from tests.compare.sessions import sessions
 
 
 def test_half_the_width_is_that_of_the_pooled_interval():
     found = pool_sessions("quick", sessions(0.05, 0.15, 0.10, 0.20))
     effect = found.contrasts[0].whole
-    (advice,) = advise_study(found)
+    (advice,) = sample_size.advise_study(found)
     printed = (math.log1p(effect.prediction_high) - math.log1p(effect.prediction_low)) / 2
     assert advice.now_pct == pytest.approx(100 * printed, rel=1e-4)
 
 
 def test_nothing_is_advised_of_a_study_without_sessions():
-    told = list(format_advice(pool_sessions("quick", sessions(0.10))))
-    assert told[0].startswith("Half width") and told[-1] == (
-        "  HAProxy on point selects  needs 2 more models"
-    )
-    assert list(format_advice(None)) == []
+    first, *_, last = sample_size.format_advice(pool_sessions("quick", sessions(0.10)))
+    assert first.startswith("Half width") and last == "  HAProxy on point selects  needs 2 more models"
+    assert list(sample_size.format_advice(None)) == []
 
 
 @pytest.mark.parametrize("block", [0.0, 0.01, 0.1])
@@ -45,9 +32,7 @@ def test_more_of_anything_never_widens(block):
     assert half_width(0.05, block / 2, 4) <= half_width(0.05, block, 4)
 
 
-def lacking(
-    study: str, *, known: int, pct: float | None = None, runs: bool = False, s: float = 300
-) -> SampleSize:
+def lacking(study: str, *, known: int, pct: float | None = None, runs: bool = False, s: float = 300):
     return SampleSize(study, known, pct, is_new_here=True, is_in_runs=runs, seconds=s)
 
 
@@ -74,7 +59,7 @@ def test_a_session_in_the_hours_of_another_on_such_a_machine_is_no_occasion_and_
     own = [one.session for one in sessions(0.1, 0.1)]  # The last: a Milan, on 2026-11-02 at 06:00.
     here = own[-1].model_copy(update={"id": "here"})
     soon, late = (here.model_copy(update={"measured": f"2026-11-02T{hour}"}) for hour in ("11:59", "12:01"))
-    found = [assess_study("quick", own, one, None, in_runs=False, seconds=60) for one in (soon, late)]
+    found = [sample_size.assess_study("quick", own, each, None, False, 60) for each in (soon, late)]
     assert [(one.occasions, one.is_new_here) for one in found] == [(2, False), (2, True)]
     assert choose_studies(found, 3600) == [found[1]]
 
@@ -94,7 +79,7 @@ def test_blocks_for_a_known_spread(level, spread, blocks):
 
 def test_a_spread_seen_in_five_blocks_is_planned_with_half_as_much_again():
     # 0.02 · √(4 / χ²(0.20, 4)) = 0.02 · √(4 / 1.6488) = 0.03115
-    assert upper_spread_bound(0.02, 5) == pytest.approx(0.0311515, abs=1e-7)
+    assert sample_size.upper_spread_bound(0.02, 5) == pytest.approx(0.0311515, abs=1e-7)
 
 
 @pytest.mark.parametrize(
@@ -112,15 +97,15 @@ def test_a_spread_seen_in_five_blocks_is_planned_with_half_as_much_again():
     ],
 )
 def test_more_blocks_counts_what_is_there_and_its_minutes(spread, n, block_s, blocks, minutes):
-    found = more_blocks(spread, n, n, 0.02, 0.98, block_s)
+    found = sample_size.more_blocks(spread, n, n, 0.02, 0.98, block_s)
     assert (found and found.blocks, found and found.minutes) == (blocks, minutes)
-    assert n > 1 or detectable_effect(spread, n, 0.98) is None
+    assert n > 1 or sample_size.detectable_effect(spread, n, 0.98) is None
 
 
 def test_the_smallest_visible_effect_adds_both_quantiles():
     # (t.99,4 + t.80,4) · s/√n = (3.746947 + 0.940965) · 0.02/√5
     expected = math.expm1((3.746947 + 0.940965) * 0.02 / math.sqrt(5))
-    assert detectable_effect(0.02, 5, 0.98) == pytest.approx(expected, rel=1e-5)
+    assert sample_size.detectable_effect(0.02, 5, 0.98) == pytest.approx(expected, rel=1e-5)
 
 
 def test_ten_thousand_blocks_are_the_most_that_are_planned():
@@ -132,5 +117,6 @@ def test_ten_thousand_blocks_are_the_most_that_are_planned():
 
 def test_more_blocks_narrow_an_interval_by_their_root_and_by_students_t():
     # t of 98 % with 4 and 9 degrees of freedom: 3.747 and 2.821; the root of 5 in 10 is 0.7071.
-    assert half_width_after(0.08, 5, 5, 0.98) == pytest.approx(0.08 * 2.821 / 3.747 * 0.7071, rel=1e-3)
-    assert half_width_after(0.08, 5, 0, 0.98) == pytest.approx(0.08)
+    narrower = 2.821 / 3.747 * 0.7071
+    assert sample_size.half_width_after(0.08, 5, 5, 0.98) == pytest.approx(0.08 * narrower, rel=1e-3)
+    assert sample_size.half_width_after(0.08, 5, 0, 0.98) == pytest.approx(0.08)

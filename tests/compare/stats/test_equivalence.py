@@ -3,19 +3,15 @@
 import numpy as np
 import pytest
 
+from benchbook.compare.stats import equivalence
 from benchbook.compare.stats.equivalence import (
     EquivalenceBand,
     adjust_holm,
     benjamini_hochberg,
-    decide_label,
-    decide_verdict,
     judge_direction,
     judge_interval,
-    label_interval,
-    next_look,
     point_band,
     range_band,
-    reached_look,
 )
 from benchbook.compare.stats.intervals import Interval, t_interval, t_quantile
 
@@ -25,27 +21,30 @@ FIVE = t_interval(np.log([1.062, 1.071, 1.058, 1.081, 1.049]), 0.98)
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "expected"),
+    ("band", "expected"),
     [
-        (0.05, 0.09, "inconclusive"),
-        (0.04, 0.09, "confirmed"),
-        (0.04, 0.10, "confirmed"),
-        (-0.02, 0.02, "contradicted"),
-        (0.09, 0.15, "contradicted"),
+        ((0.05, 0.09), "inconclusive"),
+        ((0.04, 0.09), "confirmed"),
+        ((0.04, 0.10), "confirmed"),
+        ((-0.02, 0.02), "contradicted"),
+        ((0.09, 0.15), "contradicted"),
+        # A bound is not widened.
+        ((-0.05, None, True), "confirmed"),
+        ((None, 0.04, True), "contradicted"),
+        ((0.05, None, True), "inconclusive"),
     ],
 )
-def test_verdicts_on_one_interval(low, high, expected):
-    assert judge_interval(FIVE, EquivalenceBand(low, high)) == expected
-
-
-def test_a_point_claim_allows_two_points_or_a_fifth():
-    assert (point_band(0.07).low, point_band(0.07).high) == pytest.approx((0.05, 0.09))
-    assert (point_band(-0.30).low, point_band(-0.30).high) == pytest.approx((-0.36, -0.24))
+def test_verdicts_on_one_interval(band, expected):
+    assert judge_interval(FIVE, EquivalenceBand(*band)) == expected
 
 
 @pytest.mark.parametrize(
     ("band", "low", "high"),
     [
+        # Two points or a fifth.
+        (point_band(0.07), 0.05, 0.09),
+        (point_band(-0.30), -0.36, -0.24),
+        (range_band(0.5, 0.6), 0.4, 0.72),
         # Half of a small number: 1.21 % lower is 0.605 to 1.815 % lower. From 4 % on 2 points are less.
         (point_band(-0.0121), -0.01815, -0.00605),
         (point_band(0.03), 0.015, 0.045),
@@ -58,21 +57,14 @@ def test_a_point_claim_allows_two_points_or_a_fifth():
         (range_band(0.0, 0.0), -0.02, 0.02),
     ],
 )
-def test_a_small_claim_keeps_its_direction(band, low, high):
+def test_a_claim_is_widened_and_a_small_one_keeps_its_direction(band, low, high):
     assert (band.low, band.high) == pytest.approx((low, high))
-
-
-def test_a_range_is_widened_and_a_bound_is_not():
-    assert (range_band(0.5, 0.6).low, range_band(0.5, 0.6).high) == pytest.approx((0.4, 0.72))
-    assert judge_interval(FIVE, EquivalenceBand(-0.05, None, True)) == "confirmed"
-    assert judge_interval(FIVE, EquivalenceBand(None, 0.04, True)) == "contradicted"
-    assert judge_interval(FIVE, EquivalenceBand(0.05, None, True)) == "inconclusive"
 
 
 def test_no_interval_decides_nothing():
     nothing = Interval(2, 0.98, 0.5, reason="an interval needs 3 blocks")
     assert judge_interval(nothing, EquivalenceBand(-1, 1)) == "inconclusive"
-    assert label_interval(nothing) == "not shown"
+    assert equivalence.label_interval(nothing) == "not shown"
     assert judge_direction(nothing, 0.1) is None
 
 
@@ -88,7 +80,7 @@ def test_no_interval_decides_nothing():
 )
 def test_labels(low, high, expected):
     ends = Interval(5, 0.98, 0.0, np.log1p(low), np.log1p(high), 0.01, 4)
-    assert label_interval(ends) == expected
+    assert equivalence.label_interval(ends) == expected
 
 
 def test_a_contradicted_claim_may_still_have_the_sign_right():
@@ -103,7 +95,7 @@ def test_a_contradicted_claim_may_still_have_the_sign_right():
     [(0, None, 5), (4, None, 5), (5, 5, 10), (9, 5, 10), (10, 10, 20), (25, 20, None)],
 )
 def test_between_looks_the_last_one_counts(n, reached, following):
-    assert (reached_look(n, LOOKS), next_look(n, LOOKS)) == (reached, following)
+    assert (equivalence.reached_look(n, LOOKS), equivalence.next_look(n, LOOKS)) == (reached, following)
 
 
 @pytest.mark.parametrize(
@@ -117,21 +109,20 @@ def test_between_looks_the_last_one_counts(n, reached, following):
     ],
 )
 def test_the_p_value_of_a_decision_is_where_its_interval_would_touch_the_band(band):
-    decision = decide_verdict(FIVE, band)
+    decision = equivalence.decide_verdict(FIVE, band)
     assert 0 < decision.p < 0.02
+    mean, error = FIVE.log_mean, FIVE.standard_error
     for level, still in ((1 - decision.p - 1e-6, True), (1 - decision.p + 1e-6, False)):
-        half = t_quantile((1 + level) / 2, FIVE.df) * FIVE.standard_error
-        wider = Interval(
-            5, level, FIVE.log_mean, FIVE.log_mean - half, FIVE.log_mean + half, FIVE.standard_error, 4
-        )
+        half = t_quantile((1 + level) / 2, FIVE.df) * error
+        wider = Interval(5, level, mean, mean - half, mean + half, error, 4)
         assert (judge_interval(wider, band) == decision.outcome) == still
 
 
 def test_a_label_has_the_p_value_of_its_t_test():
-    decision = decide_label(FIVE)
+    decision = equivalence.decide_label(FIVE)
     # t = 12.0 with 4 df.
     assert (decision.outcome, decision.p) == ("higher", pytest.approx(0.00027, rel=0.05))
-    assert decide_label(t_interval([-0.01, 0.01, 0.02], 0.98)).p is None
+    assert equivalence.decide_label(t_interval([-0.01, 0.01, 0.02], 0.98)).p is None
 
 
 def _crossings(blocks: np.ndarray, looks: tuple[int, ...], threshold) -> float:
@@ -154,33 +145,23 @@ def test_three_looks_at_98_percent_keep_five_percent_errors_and_peeking_does_not
     assert peeking == pytest.approx(0.265, abs=0.01)
 
 
-def test_holm_steps_down():
-    # Sorted .005 .01 .03 .04 times 4 3 2 1 = .02 .03 .06 .04, and never falling: .02 .03 .06 .06.
-    assert adjust_holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-
-
-def test_benjamini_hochberg_steps_up():
-    # Sorted .005 .01 .03 .04 times 4/1 4/2 4/3 4/4 = .02 .02 .04 .04.
-    assert benjamini_hochberg([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.02, 0.04, 0.04, 0.02])
-
-
-@pytest.mark.parametrize("correct", [adjust_holm, benjamini_hochberg])
-def test_one_test_needs_no_correction_and_none_is_none(correct):
-    assert correct([0.03]) == [0.03]
-    assert correct([]) == []
-
-
-def test_no_corrected_value_is_above_one():
-    # .7 times 3 is 2.1, cut to 1; what comes after never falls.
-    assert adjust_holm([0.9, 0.8, 0.7]) == [1.0, 1.0, 1.0]
-    # .9, .8 x 3/2 = 1.2 and .7 x 3 = 2.1, none above the one after it.
-    assert benjamini_hochberg([0.9, 0.8, 0.7]) == pytest.approx([0.9, 0.9, 0.9])
-
-
-@pytest.mark.parametrize("correct", [adjust_holm, benjamini_hochberg])
-def test_nought_and_one_are_probabilities(correct):
-    # Twice 0 is 0, and the last of two stays as it is.
-    assert correct([1.0, 0.0]) == [1.0, 0.0]
+@pytest.mark.parametrize(
+    ("p_values", "holm", "hochberg"),
+    [
+        # Sorted .005 .01 .03 .04 times 4 3 2 1 = .02 .03 .06 .04, never falling; times 4/1 4/2 4/3 4/4 else.
+        ([0.01, 0.04, 0.03, 0.005], [0.03, 0.06, 0.06, 0.02], [0.02, 0.04, 0.04, 0.02]),
+        # One test needs no correction.
+        ([0.03], [0.03], [0.03]),
+        ([], [], []),
+        # .7 times 3 is 2.1, cut to 1; .9, .8 x 3/2 = 1.2 and .7 x 3 = 2.1, none above the one after it.
+        ([0.9, 0.8, 0.7], [1.0, 1.0, 1.0], [0.9, 0.9, 0.9]),
+        # Twice 0 is 0, and the last of two stays as it is.
+        ([1.0, 0.0], [1.0, 0.0], [1.0, 0.0]),
+    ],
+)
+def test_holm_steps_down_and_benjamini_hochberg_up(p_values, holm, hochberg):
+    assert adjust_holm(p_values) == pytest.approx(holm)
+    assert benjamini_hochberg(p_values) == pytest.approx(hochberg)
 
 
 @pytest.mark.parametrize("correct", [adjust_holm, benjamini_hochberg])

@@ -27,24 +27,19 @@ def _runs(**columns):
     return runs({**table, **columns})
 
 
-def test_whole_runs_have_no_turns():
-    assert interleaved_runs.summarize_turns(_runs(order=["runs"] * 2), {}) is None
+MIXED = pd.concat([_runs(), _runs(run_id=["c", "d"]), _runs(run_id=["e", "f"], order=["runs"] * 2)])
 
 
 def test_the_two_orders_are_never_pooled(make_study):
-    mixed = pd.concat([_runs(), _runs(run_id=["c", "d"]), _runs(run_id=["e", "f"], order=["runs"] * 2)])
-    kept, told = interleaved_runs.select_order(mixed, make_study())
+    kept, told = interleaved_runs.select_order(MIXED, make_study())
     assert list(kept["run_id"]) == ["a", "b", "c", "d"]
     assert told == [
         "2 runs measured in the other order left out: turns and whole runs of a workload are never pooled."
     ]
     assert interleaved_runs.select_order(_runs(), make_study())[1] == []
-
-
-def test_a_study_may_have_one_workload_in_turns_and_another_in_whole_runs(make_study):
+    # A study may have one workload in turns and another in whole runs.
     other = _runs(run_id=["c", "d"], workload=["oltp_read_only"] * 2, order=["runs"] * 2)
-    both = pd.concat([_runs(), other], ignore_index=True)
-    kept, told = interleaved_runs.select_order(both, make_study())
+    kept, told = interleaved_runs.select_order(pd.concat([_runs(), other], ignore_index=True), make_study())
     assert (list(kept["run_id"]), told) == (["a", "b", "c", "d"], [])
 
 
@@ -72,9 +67,8 @@ def test_the_machine_s_time_counts_the_seconds_of_a_group_in_turns_once():
 
 
 def test_a_study_that_says_its_order_keeps_the_runs_of_it_however_few():
-    mixed = pd.concat([_runs(), _runs(run_id=["c", "d"]), _runs(run_id=["e", "f"], order=["runs"] * 2)])
     study: Any = SimpleNamespace(plan=SimpleNamespace(order="runs"))
-    kept, told = interleaved_runs.select_order(mixed, study)
+    kept, told = interleaved_runs.select_order(MIXED, study)
     assert list(kept["run_id"]) == ["e", "f"] and told[0].startswith("4 runs measured in the other order")
     # Where there is none of it, the order of most counts.
     assert list(interleaved_runs.select_order(_runs(), study)[0]["run_id"]) == ["a", "b"]
@@ -90,6 +84,7 @@ def test_turns_are_counted_by_arm_and_block_and_what_stands_still_is_told_by_run
     found = interleaved_runs.summarize_turns(runs, facts)
     assert found is not None and (found.turn_ms, found.turns, found.active_s) == ([50, 100], 52, 6.0)
     assert found.stopped == {"direct": ["a trigger", "a quota"], "haproxy": ["its pool"]}
+    assert interleaved_runs.summarize_turns(_runs(order=["runs"] * 2), {}) is None
 
 
 def test_a_run_in_turns_may_lack_a_percentile_and_a_whole_one_is_not_asked():

@@ -6,14 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchbook.compare.stats.intervals import (
-    block_interval,
-    signed_rank_interval,
-    t_interval,
-    t_quantile,
-    tail_probabilities,
-    thread_test,
-)
+from benchbook.compare.stats import intervals
+from benchbook.compare.stats.intervals import signed_rank_interval, t_interval, t_quantile, tail_probabilities
 
 FIVE = np.log([1.062, 1.071, 1.058, 1.081, 1.049])
 # Four blocks (rows) at three thread levels (columns), log ratios.
@@ -41,9 +35,8 @@ def test_quantiles_are_those_of_printed_tables(probability, df, quantile):
 )
 def test_five_blocks_give_the_interval_on_the_log_scale(level, low, high):
     interval = t_interval(FIVE, level)
-    assert (interval.effect, interval.low, interval.high) == pytest.approx(
-        (0.0641434286, low, high), abs=1e-10
-    )
+    expected = (0.0641434286, low, high)
+    assert (interval.effect, interval.low, interval.high) == pytest.approx(expected, abs=1e-10)
     assert (interval.n, interval.df, interval.reason) == (5, 4, None)
 
 
@@ -74,21 +67,20 @@ def test_too_few_blocks_and_what_is_no_number_have_no_interval_but_a_reason(valu
 
 
 def test_the_headline_takes_blocks_as_the_unit():
-    interval = block_interval(TABLE, 0.95)
+    interval = intervals.block_interval(TABLE, 0.95)
     expected = (0.0647606158, 0.0628402381, 0.0666844633)
     assert (interval.effect, interval.low, interval.high) == pytest.approx(expected, abs=1e-10)
 
 
 def test_dependence_on_threads_is_a_two_way_f_test():
-    found = thread_test(TABLE)
-    assert (found.f, found.p) == pytest.approx((9.1015992, 0.0152348), rel=1e-5)
-    assert (found.df1, found.df2) == (2, 6)
+    found = intervals.thread_test(TABLE)
+    assert (found.f, found.p, found.df1, found.df2) == pytest.approx((9.1015992, 0.0152348, 2, 6), rel=1e-5)
     assert np.exp(TABLE.mean()).tolist() == pytest.approx([1.0660924, 1.0554846, 1.0727763], abs=1e-7)
 
 
 @pytest.mark.parametrize("table", [TABLE.iloc[:1], TABLE[[4]], TABLE * 0 + 0.05])
 def test_what_cannot_be_tested_is_absent(table):
-    assert thread_test(table) is None
+    assert intervals.thread_test(table) is None
 
 
 def _fieller(a, b, level):
@@ -133,19 +125,13 @@ def test_how_much_narrower_a_percentile_bootstrap_is(n, narrower):
     assert 1.959964 / t_quantile(0.975, n - 1) * math.sqrt((n - 1) / n) == pytest.approx(narrower, abs=5e-4)
 
 
-@pytest.mark.parametrize(("n", "p"), [(5, 0.0625), (6, 0.03125)])
-def test_all_blocks_on_one_side_have_the_smallest_possible_p(n, p):
-    # Of 2^n sign patterns, one has no positive rank and one has all: 2 / 2^n.
-    assert 2 * tail_probabilities(n)[0] == p
+def test_the_distribution_is_the_enumeration_of_signs_and_tails_agree_with_scipy():
+    from scipy.stats import wilcoxon
 
-
-def test_the_distribution_is_the_enumeration_of_signs():
+    # Of 2^n sign patterns, one has no positive rank and one has all: 2 / 2^n is the smallest possible p.
+    assert [2 * tail_probabilities(n)[0] for n in (5, 6)] == [0.0625, 0.03125]
     # n = 3: the sums 0..6 occur 1, 1, 1, 2, 1, 1, 1 times among 8 patterns.
     assert np.diff([0, *tail_probabilities(3)]).tolist() == [1 / 8, 1 / 8, 1 / 8, 2 / 8, 1 / 8, 1 / 8, 1 / 8]
-
-
-def test_tails_agree_with_scipy():
-    from scipy.stats import wilcoxon
 
     values = np.array([-0.02, 0.05, 0.07, 0.01, 0.09, 0.11, 0.04, 0.03])
     # The only negative value has rank 2: W = 2.
@@ -157,6 +143,7 @@ def test_tails_agree_with_scipy():
 )
 def test_too_few_blocks_give_no_second_opinion(n, level, is_there):
     assert (signed_rank_interval(np.linspace(0.01, 0.05, n), level) is not None) == is_there
+    assert signed_rank_interval([0.01] * n + [float("nan")], level) is None
 
 
 def test_at_its_smallest_n_the_interval_is_the_range():
@@ -180,7 +167,3 @@ def test_one_outlier_moves_the_second_opinion_little():
     wild[0] = -2.0
     calm, moved = (signed_rank_interval(one, 0.98).log_mean for one in (values, wild))
     assert moved == pytest.approx(calm, abs=0.002)
-
-
-def test_a_value_that_is_missing_leaves_no_interval():
-    assert signed_rank_interval([0.01] * 9 + [float("nan")], 0.98) is None

@@ -67,9 +67,8 @@ def test_the_interval_of_a_look_is_that_of_students_t_and_a_slowdown_within_the_
 
 
 def test_several_questions_share_the_errors():
-    one = decide_contrast(blocks(spread(0, 0.01, 5)), MARGIN, LOOKS)
-    of_two = decide_contrast(blocks(spread(0, 0.01, 5)), MARGIN, LOOKS, questions=2)
-    assert (one.interval.level, of_two.interval.level) == (0.98, 0.99)
+    decisions = [decide_contrast(blocks(spread(0, 0.01, 5)), MARGIN, LOOKS, questions=n) for n in (1, 2)]
+    assert [decision.interval.level for decision in decisions] == [0.98, 0.99]
 
 
 def test_an_outlier_that_carries_the_mean_leaves_it_open():

@@ -4,8 +4,10 @@ import math
 
 import pytest
 
+from benchbook.compare.inference import findings
 from benchbook.compare.stats import pairs
 from benchbook.compare.stats.pairs import block_ratios
+from benchbook.core.study.params import Analysis
 from tests.found import runs
 
 WORKLOAD = "oltp_point_select"
@@ -63,13 +65,10 @@ def _runs(apart, server=None, arms=("direct", "haproxy")):
         for place, arm in enumerate(arms):
             started = 1000.0 * block + seconds * place
             own = (server or {}).get((block, arm), -60.0)
-            rows.append(
-                {
-                    "run_id": f"b{block}-{arm}", "block": block, "group": f"b{block}", "arm": arm,
-                    "threads": 4,
-                    "workload": "oltp_point_select", "started_s": started, "server_started_s": own,
-                }
-            )  # fmt: skip
+            rows.append({
+                "run_id": f"b{block}-{arm}", "block": block, "group": f"b{block}", "arm": arm, "threads": 4,
+                "workload": WORKLOAD, "started_s": started, "server_started_s": own,
+            })  # fmt: skip
     return runs(rows)
 
 
@@ -81,11 +80,12 @@ def test_the_time_between_partners_is_given_by_block_and_of_three_arms_the_longe
     assert one.max_s == 7.0
 
 
-def test_partners_far_apart_are_a_doubt_but_count():
+def test_partners_far_apart_are_a_doubt_but_count_and_servers_of_unknown_age_leave_nothing_out():
     # 2100 s is more than four times the usual 10 s.
     runs = _runs([*USUAL[:4], 2100.0])
-    assert [one.is_far for one in pairs.partner_gaps(runs)] == [False] * 4 + [True]
-    assert pairs.select_usable(runs)[1] == []
+    for each in (runs, runs.assign(server_started_s=math.nan)):
+        assert [one.is_far for one in pairs.partner_gaps(each)] == [False] * 4 + [True]
+        assert pairs.select_usable(each)[1] == []
 
 
 def test_partners_far_apart_with_a_server_start_in_between_are_left_out():
@@ -107,18 +107,9 @@ def test_a_server_started_before_its_block_or_right_beside_its_partner_is_usual(
         assert (len(kept), told) == (10, [])
 
 
-def test_servers_of_unknown_age_leave_nothing_out():
-    unknown = _runs([*USUAL[:4], 2100.0]).assign(server_started_s=math.nan)
-    assert pairs.select_usable(unknown)[1] == []
-    assert pairs.partner_gaps(unknown)[4].is_far
-
-
 def test_a_block_that_is_left_out_is_missing_from_the_effect_and_named(
     make_runs, make_study, no_voids, no_histograms
 ):
-    from benchbook.compare.inference import findings
-    from benchbook.core.study.params import Analysis
-
     runs = make_runs({"haproxy": {4: [0.69, 0.70, 0.68, 0.69, 0.70, 9.0]}}).assign(server_started_s=-60.0)
     late = (runs["block"] == 6) & (runs["arm"] == "haproxy")
     runs.loc[late, ["started_s", "server_started_s"]] = [9000.0, 8000.0]

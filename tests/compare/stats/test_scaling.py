@@ -26,12 +26,8 @@ def _runs(table: dict[int, list[float]]) -> pd.DataFrame:
 
 def _noisy(law, levels, blocks=5, spread=0.01, bend=0.0):
     rng = np.random.default_rng(7)
-    return _runs(
-        {
-            level: list(law.qps(level) * np.exp(spread * rng.standard_normal(blocks) + bend * (place % 2)))
-            for place, level in enumerate(levels)
-        }
-    )
+    logs = [spread * rng.standard_normal(blocks) + bend * (place % 2) for place in range(len(levels))]
+    return _runs({level: list(law.qps(level) * np.exp(log)) for level, log in zip(levels, logs, strict=True)})
 
 
 def _table(levels: list[int], **how: float) -> pd.DataFrame:
@@ -151,13 +147,9 @@ def test_the_scalability_law_is_fitted_where_it_can_be():
     assert found.passed is True
     assert "One thread 1000 QPS, contention 0.02, coherency 0.001, highest at 31 threads" in found.detail
     assert found.detail.endswith("; it misses a printed number by 0.0 % at most.")
-    jumps = {**qps, 8: qps[8] / 2}
-    (off,) = check_scalability(cells(rows(jumps)))
+    (off,) = check_scalability(cells(rows({**qps, 8: qps[8] / 2})))
     assert off.passed is False
-
-
-def test_six_levels_are_enough_for_the_law():
-    """Its peak is sqrt(0.95 / 0.005) = 13.8 threads."""
+    # Six levels are enough; the peak is sqrt(0.95 / 0.005) = 13.8 threads.
     qps = {n: 1000 * n / (1 + 0.05 * (n - 1) + 0.005 * n * (n - 1)) for n in (1, 2, 4, 8, 16, 32)}
     (found,) = check_scalability(cells(rows(qps)))
     assert found.passed is True and "contention 0.05, coherency 0.005, highest at 14 threads" in found.detail

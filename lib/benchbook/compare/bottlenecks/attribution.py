@@ -1,9 +1,4 @@
-"""Causes of effects: cost of each part of an arm, saturated cores, and their consequences.
-
-QPS of a closed loop is the busy time of any part over its cost of a query. So where a part is full in an
-arm, its cost says what can be served; where none is, latency does. A sentence is made by these rules alone,
-and withheld where the intervals don't carry it.
-"""
+"""Causes of effects: cost of each part of an arm, saturated cores, and their consequences."""
 
 from __future__ import annotations
 
@@ -42,18 +37,15 @@ def build_causes(
         return None
     of_cells = dict(iter(runs.groupby(["workload", "threads", "arm"], observed=True)))
     arms = (*study.arms, *([study.twin] if study.twin else []))
-    cells = [
-        cell
-        for key in itertools.product(study.workloads, study.threads, arms)
-        if key in of_cells
-        and (cell := _build_cell(study, key, of_cells[key], costs, facts, rows)) is not None
-    ]
-    by_key = {(cell.workload, cell.threads, cell.arm): cell for cell in cells}
+    keys = (key for key in itertools.product(study.workloads, study.threads, arms) if key in of_cells)
+    built = [_build_cell(study, key, of_cells[key], costs, facts, rows) for key in keys]
+    cells = [cell for cell in built if cell is not None]
+    bases = {(cell.workload, cell.threads): cell for cell in cells if cell.arm == study.baseline}
     contrasts = [
         explanation.explain_contrast(base, treated, level, names)
         for treated in cells
         if treated.arm in study.treatments
-        and (base := by_key.get((treated.workload, treated.threads, study.baseline))) is not None
+        and (base := bases.get((treated.workload, treated.threads))) is not None
     ]
     return Causes(
         level=level,
@@ -80,38 +72,28 @@ def _build_cell(
     rows: int | None,
 ) -> ArmCell | None:
     workload, _, arm = key
-    sort_index = runs.drop_duplicates("block", keep="last").set_index("block").sort_index()
-    if not sort_index.qps.gt(0).all():
+    by_block = runs.drop_duplicates("block", keep="last").set_index("block").sort_index()
+    if not by_block.qps.gt(0).all():
         return None
-    spent = sort_index[["run_id"]].reset_index().merge(costs, on="run_id").set_index("block")
-    observations = ((part, spent[spent.part == part]) for part in PARTS)
-    by_part = {
-        part: item
-        for part, item in observations
-        if len(item) == len(sort_index) and item.cpu_us.notna().all()
-    }
-    messages = facts.get(study.deployed(arm)) or {}
-    is_closed = not study.workloads[workload].rate
-    needed = {"client", "server", *(["proxy"] if messages.get("proxy") else [])}
-    # A part that is not seen may be the one that is full.
-    rooms = _core_groups(messages, tuple(by_part)) if needed <= set(by_part) else ()
-    busy = (
-        sort_index.cpu_machine_pct.where(sort_index.order == "runs")
-        / 100
-        * (_machine_facts(messages).get("cores") or math.nan)
-    )
-    turn_ms, data = sort_index.turn_ms.iloc[0], study.arms[study.deployed(arm)].data
+    spent = by_block[["run_id"]].reset_index().merge(costs, on="run_id").set_index("block")
+    parts = ((part, spent[spent.part == part]) for part in PARTS)
+    by_part = {part: cost for part, cost in parts if len(cost) == len(by_block) and cost.cpu_us.notna().all()}
+    arm_facts = facts.get(study.deployed(arm)) or {}
+    needed = {"client", "server", *(["proxy"] if arm_facts.get("proxy") else [])}
+    cores = (arm_facts.get("machine") or {}).get("cores") or math.nan
+    turn_ms, data = by_block.turn_ms.iloc[0], study.arms[study.deployed(arm)].data
     return ArmCell(
-        *(*key, is_closed),
-        *(sort_index.qps, sort_index.steal_pct, busy),
-        has_neighbour=bool(messages.get("neighbour")),
-        has_errors=bool(sort_index[["ignored_errors", "reconnects"]].gt(0).any(axis=None)),
+        *(*key, not study.workloads[workload].rate, by_block.qps, by_block.steal_pct),
+        busy=by_block.cpu_machine_pct.where(by_block.order == "runs") / 100 * cores,
+        has_neighbour=bool(arm_facts.get("neighbour")),
+        has_errors=bool(by_block[["ignored_errors", "reconnects"]].gt(0).any(axis=None)),
         turn_ms=None if pd.isna(turn_ms) else float(turn_ms),
         begins=_BEGINS.get(data.prewarm) if data is not None else None,
-        engine=(messages.get("engine") or {}).get("name"),
-        fits=_is_in_memory(rows, messages),
+        engine=(arm_facts.get("engine") or {}).get("name"),
+        fits=_is_in_memory(rows, arm_facts),
         costs=by_part,
-        rooms=rooms,
+        # A part that is not seen may be the one that is full.
+        rooms=_core_groups(arm_facts, tuple(by_part)) if needed <= set(by_part) else (),
     )
 
 
@@ -122,15 +104,11 @@ def _is_in_memory(rows: int | None, facts: Mapping[str, Any]) -> bool:
     return rows is not None and pool.isdigit() and int(pool) >= 2 * ROW_BYTES * rows
 
 
-def _machine_facts(facts: Mapping[str, Any]) -> Mapping[str, Any]:
-    return facts.get("machine") or {}
-
-
 def _core_groups(facts: Mapping[str, Any], parts: Sequence[str]) -> tuple[tuple[tuple[str, ...], float], ...]:
     """Parts on each set of cores, and the number of cores; empty if the facts don't say."""
     if (facts.get("site") or {}).get("kind") != "local":
         return ()
-    machine = _machine_facts(facts).get("cores")
+    machine = (facts.get("machine") or {}).get("cores")
     shared: dict[tuple[Any, ...], list[str]] = {}
     sizes: dict[tuple[Any, ...], float] = {}
     for part in parts:

@@ -22,24 +22,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchbook.compare.bottlenecks.service_demand import (
-    MOST,
-    NEARLY,
-    PARTS,
-    WORTH,
-    ArmCell,
-    Parts,
-    Work,
-    changed_work,
-    core_resources,
-    estimate_mean,
-    explains_effect,
-    is_decided,
-    mean_difference,
-    parenthetical,
-    relative_change,
-    waiting_side,
-)
+from benchbook.compare.bottlenecks import service_demand
+from benchbook.compare.bottlenecks.service_demand import PARTS, ArmCell, Work, estimate_mean, is_decided
 from benchbook.compare.stats import tolerance
 from benchbook.compare.text import labels
 from benchbook.compare.text.sentences import render_paragraphs
@@ -61,31 +45,32 @@ AT_A_RATE: Mapping[str, object] = {
 
 @dataclass(frozen=True)
 class Resource:
-    """Some cores of an arm with the parts on them; `is_saturated` is None where no interval tells."""
+    """Some cores of an arm with the parts on them; `is_saturated` is None where no interval tells.
+
+    By block: the CPU time per query (service `demand`), µs; the cores that the machine's host left to it; and
+    the share of these that the parts used.
+    """
 
     cell: ArmCell
     name: str
-    parts: Parts
+    parts: service_demand.Parts
     cores: float
     is_saturated: bool | None
 
     @property
     def demand(self) -> pd.Series:
-        """CPU time per query (service demand), by block; µs."""
         return self.cell.cost(self.parts)
 
     @property
     def available(self) -> pd.Series:
-        """Cores net of what the machine's host took, by block."""
         return self.cell.left(self.cores)
 
     @property
     def utilization(self) -> pd.Series:
-        """Share of the available cores that the parts used, by block."""
         return self.cell.used(self.parts, self.cores)
 
     def is_busy(self) -> bool:
-        return float(self.utilization.mean()) >= NEARLY
+        return float(self.utilization.mean()) >= service_demand.NEARLY
 
 
 def explain_contrast(base: ArmCell, treated: ArmCell, level: float, names: Mapping[str, str]) -> Cause:
@@ -93,9 +78,10 @@ def explain_contrast(base: ArmCell, treated: ArmCell, level: float, names: Mappi
 
     `names` are the arms in words, `level` is that of all intervals.
     """
+    relative_change, difference = service_demand.relative_change, service_demand.mean_difference
     resources = [_resources(cell, level, names) for cell in (base, treated)]
     demands = {part: relative_change(treated.cost([part]), base.cost([part]), level) for part in base.costs}
-    work = changed_work(base, treated, level)
+    work = service_demand.changed_work(base, treated, level)
     cause = Cause(
         workload=treated.workload,
         threads=treated.threads,
@@ -104,8 +90,8 @@ def explain_contrast(base: ArmCell, treated: ArmCell, level: float, names: Mappi
         qps=relative_change(treated.qps, base.qps, level),
         full={cell.arm: _saturated(of) for cell, of in zip((base, treated), resources, strict=True)},
         cost={part: demand for part, demand in demands.items() if demand is not None},
-        added_latency_us=mean_difference(treated.latency_us, base.latency_us, level),
-        added_cpu_us=mean_difference(treated.cost(PARTS), base.cost(PARTS), level),
+        added_latency_us=difference(treated.latency_us, base.latency_us, level),
+        added_cpu_us=difference(treated.cost(PARTS), base.cost(PARTS), level),
         sentence=None,
         beside=tuple(f"the server had {kind.description}" for kind in work),
     )
@@ -121,10 +107,8 @@ def explain_contrast(base: ArmCell, treated: ArmCell, level: float, names: Mappi
     pair = _limiting_pair(slow, fast)
     by_capacity = _from_capacity(*pair, observed, is_slower, level, work) if pair else None
     if result := by_capacity or _from_neighbour(slow, fast, observed, level):
-        sentence, predicted = result
-        return _with_sentence(
-            cause, "capacity", [sentence], estimate_mean(predicted.dropna(), level, math.expm1)
-        )
+        predicted = estimate_mean(result[1].dropna(), level, math.expm1)
+        return _with_sentence(cause, "capacity", [result[0]], predicted)
     if reason := _other_limit(slow, fast):
         return _without_sentence(cause, reason)
     words = {"baseline": resources[0][0].name, "treatment": resources[1][0].name}
@@ -133,13 +117,14 @@ def explain_contrast(base: ArmCell, treated: ArmCell, level: float, names: Mappi
 
 
 def _resources(cell: ArmCell, level: float, names: Mapping[str, str]) -> list[Resource]:
-    name = labels.in_sentence(names.get(cell.arm, cell.arm))
-    return [
-        Resource(cell, name, place.parts, place.cores, place.is_full) for place in core_resources(cell, level)
-    ]
+    name, places = (
+        labels.in_sentence(names.get(cell.arm, cell.arm)),
+        service_demand.core_resources(cell, level),
+    )
+    return [Resource(cell, name, place.parts, place.cores, place.is_full) for place in places]
 
 
-def _saturated(resources: Sequence[Resource]) -> Parts:
+def _saturated(resources: Sequence[Resource]) -> service_demand.Parts:
     return tuple(part for resource in resources if resource.is_saturated for part in resource.parts)
 
 
@@ -155,21 +140,13 @@ def _with_sentence(
 
 
 def _limiting_pair(slow: Sequence[Resource], fast: Sequence[Resource]) -> tuple[Resource, Resource] | None:
-    """Cores of the slower and of the faster arm that rules 1 to 3 speak of; None where none is saturated.
-
-    Saturated in both arms go first, then the same cores, then the busiest. What only the faster arm
-    saturates limits the slower one where that is busy too.
-    """
+    """Cores of the slower and of the faster arm that rules 1 to 3 speak of; None where none is saturated."""
 
     def rank(pair: tuple[Resource, Resource]) -> tuple[object, ...]:
         is_busy = all(resource.is_busy() for resource in pair)
         n_saturated = sum(bool(resource.is_saturated) for resource in pair)
-        return (
-            n_saturated,
-            is_busy,
-            _shares(*pair),
-            min(float(resource.utilization.mean()) for resource in pair),
-        )
+        least = min(float(resource.utilization.mean()) for resource in pair)
+        return n_saturated, is_busy, _shares(*pair), least
 
     first, other = max(itertools.product(slow, fast), key=rank)
     is_limit = first.is_saturated or (other.is_saturated and first.is_busy())
@@ -183,20 +160,16 @@ def _shares(resource: Resource, other: Resource) -> bool:
 def _from_capacity(
     slow: Resource, fast: Resource, observed: pd.Series, is_slower: bool, level: float, work: Sequence[Work]
 ) -> tuple[str, pd.Series] | None:
-    """Sentence of rules 1 to 3 with the effect it predicts by block, as a logarithm of treated over base.
-
-    Cores and demand must account for the effect's size. Where both arms keep the cores busy, a change of
-    utilization may make half of what they do, and is named.
-    """
+    """Sentence of rules 1 to 3 with the effect it predicts by block, as a logarithm of treated over base."""
     base, treated = (fast, slow) if is_slower else (slow, fast)
     by_cores = np.log(treated.available / base.available)
     by_demand = -np.log(treated.demand / base.demand)
     by_use = np.log(treated.utilization / base.utilization)
-    of_cores = max(base.cores, treated.cores) >= WORTH * min(base.cores, treated.cores)
+    of_cores = max(base.cores, treated.cores) >= service_demand.WORTH * min(base.cores, treated.cores)
     is_same = slow.parts == fast.parts
     of_demand = not of_cores or abs(by_demand.mean()) > NAMED * abs(observed.mean())
     predicted = by_demand * of_demand + by_cores * (of_cores or not is_same)
-    of_use = not explains_effect(predicted, observed, level)
+    of_use = not service_demand.explains_effect(predicted, observed, level)
     if of_use:
         expected = estimate_mean(predicted.dropna(), level)
         if expected is None or not is_decided(expected) or not (slow.is_busy() and fast.is_busy()):
@@ -205,65 +178,51 @@ def _from_capacity(
             return None
         predicted = predicted + by_use
     changed = float(np.expm1(-by_demand.mean()))
+    is_of_server = slow.parts == ("server",) and of_demand
+    # The part on shared cores that makes most of the change of their demand in each block.
+    of_parts = {part: treated.cell.cost([part]) - base.cell.cost([part]) for part in base.parts}
+    most = [part for part, by in of_parts.items() if (by / (treated.demand - base.demand) > HALF).all()]
     values: dict[str, Any] = {"slow": slow, "fast": fast, "base": base, "treated": treated}
-    values |= {"of_cores": of_cores, "of_demand": of_demand, "of_use": of_use}
-    values["changed"] = changed
-    values["mostly"] = _part_with_most(base, treated) if is_same else None
-    values["work"] = parenthetical(work, changed > 0) if slow.parts == ("server",) and of_demand else ""
+    values |= {"of_cores": of_cores, "of_demand": of_demand, "of_use": of_use, "changed": changed}
+    values["mostly"] = next(iter(most), None) if is_same and len(base.parts) > 1 else None
+    values["work"] = service_demand.parenthetical(work, changed > 0) if is_of_server else ""
     kind = "same resource" if is_same else "other resource"
     return render_paragraphs("explanation.j2", kind=kind, **values)[0], predicted
-
-
-def _part_with_most(base: Resource, treated: Resource) -> str | None:
-    """Part on shared cores that makes most of the change of their demand in each block."""
-    changed = treated.demand - base.demand
-    for part in base.parts if len(base.parts) > 1 else ():
-        if ((treated.cell.cost([part]) - base.cell.cost([part])) / changed > HALF).all():
-            return part
-    return None
 
 
 def _from_neighbour(
     slow: Sequence[Resource], fast: Sequence[Resource], observed: pd.Series, level: float
 ) -> tuple[str, pd.Series] | None:
-    """Sentence of rule 4 with the effect it predicts by block: a neighbour leaves the server fewer cores.
-
-    Both together fill the cores, and programs of no part of the arm use most of what the server lacks.
-    """
+    """Sentence of rule 4 with the effect it predicts by block: a neighbour leaves the server fewer cores."""
     for had, got in itertools.product(fast, slow):
         is_limit = had.is_saturated and "server" in had.parts and _shares(had, got)
         if not is_limit or had.cell.has_neighbour or not got.cell.has_neighbour:
             continue
         before, after = (resource.cell.cost(resource.parts, "busy_cores") for resource in (had, got))
         others, lost = float(got.cell.others.mean()), float((before - after).mean())
-        is_full = float(after.mean()) + others >= NEARLY * float(got.available.mean())
-        if lost <= IDLE * had.cores or others < lost * (1 - MOST) or not is_full:
+        is_full = float(after.mean()) + others >= service_demand.NEARLY * float(got.available.mean())
+        if lost <= IDLE * had.cores or others < lost * (1 - service_demand.MOST) or not is_full:
             continue
         by_cores, by_demand = np.log(after / before), -np.log(got.demand / had.demand)
-        for predicted, changed in ((by_cores, None), (by_cores + by_demand, math.expm1(-by_demand.mean()))):
-            if explains_effect(predicted * np.sign(-observed.mean()), observed, level):
+        for slower, changed in ((by_cores, None), (by_cores + by_demand, math.expm1(-by_demand.mean()))):
+            predicted = slower * np.sign(-observed.mean())
+            if service_demand.explains_effect(predicted, observed, level):
                 values: dict[str, Any] = {"fast": had, "slow": got, "got": after.mean(), "changed": changed}
-                sentence = render_paragraphs("explanation.j2", kind="neighbour", **values)[0]
-                return sentence, predicted * np.sign(-observed.mean())
+                return render_paragraphs("explanation.j2", kind="neighbour", **values)[0], predicted
     return None
 
 
 def _other_limit(slow: Sequence[Resource], fast: Sequence[Resource]) -> str | None:
     """Possible limits of the slower arm beside latency, which rules 1 to 4 could not name."""
     others = float(slow[0].cell.others.mean())
-    perhaps = (
-        resource
-        for resource in slow
-        if tolerance.is_above(float(resource.utilization.mean()) + others / resource.cores, NEARLY)
-    )
-    reasons = render_paragraphs(
-        "explanation.j2",
-        kind="open",
-        has_neighbour=slow[0].cell.has_neighbour or fast[0].cell.has_neighbour,
-        unsure=next((resource for resource in slow if resource.is_saturated is not False), None),
-        perhaps=next(perhaps, None),
-        others=others,
-    )
+    used = ((resource, float(resource.utilization.mean()) + others / resource.cores) for resource in slow)
+    perhaps = (resource for resource, share in used if tolerance.is_above(share, service_demand.NEARLY))
+    values: dict[str, Any] = {
+        "has_neighbour": slow[0].cell.has_neighbour or fast[0].cell.has_neighbour,
+        "unsure": next((resource for resource in slow if resource.is_saturated is not False), None),
+        "perhaps": next(perhaps, None),
+    }
+    reasons = render_paragraphs("explanation.j2", kind="open", others=others, **values)
     return reasons[0] if reasons else None
 
 
@@ -275,11 +234,7 @@ def _from_latency(
     work: Sequence[Work],
     names: Mapping[str, str],
 ) -> Cause:
-    """Cause by rule 5: what an added latency consists of, named where decided and a tenth of it or more.
-
-    Smaller amounts are named where those alone miss its size. Where it is mostly waiting for a core, other
-    programs may be on that, and no resource is called unsaturated.
-    """
+    """Cause by rule 5: what an added latency consists of, named where decided and a tenth of it or more."""
     latency = (treated.latency_us - base.latency_us).dropna()
     added = estimate_mean(latency, level)
     unknown = "no resource was saturated; the data don't show where the extra time goes"
@@ -292,21 +247,27 @@ def _from_latency(
             amounts[f"waiting for the {part}'s core"] = queued
     amounts = amounts.reindex(latency.index)
     rest = latency - amounts.sum(axis=1)
-    side = waiting_side(base, treated, bool(rest.mean() > 0), level)
+    side = service_demand.waiting_side(base, treated, bool(rest.mean() > 0), level)
     # Without each part's time in the run queue, what remains holds that too.
     what = BLOCKED if all(f"waiting for the {part}'s core" in amounts for part in PARTS) else OFF_CPU
     amounts[f"{what} in the {side}" if side else what] = rest
     sizes = {str(what): estimate_mean(amounts[what], level) for what in amounts}
     shown = {what: size.value for what, size in sizes.items() if size is not None and is_decided(size)}
+    # Smaller amounts are named where those of a tenth and more alone miss its size.
     for least in (NAMED * abs(added.value), 0.0):
         named = {what: us for what, us in shown.items() if not tolerance.is_below(abs(us), least)}
         predicted = amounts[list(named)].sum(axis=1)
-        if explains_effect(predicted, latency, level):
+        if service_demand.explains_effect(predicted, latency, level):
             break
     else:
         return _without_sentence(cause, unknown)
     most = sorted(named, key=lambda what: -named[what] * added.value)
-    texts = ((what, _work_behind(what, named[what] > 0, work)) for what in most)
+    # The server's work in brackets; for waiting, what a query waits for.
+    of_server = [what for what in most if "server" in what or what in (BLOCKED, OFF_CPU)]
+    texts = (
+        (what, service_demand.parenthetical(work, named[what] > 0, only_waited=not what.endswith("CPU")))
+        for what in of_server
+    )
     behind = dict(itertools.islice(((what, text) for what, text in texts if text), 1))
     parts = {what: named[what] for what in most}
     values: dict[str, Any] = {"added": added, "parts_of_it": parts, "work": behind, **names}
@@ -318,10 +279,3 @@ def _added_time(base: ArmCell, treated: ArmCell, part: str, column: str) -> pd.S
     """Additional time of a kind that a part spends on a query, us; an arm without it spends none."""
     now, was = (cell.cost([part], column) if part in cell.costs else 0 * cell.qps for cell in (treated, base))
     return now - was
-
-
-def _work_behind(what: str, is_more: bool, work: Sequence[Work]) -> str:
-    """Server's work, in brackets, that may make a time: for waiting, what a query waits for."""
-    if "server" not in what and what not in (BLOCKED, OFF_CPU):
-        return ""
-    return parenthetical(work, is_more, only_waited=not what.endswith("CPU"))

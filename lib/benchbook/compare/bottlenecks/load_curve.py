@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from benchbook.compare.bottlenecks.service_demand import FEWEST_RATES
-from benchbook.compare.stats.latency import dense_counts, pooled_percentile
-from benchbook.core.artifacts.bottlenecks import Causes, CostEstimate
+from benchbook.compare.stats.latency import dense_counts, metric_name, pooled_percentile
+from benchbook.core.artifacts.bottlenecks import Causes
 
 PERCENTILES = 50.0, 99.0
 KEYS = ["workload", "threads", "arm"]
@@ -29,16 +29,11 @@ def build_load_curve(causes: Causes | None, runs: pd.DataFrame, histograms: pd.D
         if key not in costs:
             continue
         offered = cell.rate.iloc[0] * cell.queries.sum() / cell.events.sum()
-        estimates: dict[str, CostEstimate | None] = {
-            f"cpu_{part.part}_cores": part.busy_cores for part in costs[key].parts
-        }
+        parts = {f"cpu_{part.part}_cores": part.busy_cores for part in costs[key].parts}
         of_cell = histograms[histograms.run_id.isin(cell.run_id)]
         counts = np.array([dense_counts(of_run) for _, of_run in of_cell.groupby("run_id")])
-        for percentile in PERCENTILES:
-            estimates[f"latency_p{percentile:g}_ms"] = pooled_percentile(counts, percentile, causes.level)
-        for metric, estimate in estimates.items():
-            numbers = {} if estimate is None else estimate.model_dump()
-            rows.append(
-                dict(zip(KEYS, key, strict=True)) | {"offered_qps": offered, "metric": metric} | numbers
-            )
+        latencies = {metric_name(p): pooled_percentile(counts, p, causes.level) for p in PERCENTILES}
+        place = {**dict(zip(KEYS, key, strict=True)), "offered_qps": offered}
+        for metric, estimate in {**parts, **latencies}.items():
+            rows.append({**place, "metric": metric, **(estimate.model_dump() if estimate else {})})
     return pd.DataFrame(rows, columns=columns).sort_values(["arm", "metric", "offered_qps"], kind="stable")

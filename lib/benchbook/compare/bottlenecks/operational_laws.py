@@ -8,25 +8,22 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from benchbook.compare.bottlenecks.service_demand import (
-    ArmCell,
-    core_resources,
-    estimate_mean,
-    relative_change,
-)
+from benchbook.compare.bottlenecks import service_demand
+from benchbook.compare.bottlenecks.service_demand import ArmCell, estimate_mean
 from benchbook.compare.stats import tolerance
 from benchbook.compare.stats.intervals import MIN_BLOCKS
 from benchbook.compare.text.worked_arithmetic import (
-    CellCheck,
     build_check,
     check_number,
     render_detail,
     summarize_checks,
 )
 from benchbook.core.artifacts.bottlenecks import Causes, Law
+from benchbook.core.artifacts.findings import CellCheck
 from benchbook.core.published.source import Number
 from benchbook.core.study import descriptors
 from benchbook.core.util import histogram
@@ -70,15 +67,10 @@ def littles_law(numbers: Sequence[Number], statements: Mapping[str, float]) -> l
 def _check_percentiles(
     numbers: Sequence[Number], statements: Mapping[str, float], with_mean: set[tuple[Any, ...]]
 ) -> list[CellCheck]:
-    """CellCheck of percentiles by Little's law in rows without a printed mean; there may be none.
-
-    Of the transactions 5 % take the 95th percentile or longer, so the mean is at least a twentieth of it. A
-    percentile stands for a bucket 1.8 % wide.
-    """
+    """Checks by Little's law in rows without a mean: it is at least a twentieth of the 95th percentile."""
     name, result, n = "Little's law", [], 0
-    for metric in sorted(
-        {number.metric for number in numbers if re.fullmatch(r"latency_p\d\d_ms", number.metric)}
-    ):
+    metrics = {number.metric for number in numbers if re.fullmatch(r"latency_p\d\d_ms", number.metric)}
+    for metric in sorted(metrics):
         least = (100 - int(metric[len("latency_p") : -len("_ms")])) / 100
         for place, (rate, latency) in _pair_rates(numbers, metric).items():
             if place in with_mean or not rate.value or not (work := _latency_numerator(rate, statements)):
@@ -106,10 +98,8 @@ def percentile_grid(numbers: Sequence[Number]) -> list[CellCheck]:
             near = histogram.value_of(histogram.bucket_of(number.value))
             grid.append(check_number(name, False, number, render_detail("grid", one=number, near=near)))
     if coarse and n == len(grid):
-        grid.append(
-            build_check(name, None, "nowhere", f"{coarse} percentiles are too coarsely rounded to tell.")
-        )
-        return grid
+        text = f"{coarse} percentiles are too coarsely rounded to tell."
+        return [*grid, build_check(name, None, "nowhere", text)]
     text = "Percentiles on sysbench's grid" + (f" ({coarse} too coarsely rounded to tell)" if coarse else "")
     return [*grid, *summarize_checks(name, n - len(grid), text, len(grid))]
 
@@ -151,23 +141,21 @@ def latency_order(numbers: Sequence[Number]) -> list[CellCheck]:
         by = {cell.metric: cell.value for cell in row if not math.isnan(cell.value)}
         low, mean, high = (by.get(f"latency_{part}_ms") for part in ("min", "avg", "max"))
         parts = [part for part in (low, mean, high) if part is not None]
+        # The name p999 is that of the 99.9th percentile.
         numbered = {match[1]: by[metric] for metric in by if (match := PERCENTILE.fullmatch(metric))}
-        percentiles = [numbered[digits] for digits in sorted(numbered, key=_percentile)]
+        digits = sorted(
+            numbered, key=lambda each: 100.0 if each == "100" else float(f"{each[:2]}.{each[2:]}")
+        )
+        percentiles = [numbered[each] for each in digits]
         percentiles += [high] if high is not None and numbered else []
         if len(parts) < 2 and len(percentiles) < 2:
             continue
         n += 1
-        if parts != sorted(parts) or any(
-            before > after * histogram.RATIO for before, after in pairwise(percentiles)
-        ):
+        falls = [after * histogram.RATIO < before for before, after in pairwise(percentiles)]
+        if parts != sorted(parts) or any(falls):
             message = ", ".join(f"{metric} {format_plain(value)}" for metric, value in by.items())
             result.append(check_number(name, False, row[0], f"{message}."))
     return [*result, *summarize_checks(name, n - len(result), "Rows in order", len(result))]
-
-
-def _percentile(digits: str) -> float:
-    """Percentile by the digits of its name: p999 is 99.9."""
-    return float(f"{digits[:2]}.{digits[2:]}") if digits != "100" else 100.0
 
 
 def _latency_numerator(rate: Number, statements: Mapping[str, float]) -> float:
@@ -180,9 +168,8 @@ def _latency_numerator(rate: Number, statements: Mapping[str, float]) -> float:
 
 def _pair_rates(numbers: Sequence[Number], metric: str) -> dict[tuple[Any, ...], list[Number]]:
     """Rates by place, TPS if both are printed, each with another metric of its row."""
-    return {
-        _row_key(row[0]): row for rate in ("qps", "tps") for row in _join_metrics(numbers, (rate, metric))
-    }
+    rows = (row for rate in ("qps", "tps") for row in _join_metrics(numbers, (rate, metric)))
+    return {_row_key(row[0]): row for row in rows}
 
 
 def _row_key(number: Number) -> tuple[Any, ...]:
@@ -222,42 +209,33 @@ def check_physics(cells: Sequence[ArmCell], baseline: str, level: float) -> Iter
     in memory is not read from the disk, and what was not read before is.
     """
     bases = {(cell.workload, cell.threads): cell for cell in cells if cell.arm == baseline}
-    checks: Mapping[str, Callable[[ArmCell], Told]] = {
-        "busy cores are no more than there are": lambda cell: _check_utilization(cell, level),
-        "a part has no more queries at once than there are threads": lambda cell: _check_concurrency(
-            cell, level
-        ),
-        "a query carries the same bytes in all arms": lambda cell: _check_bytes(
-            cell, bases.get((cell.workload, cell.threads)), level
-        ),
-        "data that fit in memory are not read from the disk": lambda cell: _check_reads(cell, "warm"),
-        "what was not read before is read from the disk": lambda cell: _check_reads(cell, "cold"),
+    checks: Mapping[str, Callable[..., Told]] = {
+        "busy cores are no more than there are": _check_utilization,
+        "a part has no more queries at once than there are threads": _check_concurrency,
+        "a query carries the same bytes in all arms": _check_bytes,
+        "data that fit in memory are not read from the disk": partial(_check_reads, begins="warm"),
+        "what was not read before is read from the disk": partial(_check_reads, begins="cold"),
     }
-    for law, kept in checks.items():
+    for law, check in checks.items():
         messages = [
-            result and f"{result} ({cell.arm}, {cell.workload}, {cell.threads} threads)"
+            message and f"{message} ({cell.arm}, {cell.workload}, {cell.threads} threads)"
             for cell in cells
-            for result in kept(cell)
+            for message in check(cell, bases.get((cell.workload, cell.threads)), level)
         ]
-        broken = [result for result in messages if result]
-        detail = (
-            join_words(broken)
-            if broken
-            else f"{len(messages)} checked"
-            if messages
-            else "nothing recorded can tell"
-        )
+        broken = [message for message in messages if message]
+        detail = join_words(broken) or f"{len(messages)} checked"
+        if not messages:
+            detail = "nothing recorded can tell"
         yield Law(law=law, passed=not broken if messages else None, detail=detail)
 
 
 def list_violations(causes: Causes | None) -> list[str]:
     """Violated laws of a study in words; such a study has no headline."""
-    return [
-        f"{law.law}, but {law.detail}" for law in (causes.physics if causes else ()) if law.passed is False
-    ]
+    laws = causes.physics if causes else ()
+    return [f"{law.law}, but {law.detail}" for law in laws if law.passed is False]
 
 
-def _check_utilization(cell: ArmCell, level: float) -> Told:
+def _check_utilization(cell: ArmCell, base: ArmCell | None, level: float) -> Told:
     """CellCheck of utilization; a query under way at the end of a turn has part of its cost behind it."""
     for parts, cores in cell.rooms:
         busy = estimate_mean(cell.cost(parts, "busy_cores"), level)
@@ -267,13 +245,14 @@ def _check_utilization(cell: ArmCell, level: float) -> Told:
         is_broken = tolerance.is_above(busy.value, cores * (1 + SLACK) + behind)
         yield f"{join_words(list(parts))} used {busy.value:.2f} of {cores:g} cores" if is_broken else None
     machine, own_value = float(cell.busy.mean()), float((cell.busy - cell.others).mean())
-    full = [part for resource in core_resources(cell, level) if resource.is_full for part in resource.parts]
+    resources = service_demand.core_resources(cell, level)
+    full = [part for resource in resources if resource.is_full for part in resource.parts]
     awake = float(cell.cost(full, "busy_cores").mean()) if full else 0.0
     if tolerance.is_above(awake + TICKS * (own_value - awake), machine * (1 + SLACK) + OWN):
         yield f"all parts used {own_value:.2f} cores, and the whole machine {machine:.2f}"
 
 
-def _check_concurrency(cell: ArmCell, level: float) -> Told:
+def _check_concurrency(cell: ArmCell, base: ArmCell | None, level: float) -> Told:
     # Between its turns an arm's threads wait for the other arms'.
     for part in cell.costs if cell.is_closed and cell.turn_ms is None else ():
         # Many threads of such an engine work for one query, and for none: each waits for a core by itself.
@@ -292,7 +271,8 @@ def _check_bytes(cell: ArmCell, base: ArmCell | None, level: float) -> Told:
     if cell.engine != base.engine or not {"server"} <= base.costs.keys() & cell.costs.keys():
         return
     for way in ("received_bytes", "sent_bytes"):
-        estimate = relative_change(cell.cost(["server"], way), base.cost(["server"], way), level)
+        mine, its = (side.cost(["server"], way) for side in (cell, base))
+        estimate = service_demand.relative_change(mine, its, level)
         if estimate is None or estimate.n < MIN_BLOCKS:
             continue
         low, high = (estimate.value if end is None else end for end in (estimate.low, estimate.high))
@@ -300,7 +280,7 @@ def _check_bytes(cell: ArmCell, base: ArmCell | None, level: float) -> Told:
         yield f"{100 * estimate.value:+.1f} % {way.replace('_', ' ')}" if is_broken else None
 
 
-def _check_reads(cell: ArmCell, begins: str) -> Told:
+def _check_reads(cell: ArmCell, base: ArmCell | None, level: float, begins: str) -> Told:
     pages, first = (cell.cost(["server"], name) for name in ("page_reads", "first_read_bytes"))
     if cell.begins != begins:
         return

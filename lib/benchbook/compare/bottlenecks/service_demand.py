@@ -117,18 +117,15 @@ def explains_effect(predicted: pd.Series, observed: pd.Series, level: float) -> 
     both = pd.concat([predicted, observed], axis=1, join="inner").dropna()
     if len(both) < MIN_BLOCKS:
         return False
-    cost_estimate, other = (estimate_mean(both.iloc[:, column], level) for column in (0, 1))
-    if cost_estimate is None or other is None or not is_decided(other):
+    mine, other = (estimate_mean(both.iloc[:, column], level) for column in (0, 1))
+    if mine is None or other is None or not is_decided(other):
         return False
-    ends = (
-        (cost_estimate.value, cost_estimate.value)
-        if both.iloc[:, 0].std() < NO_SPREAD
-        else (require_value(cost_estimate.low), require_value(cost_estimate.high))
-    )
-    if tolerance.sign_of_interval(*ends) == 0:
+    is_exact = both.iloc[:, 0].std() < NO_SPREAD
+    low, high = (mine.value, mine.value) if is_exact else (mine.low, mine.high)
+    if tolerance.sign_of_interval(low, high) == 0:
         return False
     # Of the other direction a prediction misses by more than the whole effect.
-    missed = abs(cost_estimate.value - other.value) / abs(other.value)
+    missed = abs(mine.value - other.value) / abs(other.value)
     if tolerance.is_below(missed, EXACT) or tolerance.is_above(missed, MOST):
         return missed < MOST
     rest = estimate_mean(both.iloc[:, 1] - both.iloc[:, 0], level)
@@ -145,13 +142,9 @@ def fit_cores(cells: Sequence[CellCosts], arm: str, part: str) -> tuple[float, f
     Cores at no query, and microseconds of a further query; None below three rates. A cost a query mixes both:
     what a part spends without any query weighs most at the lowest rate.
     """
-    points = [
-        (cell.qps.value, part_cost.busy_cores.value)
-        for cell in cells
-        if cell.arm == arm and cell.latency_us is None
-        for part_cost in cell.parts
-        if part_cost.part == part
-    ]
+    rated = [cell for cell in cells if cell.arm == arm and cell.latency_us is None]
+    costs = [(cell.qps.value, cost) for cell in rated for cost in cell.parts]
+    points = [(qps, cost.busy_cores.value) for qps, cost in costs if cost.part == part]
     if len({rate for rate, _ in points}) < FEWEST_RATES:
         return None
     rates, cores = np.array(points).T
@@ -163,16 +156,13 @@ def summarize_cell(cell: ArmCell, level: float) -> CellCosts:
     """Cell in the form of findings.json."""
     parts = []
     for part, cost in cell.costs.items():
-        estimates = {
-            name: estimate for name in COLUMNS if (estimate := estimate_mean(cost[name], level)) is not None
-        }
+        estimates = {name: estimate_mean(cost[name], level) for name in COLUMNS}
+        a_query = {name: estimate for name, estimate in estimates.items() if estimate is not None}
         if (busy := estimate_mean(cost["busy_cores"], level)) is not None:
-            parts.append(PartCost(part=part, busy_cores=busy, a_query=estimates))
-    qps = estimate_mean(cell.qps, level)
-    assert qps is not None
+            parts.append(PartCost(part=part, busy_cores=busy, a_query=a_query))
     return CellCosts(
         **{key: getattr(cell, key) for key in ("workload", "threads", "arm")},
-        qps=qps,
+        qps=require_value(estimate_mean(cell.qps, level)),
         latency_us=estimate_mean(cell.latency_us, level) if cell.is_closed else None,
         parts=tuple(parts),
         places=core_resources(cell, level),
@@ -229,9 +219,9 @@ class Work:
 def changed_work(base: ArmCell, treated: ArmCell, level: float) -> list[Work]:
     """Kinds of the server's work for a query that differ: decided, and by a tenth at the least."""
     works: list[Work] = []
-    for name, (what, least) in KINDS.items():
-        if not {"server"} <= base.costs.keys() & treated.costs.keys():
-            continue
+    for name, (what, least) in (
+        KINDS.items() if {"server"} <= base.costs.keys() & treated.costs.keys() else ()
+    ):
         # Each engine counts in its own way, and pages are what the bytes consist of.
         if name not in OF_KERNEL and base.engine != treated.engine:
             continue
@@ -249,11 +239,8 @@ def changed_work(base: ArmCell, treated: ArmCell, level: float) -> list[Work]:
 
 def parenthetical(work: Sequence[Work], is_more: bool, only_waited: bool = False) -> str:
     """The server's work that goes one way, in brackets, to stand behind the effect that it explains."""
-    messages = [
-        change.description
-        for change in work
-        if change.is_more == is_more and (change.kind in WAITED or not only_waited)
-    ]
+    changes = [change for change in work if change.is_more == is_more]
+    messages = [change.description for change in changes if change.kind in WAITED or not only_waited]
     return f" (on the server, {join_words(messages[:2])})" if messages else ""
 
 
@@ -263,10 +250,9 @@ def waiting_side(base: ArmCell, treated: ArmCell, is_more: bool, level: float) -
     A thread that serves one connection stops once a query, to wait for the next. Where there is a proxy, what
     passes through in pieces stops those at both its sides; some engines' threads stop for work of their own.
     """
-    is_own = any(
-        cell.engine and descriptors.find_engine(cell.engine).has_own_work for cell in (base, treated)
-    )
-    if is_own or any("proxy" in cell.costs for cell in (base, treated)):
+    engines = [cell.engine for cell in (base, treated) if cell.engine]
+    is_own = any(descriptors.find_engine(engine).has_own_work for engine in engines)
+    if is_own or "proxy" in {*base.costs, *treated.costs}:
         return None
     result = []
     for part in ("client", "server"):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 from benchbook.compare.claims import consistency
 from benchbook.compare.claims.printed_cells import judge_source
 from benchbook.compare.text import labels
 from benchbook.compare.text.worked_arithmetic import round_digits
 from benchbook.core.artifacts.findings import CellCheck
-from benchbook.core.published.audit import Audit, AuditedClaim, AuditedNumber, AuditedTable, Counts
+from benchbook.core.published.audit import Audit, AuditedClaim, AuditedNumber, AuditedTable, Counts, Reading
 from benchbook.core.published.source import About, Published
 
 # What a source states that the page shows as it stands.
@@ -22,9 +24,8 @@ def audit_source(published: Published) -> Audit:
     checks = consistency.of_source(published)
     claims = [AuditedClaim.model_validate({**values, "doubts": []}) for values in judge_source(published)]
     for claim in claims:
-        claim.doubts.extend(
-            f"{check.check}, {check.where}: {check.detail}" for check in checks if _is_relevant(check, claim)
-        )
+        relevant = (check for check in checks if _is_relevant(check, claim))
+        claim.doubts.extend(f"{check.check}, {check.where}: {check.detail}" for check in relevant)
     verdicts = [claim.verdict for claim in claims]
     return Audit(
         source=published.name,
@@ -39,29 +40,16 @@ def audit_source(published: Published) -> Audit:
             tables=len(source.tables),
             cells=sum(number.is_given for number in published.numbers),
             claims=len(claims),
-            holds=verdicts.count("holds"),
-            does_not_hold=verdicts.count("does not hold"),
-            not_derivable=verdicts.count("not derivable"),
+            **{reading.replace(" ", "_"): verdicts.count(reading) for reading in get_args(Reading)},
         ),
     )
 
 
 def _build_table(published: Published, name: str) -> AuditedTable:
     """Table as printed, with its numbers for figures."""
-    table, source = published.source.tables[name], published.source
-    rows = published.texts[name]
-    numbers = [
-        AuditedNumber(
-            row=number.row,
-            metric=number.metric,
-            value=round_digits(number.value),
-            printed=number.printed,
-            at=dict(number.at),
-        )
-        for number in published.numbers
-        if number.table == name
-    ]
-    headings = {heading: source.columns[heading] for heading in table.columns}
+    table, rows = published.source.tables[name], published.texts[name]
+    numbers = (number for number in published.numbers if number.table == name)
+    headings = {heading: published.source.columns[heading] for heading in table.columns}
     return AuditedTable(
         name=name,
         **{key: getattr(table, key) for key in ("title", "stands", "note", "file")},
@@ -70,16 +58,19 @@ def _build_table(published: Published, name: str) -> AuditedTable:
         units={heading: column.unit for heading, column in headings.items()},
         means={heading: column.means for heading, column in headings.items() if column.means},
         rows=rows.to_numpy().tolist(),
-        numbers=numbers,
+        numbers=[
+            AuditedNumber(
+                **{key: getattr(number, key) for key in ("row", "metric", "printed")},
+                value=round_digits(number.value),
+                at=dict(number.at),
+            )
+            for number in numbers
+        ],
     )
 
 
 def _is_relevant(cell_check: CellCheck, claim: AuditedClaim) -> bool:
-    """True if a failed check is about a cell that the verdict on a claim rests on.
-
-    Numbers that two tables share concern a reader of either table; a law that is broken in a row,
-    a reader of that row.
-    """
+    """True if a failed check is about a row that the verdict rests on, or that one of two tables is."""
     if cell_check.passed is not False:
         return False
     rows = {side for cell in claim.cells for side in cell.sides}

@@ -9,7 +9,7 @@ from benchbook.compare.stats.equivalence import MARGIN, Bounds, point_band, rang
 from benchbook.compare.stats.equivalence import EquivalenceBand as Limits
 from benchbook.compare.text import labels
 from benchbook.compare.text.worked_arithmetic import write_percent
-from benchbook.core.published.claim import ClaimedBand, ClaimSpec, parse_amount
+from benchbook.core.published.claim import ClaimSpec, parse_amount
 from benchbook.core.util.errors import require_value
 from benchbook.core.util.number_format import format_plain
 
@@ -37,17 +37,13 @@ def claim_limits(claim: ClaimSpec) -> Limits | None:
         return Limits(parse_amount(band.above), None, is_strict=True)
     if band.below is not None:
         return Limits(None, parse_amount(band.below), is_strict=True)
-    ends: tuple[Any, Any] = (
-        band.range if band.range is not None else (require_value(band.point), require_value(band.point))
-    )
-    low, high = parse_amount(ends[0]), parse_amount(ends[1])
+    ends: tuple[Any, Any] = band.range or (band.point, band.point)
+    low, high = map(parse_amount, ends)
     if band.tolerance is not None:
         margin = parse_amount(band.tolerance)
         # What has a direction never holds in the other one, however wide its tolerance.
-        return Limits(
-            max(low - margin, 0.0) if low > 0 else low - margin,
-            min(high + margin, 0.0) if high < 0 else high + margin,
-        )
+        least, most = low - margin, high + margin
+        return Limits(max(least, 0.0) if low > 0 else least, min(most, 0.0) if high < 0 else most)
     if claim.kind in ("effect", "proportional"):
         if band.range and claim.kind == "proportional":
             return Limits(low - MARGIN, high + MARGIN)
@@ -72,33 +68,26 @@ def judged_by(claim: ClaimSpec) -> str | None:
 
 def published_text(claim: ClaimSpec) -> str:
     """Published figure: the source's own text, or a description of the kind of claim."""
+    band = claim.band
     if claim.published is not None:
         return claim.published
-    if claim.band is None:
+    if band is None:
         along = labels.label_key(claim.along or "")
         return {
             "trend": f"{claim.direction} with {along}",
             "same_effect": f"the same effect of {along}",
             "proportional": f"proportional to {along}",
         }.get(claim.kind, "")
-    return band_text(claim.band, claim.kind == "effect")
-
-
-def band_text(band: ClaimedBand, is_effect: bool) -> str:
-    """Write a band as it was published, without the margins of the project's rule."""
-
-    def write(amount: str | int | float) -> str:
-        value = parse_amount(amount)
-        if not isinstance(amount, str):
-            return format_plain(value)
-        digits = len(amount.partition(".")[2].rstrip(" %"))
-        return write_percent(value, digits) if is_effect else f"{100 * value:g} %"
-
-    if band.point is not None:
-        return f"about {write(band.point)}"
     if band.range is not None:
-        return f"{write(band.range[0])} to {write(band.range[1])}"
-    if band.above is not None:
-        return f"above {write(band.above)}"
-    below: Any = require_value(band.below)
-    return f"below {write(below)}"
+        return " to ".join(_write_amount(end, claim.kind) for end in band.range)
+    bounds = {"about": band.point, "above": band.above, "below": band.below}
+    ((word, amount),) = ((word, amount) for word, amount in bounds.items() if amount is not None)
+    return f"{word} {_write_amount(amount, claim.kind)}"
+
+
+def _write_amount(amount: str | int | float, kind: str) -> str:
+    value = parse_amount(amount)
+    if not isinstance(amount, str):
+        return format_plain(value)
+    digits = len(amount.partition(".")[2].rstrip(" %"))
+    return write_percent(value, digits) if kind == "effect" else f"{100 * value:g} %"

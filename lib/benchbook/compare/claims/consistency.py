@@ -1,7 +1,4 @@
-"""Every check that a table of cells must pass, published ones and ours alike, each with its arithmetic.
-
-A check takes printed numbers, as `core.source.Published` has them.
-"""
+"""Every check that a table of cells must pass, published ones and ours alike, each with its arithmetic."""
 
 from __future__ import annotations
 
@@ -36,9 +33,7 @@ def of_source(published: Published) -> list[CellCheck]:
     """Run every check on the tables of a source."""
     source, numbers = published.source, published.numbers
     measured = [number for number in numbers if number.role == "metric"]
-    statements = {
-        name: workload.statements for name, workload in source.workloads.items() if workload.statements
-    }
+    statements = {name: load.statements for name, load in source.workloads.items() if load.statements}
     growths = {
         heading: (require_value(column.of), column.over)
         for heading, column in source.columns.items()
@@ -63,14 +58,10 @@ def of_source(published: Published) -> list[CellCheck]:
             {name: load.threads_stated for name, load in source.workloads.items()},
         ),
     ]
-    return _idle_in_one(checks)
-
-
-def _idle_in_one(checks: Sequence[CellCheck]) -> list[CellCheck]:
-    """Checks with those that had nothing to check in one line at the end."""
+    # Those that had nothing to check stand in one line at the end.
     idle = [check for check in checks if check.passed is None and check.where == "nowhere"]
     if len(idle) < 2:
-        return list(checks)
+        return checks
     names = ", ".join(dict.fromkeys(cell_check.check for cell_check in idle))
     line = build_check("nothing to check", None, "nowhere", f"No table has the numbers for these: {names}.")
     return [*(check for check in checks if check not in idle), line]
@@ -86,9 +77,8 @@ def of_runs(runs: pd.DataFrame) -> list[CellCheck]:
     if runs.empty:
         return []
     sums = runs.groupby("workload")[["queries", "transactions"]].sum()
-    statements = {
-        name: line.queries / line.transactions for name, line in sums.iterrows() if line.transactions
-    }
+    sums = sums[sums.transactions != 0]
+    statements = (sums.queries / sums.transactions).to_dict()
     numbers = from_runs(runs)
     whole = runs[runs.order == RUNS]
     closed = from_runs(whole[whole.rate == 0])
@@ -117,12 +107,9 @@ def from_runs(runs: pd.DataFrame) -> list[Number]:
     each = list(zip(table, rows, runs[keys].to_dict("records"), cut, share, strict=True))
     numbers = []
     for metric in metrics:
-        is_mean = metric == "latency_avg_ms"
-        for (name, row, at, cut_share, uncertain_share), value in zip(
-            each, runs[metric].astype(float), strict=True
-        ):
-            half = PRINTED_MS / 2 + value * uncertain_share if is_mean else 0.0
-            text = f"{value:.6g}"
+        is_mean, values = metric == "latency_avg_ms", runs[metric].astype(float)
+        for (name, row, at, cut_share, uncertain_share), value in zip(each, values, strict=True):
+            half, text = PRINTED_MS / 2 + value * uncertain_share if is_mean else 0.0, f"{value:.6g}"
             numbers.append(
                 Number(name, row, metric, metric, value, text, half, None, "metric", at, cut_share)
             )
@@ -135,13 +122,10 @@ def compared_arms(published: Published) -> list[tuple[str, str]]:
     for claim in published.source.claims.values():
         if claim.baseline is None or claim.treatment is None:
             continue
-        sides = [
-            dict.fromkeys(
-                number.key("arm") for number in select_numbers(published.numbers, claim.cells, side)
-            )
-            for side in (claim.baseline, claim.treatment)
-        ]
-        pairs = itertools.product(sides[0], sides[1])
+        sides = (
+            select_numbers(published.numbers, claim.cells, side) for side in (claim.baseline, claim.treatment)
+        )
+        pairs = itertools.product(*({number.key("arm"): None for number in side} for side in sides))
         results |= dict.fromkeys(pair for pair in pairs if None not in pair and pair[0] != pair[1])
     return list(results)
 
@@ -151,10 +135,9 @@ FEWEST = 4
 
 
 def equal_tables(numbers: Sequence[Number], settings: Mapping[str, Mapping[str, Any]]) -> list[CellCheck]:
-    """Find tables, or arms of a table, that share their numbers.
+    """Find tables, or arms of a table, that share their numbers, which two of one setting may do.
 
-    `settings` has the stated factors of each arm. Two of one setting may be equal: one measurement printed
-    twice. Where a factor differs, equal numbers mean that one of them is not what it says.
+    `settings` has the stated factors of each arm.
     """
     name, result, n = "equal tables", [], 0
     for series, other in itertools.combinations(_build_series(numbers, settings), 2):
@@ -187,38 +170,29 @@ def shared_columns(numbers: Sequence[Number], reported: Sequence[Sequence[str]] 
     for number in numbers:
         if number.is_given:
             columns.setdefault((number.table, number.metric), []).append(number)
-    constants = {column: _constant_keys(members) for column, members in columns.items()}
-    values = {
-        column: {
-            _place_of_number(
-                None, {key: number.at[key] for key in number.at.keys() - constants[column]}
-            ): number.value
-            for number in members
-        }
-        for column, members in columns.items()
-    }
-    pairs_reported = {frozenset(tables) for tables in reported}
+    constants, values = {}, {}
+    for column, members in columns.items():
+        constant = constants[column] = _constant_keys(members)
+        rest = ({key: number.at[key] for key in number.at.keys() - constant} for number in members)
+        places = (_place_of_number(None, keys) for keys in rest)
+        values[column] = {place: number.value for place, number in zip(places, members, strict=True)}
     shared: dict[tuple[str, str], list[str]] = {}
     differing: dict[tuple[str, str], str] = {}
     for column, other in itertools.combinations(columns, 2):
         tables, metric = (column[0], other[0]), column[1]
         differ = _list_differences(constants[column], constants[other])
-        if not differ or metric != other[1] or tables[0] == tables[1] or {*tables} in pairs_reported:
+        is_reported = {*tables} in [{*pair} for pair in reported]
+        if not differ or metric != other[1] or tables[0] == tables[1] or is_reported:
             continue
         if values[column] == values[other] and len({*values[column].values()}) >= FEWEST:
             shared.setdefault(tables, []).append(f"{metric} ({len(values[column])} numbers)")
             differing[tables] = ", ".join(differ)
-    return [
-        build_check(
-            "equal tables",
-            False,
-            " and ".join(tables),
-            f"Equal in {', '.join(metrics)}. They should differ in {differing[tables]}, so these were "
-            "measured once, or one of them is not what it is called.",
-            tables,
-        )
-        for tables, metrics in shared.items()
-    ]
+    checks = []
+    for tables, metrics in shared.items():
+        text = f"Equal in {', '.join(metrics)}. They should differ in {differing[tables]}, so these were "
+        text += "measured once, or one of them is not what it is called."
+        checks.append(build_check("equal tables", False, " and ".join(tables), text, tables))
+    return checks
 
 
 def _list_differences(setting: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
@@ -243,23 +217,18 @@ def _constant_keys(numbers: Sequence[Number]) -> dict[str, Any]:
 def repeated_cells(numbers: Sequence[Number]) -> list[CellCheck]:
     """Find cells of one arm that two tables print with different values."""
     name, result, n = "repeated cells", [], 0
-    observed_numbers: dict[_Place, Number] = {}
+    printed_first: dict[_Place, Number] = {}
     for number in numbers:
-        first = (
-            observed_numbers.setdefault(_place_of_number(number, number.at), number)
-            if number.is_given
-            else number
-        )
-        if first is number or first.table == number.table:
+        if not number.is_given:
+            continue
+        first = printed_first.setdefault(_place_of_number(number, number.at), number)
+        if first.table == number.table:
             continue
         n += 1
         if first.value != number.value:
-            text = (
-                f"{number.metric} is {first.printed} in {first.table} and {number.printed} in {number.table}."
-            )
-            result.append(
-                build_check(name, False, describe_place(number.at), text, (first.table, number.table))
-            )
+            values = f"{first.printed} in {first.table} and {number.printed} in {number.table}"
+            text, tables = f"{number.metric} is {values}.", (first.table, number.table)
+            result.append(build_check(name, False, describe_place(number.at), text, tables))
     if not n:
         return [build_check(name, None, "nowhere", "Nothing to check: no cell of an arm is printed twice.")]
     text = f"Numbers printed twice that agree: {n - len(result)}."
@@ -274,22 +243,19 @@ def missing_cells(
     `compared` has pairs of arms; `stated` the thread counts that the document says were run, by workload.
     """
     measured = [cell for cell in numbers if cell.is_given and cell.key("arm") is not None]
-    blanks = [
-        build_check(
-            _MISSING, False, f"{cell.table}, row {cell.row}", f"{cell.heading} is blank.", [cell.table]
-        )
-        for cell in numbers
-        if not cell.is_given
-    ]
-    checks = [*blanks, *_missing_in_arms(measured, compared)]
+    checks = []
+    for cell in numbers:
+        if not cell.is_given:
+            where, text = f"{cell.table}, row {cell.row}", f"{cell.heading} is blank."
+            checks.append(build_check(_MISSING, False, where, text, [cell.table]))
+    checks += _missing_in_arms(measured, compared)
     for workload, threads in stated.items():
         part = [cell for cell in measured if cell.key("workload") == workload]
         if lack := set(threads) - _thread_levels(part):
             text = f"No numbers at {_format_levels(lack)} threads, which the document says were run."
             checks.append(build_check(_MISSING, False, workload, text, [cell.table for cell in part]))
-    return checks or [
-        build_check(_MISSING, True, "everywhere", "No blank, and compared arms have the same cells.")
-    ]
+    text = "No blank, and compared arms have the same cells."
+    return checks or [build_check(_MISSING, True, "everywhere", text)]
 
 
 _MISSING = "missing cells"
@@ -388,18 +354,10 @@ def growth_base(
             fits = [_is_rounding(value, number.value, step) for value in (by_old, by_new)]
             if not fits[0]:
                 shares = {"by_old": by_old / 100, "by_new": by_new / 100, "fits_new": fits[1]}
-                result.append(
-                    check_number(
-                        name, False, number, render_detail("growth", one=number, new=new, old=old, **shares)
-                    )
-                )
-    return [
-        *result,
-        *unknown,
-        *summarize_checks(
-            name, n - len(result), "Percentages divided by the old value, as they should be", len(result)
-        ),
-    ]
+                text = render_detail("growth", one=number, new=new, old=old, **shares)
+                result.append(check_number(name, False, number, text))
+    text = "Percentages divided by the old value, as they should be"
+    return [*result, *unknown, *summarize_checks(name, n - len(result), text, len(result))]
 
 
 def rising_threads(numbers: Sequence[Number]) -> list[CellCheck]:
@@ -409,9 +367,8 @@ def rising_threads(numbers: Sequence[Number]) -> list[CellCheck]:
     for number in numbers:
         if (threads := number.key("threads")) is not None:
             rest = {key: value for key, value in number.at.items() if key not in THREADS}
-            tables.setdefault((number.table, _place_of_number(None, rest)), {}).setdefault(
-                number.row, threads
-            )
+            place = (number.table, _place_of_number(None, rest))
+            tables.setdefault(place, {}).setdefault(number.row, threads)
     for (table, _), rows in tables.items():
         levels = list(rows.values())
         n += 1
@@ -423,14 +380,13 @@ def rising_threads(numbers: Sequence[Number]) -> list[CellCheck]:
 
 def _is_rounding(value: float, printed: float, step: float) -> bool:
     """True if a number, rounded or cut, is the printed one."""
-    return abs(value - printed) <= step / 2 + 1e-9 or (
-        0 <= abs(value) - abs(printed) < step and value * printed >= 0
-    )
+    is_cut = 0 <= abs(value) - abs(printed) < step and value * printed >= 0
+    return is_cut or abs(value - printed) <= step / 2 + 1e-9
 
 
 def _expected_value(group: Sequence[Number], number: Number, over: Mapping[str, Any]) -> float | None:
     wanted = {**number.at, **over}
-    fits = (
-        other for other in group if all(other.key(key) == wanted.get(key) for key in (*wanted, *other.at))
-    )
-    return next((other.value for other in fits), None)
+    for other in group:
+        if all(other.key(key) == wanted.get(key) for key in (*wanted, *other.at)):
+            return other.value
+    return None

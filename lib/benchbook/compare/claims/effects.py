@@ -18,12 +18,10 @@ from benchbook.core.util.errors import require_value
 
 @dataclass(frozen=True)
 class ClaimedEffect:
-    """A claim about one contrast of a study.
+    """A claim about one contrast of a study; contrasts with one `id` (`source/claim`) share an error level.
 
-    `id` is `source/claim`; `value` is the effect that was claimed as a fraction (the middle of a range, a
-    bound), of which only the sign is used. `threads` None means all thread levels of the study, `workloads`
-    None all its workloads. Contrasts with the same id share one error level. `metric` is one of `runs`, or of
-    `metrics.DERIVED`.
+    `value` is the effect that was claimed as a fraction, of which only the sign is used. `threads` and
+    `workloads` None mean all of the study; `metric` is one of `runs`, or of `metrics.DERIVED`.
     """
 
     id: str
@@ -48,25 +46,19 @@ def match_contrasts(name: str, claim: ClaimSpec, claim_test: ClaimTest) -> list[
     A mean must be that of one contrast, over its thread levels. Where each cell must lie in the band, each
     must be all that its contrast has.
     """
+    if not is_contrast(claim) or not is_compared(require_value(claim.metric)) or claim_test.must == "most":
+        return []
     parts = [part for part in claim_test.parts if part.decides]
     contrasts = [
         {(item.baseline.at[0], *item.cell.at[:2]) for item in part.items if item.baseline} for part in parts
     ]
-    is_one = all(len(rows) == 1 for rows in contrasts) and len(set.union(*contrasts)) == len(parts)
-    if (
-        not is_contrast(claim)
-        or not is_compared(require_value(claim.metric))
-        or not is_one
-        or claim_test.must == "most"
-    ):
+    if any(len(rows) != 1 for rows in contrasts) or len(set.union(*contrasts)) != len(parts):
         return []
-    band = require_value(claim.band)
+    band, allowed = require_value(claim.band), require_value(claim_limits(claim))
     amounts = band.range or [item for item in (band.point, band.above, band.below) if item is not None]
     value = sum(map(parse_amount, amounts)) / len(amounts)
     effects = []
-    for part, contrast in zip(parts, contrasts, strict=True):
-        baseline, treatment, workload = contrast.pop()
-        threads = tuple(item.cell.at[2] for item in part.items)
-        allowed, metric = require_value(claim_limits(claim)), metric_column(require_value(claim.metric))
+    for part, ((baseline, treatment, workload),) in zip(parts, contrasts, strict=True):
+        threads, metric = tuple(item.cell.at[2] for item in part.items), metric_column(str(claim.metric))
         effects.append(ClaimedEffect(name, baseline, treatment, value, allowed, (workload,), threads, metric))
     return effects

@@ -1,8 +1,7 @@
-"""Estimands of each kind of claim: sums of logarithms, each with bounds.
+"""Estimands of each kind of claim: sums of logarithms, each with bounds, decided as effects are.
 
 A step of a trend is the difference of two logarithms, a proportion is a slope, which least squares make a
-weighted sum. So every kind is decided as an effect is, whether a cell is one printed number or has a value in
-each of several blocks: the makers of cells (`printed`, `measured`) only say which cells there are.
+weighted sum. A cell is one printed number (`printed_cells`) or has a value in each block (`study_cells`).
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any, Literal, Protocol
 
 from benchbook.compare.claims.bands import Scale, claim_limits, judged_by, scale_bounds
@@ -62,12 +61,10 @@ class CellSource(Protocol):
     def cells(self, claim: ClaimSpec, metric: str, side: Selector | None, by: str | None) -> list[Cell]:
         """Cells of a metric that a claim's `cells` and one of its sides select."""
 
-    def pairs(
-        self, baseline: Sequence[Cell], treatment: Sequence[Cell], compared: set[str]
-    ) -> list[CellPair]:
+    def pairs(self, baseline: list[Cell], treatment: list[Cell], compared: set[str]) -> list[CellPair]:
         """Pair cells that differ only in the keys compared."""
 
-    def meets(self, claim: ClaimSpec, condition: Condition, cell: Cell) -> bool:
+    def meets(self, condition: Condition, cell: Cell) -> bool:
         """True if a cell meets a condition of a claim."""
 
     def none_left(self, claim: ClaimSpec, cell_pairs: Sequence[CellPair]) -> str:
@@ -132,138 +129,109 @@ class ClaimTest:
 
 
 def build_test(claim: ClaimSpec, board: CellSource) -> ClaimTest:
-    """Test of a claim on these cells; Unfit with the reason if it does not apply to them."""
+    """Test of a claim on these cells; NotApplicable with the reason if it does not apply to them."""
+    if claim.kind == "text_only":
+        raise NotApplicable("it is a text without a number")
     return _KINDS[claim.kind](claim, board)
 
 
 def _test_values(claim: ClaimSpec, board: CellSource) -> ClaimTest:
-    """Ask for values, or treatment over baseline: their mean, each or most, as the claim is judged by.
+    """Test of values, or of treatment over baseline: of a point by their mean, else by each cell."""
+    scale: Scale = "share" if claim.kind == "effect" else "value"
+    cell_pairs, alone = _claim_items(claim, board)
 
-    "10 to 30 %" is false of a cell with +40 %, whatever the mean over cells, so that a range and a bound are
-    asked of every cell; a point says where the cells centre.
-    """
-    is_effect = claim.kind == "effect"
-    cell_pairs, alone = _claim_pairs(claim, board) if is_effect else (_claim_values(claim, board), 0)
-    items = [
-        cell_pair
-        for cell_pair in cell_pairs
-        if all(
-            board.meets(
-                claim,
-                each,
-                cell_pair.baseline if each.of == "baseline" and cell_pair.baseline else cell_pair.cell,
-            )
-            for each in claim.where
-        )
-    ]
+    def meets(pair: CellPair, condition: Condition) -> bool:
+        is_base = condition.of == "baseline" and pair.baseline is not None
+        return board.meets(condition, pair.baseline if is_base else pair.cell)
+
+    items = [pair for pair in cell_pairs if all(meets(pair, condition) for condition in claim.where)]
     if not items:
         raise NoCell(board.none_left(claim, cell_pairs))
-    scale: Scale = "share" if is_effect else "value"
     bounds = scale_bounds(require_value(claim_limits(claim)), scale)
+
+    def build(where: str, group: Sequence[CellPair], decides: bool = True) -> Estimand:
+        return Estimand(where, _mean_terms(group), bounds, scale, items=tuple(group), decides=decides)
+
     rule = judged_by(claim)
     if rule != "mean":
-        each = [
-            Estimand(board.named([cell_pair]), cell_pair.terms, bounds, scale, items=(cell_pair,))
-            for cell_pair in items
-        ]
+        each = [build(board.named([pair]), [pair]) for pair in items]
         is_sample = all("second" in item.place for item in items)
         return ClaimTest(each, items, "most" if rule == "most_cells" else "all", alone, is_sample=is_sample)
     groups: dict[Hashable, list[CellPair]] = {}
     for item in items:
         groups.setdefault(board.group(item), []).append(item)
-    is_one = len(groups) == 1
-    parts = [
-        Estimand(board.named(group), _mean_terms(group), bounds, scale, items=tuple(group), decides=is_one)
-        for group in groups.values()
-    ]
-    if not is_one:
-        parts.append(Estimand("all of them together", _mean_terms(items), bounds, scale, items=tuple(items)))
+    parts = [build(board.named(group), group, decides=len(groups) == 1) for group in groups.values()]
+    if len(groups) > 1:
+        parts.append(build("all of them together", items))
     return ClaimTest(parts, items, "all", alone)
 
 
 def _test_trend(claim: ClaimSpec, board: CellSource) -> ClaimTest:
-    """Ask for a rise or a fall at every step along a key.
-
-    `grows` and `shrinks` follow the size of an effect, which is its distance from nothing on the logarithmic
-    scale: a loss of 20 % and a gain of 25 % are equally large.
-    """
-    key = require_value(claim.along)
-    items, alone = (
-        _claim_pairs(claim, board) if claim.baseline is not None else (_claim_values(claim, board), 0)
-    )
+    """Test of a rise or a fall at every step along a key; of effects `grows` follows |ln ratio|."""
+    key, is_value = require_value(claim.along), claim.baseline is None
+    items, alone = _claim_items(claim, board)
     bounds = Bounds(0.0, is_strict=True)
     bounds = bounds if claim.direction in ("rises", "grows") else bounds.turned
-    by_size = claim.baseline is not None and claim.direction in ("grows", "shrinks")
+    rule: Literal["size", "band"] = "band" if is_value or claim.direction in ("rises", "falls") else "size"
     parts, ordered = [], []
     for where, levels in board.series(items, key):
         ordered += [level for _, level in levels]
         for (start, before), (end, after) in pairwise(levels):
             step = _describe_step(where, key, start, end)
-            rule: Literal["size", "band"] = "size" if by_size else "band"
             estimand = _difference_estimand(step, (after.terms, before.terms), bounds, (after,), rule)
-            parts.append(replace(estimand, margin="value" if claim.baseline is None else "points"))
+            parts.append(replace(estimand, margin="value" if is_value else "points"))
     if not parts:
         raise NotApplicable(f"it has fewer than two levels of {labels.label_key(key)}")
     return ClaimTest(parts, ordered, alone=alone)
 
 
 def _test_proportion(claim: ClaimSpec, board: CellSource) -> ClaimTest:
-    """Ask for the exponent b of y = a x^b, by least squares on logarithms, wherever all else is the same.
+    """Test of the exponent b of y = a x^b, by least squares on logarithms, wherever all else is the same.
 
-    "The highest rate grows in proportion to the processors" speaks of what each number of processors can do.
-    So where a level has several cells (more or fewer threads), the highest counts; other cells are not what
-    the sentence is about, and a slope through all of them would mostly show how many threads were tried.
+    Of several cells at a level the highest rate counts: a slope through all of them would mostly show how
+    many threads were tried.
     """
     key, metric = require_value(claim.along), require_value(claim.metric)
+    bounds, parts = scale_bounds(require_value(claim_limits(claim)), "power"), []
     items = _unpaired_items(board.cells(claim, metric, None, None))
-    parts: list[Estimand] = []
-    used: list[CellPair] = []
     for where, levels in board.series(items, key, ("threads",)):
-        by_level: dict[float, list[CellPair]] = {}
-        for level, cell_pair in levels:
-            by_level.setdefault(float(level), []).append(cell_pair)
-        best = {
-            level: _highest_item(level_pairs, metric, key, board) for level, level_pairs in by_level.items()
-        }
+        best: dict[float, CellPair] = {}
+        for level, group in groupby(levels, key=lambda entry: float(entry[0])):
+            pairs = [pair for _, pair in group]
+            if len(pairs) > 1 and metric not in RATES:
+                what = f"several values at one level of {labels.label_key(key)}"
+                raise NotApplicable(f"{what}, and only of a rate does the highest count")
+            best[level] = max(pairs, key=lambda pair: _log_mean(pair, board))
         if len(best) < 2 or min(best) <= 0:
             continue
         mean = math.fsum(map(math.log, best)) / len(best)
         squares = math.fsum((math.log(level) - mean) ** 2 for level in best)
+        weights = [(math.log(level) - mean) / squares for level in best]
         terms = _sum_terms(
-            *((pair.terms, (math.log(level) - mean) / squares) for level, pair in best.items())
+            *((pair.terms, weight) for pair, weight in zip(best.values(), weights, strict=True))
         )
-        cell_pairs, several = tuple(best.values()), len(levels) > len(best)
-        where = f"{where}, at the highest {metric.upper()} of each" if several else where
-        bounds = scale_bounds(require_value(claim_limits(claim)), "power")
-        parts.append(Estimand(where, terms, bounds, "power", items=cell_pairs))
-        used += cell_pairs
+        several = f", at the highest {metric.upper()} of each" if len(levels) > len(best) else ""
+        parts.append(Estimand(f"{where}{several}", terms, bounds, "power", items=tuple(best.values())))
     if not parts:
         raise NotApplicable(f"it has fewer than two positive levels of {labels.label_key(key)}")
-    return ClaimTest(parts, used)
+    return ClaimTest(parts, [item for part in parts for item in part.items])
 
 
 def _test_same_effect(claim: ClaimSpec, board: CellSource) -> ClaimTest:
     """Test that the changes along a key from its first level on are alike in two groups."""
-    key = require_value(claim.along)
-    sides = [
-        dict(
-            board.series(
-                _unpaired_items(board.cells(claim, require_value(claim.metric), side, claim.by)),
-                key,
-                ("arm", "name"),
-            )
-        )
-        for side in (claim.one, claim.other)
-    ]
-    parts = []
+    key, metric, parts = require_value(claim.along), require_value(claim.metric), []
+    cells = [_unpaired_items(board.cells(claim, metric, side, claim.by)) for side in (claim.one, claim.other)]
+    sides = [dict(board.series(items, key, ("arm", "name"))) for items in cells]
     for where, mine in sides[0].items():
         theirs = dict(sides[1].get(where, ()))
         both = [(level, pair, theirs[level]) for level, pair in mine if level in theirs]
         for level, cell_pair, other in both[1:]:
-            of = (_change_terms(cell_pair, both[0][1]), _change_terms(other, both[0][2]))
+            changes = ((cell_pair, both[0][1]), (other, both[0][2]))
+            mine_changed, theirs_changed = (_subtract(pair.terms, first.terms) for pair, first in changes)
             names = [item.place.get("name") for item in (cell_pair, other)]
             beside = " beside ".join(map(str, names)) if all(names) else ""
             step = _describe_step(", ".join(filter(None, (beside, where))), key, both[0][0], level)
+            of = mine_changed, theirs_changed
             parts.append(_difference_estimand(step, of, Bounds(), (cell_pair, other), "alike"))
     if not parts:
         raise NotApplicable(f"the two have fewer than two levels of {labels.label_key(key)} in common")
@@ -271,18 +239,15 @@ def _test_same_effect(claim: ClaimSpec, board: CellSource) -> ClaimTest:
 
 
 def _test_peak(claim: ClaimSpec, board: CellSource) -> ClaimTest:
-    """Ask that no level outside the band has more than the best level inside it.
+    """Test that no level outside the band has more than the best level inside it, by 1 % or more.
 
-    "More than 500 connections bring nothing" is about the best that was reached on either side: what the last
-    level before 500 gives is not held against 800 where 200 gave more than both. A lead of less than 1 % is
-    no practical difference anywhere in this project, so it makes no other peak. Where the best is the last
-    level measured, no fall was seen, so the claim can't hold; levels on one side alone show nothing.
+    Where the best is the last level measured, no fall was seen, so the claim can't hold; levels on one side
+    alone show nothing.
     """
     key, band = require_value(claim.along), scale_bounds(require_value(claim_limits(claim)), "power")
-    items = _claim_values(claim, board)
     parts, unseen = [], None
     bounds = Bounds(-math.inf, math.log1p(PRACTICAL))
-    series = board.series(items, key)
+    series = board.series(_claim_items(claim, board)[0], key)
     for where, levels in series:
         inside = [place for place in levels if band.holds(float(place[0]))]
         rest = [place for place in levels if place not in inside]
@@ -290,15 +255,11 @@ def _test_peak(claim: ClaimSpec, board: CellSource) -> ClaimTest:
             continue
         best = max(inside, key=lambda item: _log_mean(item[1], board))
         if best is levels[-1]:
-            unseen = (
-                f"highest at the last level, {labels.label_key(key)} {_format_level(best[0])}: "
-                f"whether it rises further is not known"
-            )
-        for level, cell_pair in rest:
-            step = _describe_step(where, key, best[0], level)
-            parts.append(
-                _difference_estimand(step, (cell_pair.terms, best[1].terms), bounds, (cell_pair, best[1]))
-            )
+            level = f"{labels.label_key(key)} {_format_level(best[0])}"
+            unseen = f"highest at the last level, {level}: whether it rises further is not known"
+        for level, pair in rest:
+            step, of = _describe_step(where, key, best[0], level), (pair.terms, best[1].terms)
+            parts.append(_difference_estimand(step, of, bounds, (pair, best[1])))
     if not parts:
         raise NotApplicable(f"it has no level of {labels.label_key(key)} inside the band, or none outside")
     return ClaimTest(parts, [place for _, levels in series for _, place in levels], unseen=unseen)
@@ -310,44 +271,25 @@ def _test_unit(claim: ClaimSpec, board: CellSource) -> ClaimTest:
     for metric in dict.fromkeys((*claim.candidates, require_value(claim.metric))):
         items, is_own = _unpaired_items(board.cells(claim, metric, None, claim.by)), metric == claim.metric
         if items and (is_own or board.has(metric)):
-            parts.append(
-                Estimand(
-                    f"as {metric}", _mean_terms(items), bounds, "value", items=tuple(items), decides=is_own
-                )
-            )
+            name, terms = f"as {metric}", _mean_terms(items)
+            parts.append(Estimand(name, terms, bounds, "value", items=tuple(items), decides=is_own))
     return ClaimTest(parts, [item for part in parts for item in part.items])
 
 
-def _text_only(claim: ClaimSpec, board: CellSource) -> ClaimTest:
-    raise NotApplicable("it is a text without a number")
-
-
-def _claim_pairs(claim: ClaimSpec, board: CellSource) -> tuple[list[CellPair], int]:
-    """Pairs that a claim speaks of, and the number of its cells without a partner."""
+def _claim_items(claim: ClaimSpec, board: CellSource) -> tuple[list[CellPair], int]:
+    """Values or pairs that a claim speaks of, and the number of its cells without a partner."""
     metric = require_value(claim.metric)
+    if claim.baseline is None:
+        return _unpaired_items(board.cells(claim, metric, None, claim.by)), 0
     baseline = board.cells(claim, metric, claim.baseline, claim.baseline_by or claim.by)
     treatment = board.cells(claim, metric, claim.treatment, claim.by)
-    compared = {*require_value(claim.baseline), *require_value(claim.treatment)}
-    pairs = board.pairs(baseline, treatment, compared)
+    pairs = board.pairs(baseline, treatment, {*claim.baseline, *require_value(claim.treatment)})
     paired = {id(cell) for pair in pairs for cell in (pair.cell, pair.baseline)}
     return pairs, sum(id(cell) not in paired for cell in (*baseline, *treatment))
 
 
-def _claim_values(claim: ClaimSpec, board: CellSource) -> list[CellPair]:
-    return _unpaired_items(board.cells(claim, require_value(claim.metric), None, claim.by))
-
-
 def _unpaired_items(cells: Iterable[Cell]) -> list[CellPair]:
     return [CellPair(cell.place, cell) for cell in cells]
-
-
-def _highest_item(items: Sequence[CellPair], metric: str, key: str, board: CellSource) -> CellPair:
-    if len(items) > 1 and metric not in RATES:
-        raise NotApplicable(
-            f"several values at one level of {labels.label_key(key)}, and only of a rate does the "
-            "highest count"
-        )
-    return max(items, key=lambda item: _log_mean(item, board))
 
 
 def _log_mean(cell_pair: CellPair, board: CellSource) -> float:
@@ -363,11 +305,11 @@ def _difference_estimand(
     rule: Literal["band", "size", "alike"] = "band",
 ) -> Estimand:
     """Part for the difference of two sums, the first less the second."""
-    return Estimand(where, _sum_terms((of[0], 1.0), (of[1], -1.0)), bounds, "share", rule, of, items)
+    return Estimand(where, _subtract(*of), bounds, "share", rule, of, items)
 
 
-def _change_terms(cell_pair: CellPair, first: CellPair) -> Terms:
-    return _sum_terms((cell_pair.terms, 1.0), (first.terms, -1.0))
+def _subtract(terms: Terms, other: Terms) -> Terms:
+    return _sum_terms((terms, 1.0), (other, -1.0))
 
 
 def _mean_terms(items: Sequence[CellPair]) -> Terms:
@@ -385,10 +327,8 @@ def _sum_terms(*weighted: tuple[Terms, float]) -> Terms:
 
 
 def _describe_step(where: str, key: str, start: object, end: object) -> str:
-    return (
-        f"{where + ', ' if where else ''}{labels.label_key(key)} {_format_level(start)} to "
-        f"{_format_level(end)}"
-    )
+    place = f"{where}, " if where else ""
+    return f"{place}{labels.label_key(key)} {_format_level(start)} to {_format_level(end)}"
 
 
 def _format_level(value: object) -> str:
@@ -403,5 +343,4 @@ _KINDS: dict[str, Callable[[ClaimSpec, CellSource], ClaimTest]] = {
     "proportional": _test_proportion,
     "same_effect": _test_same_effect,
     "peak": _test_peak,
-    "text_only": _text_only,
 }

@@ -1,14 +1,10 @@
-"""Claims put to the runs of a study: a cell has a value in each block, so that it has an interval.
-
-What is asked and what comes out is that of every maker of cells (`kinds`, `judge`); here is which cells a
-study has, under the keys that documents use, and how what came out is written. Effects that one contrast of
-the study is are findings of their own (`effects`).
-"""
+"""Claims put to the runs of a study: a cell has a value in each block, so that it has an interval."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from benchbook.compare.claims import effects, estimands
 from benchbook.compare.claims.bands import published_text
@@ -48,23 +44,25 @@ def assign_claims(
     The ids are `source/claim`. An effect that one contrast answers becomes a finding; an illustrated one of
     throughput is seen in the findings. `left` has a sentence for each claim that the study can't be asked.
     """
-    claim_assignment = ClaimAssignment([], [], [])
+    assignment = ClaimAssignment([], [], [])
     for name, claim in {**shown, **judged}.items():
         is_judged = name in judged
+        is_shown_rate = not is_judged and effects.is_contrast(claim) and claim.metric in estimands.RATES
         try:
             what = _build_test(study, claim)
         except NotApplicable as error:
-            if not is_judged and _is_rate(claim):
-                continue
-            claim_assignment.left.append(
-                f"Claim {name} is not {'answered' if is_judged else 'illustrated'}: {error}."
-            )
+            verb = "answered" if is_judged else "illustrated"
+            assignment.left.extend([] if is_shown_rate else [f"Claim {name} is not {verb}: {error}."])
             continue
         contrasts = effects.match_contrasts(name, claim, what) if is_judged else []
-        claim_assignment.effects.extend(contrasts)
-        if not contrasts and (is_judged or not _is_in_findings(study, claim, what)):
-            claim_assignment.asked.append(AssignedClaim(name, claim, is_judged))
-    return claim_assignment
+        assignment.effects.extend(contrasts)
+        # The findings themselves show an effect of throughput over their baseline.
+        treatments = {item.cell.at[0] for item in what.items}
+        baselines = {item.baseline.at[0] for item in what.items if item.baseline is not None}
+        is_seen = is_shown_rate and study.baseline not in treatments and baselines <= {study.baseline}
+        if not contrasts and not is_seen:
+            assignment.asked.append(AssignedClaim(name, claim, is_judged))
+    return assignment
 
 
 def required_tables(several: Sequence[AssignedClaim]) -> tuple[str, ...]:
@@ -78,7 +76,7 @@ def answer_claims(evidence: StudyEvidence, several: Sequence[AssignedClaim]) -> 
 
 
 def _build_test(study: StudySpec, claim: ClaimSpec) -> estimands.ClaimTest:
-    """Test of a claim on a study; Unfit if it does not apply to the study."""
+    """Test of a claim on a study; NotApplicable if it does not apply to the study."""
     if claim.metric is not None and not is_known(claim.metric, claim.across):
         raise NotApplicable(f"its metric {claim.metric} is not measured")
     if not all(each.key is not None or (each.metric in USED and each.whole) for each in claim.where):
@@ -86,31 +84,18 @@ def _build_test(study: StudySpec, claim: ClaimSpec) -> estimands.ClaimTest:
     return estimands.build_test(claim, StudyCells(study))
 
 
-def _is_in_findings(study: StudySpec, claim: ClaimSpec, what: estimands.ClaimTest) -> bool:
-    """True if the findings themselves show a claim: an effect of throughput over their baseline."""
-    baselines = {item.baseline.at[0] for item in what.items if item.baseline is not None}
-    treatments = {item.cell.at[0] for item in what.items}
-    return _is_rate(claim) and study.baseline not in treatments and baselines <= {study.baseline}
-
-
-def _is_rate(claim: ClaimSpec) -> bool:
-    return effects.is_contrast(claim) and claim.metric in estimands.RATES
-
-
 def _answer_claim(evidence: StudyEvidence, assigned_claim: AssignedClaim) -> Answer:
     claim, level, looks = assigned_claim.claim, evidence.analysis.level, evidence.analysis.looks
+    nothing: dict[str, Any] = {"n": 0, "parts": [], "verdict": None, "reason": None}
     new_answer = Answer(
         claim=assigned_claim.id,
         kind=claim.kind,
         metric=claim.metric,
         published=published_text(claim),
-        read_as=claim.note if claim.note else None,
+        read_as=claim.note or None,
         judged=assigned_claim.is_judged,
-        n=0,
         level=level,
-        parts=[],
-        verdict=None,
-        reason=None,
+        **nothing,
     )
     try:
         board = StudyCells(evidence.study, evidence)
@@ -125,13 +110,9 @@ def _answer_claim(evidence: StudyEvidence, assigned_claim: AssignedClaim) -> Ans
         reason = f"loading was timed once, so there is no interval: {times}"
     elif not is_reached:
         reason = f"nothing is decided before {min(looks)} blocks; there are {complete}"
-    observations = {
-        "n": board.n,
-        "parts": [as_answer_part(part) for part in outcomes],
-        "reason": reason,
-    }
-    if assigned_claim.is_judged and is_reached:
-        observations["verdict"] = judge_test(what, outcomes, level)
+    verdict = judge_test(what, outcomes, level) if assigned_claim.is_judged and is_reached else None
+    parts = [as_answer_part(part) for part in outcomes]
+    observations = {"n": board.n, "parts": parts, "reason": reason, "verdict": verdict}
     return new_answer.model_copy(update=observations)
 
 

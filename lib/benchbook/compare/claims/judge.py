@@ -5,18 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from benchbook.compare.claims.estimands import BACK, CellSource, ClaimTest, Estimand, NotApplicable
-from benchbook.compare.stats import tolerance
-from benchbook.compare.stats.equivalence import (
-    MARGIN,
-    PRACTICAL,
-    RELATIVE_MARGIN,
-    Bounds,
-    Verdict,
-    adjust_holm,
-    decide_verdict,
-)
+from benchbook.compare.stats import equivalence, tolerance
+from benchbook.compare.stats.equivalence import MARGIN, PRACTICAL, RELATIVE_MARGIN, Bounds, Verdict
 from benchbook.compare.stats.intervals import Interval
 from benchbook.core.artifacts.findings import AnswerPart
 from benchbook.core.util.errors import require_value
@@ -24,6 +17,7 @@ from benchbook.core.util.errors import require_value
 SAMPLE_P = 0.025
 """One-sided probability below which a few seconds of a run refuse that most of its seconds are in a band."""
 NO_SIZE = "no effect was shown, so its size has no trend"
+NOT_SHOWN = "not shown by its own repeats"
 
 
 @dataclass(frozen=True)
@@ -69,53 +63,43 @@ def judge_test(claim_test: ClaimTest, outcomes: Sequence[EstimandOutcome], level
 
 def as_answer_part(estimand_outcome: EstimandOutcome, repetitions: int | None = None) -> AnswerPart:
     """Part as a row: its number with its interval, its band and its outcome."""
-
-    def back(log: float | None) -> float | None:
-        is_finite = log is not None and math.isfinite(log)
-        return BACK[estimand_outcome.part.scale](require_value(log)) if is_finite else None
-
-    amount, bounds = estimand_outcome.amount, estimand_outcome.bounds
+    part, amount, bounds = estimand_outcome.part, estimand_outcome.amount, estimand_outcome.bounds
+    logs = (amount.log_mean, amount.log_low, amount.log_high, bounds.log_low, bounds.log_high)
+    value, low, high, *band = (
+        BACK[part.scale](log) if log is not None and math.isfinite(log) else None for log in logs
+    )
+    numbers: dict[str, Any] = {
+        "value": value,
+        "low": low,
+        "high": high,
+        "band": tuple(band),
+        "n": repetitions,
+    }
     return AnswerPart(
-        where=estimand_outcome.part.where,
-        scale=estimand_outcome.part.scale,
-        value=back(amount.log_mean),
-        low=back(amount.log_low),
-        high=back(amount.log_high),
-        n=repetitions,
-        band=(back(bounds.log_low), back(bounds.log_high)),
+        **{key: getattr(part, key) for key in ("where", "scale", "decides")},
+        **numbers,
         outcome=estimand_outcome.outcome,
         reason=estimand_outcome.reason,
-        decides=estimand_outcome.part.decides,
     )
-
-
-def alike_margin(effect: float) -> float:
-    """Margin around 1 for the ratio of two alike changes: a fifth, of small changes 2 %."""
-    return min(max(MARGIN, RELATIVE_MARGIN * abs(effect)), RELATIVE_MARGIN)
-
-
-NOT_SHOWN = "not shown by its own repeats"
 
 
 def _judge_printed(
     part: Estimand, amount: Interval, bounds: Bounds, value: float, board: CellSource
 ) -> EstimandOutcome:
-    """Outcome of a printed number: inside or outside; open if its repetitions leave it undecided.
-
-    A number in a closed band holds where its repetitions show any effect. A step of a trend against its
-    direction by less than 2 points (of a value 1 %) is flat.
-    """
+    """Outcome of a printed number: inside or outside; open if its repetitions leave it undecided."""
     is_inside = bounds.holds(value)
     if part.margin and not is_inside and abs(value) < _flat_margin(part, board):
         return EstimandOutcome(part, amount, bounds, "inconclusive", is_flat=True)
     if not amount.is_known:
         return EstimandOutcome(part, amount, bounds, "confirmed" if is_inside else "contradicted")
-    decision = decide_verdict(amount, bounds)
+    # In a closed band it holds where its repetitions show any effect.
     is_closed = math.isfinite(bounds.log_high - bounds.log_low) and bounds.log_low * bounds.log_high != 0
     if is_inside and is_closed and tolerance.sign_of_interval(amount.log_low, amount.log_high):
         return EstimandOutcome(part, amount, bounds, "confirmed")
-    reason = NOT_SHOWN if decision.outcome == "inconclusive" else None
-    return EstimandOutcome(part, amount, bounds, decision.outcome, None, reason)
+    outcome = equivalence.judge_interval(amount, bounds)
+    return EstimandOutcome(
+        part, amount, bounds, outcome, None, NOT_SHOWN if outcome == "inconclusive" else None
+    )
 
 
 def _flat_margin(part: Estimand, board: CellSource) -> float:
@@ -130,18 +114,12 @@ def _count_surviving(outcomes: Sequence[EstimandOutcome], which: str, level: flo
     counted = [outcome for outcome in outcomes if outcome.outcome == which]
     if level is None or not counted:
         return len(counted)
-    p_values = [
-        outcome.p if outcome.outcome == which and outcome.p is not None else 1.0 for outcome in outcomes
-    ]
-    return sum(tolerance.is_below(p, 1 - level) for p in adjust_holm(p_values))
+    p_values = [1.0 if each.p is None or each.outcome != which else each.p for each in outcomes]
+    return sum(tolerance.is_below(p, 1 - level) for p in equivalence.adjust_holm(p_values))
 
 
 def judge_estimand(part: Estimand, board: CellSource, is_printed: bool) -> EstimandOutcome:
-    """Outcome of a part of a claim's test.
-
-    A printed number has no interval, so that it is inside its bounds or outside; a measured one is either
-    only with its whole interval.
-    """
+    """Outcome of a part of a claim's test; a measured number is inside or outside with its whole interval."""
     amount, bounds, reason = board.amount(part.terms), part.bounds, None
     if part.rule == "size":
         # |a| > |b| just where (a - b)(a + b) > 0, so the sign of both together says which way is larger.
@@ -152,8 +130,10 @@ def judge_estimand(part: Estimand, board: CellSource, is_printed: bool) -> Estim
         is_shown = tolerance.sign_of_interval(both.log_low, both.log_high) != 0
         reason = None if is_printed or is_shown else NO_SIZE
     if part.rule == "alike":
-        # Of a loss of 99 % a fifth is all that is left, so what is compared is the ratio of both changes.
-        margin = alike_margin(math.expm1(require_value(board.amount(part.of[1]).log_mean)))
+        # Of a loss of 99 % a fifth is all that is left, so what is compared is the ratio of both changes: it
+        # may be a fifth of the change from 1, of a small one 2 %.
+        change = abs(math.expm1(require_value(board.amount(part.of[1]).log_mean)))
+        margin = min(max(MARGIN, RELATIVE_MARGIN * change), RELATIVE_MARGIN)
         bounds = Bounds(math.log1p(-margin), math.log1p(margin))
     value = amount.log_mean
     if value is None or math.isnan(value):
@@ -161,6 +141,6 @@ def judge_estimand(part: Estimand, board: CellSource, is_printed: bool) -> Estim
     if reason is None and is_printed:
         return _judge_printed(part, amount, bounds, value, board)
     if reason is None and amount.is_known:
-        decision = decide_verdict(amount, bounds)
+        decision = equivalence.decide_verdict(amount, bounds)
         return EstimandOutcome(part, amount, bounds, decision.outcome, decision.p)
     return EstimandOutcome(part, amount, bounds, "inconclusive", None, reason or amount.reason)

@@ -1,8 +1,4 @@
-"""Claims on the tables of their own document: a cell is one printed number, with no interval.
-
-Verdicts are holds, does not hold, or not derivable: a number that was printed once says nothing about its own
-spread.
-"""
+"""Claims on the tables of their own document: a cell is one printed number, with no interval."""
 
 from __future__ import annotations
 
@@ -18,20 +14,11 @@ from benchbook.compare.stats.intervals import Interval, t_quantile
 from benchbook.compare.text import labels
 from benchbook.compare.text.worked_arithmetic import cell_record, pair_record
 from benchbook.core.artifacts.findings import Verdict
+from benchbook.core.published import table_cells
 from benchbook.core.published.audit import Reading
 from benchbook.core.published.claim import ClaimSpec, Condition, Selector, Supplement
 from benchbook.core.published.source import Number, Published
-from benchbook.core.published.table_cells import (
-    THREADS,
-    Ambiguous,
-    NoNumber,
-    TableCell,
-    both_metrics,
-    cell_values,
-    describe_place,
-    pair_cells,
-    select_numbers,
-)
+from benchbook.core.published.table_cells import THREADS, Ambiguous, NoNumber, TableCell, describe_place
 from benchbook.core.util.errors import require_value
 from benchbook.core.util.number_format import format_plain
 from benchbook.core.util.plural import as_sentence
@@ -54,68 +41,56 @@ class Printed:
 
     def cells(self, claim: ClaimSpec, metric: str, side: Selector | None, by: str | None) -> list[TableCell]:
         """Cells of one printed number each, or of several combined `across` a key."""
-        chosen = select_numbers(self._numbers, claim.cells, side)
+        chosen = table_cells.select_numbers(self._numbers, claim.cells, side)
         is_named = any(RUN in (each or {}) for each in (claim.cells, side))
         is_repeated = not is_named and any(number.key(RUN) is not None for number in chosen)
-        return cell_values(chosen, metric, claim.across or (RUN if is_repeated else None), by or "mean")
+        across = claim.across or (RUN if is_repeated else None)
+        return table_cells.cell_values(chosen, metric, across, by or "mean")
 
     def pairs(
-        self, baseline: Sequence[TableCell], treatment: Sequence[TableCell], compared: set[str]
+        self, baseline: list[TableCell], treatment: list[TableCell], compared: set[str]
     ) -> list[CellPair]:
-        """Pair cells that agree in every key but those compared."""
-        pairs = pair_cells(list(baseline), list(treatment), compared)
+        pairs = table_cells.pair_cells(baseline, treatment, compared)
         return [CellPair(pair.place, pair.treatment, pair.baseline) for pair in pairs]
 
-    def meets(self, claim: ClaimSpec, condition: Condition, cell: TableCell) -> bool:
+    def meets(self, condition: Condition, cell: TableCell) -> bool:
         """True if a key of a cell, or a metric printed for it, lies between the ends of a condition."""
         if condition.key is not None:
             value: object = cell.place.get(condition.key)
         else:
-            chosen = [
-                number for number in self._numbers if (number.table, number.row) == (cell.table, cell.row)
-            ]
-            beside = cell_values(chosen, require_value(condition.metric))
-            results = [other.value for other in beside if other.place == cell.place]
-            value = results[0] if results else None
-        if not isinstance(value, int | float):
-            return False
-        return (condition.above is None or value > condition.above) and (
-            condition.below is None or value < condition.below
-        )
+            row = (cell.table, cell.row)
+            chosen = [number for number in self._numbers if (number.table, number.row) == row]
+            beside = table_cells.cell_values(chosen, require_value(condition.metric))
+            value = next((other.value for other in beside if other.place == cell.place), None)
+        low, high = (-math.inf if condition.above is None else condition.above), condition.below
+        return isinstance(value, int | float) and low < value < (math.inf if high is None else high)
 
     def none_left(self, claim: ClaimSpec, cell_pairs: Sequence[CellPair]) -> str:
         """Say that no cells can be compared, or that none meets the conditions."""
-        request = []
+        requests = []
         for condition in claim.where:
-            ends = [
-                f"{word} {end:g}"
-                for word, end in (("above", condition.above), ("below", condition.below))
-                if end is not None
-            ]
-            places = [cell_pair.place.get(condition.key) for cell_pair in cell_pairs] if condition.key else []
-            numbers = [place for place in places if isinstance(place, int | float)]
-            has = f" (they have {min(numbers):g} to {max(numbers):g})" if numbers else ""
-            name = (
-                labels.label_key(condition.key)
-                if condition.key
-                else labels.label_metric(require_value(condition.metric))
-            )
-            request.append(f"{name} {' and '.join(ends)}{has}")
-        if cell_pairs and request:
-            return f"none of its {len(cell_pairs)} cells has {'; '.join(request)}"
+            bounds = {"above": condition.above, "below": condition.below}
+            ends = " and ".join(f"{word} {end:g}" for word, end in bounds.items() if end is not None)
+            name, has = labels.label_metric(condition.metric or ""), ""
+            if condition.key:
+                name, places = labels.label_key(condition.key), (pair.place for pair in cell_pairs)
+                keys = (place.get(condition.key) for place in places)
+                numbers = [number for number in keys if isinstance(number, int | float)]
+                has = f" (they have {min(numbers):g} to {max(numbers):g})" if numbers else ""
+            requests.append(f"{name} {ends}{has}")
+        if cell_pairs and requests:
+            return f"none of its {len(cell_pairs)} cells has {'; '.join(requests)}"
         return "no two cells can be compared"
 
     def series(self, items: Sequence[CellPair], key: str, free: tuple[str, ...] = ()) -> Series:
         """Series with a difference in one key alone; the arm is None if each has one level."""
-        bound = {key, *(THREADS if key in THREADS else ()), *free}
-        bound |= THREADS if "threads" in free else set()
+        bound = {key, *free, *(THREADS if {key, *free} & THREADS else ())}
         levelled = [item for item in items if item.place.get(key) is not None]
         series = _group_series(levelled, key, bound)
         if all(len({level for level, _ in levels}) < 2 for _, levels in series):
             series = _group_series(levelled, key, bound | {"arm"})
         for where, levels in series:
-            repeated = len({level for level, _ in levels}) < len(levels)
-            if repeated and not free:
+            if not free and len({level for level, _ in levels}) < len(levels):
                 raise Ambiguous(f"{where or 'all'}: two cells have the same {labels.label_key(key)}")
         return series
 
@@ -124,12 +99,10 @@ class Printed:
         return id(item)
 
     def named(self, items: Sequence[CellPair]) -> str:
-        """Write the keys of the first."""
         return describe_place(items[0].place)
 
     def has(self, metric: str) -> bool:
-        """True if a metric is printed."""
-        return set(both_metrics(metric)) <= {number.metric for number in self._numbers}
+        return set(table_cells.both_metrics(metric)) <= {number.metric for number in self._numbers}
 
     def amount(self, terms: Terms) -> Interval:
         """Sum of logarithms of printed numbers, with a 95 % interval if they are means of several.
@@ -140,10 +113,8 @@ class Printed:
         for cell, weight in terms:
             value = cell.value
             if value < 0 or (value == 0 and weight < 0):
-                raise NoNumber(
-                    f"{describe_place(cell.place)} has {format_plain(value)}, and nothing is a multiple "
-                    "of that"
-                )
+                has = f"{describe_place(cell.place)} has {format_plain(value)}"
+                raise NoNumber(f"{has}, and nothing is a multiple of that")
             total.append(weight * math.log(value) if value else -math.inf)
         mean = math.fsum(total) if -math.inf not in total else -math.inf
         repeated = [cell for cell, _ in terms if cell.log_error]
@@ -167,10 +138,7 @@ def judge_source(published: Published) -> list[dict[str, Any]]:
 
 
 def judge_claim(published: Published, name: str) -> dict[str, Any]:
-    """Judge one claim.
-
-    The dict is that of an `AuditedClaim` without its doubts.
-    """
+    """Judge one claim: the dict of an `AuditedClaim` without its doubts."""
     claim = published.source.claims[name]
     band = claim_limits(claim)
     result: dict[str, Any] = {
@@ -180,18 +148,13 @@ def judge_claim(published: Published, name: str) -> dict[str, Any]:
         "band": None if band is None else [band.low, band.high],
         "is_share": is_share(claim),
         "judged_by": judged_by(claim),
-        "verdict": OPEN,
-        "reason": "",
-        "recomputed": "",
-        "cells": [],
-        "n_cells": 0,
-        **NO_NUMBERS,
+        **{"verdict": OPEN, "reason": "", "recomputed": "", "cells": [], "n_cells": 0, **NO_NUMBERS},
         "put": claim.put.says if claim.put else None,
     }
     result |= judge_printed(claim, published.numbers)
     result |= _withhold_copied(claim, published, result)
-    if told_pair := describe_measured_pair(claim, published.numbers):
-        result["reason"] = f"{result['reason']} {told_pair}"
+    if better_pair := describe_measured_pair(claim, published.numbers):
+        result["reason"] = f"{result['reason']} {better_pair}"
     result["beside"] = [_supplementary_record(beside, published.numbers) for beside in claim.beside]
     return result
 
@@ -224,29 +187,22 @@ def describe_measured_pair(claim: ClaimSpec, numbers: Sequence[Number]) -> str:
     Such a number is from another day, so arms that were repeated with the treatment make the better baseline.
     Empty where the baseline is repeated itself, or nothing else is.
     """
-    if claim.kind != "effect" or not {"arm"} <= set(claim.baseline or {}) & set(claim.treatment or {}):
+    baseline, treatment = claim.baseline or {}, claim.treatment or {}
+    if claim.kind != "effect" or "arm" not in baseline or "arm" not in treatment:
         return ""
-    metric = require_value(claim.metric)
-    runs = [
-        select_number
-        for select_number in select_numbers(numbers, claim.cells)
-        if select_number.metric == metric and select_number.key(RUN) is not None
-    ]
     by_arm: dict[Any, set[Any]] = {}
-    for run in runs:
-        by_arm.setdefault(run.key("arm"), set()).add(run.key(RUN))
-    stored, treated = require_value(claim.baseline)["arm"], require_value(claim.treatment)["arm"]
+    for number in table_cells.select_numbers(numbers, claim.cells):
+        if number.metric == claim.metric and number.key(RUN) is not None:
+            by_arm.setdefault(number.key("arm"), set()).add(number.key(RUN))
+    stored, treated = baseline["arm"], treatment["arm"]
     if len(by_arm.get(stored, ())) != 1 or len(by_arm.get(treated, ())) < 2:
         return ""
     report = []
     for arm in (each for each in by_arm if each not in (stored, treated) and len(by_arm[each]) > 1):
-        other = judge_printed(
-            claim.model_copy(update={"baseline": {**require_value(claim.baseline), "arm": arm}}), numbers
-        )
+        other = judge_printed(claim.model_copy(update={"baseline": {**baseline, "arm": arm}}), numbers)
         report.append(f"against {arm}, which was repeated beside it, it is {other['recomputed']}")
-    return (
-        f"The baseline {stored} is a single number; {'; '.join(report)}. Prefer that pair." if report else ""
-    )
+    better = "; ".join(report)
+    return f"The baseline {stored} is a single number; {better}. Prefer that pair." if report else ""
 
 
 def _group_series(items: Sequence[CellPair], key: str, bound: set[str]) -> Series:
@@ -268,16 +224,14 @@ def _record_item(cell_pair: CellPair, claim: ClaimSpec) -> dict[str, Any]:
 
 def _withhold_copied(claim: ClaimSpec, published: Published, result: dict[str, Any]) -> dict[str, Any]:
     """Result without a verdict if a table in use is another document's; its arithmetic stays."""
-    if not result["cells"]:
-        return {}
-    sides: list[Selector | None] = [
-        side for side in (claim.baseline, claim.treatment, claim.one, claim.other) if side is not None
-    ]
-    numbers = select_numbers(published.numbers, claim.cells)
-    used = {number.table for side in sides or [None] for number in select_numbers(numbers, side)}
-    tables = published.source.tables
+    both = (claim.baseline, claim.treatment, claim.one, claim.other)
+    sides: list[Selector | None] = [side for side in both if side is not None]
+    select, tables = table_cells.select_numbers, published.source.tables
+    used = {
+        number.table for side in sides or [None] for number in select(published.numbers, claim.cells, side)
+    }
     copies = {name: of for name in sorted(used) if (of := tables[name].copy_of) is not None}
-    if not copies:
+    if not copies or not result["cells"]:
         return {}
     same = "; ".join(f"the table {name} is the table {of}, number for number" for name, of in copies.items())
     cells = [{**cell, "is_inside": None} for cell in result["cells"]]
@@ -286,22 +240,15 @@ def _withhold_copied(claim: ClaimSpec, published: Published, result: dict[str, A
 
 
 def _supplementary_record(beside: Supplement, numbers: Sequence[Number]) -> dict[str, Any]:
-    records: list[dict[str, Any]]
-
     def side(selector: Selector | None) -> list[TableCell]:
-        return cell_values(
-            select_numbers(numbers, beside.cells, selector), beside.metric, beside.across, beside.by
-        )
+        chosen = table_cells.select_numbers(numbers, beside.cells, selector)
+        return table_cells.cell_values(chosen, beside.metric, beside.across, beside.by)
 
     try:
-        if beside.baseline is not None and beside.treatment is not None:
-            compared = {*beside.baseline, *beside.treatment}
-            records = [
-                pair_record(pair_cell)
-                for pair_cell in pair_cells(side(beside.baseline), side(beside.treatment), compared)
-            ]
-        else:
-            records = list(map(cell_record, side(None)))
+        if beside.baseline is None or beside.treatment is None:
+            return {"says": beside.says, "cells": list(map(cell_record, side(None))), "problem": None}
+        compared = {*beside.baseline, *beside.treatment}
+        pairs = table_cells.pair_cells(side(beside.baseline), side(beside.treatment), compared)
+        return {"says": beside.says, "cells": list(map(pair_record, pairs)), "problem": None}
     except (Ambiguous, NoNumber) as error:
         return {"says": beside.says, "cells": [], "problem": str(error)}
-    return {"says": beside.says, "cells": records, "problem": None}

@@ -30,8 +30,7 @@ OF_A_PART = ("workload", "idle_connections", "new_connections_per_s")
 
 @dataclass(frozen=True)
 class StudyEvidence:
-    """Input of findings and claims: tidy `runs` and `histograms`, the `intervals` of their
-    seconds, `loads` by arm, facts."""
+    """Input of findings and claims: tidy `runs`, `histograms` and `intervals`, `loads` and `facts` by arm."""
 
     study: StudySpec
     runs: pd.DataFrame
@@ -68,7 +67,6 @@ class StudyCell:
 
     @property
     def at(self) -> CellLocation:
-        """Place in its study."""
         return CellLocation.of(self.place)
 
 
@@ -97,7 +95,7 @@ class StudyCells:
         return [StudyCell(row, metric, way) for row in table.to_dict("records")]
 
     def pairs(
-        self, baseline: Sequence[StudyCell], treatment: Sequence[StudyCell], compared: set[str]
+        self, baseline: list[StudyCell], treatment: list[StudyCell], compared: set[str]
     ) -> list[CellPair]:
         """Pair cells that differ only in the carrier of the keys compared."""
         owners = set(map(_key_owner, compared))
@@ -108,16 +106,12 @@ class StudyCells:
             if len(match) > 1:
                 raise NotApplicable("it speaks of several baselines")
             for other in match:
-                treated, base = cell.at.name, other.at.name
-                name = treated if treated == base else f"{treated} against {base}"
+                name = " against ".join(dict.fromkeys((cell.at.name, other.at.name)))
                 result.append(CellPair({**cell.place, "name": name}, cell, other))
         return result
 
-    def meets(self, claim: ClaimSpec, condition: Condition, cell: StudyCell) -> bool:
-        """True if a cell has a key between the ends of a condition, or the required use.
-
-        Cells are chosen by what was used there in the mean over all blocks, never by what came out.
-        """
+    def meets(self, condition: Condition, cell: StudyCell) -> bool:
+        """True if a cell has a key, or its mean use over all blocks, between the ends of a condition."""
         low, high = condition_ends(condition)
         if condition.key is not None:
             if condition.key not in self._table:
@@ -138,7 +132,7 @@ class StudyCells:
         return requests[0] if requests else "no cell of the study is what it speaks of"
 
     def series(self, items: Sequence[CellPair], key: str, free: tuple[str, ...] = ()) -> Series:
-        """Series that vary only the carrier of a key; Unfit if one level stands twice."""
+        """Series that vary only the carrier of a key; NotApplicable if one level stands twice."""
         owner = _key_owner(key)
         rest = [name for name in PLACE if name != owner and name not in free]
         groups: dict[str, list[tuple[Any, CellPair]]] = {}
@@ -146,9 +140,8 @@ class StudyCells:
         if items and not levelled:
             raise NotApplicable(f"the study does not vary {labels.label_key(key)}")
         for cell_pair in levelled:
-            where = ", ".join(_format_threads(cell_pair.place[name])
-                    if name == "threads" else str(cell_pair.place[name])
-                              for name in rest)  # fmt: skip
+            words = {**cell_pair.place, "threads": _format_threads(cell_pair.place["threads"])}
+            where = ", ".join(str(words[name]) for name in rest)
             groups.setdefault(where, []).append((cell_pair.place[key], cell_pair))
         for levels in groups.values():
             if "threads" not in free and len({level for level, _ in levels}) < len(levels):
@@ -181,10 +174,7 @@ class StudyCells:
         return t_interval(values.to_numpy(), self._evidence.analysis.level)
 
     def settle(self, claim_test: estimands.ClaimTest) -> tuple[int, str | None]:
-        """Keep the blocks that have every number asked for, up to the last look.
-
-        Return how many are complete, and why others are left out.
-        """
+        """Keep the complete blocks up to the last look; their number, and why others are left out."""
         sums = [terms for part in claim_test.parts for terms in (part.terms, *part.of)]
         if self._evidence is None or not sums:
             return 0, None
@@ -217,12 +207,10 @@ class StudyCells:
         ]
         if self._evidence is None:
             return pd.DataFrame(rows)
-        places = set(
-            map(tuple, self._evidence.runs[["arm", "workload", "threads"]].drop_duplicates().to_numpy())
-        )
-        return pd.DataFrame(
-            [row for row in rows if tuple(row[key] for key in PLACE) in places], columns=list(rows[0])
-        )
+        columns = ["arm", "workload", "threads"]
+        measured = set(self._evidence.runs[columns].itertuples(index=False, name=None))
+        kept = [row for row in rows if tuple(row[key] for key in PLACE) in measured]
+        return pd.DataFrame(kept, columns=list(rows[0]))
 
     def _logs(self, study_cell: StudyCell) -> pd.Series:
         """Logarithm of a cell's metric by block, NaN if a run has no such number."""
@@ -235,9 +223,8 @@ class StudyCells:
         return self._values[key][study_cell.at]
 
     def _logarithms(self, metric: str, by: str | None) -> pd.DataFrame:
-        """Logarithm of a metric, one row a block, one column a cell; Unfit at zero or below."""
-        evidence = self._evidence
-        assert evidence is not None
+        """Logarithm of a metric, one row a block, one column a cell; NotApplicable at zero or below."""
+        evidence = require_value(self._evidence)
         if metric == LOADING:
             return _loading_logs(self._study, evidence.loads or {})
         runs = evidence.runs[evidence.runs.arm.isin(self._study.arms)]
@@ -247,21 +234,14 @@ class StudyCells:
             raise NotApplicable(f"no run has {labels.label_metric(metric)}")
         if (rows.value <= 0).any():
             worst = rows[rows.value <= 0].iloc[0]
-            raise NotApplicable(
-                f"{labels.label_metric(metric)} is {worst.value:g} in block {worst.block} "
-                f"({', '.join(str(worst[key]) for key in PLACE)} threads), so no ratio can be taken"
-            )
-        table = rows.pivot_table(
-            index="block", columns=list(PLACE), values="value", aggfunc="mean", dropna=False
-        )
-        return np.log(table)
+            place = ", ".join(str(worst[key]) for key in PLACE)
+            zero = f"{labels.label_metric(metric)} is {worst.value:g} in block {worst.block}"
+            raise NotApplicable(f"{zero} ({place} threads), so no ratio can be taken")
+        return np.log(rows.pivot_table("value", "block", list(PLACE), aggfunc="mean", dropna=False))
 
 
 def _select_cells(table: pd.DataFrame, selector: Selector | None) -> pd.DataFrame:
-    """Cells of a selector; Unfit if the study lacks a key or a value of it.
-
-    Of several workloads or loads beside them one is enough: a study may measure a part of a document's.
-    """
+    """Cells of a selector; NotApplicable if the study lacks its key or, of a workload or load, all values."""
     for key, wanted in (selector or {}).items():
         any_of = wanted if isinstance(wanted, tuple) else (wanted,)
         also = {"arm": "name", "workload": "script"}.get(key)
@@ -297,8 +277,7 @@ def _of_seconds(runs: pd.DataFrame, metric: str, by: str, intervals: pd.DataFram
     if intervals is None or intervals.empty:
         raise NotApplicable("the seconds of the runs are not there")
     counted = intervals[~intervals.is_discarded.astype(bool)]
-    together = counted.groupby("run_id")[metric].agg(by)
-    return runs.run_id.map(together)
+    return runs.run_id.map(counted.groupby("run_id")[metric].agg(by))
 
 
 def _loading_logs(study: StudySpec, loads: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
@@ -306,23 +285,14 @@ def _loading_logs(study: StudySpec, loads: Mapping[str, Mapping[str, Any]]) -> p
     seconds = {arm: float(load["seconds"]) for arm, load in loads.items() if load.get("seconds")}
     if not seconds:
         raise NotApplicable("loading was not timed")
-    places = [
-        (arm, workload, threads)
-        for arm in seconds
-        for workload in study.workloads
-        for threads in study.threads
-    ]
-    columns = pd.MultiIndex.from_tuples(places, names=list(PLACE))
-    return pd.DataFrame([[np.log(seconds[arm]) for arm, _, _ in places]], columns=columns, index=[1])
+    columns = pd.MultiIndex.from_product([seconds, study.workloads, study.threads], names=PLACE)
+    return pd.DataFrame([[np.log(seconds[arm]) for arm, _, _ in columns]], columns=columns, index=[1])
 
 
 def used_share(
     runs: pd.DataFrame, facts: Mapping[str, Mapping[str, Any]], condition: Condition, at: tuple[str, str, int]
 ) -> float | None:
-    """Mean utilization of a part, as a share of its limit, in a cell (arm, workload, threads).
-
-    None where nothing was seen of it, or where the facts don't tell what it may use.
-    """
+    """Mean utilization of a part, as a share of its limit, in a cell; None where either is unknown."""
     metric, (arm, workload, threads) = require_value(condition.metric), at
     cores = allowed_cores(facts.get(arm, {}), USED[metric])
     cell_runs = runs[(runs.arm == arm) & (runs.workload == workload) & (runs.threads == threads)]

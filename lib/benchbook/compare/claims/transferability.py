@@ -1,8 +1,4 @@
-"""Transfer of claims from the author's machine: similarity of the arms, and session results.
-
-Two gradings that stand side by side and never become one number. A stand-in gives no verdict on the author's
-own machine, however close it is.
-"""
+"""Transfer of claims from the author's machine: similarity of the arms, and session results, side by side."""
 
 from __future__ import annotations
 
@@ -18,15 +14,8 @@ from benchbook.compare.claims import estimands
 from benchbook.compare.claims.bands import claim_limits, judged_by
 from benchbook.compare.claims.metrics import USED, metric_column
 from benchbook.compare.claims.study_cells import StudyCells
+from benchbook.compare.meta import random_effects
 from benchbook.compare.meta.meta_analysis import SessionResult
-from benchbook.compare.meta.random_effects import (
-    FEWEST_OCCASIONS,
-    FEWEST_PROCESSORS,
-    Value,
-    average_occasion,
-    group_occasions,
-    pool_by_processor,
-)
 from benchbook.compare.stats import tolerance
 from benchbook.compare.stats.intervals import t_quantile
 from benchbook.compare.text import cpu_models
@@ -91,8 +80,8 @@ class Grade:
     def carries_over(self) -> bool:
         """True if the claim holds elsewhere: near enough, often enough, several processors."""
         is_near, is_seen = self.closeness in ("same", "close"), self.outcome in SEEN
-        is_often = self.occasions >= FEWEST_OCCASIONS and self.processors >= FEWEST_PROCESSORS
-        return is_near and is_seen and is_often
+        is_often = self.occasions >= random_effects.FEWEST_OCCASIONS
+        return is_near and is_seen and is_often and self.processors >= random_effects.FEWEST_PROCESSORS
 
 
 def grade_claim(
@@ -149,20 +138,18 @@ def judge_closeness(
         pairs = set(itertools.combinations(dict.fromkeys(item.cell.at[0] for item in claim_test.items), 2))
     dials = sorted({dial for pair in pairs for dial in _dose_settings(study, *pair)})
     if dials:
-        return (
-            "made",
-            f"the study itself sets {join_words([_DIALS[dial] for dial in dials])}, and with it the size",
-        )
-    arms = list(
-        dict.fromkeys(cell.at[0] for item in claim_test.items for cell in (item.baseline, item.cell) if cell)
-    )
-    near: Closeness = "same"
-    reasons = []
-    if message := dose:
-        near, reasons = "kin", [message]
+        what = join_words([_DIALS[dial] for dial in dials])
+        return "made", f"the study itself sets {what}, and with it the size"
+    cells = (cell for item in claim_test.items for cell in (item.baseline, item.cell) if cell)
+    arms = list(dict.fromkeys(cell.at[0] for cell in cells))
+    near: Closeness = "kin" if dose else "same"
+    reasons = [dose] if dose else []
     of_arms = [_list_programs(facts.get(arm, {})) for arm in arms]
+    # What all arms have in common, and what stays the same along a key, is what they are compared in.
+    is_along = claim.baseline is None and claim.kind in ("trend", "proportional", "peak")
     for part in dict.fromkeys(part for parts in of_arms for part in parts):
-        how, why = _program_closeness(*part, source, _is_compared(claim, part, of_arms))
+        is_compared = not is_along and any(part not in parts for parts in of_arms)
+        how, why = _program_closeness(*part, source, is_compared or claim.kind == "value")
         near = max(near, how, key=CLOSENESS.index)
         reasons += [why] if why else []
     if not reasons and not any(facts.get(arm) for arm in arms):
@@ -218,10 +205,7 @@ def other_dose(claim: ClaimSpec, printed: float, findings: Findings) -> str:
 
 
 def _ends_over_rates(name: str, study: StudySpec, findings: Findings) -> tuple[float, float] | None:
-    """Ends of a claim's cells where they differ in the offered rate alone, and two exclude each other.
-
-    Then the effect depends on the rate, and its mean over the study's rates is no size of anything.
-    """
+    """Ends of a claim's cells where they differ in the offered rate alone, and two exclude each other."""
     rates = {workload.rate for workload in study.workloads.values() if workload.rate}
     if len(rates) < max(FEWEST_RATES, len(study.workloads)) or len(study.threads) > 1:
         return None
@@ -232,19 +216,15 @@ def _ends_over_rates(name: str, study: StudySpec, findings: Findings) -> tuple[f
 
 
 def nearest_studies(grades: Mapping[str, Grade]) -> list[str]:
-    """Studies of a claim: those with an informative answer first, then the nearest, then those on
-    most processors."""
-    return sorted(
-        grades,
-        key=lambda name: (
-            grades[name].outcome == "not asked",
-            grades[name].outcome == "too wide to tell",
-            CLOSENESS.index(grades[name].closeness),
-            -grades[name].processors,
-            -grades[name].occasions,
-            name,
-        ),
-    )
+    """Studies of a claim: the informative ones first, then the nearest, then those on most processors."""
+
+    def rank(name: str) -> tuple[object, ...]:
+        grade = grades[name]
+        is_silent, is_wide = grade.outcome == "not asked", grade.outcome == "too wide to tell"
+        near = CLOSENESS.index(grade.closeness)
+        return is_silent, is_wide, near, -grade.processors, -grade.occasions, name
+
+    return sorted(grades, key=rank)
 
 
 @dataclass(frozen=True)
@@ -284,29 +264,23 @@ def _of_contrasts(
     band = claim_limits(claim)
     if claim.kind != "effect" or band is None or claim.where:
         return
-    claim_test = estimands.build_test(claim, StudyCells(study))
-    meant = {
-        (item.baseline.at[0], *item.cell.at[:2]) for item in claim_test.items if item.baseline is not None
-    }
+    items = estimands.build_test(claim, StudyCells(study)).items
+    meant = {(item.baseline.at[0], *item.cell.at[:2]) for item in items if item.baseline is not None}
     loads = _table_loads(claim, source)
-    workloads = {item for _, _, item in meant if not loads or {item, study.script(item)} & loads}
+    meant = {cell for cell in meant if not loads or {cell[2], study.script(cell[2])} & loads}
     metric = "qps" if claim.metric in estimands.RATES else metric_column(str(claim.metric))
+    is_mean, ends = judged_by(claim) == "mean", (band.log_low, band.log_high)
     for finding in findings.findings:
         contrast = (finding.baseline, finding.treatment, finding.workload)
-        if contrast not in meant or finding.workload not in workloads or finding.metric != metric:
+        if contrast not in meant or finding.metric != metric:
             continue
-        is_each = judged_by(claim) != "mean"
-        parts: Sequence[FindingData | LevelContrast] = (
-            finding.levels if is_each and finding.levels else [finding]
-        )
+        parts: Sequence[FindingData | LevelContrast] = (not is_mean and finding.levels) or [finding]
         for part in parts:
             if part.low is not None and part.n > 1:
                 at = f", at threads {part.threads}" if part is not finding else ""
                 where = f"{finding.treatment} against {finding.baseline}, {finding.workload}{at}"
-                middle, low, high = (
-                    math.log1p(require_value(end)) for end in (part.effect, part.low, part.high)
-                )
-                ends = (band.log_low, band.log_high)
+                fractions = (part.effect, part.low, part.high)
+                middle, low, high = (math.log1p(require_value(fraction)) for fraction in fractions)
                 yield _Number(where, middle, low, high, part.n, part.level, ends)
 
 
@@ -329,24 +303,26 @@ def _session_outcome(
     observations: Sequence[tuple[StudySession, _Number]],
 ) -> tuple[Outcome, float, float, int]:
     """Outcome of the sessions for one number, its range as fractions, and the number of occasions."""
+    sessions, numbers = zip(*observations, strict=True)
     by_session = {
-        session.id: Value(session.id, number.middle, number.error, number.n, number.level)
+        session.id: random_effects.Value(session.id, number.middle, number.error, number.n, number.level)
         for session, number in observations
     }
-    groups = group_occasions([session for session, _ in observations])
-    values = [average_occasion([by_session[session.id] for session in group]) for group in groups]
-    band = observations[-1][1].band
+    groups = random_effects.group_occasions(sessions)
+    values = [
+        random_effects.average_occasion([by_session[session.id] for session in group]) for group in groups
+    ]
     models = cpu_models.model_keys([group[0].processor for group in groups])
     variances = [max(value.standard_error, 1e-9) ** 2 for value in values]
-    random_effects = pool_by_processor([value.log_effect for value in values], variances, models).pool
-    low, high = random_effects.prediction_low, random_effects.prediction_high
+    logs = [value.log_effect for value in values]
+    pool = random_effects.pool_by_processor(logs, variances, models).pool
+    band, back = numbers[-1].band, estimands.BACK[numbers[-1].scale]
+    low, high = pool.prediction_low, pool.prediction_high
     is_predicted, is_bounded = low is not None and high is not None, math.isfinite(sum(band))
     if low is None or high is None:
-        low = min(number.low for _, number in observations)
-        high = max(number.high for _, number in observations)
-    back = estimands.BACK[observations[-1][1].scale]
+        low, high = min(number.low for number in numbers), max(number.high for number in numbers)
     # A plain value has no direction.
-    sign = _band_sign(band) if observations[-1][1].scale == "share" else 0
+    sign = _band_sign(band) if numbers[-1].scale == "share" else 0
     if sign and {-1, 1} <= {value.sign for value in values}:
         outcome: Outcome = "depends on the machine"
     elif tolerance.is_inside(low, high, *band) and (not sign or (is_predicted and is_bounded)):
@@ -354,7 +330,7 @@ def _session_outcome(
     elif not sign:
         outcome = "outside the claim" if tolerance.is_outside(low, high, *band) else "too wide to tell"
     else:
-        outcome = _directed_outcome(low, high, random_effects.mean, band)
+        outcome = _directed_outcome(low, high, pool.mean, band)
     return outcome, back(low), back(high), len(values)
 
 
@@ -392,28 +368,13 @@ def _dose_settings(study: StudySpec, baseline: str, treatment: str) -> set[str]:
     return results | ({"zones"} if apart[0] != apart[1] else set())
 
 
-def _is_compared(
-    claim: ClaimSpec, part: tuple[str, str], of_arms: Sequence[Sequence[tuple[str, str]]]
-) -> bool:
-    """True if a claim is about a program: its arms differ in it, or it is a plain value.
-
-    What all arms have in common, and what stays the same along a key, is what they are compared in.
-    """
-    if claim.kind == "value":
-        return True
-    is_along = claim.baseline is None and claim.kind in ("trend", "proportional", "peak")
-    return not is_along and any(part not in parts for parts in of_arms)
-
-
 def _list_programs(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Programs and versions of an arm; a store that is not TiKV counts as a program."""
     engine, proxy = facts.get("engine") or {}, facts.get("proxy") or {}
     storage = str(engine.get("storage") or "")
     name = "embedded storage" if "embedded" in storage else STORE if storage.startswith(STORE) else ""
-    results = [(part.get("name"), part.get("version")) for part in (engine, proxy) if part.get("name")]
-    return [(str(program), str(version or "")) for program, version in results] + (
-        [(name, "")] if name else []
-    )
+    parts = [(part.get("name"), part.get("version")) for part in (engine, proxy)] + [(name, "")]
+    return [(str(program), str(version or "")) for program, version in parts if program]
 
 
 def _program_closeness(
@@ -421,23 +382,19 @@ def _program_closeness(
 ) -> tuple[Closeness, str]:
     """Similarity of a program to that of a document, and the reason if it is not the same.
 
-    Of what is compared another minor version is another program; of what surrounds it, on both sides, any
-    version is near, and so is unistore, which speaks TiKV's protocol.
+    Of what is compared another minor version is another program; of what surrounds it any version is near.
     """
     if program == STORE and not is_compared:
         return "close", f"{STORE}, not TiKV"
-    theirs = {
-        name.casefold().replace(" ", ""): reported_version
-        for name, reported_version in source.versions.items()
-    }
+    theirs = {name.casefold().replace(" ", ""): text for name, text in source.versions.items()}
+    product = descriptors.product_name(program)
     if program not in theirs:
-        return "kin", f"{descriptors.product_name(program)} is not in the document"
+        return "kin", f"{product} is not in the document"
     versions = _VERSION.findall(theirs[program] or "")
-    measured_version = _VERSION.search(version)
-    if measured_version and measured_version[0] in versions:
+    measured = _VERSION.search(version)
+    if measured and measured[0] in versions:
         return "same", ""
-    if measured_version and measured_version[0].split(".")[:2] in [text.split(".")[:2] for text in versions]:
-        return "close", f"{descriptors.product_name(program)} {measured_version[0]} for {', '.join(versions)}"
-    here = f"{descriptors.product_name(program)} {version or 'of an unknown version'}"
-    message = f"{here} for {theirs[program] or 'an unknown one'}"
+    if measured and measured[0].split(".")[:2] in [text.split(".")[:2] for text in versions]:
+        return "close", f"{product} {measured[0]} for {', '.join(versions)}"
+    message = f"{product} {version or 'of an unknown version'} for {theirs[program] or 'an unknown one'}"
     return ("kin", message) if is_compared else ("close", f"{message}, on both sides")

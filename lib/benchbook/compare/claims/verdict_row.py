@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import geometric_mean
 from typing import Any
 
@@ -31,7 +31,7 @@ def build_verdict(
 
     `records` are those of the test's items, by their `id`.
     """
-    row, words = _KINDS[claim.kind](claim, claim_test, outcomes, records)
+    row, words = _ROWS[claim.kind](claim, claim_test, outcomes, records)
     recomputed, *caveats = render_paragraphs(
         "claim.j2",
         claim=claim,
@@ -47,11 +47,8 @@ def build_verdict(
         along=labels.label_key(claim.along or ""),
         **words,
     )
-    repeats = [
-        as_answer_part(outcome, outcome.amount.n)
-        for outcome in outcomes
-        if outcome.amount.is_known and outcome.part.scale != "power"
-    ]
+    measured = (each for each in outcomes if each.amount.is_known and each.part.scale != "power")
+    repeats = [as_answer_part(outcome, outcome.amount.n) for outcome in measured]
     return {
         **{key: value for key, value in row.items() if value != []},
         "n_cells": len(row["cells"]),
@@ -71,13 +68,11 @@ def _mark_cells(
 ) -> list[Record]:
     """Cells with `is_inside` where one cell alone supports a claim or contradicts it."""
     held = {
-        id(outcome.part.items[0]): outcome.outcome == "confirmed"
-        for outcome in outcomes
-        if len(outcome.part.items) == 1
+        id(each.part.items[0]): {"is_inside": each.outcome == "confirmed"}
+        for each in outcomes
+        if len(each.part.items) == 1
     }
-    return [
-        {**records[id(item)], **({"is_inside": held[id(item)]} if id(item) in held else {})} for item in items
-    ]
+    return [records[id(item)] | held.get(id(item), {}) for item in items]
 
 
 def _number_of(cell_pair: CellPair) -> float:
@@ -103,8 +98,7 @@ def _value_row(
         "cells": cells,
         "n_inside": sum(cell["is_inside"] for cell in cells),
         "mean": round_digits(mean),
-        "low": round_digits(min(numbers)),
-        "high": round_digits(max(numbers)),
+        **_ends(numbers),
         "found_at": found_at,
         "outside": [cell["where"] for cell in cells if rule == "every_cell" and not cell["is_inside"]],
         **({"other_base": None if other is None else list(map(round_digits, other))} if is_effect else {}),
@@ -118,8 +112,7 @@ def _value_row(
 def _divide_by_new(
     claim_test: ClaimTest, band: EquivalenceBand | None, rule: str | None
 ) -> list[float] | None:
-    """Growths divided by the new value, of cells or of their mean as the rule says, if all that
-    decides then lies in the band, and a mean within a tenth of its middle; else None."""
+    """Growths over the new value if these lie in the band (their mean within a tenth of its middle)."""
     pairs = [as_pair(item) for item in claim_test.items]
     inverse = [1 - pair.baseline.value / pair.treatment.value for pair in pairs if pair.treatment.value]
     if band is None or band.low is None or band.high is None:
@@ -149,14 +142,9 @@ def _find_published(claim: ClaimSpec, cells: Sequence[Record], numbers: Sequence
 def _trend_row(
     claim: ClaimSpec, claim_test: ClaimTest, outcomes: Sequence[EstimandOutcome], records: Records
 ) -> tuple[Record, Record]:
-    numbers = [_number_of(item) for item in claim_test.items]
-    row = {
-        "cells": _mark_cells(claim_test.items, outcomes, records),
-        "n_inside": sum(outcome.outcome == "confirmed" for outcome in outcomes),
-        "low": round_digits(min(numbers)),
-        "high": round_digits(max(numbers)),
-    }
-    return row, {}
+    cells = _mark_cells(claim_test.items, outcomes, records)
+    inside = sum(outcome.outcome == "confirmed" for outcome in outcomes)
+    return {"cells": cells, "n_inside": inside, **_ends(map(_number_of, claim_test.items))}, {}
 
 
 def _proportion_row(
@@ -174,8 +162,8 @@ def _proportion_row(
             cells.append({**record, "value": round_digits(share), "arithmetic": work})
         each += shares
     powers = [round_digits(outcome.amount.log_mean) for outcome in outcomes]
-    ends = {"low": round_digits(min(each)), "high": round_digits(max(each))}
-    return {"cells": cells, "mean": powers[0] if len(powers) == 1 else None, **ends}, {"powers": powers}
+    mean = powers[0] if len(powers) == 1 else None
+    return {"cells": cells, "mean": mean, **_ends(each)}, {"powers": powers}
 
 
 def _peak_row(
@@ -211,9 +199,8 @@ def _same_effect_row(
                 "arithmetic": f"{this['arithmetic']}, beside {that['arithmetic']}; {gap} apart",
             }
         )
-    ends = [round_digits(end(mine for mine, _ in effects)) for end in (min, max)]
-    inside = sum(cell["is_inside"] for cell in cells)
-    return {"cells": cells, "n_inside": inside, "low": ends[0], "high": ends[1]}, {"effects": effects}
+    inside, ends = sum(cell["is_inside"] for cell in cells), _ends(mine for mine, _ in effects)
+    return {"cells": cells, "n_inside": inside, **ends}, {"effects": effects}
 
 
 def _unit_row(
@@ -222,25 +209,24 @@ def _unit_row(
     point = require_value(claim.band).point
     claimed = float(point) if isinstance(point, int | float) else None
     times = "{}: {} times the published number" if claimed else "{}"
-    cells = [
-        {
-            **records[id(item)],
-            "where": outcome.part.where,
-            "is_inside": outcome.outcome == "confirmed",
-            "arithmetic": times.format(
-                records[id(item)]["arithmetic"], format_plain(item.cell.value / (claimed or 1))
-            ),
-        }
-        for outcome in outcomes
-        for item in outcome.part.items
-    ]
-    fits = [outcome.part.where.removeprefix("as ") for outcome in outcomes if outcome.outcome == "confirmed"]
+    cells, fits = [], []
+    for outcome in outcomes:
+        where, is_inside = outcome.part.where, outcome.outcome == "confirmed"
+        fits += [where.removeprefix("as ")] if is_inside else []
+        for item in outcome.part.items:
+            record, multiple = records[id(item)], format_plain(item.cell.value / (claimed or 1))
+            work = times.format(record["arithmetic"], multiple)
+            cells.append({**record, "where": where, "is_inside": is_inside, "arithmetic": work})
     return {"cells": cells, "n_inside": len(fits)}, {"fits": fits}
 
 
-_KINDS: dict[
-    str, Callable[[ClaimSpec, ClaimTest, Sequence[EstimandOutcome], Records], tuple[Record, Record]]
-] = {
+def _ends(numbers: Iterable[float]) -> Record:
+    values = list(numbers)
+    return {"low": round_digits(min(values)), "high": round_digits(max(values))}
+
+
+_Row = Callable[[ClaimSpec, ClaimTest, Sequence[EstimandOutcome], Records], tuple[Record, Record]]
+_ROWS: dict[str, _Row] = {
     "effect": _value_row,
     "value": _value_row,
     "same_effect": _same_effect_row,

@@ -1,8 +1,4 @@
-"""Caveats of a study as a whole: voided runs, differing facts, short runs, missing checks.
-
-And what the runs of a study show that plans too few blocks for a decision. Such a study is about single runs,
-second by second: it has no interval, and nothing in it decides a claim.
-"""
+"""Caveats of a study as a whole, and what runs show second by second where too few blocks are planned."""
 
 from __future__ import annotations
 
@@ -16,15 +12,8 @@ from benchbook.compare.stats import stalls, tolerance
 from benchbook.compare.stats.equivalence import adjust_holm
 from benchbook.compare.text import sentences
 from benchbook.compare.text.labels import sentence_case
-from benchbook.core.artifacts.findings import (
-    Attempts,
-    CellCheck,
-    Contrast,
-    Difference,
-    FindingData,
-    ValidityThreat,
-    Voids,
-)
+from benchbook.core.artifacts import findings
+from benchbook.core.artifacts.findings import CellCheck, Contrast, FindingData, ValidityThreat, Voids
 from benchbook.core.study.params import Analysis
 from benchbook.core.study.study import StudySpec
 from benchbook.core.util import numeric_equality
@@ -56,12 +45,10 @@ def void_counts(runs: pd.DataFrame, voids: pd.DataFrame, arms: list[str], baseli
     where nothing was voided or nothing can be compared.
     """
     invalid = voids[voids.status != "partner"]
+    attempts = runs.arm.value_counts().add(voids.arm.value_counts(), fill_value=0)
+    voided = invalid.arm.value_counts()
     by_arm = {
-        arm: Attempts(
-            runs=int((runs.arm == arm).sum() + (voids.arm == arm).sum()),
-            voided=int((invalid.arm == arm).sum()),
-        )
-        for arm in arms
+        arm: findings.Attempts(runs=int(attempts.get(arm, 0)), voided=int(voided.get(arm, 0))) for arm in arms
     }
     total = sum(count.voided for count in by_arm.values())
     others = [arm for arm in arms if arm != baseline and by_arm[arm].runs]
@@ -72,8 +59,8 @@ def void_counts(runs: pd.DataFrame, voids: pd.DataFrame, arms: list[str], baseli
     # scipy.stats takes seconds to load and most studies void nothing.
     from scipy.stats import fisher_exact
 
-    by_pair = [[by_arm[baseline], by_arm[arm]] for arm in others]
-    tables = [[[attempts.voided, attempts.runs - attempts.voided] for attempts in pair] for pair in by_pair]
+    counts = {arm: [count.voided, count.runs - count.voided] for arm, count in by_arm.items()}
+    tables = [[counts[baseline], counts[arm]] for arm in others]
     p = min(adjust_holm([float(fisher_exact(table).pvalue) for table in tables]))
     note = (
         "arms were voided at different rates: that itself is a finding"
@@ -83,19 +70,18 @@ def void_counts(runs: pd.DataFrame, voids: pd.DataFrame, arms: list[str], baseli
     return Voids(by_arm=by_arm, fisher_p=p, note=note)
 
 
-def facts_that_differ(facts: Mapping[str, Mapping[str, Any]]) -> list[Difference]:
+def facts_that_differ(facts: Mapping[str, Mapping[str, Any]]) -> list[findings.Difference]:
     """Facts that differ between the arms, `facts` being one nested mapping by arm.
 
     Nested names are joined with dots; a fact that an arm lacks is None there. Names every arm has its own
     of (ports, process ids) are left out.
     """
     flat = {arm: numeric_equality.flatten_mapping(values, OWN_FACTS) for arm, values in facts.items()}
-    names = sorted({name for values in flat.values() for name in values})
     that_differ = []
-    for name in names:
+    for name in sorted(set().union(*flat.values())):
         by_arm = {arm: values.get(name) for arm, values in flat.items()}
         if len(set(map(repr, by_arm.values()))) > 1:
-            that_differ.append(Difference(fact=name, values=by_arm))
+            that_differ.append(findings.Difference(fact=name, values=by_arm))
     return that_differ
 
 
@@ -106,14 +92,11 @@ def caveats_from_template(
 
     `favours` are by title the arms that a doubt can favour.
     """
-    favours = favours or {}
-    statements = (
-        text.split(": ", 1) for text in sentences.render_paragraphs(template, favours=favours, **values)
-    )
-    return [
-        ValidityThreat(title=title, text=text, favours=list(favours.get(title, ())))
-        for title, text in statements
-    ]
+    favours, threats = favours or {}, []
+    for paragraph in sentences.render_paragraphs(template, favours=favours, **values):
+        title, text = paragraph.split(": ", 1)
+        threats.append(ValidityThreat(title=title, text=text, favours=list(favours.get(title, ()))))
+    return threats
 
 
 def leaves_zero_out(contrast: Contrast) -> bool:
@@ -121,34 +104,26 @@ def leaves_zero_out(contrast: Contrast) -> bool:
     return tolerance.sign_of_interval(contrast.low, contrast.high) != 0
 
 
-def wide_contrasts(findings: Iterable[FindingData]) -> list[str]:
+def wide_contrasts(several: Iterable[FindingData]) -> list[str]:
     """Contrasts in queries a second with an interval of their own too wide to say much.
 
     Its half-width is above 3 %, and above half of its effect: −50 ± 8 % says enough, and +1 ± 8 % does not.
     What equal arms came out within says nothing of it, since workloads differ by tens in their noise.
     """
     contrasts = []
-    for finding in findings:
-        low, high = finding.low, finding.high
-        if finding.metric != "qps" or low is None or high is None:
+    for finding in several:
+        if finding.metric != "qps" or finding.low is None or finding.high is None:
             continue
-        half = (high - low) / 2
-        if tolerance.is_above(half, WIDE) and tolerance.is_above(
-            half, WIDE_SHARE * abs(require_value(finding.effect))
-        ):
-            names = finding.names
-            contrasts.append(
-                f"{names.treatment}, {names.workload}: the interval reaches {100 * half:.0f} % to either side"
-            )
+        half, names = (finding.high - finding.low) / 2, finding.names
+        least = WIDE_SHARE * abs(require_value(finding.effect))
+        if tolerance.is_above(half, WIDE) and tolerance.is_above(half, least):
+            reach = f"the interval reaches {100 * half:.0f} % to either side"
+            contrasts.append(f"{names.treatment}, {names.workload}: {reach}")
     return contrasts
 
 
 def study_caveats(
-    study: StudySpec,
-    runs: pd.DataFrame,
-    voids: Voids,
-    checks: Sequence[CellCheck],
-    arms: Mapping[str, str] | None = None,
+    study: StudySpec, runs: pd.DataFrame, voids: Voids, checks: Sequence[CellCheck], arms: Mapping[str, str]
 ) -> list[ValidityThreat]:
     """Weaknesses of the study before any finding is read; `arms` has readable names."""
     marked = runs[runs.warnings.fillna("").ne("")].groupby("arm").size()
@@ -166,7 +141,7 @@ def study_caveats(
         voids=voids,
         runs=len(runs),
         marked=marked,
-        arms=arms or {},
+        arms=arms,
         failed=failed,
     )
 
@@ -190,6 +165,5 @@ def describe_runs(evidence: StudyEvidence, names: Mapping[str, str]) -> list[str
     # Arms with an event come first.
     for dip in sorted(cost, key=lambda dip: not dip.has_event):
         in_arms.setdefault(names[arms[dip.run_id]], []).append(dip)
-    long_runs = () if cost else stalls.long_runs(runs, intervals)
-    long = [(names[arms[long_run.run_id]], long_run) for long_run in long_runs]
+    long = [] if cost else [(names[arms[run.run_id]], run) for run in stalls.long_runs(runs, intervals)]
     return [*map(sentence_case, sentences.render_paragraphs("described.j2", dips=in_arms, long=long))] or None

@@ -42,24 +42,23 @@ def contrast_candidates(evidence: StudyEvidence, claims: Sequence[ClaimedEffect]
     study = evidence.study
     candidates = []
     for workload in study.workloads:
-        for metric in compared_metrics(study, workload):
-            waiting = [claim for claim in claims if _speaks_of(claim, workload, metric, study)]
+        arms = set(study.arms)
+        about = [claim for claim in claims if claim.workloads is None or workload in claim.workloads]
+        about = [claim for claim in about if {claim.baseline, claim.treatment} <= arms]
+        usual = compared_metrics(study, workload)
+        for metric in usual:
+            waiting = [claim for claim in about if claim.metric == metric]
             for treatment in study.treatments:
-                whole = (study.baseline, treatment, set(study.threads))
-                of_whole = (claim for claim in waiting if _claimed_cell(claim, study) == whole)
-                claimed_effect = next(of_whole, None)
+                claimed_effect = next(
+                    (claim for claim in waiting if _is_of_whole(claim, treatment, study)), None
+                )
                 waiting = [claim for claim in waiting if claim is not claimed_effect]
                 ratios = _block_ratios(evidence, study.baseline, treatment, workload, metric, study.threads)
                 candidates.append(_build_candidate(evidence, ratios, claimed_effect))
             candidates += [_extra_candidate(evidence, claim, workload) for claim in waiting]
-        usual = compared_metrics(study, workload)
         # Latency in a closed loop is threads over throughput, so a claim about it finds no answer there.
-        beside = [claim for claim in claims if claim.metric not in (*usual, *PERCENTILES, "qps")]
-        candidates += [
-            _extra_candidate(evidence, claim, workload)
-            for claim in beside
-            if _speaks_of(claim, workload, claim.metric, study)
-        ]
+        beside = [claim for claim in about if claim.metric not in (*usual, *PERCENTILES, "qps")]
+        candidates += [_extra_candidate(evidence, claim, workload) for claim in beside]
     return candidates
 
 
@@ -96,38 +95,28 @@ def judge_contrasts(
 ) -> tuple[list[EffectDecision], list[EffectDecision]]:
     """Judge all contrasts of a study and its A/A pairs; these may withhold results of contrasts."""
     twins = twin_candidates(evidence)
-    contrasts = contrast_candidates(evidence, claims)
-    return judge_candidates(contrasts, first_look, twins=twins), judge_candidates(
-        twins, first_look, is_one_family=True
-    )
+    judged = judge_candidates(contrast_candidates(evidence, claims), first_look, twins=twins)
+    return judged, judge_candidates(twins, first_look, is_one_family=True)
 
 
-def _speaks_of(claim: ClaimedEffect, workload: str, metric: str, study: StudySpec) -> bool:
-    return (
-        claim.metric == metric
-        and (claim.workloads is None or workload in claim.workloads)
-        and {claim.baseline, claim.treatment} <= set(study.arms)
-    )
-
-
-def _claimed_cell(claim: ClaimedEffect, study: StudySpec) -> tuple[str, str, set[int]]:
-    return claim.baseline, claim.treatment, set(claim.threads or study.threads)
+def _is_of_whole(claim: ClaimedEffect, treatment: str, study: StudySpec) -> bool:
+    """True if a claim is about a treatment over the study's baseline, at all of its thread levels."""
+    is_contrast = (claim.baseline, claim.treatment) == (study.baseline, treatment)
+    return is_contrast and set(claim.threads or study.threads) == set(study.threads)
 
 
 def _block_ratios(
     evidence: StudyEvidence, baseline: str, treatment: str, workload: str, metric: str, threads: Sequence[int]
 ) -> BlockRatios:
+    runs = evidence.runs
     if metric in DERIVED:
-        over, under = (evidence.runs[column] for column in DERIVED[metric])
+        over, under = (runs[column] for column in DERIVED[metric])
         # Infinity is refused with its place; a number that is missing would leave out its block alone.
-        derived = evidence.runs.assign(**{metric: (over / under).where(under != 0, math.inf)})
-        return block_ratios(derived, baseline, treatment, workload, threads, metric)
+        runs = runs.assign(**{metric: (over / under).where(under != 0, math.inf)})
     if metric not in PERCENTILES:
-        return block_ratios(evidence.runs, baseline, treatment, workload, threads, metric)
-    runs = evidence.runs[evidence.runs.arm.isin([baseline, treatment])]
-    taken = compute_percentiles(
-        runs, require_value(evidence.histograms), workload, threads, PERCENTILES[metric]
-    )
+        return block_ratios(runs, baseline, treatment, workload, threads, metric)
+    runs, histograms = runs[runs.arm.isin([baseline, treatment])], require_value(evidence.histograms)
+    taken = compute_percentiles(runs, histograms, workload, threads, PERCENTILES[metric])
     levels = [POOLED] if taken.is_pooled else threads
     ratios = block_ratios(taken.table, baseline, treatment, workload, levels, metric)
     requested = tuple(sorted(threads))

@@ -1,7 +1,4 @@
-"""Decisions on effects: evidence for and against each, and its outcome.
-
-Bands, several contrasts at once, and every rule that takes a claim away.
-"""
+"""Decisions on effects: bands, several contrasts at once, and every rule that takes a claim away."""
 
 from __future__ import annotations
 
@@ -11,32 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from benchbook.compare.claims.effects import ClaimedEffect
-from benchbook.compare.stats import tolerance
-from benchbook.compare.stats.equivalence import (
-    DECIDED,
-    Direction,
-    EquivalenceBand,
-    Label,
-    TestedOutcome,
-    Verdict,
-    adjust_holm,
-    decide_label,
-    decide_verdict,
-    is_useful,
-    judge_direction,
-    judge_interval,
-    label_interval,
-)
-from benchbook.compare.stats.intervals import (
-    Interval,
-    block_interval,
-    signed_rank_interval,
-    t_interval,
-    thread_test,
-)
+from benchbook.compare.stats import equivalence, intervals, tolerance
+from benchbook.compare.stats.equivalence import DECIDED, EquivalenceBand, Label, TestedOutcome, Verdict
+from benchbook.compare.stats.intervals import Interval
 from benchbook.compare.stats.pairs import BlockRatios
 from benchbook.core.artifacts import findings
-from benchbook.core.util.errors import require_value
 from benchbook.core.util.number_format import format_percent
 
 Pair = TypeVar("Pair")
@@ -74,17 +50,15 @@ class Effect:
     @property
     def depends(self) -> bool:
         """True if the effect was shown to change with the number of threads."""
-        return self.depends_on_threads is not None and tolerance.is_below(
-            self.depends_on_threads.p, DEPENDS_P
-        )
+        test = self.depends_on_threads
+        return test is not None and tolerance.is_below(test.p, DEPENDS_P)
 
     @property
     def has_headline(self) -> bool:
         """True if one number may stand for all thread levels: not if signs are shown to differ."""
         effects = [interval.log_mean for _, interval in self.by_threads if interval.log_mean is not None]
-        return not (
-            self.depends and tolerance.is_below(min(effects), 0) and tolerance.is_above(max(effects), 0)
-        )
+        signs = {tolerance.sign_of_interval(effect, effect) for effect in effects}
+        return not (self.depends and {-1, 1} <= signs)
 
     @property
     def spread(self) -> float | None:
@@ -97,17 +71,17 @@ class Effect:
 def estimate_effect(contrast: BlockRatios, level: float, per_thread_level: float) -> Effect:
     """Estimate the effect of a contrast, blocks being the unit."""
     ratios, refusal = contrast.ratios, contrast.refusal
+    t_interval, signed_rank_interval = intervals.t_interval, intervals.signed_rank_interval
     by_threads = [(int(threads), ratios[threads].to_numpy()) for threads in ratios]
-    level_ratios = () if contrast.is_pooled else by_threads
     return Effect(
         contrast,
-        Interval(0, level, reason=refusal) if refusal else block_interval(ratios, level),
+        Interval(0, level, reason=refusal) if refusal else intervals.block_interval(ratios, level),
         signed_rank_interval(ratios.mean(axis=1).to_numpy(), level),
-        tuple((threads, t_interval(by_thread, per_thread_level)) for threads, by_thread in by_threads),
-        thread_test(ratios),
+        tuple((threads, t_interval(logs, per_thread_level)) for threads, logs in by_threads),
+        intervals.thread_test(ratios),
         tuple(
-            LevelEffect(threads, t_interval(log_ratios, level), signed_rank_interval(log_ratios, level))
-            for threads, log_ratios in level_ratios
+            LevelEffect(threads, t_interval(logs, level), signed_rank_interval(logs, level))
+            for threads, logs in (() if contrast.is_pooled else by_threads)
         ),
     )
 
@@ -128,7 +102,6 @@ class Hypothesis:
 
     @property
     def band(self) -> EquivalenceBand | None:
-        """The band of the claim."""
         return self.claim.band if self.claim else None
 
 
@@ -143,7 +116,7 @@ class EffectDecision:
     candidate: Hypothesis
     label: Label
     verdict: Verdict | None
-    direction: Direction | None
+    direction: findings.Direction | None
     second_opinion_agrees: bool | None
     notes: tuple[str, ...]
     levels: tuple[findings.LevelContrast, ...] = ()
@@ -169,18 +142,15 @@ def judge_candidates(
     findings of one kind or the other half as frequent again (9 instead of 6 of 100 when simulated).
     """
     questions = [0 if is_one_family else _question_key(candidate) for candidate in candidates]
-    claims = [
-        (question, candidate.claim and candidate.claim.id)
-        for question, candidate in zip(questions, candidates, strict=True)
-    ]
+    asked = [each.claim and each.claim.id for each in candidates]
+    claims = list(zip(questions, asked, strict=True))
     contrasts = [_contrast_key(candidate) for candidate in candidates]
     errors = [1 - candidate.effect.interval.level for candidate in candidates]
-    labels = [decide_label(candidate.effect.interval) for candidate in candidates]
-    verdicts: list[TestedOutcome[Verdict]] = [
-        decide_verdict(candidate.effect.interval, candidate.band)
-        if candidate.band
-        else TestedOutcome("inconclusive", None)
-        for candidate in candidates
+    labels = [equivalence.decide_label(candidate.effect.interval) for candidate in candidates]
+    open_verdict: TestedOutcome[Verdict] = TestedOutcome("inconclusive", None)
+    verdicts = [
+        equivalence.decide_verdict(each.effect.interval, each.band) if each.band else open_verdict
+        for each in candidates
     ]
     noise = [_noise_reason(candidate, twins) for candidate in candidates]
     arguments = zip(
@@ -206,12 +176,8 @@ def select_aa_pairs(
 def _noise_reason(candidate: Hypothesis, twins: Sequence[Hypothesis]) -> str | None:
     """Reason that no effect can be of use: equal arms came out too far apart to tell."""
     for twin in select_aa_pairs(candidate.effect.contrast, twins, lambda twin: twin.effect.contrast):
-        interval = twin.effect.interval
-        if not is_useful(interval):
-            ends = (
-                f"{format_percent(require_value(interval.low))} to "
-                f"{format_percent(require_value(interval.high))}"
-            )
+        if not equivalence.is_useful(interval := twin.effect.interval):
+            ends = " to ".join(format_percent(end) for end in (interval.low, interval.high))
             return f"Equal arms (A/A) came out anywhere from {ends} apart."
     return None
 
@@ -220,12 +186,8 @@ def _decide_levels(
     judged: Sequence[EffectDecision], questions: Sequence[Hashable], noise: Sequence[str | None]
 ) -> list[tuple[findings.LevelContrast, ...]]:
     """Decide every thread level of every contrast, those of one question as one family of Holm's."""
-    cells = [
-        (place, level)
-        for place, effect_decision in enumerate(judged)
-        for level in effect_decision.candidate.effect.levels
-    ]
-    decisions = [decide_label(level.interval) for _, level in cells]
+    cells = [(place, level) for place, each in enumerate(judged) for level in each.candidate.effect.levels]
+    decisions = [equivalence.decide_label(level.interval) for _, level in cells]
     held = _survives_holm(
         [questions[place] for place, _ in cells],
         [(_contrast_key(judged[place].candidate), level.threads) for place, level in cells],
@@ -234,24 +196,21 @@ def _decide_levels(
     )
     results: list[list[findings.LevelContrast]] = [[] for _ in judged]
     for (place, level), decision, is_held in zip(cells, decisions, held, strict=True):
-        effect_decision, message = judged[place], decision.outcome
+        whole, second, label = judged[place], level.second_opinion, decision.outcome
+        is_overall = whole.label in DECIDED or whole.candidate.effect.depends
         note: str | None = None
-        if effect_decision.candidate.look is None and level.interval.n:
-            message = "not decided yet"
-        elif noise[place] is not None or not is_useful(level.interval):
-            message, note = "no useful interval", noise[place]
-        elif level.second_opinion is not None and label_interval(level.second_opinion) != message:
-            message, note = "not shown", HEAVY
+        if whole.candidate.look is None and level.interval.n:
+            label = "not decided yet"
+        elif noise[place] is not None or not equivalence.is_useful(level.interval):
+            label, note = "no useful interval", noise[place]
+        elif second is not None and equivalence.label_interval(second) != label:
+            label, note = "not shown", HEAVY
         elif not is_held:
-            message, note = "not shown", MANY_LEVELS
-        elif message in DECIDED and not (
-            effect_decision.label in DECIDED or effect_decision.candidate.effect.depends
-        ):
-            message, note = "not shown", NOT_OVERALL
-        level_contrast = findings.LevelContrast(
-            threads=level.threads, **level.interval.numbers, label=message, note=note
-        )
-        results[place].append(level_contrast)
+            label, note = "not shown", MANY_LEVELS
+        elif label in DECIDED and not is_overall:
+            label, note = "not shown", NOT_OVERALL
+        numbers = {**level.interval.numbers, "label": label, "note": note}
+        results[place].append(findings.LevelContrast(threads=level.threads, **numbers))
     return list(map(tuple, results))
 
 
@@ -274,7 +233,8 @@ def _survives_holm(
         first = {contrasts[place]: place for place in reversed(members)}
         # A contrast that decides nothing still counts as one of those that were looked at.
         decided = (decisions[place].p for place in first.values())
-        adjusted = dict(zip(first, adjust_holm([1.0 if p is None else p for p in decided]), strict=True))
+        p_values = equivalence.adjust_holm([1.0 if p is None else p for p in decided])
+        adjusted = dict(zip(first, p_values, strict=True))
         for place in members:
             passes = tolerance.is_below(adjusted[contrasts[place]], errors[place])
             holds[place] = decisions[place].p is None or passes
@@ -296,14 +256,14 @@ def _decide_effect(
 ) -> EffectDecision:
     effect, claim = candidate.effect, candidate.claim
     second, band = effect.second_opinion, candidate.band
-    label_differs = second is not None and label_interval(second) != labelled.outcome
-    verdict_differs = (
-        second is not None and band is not None and judge_interval(second, band) != judged.outcome
-    )
+    label_differs = second is not None and equivalence.label_interval(second) != labelled.outcome
+    verdict_differs = False
+    if second is not None and band is not None:
+        verdict_differs = equivalence.judge_interval(second, band) != judged.outcome
     is_open = effect.interval.is_known and candidate.look is not None
     clean = is_open and effect.has_headline
     withheld = noise if is_open else None
-    if clean and not is_useful(effect.interval):
+    if clean and not equivalence.is_useful(effect.interval):
         withheld = "The interval is too wide to be of use."
     has_verdict = clean and verdict_holds and not verdict_differs
     outcome: Verdict | None = None
@@ -321,13 +281,12 @@ def _decide_effect(
         note = "not decided once the number of contrasts is taken into account (Holm)"
     else:
         note = None
+    value = claim.value if claim and outcome == "contradicted" else 0.0
     return EffectDecision(
         candidate,
         _final_label(candidate, labelled, withheld, label_holds and not label_differs),
         outcome,
-        judge_direction(effect.interval, claim.value if claim else 0.0)
-        if outcome == "contradicted"
-        else None,
+        equivalence.judge_direction(effect.interval, value),
         None if second is None else not (label_differs or verdict_differs),
         tuple(text for text in (note, withheld) if text),
         withheld=withheld,

@@ -15,15 +15,8 @@ from benchbook.compare.inference.decisions import Effect, EffectDecision, Hypoth
 from benchbook.compare.meta import sample_size
 from benchbook.compare.stats.equivalence import benjamini_hochberg, p_value
 from benchbook.compare.stats.latency import dense_counts, percentile_ms
-from benchbook.core.artifacts.findings import (
-    BlocksNeeded,
-    ByThreads,
-    ContrastNames,
-    DisplayNames,
-    FindingData,
-    PercentileSupport,
-    SecondOpinion,
-)
+from benchbook.core.artifacts import findings
+from benchbook.core.artifacts.findings import BlocksNeeded, FindingData, PercentileSupport
 from benchbook.core.study.params import Analysis
 from benchbook.core.util import histogram
 from benchbook.core.util.estimate import USEFUL_RATIO
@@ -42,7 +35,7 @@ class Context:
     baseline: str
     analysis: Analysis
     block_s: float | None
-    names: DisplayNames
+    names: findings.DisplayNames
     skipped: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -52,46 +45,41 @@ def build_finding(judged: EffectDecision, context: Context, q_values: Mapping[Ce
     effect, claim = candidate.effect, candidate.claim
     contrast, interval, second = effect.contrast, effect.interval, effect.second_opinion
     runs = [run_id for ids in contrast.run_ids.values() for run_id in ids]
-    arms, workloads = context.names.arms, context.names.workloads
+    arms, workloads, skipped = context.names.arms, context.names.workloads, context.skipped
     more = _blocks_needed(candidate, context, context.analysis.half_width)
+    useful = math.sqrt(USEFUL_RATIO) - 1
+    by_threads = () if contrast.is_pooled else effect.by_threads
+    opinion, agrees = None, judged.second_opinion_agrees
+    if second is not None:
+        opinion = findings.SecondOpinion(
+            method="signed-rank", low=second.low, high=second.high, agrees=agrees
+        )
+    detectable = effect.spread and sample_size.detectable_effect(effect.spread, interval.n, interval.level)
     return FindingData(
         id=_finding_id(candidate, context.baseline),
         **{key: getattr(contrast, key) for key in ("workload", "baseline", "treatment", "metric")},
-        names=ContrastNames(
+        names=findings.ContrastNames(
             workload=workloads.get(contrast.workload, contrast.workload),
             baseline=arms.get(contrast.baseline, contrast.baseline),
             treatment=arms.get(contrast.treatment, contrast.treatment),
         ),
         threads=list(contrast.threads),
         **interval.numbers,
-        reason=context.skipped.get(contrast.treatment)
-        or context.skipped.get(contrast.baseline)
-        or interval.reason,
-        label=judged.label,
+        reason=skipped.get(contrast.treatment) or skipped.get(contrast.baseline) or interval.reason,
         headline=effect.has_headline,
-        withheld=judged.withheld,
-        blocks_to_useful=_blocks_needed(candidate, context, math.sqrt(USEFUL_RATIO) - 1)
-        if judged.withheld
-        else None,
+        blocks_to_useful=_blocks_needed(candidate, context, useful) if judged.withheld else None,
         levels=list(judged.levels),
         by_threads=[
-            ByThreads(threads=threads, **interval.numbers, q=q_values.get(_cell_key(effect, threads)))
-            for threads, interval in (() if contrast.is_pooled else effect.by_threads)
+            findings.ByThreads(threads=threads, **each.numbers, q=q_values.get(_cell_key(effect, threads)))
+            for threads, each in by_threads
         ],
         depends_on_threads=effect.depends_on_threads,
-        second_opinion=None
-        if second is None
-        else SecondOpinion(
-            method="signed-rank", low=second.low, high=second.high, agrees=judged.second_opinion_agrees
-        ),
+        second_opinion=opinion,
         claim=claim.id if claim else None,
         band=(claim.band.low, claim.band.high) if claim else None,
-        verdict=judged.verdict,
-        direction=judged.direction,
+        **{key: getattr(judged, key) for key in ("label", "withheld", "verdict", "direction")},
         more_blocks=more and more.model_copy(update={"for_half_width": context.analysis.half_width}),
-        detectable_effect=None
-        if effect.spread is None
-        else sample_size.detectable_effect(effect.spread, interval.n, interval.level),
+        detectable_effect=detectable,
         runs=runs,
         pairs=len(runs) // 2,
         warnings=[*judged.notes, *_list_warnings(candidate)],
@@ -108,12 +96,10 @@ def blocks_to_match_aa(finding: FindingData, aa_pairs: Sequence[FindingData]) ->
 
 
 def _blocks_needed(candidate: Hypothesis, context: Context, half_width: float) -> BlocksNeeded | None:
-    interval, spread = candidate.effect.interval, candidate.effect.spread
+    interval, spread, have = candidate.effect.interval, candidate.effect.spread, candidate.complete
     if spread is None:
         return None
-    return sample_size.more_blocks(
-        spread, interval.n, candidate.complete, half_width, interval.level, context.block_s
-    )
+    return sample_size.more_blocks(spread, interval.n, have, half_width, interval.level, context.block_s)
 
 
 def q_values(candidates: Sequence[Hypothesis]) -> dict[Cell, float]:
@@ -161,35 +147,31 @@ def with_support(
     entries: Sequence[FindingData], tidy: Mapping[str, pd.DataFrame], names: Mapping[str, str]
 ) -> list[FindingData]:
     """Findings with `support` by arm if they are of a percentile beyond the median."""
-    support = []
+    findings_with_support = []
     for entry in entries:
-        percentile = PERCENTILES.get(entry.metric, 0)
+        percentile, warnings = PERCENTILES.get(entry.metric, 0), list(entry.warnings)
         supports = list(_support_by_arm(entry, tidy)) if percentile > 50 else None
-        alone = [
-            f"In {percentile_support.by_one_pause} of {count(percentile_support.runs, 'run')} of "
-            f"{names.get(percentile_support.arm, percentile_support.arm)}, one pause alone holds all events "
-            f"beyond p{percentile:g}."
-            for percentile_support in supports or ()
-            if percentile_support.by_one_pause
-        ]
-        support.append(entry.model_copy(update={"support": supports, "warnings": [*entry.warnings, *alone]}))
-    return support
+        for support in supports or ():
+            if support.by_one_pause:
+                where = f"In {support.by_one_pause} of {count(support.runs, 'run')} of "
+                where += names.get(support.arm, support.arm)
+                warnings.append(f"{where}, one pause alone holds all events beyond p{percentile:g}.")
+        changes = {"support": supports, "warnings": warnings}
+        findings_with_support.append(entry.model_copy(update=changes))
+    return findings_with_support
 
 
 def _support_by_arm(entry: FindingData, tidy: Mapping[str, pd.DataFrame]) -> Iterator[PercentileSupport]:
     used = set(" ".join(entry.runs).split())
-    runs, *tables = (
-        tidy[name][tidy[name]["run_id"].isin(used)] for name in ("runs", "histograms", "intervals")
-    )
+    every = (tidy[name] for name in ("runs", "histograms", "intervals"))
+    runs, *tables = (table[table.run_id.isin(used)] for table in every)
     histograms, intervals = (dict(iter(table.groupby("run_id", observed=True))) for table in tables)
     for arm in (entry.baseline, entry.treatment):
-        observations = [
-            _tail_events(
-                histograms.get(run["run_id"]), intervals.get(run["run_id"]), run, PERCENTILES[entry.metric]
-            )
-            for run in runs[runs.arm == arm].to_dict("records")
-        ]
-        tails = pd.DataFrame([row for row in observations if row], columns=["beyond", "pauses", "is_one"])
+        rows = []
+        for run in runs[runs.arm == arm].to_dict("records"):
+            counts, seconds = histograms.get(run["run_id"]), intervals.get(run["run_id"])
+            rows.append(_tail_events(counts, seconds, run, PERCENTILES[entry.metric]))
+        tails = pd.DataFrame(filter(None, rows), columns=["beyond", "pauses", "is_one"])
         is_told = tails.pauses.notna().all()
         if len(tails):
             yield PercentileSupport(
@@ -205,11 +187,9 @@ def _tail_events(
     counts: pd.DataFrame | None, seconds: pd.DataFrame | None, run: Mapping[str, Any], percentile: float
 ) -> tuple[int, int | None, bool | None] | None:
     """Events of a run beyond a percentile, the number of their pauses, and if one pause has them."""
-    if counts is None:
-        return None
-    every = dense_counts(counts)
-    bound = percentile_ms(every, percentile)
-    if bound is None:
+    every = dense_counts(counts) if counts is not None else None
+    bound = percentile_ms(every, percentile) if every is not None else None
+    if every is None or bound is None:
         return None
     beyond = round(int(every.sum()) * (1 - percentile / 100))
     # A second tells where its events beyond lie if its own percentile is no lower than the one in question.

@@ -17,16 +17,17 @@ from benchbook.compare.bottlenecks import attribution, operational_laws
 from benchbook.compare.claims import consistency, evaluate
 from benchbook.compare.claims.effects import ClaimedEffect
 from benchbook.compare.claims.study_cells import StudyEvidence
-from benchbook.compare.inference import caveats, interference, ordered_arms, setup_notes, speed_covariate
+from benchbook.compare.inference import (
+    caveats,
+    finding_builder,
+    interference,
+    ordered_arms,
+    setup_notes,
+    speed_covariate,
+)
 from benchbook.compare.inference.contrasts import compared_metrics, judge_contrasts
 from benchbook.compare.inference.decisions import EffectDecision, select_aa_pairs
-from benchbook.compare.inference.finding_builder import (
-    Context,
-    blocks_to_match_aa,
-    build_finding,
-    q_values,
-    with_support,
-)
+from benchbook.compare.inference.finding_builder import Context
 from benchbook.compare.inference.stopping import is_decided_overall, stopped_at
 from benchbook.compare.stats import interleaved_runs, pairs, tolerance
 from benchbook.compare.stats.equivalence import MARGIN, next_look, reached_look
@@ -34,16 +35,7 @@ from benchbook.compare.stats.scaling import describe_scaling
 from benchbook.compare.text import labels
 from benchbook.compare.text.sentences import SHOWN
 from benchbook.core.artifacts.artifact import Facts
-from benchbook.core.artifacts.bottlenecks import Causes
-from benchbook.core.artifacts.findings import (
-    CellCheck,
-    FindingData,
-    Findings,
-    InterimLook,
-    Partners,
-    Scaling,
-    ValidityThreat,
-)
+from benchbook.core.artifacts.findings import CellCheck, FindingData, Findings, InterimLook, ValidityThreat
 from benchbook.core.published.claim import ClaimSpec
 from benchbook.core.study.interleaving import RUNS
 from benchbook.core.study.params import Analysis
@@ -114,33 +106,29 @@ def build_findings(
     those of arms without any run. What only some studies ask for is None in others, whose findings so keep
     their bytes.
     """
-    facts, by, analysis = facts or {}, ["block", "position", "run_id"], analysis.for_blocks(study.plan.blocks)
-    site = next(iter(facts.values()), {}).get("site") or {}
-    runs, other_order = interleaved_runs.select_order(tidy["runs"].sort_values(by, ignore_index=True), study)
+    facts, analysis = facts or {}, analysis.for_blocks(study.plan.blocks)
+    ordered = tidy["runs"].sort_values(["block", "position", "run_id"], ignore_index=True)
+    runs, other_order = interleaved_runs.select_order(ordered, study)
+    kind = (next(iter(facts.values()), {}).get("site") or {}).get("kind") or ""
     paired, apart = pairs.select_usable(runs)
     looks, names = sorted(analysis.looks), labels.readable_names(study)
     context = Context(study.baseline, analysis, _block_seconds(runs), names, skipped or {})
     evidence = StudyEvidence(study, paired, analysis, tidy.get("intervals"), loads, facts, tidy["histograms"])
     effect_decisions, twins = judge_contrasts(evidence, claims, looks[0])
-    (entries, aa_pairs), others = (
-        _build_entries(effect_decisions, twins, context, tidy),
-        evaluate.answer_claims(evidence, assigned_claims),
-    )
-    entries = speed_covariate.with_adjusted(entries, paired)
-    aa_pairs = speed_covariate.with_adjusted(aa_pairs, paired)
-    aa = aa_pairs[0] if aa_pairs else None
+    built = _build_entries(effect_decisions, twins, context, tidy)
+    entries, aa_pairs = (speed_covariate.with_adjusted(each, paired) for each in built)
+    others, aa = evaluate.answer_claims(evidence, assigned_claims), aa_pairs[0] if aa_pairs else None
     voids = caveats.void_counts(runs, tidy["voids"], list(names.arms), study.baseline)
     accompanied, partners = interference.arms_with_side_load(study), pairs.partner_gaps(runs)
-    caused = attribution.build_causes(
-        study, paired, tidy.get("costs"), facts, analysis.level, names.arms, rows
-    )
+    costs, monitor = tidy.get("costs"), tidy.get("monitor")
+    caused = attribution.build_causes(study, paired, costs, facts, analysis.level, names.arms, rows)
     complete = min(filter(None, (each.candidate.complete for each in effect_decisions)), default=0)
     verdicts = sum(bool(entry.verdict) for entry in entries) + sum(bool(other.verdict) for other in others)
     results = {
         "study": name,
         **{key: getattr(study, key) for key in ("title", "question", "baseline")},
         "made_by": {"benchbook": version("benchbook")},
-        "scope": f"{WHERE.get(site.get('kind') or '', 'this machine')}, these hours",
+        "scope": f"{WHERE.get(kind, 'this machine')}, these hours",
         "names": names,
         "order": runs.order.iloc[0] if len(runs) else RUNS,
         "turns": interleaved_runs.summarize_turns(runs, facts),
@@ -153,18 +141,29 @@ def build_findings(
         "checks": checks,
         "voids": voids,
         "facts_differ": caveats.facts_that_differ(facts),
-        "quiet": interference.measure_interference(runs, facts, tidy.get("monitor"), accompanied),
+        "quiet": interference.measure_interference(runs, facts, monitor, accompanied),
         "partners": partners,
         "verdicts": {"number": verdicts, "expected_false_at_most": FALSE_VERDICTS * verdicts},
         "warnings": [
             *_collect_warnings(study, complete, looks[0], aa, entries, effect_decisions),
-            *interference.interference_caveats(runs, facts, tidy.get("monitor"), names, accompanied),
+            *interference.interference_caveats(runs, facts, monitor, names, accompanied),
             *caveats.study_caveats(study, runs, voids, checks, names.arms),
-            *_collect_caveats(
-                [*other_order, *interleaved_runs.mixed_levels(runs)], caused, partners, apart, unanswered
+            *caveats.caveats_from_template(
+                "beside.j2",
+                other_order=[*other_order, *interleaved_runs.mixed_levels(runs)],
+                broken=operational_laws.list_violations(caused),
+                apart=apart,
+                far=[partner for partner in partners if partner.is_far and partner.left_out is None],
+                span=pairs.format_span,
             ),
+            *unanswered,
         ],
-        "scaling": _describe_scalings(study, runs),
+        "scaling": [
+            describe_scaling(runs, arm, workload)
+            for workload in study.workloads
+            if "qps" in compared_metrics(study, workload)
+            for arm in study.arms
+        ],
         "causes": caused,
         "client_full": attribution.set_aside(tidy["voids"]) or None,
         "claims": others or None,
@@ -181,23 +180,24 @@ def _build_entries(
     tidy: Mapping[str, pd.DataFrame],
 ) -> tuple[list[FindingData], list[FindingData]]:
     """Entries of all findings, and those of the A/A pairs, first the one that puts all others in doubt."""
-    q = q_values([decision.candidate for decision in decisions])
-    equal = [build_finding(twin, context, {}) for twin in twins]
+    q = finding_builder.q_values([decision.candidate for decision in decisions])
+    aa_pairs = [finding_builder.build_finding(twin, context, {}) for twin in twins]
+
+    def doubt(pair: FindingData) -> tuple[bool, float]:
+        return _is_aa_different(pair), numeric_equality.round_significant(abs(pair.effect or 0.0))
+
     # A pair that differs is further from equal than any that doesn't, else the one of the largest effect.
-    doubtful = [
-        (_is_aa_different(finding), numeric_equality.round_significant(abs(finding.effect or 0.0)))
-        for finding in equal
-    ]
-    aa = equal.pop(doubtful.index(max(doubtful))) if equal else None
-    aa_pairs = [aa, *equal] if aa is not None else []
-    entries = [blocks_to_match_aa(build_finding(decision, context, q), aa_pairs) for decision in decisions]
+    if aa_pairs:
+        first = max(aa_pairs, key=doubt)
+        aa_pairs = [first, *(pair for pair in aa_pairs if pair is not first)]
+    built = (finding_builder.build_finding(decision, context, q) for decision in decisions)
+    entries = [finding_builder.blocks_to_match_aa(entry, aa_pairs) for entry in built]
     if "intervals" in tidy:
-        entries = with_support(entries, tidy, context.names.arms)
+        entries = finding_builder.with_support(entries, tidy, context.names.arms)
     for entry in entries:
         alike = select_aa_pairs(entry, aa_pairs, lambda pair: pair)
-        doubt = next((pair for pair in alike if _casts_doubt(pair, entry)), None)
-        if doubt is not None:
-            differs_by = format_percent(require_value(doubt.effect))
+        if (doubtful := next((pair for pair in alike if _casts_doubt(pair, entry)), None)) is not None:
+            differs_by = format_percent(doubtful.effect)
             entry.warnings.append(f"the A/A pair differs by {differs_by}; smaller effects mean nothing")
     return entries, aa_pairs
 
@@ -207,21 +207,6 @@ def _block_seconds(runs: pd.DataFrame) -> float | None:
     spans = runs.assign(end=runs.started_s + runs.sysbench_s).groupby("block")
     seconds = (spans.end.max() - spans.started_s.min()).median()
     return None if math.isnan(seconds) else float(seconds)
-
-
-def _collect_caveats(
-    other_order: Sequence[str],
-    caused: Causes | None,
-    partners: Sequence[Partners],
-    apart: Sequence[str],
-    unanswered: Sequence[ValidityThreat],
-) -> list[ValidityThreat]:
-    far = [partner for partner in partners if partner.is_far and partner.left_out is None]
-    broken = operational_laws.list_violations(caused)
-    threats = caveats.caveats_from_template(
-        "beside.j2", other_order=other_order, broken=broken, apart=apart, far=far, span=pairs.format_span
-    )
-    return [*threats, *unanswered]
 
 
 def _current_look(complete: int, looks: Sequence[int], level: float) -> InterimLook:
@@ -258,9 +243,9 @@ def _collect_warnings(
     entries: Sequence[FindingData],
     judged: Sequence[EffectDecision],
 ) -> list[ValidityThreat]:
-    is_inside = (
-        aa and aa.low is not None and tolerance.is_inside(aa.low, require_value(aa.high), -MARGIN, MARGIN)
-    )
+    ends = (aa.low, require_value(aa.high)) if aa and aa.low is not None else None
+    is_inside = ends is not None and tolerance.is_inside(*ends, -MARGIN, MARGIN)
+    differing = (entry for entry in entries if entry.second_opinion and entry.second_opinion.agrees is False)
     stop, stop_of_means = stopped_at(study, judged), stopped_at(study, judged, is_decided_overall)
     return caveats.caveats_from_template(
         "study.j2",
@@ -274,17 +259,5 @@ def _collect_warnings(
         is_aa_inside=is_inside,
         is_aa_apart=aa and _is_aa_different(aa),
         margin=MARGIN,
-        heavy=[
-            entry.id for entry in entries if entry.second_opinion and entry.second_opinion.agrees is False
-        ],
+        heavy=[entry.id for entry in differing],
     )
-
-
-def _describe_scalings(study: StudySpec, runs: pd.DataFrame) -> list[Scaling]:
-    """Scaling of each arm with threads, workload by workload, in closed loops."""
-    return [
-        describe_scaling(runs, arm, workload)
-        for workload in study.workloads
-        if "qps" in compared_metrics(study, workload)
-        for arm in study.arms
-    ]

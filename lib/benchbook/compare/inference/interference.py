@@ -1,7 +1,4 @@
-"""Interference by other work on the machine, and the arms that it can have favoured.
-
-Everything here looks at signals of the machine, never at what was measured.
-"""
+"""Interference by other work, by signals of the machine alone, and the arms that it can have favoured."""
 
 from __future__ import annotations
 
@@ -39,15 +36,12 @@ def arms_with_side_load(study: StudySpec) -> list[str]:
 
 
 def measure_interference(
-    runs: pd.DataFrame,
-    facts: Facts,
-    monitor: pd.DataFrame | None,
-    unmeasured: Collection[str] = (),
+    runs: pd.DataFrame, facts: Facts, monitor: pd.DataFrame | None, unmeasured: Collection[str] = ()
 ) -> Interference:
     """Interference on the machine: values, and all of it in one line.
 
     `load_1min` is the highest when the arms were looked at, the others are means over runs. Beside arms in
-    `unmeasured` (see `accompanied`) no other program can be told from theirs.
+    `unmeasured` (see `arms_with_side_load`) no other program can be told from theirs.
     """
     cores = _machine_cores(facts)
     others = _foreign_cores(runs, cores, unmeasured)
@@ -81,38 +75,31 @@ def interference_caveats(
     # What was over before measuring is no doubt about it.
     is_over = mean is not None and tolerance.is_below(mean, sentences.NOTHING)
     is_loaded = load is not None and cores is not None and not tolerance.is_below(load, BUSY * cores)
-    used, least_used = _by_arm(
+    foreign, limits = (
         _foreign_cores(usable, cores, unmeasured),
-        usable,
-        OTHERS * (cores or 0),
-        OTHERS_APART * (cores or 0),
+        (OTHERS * (cores or 0), OTHERS_APART * (cores or 0)),
     )
+    used, least_used = _by_arm(foreign, usable, *limits)
     stolen, least_stolen = _by_arm(usable.steal_pct, usable, STEAL_PCT, STEAL_APART_PCT)
     fewest = usable[usable.threads == usable.threads.min()] if len(usable) else usable
     pressure = _cpu_pressure(fewest, monitor)
-    paced = [
-        arm
-        for arm, arm_facts in facts.items()
-        if any(each.get("congestion_control") == "bbr" for each in _machine_facts(arm_facts))
-    ]
+    paced = [arm for arm, arm_facts in facts.items() if _is_paced(arm_facts)]
     sizes = pd.Series(dtype=float)
     if paced:
-        sizes = (
-            (1024 * _sent_rate(usable, monitor) / usable.qps.where(usable.qps > 0))
-            .groupby(usable.workload)
-            .mean()
-        )
+        sent = 1024 * _sent_rate(usable, monitor) / usable.qps.where(usable.qps > 0)
+        sizes = sent.groupby(usable.workload).mean()
     # Without a proxy fewer programs have to get a core for a query.
     plain = [arm for arm, arm_facts in facts.items() if not arm_facts.get("proxy")]
     simplest = plain if 0 < len(plain) < len(facts) else []
+    ways = {
+        arm: facts[arm].get("proxy") or facts[arm].get("access") in descriptors.load_proxies()
+        for arm in paced
+    }
     favours = {
         **{"Load": simplest, "Other programs": least_used, "CPU pressure": simplest, "Steal": least_stolen},
-        "BBR": [
-            arm
-            for arm in paced
-            if facts[arm].get("proxy") or facts[arm].get("access") in descriptors.load_proxies()
-        ],
+        "BBR": [arm for arm, is_proxied in ways.items() if is_proxied],
     }
+    is_waiting = pressure is not None and not tolerance.is_below(pressure.mean(), PRESSURE_PCT)
     return caveats_from_template(
         "quiet.j2",
         favours=favours,
@@ -123,9 +110,7 @@ def interference_caveats(
         used=used,
         threads=fewest.threads.min(),
         workloads=[names.workloads.get(name, name) for name in fewest.workload.unique()],
-        waited=None
-        if pressure is None or tolerance.is_below(pressure.mean(), PRESSURE_PCT)
-        else pressure.mean(),
+        waited=pressure.mean() if is_waiting and pressure is not None else None,
         stolen=stolen,
         large=sizes[sizes >= LARGE_KIB],
     )
@@ -134,10 +119,7 @@ def interference_caveats(
 def _by_arm(
     values: pd.Series | None, runs: pd.DataFrame, least: float, apart: float
 ) -> tuple[dict[str, float], list[str]]:
-    """Values by arm, and the arm with the least if they are far apart.
-
-    Nothing where their mean and what they are apart are below the two bounds.
-    """
+    """Values by arm unless below both bounds, and the arm with the least if they are far apart."""
     if values is None or values.empty:
         return {}, []
     by_arm = values.groupby(runs.arm).mean().dropna()
@@ -147,19 +129,16 @@ def _by_arm(
     return by_arm.to_dict(), [by_arm.idxmin()] if tolerance.is_above(spread, apart) else []
 
 
-def _machine_facts(results: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    machines = [results.get("machine"), *(results.get("hosts") or {}).values()]
-    return [machine for machine in machines if isinstance(machine, Mapping)]
+def _is_paced(arm_facts: Mapping[str, Any]) -> bool:
+    machines = [arm_facts.get("machine"), *(arm_facts.get("hosts") or {}).values()]
+    return any(isinstance(each, Mapping) and each.get("congestion_control") == "bbr" for each in machines)
 
 
 def _machine_cores(facts: Facts) -> int | None:
     """Cores of the one machine that all is on; of several hosts none is the machine."""
-    cores = {
-        (arm_facts.get("machine") or {}).get("cores")
-        for arm_facts in facts.values()
-        if not arm_facts.get("hosts")
-    }
-    only = next(iter(cores)) if len(cores) == 1 else None
+    machines = (arm_facts.get("machine") for arm_facts in facts.values() if not arm_facts.get("hosts"))
+    cores = {(machine or {}).get("cores") for machine in machines}
+    only = cores.pop() if len(cores) == 1 else None
     return None if only is None else int(only)
 
 

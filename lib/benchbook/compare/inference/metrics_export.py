@@ -15,8 +15,7 @@ from benchbook.core.util import numeric_equality
 
 
 def export_metrics(findings: Findings) -> dict[str, Any]:
-    """Effects in percent by workload, treatment and metric, with interval, n, label,
-    blocks and voided runs."""
+    """Effects in percent by workload, treatment and metric, with interval, n, label, blocks, voided runs."""
     table: dict[str, Any] = {
         "blocks": findings.blocks.complete,
         "voided_runs": sum(arm.voided for arm in findings.voids.by_arm.values()),
@@ -31,15 +30,14 @@ def export_metrics(findings: Findings) -> dict[str, Any]:
 def by_threads(findings: Findings) -> pd.DataFrame:
     """Columns workload, treatment, threads, effect_pct, low_pct, high_pct, label of QPS, one row a
     thread level of a finding."""
+    columns = ["workload", "treatment", "threads", "effect_pct", "low_pct", "high_pct", "shown"]
     rows = [
         (finding.workload, finding.treatment, level.threads, *_effect_numbers(level).values(), level.label)
         for finding in findings.findings
         if finding.metric == "qps"
         for level in finding.levels
     ]
-    return pd.DataFrame(
-        rows, columns=["workload", "treatment", "threads", "effect_pct", "low_pct", "high_pct", "shown"]
-    )
+    return pd.DataFrame(rows, columns=columns)
 
 
 def by_block(study: StudySpec, runs: pd.DataFrame) -> pd.DataFrame:
@@ -58,8 +56,7 @@ def by_block(study: StudySpec, runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def findings_table(findings: Findings) -> pd.DataFrame:
-    """Every finding in one row: contrast, effect and interval in percent, n, label,
-    verdict. An effect that depends on threads has its numbers in `by_threads` alone."""
+    """Every finding in one row; the percents are empty where the effect depends on threads."""
     rows = [
         {
             **{key: getattr(finding, key) for key in ("workload", "metric", "treatment", "baseline")},

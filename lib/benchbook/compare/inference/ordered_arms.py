@@ -20,32 +20,22 @@ Pair = tuple[str, str]
 
 
 def build_ladder(evidence: StudyEvidence, twins: Sequence[Hypothesis], context: Context) -> Ladder | None:
-    """Ladder of a study that has one, else None.
-
-    It has one entry in `workloads` for each workload and metric.
-    """
-    ladder = evidence.study.plan.ladder
-    if not ladder:
+    """Ladder of a study that has one, with an entry for each workload and metric, else None."""
+    study = evidence.study
+    if not study.plan.ladder:
         return None
-    there = set(evidence.runs.arm)
-    arms = [arm for arm in ladder if arm in there]
-    return Ladder(
-        arms=list(ladder),
-        skipped=[arm for arm in ladder if arm not in there],
-        workloads=[
-            _of_workload(evidence, arms, workload, metric, twins, context)
-            for workload in evidence.study.workloads
-            for metric in compared_metrics(evidence.study, workload)
-            if len(arms) > 1
-        ],
-    )
+    arms = [arm for arm in study.plan.ladder if arm in set(evidence.runs.arm)]
+    skipped = [arm for arm in study.plan.ladder if arm not in arms]
+    workloads = [
+        _of_workload(evidence, arms, workload, metric, twins, context)
+        for workload in (study.workloads if len(arms) > 1 else ())
+        for metric in compared_metrics(study, workload)
+    ]
+    return Ladder(arms=list(study.plan.ladder), skipped=skipped, workloads=workloads)
 
 
 def find_best_arms(arms: Sequence[str], labels: Mapping[Pair, str], better: str) -> list[str]:
-    """Best arm up to each arm, in order.
-
-    `labels` are those of (earlier, later); a later arm takes over only if it was shown to be `better` (higher
-    or lower) than the best one before it.
+    """Best arm up to each: a later one takes over if its label to the best before it is `better`.
 
     >>> find_best_arms(["a", "b", "c"], {("a", "b"): "not shown", ("a", "c"): "higher"}, "higher")
     ['a', 'a', 'c']
@@ -99,6 +89,7 @@ def _render_sentence(rungs: Rungs, arms: Sequence[str], names: DisplayNames) -> 
     later = {arm: label[best, arm] for arm in arms[arms.index(best) + 1 :]}
     worse, alike = "lower" if rungs.metric == "qps" else "higher", "no practical difference"
     call = {arm: names.arms.get(arm, arm) for arm in arms}
+    first_to_best = (pair for pair in rungs.pairs if (pair.baseline, pair.treatment) == (arms[0], best))
     (text,) = render_paragraphs(
         "ladder.j2",
         is_open=rungs.best is None,
@@ -107,7 +98,7 @@ def _render_sentence(rungs: Rungs, arms: Sequence[str], names: DisplayNames) -> 
         first=call[arms[0]],
         last=call[arms[-1]],
         best=call[best],
-        pair=next((pair for pair in rungs.pairs if (pair.baseline, pair.treatment) == (arms[0], best)), None),
+        pair=next(first_to_best, None),
         lost=[call[arm] for arm, label_there in later.items() if label_there == worse],
         alike=[call[arm] for arm, label_there in later.items() if label_there == alike],
         rest=[call[arm] for arm, label_there in later.items() if label_there not in (worse, alike)],

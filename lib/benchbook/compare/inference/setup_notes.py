@@ -24,13 +24,9 @@ def illustrated_claims(study: StudySpec) -> list[str]:
 
 def title_arms(study: StudySpec, facts: Facts) -> dict[str, str]:
     """Title of each arm, skipped ones included, which keeps its key: `Arm MySQL (mysql)`."""
-    named = {name: arm.name for name, arm in study.arms.items()}
-    return {
-        name: f"Arm {name}"
-        if (title := named.get(name)) is None
-        else f"Arm {labels.strip_article(title)} ({name})"
-        for name in dict.fromkeys([*named, *facts.skipped])
-    }
+    titles = {name: f"Arm {name}" for name in (*study.arms, *facts.skipped)}
+    named = {name: labels.strip_article(arm.name) for name, arm in study.arms.items() if arm.name is not None}
+    return titles | {name: f"Arm {title} ({name})" for name, title in named.items()}
 
 
 def describe_skipped_arms(study: StudySpec, facts: Facts) -> dict[str, str]:
@@ -40,22 +36,17 @@ def describe_skipped_arms(study: StudySpec, facts: Facts) -> dict[str, str]:
 
 
 def setup_caveats(study: StudySpec, facts: Facts, claims: Mapping[str, ClaimSpec]) -> list[ValidityThreat]:
-    """Doubt for each skipped arm, for each thing that stands in for another, and for where server
-    and client ran, if they were kept apart.
+    """Doubt for each skipped arm, for each thing that stands in for another, and for cores kept apart.
 
     `claims` are the illustrated ones by name.
     """
     results: dict[str, list[str]] = {}
-    for name in (arm for arm in study.arms if arm not in facts.skipped):
-        for text in sentences.render_paragraphs(
-            "arm.j2", arm=study.arms[name], facts=facts.arms.get(name, {})
-        ):
+    for name, arm in study.arms.items():
+        values = {"arm": arm, "facts": facts.arms.get(name, {})}
+        for text in sentences.render_paragraphs("arm.j2", **values) if name not in facts.skipped else ():
             results.setdefault(text, []).append(name)
-    hosts = {
-        (role, host.get("name")): host
-        for arm in facts.arms.values()
-        for role, host in (arm.get("hosts") or {}).items()
-    }
+    roles = [pair for of_arm in facts.arms.values() for pair in (of_arm.get("hosts") or {}).items()]
+    hosts = {(role, host.get("name")): host for role, host in roles}
     sites = [arm["site"] for arm in facts.arms.values() if "site" in arm]
     cpus: Mapping[str, Any] = (sites[0].get("cpus") if sites else None) or {}
     return caveats.caveats_from_template(

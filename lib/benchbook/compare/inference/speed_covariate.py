@@ -18,7 +18,6 @@ from scipy.special import fdtrc
 from benchbook.compare.stats import pairs
 from benchbook.compare.stats.intervals import Interval, t_interval
 from benchbook.core.artifacts.findings import FindingData, SpeedAdjusted
-from benchbook.core.util.errors import require_value
 from benchbook.core.util.number_format import format_percent, format_percent_range
 
 CELL = ["workload", "threads", "arm"]
@@ -43,16 +42,15 @@ class Slope:
 
 
 def speed_slope(runs: pd.DataFrame) -> Slope | None:
-    """Slope of log qps on log machine_speed within workload, threads and arm; None if nothing
-    was measured of it. `runs` has a row a run with block, workload, threads, arm, qps and machine_speed."""
+    """Slope of log qps on log machine_speed within workload, threads and arm; None if that was not measured.
+
+    `runs` has a row a run with block, workload, threads, arm, qps and machine_speed.
+    """
     if "machine_speed" not in runs:
         return None
     usable = runs[(runs.machine_speed > 0) & (runs.qps > 0)]
-    logs = pd.DataFrame(
-        {"x": np.log(usable.machine_speed.astype(float)), "y": np.log(usable.qps.astype(float))}
-    )
-    keys = [usable[name] for name in CELL]
-    logs -= logs.groupby(keys).transform("mean")
+    logs = np.log(usable[["machine_speed", "qps"]].astype(float)).set_axis(["x", "y"], axis=1)
+    logs -= logs.groupby([usable[name] for name in CELL]).transform("mean")
     df = len(logs) - usable.groupby(CELL).ngroups - 1
     squares = float((logs.x**2).sum())
     if df < 1 or not squares:
@@ -93,10 +91,8 @@ def _adjust_finding(finding: FindingData, runs: pd.DataFrame, slope: Slope) -> F
     if not interval.is_known:
         return finding
     numbers = {name: getattr(interval, name) for name in ("effect", "low", "high")}
-    text = (
-        f"adjusted for the machine's speed: {format_percent(require_value(interval.effect))} "
-        f"({format_percent_range(interval.low, interval.high)}); speed explains "
-        f"{100 * slope.share:.0f} % of the variance between runs of one cell; for information only"
-    )
+    effect = f"{format_percent(interval.effect)} ({format_percent_range(interval.low, interval.high)})"
+    share = f"{100 * slope.share:.0f} % of the variance between runs of one cell"
+    text = f"adjusted for the machine's speed: {effect}; speed explains {share}; for information only"
     adjusted = SpeedAdjusted(**numbers, slope=slope.slope, share=slope.share)
     return finding.model_copy(update={"speed_adjusted": adjusted, "warnings": [*finding.warnings, text]})

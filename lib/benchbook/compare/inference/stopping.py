@@ -1,7 +1,6 @@
-"""The end of a study: at a look, once every question is decided.
+"""The end of a study: at a look of the analysis, once every question is decided.
 
-The looks and the level of their intervals are those of the analysis, so stopping at one costs no error that
-is not already paid for (group sequential boundaries of equal level at each look: Pocock 1977).
+Stopping there costs no error (group sequential boundaries of equal level at each look: Pocock 1977).
 """
 
 from __future__ import annotations
@@ -70,20 +69,18 @@ def _is_narrow(low: float | None, high: float | None) -> bool:
     return low is not None and high is not None and (high - low) / 2 <= ENOUGH
 
 
-def is_aa_narrow(twin: EffectDecision) -> bool:
+def _is_aa_narrow(twin: EffectDecision) -> bool:
     """True if an A/A pair's intervals reach no further than ± 5 % at any level, as far as it has any."""
     whole = twin.candidate.effect.interval
     ends = [whole.low, whole.high, *(end for level in twin.levels for end in (level.low, level.high))]
     return all(end is None or abs(end) <= EQUAL for end in ends)
 
 
-def so_far(judged: Sequence[EffectDecision]) -> str:
+def _report_look(judged: Sequence[EffectDecision]) -> str:
     """Result of a look for each row of the table, and the open questions with their reasons."""
     report = []
     for decision in judged:
-        effect = decision.candidate.effect
-        contrast = effect.contrast
-        interval = effect.interval
+        contrast, interval = decision.candidate.effect.contrast, decision.candidate.effect.interval
         name = f"{contrast.workload} {contrast.treatment} {contrast.metric}"
         if not _is_shown_by_level(decision):
             number = _format_interval(interval.effect, interval.low, interval.high) or interval.reason
@@ -98,8 +95,8 @@ def so_far(judged: Sequence[EffectDecision]) -> str:
 
 
 def _format_interval(effect: float | None, low: float | None, high: float | None) -> str:
-    known = effect is not None and low is not None and high is not None
-    return f"{format_percent(effect)} ({format_percent_range(low, high)})" if known else ""
+    is_known = None not in (effect, low, high)
+    return f"{format_percent(effect)} ({format_percent_range(low, high)})" if is_known else ""
 
 
 def stopped_at(
@@ -107,11 +104,7 @@ def stopped_at(
     judged: Sequence[EffectDecision],
     is_enough: Callable[[EffectDecision], bool] = is_decided,
 ) -> int | None:
-    """Look that a study may end at, None if it must go on.
-
-    It may if it asks for that (`plan.stop: decided`), every contrast has reached the same look, and all that
-    is asked is decided there.
-    """
+    """Look at which all contrasts of a study with `plan.stop: decided` are decided, or None."""
     looks = {decision.candidate.look for decision in judged}
     if study.plan.stop != "decided" or len(looks) != 1 or not all(map(is_enough, judged)):
         return None
@@ -147,17 +140,17 @@ class StoppingRule:
         runs, _ = pairs.select_usable(interleaved_runs.select_order(runs, self.study)[0])
         evidence = StudyEvidence(self.study, runs, self.analysis, None, None, self.facts, histograms)
         judged, twins = judged_study(evidence, self.claims, min(self.analysis.looks))
-        look, is_narrow = stopped_at(self.study, judged), all(map(is_aa_narrow, twins))
+        is_narrow = all(map(_is_aa_narrow, twins))
+        look = stopped_at(self.study, judged) if is_narrow else None
         if blocks in self.analysis.looks:
             more = "" if is_narrow else f"; {OPEN_AA}"
-            self.say(f"after {count(blocks, 'block')}: {so_far(judged)}{more}")
-        look = look if is_narrow else None
+            self.say(f"after {count(blocks, 'block')}: {_report_look(judged)}{more}")
         if look is None and {decision.candidate.look for decision in judged} == {due}:
             self.open_looks.add(due)
         planned = self.study.plan.blocks
         if look is None or blocks >= planned:
             return None
-        assigned_claims = [assigned_claim for assigned_claim in self.asked if assigned_claim.is_judged]
+        assigned_claims = [claim for claim in self.asked if claim.is_judged]
         seconds = _to_frame(tables["intervals"]) if evaluate.required_tables(assigned_claims) else None
         answers = evaluate.answer_claims(replace(evidence, intervals=seconds), assigned_claims)
         if any(answer.verdict not in ("confirmed", "contradicted") for answer in answers):

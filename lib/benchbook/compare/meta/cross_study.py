@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from benchbook.compare.text import cpu_models
 from benchbook.compare.text.labels import METRICS
-from benchbook.core.artifacts.meta_analysis import MetaAnalysis, PooledContrast, PooledEffect
+from benchbook.core.artifacts.meta_analysis import MetaAnalysis, PooledEffect
 from benchbook.core.study import descriptors
 from benchbook.core.util import numeric_equality
 from benchbook.core.util.number_format import glance_percent
@@ -31,11 +31,7 @@ class SessionEffect:
 
 @dataclass(frozen=True)
 class CrossStudyRow:
-    """One contrast at one thread level, with every session of every study that asks it.
-
-    `first` is *Turns* where decided sessions have both signs, *Agrees* where all decided have one, else
-    *Open*.
-    """
+    """One contrast at one thread level, with every session of every study that asks it."""
 
     treatment: str
     baseline: str
@@ -47,7 +43,7 @@ class CrossStudyRow:
 
     @property
     def first(self) -> First:
-        """The first word of the row."""
+        """*Turns* where decided sessions have both signs, *Agrees* where all have one, else *Open*."""
         signs = {part.sign for part in self.parts} - {0}
         return "Turns" if len(signs) > 1 else "Agrees" if signs else "Open"
 
@@ -59,7 +55,6 @@ class CrossStudyRow:
 
     @property
     def studies(self) -> tuple[str, ...]:
-        """The studies, each once."""
         return tuple(dict.fromkeys(part.study for part in self.parts))
 
     @property
@@ -86,16 +81,11 @@ def build_rows(several: Sequence[MetaAnalysis]) -> list[CrossStudyRow]:
             engine = pooled.arms[contrast.baseline].get("engine", "")
             for effect in contrast.finest:
                 key = (to, from_, engine, contrast.names.workload, contrast.metric, effect.threads)
-                rows.setdefault(key, []).extend(
-                    _session_effects(pooled, contrast, effect, (from_, to) != change)
-                )
-    cross_study_rows = [
-        CrossStudyRow(*key, tuple(parts))
-        for key, parts in rows.items()
-        if len({part.study for part in parts}) > 1
-    ]
-    order: dict[First, int] = {"Turns": 0, "Agrees": 1, "Open": 2}
-    return sorted(cross_study_rows, key=lambda row: (order[row.first], row.name))
+                rows.setdefault(key, []).extend(_session_effects(pooled, effect, (from_, to) != change))
+    joined = [CrossStudyRow(*key, tuple(parts)) for key, parts in rows.items()]
+    order = get_args(First)
+    several_studies = (row for row in joined if len(row.studies) > 1)
+    return sorted(several_studies, key=lambda row: (order.index(row.first), row.name))
 
 
 def sign_reversals(study: str, rows: Sequence[CrossStudyRow]) -> list[str]:
@@ -122,36 +112,25 @@ def name_change(
     """
     if baseline is None or treatment is None:
         return None
-    if baseline.get("proxy") != treatment.get("proxy"):
-        return _name_proxy(baseline), _name_proxy(treatment)
+    names = tuple(way.get("proxy") for way in (baseline, treatment))
+    if names[0] != names[1]:
+        base, treated = (descriptors.product_name(name) if name else "no proxy" for name in names)
+        return base, treated
     keys = [key for key in numeric_equality.diff_mappings(baseline, treatment) if key not in _ELSEWHERE]
-    if not keys:
-        return None
-    return _describe_arm(baseline, keys), _describe_arm(treatment, keys)
-
-
-def _name_proxy(way: Mapping[str, str]) -> str:
-    name = way.get("proxy")
-    return descriptors.product_name(name) if name else "no proxy"
+    return (_describe_arm(baseline, keys), _describe_arm(treatment, keys)) if keys else None
 
 
 def _describe_arm(way: Mapping[str, str], keys: Sequence[str]) -> str:
     words = {"network": "{} network", "qos": "{} pod", "neighbour": "neighbour", "service": "service"}
-    messages = {
-        key: words.get(key, f"{key} {{}}").format(value.replace("_", "-")) for key, value in way.items()
-    }
+    values = {key: value.replace("_", "-") for key, value in way.items()}
+    messages = {key: words.get(key, f"{key} {{}}").format(value) for key, value in values.items()}
     return ", ".join(messages.get(key, "no class of pod" if key == "qos" else f"no {key}") for key in keys)
 
 
-def _session_effects(
-    pooled: MetaAnalysis, contrast: PooledContrast, effect: PooledEffect, is_turned: bool
-) -> Iterator[SessionEffect]:
+def _session_effects(pooled: MetaAnalysis, effect: PooledEffect, is_turned: bool) -> Iterator[SessionEffect]:
     signs = {name: occasion.sign for occasion in effect.occasions for name in occasion.sessions}
     for session in effect.sessions:
-        value = session.effect or 0.0
-        yield SessionEffect(
-            pooled.study,
-            cpu_models.name_processor(pooled.session(session.session).processor),
-            1 / (1 + value) - 1 if is_turned else value,
-            -signs[session.session] if is_turned else signs[session.session],
-        )
+        value, sign = session.effect or 0.0, signs[session.session]
+        value, sign = (1 / (1 + value) - 1, -sign) if is_turned else (value, sign)
+        processor = cpu_models.name_processor(pooled.session(session.session).processor)
+        yield SessionEffect(pooled.study, processor, value, sign)

@@ -1,14 +1,11 @@
-"""Prediction checks: one session beside the pooled ones, and coverage of prediction intervals.
-
-Each processor, and each occasion, is predicted from the others; intervals of equal arms should hold zero.
-"""
+"""Prediction checks: one session beside the pooled ones, and coverage of prediction intervals."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from scipy.special import betaincinv
 
@@ -18,14 +15,8 @@ from benchbook.compare.stats import tolerance
 from benchbook.compare.text import cpu_models
 from benchbook.compare.text.labels import name_place
 from benchbook.compare.text.sentences import render_paragraphs
-from benchbook.core.artifacts.meta_analysis import (
-    MetaAnalysis,
-    ObservedEffect,
-    Occasion,
-    PooledContrast,
-    PooledEffect,
-    StudySession,
-)
+from benchbook.core.artifacts import meta_analysis
+from benchbook.core.artifacts.meta_analysis import MetaAnalysis, PooledContrast, PooledEffect, StudySession
 from benchbook.core.util.number_format import format_count, glance_percent, glance_range
 
 Place = Literal["as expected", "outside what was expected", "nothing to expect yet", "no number here"]
@@ -46,7 +37,6 @@ class Share:
 
     @property
     def share(self) -> float:
-        """The share itself."""
         return self.number / self.of
 
 
@@ -90,8 +80,7 @@ def compare_with_prediction(here: SessionResult, record: MetaAnalysis) -> list[P
     """
     if here.session.design != record.design:
         return []
-    meta_analysis = pool_sessions(record.study, [here])
-    by_id = {contrast.id: contrast for contrast in meta_analysis.contrasts}
+    by_id = {contrast.id: contrast for contrast in pool_sessions(record.study, [here]).contrasts}
     return [
         _check_effect(contrast, effect, mine.seen[0], here.session.id)
         for contrast in record.contrasts
@@ -106,21 +95,17 @@ def machine_differences(here: StudySession, recorded: Sequence[StudySession]) ->
     if not recorded:
         return []
     probed = {name: [each.probes[name] for each in recorded if name in each.probes] for name in here.probes}
-    ends = {name: (min(values), max(values)) for name, values in probed.items() if values}
+    proxies = {(name, version) for each in recorded for name, version in each.proxies.items()}
     return render_paragraphs(
         "different.j2",
         here=here,
         recorded=recorded,
         processor=cpu_models.name_processor(here.processor),
         is_same=any(cpu_models.may_be_same(here.processor, each.processor) for each in recorded),
-        proxies={
-            name: version
-            for name, version in here.proxies.items()
-            if version not in {each.proxies.get(name) for each in recorded}
-        },
+        proxies=dict(pair for pair in here.proxies.items() if pair not in proxies),
         most=max(each.steal_pct or 0.0 for each in recorded),
         steal_more=STEAL_MORE,
-        ends=ends,
+        ends={name: (min(values), max(values)) for name, values in probed.items() if values},
     )
 
 
@@ -130,27 +115,24 @@ def describe_session(here: SessionResult, record: MetaAnalysis) -> str:
     judged = [check for check in prediction_checks if check.expected is not None]
     if prediction_checks and not judged:
         return f"Nothing can be expected yet: that takes sessions on {FEWEST_PROCESSORS} processor models."
-    outside = [check for check in judged if check.place == "outside what was expected"]
-    effects = [
-        f"{check.name} {glance_percent(check.effect or 0.0)} (expected "
-        f"{glance_range(*(check.expected or (0, 0)))})"
-        for check in outside
-    ]
     if not judged:
         return ""
+    effects = []
+    for check in judged:
+        if check.place == "outside what was expected":
+            expected = glance_range(*(check.expected or (0, 0)))
+            effects.append(f"{check.name} {glance_percent(check.effect or 0.0)} (expected {expected})")
     if effects:
-        others = machine_differences(here.session, record.sessions)
-        return (
-            f"{len(effects)} of {format_count(len(judged), 'effect')} outside what was expected: "
-            f"{'; '.join(effects)}. Different here: {'; '.join(others) or 'nothing that is known'}."
-        )
+        outside = f"{len(effects)} of {format_count(len(judged), 'effect')} outside what was expected"
+        others = "; ".join(machine_differences(here.session, record.sessions)) or "nothing that is known"
+        return f"{outside}: {'; '.join(effects)}. Different here: {others}."
     coarse = [check.own_half or 0.0 for check in judged if check.is_coarse]
     wide = f", of which {len(coarse)} with an interval twice as wide as the record's" if coarse else ""
     return f"{format_count(len(judged), 'effect')} as expected from the recorded sessions{wide}."
 
 
 def _check_effect(
-    contrast: PooledContrast, effect: PooledEffect, mine: ObservedEffect, session: str
+    contrast: PooledContrast, effect: PooledEffect, mine: meta_analysis.ObservedEffect, session: str
 ) -> PredictionCheck:
     others = [each for each in effect.occasions if session not in each.sessions]
     name = name_place(contrast, effect)
@@ -168,7 +150,7 @@ def _check_effect(
     return PredictionCheck(contrast.id, name, mine.effect, (low, high), place, own_half, record_half)
 
 
-def pool_remaining(occasions: Sequence[Occasion]) -> ProcessorPool:
+def pool_remaining(occasions: Sequence[meta_analysis.Occasion]) -> ProcessorPool:
     """Pool occasions by processor again, such as those that remain without one."""
     logs = [math.log1p(each.effect) for each in occasions]
     variances = [each.standard_error**2 for each in occasions]
@@ -201,16 +183,14 @@ def estimate_coverage(several: Sequence[MetaAnalysis]) -> list[Coverage]:
         for contrast in study.contrasts:
             for effect in (contrast.whole, *contrast.levels):
                 is_effect = effect is contrast.whole
-                is_level = not is_effect or not contrast.levels
-                for left in leave_one_out(effect):
-                    for name in (study.study, ""):
-                        rows.setdefault(name, []).append(_LeftOut(is_effect, is_level, *left))
+                for left in _leave_one_out(effect, is_effect, not is_effect or not contrast.levels):
+                    rows.setdefault(study.study, []).append(left)
+                    rows.setdefault("", []).append(left)
     return [_count_covered(name, rows[name]) for name in sorted(rows, key=lambda name: not name)]
 
 
-@dataclass(frozen=True)
-class _LeftOut:
-    """A processor or an occasion left out of one effect, and its place inside or outside."""
+class _LeftOut(NamedTuple):
+    """A processor or an occasion left out of one effect; `half` the interval is a logarithm."""
 
     is_effect: bool
     is_level: bool
@@ -219,8 +199,7 @@ class _LeftOut:
     half: float
 
 
-def leave_one_out(effect: PooledEffect) -> Iterator[tuple[bool, bool, float]]:
-    """Triples (processor or occasion, inside or outside, half the interval as a logarithm)."""
+def _leave_one_out(effect: PooledEffect, is_effect: bool, is_level: bool) -> Iterator[_LeftOut]:
     models = list(dict.fromkeys(each.processor for each in effect.occasions))
     groups = [(True, [each for each in effect.occasions if each.processor == model]) for model in models]
     groups += [(False, [each]) for each in effect.occasions]
@@ -231,7 +210,7 @@ def leave_one_out(effect: PooledEffect) -> Iterator[tuple[bool, bool, float]]:
         mean = math.fsum(math.log1p(each.effect) for each in out) / len(out)
         variance = math.fsum(each.standard_error**2 for each in out) / len(out) ** 2
         low, high = pool_remaining(rest).pool.predict(variance)
-        yield is_processor, low <= mean <= high, (high - low) / 2
+        yield _LeftOut(is_effect, is_level, is_processor, low <= mean <= high, (high - low) / 2)
 
 
 def _count_covered(study: str, left_outs: Sequence[_LeftOut]) -> Coverage:
@@ -247,8 +226,10 @@ def _count_covered(study: str, left_outs: Sequence[_LeftOut]) -> Coverage:
 
 
 def equal_arms(several: Sequence[MetaAnalysis]) -> dict[str, Share]:
-    """Intervals of equal arms that hold zero: of every session by its order of measuring (`turns`, `runs`),
-    and under `means` those over two processors or more."""
+    """Intervals of equal arms that hold zero: of sessions by their order (`turns`, `runs`), and of `means`.
+
+    Means count over two processors or more.
+    """
     of: dict[str, list[bool]] = {}
     for study in several:
         for each in study.equal_arms:

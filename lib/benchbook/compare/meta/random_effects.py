@@ -1,7 +1,5 @@
 """Random effects over processors: log effects with variances in; their mean and a further one's place out.
 
-Sessions of the same hours are one occasion, and the occasions of one processor model are averaged: machines
-of one model share what a further model does not have.
 tau² by Paule and Mandel (1982), in the form of DerSimonian and Kacker (2007); the mean's variance by Hartung
 and Knapp with a factor of at least 1; the prediction interval by Higgins, Thompson and Spiegelhalter (2009).
 """
@@ -76,13 +74,11 @@ def group_occasions(sessions: Sequence[StudySession]) -> list[tuple[StudySession
 def average_occasion(values: Sequence[Value]) -> Averaged:
     """Average the sessions of an occasion: plain mean, and mean of the variances over their number.
 
-    The variance is that of the blocks alone, which no two sessions share. What the sessions of an occasion do
-    share, machine and hour, is not in it: that is what tau² between occasions takes up. A larger variance
-    would take it away from tau² and make the prediction interval too narrow.
+    The variance is that of the blocks alone, which no two sessions share. What they do share, machine and
+    hour, is what tau² between occasions takes up; in the variance it would narrow the prediction interval.
     """
-    m = len(values)
     mean = numeric_equality.exact_mean([value.log_effect for value in values])
-    error = math.sqrt(numeric_equality.exact_sum(value.standard_error**2 for value in values)) / m
+    error = math.sqrt(numeric_equality.exact_sum(value.standard_error**2 for value in values)) / len(values)
     df = sum(value.n - 1 for value in values)
     half = t_quantile((1 + max(value.level for value in values)) / 2, df) * error
     is_withheld = any(value.label in WITHHELD for value in values)
@@ -125,9 +121,8 @@ class RandomEffects:
         """Interval of a further value, given the variance of its error; ValueError of a single value."""
         if self.tau is None:
             raise ValueError("one value says nothing of another")
-        half = t_quantile((1 + LEVEL) / 2, self.k - 1) * math.sqrt(
-            self.tau**2 + self.standard_error**2 + variance
-        )
+        spread = math.sqrt(self.tau**2 + self.standard_error**2 + variance)
+        half = t_quantile((1 + LEVEL) / 2, self.k - 1) * spread
         return self.mean - half, self.mean + half
 
 
@@ -156,21 +151,15 @@ def pool_by_processor(
     of_model: dict[str, list[int]] = {}
     for place, model in enumerate(models):
         of_model.setdefault(model, []).append(place)
-    repeated = [places for places in of_model.values() if len(places) > 1]
-    within = None
-    if repeated:
-        within = math.sqrt(
-            tau_squared(
-                *(([values[each] for each in at], [variances[each] for each in at]) for at in repeated)
-            )
-        )
+    groups = [
+        ([values[at] for at in places], [variances[at] for at in places]) for places in of_model.values()
+    ]
+    repeated = [group for group in groups if len(group[0]) > 1]
+    within = math.sqrt(tau_squared(*repeated)) if repeated else None
     if len(of_model) == 1:
         return ProcessorPool(replace(whole, prediction_low=None, prediction_high=None), 1, within)
-    groups = of_model.values()
-    means = [numeric_equality.exact_mean([values[each] for each in places]) for places in groups]
-    errors = [
-        numeric_equality.exact_sum(variances[each] for each in places) / len(places) ** 2 for places in groups
-    ]
+    means = [numeric_equality.exact_mean(logs) for logs, _ in groups]
+    errors = [numeric_equality.exact_sum(squares) / len(squares) ** 2 for _, squares in groups]
     return ProcessorPool(pool_effects(means, errors), len(of_model), within)
 
 

@@ -19,10 +19,9 @@ from benchbook.core.util.plural import count
 
 @dataclass(frozen=True)
 class Advice:
-    """Half the width of an effect's prediction interval in points of log.
+    """Half of an effect's prediction interval in points of log: now, at twice the models or blocks.
 
-    That of now, of twice the processor models and of twice the blocks; None where `missing` models leave
-    nothing to be narrowed.
+    None where `missing` models leave nothing to be narrowed.
     """
 
     effect: str
@@ -49,9 +48,8 @@ def advise_study(pooled: MetaAnalysis) -> list[Advice]:
 def format_advice(pooled: MetaAnalysis | None) -> Iterator[str]:
     """Advice for a study as lines of a table, the least known first; nothing without recorded sessions."""
     advice = advise_study(pooled) if pooled else []
-    rows = [
-        item.cells for item in sorted(advice, key=lambda item: (item.occasions, -(item.now_pct or math.inf)))
-    ]
+    advice.sort(key=lambda item: (item.occasions, -(item.now_pct or math.inf)))
+    rows = [item.cells for item in advice]
     if rows:
         yield "Half width of what is expected of a further session, in points, by processor models:"
         rows = [("", "now", "2 × models", "2 × blocks"), *rows]
@@ -61,8 +59,10 @@ def format_advice(pooled: MetaAnalysis | None) -> Iterator[str]:
 
 
 def half_width(tau: float, error: float, k: int) -> float:
-    """Half the width of the prediction interval of k processors, each with this error of its mean, all on the
-    log scale: t · sqrt(tau² + (tau² + error²) / k) with k − 1 degrees of freedom, at 90 %."""
+    """Half of the prediction interval (log, 90 %) of k processors, each with this error of its mean.
+
+    It is t · sqrt(tau² + (tau² + error²) / k) with k − 1 degrees of freedom.
+    """
     return t_quantile(0.95, k - 1) * math.sqrt(tau**2 + (tau**2 + error**2) / k)
 
 
@@ -84,8 +84,7 @@ def _advise_effect(contrast: PooledContrast, effect: PooledEffect) -> Advice:
 
 @dataclass(frozen=True)
 class SampleSize:
-    """State of the record for a study by its present design: occasions, half width (log) of its
-    widest prediction interval (None: none is known), and how it is measured.
+    """State of the record for a study: occasions, and half of its widest prediction interval (log), if known.
 
     `is_new_here`: a session on this machine now would be an occasion of its own.
     """
@@ -101,10 +100,8 @@ class SampleSize:
     def sentence(self) -> str:
         """Sentence on the gap in the record and the duration of a session."""
         width = "" if self.width_pct is None else f", ±{self.width_pct:.1f} points expected of a further one"
-        order = "whole runs" if self.is_in_runs else "turns"
-        return (
-            f"{self.study}: {count(self.occasions, 'occasion')}{width}; {order}, {self.seconds / 60:.0f} min"
-        )
+        order = f"{'whole runs' if self.is_in_runs else 'turns'}, {self.seconds / 60:.0f} min"
+        return f"{self.study}: {count(self.occasions, 'occasion')}{width}; {order}"
 
 
 def assess_study(
@@ -115,12 +112,10 @@ def assess_study(
     in_runs: bool,
     seconds: float,
 ) -> SampleSize:
-    """Need of the record for a session of a study; `standing` are the sessions to pool with it,
-    `here` is that one."""
+    """Need of the record for a session of a study, `here`; `standing` are the sessions to pool with it."""
     occasions = group_occasions(standing)
-    widths = (
-        [advice.now_pct for advice in advise_study(pooled) if advice.now_pct is not None] if pooled else []
-    )
+    advice = advise_study(pooled) if pooled else []
+    widths = [item.now_pct for item in advice if item.now_pct is not None]
     is_new = len(group_occasions([*standing, here])) > len(occasions)
     return SampleSize(study, len(occasions), max(widths, default=None), is_new, in_runs, seconds)
 

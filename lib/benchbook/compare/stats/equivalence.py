@@ -59,12 +59,10 @@ class EquivalenceBand:
 
     @property
     def log_low(self) -> float:
-        """Lower end on the log scale."""
         return -math.inf if self.low is None or self.low <= -1 else math.log1p(self.low)
 
     @property
     def log_high(self) -> float:
-        """Upper end on the log scale."""
         return math.inf if self.high is None else math.log1p(self.high)
 
 
@@ -93,11 +91,10 @@ def range_band(low: float, high: float) -> EquivalenceBand:
 
     Where the range has a direction, zero stays outside.
     """
+    below, above = _claim_margin(low), _claim_margin(high)
     if low < 0 < high or low == high == 0:
-        return EquivalenceBand(low - max(MARGIN, _claim_margin(low)), high + max(MARGIN, _claim_margin(high)))
-    return EquivalenceBand(
-        low - (_claim_margin(low) if low else 0.0), high + (_claim_margin(high) if high else 0.0)
-    )
+        return EquivalenceBand(low - max(MARGIN, below), high + max(MARGIN, above))
+    return EquivalenceBand(low - below if low else 0.0, high + above if high else 0.0)
 
 
 def _claim_margin(value: float) -> float:
@@ -122,9 +119,7 @@ def judge_interval(ends: Interval, band: EquivalenceBand | Bounds) -> Verdict:
     both = ends.log_low, ends.log_high, band.log_low, band.log_high
     if tolerance.is_inside(*both):
         return "confirmed"
-    if tolerance.is_outside(*both):
-        return "contradicted"
-    return "inconclusive"
+    return "contradicted" if tolerance.is_outside(*both) else "inconclusive"
 
 
 def label_interval(ends: Interval) -> Label:
@@ -156,13 +151,9 @@ def decide_verdict(interval: Interval, band: EquivalenceBand | Bounds) -> Tested
     outcome = judge_interval(interval, band)
     if outcome == "inconclusive":
         return TestedOutcome(outcome, None)
-    if outcome == "confirmed":
-        return TestedOutcome(
-            outcome, max(_tail_p(interval, band.log_low), _tail_p(interval, band.log_high, is_below=True))
-        )
-    return TestedOutcome(
-        outcome, min(_tail_p(interval, band.log_low, is_below=True), _tail_p(interval, band.log_high))
-    )
+    is_inside = outcome == "confirmed"
+    tails = _tail_p(interval, band.log_low, not is_inside), _tail_p(interval, band.log_high, is_inside)
+    return TestedOutcome(outcome, max(tails) if is_inside else min(tails))
 
 
 def decide_label(interval: Interval) -> TestedOutcome[Label]:
@@ -180,10 +171,8 @@ def p_value(interval: Interval) -> float | None:
 
 def _tail_p(interval: Interval, bound: float, is_below: bool = False) -> float:
     """Twice the tail of "the effect is not above (or below) the bound", as a two-sided interval spends it."""
-    distance = require_value(interval.log_mean) - bound
-    return float(
-        2 * stdtr(interval.df, (distance if is_below else -distance) / require_value(interval.standard_error))
-    )
+    distance = (require_value(interval.log_mean) - bound) / require_value(interval.standard_error)
+    return float(2 * stdtr(interval.df, distance if is_below else -distance))
 
 
 def adjust_holm(p_values: Sequence[float]) -> list[float]:
@@ -195,7 +184,7 @@ def adjust_holm(p_values: Sequence[float]) -> list[float]:
     p = _check_p_values(p_values)
     order = np.argsort(p, kind="stable")
     steps = p[order] * np.arange(len(p), 0, -1)
-    return _restore_order(np.minimum(np.maximum.accumulate(steps), 1), order)
+    return np.minimum(np.maximum.accumulate(steps), 1)[np.argsort(order)].tolist()
 
 
 def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
@@ -207,7 +196,7 @@ def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
     p = _check_p_values(p_values)
     order = np.argsort(p, kind="stable")[::-1]
     steps = p[order] * len(p) / np.arange(len(p), 0, -1)
-    return _restore_order(np.minimum(np.minimum.accumulate(steps), 1), order)
+    return np.minimum(np.minimum.accumulate(steps), 1)[np.argsort(order)].tolist()
 
 
 def _check_p_values(p_values: Sequence[float]) -> np.ndarray:
@@ -215,9 +204,3 @@ def _check_p_values(p_values: Sequence[float]) -> np.ndarray:
     if not ((p >= 0) & (p <= 1)).all():
         raise ValueError(f"p values must lie between 0 and 1: {list(p_values)}")
     return p
-
-
-def _restore_order(values: np.ndarray, order: np.ndarray) -> list[float]:
-    restored = np.empty_like(values)
-    restored[order] = values
-    return restored.tolist()

@@ -16,6 +16,10 @@ from benchbook.core.study.study import StudySpec
 from benchbook.core.util.plural import count
 
 PERCENTILES = ("latency_p95_ms", "latency_p99_ms")
+MIXED = (
+    "measured in whole runs, since its transactions are too long for turns, and at other levels in turns: "
+    "its intervals differ in width for that alone."
+)
 ABSENT = (
     "Latency percentiles are left out where the end of a turn interrupted more than a tenth of the events "
     "beyond them, because the latency of such an event holds the pause."
@@ -23,11 +27,7 @@ ABSENT = (
 
 
 def select_order(runs: pd.DataFrame, study: StudySpec) -> tuple[pd.DataFrame, list[str]]:
-    """Runs of one order at each workload and thread level, the study's own (else most), and runs
-    left out.
-
-    A study may measure some levels in turns and others in whole runs; within one they are never pooled.
-    """
+    """Runs of one order at each workload and thread level, the study's own (else most), and runs left out."""
     cell, request = [runs.workload, runs.threads], study.plan.order
     usual = runs.order.groupby(cell).transform(lambda result: result.mode().iloc[0])
     has_asked = runs.order.eq(request or "").groupby(cell).transform("any")
@@ -45,11 +45,7 @@ def mixed_levels(runs: pd.DataFrame) -> list[str]:
     for workload, of_workload in runs.groupby("workload", sort=False):
         whole = sorted(of_workload.loc[of_workload.order != TURNS, "threads"].unique())
         if whole and (of_workload.order == TURNS).any():
-            levels = ", ".join(map(str, whole))
-            texts.append(
-                f"{workload} at {levels} threads was measured in whole runs, since its transactions are too "
-                "long for turns, and at other levels in turns: its intervals differ in width for that alone."
-            )
+            texts.append(f"{workload} at {', '.join(map(str, whole))} threads was {MIXED}")
     return texts
 
 

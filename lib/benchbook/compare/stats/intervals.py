@@ -46,17 +46,14 @@ class Interval:
 
     @property
     def effect(self) -> float | None:
-        """Effect as a fraction."""
         return _to_fraction(self.log_mean)
 
     @property
     def low(self) -> float | None:
-        """Lower end as a fraction."""
         return _to_fraction(self.log_low)
 
     @property
     def high(self) -> float | None:
-        """Upper end as a fraction."""
         return _to_fraction(self.log_high)
 
     @property
@@ -78,17 +75,18 @@ def t_quantile(probability: float, df: float) -> float:
 def t_interval(values: Sequence[float] | np.ndarray, level: float) -> Interval:
     """Mean ± t·s/√n of independent log ratios; no interval below three of them or without spread."""
     data = np.asarray(values, dtype=float)
-    if not len(data):
+    n = len(data)
+    if not n:
         return Interval(0, level, reason="no complete block")
     if not np.isfinite(data).all():
-        return Interval(len(data), level, reason="a block has no number")
+        return Interval(n, level, reason="a block has no number")
     mean = float(data.mean())
-    if len(data) < MIN_BLOCKS:
-        return Interval(len(data), level, mean, reason=f"an interval needs {MIN_BLOCKS} blocks")
+    if n < MIN_BLOCKS:
+        return Interval(n, level, mean, reason=f"an interval needs {MIN_BLOCKS} blocks")
     spread = float(data.std(ddof=1))
     if spread < NO_SPREAD:
-        return Interval(len(data), level, mean, reason=SAME_RATIOS)
-    n, standard_error = len(data), spread / math.sqrt(len(data))
+        return Interval(n, level, mean, reason=SAME_RATIOS)
+    standard_error = spread / math.sqrt(n)
     half = t_quantile((1 + level) / 2, n - 1) * standard_error
     return Interval(n, level, mean, mean - half, mean + half, standard_error, n - 1)
 

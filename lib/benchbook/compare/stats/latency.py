@@ -1,8 +1,6 @@
-"""Percentiles of merged latency histograms, fine enough to be compared between arms.
+"""Percentiles of merged latency histograms, finer than their buckets of 1.8 %, to be compared between arms.
 
-Percentiles are never averaged: counts are added, then the percentile is taken. Inside a bucket the
-position is interpolated on the log scale, because the grid of sysbench (1.8 % a bucket) would
-otherwise hide or invent differences of its own width.
+Percentiles are never averaged: counts are added, then the percentile is taken.
 """
 
 from __future__ import annotations

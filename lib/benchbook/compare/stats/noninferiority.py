@@ -1,8 +1,7 @@
 """Non-inferiority of a treatment by a margin of throughput: the decision of a gate.
 
 Two errors are bounded, each by half of what the interval leaves out: `not slower` of an arm that is slower by
-the margin or more (non-inferiority, decided by the interval's lower end), and `slower` of an arm that is not
-slower at all (decided by its upper end).
+the margin or more (by the interval's lower end), and `slower` of an arm that is not slower (by its upper).
 """
 
 from __future__ import annotations
@@ -80,11 +79,8 @@ def _decide_at_look(
     if ratios.refusal or not interval.is_known:
         answer, why = "undecided", ratios.refusal or interval.reason or why
     second = signed_rank_interval(ratios.ratios.mean(axis=1).to_numpy(), level)
-    if (
-        second is not None
-        and answer != "undecided"
-        and _answer_by_interval(second, allowed, is_last)[0] != answer
-    ):
+    by_ranks = answer if second is None else _answer_by_interval(second, allowed, is_last)[0]
+    if answer not in ("undecided", by_ranks):
         answer = "undecided"
         why = "the interval that believes nothing about the shape of the noise does not decide it"
     ends = [known.log_high for known in (interval, second) if known is not None]

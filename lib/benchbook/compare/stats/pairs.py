@@ -18,12 +18,11 @@ from benchbook.core.util.plural import count
 
 @dataclass(frozen=True)
 class BlockRatios:
-    """ln(treatment/baseline) of one contrast, one row a block, one column a thread level.
+    """ln(treatment/baseline) of one contrast, one row a complete block, one column a thread level.
 
-    `ratios` holds complete blocks only, in block order; `run_ids` has the same rows (a tuple of ids
-    each). `dropped` says in words which blocks are missing and why. `refusal` is set where a ratio has no
-    meaning at all or can't be known; then `ratios` is empty. `threads` are the levels asked for, which are
-    one column 0 where they were pooled; `note` is a remark about where the numbers come from.
+    `run_ids` has the same rows. `dropped` says in words which blocks are missing and why. `refusal` is set
+    where a ratio has no meaning at all or can't be known; then `ratios` is empty. `threads` are the levels
+    asked for, which are one column 0 where they were pooled; `note` says where the numbers come from.
     """
 
     baseline: str
@@ -44,7 +43,6 @@ class BlockRatios:
 
     @property
     def n(self) -> int:
-        """Complete blocks."""
         return len(self.ratios)
 
     def first(self, n: int) -> BlockRatios:
@@ -72,9 +70,8 @@ def block_ratios(
     favour that arm. Raise ValueError when an arm has two runs in one place.
     """
     levels = sorted(threads)
-    chosen = runs[
-        (runs.workload == workload) & runs.threads.isin(levels) & runs.arm.isin([baseline, treatment])
-    ]
+    is_of_arms = runs.arm.isin([baseline, treatment])
+    chosen = runs[(runs.workload == workload) & runs.threads.isin(levels) & is_of_arms]
     zero = chosen[chosen[metric].le(0) | chosen[metric].isin([math.inf])]
     if len(zero):
         worst = zero.sort_values(["block", "threads", "arm"]).iloc[0]
@@ -83,24 +80,19 @@ def block_ratios(
         empty = pd.DataFrame(index=pd.Index([], name="block"), columns=levels, dtype=float)
         return BlockRatios(baseline, treatment, workload, metric, empty, {}, (), refusal, tuple(levels))
     pairs = _pair_runs(chosen.dropna(subset=[metric]), baseline, treatment, metric)
-    ratios = pairs.pivot(index="block", columns="threads", values="ratio").reindex(columns=levels)
-    expected = sorted(chosen.block.unique())
-    ratios = ratios.reindex(pd.Index(expected, name="block"))
+    ratios = pairs.pivot(index="block", columns="threads", values="ratio")
+    blocks = pd.Index(sorted(chosen.block.unique()), name="block")
+    ratios = ratios.reindex(index=blocks, columns=levels)
     dropped = tuple(
         f"block {block} has no pair at {', '.join(str(level) for level in row.index[row.isna()])} threads"
         for block, row in ratios.iterrows()
         if row.isna().any()
     )
-    complete = ratios.dropna()
-    ordered = pairs.sort_values(["block", "threads"])
-    run_ids = {
-        block: tuple(" ".join(part[["run_id_baseline", "run_id_treatment"]].to_numpy().ravel()).split())
-        for block, part in ordered.groupby("block")
-        if block in complete.index
-    }
-    return BlockRatios(
-        baseline, treatment, workload, metric, complete, run_ids, dropped, threads=tuple(levels)
-    )
+    complete, ids = ratios.dropna(), ["run_id_baseline", "run_id_treatment"]
+    by_block = dict(iter(pairs.sort_values(["block", "threads"]).groupby("block")[ids]))
+    run_ids = {block: tuple(" ".join(by_block[block].to_numpy().ravel()).split()) for block in complete.index}
+    contrast = (baseline, treatment, workload, metric)
+    return BlockRatios(*contrast, complete, run_ids, dropped, threads=tuple(levels))
 
 
 def _pair_runs(chosen: pd.DataFrame, baseline: str, treatment: str, metric: str) -> pd.DataFrame:
@@ -126,16 +118,15 @@ CELL = ["block", "group"]
 
 def partner_gaps(runs: pd.DataFrame) -> list[Partners]:
     """Median and longest time between the starts of neighbouring partners, for each block."""
-    groups = _group_table(runs)
     return [
         Partners(
             block=int(block),
-            median_s=float(block_groups.apart_s.median()),
-            max_s=float(block_groups.apart_s.max()),
-            is_far=bool(block_groups.is_far.any()),
-            left_out=_explain_exclusion(block_groups) if block_groups.is_split.any() else None,
+            median_s=float(groups.apart_s.median()),
+            max_s=float(groups.apart_s.max()),
+            is_far=bool(groups.is_far.any()),
+            left_out=_explain_exclusion(groups) if groups.is_split.any() else None,
         )
-        for block, block_groups in groups.groupby("block")
+        for block, groups in _group_table(runs).groupby("block")
     ]
 
 
@@ -149,10 +140,7 @@ def select_usable(runs: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     split = groups[groups.is_split]
     if split.empty:
         return runs, []
-    text = [
-        f"Block {block}: {_explain_exclusion(block_groups)}."
-        for block, block_groups in split.groupby("block")
-    ]
+    text = [f"Block {block}: {_explain_exclusion(part)}." for block, part in split.groupby("block")]
     lost = pd.MultiIndex.from_frame(split[CELL])
     return runs[~pd.MultiIndex.from_frame(runs[CELL]).isin(lost)].reset_index(drop=True), text
 
@@ -180,9 +168,6 @@ def _group_table(runs: pd.DataFrame) -> pd.DataFrame:
 
 def _explain_exclusion(groups: pd.DataFrame) -> str:
     split = groups[groups.is_split]
-    cells = [f"{row.workload} at {count(row.threads, 'thread')}" for row in split.itertuples()]
-    apart = format_span(split.apart_s.max())
-    return (
-        f"left out on {join_words(cells)}, because partners started {apart} apart and a server was started "
-        "in between"
-    )
+    cells = join_words([f"{row.workload} at {count(row.threads, 'thread')}" for row in split.itertuples()])
+    because = f"partners started {format_span(split.apart_s.max())} apart and a server was started in between"
+    return f"left out on {cells}, because {because}"

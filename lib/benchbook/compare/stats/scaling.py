@@ -70,14 +70,8 @@ def fit_usl(threads: Sequence[float] | np.ndarray, qps: Sequence[float] | np.nda
         return np.log(x) - np.log(n) + np.log(design @ (coefficients * scale))
 
     lower = [1e-9, 0, 0]
-    polished = least_squares(
-        residuals,
-        np.maximum(start / scale, lower),
-        bounds=(lower, np.inf),
-        xtol=1e-14,
-        ftol=1e-14,
-        gtol=1e-14,
-    )
+    ends = dict.fromkeys(("xtol", "ftol", "gtol"), 1e-14)
+    polished = least_squares(residuals, np.maximum(start / scale, lower), bounds=(lower, np.inf), **ends)
     c0, c1, c2 = polished.x * scale
     return UslFit(float(1 / c0), float(c1 / c0), float(c2 / c0))
 
@@ -168,12 +162,8 @@ def find_collapses(numbers: Sequence[Number]) -> list[CellCheck]:
                 continue
             text = render_detail("collapse", before=before, after=after, drop=drop, busy=busy)
             result.append(build_check(name, False, where, text, [after.table], after.row))
-    return [
-        *result,
-        *summarize_checks(
-            name, n - len({check.where for check in result}), "Series that do not", len(result)
-        ),
-    ]
+    others = n - len({check.where for check in result})
+    return [*result, *summarize_checks(name, others, "Series that do not", len(result))]
 
 
 def check_scalability(numbers: Sequence[Number]) -> list[CellCheck]:
@@ -186,14 +176,11 @@ def check_scalability(numbers: Sequence[Number]) -> list[CellCheck]:
     refused: dict[str, list[str]] = {}
     for where, series in _find_series(numbers):
         levels, values = [float(number.threads) for number in series], [number.value for number in series]
-        reason = _refuse_series(levels, values)
-        if reason is not None:
+        if reason := _refuse_series(levels, values):
             refused.setdefault(reason, []).append(where)
             continue
         law = fit_usl(levels, values)
-        miss = max(
-            abs(float(law.qps(level)) / value - 1) for level, value in zip(levels, values, strict=True)
-        )
+        miss = float(max(abs(law.qps(np.array(levels)) / np.array(values) - 1)))
         text = render_detail("law", law=law, metric=series[0].metric, miss=miss)
         checks.append(build_check(name, bool(miss <= MISS), where, text, [series[0].table]))
     checks += [
@@ -228,22 +215,19 @@ def _find_series(numbers: Sequence[Number]) -> Iterator[tuple[str, list[Number]]
 
 def _busier_processors(numbers: Sequence[Number], before: Number, after: Number) -> str:
     """Processors that work more in the second of two rows; empty if no printed one does."""
-    used = [
+    printed = [number for number in numbers if number.metric.startswith("cpu_") and number.is_given]
+    was, now = (
         {
             number.metric: number.value
-            for number in numbers
+            for number in printed
             if (number.table, number.row) == (row.table, row.row)
-            and number.metric.startswith("cpu_")
-            and number.is_given
         }
         for row in (before, after)
-    ]
-    both = [metric for metric in used[0] if metric in used[1]]
-    if not both:
-        return "no processor time is printed beside it"
-    more = [metric for metric in both if used[1][metric] > used[0][metric]]
-    return ", ".join(
-        f"{metric.removeprefix('cpu_').removesuffix('_pct')} uses more CPU "
-        f"({format_plain(used[0][metric])} to {format_plain(used[1][metric])})"
-        for metric in more
     )
+    if not was.keys() & now.keys():
+        return "no processor time is printed beside it"
+    more = []
+    for metric in (metric for metric in was if metric in now and now[metric] > was[metric]):
+        part = metric.removeprefix("cpu_").removesuffix("_pct")
+        more.append(f"{part} uses more CPU ({format_plain(was[metric])} to {format_plain(now[metric])})")
+    return ", ".join(more)

@@ -1,10 +1,4 @@
-"""Runs second by second: stalls and levels of long ones, and the cost of an event in between.
-
-An average of ten minutes hides a second without an answer, and a server that works at two speeds. Both are
-looked for in every run by itself. A run with an event is held against its own seconds before it, and one
-without is looked at over the same seconds, so that what any run does at that time is seen too. All of it
-describes; nothing here decides a claim.
-"""
+"""Runs second by second: stalls and levels of long ones, and the cost of an event in between."""
 
 from __future__ import annotations
 
@@ -69,13 +63,10 @@ def long_runs(runs: pd.DataFrame, intervals: pd.DataFrame) -> list[Stability]:
     measured = intervals[intervals.run_id.isin(set(long.run_id)) & ~intervals.is_discarded]
     series = dict(iter(measured.sort_values("second").groupby("run_id")))
     stabilities = []
-    for run in long.run_id:
-        if run in series:
-            qps, second = (series[run][name].to_numpy(dtype=float) for name in ("qps", "second"))
-            lowest, stopped = float(qps.min()), find_stalls(second, qps)
-            stabilities.append(
-                Stability(str(run), len(qps), float(np.median(qps)), lowest, stopped, find_modes(qps))
-            )
+    for run in (run for run in long.run_id if run in series):
+        qps, second = (series[run][name].to_numpy(dtype=float) for name in ("qps", "second"))
+        median, lowest, stopped = float(np.median(qps)), float(qps.min()), find_stalls(second, qps)
+        stabilities.append(Stability(str(run), len(qps), median, lowest, stopped, find_modes(qps)))
     return stabilities
 
 
@@ -93,9 +84,8 @@ def find_stalls(second: NDArray[np.float64], qps: NDArray[np.float64]) -> tuple[
 def find_modes(qps: NDArray[np.float64]) -> tuple[Mode, ...]:
     """Levels of a series without its stalls, the lowest first; one level if it stays at one.
 
-    A kernel density of the logarithms (bandwidth after Silverman 1986, which smooths two levels into one
-    rather than one into two) is cut where it has a deep valley; a part with under a twentieth of the seconds
-    is no level of its own.
+    A kernel density of the logarithms (bandwidth after Silverman 1986) is cut where it has a deep valley; a
+    part with under a twentieth of the seconds is no level of its own.
     """
     usual = float(np.median(qps))
     values = np.log([qp for qp in qps if tolerance.is_above(qp, STALL_SHARE * usual)])
@@ -122,10 +112,8 @@ def _find_valleys(density: NDArray[np.float64]) -> list[int]:
     peaks = [int(place) + 1 for place in np.flatnonzero((inner > density[:-2]) & (inner >= density[2:]))]
     while len(peaks) > 1:
         between = [left + int(np.argmin(density[left:right])) for left, right in pairwise(peaks)]
-        depth = [
-            density[valley] / min(density[left], density[right])
-            for valley, (left, right) in zip(between, pairwise(peaks), strict=True)
-        ]
+        lower = [min(density[left], density[right]) for left, right in pairwise(peaks)]
+        depth = density[between] / lower
         worst = int(np.argmax(depth))
         if tolerance.is_below(depth[worst], VALLEY):
             return between
@@ -207,35 +195,27 @@ def summarize_losses(runs: pd.DataFrame, dips: Sequence[Dip]) -> list[EventLoss]
     by_arm: dict[str, list[Dip]] = {}
     for dip in sorted(dips, key=lambda dip: not dip.has_event):
         by_arm.setdefault(str(about.arm[dip.run_id]), []).append(dip)
-    return [
-        EventLoss(
-            arm,
-            own[0].has_event,
-            [int(about.ignored_errors[dip.run_id]) for dip in own],
-            [dip.lost_s for dip in own],
-            [int(dip.silent_s) for dip in own],
-            [dip.recovered_s for dip in own if dip.recovered_s is not None],
-        )
-        for arm, own in by_arm.items()
-    ]
+    losses = []
+    for arm, of_arm in by_arm.items():
+        errors = [int(about.ignored_errors[dip.run_id]) for dip in of_arm]
+        lost, silent = [dip.lost_s for dip in of_arm], [int(dip.silent_s) for dip in of_arm]
+        recovered = [dip.recovered_s for dip in of_arm if dip.recovered_s is not None]
+        losses.append(EventLoss(arm, of_arm[0].has_event, errors, lost, silent, recovered))
+    return losses
 
 
 def _measure_dip(
     run_id: str, has_event: bool, before: NDArray[np.float64], after: NDArray[np.float64]
 ) -> Dip:
     level, least = float(np.median(before)), _window_means(before).min()
-    # From there on two windows in a row are at least as fast as the slowest one before.
-    recovered = next(
-        (
-            start
-            for start in range(after.size - 2 * WINDOW_S + 1)
-            if not any(
-                tolerance.is_below(mean, least) for mean in _window_means(after[start : start + 2 * WINDOW_S])
-            )
-        ),
-        None,
-    )
-    until = after[:recovered] if recovered is not None else after
+
+    def is_back(start: int) -> bool:
+        """True if two windows in a row are at least as fast as the slowest one before."""
+        windows = _window_means(after[start : start + 2 * WINDOW_S])
+        return not any(tolerance.is_below(mean, least) for mean in windows)
+
+    recovered = next(filter(is_back, range(after.size - 2 * WINDOW_S + 1)), None)
+    until = after[:recovered]
     lost = float((level - until).sum() / level) if level else 0.0
     silent = sum(tolerance.is_below(item, STALL_SHARE * level) for item in after)
     return Dip(run_id, has_event, level, float(after.min()), silent, recovered, lost)

@@ -82,16 +82,13 @@ def discard_advice(pilots: pd.DataFrame) -> DiscardAdvice:
     if not results:
         return DiscardAdvice(None, False, "there are no pilots", ())
     unsettled = [result for result in results if result.steady_after_s is None]
+    slowest = unsettled[0] if unsettled else max(results, key=lambda each: require_value(each.steady_after_s))
+    where = f"{slowest.arm}, {slowest.workload}, {count(slowest.threads, 'thread')}"
     if unsettled:
-        first = unsettled[0]
-        where = f"{first.arm}, {first.workload}, {count(first.threads, 'thread')}"
         others = f" (likewise {count(len(unsettled) - 1, 'other cell')})" if len(unsettled) > 1 else ""
-        return DiscardAdvice(None, False, f"{where}: {first.reason}{others}", results)
-    after_s, latest = max(
-        ((require_value(result.steady_after_s), result) for result in results), key=lambda item: item[0]
-    )
+        return DiscardAdvice(None, False, f"{where}: {slowest.reason}{others}", results)
+    after_s = require_value(slowest.steady_after_s)
     discard = max(FLOOR_S, after_s + MARGIN_S)
-    where = f"{latest.arm}, {latest.workload}, {count(latest.threads, 'thread')}"
     reason = f"the slowest pilot ({where}) is steady after {after_s} s; {MARGIN_S} s added"
     if discard > after_s + MARGIN_S:
         reason = f"all pilots are steady after {after_s} s; {FLOOR_S} s is the least"

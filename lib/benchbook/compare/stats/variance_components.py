@@ -1,9 +1,6 @@
-"""Variance components of a contrast: blocks, runs and seconds, and the best use of more time.
+"""Variance components of a contrast: blocks, runs and counting, and the best use of more time.
 
-The log ratio of two arms in a block and cell (workload and thread level) is the effect there, plus what all
-cells of the block share (starts of servers, the machine's state), plus what is the run's own (starts of
-clients, turns or seconds inside it). Estimates are those of a balanced random model by mean squares; below
-zero they are zero. Within a run only counting is told apart in turns, which sysbench counts once a run.
+Estimates are those of a balanced random model by mean squares; below zero they are zero.
 """
 
 from __future__ import annotations
@@ -106,17 +103,15 @@ def estimate_narrowing(
     """
     cell_s = measured_s + around_run_s
     block_s = around_block_s + components.cells * cell_s
-    more = MINUTE_S / components.blocks
+    more = MINUTE_S / components.blocks / components.cells
     inside = components.run / components.cells
     options = {
         "more blocks": components.of_mean
         * components.blocks
         * block_s
         / (components.blocks * block_s + MINUTE_S),
-        "longer runs": (components.block + inside * measured_s / (measured_s + more / components.cells))
-        / components.blocks,
-        "more runs a block": (components.block + inside * cell_s / (cell_s + more / components.cells))
-        / components.blocks,
+        "longer runs": (components.block + inside * measured_s / (measured_s + more)) / components.blocks,
+        "more runs a block": (components.block + inside * cell_s / (cell_s + more)) / components.blocks,
     }
     whole = components.of_mean or math.nan
     rows = [(name, 1 - math.sqrt(variance / whole)) for name, variance in options.items()]
