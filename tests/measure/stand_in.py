@@ -80,11 +80,7 @@ class Server:
         if statement.startswith("SHOW SESSION STATUS LIKE 'Questions'"):
             return [("Questions", str(len(self.statements)))]
         if statement == "SHOW PROCESSLIST":
-            return [
-                (1, "admin"),
-                (2, "system user"),
-                *((9 + at, one) for at, one in enumerate(self.sessions)),
-            ]
+            return [(1, "admin"), (2, "system user"), *enumerate(self.sessions, start=9)]
         if statement == "SHOW TABLES":
             return [(table,) for table in [*self.tables, "others"]]
         if statement.startswith("SHOW INDEX"):
@@ -110,11 +106,8 @@ class Server:
         return [(0,)]
 
 
-COLUMNS = {
-    "SHOW PROCESSLIST": ("Id", "User"),
-    "SHOW INDEX": ("Key_name",),
-    "ANALYZE": ("Table", "Msg_type", "Msg_text"),
-}
+COLUMNS: dict[str, tuple[str, ...]] = {"SHOW PROCESSLIST": ("Id", "User"), "SHOW INDEX": ("Key_name",)}
+COLUMNS["ANALYZE"] = ("Table", "Msg_type", "Msg_text")
 
 
 class Result:
@@ -363,9 +356,8 @@ class Site(contract.Site):
 
     @staticmethod
     def _part(client: Client) -> Path:
-        return (
-            client.out.parent if (client.out.parent / run_folder.PLAN).exists() else client.out.parent.parent
-        )
+        above = client.out.parent
+        return above if (above / run_folder.PLAN).exists() else above.parent
 
 
 def absent(statement: str) -> Exception | None:

@@ -114,9 +114,8 @@ def test_runs_that_took_turns_are_counted_together_for_the_time_left(monkeypatch
     fields: Any = {"left": set("abcdef"), "runs": range(6), "began": 0.0, "done": 0, "sysbench_s": 0.0}
     state: Any = SimpleNamespace(**fields, say=said.append, raw=None, void=None)
     state.judge = lambda _: SimpleNamespace(status="valid", qps=1.0, reasons=[])
-    members: Any = [
-        SimpleNamespace(run_id=arm, arm=arm, partners="ab", block=1, workload="w", threads=1) for arm in "ab"
-    ]
+    alike = {"partners": "ab", "block": 1, "workload": "w", "threads": 1}
+    members: Any = [SimpleNamespace(run_id=arm, arm=arm, **alike) for arm in "ab"]
     folders = [SimpleNamespace(times=lambda: SimpleNamespace(sysbench_s=50.0))] * 2
     monkeypatch.setattr(scheduler, "time", SimpleNamespace(monotonic=lambda: 60.0))
     monkeypatch.setattr(scheduler, "_bind_run", lambda *_: None)

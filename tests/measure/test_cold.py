@@ -27,11 +27,8 @@ ARMS = {"warm": {"data": {"prewarm": True}}, "cold": {"data": {"prewarm": False}
 
 @pytest.fixture(scope="module")
 def asked(make_study: Make) -> StudySpec:
-    settings = {
-        "innodb_buffer_pool_size": "96M",
-        "innodb_log_file_size": "8M",
-        "innodb_flush_method": "O_DIRECT",
-    }
+    settings = {"innodb_buffer_pool_size": "96M", "innodb_log_file_size": "8M"}
+    settings["innodb_flush_method"] = "O_DIRECT"
     return make_study(
         arms=ARMS,
         engine={"settings": settings},
@@ -76,10 +73,8 @@ def test_a_cold_arm_is_cold_and_a_warm_one_warm_and_data_are_proven_in_both(stor
         arm: {"sbtest1": 100_000, "sbtest2": 100_000} for arm in ARMS
     }
     # What it asks for, it reads from the disk.
-    read = {
-        arm: one["cache"]["after"]["pages_read"] - one["cache"]["before"]["pages_read"]
-        for arm, one in seen.items()
-    }
+    caches = {arm: one["cache"] for arm, one in seen.items()}
+    read = {arm: one["after"]["pages_read"] - one["before"]["pages_read"] for arm, one in caches.items()}
     assert read["cold"] > 100 > read["warm"]
     # It reads pages of 16 KiB from its first query on.
     assert seen["cold"]["read_kib_first_s"] > 100 * 16 > seen["warm"]["read_kib_first_s"]
@@ -97,9 +92,8 @@ def test_a_cold_arm_that_was_read_before_its_first_query_is_void(store, monkeypa
             dataset.describe_data(connection, plan_data(store.study))
 
     monkeypatch.setattr(type(store.site), "chill", warmed)
-    store.study = store.study.model_copy(
-        update={"plan": store.study.plan.model_copy(update={"max_repeats": 0})}
-    )
+    plan = store.study.plan.model_copy(update={"max_repeats": 0})
+    store.study = store.study.model_copy(update={"plan": plan})
     store.walk()
     assert any("V25 cache: it was to begin cold, and" in reasons for _, reasons in store.voids().values())
 

@@ -74,9 +74,8 @@ def measured(
         runs = schedule.plan_runs("test", study, {}, known)
         judge = partial(validity.judge_run, limits=limits)
         where = (into / "raw", into / "void")
-        walk = scheduler.run_missing(
-            scheduler.MatrixRunner(study, runs, site, *where, judge, limits, lambda _: None)
-        )
+        matrix = scheduler.MatrixRunner(study, runs, site, *where, judge, limits, lambda _: None)
+        walk = scheduler.run_missing(matrix)
         folders = [path for place in where for path in sorted(place.iterdir()) if path.is_dir()]
         judged = [judge(run_folder.RunFolder(path)) for path in folders]
     return walk, known, judged

@@ -101,9 +101,8 @@ def test_data_that_cannot_be_what_was_recorded_is_refused(site: Any, make_study:
     study = make_study()
     known = dataset.ensure_data(site, plan_data(study))
     recorded = known | {"fingerprint": "0", "checksums": {"sbtest1": 1, "sbtest2": 2}}
-    with pytest.raises(
-        BenchbookError, match=r"could not be brought back as it was: checksums is .*prepare@STUDY"
-    ):
+    refused = r"could not be brought back as it was: checksums is .*prepare@STUDY"
+    with pytest.raises(BenchbookError, match=refused):
         dataset.ensure_data(site, plan_data(study), recorded)
 
 

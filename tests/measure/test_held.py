@@ -49,9 +49,8 @@ def test_the_time_of_a_reading_is_that_of_its_uptime_however_long_the_books_were
         return {}, {}, now[0] - 90.0
 
     monkeypatch.setattr(statement_counters, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    monkeypatch.setattr(
-        statement_counters.dialect, "get_dialect", lambda connection: SimpleNamespace(counters=read)
-    )
+    words = SimpleNamespace(counters=read)
+    monkeypatch.setattr(statement_counters.dialect, "get_dialect", lambda connection: words)
     connection = keeping()
     statement_counters.read_counters(connection)
     connection.info["held"] = server_drift.Baseline(
@@ -103,11 +102,8 @@ def test_what_is_not_counted_between_two_runs_is_named(info: dict[str, Any], is_
 
 def test_changes_are_what_is_other_new_or_gone_in_order_forty_at_most_and_short():
     was, now = {"a": "1", "b": "2", "c": "3"}, {"a": "1", "b": "9", "d": "x" * 201}
-    assert server_drift.diff_items(was, now) == {
-        "b": ["2", "9"],
-        "c": ["3", None],
-        "d": [None, "x" * 200 + " …"],
-    }
+    due = {"b": ["2", "9"], "c": ["3", None], "d": [None, "x" * 200 + " …"]}
+    assert server_drift.diff_items(was, now) == due
     assert server_drift.diff_items({}, {"d": "x" * 200}) == {"d": [None, "x" * 200]}
     many = {f"{number:03}": "1" for number in range(50)}
     assert list(server_drift.diff_items({}, many)) == sorted(many)[:40]
@@ -250,13 +246,8 @@ def test_what_an_arm_was_is_kept_from_the_first_call_on():
 def test_what_any_engine_says_moves_by_itself_is_not_held(monkeypatch: pytest.MonkeyPatch):
     clocked = replace(mariadb.TRAITS, name="clocked", moving=frozenset({"clocked_at"}))
     monkeypatch.setattr(descriptors, "load_engines", lambda: {"clocked": clocked})
-    said = {
-        "max_connections": "9",
-        "clocked_at": "7",
-        "timestamp": "7",
-        "gtid_executed": "7",
-        "clocked_ts": "7",
-    }
+    moving = ("clocked_at", "timestamp", "gtid_executed", "clocked_ts")
+    said = {"max_connections": "9"} | dict.fromkeys(moving, "7")
     words = SimpleNamespace(
         variables=lambda _: said, definitions=lambda _: ({}, {}), set_by_hand=lambda _: {}
     )

@@ -50,16 +50,12 @@ def test_a_servers_limits_hold_what_the_most_threads_ask_for():
     """Sessions, ten of our own; statements: nine for each table, and BEGIN and COMMIT, of each session."""
     study = make()
     most, tables = study.sessions, study.dataset.tables
-    least = {
-        "max_connections": most + 10,
-        "max_user_connections": most,
-        "max_prepared_stmt_count": most * (tables * 9 + 2),
-    }
+    least = {"max_connections": most + 10, "max_user_connections": most}
+    least["max_prepared_stmt_count"] = most * (tables * 9 + 2)
     assert preflight.check_server(study, limited(**least)) == []
     told = preflight.check_server(study, limited(**{name: value - 1 for name, value in least.items()}))
-    assert [text.partition(",")[0] for text in told] == [
-        f"{name} is {value - 1}" for name, value in least.items()
-    ]
+    due = [f"{name} is {value - 1}" for name, value in least.items()]
+    assert [text.partition(",")[0] for text in told] == due
     assert f"{most} sessions at once need {most + 10}; set it under engine.settings" in told[0]
 
 

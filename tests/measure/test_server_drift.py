@@ -58,10 +58,8 @@ class Scene:
         """Look at the server as around a run, and return what the checks say."""
         self.site.endpoints("direct")
         identity = self.site.identity("direct")
-        seen = {
-            "identity_before": identity,
-            "identity_at_start": server_drift.arm_at_start(connection, "direct", identity),
-        }
+        at_start = server_drift.arm_at_start(connection, "direct", identity)
+        seen = {"identity_before": identity, "identity_at_start": at_start}
         was = statement_counters.record_before(connection, 2)
         within(self)
         seen |= statement_counters.record_after(connection, was, 2, {})

@@ -426,9 +426,7 @@ def test_arms_that_differ_in_their_data_have_a_copy_each_and_the_order_of_loadin
     assert all(load["text"] == text for load in state["loads"].values())
     assert [word for word in site.done if "snapshot" in word] == ["snapshot direct", "snapshot before"]
     site.in_the_way["direct"] = "no room"
-    assert dataset.arm_of_each_copy(site) == ["again", "before"], (
-        "the first that can be made stands for others"
-    )
+    assert dataset.arm_of_each_copy(site) == ["again", "before"], "the first that can be stands for others"
     site.data_groups = lambda: [("again", "before")]
     assert dataset.arm_of_each_copy(site) == ["again"], "a site may know better which arms share their data"
 

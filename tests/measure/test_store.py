@@ -217,9 +217,8 @@ def test_blocks_that_are_taken_back_step_aside_too(kept: Store):
 
 def test_attempts_count_what_went_wrong_and_nothing_else(kept: Store):
     run_id = RUNS[0].run_id
-    for number, status in enumerate(
-        ("invalid", "killed", "partner", "earlier", "broken", "indeterminate"), start=1
-    ):
+    statuses = ("invalid", "killed", "partner", "earlier", "broken", "indeterminate")
+    for number, status in enumerate(statuses, start=1):
         run_folder.void_folder(kept.raw / run_id, kept.void, status, [])
         assert (kept.void / f"{run_id}.a{number}").is_dir()
         kept.keep(RUNS[0])
@@ -267,9 +266,7 @@ def test_the_schedule_follows_from_the_kept_seed_and_from_a_study_file_that_name
     made = schedule.plan_runs("s", asked, {}, seed=seed)
     named = study(plan=PLAN | {"seed": store.read_session(place)["seed"]})
     assert made == schedule.plan_runs("s", named, {})
-    assert [run.run_id for run in made] != [
-        run.run_id for run in schedule.plan_runs("s", asked, {}, seed=seed % 2**30 + 1)
-    ]
+    assert ids(made) != ids(schedule.plan_runs("s", asked, {}, seed=seed % 2**30 + 1))
     assert f"order drawn from seed {seed}" in schedule.describe_plan("s", asked, seed=seed)
 
 

@@ -69,9 +69,8 @@ def test_tpcc_on_two_servers_that_others_run(endpoints, lab, tmp_path, monkeypat
         runs = schedule.plan_runs("test", study, {}, known)
         judge = partial(validity.judge_run, limits=limits)
         where = (tmp_path / "raw", tmp_path / "void")
-        state = scheduler.run_missing(
-            scheduler.MatrixRunner(study, runs, site, *where, judge, limits, lambda _: None)
-        )
+        matrix = scheduler.MatrixRunner(study, runs, site, *where, judge, limits, lambda _: None)
+        state = scheduler.run_missing(matrix)
         assert not state.abandoned and state.done == 2
         removed = " ".join(site.remove())
     tables = known["own"]["tables"]

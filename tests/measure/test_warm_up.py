@@ -21,9 +21,8 @@ Make = Callable[..., StudySpec]
 def test_a_study_without_pilots_says_so_and_keeps_none(make_study: Make, tmp_path: Path):
     (tmp_path / "pilots" / "old").mkdir(parents=True)
     said: list[str] = []
-    made = warm_up.run_pilots(
-        "s", make_study(warm_up={"pilot_s": 0}), None, tmp_path / "pilots", LIMITS, said.append
-    )
+    study, folder = make_study(warm_up={"pilot_s": 0}), tmp_path / "pilots"
+    made = warm_up.run_pilots("s", study, None, folder, LIMITS, said.append)
     assert (made, list((tmp_path / "pilots").iterdir())) == ([], [])
     assert said == ["no pilots: warm_up.pilot_s is 0"]
 
@@ -34,10 +33,8 @@ def test_pilots_are_whole_runs_and_the_data_is_put_back(site: Any, make_study: M
     known = dataset.ensure_data(site, plan_data(study))
     said: list[str] = []
     folders = warm_up.run_pilots("s", study, site, tmp_path / "pilots", LIMITS, said.append)
-    assert [(folder.plan()["arm"], folder.plan()["block"]) for folder in folders] == [
-        ("direct", 0),
-        ("proxy", 0),
-    ]
+    plans = [folder.plan() for folder in folders]
+    assert [(plan["arm"], plan["block"]) for plan in plans] == [("direct", 0), ("proxy", 0)]
     for folder in folders:
         assert folder.verify() == []
         assert folder.evidence()["exit_code"] == 0

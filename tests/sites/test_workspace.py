@@ -17,9 +17,8 @@ def mode(path: Path) -> int:
 
 def test_two_clones_and_two_studies_have_different_labs(tmp_path, monkeypatch) -> None:
     monkeypatch.delenv("BENCHBOOK_LAB_DIR", raising=False)
-    folders = {
-        labs.lab_folder(clone, study) for clone in (tmp_path / "a", tmp_path / "b") for study in ("x", "y")
-    }
+    clones = (tmp_path / "a", tmp_path / "b")
+    folders = {labs.lab_folder(clone, study) for clone in clones for study in ("x", "y")}
     assert len(folders) == 4
     monkeypatch.setenv("BENCHBOOK_LAB_DIR", str(tmp_path))
     assert labs.lab_folder(tmp_path / "a", "x") == tmp_path / "x"

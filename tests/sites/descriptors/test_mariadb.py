@@ -47,9 +47,8 @@ def test_no_beginning_that_this_mariadb_takes_for_a_reserved_name_passes() -> No
     assert program is not None
     said = subprocess.run([program, "--no-defaults", "--help", "--verbose"], capture_output=True, text=True)
     lines = said.stdout.partition("Variables (--variable-name=value)")[2].splitlines()
-    names = {
-        line.split()[0].replace("-", "_") for line in lines if line[:1].isalpha() and len(line.split()) > 1
-    }
+    words = [line.split() for line in lines if line[:1].isalpha()]
+    names = {first.replace("-", "_") for first, *rest in words if rest}
     assert len(names) > 500
     closed = [name for name in names if mariadb.find_reserved({name: 1})]
     assert {"bind_address", "port", "socket", "plugin_dir"} <= set(closed)

@@ -8,9 +8,8 @@ from benchbook.sites.engines.mysql import MySQL
 from benchbook.sites.engines.postgresql import PostgreSQL
 
 pytestmark = pytest.mark.server
-needs_postgresql = pytest.mark.skipif(
-    PostgreSQL._find_program() is None, reason="PostgreSQL is not installed"
-)
+WHY = "PostgreSQL is not installed"
+needs_postgresql = pytest.mark.skipif(PostgreSQL._find_program() is None, reason=WHY)
 
 
 @pytest.mark.parametrize(

@@ -32,9 +32,8 @@ def test_a_version_that_is_installed_is_taken_as_it_is():
 def test_a_version_that_nobody_has_is_told_with_those_there_are(listed: list[str]):
     why = packages.find_obstacle(Engine(name="mariadb", version="5.5.1"))
     there = packages._strip_revision(listed[0])
-    assert why is not None and why.startswith(
-        "engine.version: 5.5.1: not installed, and this system's packages"
-    )
+    due = "engine.version: 5.5.1: not installed, and this system's packages"
+    assert why is not None and why.startswith(due)
     assert there in why and "`apt-get update`" in why
 
 

@@ -321,11 +321,8 @@ def test_a_wrong_password_and_another_database_are_refused(loaded: Any) -> None:
 
 @on_a_server
 def test_the_settings_files_are_named_by_each_run_and_hold_no_password(loaded: Any) -> None:
-    files = {
-        "direct": [],
-        "relay": ["haproxy.cfg", "haproxy.argv"],
-        "bouncer": ["pgbouncer.ini", "pgbouncer.argv"],
-    }
+    files = {"direct": [], "relay": ["haproxy.cfg", "haproxy.argv"]}
+    files["bouncer"] = ["pgbouncer.ini", "pgbouncer.argv"]
     for arm in loaded.study.arms:
         loaded.up(arm)
         texts = loaded.applied(arm)

@@ -111,9 +111,8 @@ def test_nobody_enters_without_a_password_and_nothing_listens_beyond_loopback(st
             with pytest.raises(pymysql.err.OperationalError, match="Access denied"):
                 ask(endpoint, "SELECT 1", **account)
         with site.admin().connect() as connection:
-            known = connection.exec_driver_sql(
-                "SELECT user, host, authentication_string FROM mysql.user"
-            ).all()
+            query = "SELECT user, host, authentication_string FROM mysql.user"
+            known = connection.exec_driver_sql(query).all()
         accounts = {(user, host) for user, host, _ in known}
         assert accounts == {("root", "localhost"), ("benchbook", "127.0.0.1")}
         assert all(secret for *_, secret in known)

@@ -48,9 +48,7 @@ def test_what_one_lab_clears_is_its_own() -> None:
             assert lab.pod(1) == (path, address)
             lab.service("service", 0, 3306, address, 3307)
             lab.service("service", 0, 3306, address, 3307)
-            assert len(lab.named("service")) == 2, (
-                "one rule in OUTPUT, one in PREROUTING, however often asked"
-            )
+            assert len(lab.named("service")) == 2, "one in OUTPUT, one in PREROUTING, however often asked"
         assert one.gateway != two.gateway
         assert len(network.remove_objects(one.id)) == 5
         assert network.list_objects(one.id) == [] and len(network.list_objects(two.id)) == 5

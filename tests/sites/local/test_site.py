@@ -103,10 +103,8 @@ def test_a_setting_that_was_not_taken_stops_the_study_with_both_values(make_stud
     ],
 )
 def test_an_engine_that_cannot_be_had_is_refused_with_the_reason(make_study, lab, settings, engine, words):
-    with (
-        sites.open_site(make_study(settings, **engine), lab) as site,
-        pytest.raises(sites.SiteError, match=words),
-    ):
+    opened = sites.open_site(make_study(settings, **engine), lab)
+    with opened as site, pytest.raises(sites.SiteError, match=words):
         site.up("direct")
     assert of_lab(lab) == []
 
@@ -230,9 +228,8 @@ def test_nobody_gets_in_without_a_password_and_the_benchmark_sees_one_schema(sit
     assert [row[0] for row in query(endpoint, "SHOW DATABASES")] == ["information_schema", "sbtest"]
     for user, password in (("root", ""), ("", ""), ("benchbook", "")):
         with pytest.raises(pymysql.err.OperationalError):
-            pymysql.connect(
-                host="127.0.0.1", port=endpoint.port, user=user, password=password, ssl_disabled=True
-            )
+            account = {"user": user, "password": password, "ssl_disabled": True}
+            pymysql.connect(host="127.0.0.1", port=endpoint.port, **account)
 
 
 def test_the_password_is_in_one_private_file_and_nowhere_else(site, lab: Path) -> None:
@@ -261,16 +258,14 @@ def test_a_second_holder_is_refused_within_a_second_by_name(make_study, lab: Pat
 
 
 def test_two_labs_do_not_touch_each_other(make_study, lab, open_folder, port, tmp_path, monkeypatch):
-    other_study = make_study().model_copy(
-        update={"site": make_study().site.model_copy(update={"port": port + 2})}
-    )
+    place = make_study().site.model_copy(update={"port": port + 2})
+    other_study = make_study().model_copy(update={"site": place})
     with sites.open_site(make_study(), lab) as site:
         site.up("direct")
         monkeypatch.setenv("BENCHBOOK_LOCK", str(tmp_path / "other.lock"))
         with sites.open_site(other_study, open_folder / "other") as other:
-            assert query(other.up("direct"), "SELECT @@datadir") != query(
-                site.up("direct"), "SELECT @@datadir"
-            )
+            folders = {query(one.up("direct"), "SELECT @@datadir") for one in (other, site)}
+            assert len(folders) == 2
             assert labs.read_secret(lab / "secrets/sysbench.cnf") != labs.read_secret(other.lab.secret)
             stopped = teardown.tear_down(open_folder / "other")
             assert stopped.is_clean and len(stopped.stopped) == 1

@@ -33,10 +33,8 @@ from tests.limits import LIMITS
 from tests.walks import Store
 
 VERSION = "5.0"
-PROGRAMS = [
-    build.make_recipe(VERSION).target,
-    *(build.make_recipe(VERSION, name).target for name in build.PARTS),
-]
+PROGRAMS = [build.make_recipe(VERSION).target]
+PROGRAMS += [build.make_recipe(VERSION, name).target for name in build.PARTS]
 pytestmark = [
     pytest.mark.server,
     pytest.mark.slow,

@@ -89,9 +89,8 @@ def test_a_child_that_writes_its_title_over_its_environment_ends_all_the_same(tm
 def test_a_child_has_its_own_group_a_plain_environment_and_no_pipe(child: process.Child) -> None:
     assert os.getpgid(child.pid) == child.pid and os.getsid(child.pid) == os.getsid(0)
     # The tests' own home is there where sysbench's loops wait.
-    due = {"PATH", "LC_ALL", "TZ", process.TOKEN, process.FOLDER} | (
-        {"HOME"} if programs.HOME in os.environ else set()
-    )
+    due = {"PATH", "LC_ALL", "TZ", process.TOKEN, process.FOLDER}
+    due |= {"HOME"} if programs.HOME in os.environ else set()
     assert set(procfs.read_environment(child.pid)) == due
     targets = [os.readlink(f"/proc/{child.pid}/fd/{fd}") for fd in (0, 1, 2)]
     assert targets[0] == "/dev/null" and not any(target.startswith("pipe:") for target in targets)
@@ -255,9 +254,8 @@ def test_one_that_waits_dies_with_its_owner(tmp_path: Path):
         "flush=True); "
         "time.sleep(60)"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", owner, str(tmp_path)], stdout=subprocess.PIPE, text=True
-    ) as one:
+    argv = [sys.executable, "-c", owner, str(tmp_path)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as one:
         waiting = psutil.Process(int(one.stdout.readline()))
         time.sleep(0.3)
         assert waiting.is_running()

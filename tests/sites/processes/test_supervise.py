@@ -55,9 +55,8 @@ def chain(tmp_path: Path):
     (tmp_path / "stage.py").write_text(STAGE)
     argv = ["benchbook.sites.processes.supervise", sys.executable, str(tmp_path / "stage.py")]
     argv += [str(tmp_path), mark]
-    supervisor = subprocess.Popen(
-        [sys.executable, "-m", *argv], env={**os.environ, MARK: mark}, start_new_session=True
-    )
+    env = {**os.environ, MARK: mark}
+    supervisor = subprocess.Popen([sys.executable, "-m", *argv], env=env, start_new_session=True)
     beside.until((tmp_path / "ready").exists)
     assert len(alive(mark)) == 4
     yield supervisor, mark

@@ -80,9 +80,8 @@ def test_a_segment_that_came_late_and_so_came_twice_was_not_lost(listening: sock
             time.sleep(0.05)
             server.send(server.recv(10))
             client.recv(10)
-            again = struct.unpack_from(
-                "<I", client.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256), 100
-            )[0]
+            info = client.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
+            again = struct.unpack_from("<I", info, 100)[0]
             if again >= 3:
                 break
         (counts,) = tcp_bytes.sockets_to(HERE, listening.getsockname()[1]).values()

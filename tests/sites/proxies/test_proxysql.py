@@ -44,9 +44,8 @@ def test_a_run_through_proxysql_is_valid_and_its_settings_are_read_back(program,
         applied = "".join(text for _, text in site.applied("proxysql"))
         assert "multiplexing=false" in applied and site.lab.password() not in applied
         # A setting that it does not take is a mistake of the study, said by name.
-        broken = program.read_text().replace(
-            "variables)\n    host", 'variables.replace("=2", "=3"))\n    host'
-        )
+        text = program.read_text()
+        broken = text.replace("variables)\n    host", 'variables.replace("=2", "=3"))\n    host')
         program.write_text(broken)
         site.down()
         with pytest.raises(SiteError, match="did not take its settings: threads is 3, asked 2"):

@@ -69,16 +69,11 @@ def test_lines_of_a_driver_that_ended_in_order():
         {"second_at": 6.0, "open": 10, "made": 44},
         {"held": 9, "lost": 1, "failed": 3, "connections": 104, "error": "TimeoutError: "},
     ]
-    found = background_load.summarize_driver(
-        lines, asked, {"idle": {"asked": 10, "opened": 10, "took_s": 0.1}}
-    )
+    begun = {"idle": {"asked": 10, "opened": 10, "took_s": 0.1}}
+    found = background_load.summarize_driver(lines, asked, begun)
     assert found["idle"] == {"asked": 10, "opened": 10, "took_s": 0.1, "held": 9, "lost": 1}
-    assert found["short"] == {
-        "asked_per_s": 50,
-        "achieved_per_s": 47.0,
-        "lowest_per_s": 44,
-        "per_s": [50, 44],
-    }
+    short = {"asked_per_s": 50, "achieved_per_s": 47.0, "lowest_per_s": 44, "per_s": [50, 44]}
+    assert found["short"] == short
     assert (found["connections"], found["failed"], found["error"]) == (104, 3, "TimeoutError: ")
 
 
@@ -100,8 +95,7 @@ def test_a_proxy_that_cannot_capture_is_known_by_its_program(tmp_path: Path, mon
     arm = Arm.model_validate({"access": "tiproxy", "capture": True})
     (chain,) = placement.build_chains({"one": arm}, 35000, ANYWHERE).values()
     monkeypatch.setenv(local_machine.name_variable("tiproxy"), str(old))
-    assert "can't capture traffic; TiProxy can since 1.3.0" in "; ".join(
-        obstacles.infeasible_reasons(arm, chain)
-    )
+    reasons = "; ".join(obstacles.infeasible_reasons(arm, chain))
+    assert "can't capture traffic; TiProxy can since 1.3.0" in reasons
     monkeypatch.setenv(local_machine.name_variable("tiproxy"), str(new))
     assert obstacles.infeasible_reasons(arm, chain) == []

@@ -43,9 +43,8 @@ class Group:
     def start(self, **programs: str) -> None:
         for name, program in programs.items():
             with (self.folder / f"{name}.log").open("wb") as log:
-                argv = process.defer_command(
-                    [sys.executable, "-c", program], None, self.folder / f"{name}.begun"
-                )
+                begun = self.folder / f"{name}.begun"
+                argv = process.defer_command([sys.executable, "-c", program], None, begun)
                 self.burners[name] = subprocess.Popen(argv, stdout=log)
 
     def clock(
