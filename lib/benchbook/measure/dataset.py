@@ -69,10 +69,8 @@ def _ensure_data(
             states[arm] = loaded[arm][0]
     wrong = [text for state in states.values() for text in _diff_states(state, recorded)]
     if wrong:
-        raise BenchbookError(
-            f"the data could not be brought back as it was: {'; '.join(wrong)}. "
-            "Run `dvc repro -f prepare@STUDY` to start again"
-        )
+        remedy = "Run `dvc repro -f prepare@STUDY` to start again"
+        raise BenchbookError(f"the data could not be brought back as it was: {'; '.join(wrong)}. {remedy}")
     if recorded_scripts is not None:
         ensure_custom_tables(site, data, recorded_scripts)
     return _same_in_all(states) | {"loads": _describe_loads(site, data, loaded), "events": events}
@@ -195,10 +193,8 @@ def ensure_custom_tables(site: Any, data: DataPlan, recorded: Recorded) -> None:
         changes = custom_data.diff_tables(state, (recorded or {}).get("tables", {}))
         wrong += [f"{arm}: {change}" for change in changes]
     if wrong:
-        raise BenchbookError(
-            f"own workloads are not as warm-up recorded: {'; '.join(wrong[:5])}. "
-            "Run `dvc repro -f warm-up@STUDY` to start again"
-        )
+        remedy = "Run `dvc repro -f warm-up@STUDY` to start again"
+        raise BenchbookError(f"own workloads are not as warm-up recorded: {'; '.join(wrong[:5])}. {remedy}")
 
 
 def analyze_all(connection: Connection, data: DataPlan) -> list[dict[str, str]]:

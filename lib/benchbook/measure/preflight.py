@@ -57,10 +57,8 @@ def check_machine(study: StudySpec, folders: dict[str, Path], limits: dict[str, 
     machine = [*interleaving.find_misleading(study)]
     allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if allowed != resource.RLIM_INFINITY and allowed < most + OWN_FILES:
-        machine.append(
-            f"{allowed} open files are allowed, {most} connections need {most + OWN_FILES}; "
-            "run `ulimit -n 65536` first, or measure fewer threads"
-        )
+        fault = f"{allowed} open files are allowed, {most} connections need {most + OWN_FILES}"
+        machine.append(f"{fault}; run `ulimit -n 65536` first, or measure fewer threads")
     for name, folder in folders.items():
         there = find_nearest(folder)
         if not os.access(there, os.W_OK | os.X_OK):

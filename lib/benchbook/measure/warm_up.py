@@ -58,10 +58,8 @@ def run_pilots(
         try:
             folders.append(_run_pilot(pilot, study, site, into, limits, say))
         except SQLAlchemyError as error:
-            raise BenchbookError(
-                f"the server went away during pilot {number} ({type(error).__name__}); "
-                "look at its log in the lab, then run the stage again"
-            ) from None
+            fault = f"the server went away during pilot {number} ({type(error).__name__})"
+            raise BenchbookError(f"{fault}; look at its log in the lab, then run the stage again") from None
     site.look()
     site.restore(plan_data(study).label)
     return folders

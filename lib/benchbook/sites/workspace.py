@@ -53,10 +53,8 @@ def lab_root(clone: Path) -> Path:
     digest = hashlib.sha256(str(clone.resolve()).encode()).hexdigest()[:10]
     root = Path(named).resolve() if named else base / "benchbook" / digest
     if not re.fullmatch(r"[A-Za-z0-9_./+-]+", str(root)):
-        raise SiteError(
-            f"{root}: a server's own scripts can't take this path; set BENCHBOOK_LAB_DIR to a folder of "
-            "letters, digits and . _ + - only"
-        )
+        remedy = "set BENCHBOOK_LAB_DIR to a folder of letters, digits and . _ + - only"
+        raise SiteError(f"{root}: a server's own scripts can't take this path; {remedy}")
     return root
 
 
@@ -72,10 +70,8 @@ def service_user(name: str) -> str | None:
     try:
         return pwd.getpwnam(name).pw_name
     except KeyError:
-        raise SiteError(
-            f"there is no user {name}, and a server must not run as root; install the package that brings "
-            f"it, or `useradd -r {name}`"
-        ) from None
+        remedy = f"install the package that brings it, or `useradd -r {name}`"
+        raise SiteError(f"there is no user {name}, and a server must not run as root; {remedy}") from None
 
 
 def read_tokens(folder: Path) -> set[str]:
@@ -235,17 +231,13 @@ def open_lab(folder: Path) -> Lab:
             write_private(marker, json.dumps({"format": 1, "token": uuid.uuid4().hex, "folder": str(folder)}))
         token = str(json.loads(marker.read_text(encoding="utf-8"))["token"])
     except (OSError, ValueError, KeyError) as error:
-        raise SiteError(
-            f"{folder}: cannot be used as the lab: {error}; set BENCHBOOK_LAB_DIR to a folder of yours "
-            "on a local disk"
-        ) from None
+        remedy = "set BENCHBOOK_LAB_DIR to a folder of yours on a local disk"
+        raise SiteError(f"{folder}: cannot be used as the lab: {error}; {remedy}") from None
     if os.geteuid() == 0:
         for parent in folder.parents:
             if not parent.stat().st_mode & stat.S_IXOTH:
-                raise SiteError(
-                    f"{parent}: closed to the server's user, which must reach {folder}; "
-                    f"open it with `chmod o+x {parent}`, or set BENCHBOOK_LAB_DIR elsewhere"
-                )
+                remedy = f"open it with `chmod o+x {parent}`, or set BENCHBOOK_LAB_DIR elsewhere"
+                raise SiteError(f"{parent}: closed to the server's user, which must reach {folder}; {remedy}")
     lab = Lab(folder, token)
     lab.private_folder("run", None)
     return lab

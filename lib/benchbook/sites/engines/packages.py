@@ -37,10 +37,8 @@ def find_obstacle(engine: Engine) -> str | None:
     if any(sql.is_version(text, engine.version) for text in listed):
         return None
     there = ", ".join(dict.fromkeys(listed)) or "none"
-    return (
-        f"engine.version: {engine.version}: not installed, and this system's packages have {there}; "
-        "write one of these, run `apt-get update`, or name its program in engine.binary"
-    )
+    fault = f"engine.version: {engine.version}: not installed, and this system's packages have {there}"
+    return f"{fault}; write one of these, run `apt-get update`, or name its program in engine.binary"
 
 
 def resolve_engine(engine: Engine) -> Engine:

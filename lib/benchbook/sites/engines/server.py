@@ -246,10 +246,8 @@ class Server(Supervised, abc.ABC):
         """Version of a program; SiteError if it is another's, or too old."""
         answer, name = self.machine.says([path, *self.traits.version_by]), self.traits.product
         if (match := self.version_words.search(answer)) is None:
-            raise SiteError(
-                f"{path}{self._where} is not a {name} server (it says {answer.strip()[:80]!r}); "
-                f"name another program {self._key}"
-            )
+            fault = f"{path}{self._where} is not a {name} server (it says {answer.strip()[:80]!r})"
+            raise SiteError(f"{fault}; name another program {self._key}")
         if tuple(map(int, re.findall("[0-9]+", match[1]))) < self.oldest:
             least = ".".join(map(str, self.oldest))
             raise SiteError(f"{path}{self._where} is {name} {match[1]}; version {least} or newer is needed")

@@ -62,10 +62,8 @@ def _check_kernel(parts: LocalRuntime, server: Part) -> dict[str, int]:
         pid = parts.get(server).child.pid
         allowed = procfs.open_files_limit(pid)
         if allowed != server.kernel.nofile:
-            raise SiteError(
-                f"kernel.nofile: asked {server.kernel.nofile}, the server may open {allowed} files; "
-                "write a value it can hold"
-            )
+            fault = f"kernel.nofile: asked {server.kernel.nofile}, the server may open {allowed} files"
+            raise SiteError(f"{fault}; write a value it can hold")
         kernel["nofile"] = allowed
     return kernel
 

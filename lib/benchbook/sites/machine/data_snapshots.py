@@ -136,10 +136,8 @@ def is_kept(server: Any, label: str | None) -> bool:
 def put_back(servers: Sequence[Any], label: str | None) -> None:
     """Put the prepared data back on every server and start it: cold, the same bytes every time."""
     if lacking := [server for server in servers if not is_kept(server, label)]:
-        raise SiteError(
-            f"{_format_place(lacking[0].machine)} holds no prepared data of this engine and data set; run "
-            "the prepare stage again"
-        )
+        fault = f"{_format_place(lacking[0].machine)} holds no prepared data of this engine and data set"
+        raise SiteError(f"{fault}; run the prepare stage again")
     waiting = [server for server in servers if hasattr(server, "starting")]
     for server in servers:
         _replace_data(server)
@@ -214,10 +212,8 @@ def _copy_folder(server: Any, name: str, to: str) -> None:
     machine = server.machine
     used = machine.size(name) or 0
     if machine.free() < used + SPARE_BYTES:
-        raise SiteError(
-            f"{_format_place(machine)}: {used >> 20} MiB are needed for a copy of the data; "
-            f"{_suggest_space(machine)}"
-        )
+        fault = f"{_format_place(machine)}: {used >> 20} MiB are needed for a copy of the data"
+        raise SiteError(f"{fault}; {_suggest_space(machine)}")
     source, target = f"{machine.folder}/{name}", f"{machine.folder}/{to}"
     # Files that are mostly set aside are not written in full; a server that counts on that does not say so.
     holes = ["--sparse=always"] if server.is_sparse else []

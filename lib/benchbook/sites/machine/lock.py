@@ -112,10 +112,8 @@ def _describe_holder(path: Path) -> str:
     pid, since, started = record.get("pid"), record.get("since"), record.get("started")
     if isinstance(pid, int) and procfs.is_alive(pid, started if isinstance(started, int) else None):
         what = "this machine" if path == lock_file() else f"the study in {record.get('folder')}"
-        return (
-            f"{what} is being measured by pid {pid}, since {since}: {record.get('command')}; "
-            "wait until it ends, or end it there (Ctrl-C), then try again"
-        )
+        remedy = "wait until it ends, or end it there (Ctrl-C), then try again"
+        return f"{what} is being measured by pid {pid}, since {since}: {record.get('command')}; {remedy}"
     left = [f"{pid} ({procfs.read_command(pid)})" for pid in procfs.opened_by(path) if pid != os.getpid()]
     return (
         f"this machine is still held by what pid {pid} (gone, since {since}) left behind: "

@@ -160,10 +160,8 @@ class Supervised(Component):
         """Its process; SiteError with the last errors of its log if it has ended."""
         if not self.is_up:
             last = "; ".join(self.log_errors(0)[-2:])
-            raise SiteError(
-                f"{self._named} does not run{': ' + last if last else ''}; see {self.log}, then call "
-                "site.up(arm) again"
-            )
+            remedy = f"see {self.log}, then call site.up(arm) again"
+            raise SiteError(f"{self._named} does not run{': ' + last if last else ''}; {remedy}")
         return self.child
 
     def log_mark(self) -> int:

@@ -75,10 +75,8 @@ def start_child(
     program cannot be started.
     """
     if threading.current_thread() is not threading.main_thread():
-        raise SiteError(
-            f"{role} must be started from the main thread: a child dies with the thread that started it; "
-            "call this directly in a cell or a script"
-        )
+        fault = f"{role} must be started from the main thread: a child dies with the thread that started it"
+        raise SiteError(f"{fault}; call this directly in a cell or a script")
     try:
         popen = spawn.spawn_program(
             *(argv, out, err),
@@ -89,10 +87,8 @@ def start_child(
             **how,
         )
     except OSError as error:
-        raise SiteError(
-            f"{role}: {argv[0]} could not be started: {error}; "
-            "check that the program exists and the lab folder can be reached by its user"
-        ) from None
+        remedy = "check that the program exists and the lab folder can be reached by its user"
+        raise SiteError(f"{role}: {argv[0]} could not be started: {error}; {remedy}") from None
     child = identify_child(role, popen.pid, token, popen)
     if pidfile is not None:
         write_pidfile(pidfile, child)
@@ -148,10 +144,8 @@ def wait_for_child(child: Child, timeout_s: float) -> int:
     try:
         return child.popen.wait(timeout=timeout_s)
     except subprocess.TimeoutExpired:
-        raise SiteError(
-            f"{child.role} did not end within {timeout_s:.0f} s and was stopped; "
-            "look whether the disk is full or the machine overloaded"
-        ) from None
+        fault = f"{child.role} did not end within {timeout_s:.0f} s and was stopped"
+        raise SiteError(f"{fault}; look whether the disk is full or the machine overloaded") from None
     finally:
         stop_child(child, grace_s=2.0)
 
@@ -176,10 +170,8 @@ def stop_child(child: Child, *, grace_s: float = 20.0, gentle: int = signal.SIGT
     finally:
         os.close(handle)
         _reap_child(child)
-    raise SiteError(
-        f"{child.role} (pid {child.pid}) does not end, even by SIGKILL: it waits in the kernel; "
-        "look at `dmesg` and try `make down` again"
-    )
+    fault = f"{child.role} (pid {child.pid}) does not end, even by SIGKILL: it waits in the kernel"
+    raise SiteError(f"{fault}; look at `dmesg` and try `make down` again")
 
 
 def _reap_child(child: Child) -> None:

@@ -110,10 +110,8 @@ def too_few_files(load: Load, is_proxied: bool, most: int, where: str) -> str | 
     if most < 0 or needed <= most:
         return None
     who = "a proxy, which has two for each, needs" if is_proxied else "the server needs"
-    return (
-        f"{load.connections} connections: {who} {needed} open files, {most} are allowed; "
-        f"`ulimit -Hn {needed}` {where}"
-    )
+    remedy = f"`ulimit -Hn {needed}` {where}"
+    return f"{load.connections} connections: {who} {needed} open files, {most} are allowed; {remedy}"
 
 
 def _parse_lines(text: str) -> list[dict[str, Any]]:
