@@ -56,10 +56,8 @@ def describe_tables(connection: Connection) -> dict[str, dict[str, int | None]]:
         for name in list_tables(connection)
     }
     is_small = sum(rows.values()) <= CHECKSUM_UP_TO
-    return {
-        name: {"rows": count, "checksum": _table_checksum(connection, name) if is_small else None}
-        for name, count in rows.items()
-    }
+    sums = {name: _table_checksum(connection, name) if is_small else None for name in rows}
+    return {name: {"rows": count, "checksum": sums[name]} for name, count in rows.items()}
 
 
 def list_tables(connection: Connection) -> list[str]:
@@ -111,10 +109,8 @@ def find_changed_scripts(data: DataPlan, recorded: dict[str, Any]) -> list[str]:
     wrong = []
     for name, script in data.scripts.items():
         now, then = script.digests(), recorded.get("scripts", {}).get(name, {}).get("sha256", {})
-        wrong += [
-            f"workloads.{name}.script: {file} is not what warm-up saw; run `dvc repro -f warm-up@STUDY`"
-            for file in numeric_equality.diff_mappings(now, then)
-        ]
+        remedy, changed = "run `dvc repro -f warm-up@STUDY`", numeric_equality.diff_mappings(now, then)
+        wrong += [f"workloads.{name}.script: {file} is not what warm-up saw; {remedy}" for file in changed]
     return wrong
 
 

@@ -255,8 +255,6 @@ def _describe_loads(
 def _diff_states(state: dict[str, Any], recorded: Recorded, whose: str = "prepare recorded") -> list[str]:
     if recorded is None or recorded["fingerprint"] == state["fingerprint"]:
         return []
-    return [
-        f"{key} is {state[key]}, {whose} {recorded[key]}"
-        for key in ("tables", "table_size", "seed", "rows", "indexes", "checksums")
-        if state[key] != recorded[key]
-    ]
+    names = ("tables", "table_size", "seed", "rows", "indexes", "checksums")
+    differing = [key for key in names if state[key] != recorded[key]]
+    return [f"{key} is {state[key]}, {whose} {recorded[key]}" for key in differing]

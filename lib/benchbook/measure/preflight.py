@@ -76,11 +76,8 @@ def check_machine(study: StudySpec, folders: dict[str, Path], limits: dict[str, 
 def check_server(study: StudySpec, connection: Connection) -> list[str]:
     """Hold the server's limits against the needs of the highest thread level."""
     most, tables = study.sessions, study.dataset.tables
-    needed = {
-        "max_connections": most + OWN_SESSIONS,
-        "max_user_connections": most,
-        "max_prepared_stmt_count": most * (tables * STATEMENTS + OF_TRANSACTION),
-    }
+    needed = {"max_connections": most + OWN_SESSIONS, "max_user_connections": most}
+    needed["max_prepared_stmt_count"] = most * (tables * STATEMENTS + OF_TRANSACTION)
     allowed = dialect.get_dialect(connection).limits(connection, list(needed))
     server = [
         f"{name} is {allowed[name]}, {most} sessions at once need {least}; set it under engine.settings, "

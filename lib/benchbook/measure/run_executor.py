@@ -83,11 +83,9 @@ def execute_together(
             if contexts[0].planned.order == interleaving.TURNS:
                 turned = clients.take_turns({run.context.planned.arm: run for run in group})
             for run in group:
-                clients.wait_for_clients(
-                    run.running,
-                    sum(interleaving.clock_seconds(run.context.planned)) + THREAD_INIT_S + GRACE_S,
-                    partial(run.context.site.advance_event, run.started[1]),
-                )
+                most_s = sum(interleaving.clock_seconds(run.context.planned)) + THREAD_INIT_S + GRACE_S
+                advance = partial(run.context.site.advance_event, run.started[1])
+                clients.wait_for_clients(run.running, most_s, advance)
         finally:
             for run in group:
                 _end_run(run)
@@ -291,10 +289,8 @@ def _record_after(
             users = [run for run in group if key in run.context.connections]
             arrangement = statement_counters.merge_arrangements([run.arrangement for run in users])
             results[key] = statement_counters.record_after(key, was, users[0].tables, arrangement)
-    return [
-        statement_counters.merge_records([results[connection] for connection in run.context.connections])
-        for run in group
-    ]
+    sessions = [run.context.connections for run in group]
+    return [statement_counters.merge_records([results[key] for key in keys]) for keys in sessions]
 
 
 def _count_sessions(connection: Connection) -> int | None:

@@ -110,11 +110,8 @@ def look_before(connection: Connection) -> Record:
     }
     held.look = now
     lacking = first.lacking | now.lacking
-    return results | {
-        "unasked": first.unasked,
-        "written_between": diff_items(held.written, written) if held.written and written else {},
-        "not_held": lacking,
-    }
+    since = diff_items(held.written, written) if held.written and written else {}
+    return results | {"unasked": first.unasked, "written_between": since, "not_held": lacking}
 
 
 def count_between(connection: Connection) -> Record:
@@ -183,11 +180,8 @@ def take_snapshot(connection: Connection) -> ServerSnapshot:
     """Read settings and definitions; any that engine or account lacks is named with its error."""
     words = dialect.get_dialect(connection)
     moving = MOVING.union(*(engine.moving for engine in descriptors.load_engines().values()))
-    variables = {
-        name: value
-        for name, value in words.variables(connection).items()
-        if name not in moving and not name.endswith(MOVING_ENDS)
-    }
+    read = words.variables(connection).items()
+    variables = {name: value for name, value in read if name not in moving and not name.endswith(MOVING_ENDS)}
     tables, lacking = words.definitions(connection)
     is_ours = not connection.info.get("is_theirs")
     unasked = {"tables": foreign_items(tables, is_ours)}

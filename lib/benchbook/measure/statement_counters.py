@@ -129,10 +129,8 @@ def record_before(connection: Connection, tables: int | None, known_rows: Record
 
 def rows_of(connection: Connection, tables: int | None, side: str = "before") -> Record:
     """`rows_before`, and a `sample_before` if tables are too large to be counted (None)."""
-    return {
-        f"rows_{side}": count_rows(connection, tables) if tables is not None else None,
-        f"sample_{side}": sample_ids(connection) if tables is None else None,
-    }
+    counted = count_rows(connection, tables) if tables is not None else None
+    return {f"rows_{side}": counted, f"sample_{side}": sample_ids(connection) if tables is None else None}
 
 
 def record_after(

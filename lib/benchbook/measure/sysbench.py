@@ -39,17 +39,11 @@ def connection_options(endpoint: Endpoint) -> dict[str, str]:
             "pgsql-port": str(endpoint.port),
             "pgsql-db": endpoint.database,
         }
-    place = (
-        {"mysql-socket": str(endpoint.socket)}
-        if endpoint.socket
-        else {"mysql-host": endpoint.host, "mysql-port": str(endpoint.port)}
-    )
-    return {
-        "db-driver": "mysql",
-        **place,
-        "mysql-db": endpoint.database,
-        "mysql-ssl": "off" if endpoint.tls == "off" else "on",
-    }
+    place = {"mysql-socket": str(endpoint.socket)}
+    if endpoint.socket is None:
+        place = {"mysql-host": endpoint.host, "mysql-port": str(endpoint.port)}
+    tls = "off" if endpoint.tls == "off" else "on"
+    return {"db-driver": "mysql", **place, "mysql-db": endpoint.database, "mysql-ssl": tls}
 
 
 def run_argv(endpoint: Endpoint, planned: PlannedRun, file: Path | None = None) -> list[str]:
@@ -59,14 +53,9 @@ def run_argv(endpoint: Endpoint, planned: PlannedRun, file: Path | None = None) 
     # Files are read where they stand, so the account that comes last is the one that holds.
     options = [f"--{name}={value}" for name, value in inputs.items()] if file is None else []
     files = [account] if file is None else [f"--config-file={file}", account]
-    return [
-        BINARY,
-        *files,
-        *options,
-        str(RECONNECTING) if "event" in planned.arm_setting else planned.script,
-        *(f"--{name}={value}" for name, value in of_script.items()),
-        "run",
-    ]
+    script = str(RECONNECTING) if "event" in planned.arm_setting else planned.script
+    inputs_of_script = [f"--{name}={value}" for name, value in of_script.items()]
+    return [BINARY, *files, *options, script, *inputs_of_script, "run"]
 
 
 def general_options(endpoint: Endpoint, planned: PlannedRun) -> dict[str, str]:
@@ -133,10 +122,8 @@ PROGRESS_S = 10.0
 def loader_argvs(data: DataPlan, arm: str, endpoint: Endpoint) -> list[list[str]]:
     """Command line of each table's loader; the seed fixes every row, however an arm's are loaded."""
     options = [f"--table-size={data.table_size}", *data.of_arm(arm).options]
-    return [
-        once_argv(endpoint, order.table_seed(data.seed, table), LOAD, f"--table-number={table}", *options)
-        for table in range(1, data.tables + 1)
-    ]
+    seeds = ((table, order.table_seed(data.seed, table)) for table in range(1, data.tables + 1))
+    return [once_argv(endpoint, seed, LOAD, f"--table-number={table}", *options) for table, seed in seeds]
 
 
 @contextlib.contextmanager

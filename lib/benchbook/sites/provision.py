@@ -72,11 +72,8 @@ def verify_facts(site: Site, study: StudySpec, facts: Facts) -> None:
     for arm in facts.arms:
         site.up(arm)
         before, now = _select_lasting(facts.arms[arm]), _select_lasting(site.facts(arm))
-        changed += [
-            f"{arm}: {key} was {before.get(key)}, is {now.get(key)}"
-            for key in sorted(before.keys() | now.keys())
-            if str(before.get(key)) != str(now.get(key))
-        ]
+        keys = sorted(key for key in {*before, *now} if str(before.get(key)) != str(now.get(key)))
+        changed += [f"{arm}: {key} was {before.get(key)}, is {now.get(key)}" for key in keys]
     if changed:
         raise BenchbookError(
             f"the arms are not what provision recorded: {'; '.join(changed[:8])}. To measure them as they "
@@ -113,11 +110,8 @@ def tabulate_differences(facts: Facts) -> pd.DataFrame:
     """Every fact that is not the same in all arms: a row a fact, a column an arm."""
     columns = {arm: _select_lasting(values) for arm, values in facts.arms.items()}
     keys = sorted({key for values in columns.values() for key in values} - {"arm"})
-    rows = {
-        key: [str(values.get(key)) for values in columns.values()]
-        for key in keys
-        if len({str(values.get(key)) for values in columns.values()}) > 1
-    }
+    rows = {key: [str(values.get(key)) for values in columns.values()] for key in keys}
+    rows = {key: row for key, row in rows.items() if len({*row}) > 1}
     return pd.DataFrame.from_dict(rows, orient="index", columns=list(columns))
 
 

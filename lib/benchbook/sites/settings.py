@@ -114,10 +114,8 @@ def report_settings(
 ) -> dict[str, dict[str, Any]]:
     """`settings` and `unstated` of a server of MySQL's family; SettingsDiffer if one did not hold."""
     got = partial(read_back, variables=variables)
-    return {
-        "settings": verify_settings(requests, chosen, got, find_differences(requests, variables)),
-        "unstated": list_unstated(requests, got),
-    }
+    taken = verify_settings(requests, chosen, got, find_differences(requests, variables))
+    return {"settings": taken, "unstated": list_unstated(requests, got)}
 
 
 def verify_settings(
@@ -127,12 +125,8 @@ def verify_settings(
     if differing:
         raise SettingsDiffer(differing)
     return {
-        key: {
-            "asked": format_value(value),
-            "got": got(key),
-            "from": "study" if key in chosen else "benchbook",
-        }
-        for key, value in sorted(requests.items())
+        key: {"asked": format_value(item), "got": got(key), "from": "study" if key in chosen else "benchbook"}
+        for key, item in sorted(requests.items())
     }
 
 

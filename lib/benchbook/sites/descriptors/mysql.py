@@ -22,11 +22,8 @@ def find_reserved(settings: descriptors.Settings) -> list[str]:
     # It too takes any beginning that fits one option alone.
     prefixes = (*MYSQL, *MYSQL_FAMILIES)
     names = {key: key.replace("-", "_") for key in settings}
-    reserved = {
-        key
-        for key, name in names.items()
-        if name.startswith(MYSQL_FAMILIES) or any(text.startswith(name) for text in prefixes)
-    }
+    reserved = {key for key, name in names.items() if name.startswith(MYSQL_FAMILIES)}
+    reserved |= {key for key, name in names.items() if any(text.startswith(name) for text in prefixes)}
     return sorted(reserved | set(mariadb.find_reserved(settings)))
 
 

@@ -27,8 +27,7 @@ def find_reserved(settings: descriptors.Settings) -> list[str]:
     return sorted(
         key
         for key, value in settings.items()
-        if key in RESERVED
-        or key.replace("_", "-") in RESERVED
+        if {key, key.replace("_", "-")} & RESERVED
         or key.startswith(SECTIONS)
         or descriptors.is_leading_out(value)
     )

@@ -63,11 +63,8 @@ def _is_missing(engine: Engine) -> bool:
     if any(shutil.which(tool) is None for tool in TOOLS):
         return False
     program, words = of.programs[0], load(of.code).version_words
-    statements = [
-        files.read_output([text, *of.version_by])
-        for text in {local_machine.find_program(program), *files.find_programs(program)}
-        if text
-    ]
+    there = filter(None, {local_machine.find_program(program), *files.find_programs(program)})
+    statements = [files.read_output([path, *of.version_by]) for path in there]
     versions = [match[1] for match in map(words.search, statements) if match]
     return not any(sql.is_version(item, engine.version) for item in versions)
 

@@ -13,11 +13,8 @@ ADMIN = "benchbook_admin"
 COMMANDS = {"SELECT": "Com_select", "INSERT": "Com_insert", "UPDATE": "Com_update", "DELETE": "Com_delete"}
 WRITES = ("Com_insert", "Com_update", "Com_delete")
 PREPARED = "pg_stat_statements counts a prepared one once a session"
-ABSENT = {
-    "Com_begin": PREPARED,
-    "Com_commit": PREPARED,
-    "Com_stmt_execute": "PostgreSQL does not tell prepared statements from others",
-}
+ABSENT = dict.fromkeys(("Com_begin", "Com_commit"), PREPARED)
+ABSENT["Com_stmt_execute"] = "PostgreSQL does not tell prepared statements from others"
 
 WORK = ("blks_hit", "blks_read", "tup_fetched", "tup_returned", "wal_bytes")
 

@@ -22,11 +22,8 @@ MANY = 4000
 NOFILE_LIMIT = kernel.SYSCTL / "fs/nr_open"
 # The right to raise a limit above its hard value (capabilities(7)).
 CAP_SYS_RESOURCE = 24
-NEEDED_BY = {
-    "pod": ("network namespaces", "veth and bridge"),
-    "service": ("network namespaces", "veth and bridge", "iptables NAT"),
-    "group": ("cpu quota",),
-}
+PODS = ("network namespaces", "veth and bridge")
+NEEDED_BY = {"pod": PODS, "service": (*PODS, "iptables NAT"), "group": ("cpu quota",)}
 
 
 def infeasible_reasons(arm: Arm, chain: Chain, engine: Engine | None = None) -> list[str]:

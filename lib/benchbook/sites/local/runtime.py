@@ -48,10 +48,9 @@ class LocalRuntime(ArmRuntime[LabPlacement]):
         # The next arm in a namespace or group would inherit what the kernel holds for the part there now.
         self.clear()
         self.chains = chains
+        pairs = ((chain.parts, first[arm].parts) for arm, chain in chains.items())
         self._first = {
-            part.name: there
-            for arm, chain in chains.items()
-            for part, there in zip(chain.parts, first[arm].parts, strict=True)
+            part.name: at for parts, places in pairs for part, at in zip(parts, places, strict=True)
         }
         self.alive.clear()
 

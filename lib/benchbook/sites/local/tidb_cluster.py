@@ -85,12 +85,10 @@ class UnistoreCluster(TidbServers):
         pd_asked = settings.complete_settings(size.pd_settings, "pd") | copies
         self.pd = tidb_members.PD(self, "pd", at(0, pd_port), pd_asked)
         store_asked = settings.complete_settings(size.store_settings, "unistore")
-        self.stores = {
-            (name := f"store-{rank + 1}"): tidb_members.Store(
-                self, name, at(rank, pd_port + 2 * (rank + 1)), store_asked
-            )
-            for rank in range(size.stores)
-        }
+        self.stores: dict[str, tidb_members.Store] = {}
+        for rank in range(size.stores):
+            name, at_store = f"store-{rank + 1}", at(rank, pd_port + 2 * (rank + 1))
+            self.stores[name] = tidb_members.Store(self, name, at_store, store_asked)
         self.servers = [
             tidb_members.TidbMember(self, f"tidb-{rank + 1}", at(rank, port + 2 * rank), self.asked.items)
             for rank in range(size.tidb)

@@ -14,14 +14,8 @@ from benchbook.sites.processes.process import PATH
 
 MANAGERS = ("apt-get", "dnf", "brew", "pacman", "apk", "zypper")
 # Packages of the system's own tools that aren't named like them; engines and proxies say theirs themselves.
-PACKAGES = {
-    "tc": {
-        **dict.fromkeys(("apt-get", "pacman", "zypper"), "iproute2"),
-        "dnf": "iproute-tc",
-        "apk": "iproute2-tc",
-    },
-    "unshare": {"apt-get": "util-linux"},
-}
+TC = dict.fromkeys(("apt-get", "pacman", "zypper"), "iproute2") | {"dnf": "iproute-tc", "apk": "iproute2-tc"}
+PACKAGES = {"tc": TC, "unshare": {"apt-get": "util-linux"}}
 # The word after the manager's name, where it is not `install`.
 INSTALL = {"pacman": "-S --needed", "apk": "add"}
 

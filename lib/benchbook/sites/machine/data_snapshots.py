@@ -103,12 +103,9 @@ def save_data(server: Any, servers: Sequence[Any], label: str) -> None:
     machine.remove(part)
     machine.private_folder(part, server.user)
     _copy_folder(server, f"{server.role}/data", f"{part}/data")
-    record = {
-        "label": label,
-        "made_with": server.made_with,
-        "saved_utc": datetime.now(UTC).isoformat(timespec="seconds"),
-        "sample": machine.sample(f"{part}/data"),
-    }
+    saved_utc = datetime.now(UTC).isoformat(timespec="seconds")
+    record = {"label": label, "made_with": server.made_with, "saved_utc": saved_utc}
+    record["sample"] = machine.sample(f"{part}/data")
     machine.write(f"{part}/{RECORD}", json.dumps(record), server.user)
     machine.rename(part, copy)
     mine = [item for item in servers if item.has_copies and item is not server]

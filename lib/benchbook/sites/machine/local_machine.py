@@ -148,10 +148,8 @@ class Monitor(contract.Watch):
 
     def start(self) -> None:
         self._cpu_before = _children_cpu_s()
-        self._watch = HostWatch(
-            *(self.parts, "machine", list(self.clients), self.path, self._hops, self._families),
-            counts_s=self.counts_s,
-        )
+        watched = (self.parts, "machine", list(self.clients), self.path, self._hops, self._families)
+        self._watch = HostWatch(*watched, counts_s=self.counts_s)
 
     def stop(self) -> None:
         watch_result = self._watch.stop()

@@ -130,12 +130,8 @@ class Supervised(Component):
 
     def program_facts(self, binary: str) -> dict[str, Any]:
         """Its program by name, wherever it lies here, and the digests of its settings and command line."""
-        return {
-            "binary": PurePosixPath(binary).name,
-            "binary_sha256": self.machine.sha256(binary),
-            "config_hash": self.config_hash,
-            "started_with": self.started_with,
-        }
+        marks = {"binary": PurePosixPath(binary).name, "binary_sha256": self.machine.sha256(binary)}
+        return marks | {"config_hash": self.config_hash, "started_with": self.started_with}
 
     def applied(self) -> list[tuple[str, str]]:
         """Settings files and the command line that it was started with, as (name, text)."""

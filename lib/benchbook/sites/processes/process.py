@@ -78,14 +78,9 @@ def start_child(
         fault = f"{role} must be started from the main thread: a child dies with the thread that started it"
         raise SiteError(f"{fault}; call this directly in a cell or a script")
     try:
-        popen = spawn.spawn_program(
-            *(argv, out, err),
-            append=append,
-            cwd=cwd or folder,
-            process_group=0,
-            env=PLAIN | {**(env or {}), TOKEN: token, FOLDER: str(folder)},
-            **how,
-        )
+        inside = PLAIN | {**(env or {}), TOKEN: token, FOLDER: str(folder)}
+        how |= {"append": append, "cwd": cwd or folder, "process_group": 0, "env": inside}
+        popen = spawn.spawn_program(argv, out, err, **how)
     except OSError as error:
         remedy = "check that the program exists and the lab folder can be reached by its user"
         raise SiteError(f"{role}: {argv[0]} could not be started: {error}; {remedy}") from None

@@ -101,12 +101,9 @@ class HAProxy(Proxy):
 
     def facts(self) -> dict[str, Any]:
         info = parse_info(self._ask(INFO))
-        return (
-            super().facts()
-            | {"version": info["Version"]}
-            | ({"cores_of_threads": self._mapped()} if "cpu-map" in self.asked.settings else {})
-            | read_back(info, self._ask(BACKEND))
-        )
+        mapped = {"cores_of_threads": self._mapped()} if "cpu-map" in self.asked.settings else {}
+        facts = super().facts() | {"version": info["Version"]} | mapped
+        return facts | read_back(info, self._ask(BACKEND))
 
     def _is_answering(self) -> bool:
         answer = parse_info(self.machine.ask(f"{self.role}/{SOCKET}", INFO))

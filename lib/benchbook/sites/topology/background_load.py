@@ -86,11 +86,9 @@ def summarize_driver(lines: list[dict[str, Any]], load: Load, begun: dict[str, A
     """Results of a whole run from a driver's lines; a driver that was killed has no last line."""
     last = next((line for line in lines if "held" in line), {})
     seconds = [line for line in lines if "second_at" in line]
-    driver: dict[str, Any] = {
-        "connections": last.get("connections"),
-        "failed": last.get("failed"),
-        "error": last.get("error") or begun.get("error") or "",
-    }
+    error = last.get("error") or begun.get("error") or ""
+    counts = {name: last.get(name) for name in ("connections", "failed")}
+    driver: dict[str, Any] = counts | {"error": error}
     if load.idle_connections:
         driver["idle"] = {**begun.get("idle", {}), "held": last.get("held"), "lost": last.get("lost")}
     if load.new_connections_per_s:
