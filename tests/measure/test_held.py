@@ -72,16 +72,9 @@ def test_between_two_runs_only_what_grew_is_kept_and_connections_apart():
     was = at(connection, 10.0, 100.0, Com_insert=5, Com_update=1, Connections=9, Aborted_connects=2)
     connection.info["held"] = server_drift.Baseline(was, {}, server_drift.ServerSnapshot({}, {}, {}, {}))
     at(connection, 14.0, 104.0004, Com_insert=8, Com_update=1, Connections=13, Aborted_connects=3)
-    assert server_drift.count_between(connection) == {
-        "seconds": 4.0,
-        "uptime_s": 4.0,
-        "connections": 4,
-        "own": 3,
-        "refused": 1,
-        "counters": {"Com_insert": 3},
-        "not_held": {},
-        "is_shared": False,
-    }
+    due = {"seconds": 4.0, "uptime_s": 4.0, "connections": 4, "own": 3, "refused": 1}
+    due |= {"counters": {"Com_insert": 3}, "not_held": {}, "is_shared": False}
+    assert server_drift.count_between(connection) == due
 
 
 @pytest.mark.parametrize(

@@ -64,12 +64,8 @@ class Scene:
         within(self)
         seen |= statement_counters.record_after(connection, was, 2, {})
         run = Evidence({"arm_setting": {}}, seen, "", "")
-        checks = (
-            checks_server.check_arm,
-            checks_server.check_settings,
-            checks_server.check_tables,
-            checks_server.check_between,
-        )
+        looks = ("arm", "settings", "tables", "between")
+        checks = [getattr(checks_server, f"check_{look}") for look in looks]
         return [fault for check in checks for fault in check(run)]
 
 

@@ -305,12 +305,9 @@ def test_connections_that_are_not_sysbenchs_are_counted_apart(store):
     connection, server = made.site.admin().connect(), made.site.server(None)
     was = statement_counters.record_before(connection, 2)
     server.counters["Aborted_connects"] += 5
-    for arrangement, own in (
-        ({}, 0),
-        ({"has_probes": True}, 5),
-        ({"has_probes": True, "load": {"connections": 30}}, 35),
-        ({"load": {"connections": None}}, 0),
-    ):
+    both = {"has_probes": True, "load": {"connections": 30}}
+    rows = (({}, 0), ({"has_probes": True}, 5), (both, 35), ({"load": {"connections": None}}, 0))
+    for arrangement, own in rows:
         now = statement_counters.record_after(connection, was, 2, arrangement)
         assert now["ledger"]["own_connections"] == own, arrangement
 

@@ -72,10 +72,8 @@ class Store:
 
     def voids(self) -> dict[str, str]:
         """Return status by voided folder."""
-        return {
-            note.name.removesuffix(".void.json"): json.loads(note.read_text())["status"]
-            for note in self.void.glob("*.void.json")
-        }
+        notes = {note: json.loads(note.read_text()) for note in self.void.glob("*.void.json")}
+        return {note.name.removesuffix(".void.json"): words["status"] for note, words in notes.items()}
 
     def digests(self) -> set[str]:
         """Return the hash of every file that is kept anywhere."""

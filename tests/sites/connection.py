@@ -9,15 +9,9 @@ from benchbook.sites import workspace as labs
 
 def connect(endpoint: Any) -> pymysql.Connection:
     user, password = labs.read_secret(endpoint.secret)
-    return pymysql.connect(
-        host=endpoint.host,
-        port=endpoint.port,
-        user=user,
-        password=password,
-        database=endpoint.database,
-        ssl_disabled=True,
-        autocommit=True,
-    )
+    account = {"user": user, "password": password, "database": endpoint.database}
+    how = {"ssl_disabled": True, "autocommit": True}
+    return pymysql.connect(host=endpoint.host, port=endpoint.port, **account, **how)
 
 
 def tell(site: Any, *statements: str, arm: str | None = None) -> None:

@@ -82,14 +82,9 @@ def of_endpoint(
     theirs = study("local", port, {"direct": {}, "relay": {"access": "haproxy"}}, SMALL)
     other = stack.enter_context(sites.open_site(theirs, folder / "contract-theirs"))
     endpoint = other.up("direct")
-    tell(
-        other,
-        *(
-            f"CREATE OR REPLACE USER 'guest'@'127.0.0.1' IDENTIFIED BY '{password}'",
-            "CREATE OR REPLACE DATABASE ours",
-            "GRANT ALL PRIVILEGES ON ours.* TO 'guest'@'127.0.0.1'",
-        ),
-    )
+    account = f"CREATE OR REPLACE USER 'guest'@'127.0.0.1' IDENTIFIED BY '{password}'"
+    allowed = "GRANT ALL PRIVILEGES ON ours.* TO 'guest'@'127.0.0.1'"
+    tell(other, account, "CREATE OR REPLACE DATABASE ours", allowed)
     patch.setenv("BENCHBOOK_LOCK", str(lock))
     patch.setenv("GUEST_PASSWORD", password)
     place = {"host": endpoint.host, "port": endpoint.port, "database": "ours", "user": "guest"}

@@ -289,8 +289,8 @@ def _record_after(
             users = [run for run in group if key in run.context.connections]
             arrangement = statement_counters.merge_arrangements([run.arrangement for run in users])
             results[key] = statement_counters.record_after(key, was, users[0].tables, arrangement)
-    sessions = [run.context.connections for run in group]
-    return [statement_counters.merge_records([results[key] for key in keys]) for keys in sessions]
+    of_runs = [[results[key] for key in run.context.connections] for run in group]
+    return [*map(statement_counters.merge_records, of_runs)]
 
 
 def _count_sessions(connection: Connection) -> int | None:

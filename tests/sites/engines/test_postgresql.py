@@ -223,12 +223,9 @@ def test_a_statement_of_a_stranger_in_the_run_voids_it(site: Any, tmp_path: Path
 @pytest.mark.alone
 def test_the_books_of_a_server_are_held_against_all_arms_that_share_it_in_turns(site, tmp_path) -> None:
     arms = [arm for arm in ("direct", "bouncer") if arm in site.study.arms]
-    asked = site.study.model_copy(
-        update={
-            "arms": {arm: site.study.arms[arm] for arm in arms},
-            "plan": site.study.plan.model_copy(update={"order": "turns", "run_s": 1}),
-        }
-    )
+    plan = site.study.plan.model_copy(update={"order": "turns", "run_s": 1})
+    changes = {"arms": {arm: site.study.arms[arm] for arm in arms}, "plan": plan}
+    asked = site.study.model_copy(update=changes)
     store = Store(site, asked, tmp_path)
     store.walk_undisturbed()
     store.assert_complete()
@@ -257,14 +254,9 @@ def test_a_trigger_or_a_row_between_two_runs_voids_the_second(site: Any, tmp_pat
         judgement = judge(execute_run(run, tmp_path / "2", 1))
         assert judgement.status == "invalid"
         assert any("trigger sbtest1.slow was added" in reason for reason in judgement.reasons)
-        tell(
-            site,
-            "DROP TRIGGER slow ON sbtest1",
-            "DROP FUNCTION nothing",
-            "UPDATE sbtest1 SET k = k WHERE id = 1",
-            "SELECT pg_stat_force_next_flush()",
-            arm="direct",
-        )
+        undone = ("DROP TRIGGER slow ON sbtest1", "DROP FUNCTION nothing")
+        written = ("UPDATE sbtest1 SET k = k WHERE id = 1", "SELECT pg_stat_force_next_flush()")
+        tell(site, *undone, *written, arm="direct")
         judgement = judge(execute_run(run, tmp_path / "3", 1))
         assert any("sbtest1 was written to between the runs" in reason for reason in judgement.reasons)
 

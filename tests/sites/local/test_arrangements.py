@@ -96,11 +96,8 @@ def test_a_pod_is_in_a_namespace_of_its_own_without_a_way_out(arranged) -> None:
 
 
 def test_connections_take_the_services_rule_on_both_networks_and_behind_a_load_balancer(arranged) -> None:
-    arms = {
-        "host": {"access": "service"},
-        "pod": {"network": "pod", "access": "service"},
-        "balanced": {"network": "pod", "access": "load_balancer"},
-    }
+    pod = {"network": "pod", "access": "service"}
+    arms = {"host": {"access": "service"}, "pod": pod, "balanced": pod | {"access": "load_balancer"}}
     with arranged(**arms) as site:
         for arm in arms:
             endpoint = site.up(arm)
@@ -201,10 +198,8 @@ def test_kernel_settings_are_the_pods_own_and_the_machines_are_put_back(arranged
     cookies = Path("/proc/sys/net/ipv4/tcp_syncookies")
     before = cookies.read_text()
     other = 2 if before.strip() != "2" else 1
-    arms = {
-        "host": {"kernel": {"syncookies": other}},
-        "pod": {"network": "pod", "kernel": {"somaxconn": 4321, "syncookies": 0, "nofile": 12345}},
-    }
+    pod = {"network": "pod", "kernel": {"somaxconn": 4321, "syncookies": 0, "nofile": 12345}}
+    arms = {"host": {"kernel": {"syncookies": other}}, "pod": pod}
     with arranged(**arms) as site:
         site.up("host")
         site.up("pod")
@@ -280,13 +275,9 @@ def test_an_arm_that_cannot_be_made_says_why_before_anything_starts(arranged, mo
         lambda name, *more, **also: None if name == "tiproxy" else real(name, *more, **also),
     )
     absent = max(os.sched_getaffinity(0)) + 1
-    arms = {
-        "direct": {},
-        "tiproxy": {"access": "tiproxy"},
-        "old": {"access": "haproxy", "proxy": {"version": "1.4"}},
-        "far core": {"cpu": {"server": {"cores": [absent]}}},
-    }
-    arms = {name.replace(" ", "_"): arm for name, arm in arms.items()}
+    old = {"access": "haproxy", "proxy": {"version": "1.4"}}
+    arms: dict[str, Any] = {"direct": {}, "tiproxy": {"access": "tiproxy"}, "old": old}
+    arms["far_core"] = {"cpu": {"server": {"cores": [absent]}}}
     with arranged(**arms) as site:
         assert site.missing("direct") is None and site.able == ["direct"]
         assert "tiproxy is not in the PATH" in site.missing("tiproxy")
@@ -341,10 +332,8 @@ def test_what_a_killed_owner_leaves_is_removed_and_nothing_of_others(
     cookies = Path("/proc/sys/net/ipv4/tcp_syncookies")
     before = cookies.read_text()
     changed = {"syncookies": 2 if before.strip() != "2" else 1}
-    study = arranged.study(
-        pod={"network": "pod", "access": "service"},
-        small={"cpu": {"server": {"quota": 0.5}}, "neighbour": {"processes": 1}, "kernel": changed},
-    )
+    small = {"cpu": {"server": {"quota": 0.5}}, "neighbour": {"processes": 1}, "kernel": changed}
+    study = arranged.study(pod={"network": "pod", "access": "service"}, small=small)
     with owning(study, folder, "small"):
         token = labs.open_lab(folder).token
     assert beside.gone(lambda: teardown.find_processes(folder, {token})) == []

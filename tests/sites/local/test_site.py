@@ -250,10 +250,8 @@ def test_the_password_is_in_one_private_file_and_nowhere_else(site, lab: Path) -
 
 def test_a_second_holder_is_refused_within_a_second_by_name(make_study, lab: Path, open_folder: Path) -> None:
     mine = re.escape(procfs.read_command(os.getpid()))
-    with (
-        sites.open_site(make_study(), lab),
-        pytest.raises(sites.LockHeld, match=rf"pid {os.getpid()}, since 20.*: {mine}"),
-    ):
+    holder = rf"pid {os.getpid()}, since 20.*: {mine}"
+    with sites.open_site(make_study(), lab), pytest.raises(sites.LockHeld, match=holder):
         lock.acquire_lock(open_folder / "other")
 
 

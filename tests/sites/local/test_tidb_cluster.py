@@ -35,14 +35,9 @@ from tests.walks import Store
 VERSION = "5.0"
 PROGRAMS = [build.make_recipe(VERSION).target]
 PROGRAMS += [build.make_recipe(VERSION, name).target for name in build.PARTS]
-pytestmark = [
-    pytest.mark.server,
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        not all(path.is_file() for path in PROGRAMS),
-        reason="no TiDB cluster was built here; `make tidb ARGS=--cluster` builds it",
-    ),
-]
+WHY = "no TiDB cluster was built here; `make tidb ARGS=--cluster` builds it"
+IS_BUILT = all(path.is_file() for path in PROGRAMS)
+pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.skipif(not IS_BUILT, reason=WHY)]
 STORES = ["store-1", "store-2", "store-3"]
 
 

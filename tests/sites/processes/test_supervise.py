@@ -111,10 +111,8 @@ def test_the_death_of_the_pipeline_behind_a_shell_ends_everything(tmp_path: Path
 def test_the_exit_code_of_the_stage_is_passed_on_and_orphans_are_collected() -> None:
     mark = uuid.uuid4().hex
     script = "setsid sleep 60 >/dev/null 2>&1 & exit 7"
-    done = subprocess.run(
-        [sys.executable, "-m", "benchbook.sites.processes.supervise", "sh", "-c", script],
-        env={**os.environ, MARK: mark},
-    )
+    argv = [sys.executable, "-m", "benchbook.sites.processes.supervise", "sh", "-c", script]
+    done = subprocess.run(argv, env={**os.environ, MARK: mark})
     assert done.returncode == 7
     assert alive(mark) == []
 

@@ -50,10 +50,8 @@ def test_many_connections_may_take_the_port_that_a_server_is_to_have(tmp_path: P
 
 
 def test_a_proxy_has_room_for_what_any_arm_asks_of_it():
-    arms = {
-        name: Arm.model_validate({"access": "haproxy"} | more)
-        for name, more in {"none": {}, "idle": {"load": {"idle_connections": 9000}}}.items()
-    }
+    loads = {"none": {}, "idle": {"load": {"idle_connections": 9000}}}
+    arms = {name: Arm.model_validate({"access": "haproxy"} | more) for name, more in loads.items()}
     chains = placement.build_chains(arms, 35000, ANYWHERE)
     # Each load has a proxy of its own, whose memory is that of its connections alone; both are set alike.
     assert chains["none"].proxy != chains["idle"].proxy and chains["none"].server == chains["idle"].server

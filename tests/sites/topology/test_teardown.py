@@ -30,11 +30,8 @@ def test_ours_end_and_foreign_ones_stay(open_folder: Path, sleeper) -> None:
     lab = labs.open_lab(open_folder / "clean" / "one")
     elsewhere = {process.TOKEN: "gone", process.FOLDER: str(lab.folder)}
     ours = [sleeper(**{process.TOKEN: lab.token}), sleeper(**elsewhere)]
-    others = [
-        sleeper(),
-        sleeper(**{process.TOKEN: "x", process.FOLDER: f"{open_folder}/clean-other"}),
-        sleeper(**{process.TOKEN: "x"}),
-    ]
+    near = {process.TOKEN: "x", process.FOLDER: f"{open_folder}/clean-other"}
+    others = [sleeper(), sleeper(**near), sleeper(**{process.TOKEN: "x"})]
     (lab.run / "server.json").write_text("{")
     report = teardown.tear_down(open_folder / "clean")
     assert report.is_clean and len(report.stopped) == 2
