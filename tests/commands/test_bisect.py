@@ -143,21 +143,10 @@ def test_a_search_that_ends_in_the_middle_leaves_nothing_in_the_clone(repo: Path
     assert not made.exists() and listed.stdout.count("\n") == 1
 
 
-def test_both_arms_are_the_baseline_but_for_their_binary():
-    asked = gate.read_request("gate", "3%", "2")
-    made = commit_builds.build_arms(asked.study, {"good": Path("/a/mariadbd"), "asked": Path("/b/mariadbd")})
-    assert made.baseline == "good"
-    assert {name: arm.engine.binary for name, arm in made.arms.items()} == {
-        "good": "/a/mariadbd",
-        "asked": "/b/mariadbd",
-    }
-
-
 def test_what_neither_words_nor_study_say_of_a_build_is_asked_for_at_once():
+    study = gate.read_request("gate", "3%", "2").study
     with pytest.raises(InputErrors) as caught:
-        commit_builds.resolve_build(
-            gate.read_request("gate", "3%", "2").study, repo=None, build="make", binary=None
-        )
+        commit_builds.resolve_build(study, repo=None, build="make", binary=None)
     assert caught.value.errors == [
         "--repo: missing; give it, or write engine.build.repo in the study",
         "--binary: missing; give it, or write engine.build.binary in the study",
@@ -171,8 +160,10 @@ def test_a_study_that_is_built_needs_no_words_and_is_measured_by_its_programs():
     how = commit_builds.resolve_build(study, repo=None, build="make -j9", binary=None)
     assert how.command == "make -j9" and how.binary == "out/mariadbd"
     assert how.repo == str(paths.find_root().parent / "server")
-    made = commit_builds.build_arms(study, {"good": Path("/a/mariadbd"), "asked": Path("/b/mariadbd")})
-    assert made.engine.build is None and made.arms["asked"].engine.binary == "/b/mariadbd"
+    built = commit_builds.build_arms(study, {"good": Path("/a/mariadbd"), "asked": Path("/b/mariadbd")})
+    assert built.engine.build is None and built.baseline == "good"
+    binaries = {name: arm.engine.binary for name, arm in built.arms.items()}
+    assert binaries == {"good": "/a/mariadbd", "asked": "/b/mariadbd"}
 
 
 def test_a_gate_that_names_one_commit_alone_measures_nothing(capsys):

@@ -40,14 +40,9 @@ def module(target: str) -> Path:
 def targets(study: StudySpec) -> list[str]:
     """Return the lines of the registry that a study names."""
     engines = {study.engine.name, *(arm.engine.name for arm in study.arms.values() if arm.engine)}
-    found = [
-        registry.SITES[study.site.kind],
-        *(descriptors.find_engine(name).code for name in engines if name),
-    ]
-    return [
-        *found,
-        *(one.code for arm in study.arms.values() if (one := descriptors.find_intermediary(arm.access))),
-    ]
+    proxies = filter(None, (descriptors.find_intermediary(arm.access) for arm in study.arms.values()))
+    used = [*(descriptors.find_engine(name) for name in engines if name), *proxies]
+    return [registry.SITES[study.site.kind], *(descriptor.code for descriptor in used)]
 
 
 def test_the_studies_looked_at_have_every_kind_of_site_and_engine():

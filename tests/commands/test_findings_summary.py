@@ -39,10 +39,7 @@ def test_a_claim_has_one_number_on_claims_page_home_page_story_and_in_the_summar
             if not (number := re.search(rf"{re.escape(place)}(.*?)\s\(\d+\ssessions?\)", in_summary)):
                 continue
             if status.over_sessions(study, finding):
-                assert f"on {finding.names.workload}, queries/s: {number[1]}" in of_claim, (
-                    claim.id,
-                    study.name,
-                )
+                assert f"on {finding.names.workload}, queries/s: {number[1]}" in of_claim, claim.id
                 checked["claims page"] += 1
             if finding is pairs[0][1]:
                 cell = in_story[claim.claim][4]

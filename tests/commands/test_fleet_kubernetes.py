@@ -106,14 +106,20 @@ def stood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Stand, i
     return measure
 
 
-def test_an_api_that_goes_away_is_waited_for_and_a_lost_session_made_once_more(stood, monkeypatch):
-    recorded: list[str] = []
-    line = "data/record/tiny/{}: took"
-    monkeypatch.setattr(
-        recording,
-        "take_archives",
-        lambda files: {file: recorded.append(file.name) or line.format(file.name) for file in files},
-    )
+@pytest.fixture
+def recorded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the archives that the record took."""
+    names: list[str] = []
+
+    def take(files: list[Path]) -> dict[Path, str]:
+        names.extend(file.name for file in files)
+        return {file: f"data/record/tiny/{file.name}: took" for file in files}
+
+    monkeypatch.setattr(recording, "take_archives", take)
+    return names
+
+
+def test_an_api_that_goes_away_is_waited_for_and_a_lost_session_made_once_more(stood, recorded):
     first, again, other = pod("0", "a", "node1"), pod("0", "b", "node2"), pod("1", "c", "node3")
     looks = [[first, other], None, None, [first, other], [other], [again, other]]
     stand = Stand(looks, packed=("fleet-0-b", "fleet-1-c"))
@@ -160,13 +166,9 @@ def test_what_stops_a_fleet_removes_its_job(stood, monkeypatch):
     assert stand.removed == 1
 
 
-def test_a_resumed_fleet_takes_what_had_arrived_and_waits_for_the_others_alone(stood, monkeypatch, tmp_path):
+@pytest.mark.usefixtures("recorded")
+def test_a_resumed_fleet_takes_what_had_arrived_and_waits_for_the_others_alone(stood):
     """Its Job is there, and one of its pods has ended since its archive was taken."""
-    monkeypatch.setattr(
-        recording,
-        "take_archives",
-        lambda files: {file: f"data/record/tiny/{file.name}: took" for file in files},
-    )
     stand = Stand([[pod("1", "b", "node2")]], packed=("fleet-1-b",))
     stand.completed = "0"
     taken, said = stood(stand, 2)
@@ -203,13 +205,10 @@ def of_group(group: int) -> list[str]:
 
 def test_a_pod_that_nobody_asks_for_ends_with_all_it_started(tmp_path: Path):
     words = {"setup": "sleep 60", "studies": "tiny", "words": "", "lease": 1}
-    script = (
-        fleet_kubernetes.SCRIPT.format(**words)
-        .replace("/session", str(tmp_path))
-        .replace("sleep 9", "sleep 1")
-    )
+    script = fleet_kubernetes.SCRIPT.format(**words).replace("sleep 9", "sleep 1")
     with tarfile.open(tmp_path / "tree.tar.gz", "w:gz"):
         pass
-    started = subprocess.Popen(["sh", "-c", script], start_new_session=True)
+    command = ["sh", "-c", script.replace("/session", str(tmp_path))]
+    started = subprocess.Popen(command, start_new_session=True)
     assert started.wait(timeout=60) != 0
     assert beside.gone(lambda: of_group(started.pid)) == []

@@ -63,29 +63,30 @@ def begun(labs_of_clone: Path) -> Iterator[Callable[[], Begun]]:
     assert teardown.tear_down(labs_of_clone).is_clean
 
 
-def in_kernel(id: str) -> list[str]:
-    return network.list_objects(id)
-
-
-def test_down_removes_what_a_killed_command_left(begun: Callable[[], Begun], labs_of_clone: Path):
+@pytest.fixture
+def killed(begun: Callable[[], Begun]) -> tuple[Path, str]:
+    """Folder and lab's id of a command that was killed."""
     process, base, id = begun()
     process.kill()
     process.join()
-    assert base.is_dir() and bool(in_kernel(id)) is ABLE
+    assert base.is_dir() and bool(network.list_objects(id)) is ABLE
+    return base, id
+
+
+def test_down_removes_what_a_killed_command_left(killed: tuple[Path, str], labs_of_clone: Path):
+    base, id = killed
     report = teardown.tear_down(labs_of_clone)
     assert report.is_clean and str(base) in report.removed
-    assert not base.exists() and in_kernel(id) == []
+    assert not base.exists() and network.list_objects(id) == []
     assert str(teardown.tear_down(labs_of_clone)) == "nothing was left"
 
 
-def test_the_next_command_removes_it_too_and_leaves_one_that_is_at_work(begun: Callable[[], Begun]):
-    process, base, id = begun()
-    process.kill()
-    process.join()
+def test_the_next_command_removes_it_too_and_leaves_one_that_is_at_work(begun: Callable[[], Begun], killed):
+    base, id = killed
     other, kept, kept_id = begun()
-    assert not base.exists() and in_kernel(id) == []
+    assert not base.exists() and network.list_objects(id) == []
     with machine_noise.make_lab() as mine:
-        assert mine.is_dir() and kept.is_dir() and bool(in_kernel(kept_id)) is ABLE
+        assert mine.is_dir() and kept.is_dir() and bool(network.list_objects(kept_id)) is ABLE
     assert not mine.exists() and other.is_alive()
 
 
@@ -94,7 +95,7 @@ def test_a_command_that_is_asked_to_end_leaves_nothing(begun: Callable[[], Begun
     process.terminate()
     process.join(timeout=30)
     assert process.exitcode == -signal.SIGTERM
-    assert not base.exists() and in_kernel(id) == []
+    assert not base.exists() and network.list_objects(id) == []
 
 
 def test_down_asks_a_living_command_to_end(begun: Callable[[], Begun], labs_of_clone: Path):
@@ -106,13 +107,11 @@ def test_down_asks_a_living_command_to_end(begun: Callable[[], Begun], labs_of_c
     assert [line for line in report.stopped if line.startswith(f"pid {process.pid} ")]
 
 
-def test_labs_of_another_clone_are_left_alone(begun, labs_of_clone, monkeypatch):
-    process, base, id = begun()
-    process.kill()
-    process.join()
+def test_labs_of_another_clone_are_left_alone(killed, labs_of_clone, monkeypatch):
+    base, id = killed
     others = labs_of_clone.with_name(f"others-{labs_of_clone.name}")
     monkeypatch.setenv("BENCHBOOK_LAB_DIR", str(others))
     with machine_noise.make_lab():
         assert base.is_dir()
     assert str(teardown.tear_down(others)) == "nothing was left"
-    assert base.is_dir() and bool(in_kernel(id)) is ABLE
+    assert base.is_dir() and bool(network.list_objects(id)) is ABLE

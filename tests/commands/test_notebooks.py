@@ -38,11 +38,8 @@ def written(folder: Path) -> list[nbformat.NotebookNode]:
 
 def test_what_cells_show_is_written_in_order_with_the_parameters_that_were_given(tmp_path: Path):
     before = Path.cwd(), os.environ.get("BENCHBOOK_ROOT")
-    cells = execute(
-        *(tmp_path, 'study = "quick"', "print(study); print('two'); display(3); study * 2", FIGURE),
-        *(WHERE,),
-        study="other",
-    )
+    shows = "print(study); print('two'); display(3); study * 2"
+    cells = execute(tmp_path, 'study = "quick"', shows, FIGURE, WHERE, study="other")
     assert [cell.source for cell in cells][:2] == ['study = "quick"', '# Parameters\nstudy = "other"\n']
     stream, shown, result = cells[2].outputs
     assert (stream.name, stream.text) == ("stdout", "other\ntwo\n")

@@ -23,27 +23,15 @@ STUDIES = ("lab-ladder", "lab-socket")
 PORT = rooms.port(480)
 # How often each command is killed, and the seconds within which that is drawn; servers take some to come up.
 KILLS, WITHIN_S, HOLDING_S = int(os.environ.get("BENCHBOOK_KILLS", "1")), 6.0, 20.0
-COMMANDS: dict[str, tuple[str, ...]] = {
-    "verify": ("verify", "data/record/lab-ladder/{newest}.tar.xz"),
-    "remake": ("remake",),
-    "pages": ("pages",),
-    "findings": ("findings",),
-    "claims": ("claims",),
-    "publish": ("publish",),
-    "review": ("review", "HEAD"),
-    "check": ("check",),
-    "plan": ("plan", "tiny"),
-    "repro": ("repro", "audit"),
-}
+COMMANDS = (
+    *("verify data/record/lab-ladder/{newest}.tar.xz", "remake", "pages", "findings", "claims", "publish"),
+    *("review HEAD", "check", "plan tiny", "repro audit"),
+)
 # These start servers.
-MEASURING: dict[str, tuple[str, ...]] = {
-    "up": ("up", "tiny"),
-    "stage": ("stage", "provision,prepare,warm-up,run-matrix,parse", "tiny"),
-    "repro": ("repro", "--study", "tiny"),
-    "gate": ("gate", "tiny", "--minutes", "2"),
-    "session": ("session", "tiny", "--minutes", "5", "--anyway"),
-    "doctor": ("doctor", "--noise"),
-}
+MEASURING = (
+    *("up tiny", "stage provision,prepare,warm-up,run-matrix,parse tiny", "repro --study tiny"),
+    *("gate tiny --minutes 2", "session tiny --minutes 5 --anyway", "doctor --noise"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -91,15 +79,9 @@ def stopped(words: list[str], clone: Clone, signum: signal.Signals, after_s: flo
     """
     while True:
         mark = uuid.uuid4().hex
-        process = subprocess.Popen(
-            ["benchbook", *words],
-            cwd=clone.path,
-            env=clone.environment() | {MARK: mark},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+        place = {"cwd": clone.path, "env": clone.environment() | {MARK: mark}, "start_new_session": True}
+        streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+        process = subprocess.Popen(["benchbook", *words], **place, **streams)
         try:
             _, said = process.communicate(timeout=after_s)
         except subprocess.TimeoutExpired:
@@ -110,15 +92,17 @@ def stopped(words: list[str], clone: Clone, signum: signal.Signals, after_s: flo
         after_s /= 2
 
 
-def kill(name: str, words: tuple[str, ...], clone: Clone, within_s: float) -> None:
+def kill(command: str, clone: Clone, within_s: float) -> None:
     """Kill a command at drawn moments by drawn signals, and look for what is left."""
+    words = command.format(newest=newest()).split()
+    name = words[0]
     drawn = random.Random(f"{name} {os.environ.get('BENCHBOOK_SEED', 1)}")
     prepare(name, clone)
     for _ in range(KILLS):
         for folder in (clone.path / "data" / "recorded", clone.path / "reports") if name != "publish" else ():
             shutil.rmtree(folder, ignore_errors=True)
         signum, after_s = drawn.choice(SIGNALS), drawn.uniform(0.1, within_s)
-        mark, code, said = stopped([word.format(newest=newest()) for word in words], clone, signum, after_s)
+        mark, code, said = stopped(words, clone, signum, after_s)
         told = f"{name}: {signum.name} after at most {after_s:.2f} s: {said[-500:]}"
         assert left(mark, clone) == [], told
         # 128 and the signal, where what was going on ended by it.
@@ -128,14 +112,14 @@ def kill(name: str, words: tuple[str, ...], clone: Clone, within_s: float) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_that_is_killed_at_any_moment_leaves_nothing_running(name: str, clone: Clone):
-    kill(name, COMMANDS[name], clone, WITHIN_S)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_that_is_killed_at_any_moment_leaves_nothing_running(command: str, clone: Clone):
+    kill(command, clone, WITHIN_S)
 
 
 @pytest.mark.slow
 @pytest.mark.server
-@pytest.mark.parametrize("name", MEASURING)
-def test_a_command_that_is_killed_with_servers_leaves_none_of_them(name: str, clone: Clone):
-    kill(name, MEASURING[name], clone, HOLDING_S)
+@pytest.mark.parametrize("command", MEASURING)
+def test_a_command_that_is_killed_with_servers_leaves_none_of_them(command: str, clone: Clone):
+    kill(command, clone, HOLDING_S)
     assert teardown.tear_down(clone.lab).is_clean

@@ -34,16 +34,16 @@ def planned(clone: Path, study: str, runs: int, kept: int) -> None:
 
 def test_what_was_kept_is_counted_when_it_is_stopped(clone: Path):
     """Of the folders, one is half a run and one is of a schedule that is gone: neither is counted."""
-    nothing = "stopped; nothing was measured yet; the same command goes on"
-    assert terminal_summary.describe_end("stopped", ["own"]) == nothing
     planned(clone, "own", 12, 4)
-    told = "stopped; 4 of 12 runs kept; the same command goes on"
-    assert terminal_summary.describe_end("stopped", ["own"]) == told
     planned(clone, "done", 3, 3)
-    told = "stopped; all runs of done are kept; the same command goes on"
-    assert terminal_summary.describe_end("stopped", ["done"]) == told
-    told = "stopped; 4 of 12 runs kept (own); the same command goes on"
-    assert terminal_summary.describe_end("stopped", ["done", "own"]) == told
+    for studies, kept in (
+        (["new"], "nothing was measured yet"),
+        (["own"], "4 of 12 runs kept"),
+        (["done"], "all runs of done are kept"),
+        (["done", "own"], "4 of 12 runs kept (own)"),
+    ):
+        text = f"stopped; {kept}; the same command goes on"
+        assert terminal_summary.describe_end("stopped", studies) == text
 
 
 def test_the_answer_is_words_without_markup_and_says_what_it_rests_on(clone: Path, monkeypatch):
@@ -62,9 +62,7 @@ def test_the_answer_is_words_without_markup_and_says_what_it_rests_on(clone: Pat
     lines = terminal_summary.render_answer("own")
     assert lines[0] == "own: Does it cost anything?"
     assert lines[-1] == "(1 of 5\xa0blocks, 2 runs, 1\xa0minute of machine time)"
-    assert not re.search("[<&\x1b]", "\n".join(lines)), (
-        "neither markup nor colours where no terminal reads it"
-    )
+    assert not re.search("[<&\x1b]", "\n".join(lines)), "no markup or colours where no terminal reads it"
     monkeypatch.setenv("COLUMNS", "24")
     assert terminal_summary.render_answer("own")[:2] == ["own: Does it cost", "anything?"]
     # However wide the terminal, a line has 110 characters at most, and is filled up to that.

@@ -270,11 +270,8 @@ def test_all_effects_are_one_table_with_both_ends_in_one_unit(monkeypatch, tmp_p
 
 def test_a_table_fits_the_terminal_and_shows_fractions_in_per_cent(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    tables = (
-        bb.effects("two-arms"),
-        bb.study("two-arms").runs,
-        bb.source("tidb-kubernetes").claims.table,
-    )
+    study, source = bb.study("two-arms"), bb.source("tidb-kubernetes")
+    tables = bb.effects("two-arms"), study.runs, source.claims.table
     effects, runs, _ = texts = [repr(table) for table in tables]
     assert max(len(line) for text in texts for line in text.splitlines()) <= 80
     assert "−20.0\N{NO-BREAK SPACE}%" in effects and "-0.2" not in effects
@@ -284,8 +281,7 @@ def test_a_table_fits_the_terminal_and_shows_fractions_in_per_cent(monkeypatch):
     assert "more columns: " in runs
     # A name is whole or not there; a sentence is cut.
     assert tables[1]["run_id"].iloc[0] in runs
-    claims = repr(bb.source("tidb-kubernetes").claims)
-    assert all(text in claims for text in ("zones-with-concurrency", "does not hold", "…"))
+    assert all(text in repr(source.claims) for text in ("zones-with-concurrency", "does not hold", "…"))
 
 
 def test_effects_are_pictures():

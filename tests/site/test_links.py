@@ -141,9 +141,7 @@ def test_the_story_counts_the_claims_of_a_report_and_what_was_measured_for_them(
 
 def test_the_method_page_has_every_aa_pair(site):
     page = soup(site / "reports" / "method.html")
-    assert "Of 1 study that compared an arm with itself" in page.select_one(".verdict").get_text().replace(
-        "\xa0", " "
-    )
-    assert [row.th.get_text() for row in page.find(id="aa-record").find_next("tbody").find_all("tr")] == [
-        "made"
-    ]
+    verdict = page.select_one(".verdict").get_text().replace("\xa0", " ")
+    assert "Of 1 study that compared an arm with itself" in verdict
+    rows = page.find(id="aa-record").find_next("tbody").find_all("tr")
+    assert [row.th.get_text() for row in rows] == ["made"]

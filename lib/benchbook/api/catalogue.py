@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -108,15 +109,7 @@ def effects(study: str | None = None) -> pd.DataFrame:
     `data/effects`, with the machine of each and whether it is pooled. NotThere where there is nothing yet.
     """
     chosen = [studies()[study]] if study is not None else list(studies())
-    rows = [
-        row
-        for item in chosen
-        if item.is_analyzed and not item.is_recorded
-        for effect in item.everything
-        for row in dataset.list_effects(
-            effect.data, {"study": item.name, "session": "here", "is_pooled": False}
-        )
-    ]
+    rows = [row for item in chosen for row in _measured_here(item)]
     frames = [pd.DataFrame(rows)] if rows else []
     if index.read_index().studies:
         recorded = pd.read_parquet(dataset.refresh_files()).astype({"study": object})
@@ -131,6 +124,12 @@ def effects(study: str | None = None) -> pd.DataFrame:
     return document_table("effects", result.astype({"threads": "Int64"}))
 
 
+def _measured_here(study: Study) -> Iterator[dict[str, Any]]:
+    of_study = {"study": study.name, "session": "here", "is_pooled": False}
+    for effect in study.everything if study.is_analyzed and not study.is_recorded else ():
+        yield from dataset.list_effects(effect.data, of_study)
+
+
 def source(name: str) -> Source:
     """One published document by its folder in `data/published/`."""
     return sources()[name]
@@ -141,17 +140,13 @@ def sources() -> NamedCollection[Source]:
     names = source_files.source_names()
 
     def table() -> pd.DataFrame:
+        documents = {name: Source(name).document for name in names}
         rows = [
-            {
-                "source": item.name,
-                "title": item.title,
-                "publisher": item.document.publisher or "not stated",
-                "tables": len(item.document.tables),
-                "claims": len(item.document.claims),
-            }
-            for item in map(Source, names)
+            (name, of.title, of.publisher or "not stated", len(of.tables), len(of.claims))
+            for name, of in documents.items()
         ]
-        return document_table("sources", pd.DataFrame(rows))
+        columns = ["source", "title", "publisher", "tables", "claims"]
+        return document_table("sources", pd.DataFrame(rows, columns=columns))
 
     return NamedCollection("source", names, Source, table, "docs/adding-a-source.md shows how")
 

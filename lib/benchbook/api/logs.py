@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pandas as pd
 
-from benchbook.api.lookup import Delegated, NotThere
+from benchbook.api.lookup import Delegated, NotThere, T
 from benchbook.log_analysis import tables
-from benchbook.log_analysis.comparison import judge_claim, read_logs
+from benchbook.log_analysis.comparison import LogSet, judge_claim, read_logs
 from benchbook.log_analysis.text import render_terminal
 from benchbook.show import logs_page
+
+
+def _from_logs(make: Callable[[LogSet], T], meaning: str) -> Delegated[T]:
+    return Delegated(lambda logs: make(logs.read), meaning)
 
 
 class Logs:
@@ -32,24 +36,14 @@ class Logs:
             raise NotThere(f"no run of sysbench in {', '.join(names)}" + (f" ({reasons})" if reasons else ""))
 
     arms = Delegated[tuple[str, ...]]("read.arms", "Arms in their order, the baseline first.")
-    runs = Delegated[pd.DataFrame](
-        lambda logs: tables.runs_table(logs.read), "One row a run; rates per second, latencies in ms."
-    )
-    intervals = Delegated[pd.DataFrame](
-        lambda logs: tables.intervals_table(logs.read), "One row a report line."
-    )
-    histograms = Delegated[pd.DataFrame](
-        lambda logs: tables.histograms_table(logs.read),
-        "One row a bucket of each run that printed a histogram.",
-    )
-    effects = Delegated[pd.DataFrame](
-        lambda logs: tables.effects_table(logs.read),
+    runs = _from_logs(tables.runs_table, "One row a run; rates per second, latencies in ms.")
+    intervals = _from_logs(tables.intervals_table, "One row a report line.")
+    histograms = _from_logs(tables.histograms_table, "One row a bucket of each run that printed a histogram.")
+    effects = _from_logs(
+        tables.effects_table,
         "One row a workload, level and arm: means, change as a fraction, its 95 % interval.",
     )
-    scaling = Delegated[object](
-        lambda logs: logs_page.scaling_table(logs.read),
-        "Highest throughput, knee and scalability law of each arm.",
-    )
+    scaling = _from_logs(logs_page.scaling_table, "Highest throughput, knee and scalability law of each arm.")
     read_as = Delegated[str](
         lambda logs: logs.read.layout.sentence(logs.read.runs),
         "Reading of arms, threads and repetitions, as options that say it again.",

@@ -7,7 +7,6 @@ import shutil
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import pandas as pd
 
@@ -31,25 +30,20 @@ def build_sessions_table(study: str) -> pd.DataFrame:
     index = record.read_index()
     if study not in index.studies:
         return document_table("sessions", pd.DataFrame())
-    design = index.newest(study).entry.design
-    rows = [_row(session, design) for session in index.sessions(study)]
+    newest = index.newest(study).entry.design
+    rows = [
+        {
+            "session": session.id,
+            "processor": entry.machine.processor_model,
+            **{key: getattr(entry.machine, key) for key in ("cores", "kernel")},
+            **{key: getattr(entry, key) for key in ("measured", "runs", "blocks", "design")},
+            "is_pooled": entry.is_pooled and entry.design == newest,
+            "superseded": entry.superseded.reason if entry.superseded else None,
+        }
+        for session in index.sessions(study)
+        for entry in [session.entry]
+    ]
     return document_table("sessions", pd.DataFrame(rows[::-1]))
-
-
-def _row(session: record.RecordedSession, newest_design: str) -> dict[str, Any]:
-    entry, machine = session.entry, session.entry.machine
-    return {
-        "session": session.id,
-        "measured": entry.measured,
-        "processor": machine.processor_model,
-        "cores": machine.cores,
-        "kernel": machine.kernel,
-        "runs": entry.runs,
-        "blocks": entry.blocks,
-        "design": entry.design,
-        "is_pooled": entry.is_pooled and entry.design == newest_design,
-        "superseded": entry.superseded.reason if entry.superseded else None,
-    }
 
 
 def find_places(study: str, session: str) -> paths.StudyPaths:

@@ -231,13 +231,8 @@ class Study:
     def claims(self) -> pd.DataFrame:
         """A row a cell of each claim that it answers: value, interval, band as fractions, and the outcome."""
         rows = [
-            {
-                "claim": answer.claim,
-                **part.plain,
-                **dict(zip(("band_low", "band_high"), part.band, strict=True)),
-                "is_judged": answer.judged,
-                "verdict": answer.verdict,
-            }
+            dict(part.plain, band_low=part.band[0], band_high=part.band[1])
+            | {"claim": answer.claim, "is_judged": answer.judged, "verdict": answer.verdict}
             for answer in self._found.claims or ()
             for part in answer.parts
         ]

@@ -118,13 +118,18 @@ def run_bisect(
 
         search = Search(after, ask, gate_request.minutes, gate_request.margin)
         left = narrow_commits(search)
+    return _print_result(search, left, lambda commit: says("log", "-1", "--format=%h %s", commit) or commit)
+
+
+def _print_result(search: Search, left: Sequence[str], describe: Callable[[str], str]) -> int:
+    """Print the first slower commit, or the candidates for it, with measured effects; return an exit code."""
     if not left:
-        print(f"the bad commit {last[:10]} is not slower: {NOTHING}")
+        print(f"the bad commit {search.commits[-1][:10]} is not slower: {NOTHING}")
         return 1
     print(f"the first slower commit{f' is one of {len(left)}' if len(left) > 1 else ''}:")
     for commit in left:
         answer = search.answers.get(commit)
         observed = f"{answer.answer} {answer.effect}" if answer else "not asked"
         shown = "could not be built" if commit in search.unbuilt else observed
-        print(f"  {(says('log', '-1', '--format=%h %s', commit) or commit).strip()}: {shown}")
+        print(f"  {describe(commit).strip()}: {shown}")
     return 0 if len(left) == 1 else 2

@@ -43,11 +43,7 @@ def report_logs(
 
         print(json.dumps(as_document(logs), indent=2))
     else:
-        try:
-            print(render_markdown(logs) if markdown else render_terminal(logs, width))
-        except BrokenPipeError:
-            # The reader of the pipe, such as `head`, ended first.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _print_text(render_markdown(logs) if markdown else render_terminal(logs, width))
     if not logs.runs:
         print("benchbook: no run could be read; docs/logs.md says what is", file=sys.stderr)
         return 1
@@ -68,3 +64,11 @@ def report_logs(
     for path in written:
         print(f"written: {path}", file=sys.stderr)
     return 0
+
+
+def _print_text(text: str) -> None:
+    try:
+        print(text)
+    except BrokenPipeError:
+        # The reader of the pipe, such as `head`, ended first.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

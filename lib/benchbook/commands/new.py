@@ -77,12 +77,8 @@ def run_dialog(**inputs: str | None) -> int:
     for option, check in CHECKS.items():
         text, default = get_question(option, messages.get("about", ""))
         answer = inputs[option]
-        while answer is None and sys.stdin.isatty():
-            answer = input(f"{text}{f' [{default}]' if default else ''}: ").strip() or default
-            if reason := check(answer):
-                print(f"  {reason}")
-                answer = None
-        answer = default if answer is None else answer
+        if answer is None:
+            answer = _ask_until_valid(text, default, check) if sys.stdin.isatty() else default
         if not answer:
             wrong.append(f"--{option}: missing, and there is no terminal to ask on; give it: {text}")
         elif reason := check(answer):
@@ -211,6 +207,16 @@ def _comparable_settings(engine: str) -> dict[str, str]:
 def _format_build(settings: Mapping[str, str]) -> list[str]:
     named = {key: settings[key] for key in _OF_BUILD if key in settings}
     return [f"build: {json.dumps(named)}"] if "ref" in settings else []
+
+
+def _ask_until_valid(text: str, default: str, check: Callable[[str], str | None]) -> str:
+    """Ask until the answer can be used; Enter takes the default."""
+    while True:
+        answer = input(f"{text}{f' [{default}]' if default else ''}: ").strip() or default
+        reason = check(answer)
+        if reason is None:
+            return answer
+        print(f"  {reason}")
 
 
 def _split_words(text: str) -> list[str]:

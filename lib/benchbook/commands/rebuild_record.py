@@ -90,7 +90,7 @@ def rebuild_sessions(submit: parallel.Submit) -> list[str]:
         outcome = "NOT as recorded" if state.differs else "rebuilt from its raw files: identical"
         outcome = "refused" if state.refused else outcome
         print(f"record {count} of {len(due)}: {session.where.name} {session.id}: {outcome}")
-    wrong += _pages_of(index, states, {session.where.name for session in due}, submit, made_with)
+    wrong += _pages_of(states, {session.where.name for session in due}, submit, made_with)
     for name, state in states.items():
         digest = _digest_session(index.newest(name), made_with)
         state.model_copy(update={"session": digest}).write(_state_file(name))
@@ -121,16 +121,12 @@ def rebuild_study(name: str) -> MetaAnalysis | None:
 
 
 def _pages_of(
-    index: record.Index,
-    states: dict[str, RebuildState],
-    again: set[str],
-    submit: parallel.Submit,
-    made_with: CodeDigests,
+    states: dict[str, RebuildState], again: set[str], submit: parallel.Submit, made_with: CodeDigests
 ) -> list[str]:
     """Pool the sessions of changed studies, render each page that does not stand; return failures."""
     from benchbook.compare.meta.cross_study import build_rows, sign_reversals
 
-    wrong, newest = list[str](), dict[str, RecordedSession]()
+    index, wrong, newest = record.read_index(), list[str](), dict[str, RecordedSession]()
     for name in index.studies:
         where = index.newest(name).where
         digest = files.digest_file(where.archive.with_name(record.INDEX))
@@ -155,10 +151,8 @@ def _pages_of(
 
     due = [name for name in newest if name in again or states[name].page != state_of(name)]
     due.sort(key=lambda name: (-newest[name].entry.runs, name))
-    tasks = {
-        submit(_render_page, newest[name], [*states[name].refused, *states[name].differs]): name
-        for name in due
-    }
+    doubts = {name: [*states[name].refused, *states[name].differs] for name in due}
+    tasks = {submit(_render_page, newest[name], doubts[name]): name for name in due}
     failed = dict.fromkeys(again - {*newest}, "not rendered: its newest session could not be made again")
     for done in as_completed(tasks):
         name = tasks[done]

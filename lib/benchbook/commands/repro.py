@@ -62,8 +62,7 @@ def run_command(words: list[str]) -> int:
             for line in [line for name in chosen for line in _list_expected(name)]:
                 print(line)
             for name in chosen:
-                if not any("@" in word and not word.endswith(f"@{name}") for word in arguments):
-                    _refuse_early(root, name)
+                _refuse_early(root, name, arguments)
         code, is_stopped = _run_repro(root, arguments, study)
         if is_stopped:
             from benchbook.commands import terminal_summary
@@ -94,13 +93,14 @@ def _list_expected(name: str) -> Iterator[str]:
     yield from (f"{name}: {arm} will be skipped: {why}" for arm, why in skipped.items())
 
 
-def _refuse_early(root: Path, name: str) -> None:
+def _refuse_early(root: Path, name: str, arguments: Sequence[str]) -> None:
     """Refuse a study whose runs can't be made now before DVC, stages and loading take their minute."""
     from benchbook.commands import terminal_summary
     from benchbook.measure import preflight
 
     kept, planned = terminal_summary.count_progress(name)
-    if kept < planned or not planned:
+    is_for_others = any("@" in word and not word.endswith(f"@{name}") for word in arguments)
+    if (kept < planned or not planned) and not is_for_others:
         limits = load.load_params("limits").limits.model_dump()
         raw = paths.study_paths(name).raw
         preflight.refuse_before_loading(load.load_study(name), raw, lab_folder(root, name), limits)

@@ -134,7 +134,11 @@ def find_needed(names: Sequence[str]) -> tuple[list[SampleSize], list[str]]:
         mine = design.compute_digest(study, newest.pooled_results.facts.arms, present)
         processor = cpu_models.parse_processor(machine.cpu_model())
         here = StudySession(id="here", measured=now, design=mine, processor=processor)
-        before = [_build_session(*pair) for pair in recorded.of_design(mine).items()]
+        before = []
+        for session, entry in recorded.of_design(mine).items():
+            model = entry.machine.model_dump(include={"family", "model", "stepping"})
+            processor = Processor(name=entry.machine.processor, **model)
+            before.append(StudySession(id=session, measured=entry.measured, design=mine, processor=processor))
         pooled = meta_analysis.read_pooled(name)
         pooled = pooled if pooled is not None and pooled.design == mine else None
         orders = {interleaving.choose_order(study, workload) for workload in study.workloads}
@@ -157,12 +161,6 @@ def _find_obstacle(name: str, recorded: record.Recorded) -> Iterator[str]:
         # An arm that its sessions lack, too, such as an engine without a package, is not waited for.
         there = record.read_index().newest(name).pooled_results.facts.arms
         yield from (f"{arm} can't be made here: {why}" for arm, why in missing.items() if arm in there)
-
-
-def _build_session(name: str, entry: record.Entry) -> StudySession:
-    messages = entry.machine.model_dump(include={"family", "model", "stepping"})
-    processor = Processor(name=entry.machine.processor, **messages)
-    return StudySession(id=name, measured=entry.measured, design=entry.design, processor=processor)
 
 
 def _estimate_seconds(study: StudySpec) -> float:

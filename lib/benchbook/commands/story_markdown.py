@@ -39,13 +39,10 @@ def render_story(notebook: NotebookNode) -> str:
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             parts.append(cell.source)
-        shown = (output.get("data", {}) for output in cell.get("outputs", []))
-        # A figure's table stands there as Markdown, its drawing as HTML.
-        parts += [
-            simplify_html(data.get("text/markdown", data["text/html"]))
-            for data in shown
-            if "text/html" in data
-        ]
+        for output in cell.get("outputs", []):
+            # A figure's table stands there as Markdown, its drawing as HTML.
+            if (html := output.get("data", {}).get("text/html")) is not None:
+                parts.append(simplify_html(output.data.get("text/markdown", html)))
     first, title, *rest = parts
     return "\n\n".join([title, first, *rest]) + "\n"
 

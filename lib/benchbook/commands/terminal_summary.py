@@ -94,11 +94,9 @@ def five_minutes(findings: Findings) -> list[str]:
     half, widest = max(wide, key=lambda pair: pair[0])
     more = round(FIVE_MINUTES * findings.blocks.complete / findings.machine_minutes)
     then = half_width_after(half, widest.n, more, widest.level)
-    return [
-        f"Another five minutes, about {more} more blocks, would narrow the widest interval "
-        f"({widest.names.treatment}, {widest.names.workload}) from ± {100 * half:.1f} to ± {100 * then:.1f} "
-        "%: raise plan.blocks."
-    ]
+    of, widths = widest.names, f"from ± {100 * half:.1f} to ± {100 * then:.1f} %"
+    effect = f"would narrow the widest interval ({of.treatment}, {of.workload}) {widths}"
+    return [f"Another five minutes, about {more} more blocks, {effect}: raise plan.blocks."]
 
 
 def describe_place(study: str) -> list[str]:
@@ -116,12 +114,9 @@ def describe_place(study: str) -> list[str]:
         return [f"None of the {len(recorded.sessions)} recorded sessions has this design: {session}."]
     if (pooled := recorded_sessions(study)) is None:
         return [f"{len(alike)} recorded sessions have this design; none of them can be read."]
-    this = meta_analysis.build_session(
-        *(sessions.session_id(held), sessions.format_minute(sessions.read_start(held)), mine),
-        findings=Findings.read(held.where.findings),
-        facts=held.facts.arms,
-        probes=held.facts.probes,
-    )
+    place = sessions.session_id(held), sessions.format_minute(sessions.read_start(held)), mine
+    findings, facts = Findings.read(held.where.findings), held.facts
+    this = meta_analysis.build_session(*place, findings, facts.arms, probes=facts.probes)
     session = prediction_check.describe_session(this, pooled)
     return [session] if session else []
 
