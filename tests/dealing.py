@@ -19,23 +19,14 @@ LONGEST = (
     *("pipeline/test_end_to_end.py", "pipeline/test_session.py", "sites/local/test_events.py"),
     *("sites/external", "site/test_the_record.py", "show"),
 )
-LONG = (
-    *("sites", "measure", "faults", "site", "commands", "compare", "lab", "benchmarks"),
-    "pipeline/test_repro.py",
-)
-LAST = (
-    *("read/test_sysbench_log.py", "core/artifacts/test_artifact.py"),
-    *("house/test_claims.py", "core/test_schema_docs.py"),
-)
+LONG = ("sites", "measure", "faults", "site", "commands", "compare", "lab", "benchmarks")
+LONG += ("pipeline/test_repro.py",)
+LAST = ("read/test_sysbench_log.py", "core/artifacts/test_artifact.py", "house/test_claims.py")
+LAST += ("core/test_schema_docs.py",)
 ORDER = (LONGEST, LONG, LAST)
 # Each of their tests has a server of its own anyway.
-APART = (
-    "measure/test_custom_data.py",
-    "measure/test_scheduler.py",
-    "measure/test_turns.py",
-    "measure/test_loads.py",
-    "sites/local/test_events.py",
-)
+APART = tuple(f"measure/test_{name}.py" for name in ("custom_data", "scheduler", "turns", "loads"))
+APART += ("sites/local/test_events.py",)
 # Files and floors that share what the first of them makes: the audits of all sources, all studies, a page,
 # a clone with a study that was measured.
 TOGETHER = {
@@ -80,10 +71,8 @@ def turned(found: list[Any], worker: str, workers: int) -> list[Any]:
 @cache
 def alone() -> frozenset[str]:
     """Return the names of the tests that want the machine to themselves."""
-    found: set[str] = set()
-    for file in Path(__file__).parent.rglob("test_*.py"):
-        found |= set(ALONE.findall(file.read_text(encoding="utf-8")))
-    return frozenset(found)
+    files = Path(__file__).parent.rglob("test_*.py")
+    return frozenset(name for file in files for name in ALONE.findall(file.read_text(encoding="utf-8")))
 
 
 def is_alone(nodeid: str) -> bool:

@@ -31,14 +31,10 @@ def models_in(annotation: Any) -> list[type[BaseModel]]:
 # An arm's have the keys of the study's own; the last two are described with the key that holds them.
 HELD = {ArmBuild, ArmCluster, ArmEngine, Rate, Toleration}
 # A forward reference leads to Gke.
-MODELS = {
-    tuple(model.model_fields): model for model in {*models_in(StudySpec | Params), *models_in(Gke)} - HELD
-}
-CHECKED = [
-    ("reference", "docs/parameters.md"),
-    ("reference", "studies/README.md"),
-    ("schema", "schemas/study.schema.json"),
-]
+SECTIONS = {*models_in(StudySpec | Params), *models_in(Gke)} - HELD
+MODELS = {tuple(model.model_fields): model for model in SECTIONS}
+CHECKED = [("reference", "docs/parameters.md"), ("reference", "studies/README.md")]
+CHECKED += [("schema", "schemas/study.schema.json")]
 
 
 @cache
@@ -71,17 +67,11 @@ def test_a_file_that_is_behind_is_told_and_not_written(command, tmp_path, monkey
 
 
 @cache
-def tables() -> dict[str, list[list[str]]]:
+def tables() -> dict[str, list[tuple[str, ...]]]:
     """Return the rows of each section of the page."""
     parts = re.split(r"^##+ (.*)\n", schema_docs.render_page(), flags=re.M)[1:]
-    return {
-        heading: [
-            list(re.fullmatch(r"- `(\w+)`(.*?): (.*)", line).groups())  # type: ignore[union-attr]
-            for line in text.splitlines()
-            if line.startswith("- ")
-        ]
-        for heading, text in zip(parts[::2], parts[1::2], strict=True)
-    }
+    rows = [re.findall(r"^- `(\w+)`(.*?): (.*)$", text, re.M) for text in parts[1::2]]
+    return dict(zip(parts[::2], rows, strict=True))
 
 
 def test_the_page_has_every_section_with_every_key():

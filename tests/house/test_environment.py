@@ -95,9 +95,8 @@ def test_set_up_accepts_the_same_pythons():
     script = (tree.ROOT / "tools" / "setup.sh").read_text()
     oldest, newest = re.findall(r"^oldest=(\d+) newest=(\d+)", script, re.M)[0]
     accepted = SpecifierSet(PROJECT["project"]["requires-python"])
-    assert [minor for minor in range(30) if f"3.{minor}.1" in accepted] == list(
-        range(int(oldest), int(newest) + 1)
-    )
+    minors = [minor for minor in range(30) if f"3.{minor}.1" in accepted]
+    assert minors == list(range(int(oldest), int(newest) + 1))
 
 
 def test_what_is_installed_is_what_is_locked():

@@ -24,19 +24,8 @@ BELOW = {
 }
 # What each room of `sites` may import: all that stands above it here. What lies loose in `sites` is shared by
 # all rooms and imports none but `processes`; `provision` alone stands on top.
-ROOMS = (
-    "descriptors",
-    "processes",
-    "agent",
-    "machine",
-    "tidb",
-    "engines",
-    "proxies",
-    "topology",
-    "local",
-    "hosts",
-)
-ROOMS += ("external", "kube", "gke")
+ROOMS = ("descriptors", "processes", "agent", "machine", "tidb", "engines", "proxies", "topology", "local")
+ROOMS += ("hosts", "external", "kube", "gke")
 # Rooms that stand beside each other: none of these pairs may import one another.
 BESIDE = (
     {"engines", "proxies"},
@@ -176,16 +165,12 @@ def impure(path: Path) -> set[str]:
     parsed = tree.parsed(tree.text(path))
     found = {name for name in tree.imports(tree.text(path)) if name.split(".")[0] in IMPURE}
     for node in ast.walk(parsed):
-        if not isinstance(node, ast.Attribute):
-            continue
-        owner = ast.unparse(node.value)
-        if node.attr in CLOCKS and owner.split(".")[-1] in {"datetime", "date", "Timestamp"}:
-            found.add(f"{owner}.{node.attr}")
-        if owner in {"random", "np.random", "numpy.random"} and node.attr not in SEEDED:
-            found.add(f"{owner}.{node.attr}")
-        if owner == "os" and node.attr in OF_THE_SYSTEM:
-            found.add(f"os.{node.attr}")
-    for node in ast.walk(parsed):
+        if isinstance(node, ast.Attribute):
+            owner = ast.unparse(node.value)
+            is_clock = node.attr in CLOCKS and owner.split(".")[-1] in {"datetime", "date", "Timestamp"}
+            is_luck = owner in {"random", "np.random", "numpy.random"} and node.attr not in SEEDED
+            if is_clock or is_luck or (owner == "os" and node.attr in OF_THE_SYSTEM):
+                found.add(f"{owner}.{node.attr}")
         if isinstance(node, ast.Call) and not node.args and not node.keywords:
             called = ast.unparse(node.func)
             if called.split(".")[-1] in {"Random", "default_rng"}:
@@ -237,11 +222,10 @@ def undescribed(path: Path) -> list[str]:
     wanting = []
     for node in tree.parsed(tree.text(path)).body:
         inside = node.body if isinstance(node, ast.ClassDef) and not node.name.startswith("_") else []
-        for function in [node, *inside]:
-            if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) or function.name.startswith(
-                "_"
-            ):
-                continue
+        functions = [
+            one for one in (node, *inside) if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)
+        ]
+        for function in (one for one in functions if not one.name.startswith("_")):
             arguments = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
             untyped = [a.arg for a in arguments if a.annotation is None and a.arg not in {"self", "cls"}]
             if untyped or function.returns is None:

@@ -190,21 +190,11 @@ def test_params_are_exactly_the_sections_the_notebook_asks_for(name: str):
     assert set(declared) <= {STUDY_FILE, "params.yaml"}
 
 
-@every
-def test_declared_sections_exist(name: str):
-    declared = params(name)
-    assert declared.get(STUDY_FILE, set()) <= set(StudySpec.model_fields)
-    assert declared.get("params.yaml", set()) <= set(Params.model_fields)
-
-
-def test_every_section_of_a_study_is_read_by_a_stage():
-    read = set().union(*(params(name).get(STUDY_FILE, set()) for name in pipeline()["stages"]))
-    assert set(StudySpec.model_fields) - FOR_SIZES - read == set()
-
-
-def test_every_section_of_params_is_read():
-    read = set().union(*(params(name).get("params.yaml", set()) for name in pipeline()["stages"]))
-    assert set(Params.model_fields) - FOR_DVC - read == set()
+def test_every_section_of_a_study_and_of_params_is_read_by_a_stage_and_no_other():
+    for file, model, unread in ((STUDY_FILE, StudySpec, FOR_SIZES), ("params.yaml", Params, FOR_DVC)):
+        read = set().union(*(params(name).get(file, set()) for name in pipeline()["stages"]))
+        assert read - unread == set(model.model_fields) - unread
+        assert read <= set(model.model_fields)
 
 
 def uncached(name: str) -> set[str]:

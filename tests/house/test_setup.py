@@ -164,9 +164,8 @@ def test_tests_ask_for_the_servers_that_only_they_need(machine: Machine):
 def apt(machine: Machine, install: str) -> Path:
     """Give the machine an apt-get that notes its arguments, and runs `install` when it should install."""
     log = machine.folder / "apt.log"
-    machine.has(
-        "apt-get", script=f"#!/bin/sh\necho \"$*\" >>'{log}'\ncase $* in *' install '*) {install};; esac\n"
-    )
+    does = f"echo \"$*\" >>'{log}'\ncase $* in *' install '*) {install};; esac\n"
+    machine.has("apt-get", script=f"#!/bin/sh\n{does}")
     return log
 
 
@@ -199,9 +198,8 @@ def test_the_guard_of_the_system_is_put_back_also_after_a_failure(machine: Machi
 def test_a_guard_left_by_a_killed_install_goes(machine: Machine):
     machine.variables["BENCHBOOK_UID"] = "0"
     guard = machine.folder / "policy-rc.d"
-    guard.write_text(
-        "#!/bin/sh\n# put here by benchbook while it installs packages: start nothing\nexit 101\n"
-    )
+    said = "put here by benchbook while it installs packages: start nothing"
+    guard.write_text(f"#!/bin/sh\n# {said}\nexit 101\n")
     saved = guard.with_name("policy-rc.d.before-benchbook")
     saved.write_text("#!/bin/sh\n# the system's own\n")
     apt(machine, "exit 100")
@@ -265,13 +263,8 @@ def test_tests_are_asked_for_by_make_and_stay(machine: Machine):
     assert machine.set_up().returncode == 0 and machine.set_up("--tests").returncode == 0
     assert len((machine.clone / "pip.log").read_text().splitlines()) == 6, "nothing is left to install"
     for target, flag in (("test", " --tests"), ("lint", " --tests"), ("lab", " --lab"), ("repro", " ")):
-        shown = subprocess.run(
-            ["make", "--no-print-directory", "-n", target],
-            cwd=tree.ROOT,
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
+        dry = ["make", "--no-print-directory", "-n", target]
+        shown = subprocess.run(dry, cwd=tree.ROOT, capture_output=True, text=True, check=True).stdout
         assert shown.splitlines()[0].rstrip() == f"sh tools/setup.sh{flag}".rstrip()
 
 

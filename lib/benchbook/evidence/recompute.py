@@ -1,7 +1,4 @@
-"""A session recomputed from its archive: unpacked, parsed, analyzed, results compared.
-
-The one place for it. All is done in this process, by the calls of the notebooks 05_parse and 06_analyze.
-"""
+"""A session recomputed from its archive, in this process, by the calls of 05_parse and 06_analyze."""
 
 from __future__ import annotations
 
@@ -29,11 +26,8 @@ ADDED = frozenset({"aa_others"})
 
 
 def compare_results(study: str, root: Path, cores: int | None = None) -> tuple[str, ...]:
-    """Parse and analyze the files below `root`; return differences from the archive's results.
-
-    `cores` says how many processes parse; None: as many as there are. BenchbookError with what is
-    missing, or with what parse and analyze say of these files.
-    """
+    """Parse and analyze the files below `root`, over some cores (None: all); return differences from the
+    archive's results. BenchbookError with what is missing, or with what the stages say of these files."""
     require_complete(study, root)
     where = paths.StudyPaths(study, root)
     claimed = {name: (where.data / name).read_bytes() for name in MADE}
@@ -82,10 +76,7 @@ def analyze_study(where: paths.StudyPaths, params: Params) -> None:
 
 
 def find_differences(claimed: Mapping[str, bytes], data: Path) -> Iterator[str]:
-    """Name every value of findings and metrics that is not as it was, by `numeric_equality`.
-
-    Texts that follow from other values are no values: a later release words them otherwise.
-    """
+    """Values of findings and metrics that are not as they were; texts that follow from others are none."""
     for name, before in claimed.items():
         pair = [files.parse_json(text) for text in (before, (data / name).read_bytes())]
         if name == "findings.json":

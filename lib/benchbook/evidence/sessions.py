@@ -1,7 +1,4 @@
-"""A session by its own raw files, and the record held against it.
-
-An archive has one entry, a run one session, an entry its archive.
-"""
+"""A session by its own raw files, and the record held against it: one entry an archive, one session a run."""
 
 from __future__ import annotations
 

@@ -59,10 +59,7 @@ def suffix_of(file: Path) -> str:
 
 
 def write_tar(target: Path, entries: Iterable[tuple[str, Path | bytes]], preset: int = 6) -> Path:
-    """Write a packed tar of names with their files or bytes, complete or not at all; return its file.
-
-    The same entries give the same bytes: no owner, no time.
-    """
+    """Write a packed tar of names with files or bytes, whole or not at all; same entries, same bytes."""
     suffix, part = suffix_of(target), target.with_name(f".{target.name}.part")
     target.parent.mkdir(parents=True, exist_ok=True)
     with (

@@ -84,16 +84,13 @@ def test_methods_and_versions_make_another_design():
 
 def test_offered_rates_differ_together_whichever_workload_has_which():
     def design_at(*shares: float) -> dict[str, Any]:
-        workloads = {
-            name: {"script": "oltp_point_select", "rate": {"share": share}}
-            for name, share in zip(("first", "second"), shares, strict=True)
-        }
+        rates = {f"load{number}": {"share": share} for number, share in enumerate(shares)}
+        workloads = {name: {"script": "oltp_point_select", "rate": rate} for name, rate in rates.items()}
         whole = {"plan": {"run_s": 2, "discard_s": 1}, "warm_up": {"pilot_s": 5}}
         return design.describe_design(study({"workloads": workloads, **whole}), facts(), METHODS)
 
-    assert design.describe_differences(design_at(0.5, 0.2), design_at(0.25, 0.1)) == [
-        "offered rates, of the slower arm's saturation: 20, 50 % against 10, 25 %"
-    ]
+    said = "offered rates, of the slower arm's saturation: 20, 50 % against 10, 25 %"
+    assert design.describe_differences(design_at(0.5, 0.2), design_at(0.25, 0.1)) == [said]
 
 
 def test_a_study_uses_its_own_methods():

@@ -47,9 +47,8 @@ def test_a_host_takes_from_the_defaults_what_it_does_not_say(written):
 
 
 def test_a_file_anywhere_can_be_named_instead(written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    with pytest.raises(
-        InputErrors, match=r"inventories/rack\.yaml: no such inventory; .*BENCHBOOK_INVENTORY"
-    ):
+    said = r"inventories/rack\.yaml: no such inventory; .*BENCHBOOK_INVENTORY"
+    with pytest.raises(InputErrors, match=said):
         inventory.load_hosts("rack")
     elsewhere = tmp_path / "elsewhere.yaml"
     elsewhere.write_text(GOOD)

@@ -36,12 +36,8 @@ def test_a_merge_patch_is_that_of_the_standard():
     """The example of RFC 7396, section 3."""
     author, phone = {"givenName": "John"}, {"phoneNumber": "+01-123-456-7890"}
     rest = {"content": "This will be unchanged"}
-    whole = {
-        "title": "Goodbye!",
-        "author": author | {"familyName": "Doe"},
-        "tags": ["example", "sample"],
-        **rest,
-    }
+    whole = {"title": "Goodbye!", "tags": ["example", "sample"], **rest}
+    whole["author"] = author | {"familyName": "Doe"}
     patch = {"title": "Hello!", "author": {"familyName": None}, "tags": ["example"], **phone}
     study_variants.apply_patch(whole, patch)
     assert whole == {"title": "Hello!", "author": author, "tags": ["example"], **rest, **phone}

@@ -96,8 +96,7 @@ def test_lines_are_known_for_every_key_and_item():
 
 
 def test_all_duplicates_are_listed_with_both_lines():
-    found = errors("a: 1\nb: {c: 1, c: 2}\na: 3\n")
-    assert found == [
+    assert errors("a: 1\nb: {c: 1, c: 2}\na: 3\n") == [
         "studies/x.yaml:2: b.c: duplicate key, first on line 2; keep one of them",
         "studies/x.yaml:3: a: duplicate key, first on line 1; keep one of them",
     ]
@@ -191,8 +190,7 @@ def test_any_text_is_read_or_refused(text: str):
 
 
 def test_a_file_that_a_program_wrote_has_no_limit_of_size():
-    lines = "\n".join(f"k{number}: [a, b]" for number in range(yaml_file.MAX_NODES))
-    read = yaml_file.parse_mapping(
-        (lines + f"\nlast: {'x' * yaml_file.MAX_BYTES}\n").encode(), "index.yaml", True
-    )
+    lines = [f"k{number}: [a, b]\n" for number in range(yaml_file.MAX_NODES)]
+    text = "".join([*lines, f"last: {'x' * yaml_file.MAX_BYTES}\n"])
+    read = yaml_file.parse_mapping(text.encode(), "index.yaml", True)
     assert len(read.data) == yaml_file.MAX_NODES + 1

@@ -1,7 +1,4 @@
-"""JSON files of stages, as typed documents: parsed, written and given a schema here alone.
-
-What a stage left for the next one is checked before anything starts, for people edit it.
-"""
+"""JSON files of stages, which people edit, as typed documents: parsed, checked and given a schema here."""
 
 from __future__ import annotations
 

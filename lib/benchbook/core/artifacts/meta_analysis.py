@@ -46,7 +46,6 @@ class StudySession(Model):
     """One uninterrupted measuring phase of a study on one machine, with likely causes of effects."""
 
     id: str = Field(min_length=1)
-    """Name of the session."""
     measured: str = Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d")
     """UTC time of the first run's start."""
     design: str
@@ -178,7 +177,6 @@ class PooledContrast(Model):
     treatment: str
     metric: str
     names: ContrastNames
-    """Names for readers: of the workload, the baseline and the treatment."""
     one_number: bool
     whole: PooledEffect
     levels: tuple[PooledEffect, ...]

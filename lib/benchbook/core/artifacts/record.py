@@ -34,19 +34,14 @@ class RecordedMachine(Model):
     """Machine under the servers, and the software on it."""
 
     processor: str
-    """The processor's name."""
     family: int | None = None
     """Family of the processor; null where the session did not keep it."""
     model: int | None = None
-    """Its model."""
     stepping: int | None = None
-    """Its stepping."""
     cores: float = Field(gt=0)
     """Cores that programs could use."""
     memory_mib: int | None = None
-    """Memory, in MiB."""
     kernel: str | None = None
-    """Release of the kernel."""
     system: str | None = None
     """The operating system."""
     site: str
@@ -86,7 +81,6 @@ class Entry(Model):
     measured: str = Field(pattern=MINUTE)
     """UTC minute of the first run."""
     machine: RecordedMachine
-    """Where it was measured."""
     design: str = Field(pattern=r"^[0-9a-f]{12}$")
     """Digest of everything that changes what is measured: only sessions of one design are pooled."""
     methods: dict[str, int]
@@ -106,9 +100,8 @@ class Entry(Model):
     doubts: tuple[str, ...] = ()
     """What speaks against it; they travel with it."""
     bytes: int = Field(ge=1)
-    """Size of the archive."""
     sha256: str = Field(pattern=_HASH)
-    """Hash of the archive."""
+    """Hash of the archive; `bytes` is its size."""
     tables: str = Field(pattern=_HASH)
     """Digest of the tidy tables that follow from the raw files, their columns being those of `columns`."""
     columns: str
@@ -132,20 +125,16 @@ class NotRecorded(Model):
     begun: str = Field(pattern=MOMENT)
     """UTC minute in which it began; its day where the minute was not kept."""
     processor: str
-    """Where."""
     why: str
-    """Why it is not recorded."""
 
 
 class Recorded(Model, Document):
     """All sessions of one study."""
 
     title: str
-    """Title of the report."""
     sessions: dict[SessionId, Entry] = Field(min_length=1)
     """The recorded sessions, the oldest first."""
     not_recorded: tuple[NotRecorded, ...] = ()
-    """The sessions that were started and are not here."""
     retired: str | None = None
     """Why it is measured no more; its sessions stay. Null: it is measured."""
     columns: dict[str, dict[str, str]] = Field(default_factory=dict)
@@ -170,7 +159,6 @@ class Index(Model):
     """All recorded studies by name."""
 
     studies: dict[Name, Recorded] = Field(default_factory=dict)
-    """The recorded studies, sorted by name."""
 
     def sessions(self, name: str | None = None) -> Iterator[RecordedSession]:
         """The sessions of every study, or of one, by name and time."""

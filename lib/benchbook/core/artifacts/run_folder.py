@@ -284,10 +284,7 @@ class Cache(_EvidencePart):
 
 @dataclass(frozen=True)
 class Between(_EvidencePart):
-    """Counts of a server from the end of one run to the start of the next.
-
-    `counters` holds only what moved; `connections` are all, `own` those that this process made.
-    """
+    """Counts of a server between two runs: `counters` that moved, all `connections`, `own` that are ours."""
 
     seconds: float
     uptime_s: float

@@ -125,11 +125,7 @@ def cell_values(
 
 
 def pair_cells(baseline: list[TableCell], treatment: list[TableCell], compared: set[str]) -> list[Pair]:
-    """Pair cells that agree in every key but those compared.
-
-    The arm is always what may differ. A cell with a key that the other side lacks has no partner, unless
-    that key is compared.
-    """
+    """Pair cells that agree in every key, none lacking on one side, but for the arm and those compared."""
     loose = {"arm", *THREADS} if compared & THREADS else {"arm"}
     shared = {key for cell in (*baseline, *treatment) for key in cell.place} - compared - loose
 

@@ -76,10 +76,7 @@ def is_prewarmed(study: Any, arm: str) -> bool:
 
 
 def cache_start(study: Any, arm: str) -> str | None:
-    """`cold` if an arm's runs begin so by its own word, `warm` if prewarmed; None: neither is so.
-
-    Where nothing is read into memory for any arm, runs are warm after their discard at the latest.
-    """
+    """`cold` if an arm's runs begin so by its own word, `warm` if prewarmed; None: warm by the discard."""
     data = study.arms[arm].data
     if data is not None and data.prewarm is False:
         return "cold"

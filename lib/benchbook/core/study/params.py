@@ -33,8 +33,7 @@ class Analysis(Model):
     def for_blocks(self, planned: int) -> Analysis:
         """Settings for a study of so many blocks: the last of them is its last look, if it is past the first.
 
-        It takes the place of a later look, so there are no more of them, and closer ones err together more
-        often: the level of all looks holds.
+        It takes a later look's place, and closer looks err together more often: the level of all holds.
         """
         earlier = tuple(look for look in self.looks if look < planned)
         if planned in self.looks or not 0 < len(earlier) < len(self.looks):

@@ -66,11 +66,7 @@ def load_variant(name: str, study: str) -> yaml_file.YamlDocument:
 
 
 def render_variant(name: str, study: str) -> str:
-    """Text of the study file that a size stands for, comments included.
-
-    The size is a JSON Merge Patch (RFC 7396): mappings are merged key by key, null takes a key out, and
-    any other value replaces the one that was there.
-    """
+    """Text of the study file that a size stands for, comments included; the size is a JSON Merge Patch."""
     rounds = YAML()
     rounds.width = WIDTH
     rounds.preserve_quotes = True
@@ -89,7 +85,7 @@ def render_variant(name: str, study: str) -> str:
 
 
 def apply_patch(whole: MutableMapping[str, Any], change: Mapping[str, Any]) -> None:
-    """Change a mapping in place as RFC 7396 has it."""
+    """Change a mapping in place as RFC 7396 has it: merged key by key, null takes a key out."""
     for key, value in change.items():
         if value is None:
             whole.pop(key, None)

@@ -35,8 +35,7 @@ def driver_name(planned: PlannedRun) -> str:
 def general_options(planned: PlannedRun) -> dict[str, str]:
     """sysbench's own options for a run by name, in the order of its command line.
 
-    The checkpoint at the end of the discard resets counters, timers and histogram, so the last totals cover
-    the measured window alone.
+    The last totals are of the measured window alone: the checkpoint before it resets counters and timers.
     """
     options, (discard_s, run_s) = planned.options, clock_seconds(planned)
     # PostgreSQL's driver has no such option: it always tries deadlocks and duplicates again.

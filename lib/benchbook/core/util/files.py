@@ -55,10 +55,7 @@ _TEXT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 
 
 def parse_json(text: bytes) -> Any:
-    """Read JSON that others may have made: limited in size, depth and values, each key once.
-
-    ValueError for anything else, for NaN and infinity as well.
-    """
+    """Read JSON of others within limits of size, depth, values; ValueError for a key twice and NaN, too."""
     if len(text) > MOST_JSON_BYTES:
         raise ValueError(f"{len(text)} bytes, at most {MOST_JSON_BYTES}")
     bare = _TEXT.sub(b"", text)

@@ -100,10 +100,7 @@ def diff_mappings(values: Mapping[str, Any], other: Mapping[str, Any]) -> dict[s
 
 
 def is_same(value: float, other: float, decimals: int | None = None) -> bool:
-    """True if two numbers are at most one unit of the last stated digit apart.
-
-    The digit is the last of `SIGNIFICANT` of the larger one, or where `decimals` is given the last of these.
-    """
+    """True if numbers are at most one unit apart of the last of `decimals`, else of `SIGNIFICANT` digits."""
     if value == other:
         return True
     if not math.isfinite(value) or not math.isfinite(other):
@@ -127,10 +124,7 @@ def diff_documents(recorded: Any, here: Any, decimals: int | None = None, place:
 
 
 def tables_digest(tables: Mapping[str, pd.DataFrame]) -> str:
-    """SHA-256 over tables: of each column its table, name, kind and values in their order.
-
-    Nothing of a file's layout is in it. Columns that are not to count are left out beforehand.
-    """
+    """SHA-256 over tables, not over their files: of each column its table, name, kind and values in order."""
     marks = []
     for name, table in sorted(tables.items()):
         for column in table:

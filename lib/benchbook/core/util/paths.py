@@ -163,10 +163,7 @@ def list_studies() -> list[str]:
 
 
 def study_files(base: Path | None = None) -> dict[str, list[Path]]:
-    """Study files below a root's `studies` by their names, in folders too but in no hidden one.
-
-    A study is known by its name alone: `load` refuses a name that has several files.
-    """
+    """Study files below a root's `studies` by name, in no hidden folder; `load` takes one file a name."""
     folder = (base or find_root()) / "studies"
     files: dict[str, list[Path]] = {}
     for path in sorted(folder.rglob("*.yaml")):

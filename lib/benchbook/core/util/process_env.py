@@ -20,10 +20,7 @@ _hidden: dict[str, str] = {}
 
 
 def drop_passwords(needed: Iterable[str] = ()) -> None:
-    """Take passwords out of the environment that its own programs inherit, but for those `needed` by them.
-
-    `read_password` still finds those that this process may use itself.
-    """
+    """Hide passwords, but those `needed`, from programs that inherit them; `read_password` has all."""
     libc = ctypes.CDLL(None)
     libc.getenv.restype = ctypes.c_void_p
     texts = [file.read_bytes() for several in paths.study_files().values() for file in several]
