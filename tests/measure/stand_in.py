@@ -71,39 +71,34 @@ class Server:
         if error := self.fails(statement):
             raise error
         name = statement.rpartition(" ")[2]
-        if statement == "SHOW GLOBAL STATUS":
-            known = dict.fromkeys(dialect.COUNTERS, 0) | self.counters
-            uptime = ("Uptime", str(int(self.clock.now - BEGUN_S) + 50))
-            return [*((one, str(count)) for one, count in known.items()), uptime, ("Version_comment", "made")]
-        if statement.startswith("SHOW GLOBAL STATUS LIKE"):
-            return [("Threads_connected", str(1 + len(self.sessions)))]
-        if statement.startswith("SHOW SESSION STATUS LIKE 'Questions'"):
-            return [("Questions", str(len(self.statements)))]
-        if statement == "SHOW PROCESSLIST":
-            return [(1, "admin"), (2, "system user"), *enumerate(self.sessions, start=9)]
-        if statement == "SHOW TABLES":
-            return [(table,) for table in [*self.tables, "others"]]
-        if statement.startswith("SHOW INDEX"):
-            return [(key,) for key in ["PRIMARY", *self.indexes.get(name, [])]]
-        if statement.startswith("SHOW GLOBAL VARIABLES"):
-            return [(one, str(value)) for one, value in self.variables.items()]
-        if "information_schema.events" in statement:
-            return []
-        if statement.startswith("SELECT DISTINCT character_set_name"):
-            return [("utf8mb4", "utf8mb4_bin")]
-        if statement == "SELECT @@global.read_only":
-            return [(self.is_read_only,)]
-        if statement.startswith("CHECKSUM"):
-            return [(f"sbtest.{name}", 1000 + self.tables[name])]
-        if statement.startswith("SELECT COUNT(*)"):
-            return [(self.tables[name],)]
-        if statement.startswith("SELECT COALESCE"):
-            return [(2000 + self.tables[name],)]
         if statement.startswith("DROP TABLE"):
             del self.tables[name]
-        if statement.startswith("ANALYZE"):
-            return [(name, "status", "OK")]
-        return [(0,)]
+        if "information_schema.events" in statement:
+            return []
+        # Each by its beginning, the longer one first.
+        answers: dict[str, Callable[[], list[tuple[Any, ...]]]] = {
+            "SHOW GLOBAL STATUS LIKE": lambda: [("Threads_connected", str(1 + len(self.sessions)))],
+            "SHOW GLOBAL STATUS": self.status,
+            "SHOW SESSION STATUS LIKE 'Questions'": lambda: [("Questions", str(len(self.statements)))],
+            "SHOW PROCESSLIST": lambda: [(1, "admin"), (2, "system user"), *enumerate(self.sessions, 9)],
+            "SHOW TABLES": lambda: [(table,) for table in [*self.tables, "others"]],
+            "SHOW INDEX": lambda: [(key,) for key in ["PRIMARY", *self.indexes.get(name, [])]],
+            "SHOW GLOBAL VARIABLES": lambda: [(key, str(value)) for key, value in self.variables.items()],
+            "SELECT DISTINCT character_set_name": lambda: [("utf8mb4", "utf8mb4_bin")],
+            "SELECT @@global.read_only": lambda: [(self.is_read_only,)],
+            "CHECKSUM": lambda: [(f"sbtest.{name}", 1000 + self.tables[name])],
+            "SELECT COUNT(*)": lambda: [(self.tables[name],)],
+            "SELECT COALESCE": lambda: [(2000 + self.tables[name],)],
+            "ANALYZE": lambda: [(name, "status", "OK")],
+        }
+        return next(
+            (rows for start, rows in answers.items() if statement.startswith(start)), lambda: [(0,)]
+        )()
+
+    def status(self) -> list[tuple[str, str]]:
+        counts = dict.fromkeys(dialect.COUNTERS, 0) | self.counters
+        uptime = ("Uptime", str(int(self.clock.now - BEGUN_S) + 50))
+        return [*((name, str(count)) for name, count in counts.items()), uptime, ("Version_comment", "made")]
 
 
 COLUMNS: dict[str, tuple[str, ...]] = {"SHOW PROCESSLIST": ("Id", "User"), "SHOW INDEX": ("Key_name",)}

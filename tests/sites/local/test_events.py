@@ -10,6 +10,8 @@ from tests import rooms, walks
 from tests.sites import event_runs
 from tests.sites.local.test_socket import study
 
+TWO, SET = {"access": "haproxy", "servers": 2}, {"innodb_io_capacity": 300}
+
 
 def asked(arm: dict, workload: str, **event):
     arms = {"steady": {**arm, "load": None}, "event": arm | {"event": event}}
@@ -21,18 +23,8 @@ def asked(arm: dict, workload: str, **event):
     ("arm", "workload", "event", "gone_s"),
     [
         ({}, "oltp_read_write", {"what": "restart", "at_s": 21, "back_after_s": 3}, (2, 9)),
-        (
-            {"access": "haproxy", "servers": 2},
-            "oltp_read_only",
-            {"what": "kill", "at_s": 21, "back_after_s": 4},
-            (0, 3),
-        ),
-        (
-            {},
-            "oltp_read_write",
-            {"what": "set", "at_s": 21, "back_after_s": 2, "settings": {"innodb_io_capacity": 300}},
-            (0, 0),
-        ),
+        (TWO, "oltp_read_only", {"what": "kill", "at_s": 21, "back_after_s": 4}, (0, 3)),
+        ({}, "oltp_read_write", {"what": "set", "at_s": 21, "back_after_s": 2, "settings": SET}, (0, 0)),
     ],
     ids=["a restart", "a failover", "a setting"],
 )

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path, PurePath
-from typing import Any, Protocol
+from typing import Any
 
 from benchbook.core.study.study_cluster import Event
 from benchbook.core.util.errors import SettingsDiffer
@@ -17,7 +17,6 @@ from benchbook.core.util.numeric_equality import flatten_mapping
 from benchbook.sites import workspace as labs
 from benchbook.sites.machine import concurrent_steps
 from benchbook.sites.machine.contract import Request
-from benchbook.sites.machine.local_machine import LocalMachine
 from benchbook.sites.machine.supervised_process import Supervised
 from benchbook.sites.settings import Value, format_value, not_taken
 from benchbook.sites.tidb import config
@@ -30,21 +29,8 @@ PLACES = frozenset({"pd-addr", "store-addr", "status-addr", "db-path", "temp-dir
 ELECTION = ("raftstore.raft-base-tick-interval", "raftstore.raft-store-max-leader-lease")
 
 
-class Membership(Protocol):
-    """Needs of a part from the cluster that it belongs to."""
-
-    machine: LocalMachine
-    role: str
-    user: str | None
-    folder: Path
-    lies_in: str
-    programs: dict[str, Path]
-    pd: "PD"
-    stores: dict[str, "Store"]
-
-
 class ClusterMember(Supervised, abc.ABC):
-    """One part of a cluster: `kind` as the monitor's tables name it, `name` as the cluster does."""
+    """One part of a `UnistoreCluster`: `kind` as the monitor's tables name it, `name` as the cluster does."""
 
     kind: str
     program: str
@@ -53,7 +39,7 @@ class ClusterMember(Supervised, abc.ABC):
     stop_s, start_s = 60.0, 120.0
 
     def __init__(
-        self, cluster: Membership, name: str, place: labs.PartLocation, requests: Mapping[str, Value]
+        self, cluster: Any, name: str, place: labs.PartLocation, requests: Mapping[str, Value]
     ) -> None:
         super().__init__(cluster.machine, replace(place, name=f"{cluster.role}-{name}"), cluster.user)
         self.cluster, self.name, self.asked = cluster, name, requests
@@ -211,7 +197,7 @@ def _plain_name(name: str) -> str:
     return name.replace("-", "").lower()
 
 
-def kill_store(cluster: Membership, event: Event, record: dict[str, Any]) -> Iterator[float]:
+def kill_store(cluster: Any, event: Event, record: dict[str, Any]) -> Iterator[float]:
     """Kill the store that leads most regions, yield the seconds to wait, and start it again."""
     led = list(cluster.pd.placement.state().leaders.values())
     name = max(cluster.stores, key=led.count)
