@@ -93,22 +93,12 @@ class Supervised(Component):
 
     def __init__(self, machine: Machine, place: workspace.PartLocation, user: str | None = None) -> None:
         self.machine, self.place, self.user = machine, place, user
-        self.role = place.name
+        self.role, self._log = place.name, f"run/{place.name}.log"
+        self.folder, self.log = machine.folder / self.role, machine.folder / self._log
+        self.config = self.folder / self.config_name
         self.child: Any = None
         self.argv: list[str] = []
         self.moved: dict[tuple[str, int], tuple[str, int]] = {}
-
-    @property
-    def folder(self) -> PurePosixPath:
-        return self.machine.folder / self.role
-
-    @property
-    def config(self) -> PurePosixPath:
-        return self.folder / self.config_name
-
-    @property
-    def log(self) -> PurePosixPath:
-        return self.machine.folder / self._log
 
     @property
     def is_up(self) -> bool:
@@ -178,10 +168,6 @@ class Supervised(Component):
         results |= {"pid": child.pid, "started": child.started, "config_hash": self.config_hash}
         results["started_with"] = self.started_with
         return {f"{prefix}{key}": value for key, value in results.items()}
-
-    @property
-    def _log(self) -> str:
-        return f"run/{self.role}.log"
 
     @property
     def _named(self) -> str:
