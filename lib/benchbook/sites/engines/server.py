@@ -7,7 +7,6 @@ import signal
 import time
 import uuid
 from collections.abc import Iterator, Mapping
-from pathlib import PurePosixPath
 from typing import Any
 
 import sqlalchemy
@@ -44,12 +43,13 @@ class Server(Supervised, abc.ABC):
     hints = ("(or check engine.settings)",)
     socket: str
     word = ""
+    env: Mapping[str, str] | None = None
 
     def __init__(
         self, machine: Machine, engine: Any, place: workspace.PartLocation, user: str | None = None
     ) -> None:
         super().__init__(machine, place, user or machine.account(self.traits.account))
-        self.engine, self.lab = engine, machine.lab
+        self.engine, self.lab, self.data = engine, machine.lab, self.folder / "data"
         self._admin: sqlalchemy.Engine | None = None
         self._opened = 0
         self.binary = self._find()
@@ -147,10 +147,6 @@ class Server(Supervised, abc.ABC):
         return local_machine.find_program(program) or next(iter(files.find_programs(program)), None)
 
     @property
-    def env(self) -> Mapping[str, str] | None:
-        return None
-
-    @property
     @abc.abstractmethod
     def made_with(self) -> dict[str, Any]:
         """Values that a data folder depends on: another value needs another folder."""
@@ -219,10 +215,6 @@ class Server(Supervised, abc.ABC):
     def socket_path(self) -> str:
         """Its Unix socket on its machine."""
         return self.machine.socket(self.socket)
-
-    @property
-    def data(self) -> PurePosixPath:
-        return self.folder / "data"
 
     @classmethod
     def _name_remedy(cls) -> str:

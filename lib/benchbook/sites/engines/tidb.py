@@ -33,6 +33,7 @@ class TiDB(Server):
         super().__init__(machine, engine, place, data.choose_user(machine))
         self.asked = config.complete_settings(engine.settings, self.version)
         self.status = Status(place.address, place.port + 1, machine)
+        self.env = {"HOME": str(self.folder), "TMPDIR": str(self.folder / "tmp")}
 
     @classmethod
     def obstacle(cls, engine: Any) -> str | None:
@@ -44,10 +45,6 @@ class TiDB(Server):
         """The versions that it can build count as there."""
         refused = build.find_obstacle(None, None)
         return (build.describe_builds() if refused is None else None), (refused or "").partition("; ")[2]
-
-    @property
-    def env(self) -> dict[str, str]:
-        return {"HOME": str(self.folder), "TMPDIR": str(self.folder / "tmp")}
 
     @property
     def made_with(self) -> dict[str, Any]:

@@ -44,16 +44,12 @@ class ClusterMember(Supervised, abc.ABC):
         super().__init__(cluster.machine, replace(place, name=f"{cluster.role}-{name}"), cluster.user)
         self.cluster, self.name, self.asked = cluster, name, requests
         self.binary = cluster.programs[self.program]
-        self.what = f"{self.role} of the cluster"
+        self.what, self.at = f"{self.role} of the cluster", f"{place.address}:{place.port}"
+        self.env = {"HOME": str(self.folder), "TMPDIR": str(self.folder)}
 
     @property
     def data(self) -> PurePath:
         return self.cluster.folder / self.cluster.lies_in / self.name
-
-    @property
-    def at(self) -> str:
-        """Its address, as ADDRESS:PORT."""
-        return f"{self.place.address}:{self.place.port}"
 
     @property
     def config_text(self) -> str:
@@ -73,10 +69,6 @@ class ClusterMember(Supervised, abc.ABC):
         self._must_have_ports(self.place.port, self.place.port + 1)
         self._configure(self._toml())
         yield from self._start_in_steps(self._argv(), self._is_ready_now, self.env)
-
-    @property
-    def env(self) -> dict[str, str]:
-        return {"HOME": str(self.folder), "TMPDIR": str(self.folder)}
 
     def _toml(self) -> str:
         return config.render_toml(self.asked)
