@@ -1,8 +1,10 @@
 """Who is who, in folders as people have them: each layout is somebody's, with made-up runs in it."""
 
 from itertools import product
+from pathlib import Path
 
 import pytest
+from ruamel.yaml import YAML
 
 from benchbook.core.util.errors import BenchbookError
 from benchbook.log_analysis.comparison import read_logs
@@ -32,41 +34,13 @@ def fill(folder, pattern: str, **values) -> None:
     make(folder, names)
 
 
-# Layout, what its files are filled with, and the answer: arms, workloads, levels, runs a cell.
-LAYOUTS = {
-    "2 folder, name": ("result-30-{a}.cnf/sysbench.{t}.res", {"a": ["replication-on", "plain"], "t": [1, 32]},
-                       ["plain", "replication-on"], ["read_write"], [1, 32], 1),
-    "3 folders, name": ("{a}/{v}/run{r}_Tier{s}_RW_{t}th.sysbench.txt",
-                        {"a": ["gcc", "pgo"], "v": ["8.0.36", "8.4.0"], "s": ["32G", "2G"], "r": [1, 2],
-                         "t": [1, 64]},
-                        ["gcc/8.0.36", "gcc/8.4.0", "pgo/8.0.36", "pgo/8.4.0"],
-                        ["Tier2G read_write", "Tier32G read_write"], [1, 64], 2),
-    "4 flat": ("{a}_thr{t}.log", {"a": ["mysql1", "proxy130"], "t": [4, 64]},
-               ["mysql1", "proxy130"], ["read_write"], [4, 64], 1),
-    "5 same names": ("{a}/mysql1_thr{t}.log", {"a": ["mysql_log", "dal_log"], "t": [4, 8]},
-                     ["dal_log", "mysql_log"], ["read_write"], [4, 8], 1),
-    "7 last digit": ("res-tpcc-{a}-10tables-r5.xlarge-{r}/res_thr{t}.txt",
-                     {"a": ["RDS-3nodes", "Aurora"], "r": [1, 2, 3], "t": [8, 64]},
-                     ["Aurora", "RDS-3nodes"], ["tpcc"], [8, 64], 3),
-    "8 folders": ("res-tpcc-GR-{a}-trial2-20200101/{r}/thr{t}/res.txt",
-                  {"a": ["BEFORE", "AFTER"], "r": [1, 2], "t": [8, 16]},
-                  ["GR-BEFORE-trial2", "GR-AFTER-trial2"], ["tpcc"], [8, 16], 2),
-    "9 parent folder": ("{a}/oltp_point_select_{t}threads.log", {"a": ["polar", "rds"], "t": [8, 16]},
-                        ["polar", "rds"], ["point_select"], [8, 16], 1),
-    "flat, all in the name": ("{a}_oltp_read_only_{t}_{r}.log",
-                              {"a": ["base", "new"], "t": [1, 8], "r": [1, 2, 3]},
-                              ["base", "new"], ["read_only"], [1, 8], 3),
-    "dots": ("{a}.rw.{t}.{r}.log", {"a": ["direct", "haproxy"], "t": [1, 8], "r": [1, 2]},
-             ["direct", "haproxy"], ["read_write"], [1, 8], 2),
-    "versions": ("mysql-{a}/thr_{t}/run_{r}.log", {"a": ["5.7.44", "8.0.36"], "t": [16, 32], "r": [1, 2]},
-                 ["mysql-5.7.44", "mysql-8.0.36"], ["read_write"], [16, 32], 2),
-}  # fmt: skip
+LAYOUTS = YAML(typ="safe").load(Path(__file__).parents[1] / "data" / "layouts.yaml")
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_each_layout_is_understood_and_its_reading_can_be_pasted_back(tmp_path, name):
-    pattern, values, arms, workloads, levels, n = LAYOUTS[name]
-    fill(tmp_path, pattern, **values)
+    arms, workloads, levels, n = LAYOUTS[name]["answer"]
+    fill(tmp_path, LAYOUTS[name]["files"], **LAYOUTS[name]["values"])
     logs = read_logs([tmp_path])
     assert [*logs.arms] == arms
     assert sorted({workload for workload, _ in logs.rows}) == workloads

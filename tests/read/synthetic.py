@@ -1,6 +1,6 @@
 """Outputs and run folders made up from numbers, for what no recorded run has."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -132,16 +132,33 @@ def find_faults(check: Callable[[Evidence, Limits], Iterator[str]], run: Evidenc
     return list(check(run, Limits()))
 
 
-def monitor(seconds: int, client: float = 0.3, server: float = 1.2) -> str:
-    """Return a `monitor.csv` with constant use; the machine's cores are the sum and a bit."""
-    rows = ["second,part,cpu_cores,rss_mib,steal_pct,psi_cpu_pct,psi_io_pct,psi_memory_pct"]
-    for second in range(1, seconds + 1):
-        rows += [
-            f"{second}.01,client,{client},20.5,,,,",
-            f"{second}.01,server,{server},300.0,,,,",
-            f"{second}.01,machine,{client + server + 0.1},900.0,0.5,1.5,0.0,0.0",
-        ]
-    return "\n".join(rows) + "\n"
+def monitor(seconds: int, renamed: dict[str, str] | None = None, **more: float) -> str:
+    """Return a `monitor.csv` with constant use and `more` columns; the machine's is the sum and a bit."""
+    head = "second,part,cpu_cores,rss_mib,steal_pct,psi_cpu_pct,psi_io_pct,psi_memory_pct"
+    parts = ("client,0.3,20.5,,,,", "server,1.2,300.0,,,,", "machine,1.6,900.0,0.5,1.5,0.0,0.0")
+    rows = [f"{second}.01,{part}" for second in range(1, seconds + 1) for part in parts]
+    lines = [",".join([head, *more]), *(",".join([row, *map(str, more.values())]) for row in rows)]
+    text = "\n".join(lines) + "\n"
+    for part, other in (renamed or {}).items():
+        text = text.replace(part, other)
+    return text
+
+
+def turns(
+    first_ms: dict[float, int] | None = None, cycle_ms: Sequence[float] = (50,), order: str = "abba",
+    gap_ms: float = 0.5, count: int = 40, begin_s: float = 100.5, without: Sequence[int] = (),
+) -> str:  # fmt: skip
+    """Return the `turns.csv` of two arms in turn, the first ones so many of other lengths in milliseconds."""
+    lengths = [length for length, times in (first_ms or {}).items() for _ in range(times)]
+    lines, now = ["turn,arm,begin_us,end_us"], round(1e6 * begin_s)
+    for number in range(count):
+        length = lengths[number] if number < len(lengths) else cycle_ms[number % len(cycle_ms)]
+        end = now + int(1000 * length)
+        if number + 1 not in without:
+            arm = ("direct", "haproxy")["ab".index(order[number % 4])]
+            lines.append(f"{len(lines)},{arm},{now},{end}")
+        now = end + int(1000 * gap_ms)
+    return "\n".join(lines) + "\n"
 
 
 def folder(
