@@ -62,48 +62,32 @@ COMMON = (
 )
 
 
-def test_a_common_line():
-    report = parse_interval_line(COMMON)
-    assert (report.second, report.threads, report.tps, report.qps) == (10, 64, 1.5, 30.0)
-    assert (report.reads_per_s, report.writes_per_s, report.other_per_s) == (21.0, 6.0, 3.0)
-    assert (report.percentile, report.latency_percentile_ms) == (99, 7.17)
-    assert (report.errors_per_s, report.reconnects_per_s, report.is_hook) == (0.25, 0.5, False)
-
-
-def test_the_lua_report_lacks_a_colon():
-    report = parse_interval_line(COMMON.replace("err/s:", "err/s"))
-    assert (report.errors_per_s, report.is_hook) == (0.25, True)
-
-
-def test_a_test_without_a_database_counts_events():
-    report = parse_interval_line("[ 2s ] thds: 3 eps: 10.01 lat (ms,95%): 101.13")
-    assert (report.tps, report.qps, report.latency_percentile_ms) == (10.01, None, 101.13)
-
-
-def test_version_0_5():
-    report = parse_interval_line(
-        "[   1s] threads: 16, tps: 1964.53, reads: 27511.03, writes: 7859.13, response time: 9.69ms (95%), "
-        "errors: 0.00, reconnects:  0.00"
-    )
-    assert (report.second, report.threads, report.tps, report.reads_per_s) == (1, 16, 1964.53, 27511.03)
-    assert (report.percentile, report.latency_percentile_ms, report.qps) == (95, 9.69, None)
+EARLIER = (
+    "[   1s] threads: 16, tps: 1964.53, reads: 27511.03, writes: 7859.13, response time: 9.69ms (95%), "
+    "errors: 0.00, reconnects:  0.00"
+)
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("line", "read"),
     [
-        "",
-        "tps: 1.50",
-        COMMON[:-1],
-        COMMON + " x",
-        f" {COMMON}",
-        COMMON.replace("1.50", "1,50"),
-        COMMON + "\n" + COMMON,
-        "[ 1s ] queue length: 3, concurrency: 2",
+        (COMMON, (10, 64, 1.5, 30.0, 21.0, 6.0, 3.0, 99, 7.17, 0.25, 0.5, None, None, False)),
+        # The Lua report lacks a colon, a test without a database counts events.
+        (COMMON.replace("err/s:", "err/s"),
+         (10, 64, 1.5, 30.0, 21.0, 6.0, 3.0, 99, 7.17, 0.25, 0.5, None, None, True)),
+        ("[ 2s ] thds: 3 eps: 10.01 lat (ms,95%): 101.13",
+         (2, 3, 10.01, None, None, None, None, 95, 101.13, None, None, None, None, False)),
+        (EARLIER, (1, 16, 1964.53, None, 27511.03, 7859.13, None, 95, 9.69, 0.0, 0.0, None, None, False)),
     ],
-)
-def test_anything_else_is_none(text):
-    assert parse_interval_line(text) is None
+)  # fmt: skip
+def test_each_form_of_a_report_line_is_read(line, read):
+    assert parse_interval_line(line) == (1, *read)
+
+
+def test_anything_else_is_none():
+    others = ("", "tps: 1.50", COMMON[:-1], COMMON + " x", f" {COMMON}", COMMON.replace("1.50", "1,50"),
+              f"{COMMON}\n{COMMON}", "[ 1s ] queue length: 3, concurrency: 2")  # fmt: skip
+    assert [text for text in others if parse_interval_line(text) is not None] == []
 
 
 def test_blanks_around_a_published_line_are_none_of_it():

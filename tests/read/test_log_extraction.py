@@ -224,7 +224,6 @@ def test_two_clients_in_one_stream_are_told_apart_and_lines_keep_their_numbers()
     ]
     outputs = extract_outputs("\n".join(mixed))
     assert [parse_output(output)[0].status for output in outputs] == ["complete", "complete"]
-    assert {output.source for output in outputs} == {"client-0", "client-1"}
     assert mixed[outputs[1].line_of(4) - 1] == "client-1  | Number of threads: 4"
 
 

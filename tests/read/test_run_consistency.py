@@ -31,26 +31,23 @@ def lasting(seconds: float) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({}, []),
-        ({"sysbench_s": 7.0009}, []),
-        ({"sysbench_s": 7.002}, ["evidence.json: sysbench_s is 7.002, end less start is 7.000 s"]),
+        ({}, ""),
+        ({"sysbench_s": 7.0009}, ""),
+        ({"sysbench_s": 7.002}, "sysbench_s is 7.002, end less start is 7.000 s"),
         # The clocks are read one after the other, within a quarter of a second.
-        ({"ended_utc": at(7.24)}, []),
-        (
-            {"ended_utc": at(7.26)},
-            ["evidence.json: started_utc to ended_utc is 7.260 s, the run took 7.000 s"],
-        ),
+        ({"ended_utc": at(7.24)}, ""),
+        ({"ended_utc": at(7.26)}, "started_utc to ended_utc is 7.260 s, the run took 7.000 s"),
         # So much more as the wall clock stepped.
-        ({"ended_utc": at(7.26), "clock_step_s": -0.02}, []),
+        ({"ended_utc": at(7.26), "clock_step_s": -0.02}, ""),
         # Several clients begin half a second apart at the most; to connect may take 45 s.
-        (lasting(6.51), []),
-        (lasting(6.49), ["evidence.json: the run took 6.490 s, sysbench says 7.000 s"]),
-        (lasting(51.9), []),
-        (lasting(52.1), ["evidence.json: the run took 52.100 s, sysbench says 7.000 s"]),
+        (lasting(6.51), ""),
+        (lasting(6.49), "the run took 6.490 s, sysbench says 7.000 s"),
+        (lasting(51.9), ""),
+        (lasting(52.1), "the run took 52.100 s, sysbench says 7.000 s"),
     ],
 )
-def test_moments_lengths_and_sysbenchs_clock_are_of_one_run(changed: dict[str, Any], said: list[str]):
-    assert list(run_consistency.check_times(run(changed))) == said
+def test_moments_lengths_and_sysbenchs_clock_are_of_one_run(changed: dict[str, Any], said: str):
+    assert list(run_consistency.check_times(run(changed))) == ([f"evidence.json: {said}"] if said else [])
 
 
 @pytest.mark.parametrize(

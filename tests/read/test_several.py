@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from benchbook.read import checks_machine, validity
-from benchbook.read.evidence import Excused, Missing
+from benchbook.read.evidence import Evidence, Excused, Missing
 
 LIMITS: Any = SimpleNamespace(start_spread_ms=50.0, client_wait=0.05)
 
@@ -17,8 +17,7 @@ LIMITS: Any = SimpleNamespace(start_spread_ms=50.0, client_wait=0.05)
 def beginning(told: list[dict[str, Any]], spread: float = 10.0, clients: int = 2) -> list[str]:
     seen = {"clients": told, "start_spread_ms": spread}
     setting = {"clients": clients, "servers": 2}
-    run: Any = SimpleNamespace(observed=seen, plan={"arm_setting": setting}, get=seen.__getitem__)
-    return [*validity.check_beginning(run, LIMITS)]
+    return [*validity.check_beginning(Evidence({"arm_setting": setting}, seen, "", None), LIMITS)]
 
 
 def test_all_clients_of_a_plan_run_on_their_servers_and_begin_at_one_moment():
@@ -31,9 +30,8 @@ def test_all_clients_of_a_plan_run_on_their_servers_and_begin_at_one_moment():
     assert beginning([*two, {"server": 0}], clients=3) == []
     assert beginning([], clients=1) == [], "one client begins with itself"
     assert beginning(two, clients=1) == ["2 clients ran, 1 asked"]
-    nothing: Any = SimpleNamespace(observed={})
     with pytest.raises(Missing):
-        list(validity.check_beginning(nothing, LIMITS))
+        list(validity.check_beginning(Evidence({}, {}, "", None), LIMITS))
 
 
 def client(waited: float | None, total_s: float | None = 5.0) -> Any:

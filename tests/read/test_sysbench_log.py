@@ -7,6 +7,7 @@ import pytest
 
 from benchbook.read.sysbench_log import parse_log
 from tests import depth
+from tests.goldens import assert_golden
 from tests.read import corpus, synthetic
 
 GOLDEN = ("00_baseline_ok", "12_rate_ok", "15_percentile99_histogram")
@@ -75,42 +76,21 @@ def test_any_other_lost_report_line_is_missed_by_its_label():
     )
 
 
-def test_checkpoint_run_has_two_blocks_and_one_histogram():
-    log = parse_log(corpus.case(WITH_CHECKPOINT).out)
-    checkpoint, final = log.summaries
-    assert (checkpoint.is_checkpoint, checkpoint.checkpoint_s, checkpoint.events) == (True, 2, 600)
-    assert (final.is_checkpoint, final.events) == (False, 877)
-    assert log.histogram.events == 877
-    assert log.measured_s == pytest.approx(final.total_time_s - checkpoint.total_time_s)
-    assert [report.second for report in log.intervals] == [1, 2, 3, 4, 5]
-
-
-def test_every_field_of_a_common_output():
-    log = parse_log(corpus.case("00_baseline_ok").out)
-    header = log.header
-    assert (header.version, header.threads, header.interval_s, header.seed) == ("1.0.20", 4, 1, None)
-    report = log.intervals[1]
-    assert (report.second, report.threads, report.tps, report.qps) == (2, 4, 1484.38, 29680.54)
-    assert (report.reads_per_s, report.writes_per_s, report.other_per_s) == (20774.28, 5937.51, 2968.75)
-    assert (report.percentile, report.latency_percentile_ms, report.errors_per_s) == (95, 5.99, 0.0)
-    final = log.final
-    queries = final.reads, final.writes, final.other, final.total, final.queries
-    assert queries == (137102, 39172, 19586, 195860, 195860)
-    counts = final.transactions, final.transactions_per_s, final.ignored_errors, final.reconnects
-    assert counts == (9793, 1631.10, 0, 0)
-    assert (final.total_time_s, final.events) == (6.0032, 9793)
-    latencies_ms = final.latency_min_ms, final.latency_avg_ms, final.latency_max_ms, final.latency_sum_ms
-    assert latencies_ms == (0.58, 2.45, 34.16, 23992.58)
-    assert (final.percentile, final.latency_percentile_ms) == (95, 5.18)
-    assert (final.thread_events_avg, final.thread_events_stddev) == (2448.25, 353.02)
-    assert (final.thread_time_avg_s, final.thread_time_stddev_s) == (5.9981, 0.0)
-
-
-def test_version_1_1_has_other_totals():
-    log = parse_log(corpus.case("v11_warmup_rate").out)
-    assert (log.header.version, log.header.warm_up_s, log.header.rate) == ("1.1.0", 2, 200)
-    assert (log.final.events_per_s, log.final.total_time_s, log.final.events) == (189.8072, 3.0012, 190)
-    assert log.intervals[0].queue_length == 0
+def test_every_field_of_outputs_of_two_versions():
+    """A common one, one with a checkpoint and its histogram, and one of 1.1 with a warm-up and a rate."""
+    answers = []
+    for name in ("00_baseline_ok", WITH_CHECKPOINT, "v11_warmup_rate"):
+        log = parse_log(corpus.case(name).out)
+        answers.append(f"{name}: {log.status}, {log.measured_s:.4f} s\n")
+        for part in (log.header, *log.intervals, *log.summaries):
+            fields = part._asdict() if isinstance(part, tuple) else vars(part)
+            shown = ", ".join(f"{field} {value}" for field, value in fields.items() if value is not None)
+            answers.append(f"  {type(part).__name__}: {shown}\n")
+        if (bars := log.histogram) is not None:
+            answers.append(
+                f"  Histogram: {dict(zip(bars.buckets.tolist(), bars.counts.tolist(), strict=True))}\n"
+            )
+    assert_golden("parsed_outputs.txt", "".join(answers))
 
 
 def test_a_message_may_span_lines():

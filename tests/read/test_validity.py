@@ -50,11 +50,7 @@ def test_a_folder_on_disk(tmp_path):
 def test_an_edited_log_is_found_by_its_hash(tmp_path):
     folder = synthetic.folder(tmp_path, synthetic.planned(), HEALTHY)
     out = folder.path / "sysbench.out"
-    out.write_text(
-        out.read_text().replace(
-            "max:                                   40.00", "max:                                   40.01"
-        )
-    )
+    out.write_text(re.sub(r"max:( +)40\.00", r"max:\g<1>40.01", out.read_text()))
     judged = judge_run(folder)
     assert (judged.status, ids(judged, False)) == ("invalid", ["V19"])
 
@@ -99,17 +95,6 @@ def test_verdict(case: Case):
     judged = judge_run(case.run())
     failed = tuple(check.id for check in judged.checks if check.passed is False)
     assert (judged.status, failed) == (case.verdict, case.because), judged.reasons
-
-
-@pytest.mark.parametrize("case", [case for case in RUNS if case.exit_code == 0], ids=lambda case: case.name)
-def test_exit_code_0_is_no_proof(case: Case):
-    """Of these runs, all ended with 0; those that are worthless must not pass."""
-    worthless = re.match(
-        r"06|08|9[2-9]|10|11|12c|13|16|17|20|21|25|26|30b|42[df]|43|50f|52|61|70c|71e|71i|72|73|checkp|hist|hook|int"
-        r"|mh|rate|v11",
-        case.name,
-    )
-    assert (judge_run(case.run()).status == "valid") == (worthless is None)
 
 
 def test_no_recorded_output_is_without_a_case():

@@ -23,7 +23,6 @@ K = TypeVar("K", bound=Hashable)
 
 LEVEL = 0.95
 SEEN_EFFECT = 0.05
-NO_INTERVAL = "one run: no interval"
 MIN_LEVELS_TO_SCALE = 3
 # A level within this share of the highest throughput is as good: the knee is the first of them.
 KNEE = 0.95
@@ -93,7 +92,6 @@ class LogSet:
     scaling: list[ScalingSeries]
     files: int
     silent_files: int
-    root: str = ""
     claims: list[tuple[str, str]] = field(default_factory=list)
 
     @property
@@ -180,9 +178,8 @@ def compare_runs(runs: Sequence[LogRun], base: Sequence[LogRun], is_paired: bool
     means = [statistics.fmean(side) for side in logs]
     n = min(map(len, logs))
     if n < 2:
-        text = f"one run of {'the arm' if len(runs) < 2 else 'the baseline'}: no interval"
-        text = NO_INTERVAL if max(map(len, logs)) < 2 else text
-        return Change(means[0] - means[1], None, None, n, "none", text)
+        whose = f" of {'the arm' if len(runs) < 2 else 'the baseline'}" if max(map(len, logs)) > 1 else ""
+        return Change(means[0] - means[1], None, None, n, "none", f"one run{whose}: no interval")
     parts = [statistics.variance(side) / len(side) for side in logs]
     whole = sum(parts)
     below = sum(part**2 / (len(side) - 1) for part, side in zip(parts, logs, strict=True))

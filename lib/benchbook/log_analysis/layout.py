@@ -19,6 +19,8 @@ from benchbook.core.util.errors import BenchbookError
 from benchbook.core.util.plural import count
 from benchbook.log_analysis.runs import LogRun
 
+Roles = dict[str, dict[str, str]]
+"""Of each path its role by the role's name."""
 ROLES = ("arm", "workload", "threads", "repeat", "process", "date", "any")
 NEARLY_ALL = 0.9
 SHORT_NAME = 20
@@ -61,7 +63,6 @@ class Layout:
     patterns: tuple[str, ...]
     arms: tuple[str, ...]
     is_paired: bool
-    notes: tuple[str, ...] = ()
 
     def sentence(self, runs: Sequence[LogRun]) -> str:
         """The reading in one line that can be pasted back."""
@@ -135,9 +136,7 @@ def _common_folder(paths: Sequence[str]) -> str:
     return f"{common}/" if common and common != "/" else common
 
 
-def _guess_roles(
-    runs: Sequence[LogRun], paths: Mapping[str, str]
-) -> tuple[dict[str, dict[str, str]], list[str]]:
+def _guess_roles(runs: Sequence[LogRun], paths: Mapping[str, str]) -> tuple[Roles, list[str]]:
     threads: dict[str, set[int]] = {}
     for run in runs:
         threads.setdefault(run.path, set()).add(run.threads)
@@ -226,7 +225,7 @@ def _find_counters(names: Sequence[_Name]) -> None:
             return
 
 
-def _find_arms(names: Mapping[str, _Name]) -> tuple[dict[str, dict[str, str]], list[str]]:
+def _find_arms(names: Mapping[str, _Name]) -> tuple[Roles, list[str]]:
     groups: dict[tuple[object, ...], list[str]] = {}
     for path, name in names.items():
         groups.setdefault(name.signature(), []).append(path)
@@ -318,7 +317,7 @@ def _build_pattern(
     return text
 
 
-def _by_pattern(names: Mapping[str, str], by: str) -> dict[str, dict[str, str]]:
+def _by_pattern(names: Mapping[str, str], by: str) -> Roles:
     """Roles of each path by a pattern of the user's; raises BenchbookError if it fits none."""
     words = re.split(r"\{(\w+)\}", by)
     if unknown := [role for role in words[1::2] if role not in ROLES]:
@@ -394,10 +393,10 @@ def _script_name(word: str) -> str:
 def _by_mix(run: LogRun) -> str:
     """Statement mix of a run's transactions, as the name of an unnamed workload."""
     each = [round(count / max(run.events, 1), 1) for count in (run.reads, run.writes, run.other)]
-    names = {(14.0, 4.0, 2.0): "read_write", (14.0, 0.0, 2.0): "read_only", (1.0, 0.0, 0.0): "point_select",
-             (0.0, 4.0, 2.0): "write_only", (0.0, 1.0, 0.0): "one write",
-             (14.0, 0.0, 0.0): "read_only"}  # fmt: skip
-    return names.get((each[0], each[1], each[2])) or f"{each[0]:g}/{each[1]:g}/{each[2]:g} r/w/o"
+    names = {"14/4/2": "read_write", "14/0/2": "read_only", "14/0/0": "read_only", "1/0/0": "point_select",
+             "0/4/2": "write_only", "0/1/0": "one write"}  # fmt: skip
+    mix = "/".join(f"{number:g}" for number in each)
+    return names.get(mix, f"{mix} r/w/o")
 
 
 def _with_arms(runs: list[LogRun], root: str, arm_globs: Sequence[tuple[str, str]]) -> list[LogRun]:
@@ -407,21 +406,15 @@ def _with_arms(runs: list[LogRun], root: str, arm_globs: Sequence[tuple[str, str
         runs = [replace(run, arm=name) if fnmatch(run.path, f"*{pattern}*") else run for run in runs]
     if all(run.arm for run in runs):
         return runs
-    for tell in (_of_heading, _of_address):
-        if len({tell(run) for run in runs}) > 1 and all(tell(run) for run in runs):
-            return [replace(run, arm=run.arm or tell(run)) for run in runs]
+    headings = [_THREADS.sub("", _WORKLOAD.sub("", run.heading)).strip(" ,:;-–()") for run in runs]
+    places = [(run.options.get("host"), run.options.get("port")) for run in runs]
+    for arms in (headings, [":".join(filter(None, place)) for place in places]):
+        if len({*arms}) > 1 and all(arms):
+            return [replace(run, arm=run.arm or arm) for run, arm in zip(runs, arms, strict=True)]
     folder = os.path.basename(root.rstrip("/"))
     paths = {run.path for run in runs}
     stem = _ENDINGS.sub("", os.path.basename(next(iter(paths)))) if len(paths) == 1 else folder
     return [replace(run, arm=run.arm or stem or "all") for run in runs]
-
-
-def _of_heading(run: LogRun) -> str:
-    return _THREADS.sub("", _WORKLOAD.sub("", run.heading)).strip(" ,:;-–()")
-
-
-def _of_address(run: LogRun) -> str:
-    return ":".join(filter(None, (run.options.get("host"), run.options.get("port"))))
 
 
 def _with_order(runs: list[LogRun]) -> list[LogRun]:

@@ -1,8 +1,4 @@
-"""Runs read from files of any kind, and a line for each file that holds none.
-
-Files are read in several processes where there are many. What a run needs of its log is kept as plain
-numbers, so that ten thousand fit; the seconds are kept on request.
-"""
+"""Runs read from files of any kind, as plain numbers so that ten thousand fit, and a line for each other."""
 
 from __future__ import annotations
 
@@ -21,16 +17,9 @@ import numpy as np
 
 from benchbook.core.util import parallel
 from benchbook.log_analysis.caveats import Caveat, caveats_of_log
+from benchbook.read import log_extraction
 from benchbook.read.log import Summary, SysbenchLog, merge_logs
-from benchbook.read.log_extraction import (
-    MOST_BYTES,
-    NotText,
-    Output,
-    decode_text,
-    extract_outputs,
-    may_hold_output,
-    parse_output,
-)
+from benchbook.read.log_extraction import MOST_BYTES, Output
 
 SERIES = ("second", "threads", "tps", "qps", "latency_percentile_ms", "errors_per_s", "reconnects_per_s")
 FILES_A_TASK = 25
@@ -57,10 +46,7 @@ _OTHER_TESTS = (
 
 @dataclass(frozen=True)
 class LogRun:
-    """One whole run of sysbench on a database: its place, its totals, and its possible faults.
-
-    Rates are per second of the whole run, latencies in ms. `series` has the columns of `SERIES` where kept.
-    """
+    """One whole run; rates are per second of all of it, latencies in ms, `series` has columns where kept."""
 
     path: str
     line: int
@@ -209,15 +195,15 @@ def _printable_path(path: str) -> str:
 
 
 def _read_bytes(path: str, data: bytes, keeps_series: bool, ended_at: float | None) -> Part:
-    if not may_hold_output(data):
+    if not log_extraction.may_hold_output(data):
         return [], [], False
     try:
-        text, undone = decode_text(data)
-    except NotText as error:
+        text, undone = log_extraction.decode_text(data)
+    except log_extraction.NotText as error:
         return [], [SkippedFile(path, None, str(error))], True
     runs: list[LogRun] = []
     left_out: list[SkippedFile] = []
-    outputs = extract_outputs(text, undone)
+    outputs = log_extraction.extract_outputs(text, undone)
     for order, output in enumerate(outputs, 1):
         # Only of the last run in a file the file's own time says when it ended.
         at = ended_at if order == len(outputs) else None
@@ -233,7 +219,7 @@ def read_run(
     path: str, order: int, output: Output, keeps_series: bool, ended_at: float | None
 ) -> LogRun | SkippedFile:
     """The run of one output, or the reason that it is none."""
-    log, foreign = parse_output(output)
+    log, foreign = log_extraction.parse_output(output)
     line = output.numbers[0] if output.numbers else 1
     place = path, line if line > 1 else None
     if "SQL statistics" not in output.text and _name_of_test(output.text):

@@ -1,7 +1,4 @@
-"""Consistency of facts, data, schedule and plans of a study: a run's id is a hash of it all.
-
-Every function yields what does not agree as a sentence that names file or run; nothing means that all does.
-"""
+"""What facts, data, schedule and plans of a study contradict, each a sentence that names file or run."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """Check V26: the programs that watched a run saw the same seconds, the same work and the same server.
 
-sysbench's log, the clock of turns, the monitor, the kernel's books of each part and the server's own were
-written by different programs. What one of them says of time and use bounds what the others can say, so that
-none of them can be changed alone.
+What one of them says of time and use bounds what the others can say, so that none can be changed alone.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ import numpy as np
 from benchbook.core.study import registry
 from benchbook.core.study.params import Limits
 from benchbook.read import checks_cluster, checks_custom_scripts, costs
-from benchbook.read.evidence import Evidence, Missing
+from benchbook.read.evidence import Evidence
 from benchbook.read.log import require_printed
 
 LABEL_S = 0.5
@@ -51,8 +49,7 @@ PORTS = ("--mysql-port", "--pgsql-port")
 
 def check_sources(run: Evidence, limits: Limits) -> Iterator[str]:
     """V26: log, turns, monitor and books agree on seconds, processor time, bytes and memory."""
-    if not run.observed:
-        raise Missing("nothing was recorded")
+    run.require_record()
     of_time = (_check_log_seconds, _check_costs, _check_monitor, _check_stops)
     for find in (*of_time, _check_memory, _check_port, _check_distance):
         yield from find(run)

@@ -1,8 +1,4 @@
-"""Checks of runs of the user's own scripts; no rule is known for them beforehand.
-
-Statements of one event are those that the pilots showed, where all events have the same. Whatever the
-mixture, the server was sent as many statements as sysbench counted.
-"""
+"""Checks of runs of the user's own scripts, of which the pilots alone tell what statements an event has."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Checks V1 to V9: a run by sysbench's own output and exit, and by its command line.
-
-Each check returns its faults as sentences; none means it passed. The header repeats a few options (V5); the
-command line that was recorded has all, so it is held against what the plan asks for, option by option.
-"""
+"""Checks V1 to V9: a run by sysbench's own output and exit, and by its command line, which has all."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Checks V14 to V21: other activity during a run, and tracing, stopping or robbing of the run.
-
-Each check yields its faults as sentences; none means it passed. Runs made before strangers were looked for
-have no `strangers`, which `verify` lists.
-"""
+"""Checks V14 to V21: other activity during a run, and tracing, stopping or robbing of the run."""
 
 from __future__ import annotations
 
@@ -15,7 +11,7 @@ from benchbook.core.study import registry
 from benchbook.core.study.params import Limits
 from benchbook.core.study.study_arm import Load, Neighbour
 from benchbook.read import checks_server
-from benchbook.read.evidence import Evidence, Missing
+from benchbook.read.evidence import Evidence
 
 MIB = 1024 * 1024
 LEAST_SHORT = 0.95
@@ -103,8 +99,7 @@ def check_arrangement(run: Evidence, limits: Limits) -> Iterator[str]:
 
     Arms without any of these have nothing to show.
     """
-    if not run.observed:
-        raise Missing("nothing was recorded")
+    run.require_record()
     observed = run.observed.get("arrangement") or {}
     if "service" in observed:
         took, threads = observed["service"]["connections"], run.plan_value("threads")

@@ -1,8 +1,7 @@
 """Checks V10 to V13 and V25: server counters, memory, and the time between two runs.
 
 sysbench's counts and the server's agree to the query, over discard and window together. A server is held to
-what it was when it was first seen, and its counters to where the run before left them. Each check yields
-its faults as sentences; none means it passed.
+what it was when it was first seen, and its counters to where the run before left them.
 """
 
 from __future__ import annotations
@@ -91,10 +90,7 @@ def _expected_counts(run: Evidence) -> tuple[dict[str, int], dict[str, int]]:
 
 
 def _check_account(run: Evidence) -> Iterator[str]:
-    """Faults of the counters of one account, by which recorded campaigns told arms in turns apart.
-
-    It was then seen that MariaDB serves otherwise while it counts so (docs/turns.md).
-    """
+    """Faults of the counters of one account, which recorded campaigns in turns have (docs/turns.md)."""
     transaction, spoilt, done = run.transaction, run.total("ignored_errors"), run.total("transactions")
     connections = run.plan_value("threads") + run.get("ledger").get("own_connections", 0)
     books = [
@@ -223,8 +219,7 @@ holds follows from how a server evicts, and MariaDB keeps 1,536 pages free, more
 
 def check_cache(run: Evidence, limits: Limits) -> Iterator[str]:
     """V25: the server's memory content at its first query is as the arm begins by its study."""
-    if not run.observed:
-        raise Missing("nothing was recorded")
+    run.require_record()
     begins = run.observed.get("begins")
     held = run.cache("before") if begins in ("cold", "warm") else None
     if held is None and begins == "cold":

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from statistics import fmean
 
 from benchbook.core.study.params import Limits
-from benchbook.read.evidence import Evidence, Missing, Turn
+from benchbook.read.evidence import Evidence, Turn
 
 STRETCH = 2.0
 """A turn may last this many times its planned length."""
@@ -42,8 +42,7 @@ def check_turns(run: Evidence, limits: Limits) -> Iterator[str]:
 
     Whole runs have nothing to show.
     """
-    if not run.observed:
-        raise Missing("nothing was recorded")
+    run.require_record()
     if not run.is_in_turns:
         return
     taken, clock = run.taken, run.get("turns", "clock")

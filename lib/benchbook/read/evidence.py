@@ -86,6 +86,11 @@ class Evidence:
         )
         return cls(plan, observed, out, err, tuple(folder.verify()), tuple(others), turns, monitor)
 
+    def require_record(self) -> None:
+        """Raise Missing if nothing was recorded."""
+        if not self.observed:
+            raise Missing("nothing was recorded")
+
     @cached_property
     def planned(self) -> PlannedRun:
         """The plan as a run; raises Missing if the plan is not whole."""
@@ -137,12 +142,10 @@ class Evidence:
 
     @property
     def turn_cpu_s(self) -> dict[str, float | None]:
-        """Processor time of each part in the turns of its arm, in seconds; None if it is not known.
-
-        The clock of a part's first process sees nothing of a server that works in backends.
-        """
+        """Processor time of each part in the turns of its arm, in seconds; None if it is not known."""
         turns = self.get("turns")
         used, costs = turns.get("cpu_s") or {}, turns.get("costs") or {}
+        # The clock of a part's first process sees nothing of a server that works in backends.
         return {part: cpu_s or (costs.get(part) or {}).get("cpu_s") for part, cpu_s in used.items()}
 
     @property
@@ -236,10 +239,7 @@ class Evidence:
         return _lookup_path(self.observed, "evidence", *path)
 
     def grown(self, counter: str) -> int:
-        """Growth of a counter of the server over the run.
-
-        Raises Excused where the site has no ledger or the engine no such counter, Missing if it is not there.
-        """
+        """Growth of a counter of the server over the run; raises Excused without ledger or counter."""
         ledger = self.get("ledger")
         if not ledger.get("available"):
             raise Excused(f"ledger not available: {ledger.get('reason') or 'no reason given'}")

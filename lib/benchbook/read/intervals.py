@@ -1,8 +1,4 @@
-"""The report lines of one output, each an `ReportLine`, and one field of all of them as an array.
-
-A log holds hundreds of report lines that differ in their digits alone. Those are read together, and made
-intervals where somebody asks for one.
-"""
+"""The report lines of one output, read together where they are alike, and one field of all as an array."""
 
 from __future__ import annotations
 

@@ -13,10 +13,10 @@ import lzma
 import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
-from typing import Any
+from itertools import chain, pairwise
+from typing import Any, NamedTuple
 
 from benchbook.read import grammar, sysbench_legacy
 from benchbook.read.intervals import parse_hook_values, parse_interval_line
@@ -54,10 +54,10 @@ _PREFIXES: tuple[tuple[str, str], ...] = (
     ("quotes of Markdown", r"(?:> ?)+"),
     ("names of pods", r"\[pod/(?P<source>[^\]]+)\] ?"),
     ("names of services", r"(?P<source>[\w.-]+) +\| ?"),
-    (_STAMP, r"\[?(?P<stamp>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z| ?[+-]\d\d:?\d\d)?)\]?:? ?"),
-    (_STAMP, r"\[?(?P<stamp>[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)?)\]? ?"),
-    (_STAMP, r"\[?(?P<stamp>\d\d:\d\d:\d\d(?:[.,]\d+)?)\]?:? ?"),
-    (_STAMP, r"(?P<stamp>\d{10}(?:\.\d{1,9})?):? ?"),
+    (_STAMP, r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z| ?[+-]\d\d:?\d\d)?\]?:? ?"),
+    (_STAMP, r"\[?[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)?\]? ?"),
+    (_STAMP, r"\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]?:? ?"),
+    (_STAMP, r"\d{10}(?:\.\d{1,9})?:? ?"),
     ("names of units", r"(?P<source>[\w.-]+ [\w@.:/-]+\[\d+\]): ?"),
     ("names of hosts", r"(?P<source>[\w.-]+): ?"),
     ("line numbers", r" *\d+(?:[:\t] ?|$)"),
@@ -67,10 +67,7 @@ _PREFIXES: tuple[tuple[str, str], ...] = (
 
 @dataclass(frozen=True)
 class Output:
-    """One output of sysbench in a file: its text, the number of each line, and the lines around it.
-
-    `undone` says what was taken off it. `is_headed` is false for a part that has no line of the version.
-    """
+    """One output of sysbench in a file: text, numbers of its lines, lines around it, and what was undone."""
 
     text: str
     numbers: Sequence[int]
@@ -78,8 +75,6 @@ class Output:
     after: str
     undone: tuple[str, ...]
     is_headed: bool
-    source: str = ""
-    stamps: tuple[str, str] | None = None
 
     def line_of(self, line: int | None) -> int | None:
         """Line number in the file of a line of this output, counted from 1."""
@@ -88,12 +83,9 @@ class Output:
         return self.numbers[min(max(line, 1), len(self.numbers)) - 1]
 
 
-@dataclass
-class _Stream:
-    source: str
-    lines: list[str] = field(default_factory=list)
-    numbers: list[int] = field(default_factory=list)
-    stamps: list[str] = field(default_factory=list)
+class _Stream(NamedTuple):
+    lines: list[str]
+    numbers: list[int]
 
 
 class NotText(ValueError):
@@ -187,7 +179,7 @@ def _split_streams(text: str, undone: list[str]) -> list[_Stream]:
     prefixes = [match["prefix"] for match in matches if match["prefix"].strip()]
     lines = text.split("\n")
     if not prefixes:
-        return [_Stream("", lines, range(1, len(lines) + 1))]  # type: ignore[arg-type]
+        return [_Stream(lines, [*range(1, len(lines) + 1)])]
     kinds = _kinds_of_prefix(prefixes[0])
     if kinds is None:
         return [_without_literal(lines, prefixes[0], undone)]
@@ -196,17 +188,15 @@ def _split_streams(text: str, undone: list[str]) -> list[_Stream]:
     numbered = (re.sub(r"\?P<(\w+)>", rf"?P<\g<1>{place}>", regex) for place, (_, regex) in enumerate(kinds))
     pattern = re.compile("".join(numbered))
     sources = [f"source{place}" for place, (_, regex) in enumerate(kinds) if "?P<source>" in regex]
-    stamps = [f"stamp{place}" for place, (_, regex) in enumerate(kinds) if "?P<stamp>" in regex]
     streams: dict[str, _Stream] = {}
     for number, line in enumerate(lines, 1):
         match = pattern.match(line)
         if match is None and sources and not line.strip():
             continue
         source = " ".join(match[name] for name in sources) if match else ""
-        stream = streams.setdefault(source, _Stream(source))
+        stream = streams.setdefault(source, _Stream([], []))
         stream.lines.append(line[match.end() :] if match else line)
         stream.numbers.append(number)
-        stream.stamps.append(match[stamps[0]] if match and stamps else "")
     return [*streams.values()]
 
 
@@ -230,15 +220,15 @@ def _without_literal(lines: list[str], prefix: str, undone: list[str]) -> _Strea
     if with_it >= 0.5 * len(lines):
         undone.append(f"{prefix.strip()!r} before each line")
         kept = [line[len(prefix) :] if line.startswith(bare) else line for line in lines]
-        return _Stream("", kept, range(1, len(lines) + 1))  # type: ignore[arg-type]
+        return _Stream(kept, [*range(1, len(lines) + 1)])
     undone.append("text before the first line")
-    stream = _Stream("")
+    stream = _Stream([], [])
     for number, line in enumerate(lines, 1):
         match = _ANY_VERSION.match(line)
         is_split = match is not None and match["prefix"].strip()
         parts = [match["prefix"], line[match.end("prefix") :]] if match and is_split else [line]
-        stream.lines += parts
-        stream.numbers += [number] * len(parts)
+        stream.lines.extend(parts)
+        stream.numbers.extend([number] * len(parts))
     return stream
 
 
@@ -250,11 +240,9 @@ def _iter_outputs(stream: _Stream, undone: tuple[str, ...]) -> Iterator[Output]:
         position = start
         inside = text[start:end]
         numbers = stream.numbers[line : line + inside.count("\n") + (not inside.endswith("\n"))]
-        stamps = [stamp for stamp in stream.stamps[line : line + len(numbers)] if stamp]
         before = "\n".join(text[before_end:start].splitlines()[-AROUND_LINES:])
         after = "\n".join(text[end:next_start].splitlines()[:AROUND_LINES])
-        ends = (stamps[0], stamps[-1]) if stamps else None
-        yield Output(inside, numbers, before, after, undone, is_headed, stream.source, ends)
+        yield Output(inside, numbers, before, after, undone, is_headed)
         before_end = end
 
 
@@ -319,9 +307,7 @@ class RelaxedReader(Reader):
     def __init__(self, is_legacy: bool) -> None:
         super().__init__(sysbench_legacy.LEGACY if is_legacy else grammar.RELAXED)
         self.is_legacy = is_legacy
-        self.json: list[str] = []
-        self.json_at = 0
-        self.json_line = 0
+        self.json: list[tuple[int, tuple[str, ...]]] = []
         self.is_array = self.is_warmed = False
         self.foreign: list[int] = []
         # In 0.5 an ALERT is a statement that was tried again.
@@ -345,22 +331,19 @@ class RelaxedReader(Reader):
 
     def take_json(self, number: int, line: str) -> bool:
         """Take a line printed by `sysbench.report_json`."""
-        if self.json_at == 0 and line in "[]":
+        if not self.json and line in "[]":
             is_due, self.is_array = self.is_array == (line == "]"), line == "["
             return is_due
-        match = grammar.JSON_LINES[self.json_at].fullmatch(line) if self.is_array else None
+        match = grammar.JSON_LINES[len(self.json)].fullmatch(line) if self.is_array else None
         if match is None:
-            if self.json_at:
+            if self.json:
                 self.object("grammar", number, f"{quote_line(line)} in a report as JSON")
-                self.json, self.json_at = [], 0
+                self.json = []
             return False
-        if self.json_at == 0:
-            self.json_line = number
-        self.json += match.groups()
-        self.json_at += 1
-        if self.json_at == len(grammar.JSON_LINES):
-            self.interval(parse_hook_values(self.json, self.json_line))
-            self.json, self.json_at = [], 0
+        self.json.append((number, match.groups()))
+        if len(self.json) == len(grammar.JSON_LINES):
+            self.interval(parse_hook_values([*chain(*(groups for _, groups in self.json))], self.json[0][0]))
+            self.json = []
         return True
 
     def repeated(self, number: int, line: str) -> None:

@@ -1,7 +1,4 @@
-"""Consistency between the files of one run, beside the checks of validity.
-
-Every function yields what does not agree as a sentence; nothing means that all does.
-"""
+"""What the files of one run, and one run and the next, contradict, each as a sentence."""
 
 from __future__ import annotations
 

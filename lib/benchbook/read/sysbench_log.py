@@ -1,8 +1,6 @@
 """Parse one output of sysbench line by line, and judge its completeness.
 
-One pass over the lines with the table of `grammar`; nothing is searched for, so a line that sysbench does not
-print, or prints elsewhere, is always noticed. Report lines that are alike are taken together. Then the
-numbers are held against each other.
+Nothing is searched for, so a line that sysbench does not print, or prints elsewhere, is always noticed.
 """
 
 from __future__ import annotations

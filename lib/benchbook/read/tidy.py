@@ -50,10 +50,7 @@ PARQUET: dict[str, Any] = {"compression": "zstd", "compression_level": 3, "versi
 def read_study(
     raw_dir: Path, void_dir: Path, schedule: pd.DataFrame, limits: Limits | Mapping[str, Any] | None = None
 ) -> dict[str, pa.Table]:
-    """Tables of `SCHEMAS` for a study; a run that can't be used is in `refused` alone.
-
-    `schedule` has the columns run_id, block, position, group, arm, workload, threads, seed.
-    """
+    """Tables of `SCHEMAS` for a study, in memory; a run that can't be used is in `refused` alone."""
     scheduled = sort_schedule(schedule)
     of_runs = read_runs(raw_dir, Limits.model_validate(limits or {}), scheduled)
     parts = [of_runs, read_rest(raw_dir, void_dir, scheduled)]

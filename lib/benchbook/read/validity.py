@@ -38,8 +38,7 @@ def check_client(run: Evidence, limits: Limits) -> Iterator[str]:
 
 def check_beginning(run: Evidence, limits: Limits) -> Iterator[str]:
     """V22: all clients of the plan ran, and began at one moment, so that their windows are one."""
-    if not run.observed:
-        raise Missing("nothing was recorded")
+    run.require_record()
     setting = run.plan.get("arm_setting")
     request, servers = client_sharding.count_clients(setting), client_sharding.count_servers(setting)
     clients = run.get("clients") if request > 1 else []
