@@ -221,13 +221,6 @@ def test_pilots_are_each_arm_at_the_ends_of_the_range():
     assert len(schedule.pilot_runs("s", make(threads=(4,)))) == 4
 
 
-def test_the_schedule_as_a_table_has_a_row_for_each_run():
-    runs = schedule.plan_runs("s", make(), {})
-    table = schedule.schedule_table(runs)
-    assert list(table.columns) == list(schedule.COLUMNS)
-    assert list(table.run_id) == [run.run_id for run in runs]
-
-
 @pytest.mark.parametrize(
     ("engine", "arm", "block_s"),
     [
