@@ -95,13 +95,14 @@ def check_duration(run: Evidence, limits: Limits) -> Iterator[str]:
     discard, length = run.clock_s
     total = require_printed(run.final.total_time_s, "total time")
     apart = started_apart_s(run) if run.is_in_turns else 0.0
-    late = _allowed_overrun(discard + length, limits) + (AFTER_TURNS_S + apart if run.is_in_turns else 0.0)
+    late = max(limits.overrun_s, OVERRUN_SHARE * (discard + length))
+    late += AFTER_TURNS_S + apart if run.is_in_turns else 0.0
     if not discard + length <= total <= discard + length + late:
         hanging = _describe_hanging(run, discard + length)
         yield f"total time {total:.4f} s, asked {discard + length} s{hanging}"
     waited = interleaving.round_seconds(run.planned) + apart if run.is_in_turns else 0.0
+    latest = discard + max(limits.overrun_s, OVERRUN_SHARE * discard) + waited
     for block in run.log.checkpoints:
-        latest = discard + _allowed_overrun(discard, limits) + waited
         if block.total_time_s is None or not discard <= block.total_time_s <= latest:
             yield f"the discard took {block.total_time_s} s, asked {discard} s"
 
@@ -129,18 +130,18 @@ def check_intervals(run: Evidence, limits: Limits) -> Iterator[str]:
     if not step:
         return
     # The last line may be printed while threads leave in time.
-    seconds, threads = run.log.intervals.column("second"), run.log.intervals.column("threads")
+    seconds, threads, tps, queue = (
+        run.log.intervals.column(name) for name in ("second", "threads", "tps", "queue_length")
+    )
     left = (threads < (run.log.header.threads or 0)) & (seconds < sum(run.clock_s))
     if left.any():
         yield f"{threads[left][0]:.0f} threads of {run.log.header.threads} at second {seconds[left][0]:g}"
     due, got = sum(run.clock_s) // step, len(run.log.intervals)
     if got not in (due, due - 1):
         yield f"{got} report lines, {due} or {due - 1} expected"
-    rate = run.plan.get("rate") or 0
-    seconds, tps = run.log.intervals.column("second"), run.log.intervals.column("tps")
-    is_idle = tps == 0
+    rate, is_idle = run.plan.get("rate") or 0, tps == 0
     if rate:
-        is_idle &= ~(run.log.intervals.column("queue_length") > 0)
+        is_idle &= ~(queue > 0)
     if (killed := checks_cluster.event_at_s(run)) is not None:
         is_idle &= seconds < killed
     idle = [f"{second:g}" for second in seconds[is_idle]]
@@ -219,10 +220,6 @@ def started_apart_s(run: Evidence) -> float:
     """Seconds from the first to the last client start of a group; 0 if the clock of turns did not say."""
     first, last = run.observed.get("turns", {}).get("clock", {}).get("started") or (0.0, 0.0)
     return float(last - first)
-
-
-def _allowed_overrun(seconds: float, limits: Limits) -> float:
-    return max(limits.overrun_s, OVERRUN_SHARE * seconds)
 
 
 BINARY = "sysbench"

@@ -122,7 +122,7 @@ def check_hits(run: Evidence, limits: Limits) -> Iterator[str]:
     ranges = [rows for each in run.served if (rows := _expected_rows(each)) is not None]
     if transaction.reads and len(ranges) == len(run.served):
         sent = run.grown("Rows_sent")
-        low, high = (sum(ends) for ends in zip(*ranges, strict=True))
+        low, high = map(sum, zip(*ranges, strict=True))
         if not low <= sent <= high + OWN_ROWS:
             yield f"the server sent {sent} rows, {low:.0f} to {high + OWN_ROWS:.0f} expected"
 
@@ -228,12 +228,11 @@ def check_cache(run: Evidence, limits: Limits) -> Iterator[str]:
     if held is None:
         return
     data = run.plan_value("tables") * run.plan_value("table_size") * ROW_BYTES
-    in_memory, pool = (pages * held.page_bytes for pages in (held.pages, held.pages_of_pool))
-    most, least = COLD_SHARE * data + STARTED_BYTES, WARM_SHARE * data
+    in_memory, pool = held.pages * held.page_bytes, held.pages_of_pool * held.page_bytes
     shown = f"{in_memory / 1e6:.1f} MB of at least {data / 1e6:.1f} MB were in memory at its first query"
-    if begins == "cold" and in_memory > most:
+    if begins == "cold" and in_memory > COLD_SHARE * data + STARTED_BYTES:
         yield f"it was to begin cold, and {shown}"
-    if begins == "warm" and in_memory < least and pool >= data:
+    if begins == "warm" and in_memory < WARM_SHARE * data and pool >= data:
         yield f"it was to begin warm, and {shown}"
 
 
@@ -304,10 +303,8 @@ def not_held(run: Evidence) -> list[str]:
 def _describe_changes(run: Evidence, kind: str) -> Iterator[str]:
     start, before, after = (run.get("state", kind, when) for when in ("at_start", "before", "after"))
     observed = run.get("state", kind)
-    for was, now, key, when in (
-        (start, before, "changed_between", "between the runs"),
-        (before, after, "changed_in_run", "in the run"),
-    ):
+    between = (start, before, "changed_between", "between the runs")
+    for was, now, key, when in (between, (before, after, "changed_in_run", "in the run")):
         if was != now:
             items = sorted((observed.get(key) or {}).items())
             for name, (had, has) in items:
@@ -319,8 +316,7 @@ def _describe_changes(run: Evidence, kind: str) -> Iterator[str]:
 
 def _foreign_items(run: Evidence, kind: str) -> list[tuple[str, str]]:
     """Objects of a stranger at the first look at the server; older runs have no such list."""
-    report = (run.get("state").get("unasked") or {}).get(kind) or {}
-    return sorted(report.items())
+    return sorted(((run.get("state").get("unasked") or {}).get(kind) or {}).items())
 
 
 def _check_between(run: Evidence) -> Iterator[str]:
@@ -338,6 +334,5 @@ def _check_between(run: Evidence) -> Iterator[str]:
     yield from (f"{name} grew by {count} between the runs" for name, count in between.counters.items())
     if between.own is not None and between.connections is not None:
         probes = between.refused if (run.observed.get("arrangement") or {}).get("has_probes") else 0
-        foreign = between.connections - between.own - probes
-        if foreign:
+        if foreign := between.connections - between.own - probes:
             yield f"{foreign} connections that are not ours were made between the runs"

@@ -50,7 +50,7 @@ def find_disagreements(log: SysbenchLog) -> tuple[Problem, ...]:
     )
     if no_numbers:
         return no_numbers
-    parts = (_in_blocks, _over_blocks, _check_rate, _check_histogram, _in_intervals, _of_intervals)
+    parts = (_in_blocks, _over_blocks, _check_rate, _of_histogram, _in_intervals, _of_intervals)
     return tuple(problem for part in parts for problem in part(log))
 
 
@@ -78,8 +78,8 @@ def _block_checks(block: Summary, window: float, log: SysbenchLog) -> Iterator[t
     if block.read_write_requests is not None:
         is_same = block.read_write_requests == (block.reads or 0) + (block.writes or 0)
         yield is_same, f"read and write are not {block.read_write_requests} requests"
-        is_same = block.other_operations == block.other
-        yield is_same, f"other says {block.other}, other operations {block.other_operations}"
+        text = f"other says {block.other}, other operations {block.other_operations}"
+        yield block.other_operations == block.other, text
     if block.events_per_s is not None:
         is_rate = _is_rate(whole.events, block.events_per_s, window)
         yield is_rate, f"{block.events} events in {window:.4f} s are not {block.events_per_s} per second"
@@ -280,50 +280,46 @@ def _check_rate(log: SysbenchLog) -> Iterator[Problem]:
         yield Problem("numbers", log.final.line, text)
 
 
-def _check_histogram(log: SysbenchLog) -> Iterator[Problem]:
+def _of_histogram(log: SysbenchLog) -> Iterator[Problem]:
+    if (bars := log.histogram) is not None and log.final is not None:
+        yield from (Problem("numbers", bars.line, text) for text in _check_histogram(log, bars, log.final))
+
+
+def _check_histogram(log: SysbenchLog, bars: Histogram, final: Summary) -> Iterator[str]:
     """Contradictions between a histogram and the last totals."""
-    bars, final = log.histogram, log.final
-    if bars is None or final is None:
-        return
     whole = final.whole()
     timed = round(whole.thread_events_avg * require_printed(log.header.threads, "threads"))
     if not (timed if _has_resets(log) else whole.events) <= bars.events <= whole.events:
-        text = f"the histogram counts {bars.events} events, the total is {whole.events}"
-        yield Problem("numbers", bars.line, text)
+        yield f"the histogram counts {bars.events} events, the total is {whole.events}"
         return
     if final.percentile:
         value = histogram.bucket_percentile(bars.full(), final.percentile)
         printed_ms = require_printed(final.latency_percentile_ms, "percentile of the latencies")
         if value is None or not abs(value - printed_ms) <= 0.0056:
-            text = f"{final.percentile}th percentile {printed_ms} ms, the histogram says {value}"
-            yield Problem("numbers", bars.line, text)
+            yield f"{final.percentile}th percentile {printed_ms} ms, the histogram says {value}"
     if bars.events and whole.latency_max_ms < histogram.HIGHEST_MS:
         yield from _check_latencies(bars, whole, bars.events - timed)
     elif bars.events and bars.buckets[-1] < histogram.BUCKETS - 1:
         # What is longer than the last bucket is counted in it, so that sums say nothing; the end still does.
         end_ms = histogram.value_of(bars.buckets[-1])
-        text = f"the histogram ends at {end_ms:.3f} ms, max is {whole.latency_max_ms} ms"
-        yield Problem("numbers", bars.line, text)
+        yield f"the histogram ends at {end_ms:.3f} ms, max is {whole.latency_max_ms} ms"
 
 
-def _check_latencies(bars: Histogram, final: Totals, extra: int) -> Iterator[Problem]:
+def _check_latencies(bars: Histogram, final: Totals, extra: int) -> Iterator[str]:
     """Problems if sum, least and most of the timers miss the buckets; `extra` are in these only."""
     full, total_ms = bars.full(), final.latency_sum_ms
     sum_ms, more_ms = spent_ms(full), spent_ms(count_longest(full, extra))
     slack_ms = GRID * total_ms + FINEST_MS * bars.events + GRAIN_MS
     if not -slack_ms <= sum_ms - total_ms <= slack_ms + more_ms:
-        text = f"the histogram makes {sum_ms:.0f} ms, the sum of latencies is {total_ms:.0f} ms"
-        yield Problem("numbers", bars.line, text)
+        yield f"the histogram makes {sum_ms:.0f} ms, the sum of latencies is {total_ms:.0f} ms"
     lowest, highest = int(bars.buckets[0]), int(bars.buckets[-1])
     least, most = _bucket_range(final.latency_min_ms), _bucket_range(final.latency_max_ms)
     # What is in the buckets only may be shorter or longer than all that was timed.
     begin_ms, end_ms = histogram.value_of(lowest), histogram.value_of(highest)
     if lowest > least[1] or (not extra and lowest < least[0]):
-        text = f"the histogram begins at {begin_ms:.3f} ms, min is {final.latency_min_ms} ms"
-        yield Problem("numbers", bars.line, text)
+        yield f"the histogram begins at {begin_ms:.3f} ms, min is {final.latency_min_ms} ms"
     if highest < most[0] or (not extra and highest > most[1]):
-        text = f"the histogram ends at {end_ms:.3f} ms, max is {final.latency_max_ms} ms"
-        yield Problem("numbers", bars.line, text)
+        yield f"the histogram ends at {end_ms:.3f} ms, max is {final.latency_max_ms} ms"
 
 
 def count_longest(counts: np.ndarray, events: int) -> np.ndarray:
