@@ -299,8 +299,7 @@ def _name_of_test(text: str) -> str | None:
 
 
 def _other_test(path: str, log: SysbenchLog, output: Output) -> str:
-    text = f"{output.text}\n{output.before[-300:]}\n{os.path.basename(path)}"
-    name = _name_of_test(text)
+    name = _name_of_test(f"{output.text}\n{output.before[-300:]}\n{os.path.basename(path)}")
     rate = (log.final.events or 0) / (log.final.total_time_s or 1.0) if log.final else 0.0
     if name is None:
         return f"whole, but a test without SQL (mutex, threads or an own script): {rate:,.0f} events a second"

@@ -65,9 +65,9 @@ class TableReader:
         for number, row in enumerate(body, start=2):
             if len(row) == len(header):
                 whole.append((number, dict(zip(header, row, strict=True))))
-                continue
-            wrong = f"{len(row)} fields; write {len(header)}, quote a text with a comma"
-            self.complain(number, "row", ",".join(row), wrong)
+            else:
+                wrong = f"{len(row)} fields; write {len(header)}, quote a text with a comma"
+                self.complain(number, "row", ",".join(row), wrong)
         if not all(heading in self.source.columns for heading in header):
             return []
         self.text = pd.DataFrame([fields for _, fields in whole], columns=header, dtype=str)
@@ -81,10 +81,9 @@ class TableReader:
             if self.source.columns[heading].role == "key":
                 name = self.source.columns[heading].metric or heading
                 place[name] = self._key(number, heading, name, printed)
-        if "threads" not in place and {"processes", "threads_per_process"} <= place.keys():
-            item, other = (place[key] for key in ("processes", "threads_per_process"))
-            if isinstance(item, int) and isinstance(other, int):
-                place["threads"] = item * other
+        processes, each = place.get("processes"), place.get("threads_per_process")
+        if "threads" not in place and isinstance(processes, int) and isinstance(each, int):
+            place["threads"] = processes * each
         for heading, printed in fields.items():
             column = self.source.columns[heading]
             if column.role not in ("metric", "growth"):

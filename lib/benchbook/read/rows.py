@@ -40,6 +40,8 @@ def run_row(judged: Judgement, scheduled: dict[str, Any], monitor: pa.Table, fol
     evidence, log = judged.evidence, judged.evidence.log
     observations, final, measured = evidence.observed, evidence.final, evidence.active_s
     full = log.histogram.full() if log.histogram else None
+    percentiles = {p: None if full is None else bucket_percentile(full, p) for p in SHOWN}
+    ended_s = require_printed(final.total_time_s, "total time")
     whole = {
         **{name: scheduled[name] for name in OF_SCHEDULE},
         **{name: observations[name] for name in ("attempt", "started_utc", "sysbench_s")},
@@ -56,15 +58,10 @@ def run_row(judged: Judgement, scheduled: dict[str, Any], monitor: pa.Table, fol
         "tps": require_printed(final.transactions, "transactions") / measured,
         "printed_percentile": final.percentile,
         "printed_percentile_ms": costs.to_number(final.latency_percentile_ms),
-        **{
-            f"latency_p{p}_ms": costs.to_number(None if full is None else bucket_percentile(full, p))
-            for p in SHOWN
-        },
+        **{f"latency_p{p}_ms": costs.to_number(value) for p, value in percentiles.items()},
         **{"order": "runs", "turn_ms": None, "turns": None, "active_s": math.nan, "stopped": ""},
         "machine_speed": math.nan,
-        **_load_columns(
-            monitor, evidence.clock_s[0], require_printed(final.total_time_s, "total time"), observations
-        ),
+        **_load_columns(monitor, evidence.clock_s[0], ended_s, observations),
         "ledger": judged.ledger,
         "event": checks_cluster.describe_event(evidence),
         "warnings": "; ".join(judged.warnings),
@@ -130,13 +127,9 @@ def interval_columns(judged: Judgement) -> Columns:
 
 def histogram_columns(judged: Judgement) -> Columns:
     """The run's columns of `histograms`, as arrays without `run_id`."""
-    histogram = judged.evidence.log.histogram
-    buckets = histogram.buckets if histogram else np.array([], dtype=np.int64)
-    return {
-        "bucket": buckets,
-        "value_ms": np.asarray(value_of(buckets)),
-        "count": histogram.counts if histogram else np.array([], dtype=np.int64),
-    }
+    bars, none = judged.evidence.log.histogram, np.array([], dtype=np.int64)
+    buckets, counts = (bars.buckets, bars.counts) if bars else (none, none)
+    return {"bucket": buckets, "value_ms": np.asarray(value_of(buckets)), "count": counts}
 
 
 def _load_columns(monitor: pa.Table, discard_s: float, end_s: float, observations: dict[str, Any]) -> Columns:
@@ -150,15 +143,15 @@ def _load_columns(monitor: pa.Table, discard_s: float, end_s: float, observation
     stolen = costs.nan_mean(monitor["steal_pct"].to_numpy()[at["machine"]])
     memory, hops = monitor["rss_mib"].to_numpy(), ("proxy", "server")
     most = {name: np.fmax.reduce(memory[at[name]], initial=math.nan) for name in (*hops, *OF_CLUSTER)}
-    carried = {f"{way}_{name}_mib_s": (way, name) for name in hops for way in ("received", "sent")}
+    bytes_of = {way: monitor[f"{way}_mib_s"].to_numpy() for way in ("received", "sent")}
+    carried = {
+        f"{way}_{hop}_mib_s": costs.nan_mean(bytes_of[way][at[hop]]) for hop in hops for way in bytes_of
+    }
     return {
         **{f"cpu_{name}_cores": used[name] for name in ("client", "proxy", "server", *OF_CLUSTER)},
         "cpu_machine_pct": 100 * used["machine"] / observations.get("machine_cores", math.nan),
         **{f"memory_{name}_mib": float(mib) for name, mib in most.items()},
-        **{
-            column: costs.nan_mean(monitor[f"{way}_mib_s"].to_numpy()[at[name]])
-            for column, (way, name) in carried.items()
-        },
+        **carried,
         "steal_pct": observations["steal_pct"] if math.isnan(stolen) else stolen,
     }
 

@@ -214,13 +214,9 @@ def _read_void(note: Path, planned: Mapping[str, dict[str, Any]]) -> Found:
     scheduled = planned.get(record.run_id)
     if scheduled is None or record.status not in run_folder.COUNTED:
         return _refuse_run(record.run_id, record.status, record.reasons, place)
-    return "voids", {
-        **{name: scheduled[name] for name in ("run_id", "block", "arm", "workload", "threads")},
-        "attempt": record.attempt,
-        "status": record.status,
-        "reasons": "; ".join(record.reasons),
-        "folder": place,
-    }
+    cell = {name: scheduled[name] for name in ("run_id", "block", "arm", "workload", "threads")}
+    void = {"attempt": record.attempt, "status": record.status, "reasons": "; ".join(record.reasons)}
+    return "voids", {**cell, **void, "folder": place}
 
 
 def _refuse_run(run_id: str, status: str, reasons: Sequence[str], folder: str) -> Found:
@@ -236,8 +232,8 @@ def _build_series(name: str, run_id: str, columns: Mapping[str, Any]) -> Found:
             arrays[column] = pa.DictionaryArray.from_arrays(np.zeros(length, dtype=np.int32), [run_id])
         else:
             # Of what may be absent NaN is nothing.
-            values, is_whole = columns[column], kind == "Int"
-            arrays[column] = pa.array(values, from_pandas=True) if is_whole else values
+            values = columns[column]
+            arrays[column] = pa.array(values, from_pandas=True) if kind == "Int" else values
     return name, pa.table(arrays)
 
 
@@ -284,8 +280,8 @@ def parse_study(
     held: dict[str, list[pa.Table]] = {name: [rest[name]] for name in SCHEMAS if name not in SERIES}
     with ExitStack() as stack:
         writers = {
-            name: stack.enter_context(pq.ParquetWriter(parts[name], schema_of(name), **PARQUET))
-            for name in SCHEMAS
+            name: stack.enter_context(pq.ParquetWriter(part, schema_of(name), **PARQUET))
+            for name, part in parts.items()
         }
         for tables in each(partial(read_runs, raw_dir, Limits.model_validate(limits or {})), batches):
             for name, table in tables.items():
