@@ -72,10 +72,7 @@ class Contents:
 
 
 def pack_study(study: str, target: Path, commit: str | None = None) -> Path:
-    """Write the evidence of a study to `target` (.tar.gz or .tar.xz), complete or not at all.
-
-    Raises BenchbookError if something is missing or a run folder is not what its manifest says.
-    """
+    """Write the evidence of a study to `target` (.tar.gz or .tar.xz), complete or not at all."""
     tarball.suffix_of(target)
     spec, where, root = load.load_study(study), paths.study_paths(study), paths.find_root()
     missing = [name for name in PARTS if not (where.data / name).is_file()]
@@ -116,10 +113,7 @@ def _list_files(*folders: Path) -> list[Path]:
 
 
 def unpack_archive(archive: Path, into: Path) -> Contents:
-    """Check every file of an archive against its manifest and write it below `into`.
-
-    Raises BenchbookError with all that is wrong; what stands in `into` then is not to be used.
-    """
+    """Check all files of an archive and write them `into` a folder, not to be used after BenchbookError."""
     with open_archive(archive) as (members, allowed):
         manifest, text = _parse_manifest(next(members, None))
         study, listed = manifest.study, manifest.files

@@ -38,10 +38,7 @@ class ConsistencyReport:
 
 
 def check_consistency(root: Path, name: str, ours: Path) -> ConsistencyReport:
-    """Hold everything in an unpacked archive against everything else in it, and its settings against ours.
-
-    `root` is where it was unpacked, before any stage ran there; `ours` is this clone. Nothing is started.
-    """
+    """Hold what was unpacked at `root`, before any stage ran, against itself, its settings against `ours`."""
     proof = ConsistencyReport()
     held = ArchiveContents(root, name)
     try:

@@ -47,10 +47,7 @@ def format_minute(moment: str) -> str:
 
 
 def session_id(held: ArchiveContents) -> str:
-    """A session's id: the UTC minute of its first run, and 4 hex digits over all runs' manifests.
-
-    It follows from the raw runs alone, so it stays what it is under any name of a file.
-    """
+    """A session's id, by its raw runs alone: the first one's UTC minute, 4 hex digits over all manifests."""
     manifests = {folder.name: folder.path / run_folder.MANIFEST for folder in held.folders}
     lines = sorted(f"{name} {files.digest_file(file)}\n" for name, file in manifests.items())
     stamp = format_minute(read_start(held)).replace("-", "").replace(":", "")

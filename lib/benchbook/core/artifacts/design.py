@@ -66,10 +66,7 @@ def compute_digest(study: StudySpec, arms: Arms, methods: Mapping[str, int]) -> 
 
 
 def describe_design(study: StudySpec, arms: Arms, methods: Mapping[str, int]) -> dict[str, Any]:
-    """Settings that change the measurement: only non-defaults, under the study file's keys.
-
-    `arms` are those of facts.json; what was skipped is left out, as it was when measuring.
-    """
+    """Settings that change the measurement, under the study file's keys: non-defaults of arms with facts."""
     there = [arm for arm in study.arms if arm in arms]
     # How a workload was measured, as asked or as pilots had it, stands in the methods.
     workloads = [

@@ -1,7 +1,7 @@
 """All effects of the record as one Parquet dataset, a folder a study: pandas reads it, DuckDB asks it in SQL.
 
-`data/effects/study=NAME/effects.parquet` has a row for each contrast, session and thread level. It is made of
-the results that git has, and of a study only when its index or this module is another than the file names.
+`data/effects/study=NAME/effects.parquet` has a row for each contrast, session and thread level, and is made
+anew when the index of the study or this module is another than the file names.
 """
 
 from __future__ import annotations

@@ -166,10 +166,7 @@ class PooledEffect(Model):
 
 
 class PooledContrast(Model):
-    """A treatment against the baseline of a study, over sessions.
-
-    `one_number` says whether the effect over all threads may stand for its levels.
-    """
+    """A treatment against the baseline, over sessions; `one_number`: the `whole` may stand for its levels."""
 
     id: str
     workload: str

@@ -26,8 +26,7 @@ TAKEN = ("calibration", "fleet", "published", "record", "recorded", "review", "s
 def load_study(name: str, *sections: str) -> StudySpec:
     """Read the file NAME.yaml below `studies`, or a size of a study by the name STUDY-SIZE.
 
-    `InputErrors` lists every mistake. With `sections` only these can be read from the result, so that a
-    stage cannot depend on what its entry in dvc.yaml does not declare.
+    With `sections` only these can be read: no stage depends on what its entry in dvc.yaml doesn't declare.
     """
     loaded = _validate_study(_parse_study(name))
     return Sections(loaded, sections) if sections else loaded  # type: ignore[return-value]

@@ -1,7 +1,4 @@
-"""The sections of a study file about hosts and a TiDB cluster that tiup makes there, and about an endpoint.
-
-An endpoint is a server that others run. No secret stands in a study file.
-"""
+"""Sections of a study file about hosts, a TiDB cluster made there by tiup, and a server that others run."""
 
 from __future__ import annotations
 

@@ -21,10 +21,7 @@ class NotThere(BenchbookError):
 
 
 class InputErrors(BenchbookError):
-    """Carry every mistake of an input file at once.
-
-    `errors` is a list of lines `FILE:LINE: path.to.key: VALUE: what is wrong; what to write`.
-    """
+    """All mistakes of an input file, as lines `FILE:LINE: path.to.key: VALUE: fault; what to write`."""
 
     def __init__(self, errors: Iterable[str]) -> None:
         self.errors = list(errors)
@@ -48,10 +45,7 @@ class LockHeld(SiteError):
 
 
 class SettingsDiffer(SiteError):
-    """List the settings that the server did not take as asked.
-
-    `differences` maps a setting to (asked, got); got is None where the server has no such variable.
-    """
+    """Settings that the server did not take, each with what was asked and got; None: it has no such one."""
 
     def __init__(self, differences: dict[str, tuple[Any, Any]]) -> None:
         self.differences = differences
