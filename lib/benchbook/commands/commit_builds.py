@@ -25,13 +25,10 @@ def resolve_build(study: StudySpec, **inputs: str | None) -> Build:
     if study.engine.build is not None:
         build["repo"] = str((paths.find_root() / build["repo"]).resolve())
     build |= {OPTIONS[name]: word for name, word in inputs.items() if word is not None}
-    absent = [
-        f"--{name}: missing; give it, or write engine.build.{key} in the study"
-        for name, key in OPTIONS.items()
-        if key not in build
-    ]
+    absent = {name: key for name, key in OPTIONS.items() if key not in build}
+    remedy = "missing; give it, or write engine.build"
     if absent:
-        raise InputErrors(absent)
+        raise InputErrors([f"--{name}: {remedy}.{key} in the study" for name, key in absent.items()])
     return Build(**build)
 
 

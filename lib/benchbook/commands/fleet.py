@@ -62,10 +62,8 @@ def run_fleet(
     due = sessions or len(targets) or 1
     wrong = [reason for name in study for reason in _list_obstacles(name)]
     if not 1 <= due <= most:
-        wrong.append(
-            f"--sessions: {due}: {on} has {count(most, 'host')}, and a second session in the "
-            f"same hours is no occasion of its own; write 1 to {most}"
-        )
+        reason = "a second session in the same hours is no occasion of its own"
+        wrong.append(f"--sessions: {due}: {on} has {count(most, 'host')}, and {reason}; write 1 to {most}")
     if resume is not None and not re.fullmatch(r"[0-9a-f]{8}", resume):
         wrong.append(f"--resume: {resume}: no fleet's; write the word that the fleet printed first")
     if wrong:
@@ -98,10 +96,9 @@ def _list_obstacles(name: str) -> list[str]:
     """Reasons against sending a study out."""
     study = load.load_for_measuring(name)
     if study.site.kind != "local":
-        return [
-            f"{paths.study_paths(name).shown}: site.kind: {study.site.kind}: each host of a fleet measures "
-            f"on itself; name a study of kind local, or run this one with `make repro STUDY={name}`"
-        ]
+        kind = f"{paths.study_paths(name).shown}: site.kind: {study.site.kind}"
+        remedy = f"name a study of kind local, or run this one with `make repro STUDY={name}`"
+        return [f"{kind}: each host of a fleet measures on itself; {remedy}"]
     return [f"{name}: {reason}" for reason in recording.find_edits(name)]
 
 

@@ -127,10 +127,8 @@ def read_request(
     ]
     file = paths.study_paths(name).shown
     if study.site.kind != "local":
-        wrong.append(
-            f"{file}: site.kind: {study.site.kind}: a gate measures on this machine only; "
-            "write kind: local, or run the study itself with `make repro`"
-        )
+        remedy = "write kind: local, or run the study itself with `make repro`"
+        wrong.append(f"{file}: site.kind: {study.site.kind}: a gate measures on this machine only; {remedy}")
     wrong += [
         f"{file}: workloads.{workload}.rate: a gate compares queries a second, which a rate fixes; "
         "leave the rate out"
@@ -187,10 +185,9 @@ def _run_blocks(
     of = _replan_study(trial, blocks, gate_result.run_s)
     runs = schedule.plan_runs(request.name, of, *ready)
     files.write_csv(base / "schedule.csv", schedule.schedule_table(runs))
-    say(
-        f"gate: up to {blocks} blocks with {gate_result.run_s} s of each arm in each cell, "
-        f"{max(0.0, end_s - time.monotonic()) / 60:.1f} minutes left"
-    )
+    left_min = max(0.0, end_s - time.monotonic()) / 60
+    lengths = f"{gate_result.run_s} s of each arm in each cell, {left_min:.1f} minutes left"
+    say(f"gate: up to {blocks} blocks with {lengths}")
     moments: list[float] = []
 
     def look(is_over: bool) -> None:

@@ -43,12 +43,10 @@ def format_effect(decision: NoninferiorityDecision) -> str:
 def format_headline(result: Any) -> str:
     """The answer as a sentence."""
     request = result.request
-    return (
-        f"{request.name}: {result.word} (margin {format_percent(-request.margin)} QPS, "
-        f"baseline {request.study.baseline}, "
-        f"{result.blocks} blocks with {result.run_s} s of each arm, {result.spent_s / 60:.1f} minutes, "
-        f"{result.voided} runs voided; {result.ended})"
-    )
+    margin = f"margin {format_percent(-request.margin)} QPS, baseline {request.study.baseline}"
+    blocks = f"{result.blocks} blocks with {result.run_s} s of each arm, {result.spent_s / 60:.1f} minutes"
+    end = f"{result.voided} runs voided; {result.ended}"
+    return f"{request.name}: {result.word} ({margin}, {blocks}, {end})"
 
 
 def build_results(result: Any) -> ResultsTable:
@@ -86,10 +84,8 @@ def describe_remedy(result: Any, decisions: Sequence[NoninferiorityDecision]) ->
     minutes, least, most, blocks = max(estimate for estimate in needed if estimate is not None)
     if minutes <= result.request.minutes:
         return "the effect is close to the margin; measure again, or choose another --slower"
-    remedy = (
-        f"about --minutes {minutes:.0f} would decide it on a machine as busy as this one "
-        f"({least:.0f} to {most:.0f}, by what {blocks} blocks say of the spread)"
-    )
+    spread = f"{least:.0f} to {most:.0f}, by what {blocks} blocks say of the spread"
+    remedy = f"about --minutes {minutes:.0f} would decide it on a machine as busy as this one ({spread})"
     # The smallest margin that so wide an interval is above without an effect, rounded up to 0.1 %.
     enough = math.ceil(-1000 * math.expm1(-max(map(_half_width, shown)))) / 1000
     if enough <= result.request.margin:

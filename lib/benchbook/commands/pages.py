@@ -39,16 +39,14 @@ def make_pages(with_record: bool) -> int:
         if before.get("all") != _digest_all(root):
             codes += [task.result() for task in [submit(stage.make_page, name) for name in stage.PAGES]]
     if with_record and not any(codes):
-        findings_summary.write_summary(
-            [Audit.read(file) for file in sorted(root.glob("data/audit/*/audit.json"))]
-        )
+        audit_files = sorted(root.glob("data/audit/*/audit.json"))
+        findings_summary.write_summary([Audit.read(file) for file in audit_files])
         story_markdown.write_story()
     stand_in(root)
     if not any(codes):
         files.write_json(file, {"sources": _digest_sources(root), "all": _digest_all(root)})
     if wrong:
-        message = "All pages are made. Not as recorded, as their pages say:"
-        print("\n".join([message, *wrong]), file=sys.stderr)
+        print("All pages are made. Not as recorded, as their pages say:", *wrong, sep="\n", file=sys.stderr)
     return max(codes, default=0) or int(bool(wrong))
 
 
@@ -91,11 +89,9 @@ def _digest_all(root: Path) -> str:
 
 
 def _digest_files(root: Path, folders: Iterable[str]) -> str:
-    inputs = [file for folder in folders for file in (root / folder).rglob("*")]
-    made_with = [file for file in (root / "lib" / "benchbook").rglob("*") if file.suffix != ".pyc"]
-    return files.digest_stats(
-        root, [file for file in (*inputs, *made_with, paths.params_file()) if file.is_file()]
-    )
+    inputs = [file for folder in (*folders, "lib/benchbook") for file in (root / folder).rglob("*")]
+    inputs = [file for file in (*inputs, paths.params_file()) if file.is_file() and file.suffix != ".pyc"]
+    return files.digest_stats(root, inputs)
 
 
 _WAY = re.compile(r'<a\b[^>]*\bhref="([^"]*)"')

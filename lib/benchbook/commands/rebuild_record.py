@@ -95,10 +95,9 @@ def rebuild_sessions(submit: parallel.Submit) -> list[str]:
         digest = _digest_session(index.newest(name), made_with)
         state.model_copy(update={"session": digest}).write(_state_file(name))
     away = sum(not session.where.archive.is_file() for session in index.sessions())
-    print(
-        f"{len(states)} recorded studies: {len(due)} newest sessions made again from their raw files, "
-        f"{len(states) - len(due)} stand as they were made; {away} archives of earlier ones are not here"
-    )
+    kept = f"{len(states) - len(due)} stand as they were made; {away} archives of earlier ones are not here"
+    again = f"{len(due)} newest sessions made again from their raw files"
+    print(f"{len(states)} recorded studies: {again}, {kept}")
     wrong += [text for state in states.values() for text in state.refused]
     return [*wrong, *(text for state in states.values() for text in state.differs)]
 

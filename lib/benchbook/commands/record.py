@@ -254,11 +254,10 @@ def _keep_refused(file: Path, error: BenchbookError) -> BenchbookError:
 def capacity_problem(more: int, sessions: int = 1) -> str | None:
     """Reason against so many sessions of so many bytes each in the record; None if they fit."""
     if more * sessions > MOST_BYTES - record_size():
-        return (
-            f"{count(sessions, 'archive')} of {more / 1e6:.1f} MB would make the record larger than the "
-            f"{MOST_BYTES / 1e6:.0f} MB that a clone carries; `benchbook record --prune` takes earlier "
-            "archives out of git"
-        )
+        archives = f"{count(sessions, 'archive')} of {more / 1e6:.1f} MB"
+        most = f"the {MOST_BYTES / 1e6:.0f} MB that a clone carries"
+        remedy = "`benchbook record --prune` takes earlier archives out of git"
+        return f"{archives} would make the record larger than {most}; {remedy}"
     free = free_bytes(paths.find_root())
     if more * sessions + ROOM_BYTES > free:
         return f"{free / 1e6:.0f} MB are free on the disk of this clone; make room"

@@ -71,10 +71,9 @@ def run_command(words: list[str]) -> int:
             return 130
         missing = [] if is_asking else find_absent(root)
     if missing:
-        raise BenchbookError(
-            f"DVC could not keep {', '.join(missing)} in its cache ({cache_space(root)}); free some space, "
-            "then run `dvc commit -f`: nothing has to be measured again"
-        )
+        remedy = "free some space, then run `dvc commit -f`: nothing has to be measured again"
+        what = f"{', '.join(missing)} in its cache ({cache_space(root)})"
+        raise BenchbookError(f"DVC could not keep {what}; {remedy}")
     return code
 
 
@@ -179,10 +178,9 @@ def lock_clone(root: Path) -> Iterator[None]:
         except OSError:
             held.seek(0)
             pid = held.read().strip() or "unknown"
-            raise BenchbookError(
-                f"another `make repro` runs in this clone (process {pid}); wait until it ends, or stop it "
-                f"with Ctrl-C where it was started (`kill -TERM {pid}` does the same)"
-            ) from None
+            remedy = f"stop it with Ctrl-C where it was started (`kill -TERM {pid}` does the same)"
+            why = f"another `make repro` runs in this clone (process {pid}); wait until it ends, or {remedy}"
+            raise BenchbookError(why) from None
         held.truncate(0)
         held.write(str(os.getpid()))
         held.flush()
@@ -225,10 +223,8 @@ def resolve_locks(root: Path) -> list[str]:
     except FileNotFoundError:
         return []
     except (ValueError, AttributeError, TypeError, KeyError):
-        return [
-            f"{name}: empty or cut, left by a DVC that was killed; no command of DVC works until it is gone; "
-            f"if no DVC runs in this clone, `rm {name}`"
-        ]
+        why = "empty or cut, left by a DVC that was killed; no command of DVC works until it is gone"
+        return [f"{name}: {why}; if no DVC runs in this clone, `rm {name}`"]
     written = file.stat().st_mtime
     alive = sorted({pid for pid in holders if procfs.is_alive(pid)})
     if not alive and any(map(psutil.pid_exists, holders)):
@@ -239,13 +235,11 @@ def resolve_locks(root: Path) -> list[str]:
         command, is_reused = repr(procfs.read_command(pid)[:60]), False
         with contextlib.suppress(psutil.NoSuchProcess):
             is_reused = psutil.Process(pid).create_time() > written
-        remedies.append(
-            f"{name}: held by process {pid}, which is gone; its number is now {command}, and DVC would wait "
-            f"for that; if no DVC runs in this clone, `rm {name}`"
-            if is_reused
-            else f"DVC runs in this clone: process {pid}, {command}; wait until it ends, "
-            f"or stop it with `kill -INT {pid}`"
-        )
+        held_by = f"{name}: held by process {pid}, which is gone; its number is now {command}"
+        remedy = f"DVC would wait for that; if no DVC runs in this clone, `rm {name}`"
+        runs = f"DVC runs in this clone: process {pid}, {command}"
+        stop = f"wait until it ends, or stop it with `kill -INT {pid}`"
+        remedies.append(f"{held_by}, and {remedy}" if is_reused else f"{runs}; {stop}")
     return remedies
 
 
@@ -280,9 +274,8 @@ def find_absent(root: Path) -> list[str]:
     try:
         status = json.loads(output.stdout)
     except ValueError:
-        raise BenchbookError(
-            f"`dvc status` failed: {output.stderr.strip()[-300:]}; run it to see why"
-        ) from None
+        why = output.stderr.strip()[-300:]
+        raise BenchbookError(f"`dvc status` failed: {why}; run it to see why") from None
     changes = [change for stage in status.values() for change in stage if isinstance(change, dict)]
     outs = [item for change in changes for item in (change.get("changed outs") or {}).items()]
     return sorted(out for out, how in outs if how == "not in cache")

@@ -139,9 +139,8 @@ def _describe_change(
     if old is None or new is None:
         return "new" if old is None else "gone"
     (was, old_row), (now, new_row) = old, new
-    words = ["verdict"] if was.verdict != now.verdict else []
-    words += ["label"] if old_row.label != new_row.label else []
-    if words:
+    changes = {"verdict": was.verdict != now.verdict, "label": old_row.label != new_row.label}
+    if words := [word for word, is_changed in changes.items() if is_changed]:
         return f"{number_format.join_words(words)} changed"
     is_same = old_row.change == new_row.change and was.band == now.band
     return "the same" if is_same else "numbers moved"
@@ -184,7 +183,7 @@ def _compare_code(commit: str, changed: Sequence[tuple[str, str]]) -> dict[str, 
             text = git.run_git("diff", commit, "--", name) or ""
         else:
             lines = (paths.find_root() / name).read_text(encoding="utf-8", errors="replace").splitlines()
-            text = "\n".join(["--- new, not in git", *(f"+{line}" for line in lines)])
+            text = "\n+".join(["--- new, not in git", *lines])
         code[name] = _cut_text(text, min(_MOST_OF_A_DIFF, left))
         left = max(left - len(code[name]), 0)
     return code

@@ -59,11 +59,11 @@ def is_open(name: str) -> bool:
     is_tried = any(folder.is_dir() and any(folder.iterdir()) for folder in (where.raw, where.void))
     if not where.session.is_file() or not is_tried:
         return False
+    if recorded is None:
+        return True
     from benchbook.evidence import sessions
     from benchbook.evidence.archive_reader import ArchiveContents
 
-    if recorded is None:
-        return True
     held = ArchiveContents(paths.find_root(), name)
     if _read_start(held) in {not_recorded.begun for not_recorded in recorded.not_recorded}:
         return False

@@ -27,10 +27,9 @@ def run_doctor(noise: bool) -> int:
 
         print("noise: the same server is measured against itself, in turns, for half a minute …")
         load_1min, percent = os.getloadavg()[0], 100 * machine_noise.measure_noise()
-        print(
-            f"noise: an effect of about {percent:.1f} % can be seen in {machine_noise.MINUTES} minutes now "
-            f"(point selects, 4 threads; load {load_1min:.1f} on {os.cpu_count()} cores before)"
-        )
+        effect = f"an effect of about {percent:.1f} % can be seen in {machine_noise.MINUTES} minutes now"
+        load_before = f"load {load_1min:.1f} on {os.cpu_count()} cores before"
+        print(f"noise: {effect} (point selects, 4 threads; {load_before})")
     return 0
 
 

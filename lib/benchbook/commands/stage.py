@@ -108,10 +108,9 @@ def execute_notebook(notebook: str, into: Path, failed: Path, is_here: bool = Tr
         into.mkdir(parents=True, exist_ok=True)
         log.touch()
     except OSError as error:
-        raise BenchbookError(
-            f"{_relative_path(into, root)}: cannot be written: {error.strerror}; look at its owner, mode "
-            "and mount (after `sudo make`, `sudo chown -R $USER .` helps)"
-        ) from None
+        remedy = "look at its owner, mode and mount (after `sudo make`, `sudo chown -R $USER .` helps)"
+        why = f"{_relative_path(into, root)}: cannot be written: {error.strerror}"
+        raise BenchbookError(f"{why}; {remedy}") from None
     if is_here:
         from benchbook.commands import notebooks
 
@@ -141,13 +140,8 @@ def execute_notebook(notebook: str, into: Path, failed: Path, is_here: bool = Tr
 
 def _run_papermill(words: list[str], log: Path) -> int:
     """Run papermill: people get its progress at once and one line on failure, and the log all else."""
-    os.environ.update(
-        BENCHBOOK_ROOT=str(paths.find_root()),
-        PYTHONHASHSEED="0",
-        PYTHONUNBUFFERED="1",
-        JUPYTER_PREFER_ENV_PATH="1",
-        PYDEVD_DISABLE_FILE_VALIDATION="1",
-    )
+    os.environ.update(BENCHBOOK_ROOT=str(paths.find_root()), PYTHONHASHSEED="0", PYTHONUNBUFFERED="1")
+    os.environ.update(JUPYTER_PREFER_ENV_PATH="1", PYDEVD_DISABLE_FILE_VALIDATION="1")
     return supervise.run_stage([sys.executable, "-m", "benchbook.commands.papermill", *words], log)
 
 
@@ -174,10 +168,8 @@ def _disk_remedy(target: Path, statement: str) -> str:
     free = shutil.disk_usage(target.parent).free
     if "No space left" not in statement and free > FULL_BYTES:
         return ""
-    return (
-        f"; the disk of {target.parent} is full ({free >> 10} KiB free): what was complete is kept and taken "
-        "up again; free some space and run the stage again"
-    )
+    remedy = "what was complete is kept and taken up again; free some space and run the stage again"
+    return f"; the disk of {target.parent} is full ({free >> 10} KiB free): {remedy}"
 
 
 def _last_error(notebook: Path) -> str | None:
@@ -207,7 +199,7 @@ BENCHBOOK_ERRORS = {
 def run_command(stage: str, study: str, here: bool) -> int:
     """Run stages one after another until one fails; return an exit code."""
     requests = stage.split(",")
-    if wrong := [text for text in requests if text not in STAGES]:
-        remedy = f"no such stage; write one of {', '.join(STAGES)}"
-        raise InputErrors([f"stage: {text}: {remedy}" for text in wrong])
+    remedy = f"no such stage; write one of {', '.join(STAGES)}"
+    if wrong := [f"stage: {text}: {remedy}" for text in requests if text not in STAGES]:
+        raise InputErrors(wrong)
     return next((code for text in requests if (code := run_stage(text, study, here))), 0)

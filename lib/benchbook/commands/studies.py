@@ -94,10 +94,8 @@ def write_size(name: str) -> None:
         files.write_text(whole.file.with_name(f"{name}.yaml"), wanted)
         print(f"{where.shown}: written from {whole.shown}; commit it before its first run")
     elif where.file.read_text(encoding="utf-8") != wanted:
-        print(
-            f"{where.shown} differs from this size in {whole.shown}, and is measured as it is; "
-            "delete it to have it written again"
-        )
+        kept = f"{where.shown} differs from this size in {whole.shown}, and is measured as it is"
+        print(f"{kept}; delete it to have it written again")
 
 
 def complete_study(name: str) -> None:
@@ -117,11 +115,9 @@ def find_unlisted(root: Path) -> list[str]:
     named = document.data.get("studies")
     if not isinstance(named, list):
         return []
-    lines = "".join(f"\n  {name}: {paths.study_paths(str(name)).shown}" for name in named)
-    return [
-        f"{document.where(('studies',))}: studies: a list of names, and DVC needs the file of each; write\n"
-        f"studies:{lines}"
-    ]
+    lines = (f"  {name}: {paths.study_paths(str(name)).shown}" for name in named)
+    why = f"{document.where(('studies',))}: studies: a list of names, and DVC needs the file of each; write"
+    return ["\n".join([why, "studies:", *lines])]
 
 
 def enlist_study(root: Path, study: str) -> bool:
